@@ -1,0 +1,18 @@
+//! What Convoy reads and writes, as it stands on the wire.
+//!
+//! [`object`] holds the raw objects and their names; [`text`] the small languages inside
+//! fields (quantities, durations); one module per API group holds typed views and CRDs.
+//! Deciding anything is left to `convoy-plan`.
+
+pub mod apps;
+pub mod fleet;
+pub mod karpenter;
+pub mod object;
+pub mod ocm;
+pub mod schema;
+pub mod skyhook;
+pub mod text;
+
+pub use k8s_openapi;
+pub use kube;
+pub use object::{GroupKind, Object, ObjectKey};

@@ -1,0 +1,63 @@
+//! Dialects: the APIs that Convoy speaks, each a handful of pure functions over the world.
+
+pub mod apps;
+pub mod fleet;
+pub mod karpenter;
+pub mod ocm;
+pub mod skyhook;
+
+use convoy_api::{GroupKind, Object, ObjectKey};
+use jiff::Timestamp;
+
+use crate::diagnostic::Diagnostic;
+use crate::snapshot::Snapshot;
+use crate::step::Step;
+use crate::world::World;
+
+/// Every dialect, in the order in which plans list them.
+pub const DIALECTS: &[&dyn Dialect] =
+    &[&skyhook::Skyhook, &fleet::Fleet, &apps::Apps, &karpenter::Karpenter, &ocm::Ocm];
+
+/// One API and its way of rolling out.
+pub trait Dialect: Sync {
+    /// The word that `--dialects` and plans use.
+    fn name(&self) -> &'static str;
+
+    /// The kinds it reads, with the fields it keeps of each.
+    fn watches(&self) -> &'static [Watch];
+
+    /// Whether objects of this kind are checked by [`Dialect::validate`].
+    fn validates(&self, kind: &GroupKind) -> bool;
+
+    /// What is wrong with one object, alone and beside the others.
+    fn validate(&self, world: &World, object: &Object) -> Vec<Diagnostic>;
+
+    /// The rollout objects in `world`, in key order.
+    fn rollouts<'w>(&self, world: &'w World) -> Vec<&'w Object>;
+
+    /// Which rollouts to look at again after `changed` changed, appeared or vanished.
+    fn affected(&self, world: &World, changed: &ObjectKey) -> Vec<ObjectKey>;
+
+    /// What a decision about `rollout` looks at.
+    fn snapshot<'w>(&self, world: &'w World, rollout: &'w Object) -> Snapshot<'w>;
+
+    /// What happens next in one rollout, and why nothing more does. Total: an object that
+    /// validation would refuse gives a step with [`Verdict::Invalid`](crate::Verdict::Invalid).
+    fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step;
+}
+
+/// A kind that a dialect reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Watch {
+    pub kind: GroupKind,
+    pub keep: Keep,
+}
+
+/// How much of each object a cache has to keep for a dialect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// All of it: its content is copied on, or written back.
+    Whole,
+    /// Metadata, and these dotted paths.
+    Fields(&'static [&'static str]),
+}

@@ -1,0 +1,161 @@
+//! Why something stands still. Conditions, events, `convoy plan -o text`, the dashboard and
+//! the audit log are renderings of these, so each carries its numbers.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use serde::Serialize;
+use smol_str::SmolStr;
+
+/// One member, or the rollout itself, that does not move.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Hold {
+    /// Absent when the rollout as a whole waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub member: Option<SmolStr>,
+    /// The compartment, decision group, stage or pool it waits in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<SmolStr>,
+    #[serde(flatten)]
+    pub reason: HoldReason,
+    /// When time alone frees it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+}
+
+/// The reasons, shared by all dialects.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "reason", rename_all_fields = "camelCase")]
+pub enum HoldReason {
+    /// Every slot of a limit is taken. `by` names the first few members that hold one.
+    BudgetSpent { limit: &'static str, in_flight: u32, ceiling: u32, by: Vec<SmolStr> },
+    /// A batch is under way and nothing new starts until it is finished.
+    BatchRunning { batch: u32, unfinished: u32, by: Vec<SmolStr> },
+    /// The batch that starts now is full.
+    BatchFull { batch: u32, size: u32 },
+    /// Too much failed; someone has to look.
+    FailureStop { failures: u32, allowed: u32 },
+    /// A maintenance window is closed, or a blackout is open.
+    WindowClosed,
+    /// An earlier group has to finish first.
+    GroupOrder { behind: String, unfinished: u32 },
+    /// A rollout that goes first is not finished on this member.
+    BehindRollout { rollout: String, priority: i64 },
+    /// Someone paused it.
+    Paused,
+    /// Someone disabled it.
+    Disabled,
+    /// The member is marked to be left alone.
+    Ignored { by: String },
+    /// A taint of the member that the rollout does not tolerate.
+    TaintNotTolerated { taint: String },
+    /// An object that is referred to does not exist.
+    Missing { kind: &'static str, name: String },
+    /// Pods have to go first, and this budget does not let them.
+    PodDisruptionBudget { budget: String, pod: String, allowed: i64 },
+    /// A pod that must finish by itself is still there.
+    PodProtected { pod: String },
+    /// Pods are leaving the member.
+    Draining { pods: u32 },
+    /// Has the new revision; it counts once it has been healthy for long enough.
+    Settling { for_secs: i64 },
+    /// In flight, and not yet known to be available.
+    NotAvailable { detail: String },
+    /// Another part of the member's own work has to finish first.
+    Depends { on: String },
+    /// A person has to approve.
+    Approval { request: String },
+    /// Failed, and nothing here will try again by itself.
+    Failed { detail: String },
+    /// Not chosen by the scheduler.
+    NotSelected { detail: String },
+    /// The dialect's rules keep this member from being disturbed.
+    NotDisruptable { detail: String },
+    /// The member is already as it should be in every way that would make it a candidate.
+    NoReason,
+    /// No action, no timer and not done: someone has to look (G6).
+    Stalled { detail: String },
+    /// The rollout object was refused; these fields are at fault.
+    Invalid { fields: Vec<String> },
+}
+
+impl Hold {
+    pub fn of_rollout(reason: HoldReason) -> Self {
+        Self { member: None, group: None, reason, until: None }
+    }
+
+    pub fn of_member(member: impl Into<SmolStr>, reason: HoldReason) -> Self {
+        Self { member: Some(member.into()), group: None, reason, until: None }
+    }
+
+    #[must_use]
+    pub fn in_group(mut self, group: impl Into<SmolStr>) -> Self {
+        self.group = Some(group.into());
+        self
+    }
+
+    #[must_use]
+    pub fn until(mut self, instant: Option<Timestamp>) -> Self {
+        self.until = instant;
+        self
+    }
+}
+
+impl fmt::Display for HoldReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BudgetSpent { limit, in_flight, ceiling, by } => {
+                write!(f, "{in_flight} of {ceiling} slots of {limit} in use")?;
+                named(f, " by ", by, *in_flight)
+            }
+            Self::BatchRunning { batch, unfinished, by } => {
+                write!(f, "batch {batch} still has {unfinished} unfinished")?;
+                named(f, ": ", by, *unfinished)
+            }
+            Self::BatchFull { batch, size } => write!(f, "batch {batch} takes {size}"),
+            Self::FailureStop { failures, allowed } => {
+                write!(f, "stopped: {failures} failures where {allowed} are allowed")
+            }
+            Self::WindowClosed => f.write_str("outside its window"),
+            Self::GroupOrder { behind, unfinished } => {
+                write!(f, "waits for {behind}, which has {unfinished} unfinished")
+            }
+            Self::BehindRollout { rollout, priority } => {
+                write!(f, "waits for {rollout} (priority {priority})")
+            }
+            Self::Paused => f.write_str("paused"),
+            Self::Disabled => f.write_str("disabled"),
+            Self::Ignored { by } => write!(f, "left alone: {by}"),
+            Self::TaintNotTolerated { taint } => write!(f, "taint {taint} is not tolerated"),
+            Self::Missing { kind, name } => write!(f, "{kind} {name:?} not found"),
+            Self::PodDisruptionBudget { budget, pod, allowed } => {
+                write!(f, "PodDisruptionBudget {budget} allows {allowed}, pod {pod} has to stay")
+            }
+            Self::PodProtected { pod } => write!(f, "pod {pod} must finish by itself"),
+            Self::Draining { pods } => write!(f, "{pods} pods are leaving"),
+            Self::Settling { for_secs } => write!(f, "must stay healthy for {for_secs}s"),
+            Self::NotAvailable { detail } => write!(f, "not available: {detail}"),
+            Self::Depends { on } => write!(f, "waits for {on}"),
+            Self::Approval { request } => write!(f, "waits for approval of {request}"),
+            Self::Failed { detail } => write!(f, "failed: {detail}"),
+            Self::NotSelected { detail } => write!(f, "not selected: {detail}"),
+            Self::NotDisruptable { detail } => f.write_str(detail),
+            Self::NoReason => f.write_str("nothing to change"),
+            Self::Stalled { detail } => write!(f, "stalled: {detail}"),
+            Self::Invalid { fields } => write!(f, "refused: {}", fields.join(", ")),
+        }
+    }
+}
+
+/// `by a, b, c and 4 more`, where `total` members are meant.
+fn named(f: &mut fmt::Formatter<'_>, before: &str, names: &[SmolStr], total: u32) -> fmt::Result {
+    if names.is_empty() {
+        return Ok(());
+    }
+    write!(f, "{before}{}", names.join(", "))?;
+    let shown = u32::try_from(names.len()).unwrap_or(u32::MAX);
+    match total.saturating_sub(shown) {
+        0 => Ok(()),
+        more => write!(f, " and {more} more"),
+    }
+}

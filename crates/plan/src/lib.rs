@@ -1,0 +1,83 @@
+//! The engine: a bag of Kubernetes objects and an instant go in, what happens next in every
+//! rollout and why nothing more does comes out.
+//!
+//! Everything here is pure: no clock, no randomness, no I/O. What cannot be understood
+//! becomes a [`Diagnostic`]. [`dialect`] holds the five APIs, each a [`Dialect`]; the modules
+//! beside it are the concepts they share.
+
+pub mod budget;
+pub mod condition;
+pub mod diagnostic;
+pub mod dialect;
+pub mod hold;
+pub mod json;
+pub mod limit;
+pub mod pace;
+pub mod selector;
+pub mod snapshot;
+pub mod step;
+pub mod taint;
+pub mod validation;
+pub mod world;
+
+pub use diagnostic::{Diagnostic, Severity};
+pub use dialect::{DIALECTS, Dialect, Watch};
+pub use hold::{Hold, HoldReason};
+pub use snapshot::Snapshot;
+pub use step::{Action, Event, GroupReport, MemberState, Step, Verb, Verdict, Why, Write};
+pub use world::World;
+
+use jiff::Timestamp;
+
+/// What every rollout does next, and what is wrong with the objects given.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    pub now: Timestamp,
+    pub diagnostics: Vec<Diagnostic>,
+    /// By dialect in the order of [`DIALECTS`], then by key.
+    pub steps: Vec<Step>,
+}
+
+/// Decides the next step of every rollout in `world`, as of `now`.
+///
+/// Equal inputs give equal plans, byte for byte, in whatever order the objects were listed.
+/// Objects that a dialect refuses take no part: they give diagnostics and a step whose
+/// verdict is [`Verdict::Invalid`], and the others go on.
+#[must_use = "a plan changes nothing until it is applied"]
+pub fn plan(world: &World, now: Timestamp) -> Plan {
+    let diagnostics = validate(world);
+    let refused = diagnostic::refused(&diagnostics);
+    let sound = world.without(&refused);
+    let mut steps = Vec::new();
+    for dialect in DIALECTS {
+        for rollout in dialect.rollouts(world) {
+            steps.push(if refused.contains(rollout.key()) {
+                Step::invalid(dialect.name(), rollout, &diagnostics)
+            } else {
+                step::finished(dialect.step(&dialect.snapshot(&sound, rollout), now))
+            });
+        }
+    }
+    Plan { now, diagnostics, steps }
+}
+
+/// What is wrong with the objects of `world`: per object and across objects.
+#[must_use = "diagnostics are the only result"]
+pub fn validate(world: &World) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    for dialect in DIALECTS {
+        for object in world.iter().filter(|object| dialect.validates(object.kind())) {
+            found.extend(dialect.validate(world, object));
+        }
+    }
+    found.sort();
+    found.dedup();
+    found
+}
+
+impl Plan {
+    /// Whether any object was refused.
+    pub fn has_errors(&self) -> bool {
+        self.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
+    }
+}

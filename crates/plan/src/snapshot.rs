@@ -1,0 +1,55 @@
+//! What one decision looks at: the rollout object and the objects it concerns.
+
+use std::collections::BTreeMap;
+
+use convoy_api::{GroupKind, Object, ObjectKey};
+
+/// One rollout and its surroundings, borrowed from a [`World`](crate::World).
+#[derive(Clone, Debug)]
+pub struct Snapshot<'w> {
+    rollout: &'w Object,
+    objects: BTreeMap<&'w GroupKind, Vec<&'w Object>>,
+}
+
+impl<'w> Snapshot<'w> {
+    /// `objects` may come in any order; they are kept by kind, then in key order.
+    pub fn new(rollout: &'w Object, objects: impl IntoIterator<Item = &'w Object>) -> Self {
+        let mut shelves: BTreeMap<&'w GroupKind, Vec<&'w Object>> = BTreeMap::new();
+        for object in objects {
+            shelves.entry(object.kind()).or_default().push(object);
+        }
+        for shelf in shelves.values_mut() {
+            let ordered = shelf.is_sorted_by(|a, b| a.key() < b.key());
+            if !ordered {
+                shelf.sort_by(|a, b| a.key().cmp(b.key()));
+                shelf.dedup_by(|a, b| a.key() == b.key());
+            }
+        }
+        Self { rollout, objects: shelves }
+    }
+
+    pub fn rollout(&self) -> &'w Object {
+        self.rollout
+    }
+
+    /// The objects of a kind, by cluster, namespace and name.
+    pub fn of(&self, kind: &GroupKind) -> &[&'w Object] {
+        self.objects.get(kind).map_or(&[], Vec::as_slice)
+    }
+
+    /// One object of the rollout's own cluster; `namespace` is empty for cluster scope.
+    pub fn find(&self, kind: &GroupKind, namespace: &str, name: &str) -> Option<&'w Object> {
+        self.get(&self.rollout.key().sibling(kind, namespace, name))
+    }
+
+    pub fn get(&self, key: &ObjectKey) -> Option<&'w Object> {
+        let shelf = self.objects.get(&key.kind)?;
+        let at = shelf.binary_search_by(|object| object.key().cmp(key)).ok()?;
+        Some(shelf[at])
+    }
+
+    /// Every object, by kind and key; the rollout object is not repeated here.
+    pub fn iter(&self) -> impl Iterator<Item = &'w Object> {
+        self.objects.values().flatten().copied()
+    }
+}

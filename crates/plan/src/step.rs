@@ -1,0 +1,102 @@
+//! One decision about one rollout: what is written now, what waits and why, when to look again.
+
+mod action;
+mod group;
+
+use convoy_api::{Object, ObjectKey};
+use jiff::Timestamp;
+use serde_json::Value;
+
+pub use action::{
+    Action, Event, EventType, Precondition, Propagation, Subresource, Verb, Why, Write,
+};
+pub use group::{BatchReport, GroupReport, MemberState};
+
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::hold::{Hold, HoldReason};
+
+/// What happens next in one rollout, and why nothing more does.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// Which dialect decided: `skyhook`, `fleet`, `apps`, `karpenter` or `ocm`.
+    pub dialect: &'static str,
+    pub rollout: ObjectKey,
+    /// The version the rollout object was written in.
+    pub api_version: String,
+    pub verdict: Verdict,
+    /// The dialect's own summary; its keys are documented in `docs/reference/plan.md`.
+    pub decision: Value,
+    /// Compartments, decision groups, stages or pools, with their members by state.
+    pub groups: Vec<GroupReport>,
+    /// In order, complete: applying them takes no further decision.
+    pub actions: Vec<Action>,
+    /// One per member that waits, and one without a member if the rollout itself waits.
+    pub holds: Vec<Hold>,
+    /// `status` of the rollout object as it should read; absent if it reads so already.
+    pub status: Option<Value>,
+    /// What people watching the objects should be told, in order.
+    pub events: Vec<Event>,
+    /// When to look again, should nothing change before then.
+    pub wake_at: Option<Timestamp>,
+}
+
+/// Where a rollout stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+pub enum Verdict {
+    /// Every member is where it should be.
+    Done,
+    /// Something is written now, or is under way and will report.
+    Moving,
+    /// Nothing can start now; what would free it is known (a time, an event, a person).
+    Held,
+    /// Nothing will start until someone intervenes: a failure limit was reached, or it is stuck.
+    Stopped,
+    /// Someone asked it to stand still.
+    Paused,
+    /// The rollout object was refused; its diagnostics say why.
+    Invalid,
+}
+
+impl Step {
+    /// An empty step about `rollout`, to be filled in.
+    pub fn new(dialect: &'static str, rollout: &Object, verdict: Verdict) -> Self {
+        Self {
+            dialect,
+            rollout: rollout.key().clone(),
+            api_version: rollout.api_version().to_owned(),
+            verdict,
+            decision: Value::Object(serde_json::Map::new()),
+            groups: Vec::new(),
+            actions: Vec::new(),
+            holds: Vec::new(),
+            status: None,
+            events: Vec::new(),
+            wake_at: None,
+        }
+    }
+
+    /// The step of a rollout whose object was refused: nothing moves.
+    pub(crate) fn invalid(dialect: &'static str, rollout: &Object, found: &[Diagnostic]) -> Self {
+        let errors = found.iter().filter(|diagnostic| {
+            diagnostic.severity == Severity::Error && diagnostic.key == *rollout.key()
+        });
+        let fields: Vec<String> = errors.map(|diagnostic| diagnostic.field.clone()).collect();
+        let mut step = Self::new(dialect, rollout, Verdict::Invalid);
+        step.holds.push(Hold::of_rollout(HoldReason::Invalid { fields }));
+        step
+    }
+
+    /// Whether carrying out this step would write anything.
+    pub fn is_quiet(&self) -> bool {
+        self.actions.is_empty() && self.status.is_none()
+    }
+}
+
+/// Puts what a dialect decided into its one canonical order.
+pub(crate) fn finished(mut step: Step) -> Step {
+    // Groups and actions keep the dialect's order, which means something; holds are looked up
+    // by name, the rollout's own first.
+    step.holds.sort_by(|a, b| (&a.group, &a.member).cmp(&(&b.group, &b.member)));
+    step.holds.sort_by_key(|hold| hold.member.is_some());
+    step
+}

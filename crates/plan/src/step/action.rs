@@ -1,0 +1,177 @@
+//! Writes, each complete: whoever carries them out needs to know objects, patches and
+//! preconditions, and nothing of rollouts.
+
+use convoy_api::{Object, ObjectKey};
+use serde::Serialize;
+use serde_json::Value;
+
+/// One write, with what it means and why it is made now.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Action {
+    pub verb: Verb,
+    /// The object written; for an eviction, the pod.
+    pub target: ObjectKey,
+    pub why: Why,
+    pub write: Write,
+}
+
+/// What an action means to a person. The write says what it is to the API server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum Verb {
+    /// A member begins.
+    Start,
+    /// A member goes on to its next stage.
+    Advance,
+    /// A failed member is tried again.
+    Retry,
+    /// A member takes the new revision.
+    Update,
+    /// A member is given up: uninstalled, unbound, disrupted, evicted.
+    Remove,
+    /// The number of replicas changes.
+    Scale,
+    Create,
+    Delete,
+    Adopt,
+    Release,
+    Cordon,
+    Uncordon,
+    Drain,
+    Taint,
+    Untaint,
+    /// A cluster is chosen for a placement.
+    Schedule,
+    /// The template goes back to an earlier revision.
+    RollBack,
+    /// Bookkeeping on an object: annotations, conditions, history.
+    Record,
+}
+
+/// Why a write is made, for a program (`reason`) and for a person (`message`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Why {
+    /// One `CamelCase` word.
+    pub reason: &'static str,
+    /// A sentence with the numbers.
+    pub message: String,
+}
+
+/// What is sent to the API server.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "type")]
+pub enum Write {
+    Create {
+        object: Value,
+    },
+    /// A JSON merge patch (RFC 7386); lists are given whole, so it is always fenced.
+    Patch {
+        patch: Value,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        subresource: Option<Subresource>,
+        precondition: Precondition,
+    },
+    Delete {
+        precondition: Precondition,
+        propagation: Propagation,
+    },
+    /// The `policy/v1` Eviction of the target pod.
+    Evict {
+        #[serde(rename = "graceSecs", skip_serializing_if = "Option::is_none")]
+        grace_secs: Option<i64>,
+        precondition: Precondition,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Subresource {
+    Status,
+    Scale,
+}
+
+/// What must still be true of the target when the write arrives.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Precondition {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uid: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resource_version: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Propagation {
+    Foreground,
+    Background,
+    Orphan,
+}
+
+/// A Kubernetes Event to be recorded about an object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Event {
+    pub regarding: ObjectKey,
+    #[serde(rename = "type")]
+    pub kind: EventType,
+    pub reason: String,
+    pub message: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum EventType {
+    Normal,
+    Warning,
+}
+
+impl Why {
+    pub fn new(reason: &'static str, message: impl Into<String>) -> Self {
+        Self { reason, message: message.into() }
+    }
+}
+
+impl Precondition {
+    /// The target is still the object that was looked at, unchanged.
+    pub fn observed(object: &Object) -> Self {
+        Self {
+            uid: object.uid().map(str::to_owned),
+            resource_version: object.resource_version().map(str::to_owned),
+        }
+    }
+
+    /// The target is still the same object, though it may have changed.
+    pub fn same(object: &Object) -> Self {
+        Self { resource_version: None, ..Self::observed(object) }
+    }
+}
+
+impl Action {
+    /// A merge patch of the object that was observed, fenced by its version.
+    pub fn patch(verb: Verb, object: &Object, patch: Value, why: Why) -> Self {
+        let precondition = Precondition::observed(object);
+        let write = Write::Patch { patch, subresource: None, precondition };
+        Self { verb, target: object.key().clone(), why, write }
+    }
+
+    /// A merge patch of the observed object's status. `patch` is the whole `{"status": ...}`.
+    pub fn patch_status(verb: Verb, object: &Object, patch: Value, why: Why) -> Self {
+        let precondition = Precondition::observed(object);
+        let write = Write::Patch { patch, subresource: Some(Subresource::Status), precondition };
+        Self { verb, target: object.key().clone(), why, write }
+    }
+
+    /// Creates `object` under `target`.
+    pub fn create(verb: Verb, target: ObjectKey, object: Value, why: Why) -> Self {
+        Self { verb, target, why, write: Write::Create { object } }
+    }
+
+    /// Deletes the object that was observed.
+    pub fn delete(verb: Verb, object: &Object, propagation: Propagation, why: Why) -> Self {
+        let write = Write::Delete { precondition: Precondition::observed(object), propagation };
+        Self { verb, target: object.key().clone(), why, write }
+    }
+
+    /// Evicts the pod that was observed.
+    pub fn evict(pod: &Object, grace_secs: Option<i64>, why: Why) -> Self {
+        let write = Write::Evict { grace_secs, precondition: Precondition::same(pod) };
+        Self { verb: Verb::Drain, target: pod.key().clone(), why, write }
+    }
+}

@@ -1,0 +1,76 @@
+//! Groups of members, and where the members stand. Groups report counts and a few names,
+//! never the whole fleet.
+
+use serde::Serialize;
+
+/// Where a member stands. A member is in exactly one state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum MemberState {
+    /// Has not begun; a hold says why.
+    Waiting,
+    /// In flight: it takes a slot of its group.
+    Moving,
+    /// Has the new revision and is being watched before it counts.
+    Settling,
+    Done,
+    /// Did not get there; what happens next is the dialect's rule.
+    Failed,
+    /// On its way out of the rollout.
+    Gone,
+}
+
+/// How far a group of members has come.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct GroupReport {
+    pub name: String,
+    pub total: u32,
+    pub waiting: u32,
+    pub moving: u32,
+    pub settling: u32,
+    pub done: u32,
+    pub failed: u32,
+    pub gone: u32,
+    /// The most members that may be in flight, where the group has such a limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ceiling: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batch: Option<BatchReport>,
+}
+
+/// The batch a group is at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BatchReport {
+    /// Counts from 1.
+    pub number: u32,
+    /// How many members it may hold.
+    pub size: u32,
+    pub consecutive_failures: u32,
+    pub stopped: bool,
+}
+
+impl GroupReport {
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..Self::default() }
+    }
+
+    /// Counts one more member.
+    pub fn count(&mut self, state: MemberState) {
+        self.total += 1;
+        *match state {
+            MemberState::Waiting => &mut self.waiting,
+            MemberState::Moving => &mut self.moving,
+            MemberState::Settling => &mut self.settling,
+            MemberState::Done => &mut self.done,
+            MemberState::Failed => &mut self.failed,
+            MemberState::Gone => &mut self.gone,
+        } += 1;
+    }
+
+    /// Whether the states add up to the members (G4).
+    pub fn is_partition(&self) -> bool {
+        let by_state =
+            [self.waiting, self.moving, self.settling, self.done, self.failed, self.gone];
+        by_state.iter().sum::<u32>() == self.total
+    }
+}

@@ -1,0 +1,6 @@
+//! Builders of wire objects for tests. They read like the object they build:
+//! `node("gpu-1").label("env", "prod").build()`.
+
+mod builder;
+
+pub use builder::{Builder, NOW, node, object};
