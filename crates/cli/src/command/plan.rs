@@ -41,7 +41,8 @@ fn read(file: &PathBuf) -> Result<Vec<Value>> {
     if file.as_os_str() == "-" {
         std::io::stdin().read_to_string(&mut text)?;
     } else {
-        text = std::fs::read_to_string(file).with_context(|| format!("could not read {file:?}"))?;
+        text = std::fs::read_to_string(file)
+            .with_context(|| format!("could not read {}", file.display()))?;
     }
     let document: Value = serde_json::from_str(&text)?;
     Ok(match document.get("items").and_then(Value::as_array) {
