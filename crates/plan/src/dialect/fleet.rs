@@ -1,4 +1,11 @@
 //! KubeFleet: placements rolled over member clusters.
+//!
+//! A placement's step joins the stages of the pipeline, which run independently on the objects
+//! as given: selecting resources, scheduling clusters, rolling out bindings, rolling up status.
+
+pub mod names;
+pub mod part;
+pub mod placement;
 
 use convoy_api::{GroupKind, Object, ObjectKey};
 use jiff::Timestamp;
@@ -13,9 +20,12 @@ use crate::world::World;
 #[derive(Clone, Copy, Debug)]
 pub struct Fleet;
 
+/// The word that plans and `--dialects` use.
+pub const DIALECT: &str = "fleet";
+
 impl Dialect for Fleet {
     fn name(&self) -> &'static str {
-        "fleet"
+        DIALECT
     }
 
     fn watches(&self) -> &'static [Watch] {

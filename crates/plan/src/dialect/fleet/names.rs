@@ -1,0 +1,132 @@
+//! The kinds, labels, annotations and finalizers of the fleet API. The cluster-scoped and the
+//! namespaced family are one machine under two sets of kinds: [`Family`] tells them apart.
+
+use convoy_api::{GroupKind, Object};
+
+pub const PLACEMENT_GROUP: &str = "placement.kubernetes-fleet.io";
+pub const CLUSTER_GROUP: &str = "cluster.kubernetes-fleet.io";
+
+pub const MEMBER_CLUSTER: GroupKind = GroupKind::new(CLUSTER_GROUP, "MemberCluster");
+pub const INTERNAL_MEMBER_CLUSTER: GroupKind =
+    GroupKind::new(CLUSTER_GROUP, "InternalMemberCluster");
+
+pub const EVICTION: GroupKind = placement("ClusterResourcePlacementEviction");
+pub const DISRUPTION_BUDGET: GroupKind = placement("ClusterResourcePlacementDisruptionBudget");
+pub const CLUSTER_OVERRIDE: GroupKind = placement("ClusterResourceOverride");
+pub const CLUSTER_OVERRIDE_SNAPSHOT: GroupKind = placement("ClusterResourceOverrideSnapshot");
+pub const OVERRIDE: GroupKind = placement("ResourceOverride");
+pub const OVERRIDE_SNAPSHOT: GroupKind = placement("ResourceOverrideSnapshot");
+pub const CLUSTER_ENVELOPE: GroupKind = placement("ClusterResourceEnvelope");
+pub const ENVELOPE: GroupKind = placement("ResourceEnvelope");
+pub const PLACEMENT_STATUS: GroupKind = placement("ClusterResourcePlacementStatus");
+pub const WORK: GroupKind = placement("Work");
+
+/// Labels.
+pub const PARENT: &str = "kubernetes-fleet.io/parent-CRP";
+pub const LATEST: &str = "kubernetes-fleet.io/is-latest-snapshot";
+pub const POLICY_INDEX: &str = "kubernetes-fleet.io/policy-index";
+pub const RESOURCE_INDEX: &str = "kubernetes-fleet.io/resource-index";
+pub const PARENT_OVERRIDE: &str = "kubernetes-fleet.io/parent-resource-override";
+pub const OVERRIDE_INDEX: &str = "kubernetes-fleet.io/override-index";
+pub const TARGET_RUN: &str = "kubernetes-fleet.io/targetUpdateRun";
+pub const TARGET_STAGE: &str = "kubernetes-fleet.io/targetUpdatingStage";
+pub const TASK_TYPE: &str = "kubernetes-fleet.io/taskType";
+pub const LATEST_APPROVAL: &str = "kubernetes-fleet.io/isLatestUpdateRunApproval";
+
+/// Annotations.
+pub const GENERATION: &str = "kubernetes-fleet.io/CRP-generation";
+pub const NUMBER_OF_CLUSTERS: &str = "kubernetes-fleet.io/number-of-clusters";
+pub const RESOURCE_HASH: &str = "kubernetes-fleet.io/resource-hash";
+pub const NUMBER_OF_SNAPSHOTS: &str = "kubernetes-fleet.io/number-of-resource-snapshots";
+pub const NUMBER_OF_ENVELOPED: &str = "kubernetes-fleet.io/number-of-enveloped-object";
+pub const SUB_INDEX: &str = "kubernetes-fleet.io/subindex-of-resource-snapshot";
+pub const CANDIDATE_SEEN: &str =
+    "kubernetes-fleet.io/next-resource-snapshot-candidate-detection-time";
+pub const PREVIOUS_STATE: &str = "kubernetes-fleet.io/previous-binding-state";
+
+/// Finalizers.
+pub const PLACEMENT_CLEANUP: &str = "kubernetes-fleet.io/crp-cleanup";
+pub const SCHEDULER_CLEANUP: &str = "kubernetes-fleet.io/scheduler-cleanup";
+pub const BINDING_CLEANUP: &str = "kubernetes-fleet.io/scheduler-crb-cleanup";
+pub const RUN_CLEANUP: &str = "kubernetes-fleet.io/stagedupdaterun-finalizer";
+pub const OVERRIDE_CLEANUP: &str = "kubernetes-fleet.io/override-cleanup";
+
+/// Which of the two parallel sets of kinds a rollout belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Family {
+    /// `ClusterResourcePlacement` and what belongs to it.
+    Cluster,
+    /// `ResourcePlacement` and what belongs to it, all in the placement's namespace.
+    Namespaced,
+}
+
+impl Family {
+    pub const ALL: [Self; 2] = [Self::Cluster, Self::Namespaced];
+
+    /// The family of an object whose kind exists in both.
+    pub fn of(object: &Object) -> Self {
+        if object.namespace().is_empty() { Self::Cluster } else { Self::Namespaced }
+    }
+
+    pub const fn placement(self) -> GroupKind {
+        self.kind("ClusterResourcePlacement", "ResourcePlacement")
+    }
+
+    pub const fn binding(self) -> GroupKind {
+        self.kind("ClusterResourceBinding", "ResourceBinding")
+    }
+
+    pub const fn resource_snapshot(self) -> GroupKind {
+        self.kind("ClusterResourceSnapshot", "ResourceSnapshot")
+    }
+
+    pub const fn policy_snapshot(self) -> GroupKind {
+        self.kind("ClusterSchedulingPolicySnapshot", "SchedulingPolicySnapshot")
+    }
+
+    pub const fn run(self) -> GroupKind {
+        self.kind("ClusterStagedUpdateRun", "StagedUpdateRun")
+    }
+
+    pub const fn strategy(self) -> GroupKind {
+        self.kind("ClusterStagedUpdateStrategy", "StagedUpdateStrategy")
+    }
+
+    pub const fn approval_request(self) -> GroupKind {
+        self.kind("ClusterApprovalRequest", "ApprovalRequest")
+    }
+
+    /// What condition types of a placement begin with.
+    pub const fn condition_prefix(self) -> &'static str {
+        match self {
+            Self::Cluster => "ClusterResourcePlacement",
+            Self::Namespaced => "ResourcePlacement",
+        }
+    }
+
+    const fn kind(self, cluster: &'static str, namespaced: &'static str) -> GroupKind {
+        placement(match self {
+            Self::Cluster => cluster,
+            Self::Namespaced => namespaced,
+        })
+    }
+}
+
+/// Whether a snapshot object is the newest of its line.
+pub fn is_latest(snapshot: &Object) -> bool {
+    snapshot.label(LATEST) == Some("true")
+}
+
+/// Whether a resource snapshot is the master of its group: it alone carries the hash.
+pub fn is_master(snapshot: &Object) -> bool {
+    snapshot.annotation(RESOURCE_HASH).is_some() || snapshot.label(LATEST).is_some()
+}
+
+/// The index that a label carries; what cannot be read has none.
+pub fn index(object: &Object, label: &str) -> Option<u32> {
+    object.label(label)?.parse().ok()
+}
+
+const fn placement(kind: &'static str) -> GroupKind {
+    GroupKind::new(PLACEMENT_GROUP, kind)
+}
