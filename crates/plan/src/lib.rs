@@ -5,6 +5,7 @@
 //! becomes a [`Diagnostic`]. [`dialect`] holds the five APIs, each a [`Dialect`]; the modules
 //! beside it are the concepts they share.
 
+pub mod availability;
 pub mod budget;
 pub mod condition;
 pub mod diagnostic;
