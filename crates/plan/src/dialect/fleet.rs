@@ -3,6 +3,7 @@
 //! A placement's step joins the stages of the pipeline, which run independently on the objects
 //! as given: selecting resources, scheduling clusters, rolling out bindings, rolling up status.
 
+pub mod binding;
 pub mod names;
 pub mod overrides;
 pub mod part;
