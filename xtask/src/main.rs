@@ -1,5 +1,8 @@
 //! Build tasks: `cargo xtask ci` is the whole gate, the same for people and machines.
 
+#[cfg(test)]
+mod tidy;
+
 use std::process::{Command, ExitCode};
 
 use anyhow::{Result, bail};
