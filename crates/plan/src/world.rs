@@ -40,12 +40,16 @@ impl World {
     }
 
     /// All objects of a kind in the home cluster, by namespace and name.
-    pub fn of(&self, kind: &GroupKind) -> impl Iterator<Item = &Object> {
+    pub fn of<'w>(&'w self, kind: &GroupKind) -> impl Iterator<Item = &'w Object> + use<'w> {
         self.of_cluster("", kind)
     }
 
     /// All objects of a kind in one cluster, by namespace and name.
-    pub fn of_cluster(&self, cluster: &str, kind: &GroupKind) -> impl Iterator<Item = &Object> {
+    pub fn of_cluster<'w>(
+        &'w self,
+        cluster: &str,
+        kind: &GroupKind,
+    ) -> impl Iterator<Item = &'w Object> + use<'w> {
         let shelf = self.shelves.get(&(SmolStr::new(cluster), kind.clone()));
         shelf.into_iter().flat_map(BTreeMap::values)
     }
@@ -55,7 +59,7 @@ impl World {
         &'w self,
         kind: &GroupKind,
         namespace: &str,
-    ) -> impl Iterator<Item = &'w Object> {
+    ) -> impl Iterator<Item = &'w Object> + use<'w> {
         let shelf = self.shelves.get(&(SmolStr::default(), kind.clone()));
         let namespace = SmolStr::new(namespace);
         let from = (namespace.clone(), SmolStr::default());

@@ -1,0 +1,231 @@
+//! What an API server makes of a plan's writes: merge patches, versions, generations, the
+//! status sub-resource, finalizers and owner references. A pure stand-in: no clock, no I/O.
+
+mod garbage;
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use convoy_api::{Object, ObjectKey};
+use convoy_plan::step::{Precondition, Propagation, Subresource};
+use convoy_plan::{Action, Step, World, Write};
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+/// A world that takes writes.
+#[derive(Clone, Debug)]
+pub struct Applier {
+    world: World,
+    now: Timestamp,
+    version: u64,
+}
+
+/// Why a write was refused. The engine plans again from fresh state then.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ApplyError {
+    #[error("{0} exists already")]
+    Exists(Box<ObjectKey>),
+    #[error("{0} does not exist")]
+    NotFound(Box<ObjectKey>),
+    #[error("{0} changed since it was observed")]
+    Stale(Box<ObjectKey>),
+    #[error("{0} would not be an object any more: {1}")]
+    Broken(Box<ObjectKey>, String),
+}
+
+impl Applier {
+    pub fn new(world: World, now: Timestamp) -> Self {
+        Self { world, now, version: 1_000_000 } // above any version a test gives by hand
+    }
+
+    pub fn world(&self) -> &World {
+        &self.world
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    pub fn advance_to(&mut self, now: Timestamp) {
+        self.now = now;
+    }
+
+    /// Changes one object as somebody else would: a kubelet, an agent, a person.
+    pub fn edit(&mut self, key: &ObjectKey, change: impl FnOnce(&mut Value)) {
+        let Some(object) = self.world.get(key) else { return };
+        let mut raw = object.raw().clone();
+        change(&mut raw);
+        let before = object.clone();
+        self.store(&before, raw);
+    }
+
+    /// Puts an object in as it is, or replaces the one that stands there.
+    pub fn insert(&mut self, object: Object) {
+        self.world.insert(object);
+    }
+
+    pub fn remove(&mut self, key: &ObjectKey) {
+        self.world.remove(key);
+    }
+
+    /// Carries out a step: its actions in order, then its status. Stops at the first refusal.
+    pub fn apply(&mut self, step: &Step) -> Result<(), ApplyError> {
+        let before = self.version;
+        for action in &step.actions {
+            self.act(action, before)?;
+        }
+        if let Some(status) = &step.status {
+            self.set_status(&step.rollout, status)?;
+        }
+        Ok(())
+    }
+
+    /// Carries out one action. Versions above `before` are our own writes of this step.
+    fn act(&mut self, action: &Action, before: u64) -> Result<(), ApplyError> {
+        let target = &action.target;
+        match &action.write {
+            Write::Create { object } => self.create(target, object),
+            Write::Patch { patch, subresource, precondition } => {
+                let found = self.observed(target, precondition, before)?;
+                self.patch(&found, patch, *subresource)
+            }
+            Write::Delete { precondition, propagation } => {
+                let found = self.observed(target, precondition, before)?;
+                self.delete(&found, *propagation);
+                Ok(())
+            }
+            Write::Evict { precondition, .. } => {
+                let found = self.observed(target, precondition, before)?;
+                self.delete(&found, Propagation::Background);
+                Ok(())
+            }
+        }
+    }
+
+    fn create(&mut self, target: &ObjectKey, body: &Value) -> Result<(), ApplyError> {
+        if self.world.get(target).is_some() {
+            return Err(ApplyError::Exists(Box::new(target.clone())));
+        }
+        self.version += 1;
+        let mut raw = body.clone();
+        let broken = |message: String| ApplyError::Broken(Box::new(target.clone()), message);
+        let fields = raw.as_object_mut().ok_or_else(|| broken("not a JSON object".to_owned()))?;
+        if has_status_subresource(target) {
+            fields.shift_remove("status");
+        }
+        let metadata = fields.entry("metadata").or_insert_with(|| json!({}));
+        metadata["uid"] = json!(format!("uid-{}", self.version));
+        metadata["resourceVersion"] = json!(self.version.to_string());
+        metadata["generation"] = json!(1);
+        metadata["creationTimestamp"] = convoy_plan::condition::instant(self.now);
+        let object = Object::from_value(raw).map_err(|error| broken(error.to_string()))?;
+        let object = object.in_cluster(&target.cluster);
+        if object.key() != target {
+            return Err(broken(format!("its body says {}", object.key())));
+        }
+        self.world.insert(object);
+        Ok(())
+    }
+
+    fn patch(
+        &mut self,
+        object: &Object,
+        patch: &Value,
+        subresource: Option<Subresource>,
+    ) -> Result<(), ApplyError> {
+        let mut raw = object.raw().clone();
+        let mut patch = patch.clone();
+        let split = has_status_subresource(object.key());
+        match (subresource, patch.as_object_mut()) {
+            (Some(Subresource::Status), Some(fields)) => fields.retain(|key, _| key == "status"),
+            (None, Some(fields)) if split => _ = fields.shift_remove("status"),
+            _ => {}
+        }
+        json_patch::merge(&mut raw, &patch);
+        let same = Object::from_value(raw.clone())
+            .is_ok_and(|patched| patched.in_cluster(&object.key().cluster).key() == object.key());
+        if !same {
+            let message = "the patch changes its identity".to_owned();
+            return Err(ApplyError::Broken(Box::new(object.key().clone()), message));
+        }
+        self.store(object, raw);
+        self.finalize(object.key());
+        Ok(())
+    }
+
+    fn set_status(&mut self, rollout: &ObjectKey, status: &Value) -> Result<(), ApplyError> {
+        let Some(object) = self.world.get(rollout).cloned() else {
+            return Err(ApplyError::NotFound(Box::new(rollout.clone())));
+        };
+        let mut raw = object.raw().clone();
+        raw["status"] = status.clone();
+        self.store(&object, raw);
+        Ok(())
+    }
+
+    /// Writes `raw` in place of `before`; a changed spec is a new generation.
+    fn store(&mut self, before: &Object, mut raw: Value) {
+        if raw == *before.raw() {
+            return;
+        }
+        self.version += 1;
+        let generation =
+            before.generation() + i64::from(raw.get("spec") != before.raw().get("spec"));
+        raw["metadata"]["generation"] = json!(generation);
+        raw["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        self.world.insert(before.with_raw(raw));
+    }
+
+    fn observed(
+        &self,
+        target: &ObjectKey,
+        precondition: &Precondition,
+        before: u64,
+    ) -> Result<Object, ApplyError> {
+        let object =
+            self.world.get(target).ok_or_else(|| ApplyError::NotFound(Box::new(target.clone())))?;
+        let version = object.resource_version();
+        let ours = version.and_then(|text| text.parse().ok()).is_some_and(|at: u64| at > before);
+        let fresh =
+            ours || precondition.resource_version.as_deref().is_none_or(|at| version == Some(at));
+        let same = precondition.uid.as_deref().is_none_or(|uid| object.uid() == Some(uid));
+        if fresh && same {
+            Ok(object.clone())
+        } else {
+            Err(ApplyError::Stale(Box::new(target.clone())))
+        }
+    }
+}
+
+/// Our own kinds whose `status` is an ordinary field, as their CRDs say.
+static PLAIN_STATUS: LazyLock<BTreeSet<(String, String)>> = LazyLock::new(|| {
+    let dialects = [
+        convoy_api::skyhook::crds(),
+        convoy_api::fleet::crds(),
+        convoy_api::karpenter::crds(),
+        convoy_api::ocm::crds(),
+    ];
+    let plain = dialects.into_iter().flatten().filter(|crd| {
+        let mut subresources =
+            crd.spec.versions.iter().filter_map(|version| version.subresources.as_ref());
+        !subresources.any(|subresources| subresources.status.is_some())
+    });
+    plain.map(|crd| (crd.spec.group, crd.spec.names.kind)).collect()
+});
+
+/// Whether `status` of this kind is written apart from the rest. True of every built-in kind
+/// that has a status.
+fn has_status_subresource(key: &ObjectKey) -> bool {
+    !PLAIN_STATUS.contains(&(key.kind.group.to_string(), key.kind.kind.to_string()))
+}
+
+/// A JSON object at `key` of `parent`, made if it is missing.
+fn child<'v>(parent: &'v mut Value, key: &str) -> &'v mut Map<String, Value> {
+    if !parent[key].is_object() {
+        parent[key] = json!({});
+    }
+    parent[key].as_object_mut().expect("made an object above")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,25 @@
+//! One module per promise, each a function over one step and what it was decided from.
+
+mod budget;
+mod evidence;
+mod partition;
+mod size;
+mod stuck;
+mod timer;
+mod undo;
+
+use crate::{Finding, Subject};
+
+/// A promise as code: pushes what breaks it.
+pub(crate) type Rule = fn(&Subject<'_>, &mut Vec<Finding>);
+
+pub(crate) const RULES: &[Rule] = &[
+    budget::never_over,
+    evidence::is_of_this_revision,
+    partition::one_state_each,
+    partition::who_waits_says_why,
+    stuck::never_silently,
+    size::no_object_grows_with_the_fleet,
+    undo::only_what_we_did,
+    timer::names_the_instant,
+];

@@ -1,0 +1,33 @@
+//! A pool never starts more disruptions than the most generous of its reasons allows: every
+//! start counts against every reason, so the sum over reasons stays below that one too.
+
+use convoy_api::GroupKind;
+use convoy_plan::Write;
+use serde_json::Value;
+
+use crate::{Finding, Guarantee, Subject};
+
+const NODE: GroupKind = GroupKind::new("", "Node");
+const DISRUPTED: &str = "karpenter.sh/disrupted";
+
+pub(super) fn over(subject: &Subject<'_>) -> Option<Finding> {
+    let pool = subject.step.rollout.name.as_str();
+    let allowed = subject.step.decision.get("allowed")?.get(pool)?.as_object()?;
+    let most = allowed.values().filter_map(Value::as_u64).max().unwrap_or(0);
+    let started = subject.step.actions.iter().filter(|action| {
+        let Write::Patch { patch, .. } = &action.write else { return false };
+        let had = subject.world.get(&action.target).is_some_and(|node| tainted(node.raw()));
+        action.target.kind == NODE && tainted(patch) && !had
+    });
+    let started = started.count() as u64;
+    (started > most).then(|| {
+        let message =
+            format!("starts {started} disruptions, where {most} are the most of any reason");
+        subject.finding(Guarantee::G1, message)
+    })
+}
+
+fn tainted(raw: &Value) -> bool {
+    let taints = raw.pointer("/spec/taints").and_then(Value::as_array).into_iter().flatten();
+    taints.into_iter().any(|taint| taint.get("key").and_then(Value::as_str) == Some(DISRUPTED))
+}
