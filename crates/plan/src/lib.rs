@@ -8,6 +8,7 @@
 pub mod availability;
 pub mod budget;
 pub mod condition;
+pub mod cron;
 pub mod diagnostic;
 pub mod dialect;
 pub mod hold;
@@ -19,6 +20,7 @@ pub mod snapshot;
 pub mod step;
 pub mod taint;
 pub mod validation;
+pub mod window;
 pub mod world;
 
 pub use diagnostic::{Diagnostic, Severity};

@@ -1,0 +1,166 @@
+//! Reading schedules. Error texts are those of robfig/cron, which users know from cron jobs.
+
+use convoy_api::text::GoDuration;
+use jiff::SignedDuration;
+
+use super::fields::Fields;
+use super::{CronError, Rule};
+
+/// What a field may hold.
+struct Bounds {
+    least: u32,
+    most: u32,
+    /// Names for the numbers from `least` on.
+    names: &'static [&'static str],
+}
+
+/// One field: its numbers, and whether it was written as a star.
+struct Field {
+    set: u64,
+    star: bool,
+}
+
+const MINUTE: Bounds = Bounds { least: 0, most: 59, names: &[] };
+const HOUR: Bounds = Bounds { least: 0, most: 23, names: &[] };
+const DAY: Bounds = Bounds { least: 1, most: 31, names: &[] };
+const MONTH: Bounds = Bounds {
+    least: 1,
+    most: 12,
+    names: &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"],
+};
+const WEEKDAY: Bounds =
+    Bounds { least: 0, most: 6, names: &["sun", "mon", "tue", "wed", "thu", "fri", "sat"] };
+
+pub(super) fn rule(text: &str) -> Result<Rule, CronError> {
+    if let Some(duration) = text.strip_prefix("@every ") {
+        return every(duration);
+    }
+    let text = match text {
+        "@yearly" | "@annually" => "0 0 1 1 *",
+        "@monthly" => "0 0 1 * *",
+        "@weekly" => "0 0 * * 0",
+        "@daily" | "@midnight" => "0 0 * * *",
+        "@hourly" => "0 * * * *",
+        other if other.starts_with('@') => {
+            return Err(error(format!("unrecognized descriptor: {other}")));
+        }
+        fields => fields,
+    };
+    let parts: Vec<&str> = text.split_whitespace().collect();
+    let [minute, hour, day, month, weekday] = parts[..] else {
+        let listed = parts.join(" ");
+        let found = parts.len();
+        return Err(error(format!("expected exactly 5 fields, found {found}: [{listed}]")));
+    };
+    let (minute, hour) = (field(minute, &MINUTE)?, field(hour, &HOUR)?);
+    let (day, month) = (field(day, &DAY)?, field(month, &MONTH)?);
+    let weekday = field(weekday, &WEEKDAY)?;
+    Ok(Rule::Fields(Fields {
+        minutes: minute.set,
+        hours: hour.set,
+        days: day.set,
+        months: month.set,
+        weekdays: weekday.set,
+        any_day: day.star || weekday.star,
+    }))
+}
+
+/// Whole seconds, and at least one.
+fn every(text: &str) -> Result<Rule, CronError> {
+    let duration: GoDuration = text.parse().map_err(|_| {
+        error(format!("failed to parse duration @every {text}: time: invalid duration {text:?}"))
+    })?;
+    Ok(Rule::Every(SignedDuration::from_secs(duration.as_secs().max(1))))
+}
+
+fn field(text: &str, bounds: &Bounds) -> Result<Field, CronError> {
+    let mut field = Field { set: 0, star: false };
+    for item in text.split(',').filter(|item| !item.is_empty()) {
+        let Field { set, star } = range(item, bounds)?;
+        field.set |= set;
+        field.star |= star;
+    }
+    Ok(field)
+}
+
+fn range(item: &str, bounds: &Bounds) -> Result<Field, CronError> {
+    let mut parts = item.split('/');
+    let span = parts.next().unwrap_or_default();
+    let step = parts.next();
+    let (mut start, mut end, mut star) = (bounds.least, bounds.most, true);
+    let mut ends = span.split('-');
+    let first = ends.next().unwrap_or_default();
+    let second = ends.next();
+    if first != "*" && first != "?" {
+        star = false;
+        start = number(first, bounds)?;
+        end = match second {
+            None => start,
+            Some(last) => number(last, bounds)?,
+        };
+        if ends.next().is_some() {
+            return Err(error(format!("too many hyphens: {item}")));
+        }
+    }
+    let step = match step {
+        None => 1,
+        Some(step) => {
+            let step = integer(step)?;
+            if second.is_none() {
+                end = bounds.most; // `n/step` runs to the end of the field
+            }
+            star &= step <= 1;
+            step
+        }
+    };
+    if parts.next().is_some() {
+        return Err(error(format!("too many slashes: {item}")));
+    }
+    check(item, bounds, start, end, step)?;
+    let step = usize::try_from(step).unwrap_or(usize::MAX);
+    let set = (start..=end).step_by(step).fold(0, |set, number| set | 1 << number);
+    Ok(Field { set, star })
+}
+
+fn check(item: &str, bounds: &Bounds, start: u32, end: u32, step: u32) -> Result<(), CronError> {
+    let Bounds { least, most, .. } = bounds;
+    Err(error(if start < *least {
+        format!("beginning of range ({start}) below minimum ({least}): {item}")
+    } else if end > *most {
+        format!("end of range ({end}) above maximum ({most}): {item}")
+    } else if start > end {
+        format!("beginning of range ({start}) beyond end of range ({end}): {item}")
+    } else if step == 0 {
+        format!("step of range should be a positive number: {item}")
+    } else {
+        return Ok(());
+    }))
+}
+
+fn number(text: &str, bounds: &Bounds) -> Result<u32, CronError> {
+    let named = bounds.names.iter().position(|name| name.eq_ignore_ascii_case(text));
+    match named.and_then(|at| u32::try_from(at).ok()) {
+        Some(at) => Ok(bounds.least + at),
+        None => integer(text),
+    }
+}
+
+fn integer(text: &str) -> Result<u32, CronError> {
+    let failed = |why| {
+        error(format!("failed to parse int from {text}: strconv.Atoi: parsing {text:?}: {why}"))
+    };
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(failed("invalid syntax"));
+    }
+    let number: i64 = text.parse().map_err(|_| failed("value out of range"))?;
+    if number < 0 {
+        return Err(error(format!("negative number ({number}) not allowed: {text}")));
+    }
+    // Any number this large is beyond every field; as a step it is one hit.
+    Ok(u32::try_from(number).unwrap_or(u32::MAX))
+}
+
+fn error(message: String) -> CronError {
+    CronError { message }
+}
