@@ -1,5 +1,5 @@
-//! Which overrides apply where: first to the resources of a snapshot group, then to a cluster.
-//! Applying them to manifests is the work generator's part.
+//! Overrides: which override snapshots touch a placement's resources, which of those concern a
+//! cluster, and what they make of an object.
 
 use std::collections::BTreeSet;
 
@@ -7,238 +7,216 @@ use convoy_api::Object;
 use serde_json::{Value, json};
 use smol_str::SmolStr;
 
-use super::names::{
-    self, CLUSTER_OVERRIDE_SNAPSHOT, Family, OVERRIDE_SNAPSHOT, PLACEMENT_GROUP, RESOURCE_INDEX,
-};
+use super::names::{self, Family};
 use super::placement::{Placement, field, list, text};
 use crate::selector::Selector;
 use crate::snapshot::Snapshot;
 
-/// The newest overrides that touch the resources of one snapshot group.
+mod patch;
+
+pub use patch::{OverrideError, applied};
+
+/// The latest override snapshots that touch the resources a placement selected.
 #[derive(Clone, Debug, Default)]
-pub struct Matching {
+pub struct Overrides<'w> {
     /// By name.
-    cluster: Vec<Override>,
+    cluster: Vec<Override<'w>>,
     /// By namespace, then name.
-    namespaced: Vec<Override>,
+    namespaced: Vec<Override<'w>>,
 }
 
-/// The override snapshots that a binding should carry, in their fixed order.
+/// The override snapshots for one cluster, as a binding lists them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Chosen {
+pub struct Applicable {
+    /// Names of `ClusterResourceOverrideSnapshot`s.
     pub cluster: Vec<SmolStr>,
+    /// Namespaces and names of `ResourceOverrideSnapshot`s.
     pub namespaced: Vec<(SmolStr, SmolStr)>,
 }
 
-/// Why it cannot be told which overrides apply.
+/// Overrides touch the resources, and the cluster whose labels would tell which is not there.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum OverrideError {
-    #[error("{found} of {want} resource snapshots of index {index} exist")]
-    Incomplete { index: String, found: usize, want: usize },
-    #[error("MemberCluster {cluster:?} not found")]
-    NoCluster { cluster: String },
+#[error("member cluster {cluster:?} not found, so its overrides cannot be told")]
+pub struct UnknownCluster {
+    pub cluster: SmolStr,
 }
 
+/// One override snapshot with its cluster selectors read once.
 #[derive(Clone, Debug)]
-struct Override {
-    namespace: SmolStr,
-    name: SmolStr,
-    rules: Vec<Clusters>,
+struct Override<'w> {
+    snapshot: &'w Object,
+    /// Per rule that selects clusters at all, the terms of which one has to match.
+    rules: Vec<Vec<Selector>>,
 }
 
-/// Which clusters one rule is for.
-#[derive(Clone, Debug)]
-enum Clusters {
-    Every,
-    AnyOf(Vec<Selector>),
-}
+/// Group, version, kind and name; the namespace is empty for what has cluster scope.
+type Identity<'v> = (&'v str, &'v str, &'v str, &'v str, &'v str);
 
-/// Group, version, kind, namespace and name of a selected object.
-type Identity<'o> = (&'o str, &'o str, &'o str, &'o str, &'o str);
-
-impl Matching {
-    /// The overrides for the resources of the group that `master` leads. Without any override
-    /// in sight the group need not be complete.
-    pub fn of(
-        snapshot: &Snapshot<'_>,
-        placement: &Placement<'_>,
-        master: &Object,
-    ) -> Result<Self, OverrideError> {
-        let concerns = |object: &&&Object| {
-            names::is_latest(object) && is_for(object, override_spec(object), placement)
-        };
-        let cluster: Vec<_> =
-            snapshot.of(&CLUSTER_OVERRIDE_SNAPSHOT).iter().filter(concerns).collect();
-        let namespaced: Vec<_> = snapshot.of(&OVERRIDE_SNAPSHOT).iter().filter(concerns).collect();
+impl<'w> Overrides<'w> {
+    /// The overrides that touch what is selected in `group`, all snapshots of one index.
+    pub fn touching(
+        snapshot: &Snapshot<'w>,
+        placement: &Placement<'w>,
+        group: &[&'w Object],
+    ) -> Self {
+        let cluster = snapshot.of(&names::CLUSTER_OVERRIDE_SNAPSHOT);
+        let namespaced = snapshot.of(&names::OVERRIDE_SNAPSHOT);
         if cluster.is_empty() && namespaced.is_empty() {
-            return Ok(Self::default());
+            return Self::default();
         }
-        let group = group(snapshot, placement, master)?;
-        let selected: BTreeSet<Identity<'_>> =
-            group.iter().flat_map(|part| resources(part)).collect();
-        let touching = |candidates: Vec<&&Object>, selectors: &str| {
-            let touched = candidates.into_iter().filter(|object| {
-                let selectors = list(override_spec(object), selectors);
-                selectors.iter().any(|selector| touches(selector, object.namespace(), &selected))
-            });
-            touched.map(|object| Override::read(object)).collect()
+        let mut selected = BTreeSet::new();
+        for resource in group.iter().flat_map(|part| list(part.spec(), "selectedResources")) {
+            collect(resource, &mut selected);
+        }
+        let touching = |object: &&&'w Object| {
+            names::is_latest(object) && is_for(object, placement) && touches(object, &selected)
         };
-        Ok(Self {
-            cluster: touching(cluster, "clusterResourceSelectors"),
-            namespaced: touching(namespaced, "resourceSelectors"),
-        })
+        let read = |objects: &[&'w Object]| -> Vec<Override<'w>> {
+            objects.iter().filter(touching).map(|object| Override::read(object)).collect()
+        };
+        Self { cluster: read(cluster), namespaced: read(namespaced) }
     }
 
-    /// Those with at least one rule for the cluster called `name`.
-    pub fn on(&self, snapshot: &Snapshot<'_>, name: &str) -> Result<Chosen, OverrideError> {
-        if self.cluster.is_empty() && self.namespaced.is_empty() {
-            return Ok(Chosen::default());
+    pub fn is_empty(&self) -> bool {
+        self.cluster.is_empty() && self.namespaced.is_empty()
+    }
+
+    /// Those that concern the cluster `name`, whose `MemberCluster` is `member`.
+    pub fn concerning(
+        &self,
+        name: &str,
+        member: Option<&Object>,
+    ) -> Result<Applicable, UnknownCluster> {
+        if self.is_empty() {
+            return Ok(Applicable::default());
         }
-        let cluster = snapshot.find(&names::MEMBER_CLUSTER, "", name);
-        let cluster =
-            cluster.ok_or_else(|| OverrideError::NoCluster { cluster: name.to_owned() })?;
-        let on = |entry: &&Override| entry.rules.iter().any(|rule| rule.matches(cluster));
-        let named = |entry: &Override| (entry.namespace.clone(), entry.name.clone());
-        Ok(Chosen {
-            cluster: self.cluster.iter().filter(on).map(|entry| entry.name.clone()).collect(),
-            namespaced: self.namespaced.iter().filter(on).map(named).collect(),
+        let member = member.ok_or_else(|| UnknownCluster { cluster: SmolStr::new(name) })?;
+        let concerning = |found: &&Override<'_>| found.concerns(member);
+        Ok(Applicable {
+            cluster: self
+                .cluster
+                .iter()
+                .filter(concerning)
+                .map(|found| found.snapshot.name().clone())
+                .collect(),
+            namespaced: self
+                .namespaced
+                .iter()
+                .filter(concerning)
+                .map(|found| (found.snapshot.namespace().clone(), found.snapshot.name().clone()))
+                .collect(),
         })
     }
 }
 
-impl Chosen {
-    /// As `clusterResourceOverrideSnapshots` reads on a binding; null where there are none.
+impl Applicable {
+    /// What `spec` of a binding says; null equals empty.
+    pub fn of_binding(binding: &Object) -> Self {
+        let spec = binding.spec();
+        let cluster = list(spec, "clusterResourceOverrideSnapshots").iter();
+        let namespaced = list(spec, "resourceOverrideSnapshots").iter();
+        Self {
+            cluster: cluster.filter_map(Value::as_str).map(SmolStr::new).collect(),
+            namespaced: namespaced
+                .map(|entry| {
+                    (SmolStr::new(text(entry, "namespace")), SmolStr::new(text(entry, "name")))
+                })
+                .collect(),
+        }
+    }
+
+    /// The value of `clusterResourceOverrideSnapshots`; null where there is none.
     pub fn cluster_json(&self) -> Value {
         if self.cluster.is_empty() { Value::Null } else { json!(self.cluster) }
     }
 
-    /// As `resourceOverrideSnapshots` reads on a binding; null where there are none.
+    /// The value of `resourceOverrideSnapshots`; null where there is none.
     pub fn namespaced_json(&self) -> Value {
-        if self.namespaced.is_empty() {
-            return Value::Null;
-        }
         let entry =
-            |(namespace, name): &(SmolStr, SmolStr)| json!({"name": name, "namespace": namespace});
-        self.namespaced.iter().map(entry).collect()
-    }
-
-    /// Whether an object with the two lists (a binding's spec, a run's cluster status) carries
-    /// exactly these; null equals empty, order matters.
-    pub fn is_on(&self, carrier: &Value) -> bool {
-        let cluster = list(carrier, "clusterResourceOverrideSnapshots");
-        let namespaced = list(carrier, "resourceOverrideSnapshots");
-        cluster.len() == self.cluster.len()
-            && namespaced.len() == self.namespaced.len()
-            && cluster.iter().zip(&self.cluster).all(|(have, want)| have == want.as_str())
-            && namespaced.iter().zip(&self.namespaced).all(|(have, (namespace, name))| {
-                text(have, "namespace") == namespace && text(have, "name") == name
-            })
-    }
-
-    /// What an object with the two lists carries.
-    pub fn read(carrier: &Value) -> Self {
-        let cluster = list(carrier, "clusterResourceOverrideSnapshots").iter();
-        let namespaced = list(carrier, "resourceOverrideSnapshots").iter();
-        Self {
-            cluster: cluster.filter_map(Value::as_str).map(SmolStr::new).collect(),
-            namespaced: namespaced
-                .map(|entry| (text(entry, "namespace").into(), text(entry, "name").into()))
-                .collect(),
+            |(namespace, name): &(SmolStr, SmolStr)| json!({"namespace": namespace, "name": name});
+        match self.namespaced.as_slice() {
+            [] => Value::Null,
+            entries => entries.iter().map(entry).collect(),
         }
     }
 }
 
-/// All parts of the group that `master` leads, by name; an error while parts are missing.
-pub fn group<'w>(
-    snapshot: &Snapshot<'w>,
-    placement: &Placement<'_>,
-    master: &Object,
-) -> Result<Vec<&'w Object>, OverrideError> {
-    let index = master.label(RESOURCE_INDEX);
-    let all = snapshot.of(&placement.family.resource_snapshot()).iter().copied();
-    let parts: Vec<&Object> =
-        all.filter(|part| placement.owns(part) && part.label(RESOURCE_INDEX) == index).collect();
-    let want = master.annotation(names::NUMBER_OF_SNAPSHOTS).and_then(|text| text.parse().ok());
-    match want.unwrap_or(1) {
-        want if parts.len() < want => {
-            let index = index.unwrap_or_default().to_owned();
-            Err(OverrideError::Incomplete { index, found: parts.len(), want })
-        }
-        _ => Ok(parts),
+impl<'w> Override<'w> {
+    fn read(snapshot: &'w Object) -> Self {
+        let rules = list(field(field(snapshot.spec(), "overrideSpec"), "policy"), "overrideRules");
+        Self { snapshot, rules: rules.iter().filter_map(cluster_terms).collect() }
+    }
+
+    fn concerns(&self, member: &Object) -> bool {
+        self.rules.iter().any(|terms| terms_match(terms, member))
     }
 }
 
-impl Override {
-    fn read(object: &Object) -> Self {
-        let rules = list(field(override_spec(object), "policy"), "overrideRules").iter();
-        Self {
-            namespace: object.namespace().clone(),
-            name: object.name().clone(),
-            rules: rules.filter_map(Clusters::read).collect(),
-        }
-    }
+/// The terms of a rule's cluster selector. None: it selects no cluster. A term that cannot be
+/// read matches nothing; the validator says so.
+fn cluster_terms(rule: &Value) -> Option<Vec<Selector>> {
+    let selector = rule.get("clusterSelector").filter(|selector| !selector.is_null())?;
+    let terms = list(selector, "clusterSelectorTerms");
+    let read: Vec<Selector> = terms
+        .iter()
+        .filter_map(|term| Selector::from_value(field(term, "labelSelector")).ok())
+        .collect();
+    if read.is_empty() && !terms.is_empty() { None } else { Some(read) }
 }
 
-impl Clusters {
-    /// A rule without a selector is for no cluster, one without terms for every cluster.
-    fn read(rule: &Value) -> Option<Self> {
-        let selector = rule.get("clusterSelector").filter(|selector| !selector.is_null())?;
-        let terms = list(selector, "clusterSelectorTerms");
-        if terms.is_empty() {
-            return Some(Self::Every);
-        }
-        let selectors = terms.iter().map(|term| Selector::from_value(field(term, "labelSelector")));
-        Some(Self::AnyOf(selectors.filter_map(Result::ok).collect()))
-    }
-
-    fn matches(&self, cluster: &Object) -> bool {
-        match self {
-            Self::Every => true,
-            Self::AnyOf(terms) => terms.iter().any(|term| term.matches(cluster)),
-        }
-    }
+fn terms_match(terms: &[Selector], member: &Object) -> bool {
+    terms.is_empty() || terms.iter().any(|term| term.matches(member))
 }
 
-fn override_spec(object: &Object) -> &Value {
-    field(object.spec(), "overrideSpec")
-}
-
-/// Whether an override is for every placement, or names this one.
-fn is_for(object: &Object, spec: &Value, placement: &Placement<'_>) -> bool {
-    let Some(reference) = spec.get("placement").filter(|reference| !reference.is_null()) else {
+/// Whether an override is meant for this placement: it names none, or this one.
+fn is_for(object: &Object, placement: &Placement<'_>) -> bool {
+    let named = field(field(object.spec(), "overrideSpec"), "placement");
+    if named.is_null() {
         return true;
-    };
-    let family = match text(reference, "scope") {
+    }
+    let family = match text(named, "scope") {
         "Namespaced" => Family::Namespaced,
         _ => Family::Cluster,
     };
-    text(reference, "name") == placement.name()
-        && family == placement.family
-        && (family == Family::Cluster || object.namespace() == placement.namespace())
+    let reachable = family == Family::Cluster || object.namespace() == placement.namespace();
+    text(named, "name") == placement.name() && family == placement.family && reachable
 }
 
-/// What can be overridden in one snapshot: each selected object, what envelopes wrap, and the
-/// namespaces that any of them live in.
-fn resources(part: &Object) -> Vec<Identity<'_>> {
-    let mut found = Vec::new();
-    for resource in list(part.spec(), "selectedResources") {
-        let identity @ (group, _, kind, namespace, _) = identity(resource);
-        let wraps = group == PLACEMENT_GROUP
-            && matches!(kind, "ClusterResourceEnvelope" | "ResourceEnvelope");
+fn touches(object: &Object, selected: &BTreeSet<Identity<'_>>) -> bool {
+    let spec = field(object.spec(), "overrideSpec");
+    let namespace = object.namespace().as_str();
+    let selectors = match namespace {
+        "" => list(spec, "clusterResourceSelectors"),
+        _ => list(spec, "resourceSelectors"),
+    };
+    selectors.iter().any(|selector| {
+        let [group, version, kind, name] =
+            ["group", "version", "kind", "name"].map(|part| text(selector, part));
+        selected.contains(&(group, version, kind, namespace, name))
+    })
+}
+
+/// The identities by which overrides may ask for a selected resource: its own, and that of
+/// its namespace. An envelope stands for what it wraps.
+fn collect<'v>(resource: &'v Value, into: &mut BTreeSet<Identity<'v>>) {
+    let namespace = text(field(resource, "metadata"), "namespace");
+    if is_envelope(resource) {
         if !namespace.is_empty() {
-            found.push(("", "v1", "Namespace", "", namespace));
+            into.insert(("", "v1", "Namespace", "", namespace));
         }
-        if !wraps {
-            found.push(identity);
-            continue;
-        }
-        // An envelope holds objects of its own scope and namespace; others are an error that
-        // the work generator reports.
         let wrapped = field(resource, "data").as_object().into_iter().flatten();
-        let wrapped = wrapped.map(|(_, object)| self::identity(object));
-        found.extend(wrapped.filter(|inner| inner.3 == namespace));
+        for (_, object) in wrapped {
+            // An object that does not belong into this envelope is the work generator's to refuse.
+            if text(field(object, "metadata"), "namespace") == namespace {
+                into.insert(identity(object));
+            }
+        }
+        return;
     }
-    found
+    if !namespace.is_empty() {
+        into.insert(("", "v1", "Namespace", "", namespace));
+    }
+    into.insert(identity(resource));
 }
 
 fn identity(resource: &Value) -> Identity<'_> {
@@ -248,110 +226,86 @@ fn identity(resource: &Value) -> Identity<'_> {
     (group, version, text(resource, "kind"), text(metadata, "namespace"), text(metadata, "name"))
 }
 
-fn touches(selector: &Value, namespace: &str, selected: &BTreeSet<Identity<'_>>) -> bool {
-    let word = |name| text(selector, name);
-    selected.contains(&(word("group"), word("version"), word("kind"), namespace, word("name")))
+fn is_envelope(resource: &Value) -> bool {
+    let kind = text(resource, "kind");
+    text(resource, "apiVersion").starts_with(names::PLACEMENT_GROUP)
+        && (kind == names::CLUSTER_ENVELOPE.kind || kind == names::ENVELOPE.kind)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn object(raw: Value) -> Object {
-        Object::from_value(raw).unwrap()
+    fn object(value: Value) -> Object {
+        Object::from_value(value).unwrap()
     }
 
-    fn placement(name: &str) -> Object {
+    fn override_snapshot(name: &str, spec: Value) -> Object {
         object(json!({"apiVersion": "placement.kubernetes-fleet.io/v1beta1",
-            "kind": "ClusterResourcePlacement", "metadata": {"name": name}, "spec": {}}))
-    }
-
-    fn master() -> Object {
-        object(json!({"apiVersion": "placement.kubernetes-fleet.io/v1beta1",
-            "kind": "ClusterResourceSnapshot",
-            "metadata": {"name": "web-0-snapshot", "labels": {names::PARENT: "web",
-                names::LATEST: "true", RESOURCE_INDEX: "0"}},
-            "spec": {"selectedResources": [
-                {"apiVersion": "apps/v1", "kind": "Deployment",
-                 "metadata": {"name": "front", "namespace": "shop"}},
-                {"apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": "ResourceEnvelope",
-                 "metadata": {"name": "wrapped", "namespace": "shop"}, "data": {"a": {
-                    "apiVersion": "v1", "kind": "ConfigMap",
-                    "metadata": {"name": "inner", "namespace": "shop"}}}}]}}))
-    }
-
-    fn cluster(name: &str, tier: &str) -> Object {
-        object(json!({"apiVersion": "cluster.kubernetes-fleet.io/v1beta1", "kind": "MemberCluster",
-            "metadata": {"name": name, "labels": {"tier": tier}}}))
-    }
-
-    fn overriding(kind: &str, namespace: &str, name: &str, spec: &Value) -> Object {
-        object(json!({"apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": kind,
-            "metadata": {"name": name, "namespace": namespace, "labels": {names::LATEST: "true"}},
+            "kind": "ClusterResourceOverrideSnapshot",
+            "metadata": {"name": name, "labels": {names::LATEST: "true"}},
             "spec": {"overrideSpec": spec}}))
     }
 
-    fn gold() -> Value {
-        json!([{"clusterSelector": {"clusterSelectorTerms": [
-            {"labelSelector": {"matchLabels": {"tier": "gold"}}}]}}])
+    fn everywhere() -> Value {
+        json!({"overrideRules": [{"clusterSelector": {"clusterSelectorTerms": []}}]})
     }
 
     #[test]
-    fn overrides_apply_by_resource_then_by_cluster() {
-        let namespace =
-            json!([{"group": "", "version": "v1", "kind": "Namespace", "name": "shop"}]);
-        let inner = json!([{"group": "", "version": "v1", "kind": "ConfigMap", "name": "inner"}]);
-        let other = json!([{"group": "", "version": "v1", "kind": "ConfigMap", "name": "other"}]);
-        let every = json!([{"clusterSelector": {}}]);
-        let objects = [
-            master(),
-            cluster("a", "gold"),
-            cluster("b", "silver"),
-            overriding(
-                "ClusterResourceOverrideSnapshot",
-                "",
-                "x-0",
-                &json!({"clusterResourceSelectors": namespace, "policy": {"overrideRules": gold()}}),
+    fn an_override_applies_by_placement_resource_and_cluster() {
+        let placement = object(json!({"apiVersion": "placement.kubernetes-fleet.io/v1beta1",
+            "kind": "ClusterResourcePlacement", "metadata": {"name": "web"}}));
+        let resources = object(json!({"apiVersion": "placement.kubernetes-fleet.io/v1beta1",
+            "kind": "ClusterResourceSnapshot", "metadata": {"name": "web-0-snapshot"},
+            "spec": {"selectedResources": [
+                {"apiVersion": "apps/v1", "kind": "Deployment",
+                 "metadata": {"name": "front", "namespace": "shop"}}]}}));
+        let shop = json!([{"group": "", "version": "v1", "kind": "Namespace", "name": "shop"}]);
+        let other = json!([{"group": "", "version": "v1", "kind": "Namespace", "name": "other"}]);
+        let east = json!({"overrideRules": [{"clusterSelector": {"clusterSelectorTerms": [
+            {"labelSelector": {"matchLabels": {"region": "east"}}}]}}]});
+        let cases = [
+            ("all", json!({"clusterResourceSelectors": shop, "policy": everywhere()}), true),
+            (
+                "other-resource",
+                json!({"clusterResourceSelectors": other, "policy": everywhere()}),
+                false,
             ),
-            overriding(
-                "ClusterResourceOverrideSnapshot",
-                "",
-                "another-0",
-                &json!({"placement": {"name": "db"}, "clusterResourceSelectors": namespace,
-                    "policy": {"overrideRules": every}}),
+            (
+                "other-placement",
+                json!({"placement": {"name": "db"}, "clusterResourceSelectors": shop, "policy": everywhere()}),
+                false,
             ),
-            overriding(
-                "ClusterResourceOverrideSnapshot",
-                "",
-                "nobody-0",
-                &json!({"clusterResourceSelectors": namespace, "policy": {"overrideRules": [{}]}}),
+            (
+                "this-placement",
+                json!({"placement": {"name": "web"}, "clusterResourceSelectors": shop, "policy": everywhere()}),
+                true,
             ),
-            overriding(
-                "ResourceOverrideSnapshot",
-                "shop",
-                "y-0",
-                &json!({"placement": {"name": "web"}, "resourceSelectors": inner,
-                    "policy": {"overrideRules": every}}),
-            ),
-            overriding(
-                "ResourceOverrideSnapshot",
-                "shop",
-                "z-0",
-                &json!({"resourceSelectors": other, "policy": {"overrideRules": every}}),
+            ("other-cluster", json!({"clusterResourceSelectors": shop, "policy": east}), false),
+            (
+                "no-cluster",
+                json!({"clusterResourceSelectors": shop, "policy": {"overrideRules": [{}]}}),
+                false,
             ),
         ];
-        let rollout = placement("web");
-        let snapshot = Snapshot::new(&rollout, objects.iter());
-        let placement = Placement::read(&rollout).unwrap();
-        let matching = Matching::of(&snapshot, &placement, &objects[0]).unwrap();
-        let on_a = matching.on(&snapshot, "a").unwrap();
-        assert_eq!(on_a.cluster, ["x-0"]);
-        assert_eq!(on_a.namespaced, [("shop".into(), "y-0".into())]);
-        assert_eq!(matching.on(&snapshot, "b").unwrap().cluster, [""; 0]);
-        assert!(matching.on(&snapshot, "gone").is_err());
-        let carrier = json!({"clusterResourceOverrideSnapshots": on_a.cluster_json(),
-            "resourceOverrideSnapshots": on_a.namespaced_json()});
-        assert!(on_a.is_on(&carrier) && Chosen::read(&carrier) == on_a);
-        assert!(!on_a.is_on(&json!({})) && Chosen::default().is_on(&json!({})));
+        let member = object(json!({"apiVersion": "cluster.kubernetes-fleet.io/v1beta1",
+            "kind": "MemberCluster", "metadata": {"name": "west-1", "labels": {"region": "west"}}}));
+        for (name, spec, applies) in cases {
+            let found = override_snapshot(name, spec);
+            let snapshot = Snapshot::new(&placement, [&found]);
+            let placement = Placement::read(&placement).unwrap();
+            let overrides = Overrides::touching(&snapshot, &placement, &[&resources]);
+            let concerning = overrides.concerning("west-1", Some(&member)).unwrap();
+            assert_eq!(!concerning.cluster.is_empty(), applies, "{name}");
+        }
+    }
+
+    #[test]
+    fn overrides_of_an_unknown_cluster_cannot_be_told() {
+        let none = Overrides::default();
+        assert_eq!(none.concerning("gone", None), Ok(Applicable::default()));
+        let found = override_snapshot("a", json!({"policy": everywhere()}));
+        let some = Overrides { cluster: vec![Override::read(&found)], namespaced: Vec::new() };
+        assert!(some.concerning("gone", None).is_err());
     }
 }
