@@ -5,6 +5,7 @@
 //! Deciding anything is left to `convoy-plan`.
 
 pub mod apps;
+pub mod cel;
 pub mod fleet;
 pub mod karpenter;
 pub mod object;
