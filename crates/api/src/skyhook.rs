@@ -1,8 +1,33 @@
 //! Skyhook: node packages rolled through compartments with budgets and batches. The wire types.
+//!
+//! Group `skyhook.nvidia.com`, one version. [`Skyhook`] says which packages belong on which
+//! nodes; [`DeploymentPolicy`] says at what pace they get there.
+
+mod deployment_policy;
+mod package;
+mod resource;
+mod status;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::CustomResourceExt;
+
+pub use deployment_policy::{
+    Budget, Compartment, DeploymentPolicy, DeploymentPolicySpec, ExponentialStrategy,
+    FixedStrategy, LinearStrategy, PolicyDefault, Strategy,
+};
+pub use package::{Interrupt, InterruptType, Package, ResourceOverrides};
+pub use resource::{DeploymentPolicyOptions, InterruptionBudget, Skyhook, SkyhookSpec};
+pub use status::{
+    BatchState, CompartmentStatus, PackageState, PackageStatus, SkyhookStatus, Stage, StatusWord,
+};
+
+/// The API group of both kinds, and the prefix of every annotation, label and condition.
+pub const GROUP: &str = "skyhook.nvidia.com";
 
 /// The CRDs of this dialect, each with every version it is served in.
 pub fn crds() -> Vec<CustomResourceDefinition> {
-    Vec::new()
+    vec![Skyhook::crd(), DeploymentPolicy::crd()]
 }
+
+#[cfg(test)]
+mod tests;
