@@ -8,6 +8,8 @@ pub mod names;
 pub mod overrides;
 pub mod part;
 pub mod placement;
+pub mod resource_group;
+pub mod rollout;
 
 use convoy_api::{GroupKind, Object, ObjectKey};
 use jiff::Timestamp;

@@ -3,6 +3,8 @@
 //! Conditions speak of the generation they were written for; those of an older one count
 //! neither as good nor as bad news.
 
+pub mod write;
+
 use convoy_api::Object;
 use convoy_api::object::meta::timestamp;
 use jiff::{SignedDuration, Timestamp};
@@ -31,6 +33,9 @@ const TRANSIENT: [&str; 5] = [
     "ApplyInProgress",
 ];
 
+/// The shortest time there is.
+const INSTANT: SignedDuration = SignedDuration::from_nanos(1);
+
 /// One `ClusterResourceBinding` or `ResourceBinding`.
 #[derive(Clone, Copy, Debug)]
 pub struct Binding<'w> {
@@ -53,7 +58,7 @@ pub enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readiness {
     Ready,
-    /// Counts as ready at this instant, for want of a better test.
+    /// Counts as ready from this instant on, for want of a better test.
     At(Timestamp),
     /// An event will tell.
     Unknown,
@@ -135,8 +140,10 @@ impl<'w> Binding<'w> {
         }
         // Without a readable time it has stood since the beginning, as a zero time would.
         let since = timestamp(available.get("lastTransitionTime")).unwrap_or(Timestamp::MIN);
-        match since.checked_add(period) {
-            Ok(at) if at < now => Readiness::Ready,
+        // Strictly longer than the period.
+        let ready_at = since.checked_add(period).and_then(|end| end.checked_add(INSTANT));
+        match ready_at {
+            Ok(at) if at <= now => Readiness::Ready,
             Ok(at) => Readiness::At(at),
             Err(_) => Readiness::At(Timestamp::MAX),
         }
@@ -223,7 +230,7 @@ mod tests {
                 "to the instant",
                 json!([untracked]),
                 at("2026-01-01T00:01:00Z"),
-                Readiness::At(at("2026-01-01T00:01:00Z")),
+                Readiness::At(at("2026-01-01T00:01:00.000000001Z")),
             ),
             ("nothing", json!([]), late, Readiness::Unknown),
         ];

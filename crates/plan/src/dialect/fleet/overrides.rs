@@ -112,9 +112,13 @@ impl<'w> Overrides<'w> {
 impl Applicable {
     /// What `spec` of a binding says; null equals empty.
     pub fn of_binding(binding: &Object) -> Self {
-        let spec = binding.spec();
-        let cluster = list(spec, "clusterResourceOverrideSnapshots").iter();
-        let namespaced = list(spec, "resourceOverrideSnapshots").iter();
+        Self::read(binding.spec())
+    }
+
+    /// What any object with the two lists says, e.g. a cluster's entry in an update run.
+    pub fn read(carrier: &Value) -> Self {
+        let cluster = list(carrier, "clusterResourceOverrideSnapshots").iter();
+        let namespaced = list(carrier, "resourceOverrideSnapshots").iter();
         Self {
             cluster: cluster.filter_map(Value::as_str).map(SmolStr::new).collect(),
             namespaced: namespaced
