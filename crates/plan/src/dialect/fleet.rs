@@ -4,6 +4,7 @@
 //! as given: selecting resources, scheduling clusters, rolling out bindings, rolling up status.
 
 pub mod binding;
+pub mod eviction;
 pub mod names;
 pub mod overrides;
 pub mod part;

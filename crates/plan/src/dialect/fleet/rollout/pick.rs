@@ -88,7 +88,7 @@ mod tests {
             ("move two by surge", [2, 1, 2, 2, 0, 2], 2, [1, 0, 2]),
             ("a deleting one is lost already", [2, 1, 2, 2, 1, 4], 1, [0, 0, 0]),
             ("no downtime for removals", [5, 0, 0, 5, 0, 5], 1, [0, 1, 0]),
-            ("the surplus goes", [3, 0, 0, 4, 0, 4], 1, [1, 0, 0]),
+            ("the surplus goes", [3, 0, 0, 4, 0, 4], 1, [1, 1, 0]),
             ("removals come first", [3, 2, 0, 4, 0, 4], 1, [1, 2, 0]),
             ("nothing to keep", [0, 0, 0, 0, 0, 2], 2, [2, 0, 0]),
             ("first rollout", [3, 1, 1, 0, 0, 0], 0, [0, 0, 4]),
