@@ -1,3 +1,38 @@
-//! The commands, one module each.
+//! The commands, one module each: `Args` is what was typed, `Settings` what it means.
 
-pub(crate) mod plan;
+pub mod completions;
+pub mod plan;
+pub mod validate;
+
+use std::path::PathBuf;
+
+/// The inputs that every command on objects takes.
+#[derive(Debug, clap::Args)]
+pub struct InputArgs {
+    /// Objects to read: a file, a directory (with all *.yaml, *.yml and *.json below it), a
+    /// glob, or - for standard input. May be given several times
+    #[arg(short = 'f', long = "filename", value_name = "PATH", required = true)]
+    filename: Vec<PathBuf>,
+}
+
+/// A dialect by the word that plans use for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum DialectName {
+    Skyhook,
+    Fleet,
+    Apps,
+    Karpenter,
+    Ocm,
+}
+
+impl DialectName {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Skyhook => "skyhook",
+            Self::Fleet => "fleet",
+            Self::Apps => "apps",
+            Self::Karpenter => "karpenter",
+            Self::Ocm => "ocm",
+        }
+    }
+}

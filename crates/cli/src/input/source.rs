@@ -1,0 +1,170 @@
+//! From what was typed after `-f` to files: paths, directories, globs, standard input.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use super::bag::Bag;
+use super::place::{Place, Problem};
+
+/// Extensions that are picked up in directories. A file named by itself may have any.
+const EXTENSIONS: [&str; 3] = ["json", "yaml", "yml"];
+
+/// One thing to read.
+#[derive(Debug)]
+pub(super) struct Source {
+    /// What messages call it.
+    pub(super) name: String,
+    /// Absent for standard input.
+    path: Option<PathBuf>,
+}
+
+/// The files that `arguments` mean, each once, in a fixed order.
+pub(super) fn files(arguments: &[PathBuf], bag: &mut Bag) -> Vec<Source> {
+    let mut finder = Finder { bag, found: Vec::new(), seen: BTreeSet::new() };
+    for argument in arguments {
+        finder.argument(argument);
+    }
+    finder.found
+}
+
+impl Source {
+    /// The content, unless it is larger than `bytes_max`.
+    pub(super) fn read(&self, bytes_max: u64) -> Result<Vec<u8>, Problem> {
+        let problem = |message: String| Problem::error(Place::file(&self.name), message);
+        let content = match &self.path {
+            None => content(io::stdin().lock(), bytes_max),
+            Some(path) => File::open(path).and_then(|file| content(file, bytes_max)),
+        };
+        match content {
+            Ok(Some(bytes)) => Ok(bytes),
+            Ok(None) => Err(problem(format!("larger than {} MiB", bytes_max >> 20))),
+            Err(error) => Err(problem(format!("could not be read: {error}"))),
+        }
+    }
+}
+
+fn content(reader: impl Read, bytes_max: u64) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    let length = reader.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
+    Ok((u64::try_from(length).is_ok_and(|length| length <= bytes_max)).then_some(bytes))
+}
+
+struct Finder<'b> {
+    bag: &'b mut Bag,
+    found: Vec<Source>,
+    /// Real paths of files and directories, so that each is read once and loops end.
+    seen: BTreeSet<PathBuf>,
+}
+
+impl Finder<'_> {
+    fn argument(&mut self, argument: &Path) {
+        if argument.as_os_str() == "-" {
+            if self.seen.insert(PathBuf::from("-")) {
+                self.found.push(Source { name: "<stdin>".to_owned(), path: None });
+            }
+            return;
+        }
+        match std::fs::metadata(argument) {
+            Ok(metadata) if metadata.is_dir() => self.directory(argument),
+            Ok(_) => self.file(argument),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && has_wildcard(argument) => {
+                self.pattern(argument);
+            }
+            Err(error) => self.problem(argument, format!("could not be read: {error}")),
+        }
+    }
+
+    fn file(&mut self, path: &Path) {
+        // A pipe such as `<(…)` has no real path; its name will do.
+        let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        if self.seen.insert(real) {
+            let name = path.display().to_string();
+            self.found.push(Source { name, path: Some(path.to_owned()) });
+        }
+    }
+
+    fn pattern(&mut self, pattern: &Path) {
+        let text = pattern.to_string_lossy();
+        let matches = match glob::glob(&text) {
+            Ok(matches) => matches,
+            Err(error) => return self.problem(pattern, format!("not a pattern: {error}")),
+        };
+        let mut any = false;
+        for path in matches {
+            any = true;
+            match path {
+                Ok(path) if path.is_dir() => self.directory(&path),
+                Ok(path) => self.file(&path),
+                Err(error) => {
+                    let message = format!("could not be read: {}", error.error());
+                    self.problem(error.path(), message);
+                }
+            }
+        }
+        if !any {
+            self.problem(pattern, "no file matches this pattern".to_owned());
+        }
+    }
+
+    /// Everything below a directory, parents before children, names in order.
+    fn directory(&mut self, root: &Path) {
+        let before = self.found.len();
+        let mut pending = vec![root.to_owned()];
+        while let Some(directory) = pending.pop() {
+            let real = directory.canonicalize().unwrap_or_else(|_| directory.clone());
+            if !self.seen.insert(real) {
+                continue; // a symbolic link to something already read, perhaps to a parent
+            }
+            match entries(&directory) {
+                Ok((files, mut directories)) => {
+                    for file in files {
+                        self.file(&file);
+                    }
+                    directories.reverse(); // the last in is the first out
+                    pending.append(&mut directories);
+                }
+                Err(error) => self.problem(&directory, format!("could not be read: {error}")),
+            }
+        }
+        if self.found.len() == before && self.bag.is_sound() {
+            let message = "no *.yaml, *.yml or *.json file in this directory";
+            let place = Place::file(&root.display().to_string());
+            self.bag.problem(Problem::warning(Some(place), message));
+        }
+    }
+
+    fn problem(&mut self, path: &Path, message: String) {
+        let place = Place::file(&path.display().to_string());
+        self.bag.problem(Problem::error(place, message));
+    }
+}
+
+/// The manifest files and the directories in `directory`, each in name order. Pipes and
+/// devices are left out: opening one could wait forever.
+fn entries(directory: &Path) -> io::Result<(Vec<PathBuf>, Vec<PathBuf>)> {
+    let mut files = Vec::new();
+    let mut directories = Vec::new();
+    for entry in std::fs::read_dir(directory)? {
+        let path = entry?.path();
+        let metadata = std::fs::metadata(&path);
+        if metadata.as_ref().is_ok_and(std::fs::Metadata::is_dir) {
+            directories.push(path);
+        } else if has_extension(&path) && metadata.map_or(true, |metadata| metadata.is_file()) {
+            files.push(path); // a dangling link too, so that reading it reports it
+        }
+    }
+    files.sort();
+    directories.sort();
+    Ok((files, directories))
+}
+
+fn has_extension(path: &Path) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    extension.is_some_and(|extension| EXTENSIONS.contains(&extension))
+}
+
+fn has_wildcard(path: &Path) -> bool {
+    path.to_string_lossy().contains(['*', '?', '['])
+}

@@ -1,0 +1,55 @@
+//! The command line of Convoy: reads objects, asks the engine, prints what it says.
+//!
+//! It is a library so that fuzz targets and tests reach the readers; the binary is one call.
+
+pub mod command;
+pub mod error_chain;
+pub mod finding;
+pub mod input;
+pub mod output;
+mod text;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand};
+
+/// Rolls changes through Kubernetes fleets safely, and explains every decision
+#[derive(Debug, Parser)]
+#[command(name = "convoy", version, max_term_width = 100)]
+#[command(after_help = "Exit status: 0 fine, 1 findings, 2 bad usage or input.")]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Plan(command::plan::Args),
+    Validate(command::validate::Args),
+    Completions(command::completions::Args),
+}
+
+/// Runs the command that the process was started with.
+pub fn main() -> ExitCode {
+    let result = match Args::parse().command {
+        Command::Plan(args) => command::plan::run(args),
+        Command::Validate(args) => command::validate::run(args),
+        Command::Completions(args) => command::completions::run(&args, Args::command()),
+    };
+    match result {
+        Ok(code) => code,
+        Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {}", error_chain::chain(&error));
+            ExitCode::from(exit::UNREADABLE)
+        }
+    }
+}
+
+/// What the exit status says; scripts rely on these.
+mod exit {
+    /// `validate` found errors, or `plan --check` a broken guarantee.
+    pub(crate) const FINDINGS: u8 = 1;
+    /// Input could not be read, `plan` refused an object, or the command was misused.
+    pub(crate) const UNREADABLE: u8 = 2;
+}

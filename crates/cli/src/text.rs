@@ -1,0 +1,165 @@
+//! Plans and findings as people read them. Colour repeats what the words already say.
+
+mod holds;
+mod rollout;
+mod style;
+mod table;
+mod time;
+mod words;
+
+use std::fmt::Write;
+
+use convoy_plan::{Severity, Step, Verdict};
+
+use crate::command::plan::Report;
+use crate::finding::{self, Finding};
+use style::{BAD, DIM, HEADING, painted};
+use table::{Cell, Table};
+use words::{count, plain, target};
+
+/// A whole plan: every rollout, then the availability of ordinary objects, what is wrong,
+/// which guarantees are broken, and a last line that sums up.
+pub(crate) fn plan(report: &Report) -> String {
+    let mut text = String::new();
+    let (judged, rollouts): (Vec<&Step>, Vec<&Step>) =
+        report.plan.steps.iter().partition(|step| is_availability(step));
+    for step in &rollouts {
+        rollout::write(&mut text, step, report);
+        text.push('\n');
+    }
+    if !judged.is_empty() {
+        availability(&mut text, &judged);
+        text.push('\n');
+    }
+    for found in &report.findings {
+        text.push_str(&finding(found));
+    }
+    if !report.findings.is_empty() {
+        text.push('\n');
+    }
+    if let Some(broken) = &report.broken {
+        guarantees(&mut text, broken);
+    }
+    text.push_str(&summary(report, &rollouts));
+    text
+}
+
+/// What `convoy validate` found, and a last line that sums up.
+pub(crate) fn validation(objects: usize, findings: &[Finding]) -> String {
+    let mut text: String = findings.iter().map(finding).collect();
+    let _ = writeln!(text, "{} read: {}", count(objects, "object"), verdicts(findings));
+    text
+}
+
+/// One finding: where, which object, which field, what is wrong.
+pub(crate) fn finding(finding: &Finding) -> String {
+    let word = match finding.severity {
+        Severity::Error => painted(style::BAD, "error"),
+        Severity::Warning => painted(style::CAREFUL, "warning"),
+    };
+    let place = finding.place.as_ref().map(|place| format!("{}: ", plain(&place.to_string())));
+    let mut text = format!("{word}: {}", place.unwrap_or_default());
+    match finding.object.as_str() {
+        "" => {}
+        object => text.push_str(&painted(HEADING, &object_words(object))),
+    }
+    let separator = if finding.object.is_empty() { "" } else { "\n  " };
+    match finding.field.as_str() {
+        "" => {
+            let _ = writeln!(text, "{separator}{}", plain(&finding.message));
+        }
+        field => {
+            let _ = writeln!(text, "{separator}{}: {}", plain(field), plain(&finding.message));
+        }
+    }
+    text
+}
+
+/// `apiVersion/Kind/namespace/name` as `Kind namespace/name`. An `apiVersion` may have a
+/// slash of its own, a name may not.
+fn object_words(object: &str) -> String {
+    let mut parts = object.rsplitn(4, '/');
+    let (name, namespace, kind) = (parts.next(), parts.next(), parts.next());
+    match (kind, namespace, name) {
+        (Some(kind), Some(""), Some(name)) => plain(&format!("{kind} {name}")),
+        (Some(kind), Some(namespace), Some(name)) => plain(&format!("{kind} {namespace}/{name}")),
+        _ => plain(object),
+    }
+}
+
+fn verdicts(findings: &[Finding]) -> String {
+    let errors = finding::count(findings, Severity::Error);
+    let warnings = finding::count(findings, Severity::Warning);
+    match (errors, warnings) {
+        (0, 0) => painted(style::GOOD, "nothing is wrong"),
+        (0, _) => format!("no error, {}", count(warnings, "warning")),
+        (_, 0) => painted(style::BAD, &count(errors, "error")),
+        _ => format!("{}, {}", painted(BAD, &count(errors, "error")), count(warnings, "warning")),
+    }
+}
+
+/// Whether a step only says of an ordinary object whether it is available.
+fn is_availability(step: &Step) -> bool {
+    let only_key = step.decision.as_object().filter(|decision| decision.len() == 1);
+    only_key.is_some_and(|decision| decision.contains_key("available"))
+        && step.groups.is_empty()
+        && step.actions.is_empty()
+}
+
+fn availability(text: &mut String, steps: &[&Step]) {
+    let _ = writeln!(text, "{}", painted(HEADING, "Availability"));
+    let mut table = Table::new(&[]);
+    for step in steps {
+        let mut found = step.decision["available"].as_object().into_iter().flatten();
+        let word = found.find_map(|(_, word)| word.as_str()).unwrap_or("Unknown");
+        let style = match word {
+            "Available" => style::GOOD,
+            "Failed" => style::BAD,
+            _ => DIM,
+        };
+        let why = step.holds.first().map(|hold| plain(&hold.reason.to_string()));
+        table.row(vec![
+            Cell::new(target(&step.rollout)),
+            Cell::new(word).styled(style),
+            Cell::new(why.unwrap_or_default()),
+        ]);
+    }
+    table.write(text, 2);
+}
+
+fn guarantees(text: &mut String, broken: &[convoy_check::Finding]) {
+    if broken.is_empty() {
+        let _ = writeln!(text, "{}", painted(style::GOOD, "every guarantee holds"));
+    }
+    for found in broken {
+        let word = painted(BAD, "broken guarantee");
+        let _ = writeln!(text, "{word}: {}", plain(&found.to_string()));
+    }
+}
+
+fn summary(report: &Report, rollouts: &[&Step]) -> String {
+    if report.bag.world.is_empty() {
+        return "no objects were read\n".to_owned();
+    }
+    let objects = count(report.bag.world.len(), "object");
+    if report.plan.steps.is_empty() {
+        return format!("nothing to plan: no rollout among {objects}\n");
+    }
+    let mut parts = Vec::new();
+    for verdict in [
+        Verdict::Moving,
+        Verdict::Held,
+        Verdict::Paused,
+        Verdict::Stopped,
+        Verdict::Invalid,
+        Verdict::Done,
+    ] {
+        let number = rollouts.iter().filter(|step| step.verdict == verdict).count();
+        if number > 0 {
+            parts.push(format!("{number} {}", words::verdict(verdict).to_lowercase()));
+        }
+    }
+    let rollouts = count(rollouts.len(), "rollout");
+    let separator = if parts.is_empty() { "" } else { ": " };
+    format!("{rollouts} in {objects}{separator}{}\n", parts.join(", "))
+}

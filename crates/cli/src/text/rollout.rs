@@ -1,0 +1,191 @@
+//! One rollout: a headline, its groups, what starts now, what waits, when to look again.
+
+use std::fmt::Write;
+
+use convoy_plan::{Action, GroupReport, Step};
+
+use super::style::{self, BAD, DIM, HEADING, painted};
+use super::table::{Cell, Table};
+use super::words::{self, count, names, plain, target};
+use super::{holds, time};
+use crate::command::plan::Report;
+
+/// How many groups, and how many different actions, are told of one rollout.
+const LINES_MAX: usize = 20;
+
+pub(super) fn write(text: &mut String, step: &Step, report: &Report) {
+    headline(text, step, report);
+    groups(text, &step.groups);
+    actions(text, step);
+    holds::write(text, step, report.plan.now);
+    if let Some(instant) = step.wake_at {
+        let when = time::at(instant, report.plan.now);
+        let _ = writeln!(text, "  {} {when}", painted(HEADING, "look again"));
+    }
+}
+
+/// The heading of a part of a rollout.
+pub(super) fn section(text: &mut String, name: &str) {
+    let _ = writeln!(text, "  {}", painted(HEADING, name));
+}
+
+fn headline(text: &mut String, step: &Step, report: &Report) {
+    let verdict = painted(style::of_verdict(step.verdict), words::verdict(step.verdict));
+    let total: u32 = step.groups.iter().map(|group| group.total).sum();
+    let done: u32 = step.groups.iter().map(|group| group.done).sum();
+    let progress = if total > 0 { format!(", {done} of {total} done") } else { String::new() };
+    let origin = report.bag.origin(&step.rollout);
+    let origin = origin.map(|origin| format!(", {}", plain(&origin.to_string())));
+    let aside = format!("({}{})", step.dialect, origin.unwrap_or_default());
+    let name = painted(HEADING, &target(&step.rollout));
+    let _ = writeln!(text, "{name}: {verdict}{progress}  {}", painted(DIM, &aside));
+}
+
+fn groups(text: &mut String, groups: &[GroupReport]) {
+    if groups.is_empty() {
+        return;
+    }
+    let mut table = Table::new(&headings(groups));
+    for group in groups.iter().take(LINES_MAX) {
+        table.row(cells(group, groups));
+    }
+    table.write(text, 2);
+    if let Some(more) = groups.len().checked_sub(LINES_MAX).filter(|more| *more > 0) {
+        let _ = writeln!(text, "  {}", painted(DIM, &format!("and {}", count(more, "more group"))));
+    }
+}
+
+type Column = (&'static str, fn(&GroupReport) -> u32, anstyle::Style);
+
+/// The states worth a column when any group has members in them. `moving`, `waiting` and
+/// `failed` are always shown.
+const STATES: [Column; 5] = [
+    ("moving", |group| group.moving, style::BUSY),
+    ("settling", |group| group.settling, style::BUSY),
+    ("waiting", |group| group.waiting, anstyle::Style::new()),
+    ("failed", |group| group.failed, BAD),
+    ("leaving", |group| group.gone, anstyle::Style::new()),
+];
+
+fn columns(groups: &[GroupReport]) -> impl Iterator<Item = &'static Column> {
+    STATES.iter().filter(|(name, number, _)| {
+        matches!(*name, "moving" | "waiting" | "failed") || groups.iter().any(|g| number(g) > 0)
+    })
+}
+
+fn headings(groups: &[GroupReport]) -> Vec<Cell> {
+    let mut cells = vec![Cell::heading("group"), Cell::heading("done").right()];
+    cells.extend(columns(groups).map(|(name, _, _)| Cell::heading(name).right()));
+    if groups.iter().any(|group| group.ceiling.is_some()) {
+        cells.push(Cell::heading("ceiling").right());
+    }
+    if groups.iter().any(|group| group.batch.is_some()) {
+        cells.push(Cell::heading("batch"));
+    }
+    cells
+}
+
+fn cells(group: &GroupReport, groups: &[GroupReport]) -> Vec<Cell> {
+    let name = if group.name.is_empty() { "-".to_owned() } else { plain(&group.name) };
+    let done_style = if group.done == group.total { style::GOOD } else { anstyle::Style::new() };
+    let done = Cell::new(format!("{}/{}", group.done, group.total)).styled(done_style);
+    let mut cells = vec![Cell::new(name), done.right()];
+    for (_, number, style) in columns(groups) {
+        let number = number(group);
+        let style = if number > 0 { *style } else { DIM };
+        cells.push(Cell::new(number.to_string()).styled(style).right());
+    }
+    if groups.iter().any(|group| group.ceiling.is_some()) {
+        let ceiling = group.ceiling.map_or_else(|| "-".to_owned(), |ceiling| ceiling.to_string());
+        cells.push(Cell::new(ceiling).right());
+    }
+    if let Some(batch) = &group.batch {
+        let mut words = format!("{} of size {}", batch.number, batch.size);
+        if batch.consecutive_failures > 0 {
+            let failures = count(batch.consecutive_failures as usize, "failure");
+            let _ = write!(words, ", {failures} in a row");
+        }
+        if batch.stopped {
+            words.push_str(", stopped");
+        }
+        cells.push(Cell::new(words).styled(if batch.stopped {
+            BAD
+        } else {
+            anstyle::Style::new()
+        }));
+    }
+    cells
+}
+
+/// Actions with the same verb, kind and reason, in a row.
+struct Together<'s> {
+    first: &'s Action,
+    targets: Vec<String>,
+}
+
+fn actions(text: &mut String, step: &Step) {
+    let together = together(&step.actions);
+    if together.is_empty() && step.status.is_none() {
+        return;
+    }
+    section(text, "now");
+    let mut table = Table::new(&[]);
+    for group in together.iter().take(LINES_MAX) {
+        let verb = Cell::new(verb(group.first)).styled(style::BUSY);
+        let kind = plain(&group.first.target.kind.kind);
+        let targets = match group.targets.as_slice() {
+            [only] => only.clone(),
+            many => format!("{} {kind}: {}", many.len(), names(many)),
+        };
+        table.row(vec![verb, Cell::new(targets), Cell::new(plain(&group.first.why.message))]);
+    }
+    if step.status.is_some() {
+        let cells = [Cell::new("Status").styled(style::BUSY), Cell::new(target(&step.rollout))];
+        table.row(cells.into());
+    }
+    table.write(text, 4);
+    let rest = together.iter().skip(LINES_MAX).map(|group| group.targets.len());
+    match rest.sum::<usize>() {
+        0 => {}
+        more => {
+            let more = format!("and {}; -o json has them all", count(more, "more action"));
+            let _ = writeln!(text, "    {}", painted(DIM, &more));
+        }
+    }
+}
+
+fn together(actions: &[Action]) -> Vec<Together<'_>> {
+    let mut all: Vec<Together<'_>> = Vec::new();
+    for action in actions {
+        let same = |group: &&mut Together<'_>| {
+            let first = group.first;
+            first.verb == action.verb
+                && first.target.kind == action.target.kind
+                && first.why == action.why
+        };
+        match all.last_mut().filter(same) {
+            Some(group) => {
+                if group.targets.len() == 1 {
+                    group.targets[0] = short(&group.first.target);
+                }
+                group.targets.push(short(&action.target));
+            }
+            None => all.push(Together { first: action, targets: vec![target(&action.target)] }),
+        }
+    }
+    all
+}
+
+/// The name without its kind, which stands before the list.
+fn short(key: &convoy_api::ObjectKey) -> String {
+    let whole = target(key);
+    let prefix = format!("{} ", plain(&key.kind.kind));
+    whole.strip_prefix(&prefix).map_or(whole.clone(), str::to_owned)
+}
+
+fn verb(action: &Action) -> String {
+    match action.verb {
+        convoy_plan::Verb::RollBack => "Roll back".to_owned(),
+        verb => format!("{verb:?}"),
+    }
+}

@@ -1,0 +1,53 @@
+//! Instants, absolute and as seen from now.
+
+use jiff::Timestamp;
+
+/// `2026-01-01T00:10:00Z (in 10m)`.
+pub(super) fn at(instant: Timestamp, now: Timestamp) -> String {
+    let secs = instant.as_second().saturating_sub(now.as_second());
+    let span = span(secs.unsigned_abs());
+    match secs {
+        0 => format!("{instant} (now)"),
+        1.. => format!("{instant} (in {span})"),
+        _ => format!("{instant} ({span} ago)"),
+    }
+}
+
+/// The two largest units: `3d 4h`, `2h 5m`, `45s`.
+fn span(secs: u64) -> String {
+    const UNITS: [(u64, &str); 4] = [(86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")];
+    let mut parts = Vec::new();
+    let mut rest = secs;
+    for (size, unit) in UNITS {
+        if rest >= size && parts.len() < 2 {
+            parts.push(format!("{}{unit}", rest / size));
+            rest %= size;
+        } else if !parts.is_empty() {
+            break; // `1d 5s` would claim more than anyone asked
+        }
+    }
+    parts.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instants_are_told_from_now() {
+        let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+        let cases = [
+            (0, "2026-01-01T00:00:00Z (now)"),
+            (45, "2026-01-01T00:00:45Z (in 45s)"),
+            (600, "2026-01-01T00:10:00Z (in 10m)"),
+            (90, "2026-01-01T00:01:30Z (in 1m 30s)"),
+            (7_500, "2026-01-01T02:05:00Z (in 2h 5m)"),
+            (86_405, "2026-01-02T00:00:05Z (in 1d)"),
+            (-60, "2025-12-31T23:59:00Z (1m ago)"),
+        ];
+        for (secs, text) in cases {
+            let instant = Timestamp::from_second(now.as_second() + secs).unwrap();
+            assert_eq!(at(instant, now), text);
+        }
+    }
+}

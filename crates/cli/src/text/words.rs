@@ -1,0 +1,91 @@
+//! Words for counts, names and verdicts; foreign text made safe for a terminal.
+
+use convoy_api::ObjectKey;
+use convoy_plan::Verdict;
+
+/// How many names are listed before `and 9 more`.
+const NAMES_MAX: usize = 5;
+
+/// `1 node`, `2 nodes`.
+pub(super) fn count(number: usize, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {}", plural(noun)) }
+}
+
+/// `a, b and 3 more`.
+pub(super) fn names<S: AsRef<str>>(all: &[S]) -> String {
+    let shown: Vec<String> = all.iter().take(NAMES_MAX).map(|name| plain(name.as_ref())).collect();
+    match all.len().saturating_sub(NAMES_MAX) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+/// `Kind namespace/name`, with the cluster if it is another one.
+pub(super) fn target(key: &ObjectKey) -> String {
+    let cluster = if key.cluster.is_empty() { String::new() } else { format!("{}: ", key.cluster) };
+    let namespace =
+        if key.namespace.is_empty() { String::new() } else { format!("{}/", key.namespace) };
+    plain(&format!("{cluster}{} {namespace}{}", key.kind.kind, key.name))
+}
+
+pub(super) fn verdict(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Done => "Done",
+        Verdict::Moving => "Moving",
+        Verdict::Held => "Held",
+        Verdict::Stopped => "Stopped",
+        Verdict::Paused => "Paused",
+        Verdict::Invalid => "Invalid",
+    }
+}
+
+/// What the members of a dialect's rollouts are.
+pub(super) fn member(dialect: &str) -> &'static str {
+    match dialect {
+        "skyhook" | "karpenter" => "node",
+        "fleet" | "ocm" => "cluster",
+        "apps" => "pod",
+        _ => "member",
+    }
+}
+
+/// Foreign text on one line, with whatever could steer a terminal written out instead.
+pub(super) fn plain(text: &str) -> String {
+    let steers = |letter: char| {
+        letter.is_control()
+            || matches!(letter, '\u{200E}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
+    };
+    if !text.contains(steers) {
+        return text.to_owned();
+    }
+    let mut safe = String::new();
+    for letter in text.chars() {
+        match letter {
+            '\n' | '\t' => safe.push(' '),
+            _ if steers(letter) => safe.extend(letter.escape_unicode()),
+            _ => safe.push(letter),
+        }
+    }
+    safe
+}
+
+fn plural(noun: &str) -> String {
+    format!("{noun}s")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lists_of_names_are_cut() {
+        assert_eq!(names(&["a", "b"]), "a, b");
+        let many: Vec<String> = (1..=14).map(|number| format!("n{number}")).collect();
+        assert_eq!(names(&many), "n1, n2, n3, n4, n5 and 9 more");
+    }
+
+    #[test]
+    fn text_cannot_steer_the_terminal() {
+        assert_eq!(plain("a\u{1b}[2Jb\nc\u{202E}"), "a\\u{1b}[2Jb c\\u{202e}");
+    }
+}
