@@ -24,7 +24,8 @@ pub use place::{Origin, Place, Problem};
 pub struct Limits {
     /// Larger files are refused. Keeps `-f /dev/zero` from filling the memory.
     pub file_bytes: u64,
-    /// Maps, lists and scalars in one file; each costs up to 80 bytes of memory.
+    /// Maps, lists and scalars in one file; each costs about 100 bytes of memory. An ordinary
+    /// file of 100 MB has three million.
     pub values: usize,
     /// What aliases of one YAML file may expand to, in bytes of memory.
     pub alias_bytes: usize,
@@ -36,7 +37,7 @@ pub const DEPTH_MAX: usize = 100;
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { file_bytes: 512 << 20, values: 50_000_000, alias_bytes: 256 << 20 }
+        Self { file_bytes: 512 << 20, values: 20_000_000, alias_bytes: 256 << 20 }
     }
 }
 
@@ -81,23 +82,24 @@ const PROBLEMS_MAX: usize = 100;
 
 impl Sink<'_> {
     fn object(&mut self, line: usize, value: Value) {
-        self.bag.object(&Origin { file: Arc::clone(&self.file), line }, value);
+        let origin = Origin { file: Arc::clone(&self.file), line };
+        if let Err(problem) = self.bag.object(&origin, value) {
+            self.tell(problem);
+        }
     }
 
     fn problem(&mut self, line: usize, column: usize, message: impl Into<String>) {
-        let mut place =
-            Place { file: Arc::clone(&self.file), line: Some(line), column: Some(column) };
-        let mut message = message.into();
-        match self.problems_left {
-            0 => return,
-            1 => {
-                place.column = None;
-                message = String::from("the problems from here on are not listed");
-            }
-            _ => {}
-        }
-        self.problems_left -= 1;
-        self.bag.problem(Problem::error(place, message));
+        let place = Place { file: Arc::clone(&self.file), line: Some(line), column: Some(column) };
+        self.tell(Problem::error(place, message));
+    }
+
+    fn tell(&mut self, problem: Problem) {
+        let Some(left) = self.problems_left.checked_sub(1) else { return };
+        self.problems_left = left;
+        self.bag.problem(match (left, problem.place) {
+            (0, Some(place)) => Problem::error(place, "the problems from here on are not listed"),
+            (_, place) => Problem { place, ..problem },
+        });
     }
 }
 

@@ -26,16 +26,29 @@ pub struct Args {
     #[command(flatten)]
     input: InputArgs,
     /// The instant to decide for, in RFC 3339; the clock's if left out
-    #[arg(long, value_name = "TIME", env = "CONVOY_NOW")]
+    #[arg(long, value_name = "TIME", env = "CONVOY_NOW", hide_env_values = true)]
     now: Option<Timestamp>,
     /// How to print the plan
-    #[arg(short, long, value_name = "FORMAT", default_value = "text", env = "CONVOY_OUTPUT")]
+    #[arg(
+        short,
+        long,
+        value_name = "FORMAT",
+        default_value = "text",
+        env = "CONVOY_OUTPUT",
+        hide_env_values = true
+    )]
     output: Format,
     /// Plan only the rollouts of these dialects
-    #[arg(long, value_name = "DIALECT", value_delimiter = ',', env = "CONVOY_DIALECT")]
+    #[arg(
+        long,
+        value_name = "DIALECT",
+        value_delimiter = ',',
+        env = "CONVOY_DIALECT",
+        hide_env_values = true
+    )]
     dialect: Vec<DialectName>,
     /// Also hold the plan against the engine's guarantees, and tell which it breaks
-    #[arg(long, env = "CONVOY_CHECK")]
+    #[arg(long, env = "CONVOY_CHECK", hide_env_values = true)]
     check: bool,
 }
 

@@ -24,7 +24,14 @@ pub struct Args {
     #[command(flatten)]
     input: InputArgs,
     /// How to print the findings
-    #[arg(short, long, value_name = "FORMAT", default_value = "text", env = "CONVOY_OUTPUT")]
+    #[arg(
+        short,
+        long,
+        value_name = "FORMAT",
+        default_value = "text",
+        env = "CONVOY_OUTPUT",
+        hide_env_values = true
+    )]
     output: Format,
 }
 

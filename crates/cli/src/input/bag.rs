@@ -33,21 +33,19 @@ impl Bag {
 
     /// Takes in one JSON value that should be an object. The first of two objects with the
     /// same identity stays; which one was meant is not ours to guess.
-    pub(super) fn object(&mut self, origin: &Origin, value: Value) {
-        let object = match Object::from_value(value) {
-            Ok(object) => object,
-            Err(error) => {
-                let message = format!("not a Kubernetes object: {error}");
-                return self.problem(Problem::error(Place::from(origin), message));
-            }
-        };
+    pub(super) fn object(&mut self, origin: &Origin, value: Value) -> Result<(), Problem> {
+        let object = Object::from_value(value).map_err(|error| {
+            let message = format!("not a Kubernetes object: {error}");
+            Problem::error(Place::from(origin), message)
+        })?;
         if let Some(first) = self.origins.get(object.key()) {
             let message = format!("{} is given twice: first at {first}, again here", object.key());
             let problem = Problem::error(Place::from(origin), message);
-            return self.problem(problem.about(full_name(&object)));
+            return Err(problem.about(full_name(&object)));
         }
         self.origins.insert(object.key().clone(), origin.clone());
         self.world.insert(object);
+        Ok(())
     }
 }
 

@@ -1,0 +1,57 @@
+//! What `--help` says, as golden files.
+
+use std::path::Path;
+
+use crate::binary;
+
+fn golden(name: &str, arguments: &[&str]) {
+    let run = binary::run_in(Path::new("."), arguments);
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+    let file = format!("{}/tests/golden/help/{name}.txt", env!("CARGO_MANIFEST_DIR"));
+    expectorate::assert_contents(file, &run.stdout);
+}
+
+#[test]
+fn help_of_the_whole() {
+    golden("convoy", &["--help"]);
+}
+
+#[test]
+fn help_of_plan() {
+    golden("plan", &["plan", "--help"]);
+}
+
+#[test]
+fn help_of_validate() {
+    golden("validate", &["validate", "--help"]);
+}
+
+#[test]
+fn help_of_completions() {
+    golden("completions", &["completions", "--help"]);
+}
+
+#[test]
+fn every_shell_has_its_completions() {
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let run = binary::run_in(Path::new("."), &["completions", shell]);
+        assert_eq!(run.code, Some(0), "{shell}");
+        assert!(run.stdout.contains("validate"), "{shell}");
+    }
+}
+
+#[test]
+fn wrong_usage_exits_with_2() {
+    for arguments in [
+        vec![],
+        vec!["plan"],
+        vec!["plan", "-f", "-", "--now", "yesterday"],
+        vec!["plan", "-f", "-", "-o", "table"],
+        vec!["plan", "-f", "-", "--dialect", "helm"],
+        vec!["validat"],
+    ] {
+        let run = binary::run_in(Path::new("."), &arguments);
+        assert_eq!(run.code, Some(2), "{arguments:?}");
+        assert!(run.stdout.is_empty() && !run.stderr.is_empty(), "{arguments:?}");
+    }
+}

@@ -1,0 +1,8 @@
+//! The built binary from outside: what it reads, decides, prints and exits with.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop there")]
+
+mod binary;
+mod help;
+mod hostile;
+mod input;
