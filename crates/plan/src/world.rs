@@ -67,6 +67,12 @@ impl World {
         entries.take_while(move |((place, _), _)| *place == namespace).map(|(_, object)| object)
     }
 
+    /// The kinds of which the home cluster has, or had, objects, in order.
+    pub fn kinds(&self) -> impl Iterator<Item = &GroupKind> {
+        let home = self.shelves.keys().filter(|(cluster, _)| cluster.is_empty());
+        home.map(|(_, kind)| kind)
+    }
+
     /// Every object, in key order.
     pub fn iter(&self) -> impl Iterator<Item = &Object> {
         self.shelves.values().flat_map(BTreeMap::values)

@@ -3,20 +3,33 @@
 //! A placement's step joins the stages of the pipeline, which run independently on the objects
 //! as given: selecting resources, scheduling clusters, rolling out bindings, rolling up status.
 
+pub mod available;
 pub mod binding;
+pub mod cleanup;
 pub mod eviction;
 pub mod names;
+pub mod override_history;
 pub mod overrides;
 pub mod part;
 pub mod placement;
 pub mod resource_group;
 pub mod rollout;
+pub mod schedule;
+mod scope;
+pub mod selection;
+
+use std::collections::BTreeSet;
 
 use convoy_api::{GroupKind, Object, ObjectKey};
 use jiff::Timestamp;
 
-use super::{Dialect, Watch};
+use self::names::Family;
+use self::part::Part;
+use self::placement::Placement;
+use self::selection::policy::Line;
+use super::{Dialect, Keep, Watch};
 use crate::diagnostic::Diagnostic;
+use crate::hold::{Hold, HoldReason};
 use crate::snapshot::Snapshot;
 use crate::step::{Step, Verdict};
 use crate::world::World;
@@ -28,13 +41,43 @@ pub struct Fleet;
 /// The word that plans and `--dialects` use.
 pub const DIALECT: &str = "fleet";
 
+/// What a rollout object of this dialect is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Placement(Family),
+    Run(Family),
+    Eviction,
+    Override,
+}
+
+impl Role {
+    /// None: the object is not of the fleet's own rollout kinds.
+    pub(crate) fn of(kind: &GroupKind) -> Option<Self> {
+        let of_family = |family: Family| {
+            if *kind == family.placement() {
+                Some(Self::Placement(family))
+            } else {
+                (*kind == family.run()).then_some(Self::Run(family))
+            }
+        };
+        Family::ALL.into_iter().find_map(of_family).or_else(|| {
+            let overrides = *kind == names::CLUSTER_OVERRIDE || *kind == names::OVERRIDE;
+            if overrides {
+                Some(Self::Override)
+            } else {
+                (*kind == names::EVICTION).then_some(Self::Eviction)
+            }
+        })
+    }
+}
+
 impl Dialect for Fleet {
     fn name(&self) -> &'static str {
         DIALECT
     }
 
     fn watches(&self) -> &'static [Watch] {
-        &[]
+        &WATCHES
     }
 
     fn validates(&self, _kind: &GroupKind) -> bool {
@@ -45,19 +88,111 @@ impl Dialect for Fleet {
         Vec::new()
     }
 
-    fn rollouts<'w>(&self, _world: &'w World) -> Vec<&'w Object> {
-        Vec::new()
+    fn rollouts<'w>(&self, world: &'w World) -> Vec<&'w Object> {
+        let mut found: Vec<&Object> = Vec::new();
+        for family in Family::ALL {
+            found.extend(world.of(&family.placement()));
+            found.extend(world.of(&family.run()));
+        }
+        for kind in [names::EVICTION, names::CLUSTER_OVERRIDE, names::OVERRIDE] {
+            found.extend(world.of(&kind));
+        }
+        found.extend(available::judged(world));
+        found.sort_by(|a, b| a.key().cmp(b.key()));
+        found
     }
 
-    fn affected(&self, _world: &World, _changed: &ObjectKey) -> Vec<ObjectKey> {
-        Vec::new()
+    fn affected(&self, world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
+        scope::affected(world, changed)
     }
 
-    fn snapshot<'w>(&self, _world: &'w World, rollout: &'w Object) -> Snapshot<'w> {
-        Snapshot::new(rollout, [])
+    fn snapshot<'w>(&self, world: &'w World, rollout: &'w Object) -> Snapshot<'w> {
+        Snapshot::new(rollout, scope::surroundings(world, rollout))
     }
 
-    fn step(&self, snapshot: &Snapshot<'_>, _now: Timestamp) -> Step {
-        Step::new(self.name(), snapshot.rollout(), Verdict::Done)
+    fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
+        match Role::of(snapshot.rollout().kind()) {
+            Some(Role::Placement(_)) => placement_step(snapshot, now),
+            Some(Role::Run(_)) => Step::new(DIALECT, snapshot.rollout(), Verdict::Done),
+            Some(Role::Eviction) => eviction::step(snapshot, now),
+            Some(Role::Override) => override_history::step(snapshot),
+            None => available::step(snapshot.rollout()),
+        }
     }
 }
+
+/// Joins the stages of a placement.
+fn placement_step(snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
+    let rollout = snapshot.rollout();
+    let mut step = Step::new(DIALECT, rollout, Verdict::Done);
+    let placement = match Placement::read(rollout) {
+        Ok(placement) => placement,
+        Err(unsound) => {
+            step.verdict = Verdict::Invalid;
+            let fields = vec![unsound.field.to_owned()];
+            step.holds.push(Hold::of_rollout(HoldReason::Invalid { fields }));
+            return step;
+        }
+    };
+    if rollout.is_deleting() {
+        cleanup::part(snapshot, &placement).join(&mut step);
+        rollout::part(snapshot, &placement, now).join(&mut step);
+        return step;
+    }
+    step.actions.extend(cleanup::guarded(&placement));
+    let line = Line::read(snapshot, &placement);
+    match selection::part(snapshot, &placement, now) {
+        Ok(part) => {
+            let policy = Part { actions: line.actions.clone(), ..Part::default() };
+            policy.join(&mut step);
+            part.join(&mut step);
+            schedule::part(snapshot, &placement, &line, now).join(&mut step);
+        }
+        Err(error) => {
+            let detail = error.to_string();
+            step.holds.push(Hold::of_rollout(HoldReason::Failed { detail }));
+            step.verdict = Verdict::Stopped;
+        }
+    }
+    join_rollout(rollout::part(snapshot, &placement, now), &mut step);
+    part::never_silently_stuck(&mut step);
+    step
+}
+
+/// Joins the rolling update. What the scheduler writes to a binding goes first; the rollout
+/// sees it in the next pass.
+fn join_rollout(mut part: Part, step: &mut Step) {
+    let written: BTreeSet<&ObjectKey> = step.actions.iter().map(|action| &action.target).collect();
+    part.actions.retain(|action| !written.contains(&action.target));
+    part.join(step);
+}
+
+const fn whole(kind: GroupKind) -> Watch {
+    Watch { kind, keep: Keep::Whole }
+}
+
+/// The fleet's own kinds. Kinds that placements select come on top, as they are selected.
+static WATCHES: [Watch; 22] = [
+    whole(Family::Cluster.placement()),
+    whole(Family::Cluster.binding()),
+    whole(Family::Cluster.resource_snapshot()),
+    whole(Family::Cluster.policy_snapshot()),
+    whole(Family::Cluster.run()),
+    whole(Family::Cluster.strategy()),
+    whole(Family::Cluster.approval_request()),
+    whole(Family::Namespaced.placement()),
+    whole(Family::Namespaced.binding()),
+    whole(Family::Namespaced.resource_snapshot()),
+    whole(Family::Namespaced.policy_snapshot()),
+    whole(Family::Namespaced.run()),
+    whole(Family::Namespaced.strategy()),
+    whole(Family::Namespaced.approval_request()),
+    whole(names::EVICTION),
+    whole(names::DISRUPTION_BUDGET),
+    whole(names::CLUSTER_OVERRIDE),
+    whole(names::CLUSTER_OVERRIDE_SNAPSHOT),
+    whole(names::OVERRIDE),
+    whole(names::OVERRIDE_SNAPSHOT),
+    whole(names::MEMBER_CLUSTER),
+    whole(names::PLACEMENT_STATUS),
+];

@@ -230,7 +230,7 @@ fn identity(resource: &Value) -> Identity<'_> {
     (group, version, text(resource, "kind"), text(metadata, "namespace"), text(metadata, "name"))
 }
 
-fn is_envelope(resource: &Value) -> bool {
+pub(super) fn is_envelope(resource: &Value) -> bool {
     let kind = text(resource, "kind");
     text(resource, "apiVersion").starts_with(names::PLACEMENT_GROUP)
         && (kind == names::CLUSTER_ENVELOPE.kind || kind == names::ENVELOPE.kind)
@@ -244,7 +244,7 @@ mod tests {
         Object::from_value(value).unwrap()
     }
 
-    fn override_snapshot(name: &str, spec: Value) -> Object {
+    fn override_snapshot(name: &str, spec: &Value) -> Object {
         object(json!({"apiVersion": "placement.kubernetes-fleet.io/v1beta1",
             "kind": "ClusterResourceOverrideSnapshot",
             "metadata": {"name": name, "labels": {names::LATEST: "true"}},
@@ -295,7 +295,7 @@ mod tests {
         let member = object(json!({"apiVersion": "cluster.kubernetes-fleet.io/v1beta1",
             "kind": "MemberCluster", "metadata": {"name": "west-1", "labels": {"region": "west"}}}));
         for (name, spec, applies) in cases {
-            let found = override_snapshot(name, spec);
+            let found = override_snapshot(name, &spec);
             let snapshot = Snapshot::new(&placement, [&found]);
             let placement = Placement::read(&placement).unwrap();
             let overrides = Overrides::touching(&snapshot, &placement, &[&resources]);
@@ -308,7 +308,7 @@ mod tests {
     fn overrides_of_an_unknown_cluster_cannot_be_told() {
         let none = Overrides::default();
         assert_eq!(none.concerning("gone", None), Ok(Applicable::default()));
-        let found = override_snapshot("a", json!({"policy": everywhere()}));
+        let found = override_snapshot("a", &json!({"policy": everywhere()}));
         let some = Overrides { cluster: vec![Override::read(&found)], namespaced: Vec::new() };
         assert!(some.concerning("gone", None).is_err());
     }
