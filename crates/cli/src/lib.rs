@@ -7,6 +7,7 @@ pub mod error_chain;
 pub mod finding;
 pub mod input;
 pub mod output;
+pub mod report;
 mod text;
 
 use std::process::ExitCode;

@@ -11,8 +11,8 @@ use std::fmt::Write;
 
 use convoy_plan::{Severity, Step, Verdict};
 
-use crate::command::plan::Report;
 use crate::finding::{self, Finding};
+use crate::report::Report;
 use style::{BAD, DIM, HEADING, painted};
 use table::{Cell, Table};
 use words::{count, plain, target};

@@ -2,5 +2,6 @@
 //! `node("gpu-1").label("env", "prod").build()`.
 
 mod builder;
+pub mod mutate;
 
 pub use builder::{Builder, NOW, node, object};

@@ -4,15 +4,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use convoy_plan::{DIALECTS, Plan};
 use jiff::Timestamp;
-use serde_json::Value;
 
 use super::{DialectName, InputArgs};
-use crate::finding::{self, Finding};
-use crate::input::{self, Bag, Limits};
+use crate::input::{self, Limits};
 use crate::output::{self, Format};
-use crate::{exit, text};
+use crate::report::Report;
+use crate::{exit, finding};
 
 /// Shows what every rollout does next, and why nothing more does
 ///
@@ -81,63 +79,22 @@ fn this_second() -> Timestamp {
     Timestamp::from_second(now.as_second()).unwrap_or(now)
 }
 
-/// All there is to tell about one run.
-#[derive(Debug)]
-pub(crate) struct Report {
-    pub(crate) bag: Bag,
-    pub(crate) plan: Plan,
-    /// What is wrong with the input and the objects.
-    pub(crate) findings: Vec<Finding>,
-    /// The guarantees that the plan breaks; absent if they were not checked.
-    pub(crate) broken: Option<Vec<convoy_check::Finding>>,
-}
-
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
     let settings = args.resolve();
     let bag = input::read(&settings.sources, Limits::default());
-    let mut plan = convoy_plan::plan(&bag.world, settings.now);
-    let broken = settings.check.then(|| convoy_check::check(&bag.world, &plan));
-    keep_dialects(&mut plan, &settings.dialects);
-    let findings = finding::all(&bag, &plan.diagnostics);
-    let report = Report { bag, plan, findings, broken };
+    let report = Report::new(bag, settings.now, &settings.dialects, settings.check);
     match settings.format {
-        Format::Text => output::print(&text::plan(&report))?,
+        Format::Text => output::print(&report.to_text())?,
         format => {
             output::complain(&report.findings);
             output::print_value(&report.to_json(), format)?;
         }
     }
-    Ok(report.exit_code())
-}
-
-/// Leaves out the steps of other dialects, and what is wrong with objects that only they read.
-fn keep_dialects(plan: &mut Plan, wanted: &[&str]) {
-    if wanted.is_empty() {
-        return;
-    }
-    let kept = || DIALECTS.iter().filter(|dialect| wanted.contains(&dialect.name()));
-    plan.steps.retain(|step| wanted.contains(&step.dialect));
-    plan.diagnostics.retain(|found| kept().any(|dialect| dialect.validates(&found.key.kind)));
-}
-
-impl Report {
-    /// The plan's own JSON, its diagnostics with their places and those of the input.
-    fn to_json(&self) -> Value {
-        let mut json = self.plan.to_json();
-        json["diagnostics"] = finding::to_json(&self.findings);
-        if let Some(broken) = &self.broken {
-            json["check"] = serde_json::json!(broken);
-        }
-        json
-    }
-
-    fn exit_code(&self) -> ExitCode {
-        if finding::has_errors(&self.findings) {
-            ExitCode::from(exit::UNREADABLE)
-        } else if self.broken.as_ref().is_some_and(|broken| !broken.is_empty()) {
-            ExitCode::from(exit::FINDINGS)
-        } else {
-            ExitCode::SUCCESS
-        }
-    }
+    Ok(if finding::has_errors(&report.findings) {
+        ExitCode::from(exit::UNREADABLE)
+    } else if report.broken.is_some_and(|broken| !broken.is_empty()) {
+        ExitCode::from(exit::FINDINGS)
+    } else {
+        ExitCode::SUCCESS
+    })
 }

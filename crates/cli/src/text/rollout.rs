@@ -8,7 +8,7 @@ use super::style::{self, BAD, DIM, HEADING, painted};
 use super::table::{Cell, Table};
 use super::words::{self, count, names, plain, target};
 use super::{holds, time};
-use crate::command::plan::Report;
+use crate::report::Report;
 
 /// How many groups, and how many different actions, are told of one rollout.
 const LINES_MAX: usize = 20;

@@ -1,0 +1,82 @@
+//! Random input in process: nothing panics, and equal input gives equal words. The same
+//! generators drive the fuzz targets in `fuzz/`.
+
+use std::sync::LazyLock;
+
+use arbitrary::Unstructured;
+use convoy_cli::finding;
+use convoy_cli::input::{Bag, Limits, read_bytes};
+use convoy_cli::report::Report;
+use convoy_testkit::mutate::Templates;
+use jiff::Timestamp;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+static TEMPLATES: LazyLock<Templates> = LazyLock::new(|| {
+    Templates::from_vectors(&[
+        include_str!("../vectors/deployment.json"),
+        include_str!("../vectors/karpenter.json"),
+        include_str!("../vectors/kubefleet.json"),
+        include_str!("../vectors/ocm.json"),
+        include_str!("../vectors/skyhook.json"),
+    ])
+});
+
+fn bag_of(bytes: Vec<u8>) -> Bag {
+    let mut bag = Bag::default();
+    read_bytes("fuzz.yaml", bytes, Limits::default(), &mut bag);
+    bag
+}
+
+fn now() -> Timestamp {
+    "2026-01-01T00:00:00Z".parse().unwrap()
+}
+
+fn told(bytes: Vec<u8>) -> (String, Value) {
+    let report = Report::new(bag_of(bytes), now(), &[], true);
+    (report.to_text(), report.to_json())
+}
+
+/// A manifest with a few bytes written over.
+fn scribbled() -> impl Strategy<Value = Vec<u8>> {
+    let seeds = [
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a, namespace: b}\nspec:\n  replicas: 0o7\n  selector: &s {matchLabels: {a: yes}}\n  template: {metadata: {labels: {a: \"yes\"}}}\n---\n- *s\n",
+        "{\"apiVersion\": \"v1\", \"kind\": \"NodeList\", \"items\": [{\"metadata\": {\"name\": \"n\"}}, {\"kind\": \"List\", \"items\": []}]}",
+        "a: &a\n  <<: {b: 1e3}\n  c: |\n   x\n? d\n: !!str 1\n",
+    ];
+    let edits = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..8);
+    (prop::sample::select(seeds.to_vec()), edits).prop_map(|(seed, edits)| {
+        let mut bytes = seed.as_bytes().to_vec();
+        for (at, byte) in edits {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        bytes
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_bytes_are_read(bytes in prop::collection::vec(any::<u8>(), 0..256)) {
+        let _ = told(bytes);
+    }
+
+    #[test]
+    fn any_damaged_text_is_read(bytes in scribbled()) {
+        let _ = told(bytes);
+    }
+
+    #[test]
+    fn any_damaged_objects_are_planned_and_validated(
+        bytes in prop::collection::vec(any::<u8>(), 16..400),
+    ) {
+        let objects = TEMPLATES.bag(&mut Unstructured::new(&bytes)).unwrap_or_default();
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string();
+        let (text, json) = told(list.clone().into_bytes());
+        prop_assert_eq!((text, json), told(list.clone().into_bytes()));
+        let bag = bag_of(list.into_bytes());
+        let _ = finding::all(&bag, &convoy_plan::validate(&bag.world));
+    }
+}

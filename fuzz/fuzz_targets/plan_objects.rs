@@ -1,0 +1,9 @@
+//! Objects of the known kinds, damaged, through `convoy plan`.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    if let Some((bag, now)) = convoy_fuzz::bag_of_objects(bytes) {
+        std::hint::black_box(convoy_fuzz::plan(bag, now));
+    }
+});
