@@ -30,6 +30,14 @@ use serde_json::Value;
 pub use budget::BUDGET;
 pub use value::{Identity, SharedList, SharedMap, from_json};
 
+/// `text` as one of the types that CEL makes from strings: `timestamp`, `duration` or
+/// `base64.decode`.
+pub fn converted(function: &str, text: &str) -> Option<Box<dyn Val>> {
+    let arguments = vec![CowVal::owned(cel::common::types::CelString::from(text.to_owned()))];
+    let convert = library::environment().find_overload(function, &arguments)?;
+    Some(convert(arguments).ok()?.into_owned())
+}
+
 /// Longer expressions are refused unread.
 pub const LENGTH_MAX: usize = 16 * 1024;
 

@@ -1,38 +1,109 @@
 //! Structural schemas: what a CRD promises about its objects, as code that checks, defaults
-//! and prunes JSON the way a Kubernetes API server does.
+//! and prunes JSON the way a Kubernetes API server does, in its words.
+//!
+//! A [`Schema`] is compiled once per version of a kind. [`of`] finds those of the kinds that
+//! Convoy defines; an API server compiles the ones that users bring.
 
+mod defaulting;
+mod embedded;
+mod error;
+mod format;
+mod go;
+mod lists;
+mod node;
+mod numbers;
+mod pruning;
+mod registry;
+mod rules;
+mod typed;
+mod values;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 use serde_json::Value;
 
-use crate::object::GroupKind;
+pub use error::{FieldError, Reason};
+pub use registry::{of, served_versions};
 
-/// One field that breaks its schema.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FieldError {
-    /// Dotted path with indices, e.g. `spec.compartments[0].budget.percent`.
-    pub field: String,
-    /// In the API server's words, with the value at fault.
-    pub message: String,
-}
+use node::Node;
 
 /// The compiled schema of one version of one kind.
 #[derive(Debug)]
-pub struct Schema {}
+pub struct Schema {
+    root: Node,
+}
+
+/// What a schema has to say about an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Review {
+    pub errors: Vec<FieldError>,
+    /// Paths of the fields that an API server drops.
+    pub unknown_fields: Vec<String>,
+}
 
 impl Schema {
-    /// Every rule that `value` breaks: types, bounds, enums, patterns, required fields, list
-    /// types and CEL rules. `old` is the stored object on update, for transition rules.
-    pub fn validate(&self, _value: &Value, _old: Option<&Value>) -> Vec<FieldError> {
-        Vec::new()
+    pub fn new(schema: &JSONSchemaProps) -> Self {
+        Self::from_json(&serde_json::to_value(schema).unwrap_or_default())
     }
 
-    /// Fills in the schema's defaults.
-    pub fn default(&self, _value: &mut Value) {}
+    /// Compiles the JSON of an `openAPIV3Schema`. What cannot be understood says nothing about
+    /// values; an API server refuses such schemas before it gets here.
+    pub fn from_json(schema: &Value) -> Self {
+        Self { root: Node::compile(schema) }
+    }
 
-    /// Drops fields that the schema does not know and does not preserve.
-    pub fn prune(&self, _value: &mut Value) {}
+    /// Every rule that `value` breaks: types, bounds, enums, patterns, required fields, list
+    /// types and CEL rules. `old` is the stored object on update, for transition rules.
+    ///
+    /// As in an API server the answer is about the object as it would be stored: unknown
+    /// fields dropped, defaults filled in.
+    pub fn validate(&self, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
+        self.review(value, old).errors
+    }
+
+    /// [`Schema::validate`], and the fields that would not be stored.
+    pub fn review(&self, value: &Value, old: Option<&Value>) -> Review {
+        let mut stored = value.clone();
+        let unknown_fields = self.prune(&mut stored);
+        self.default(&mut stored);
+        let old = old.map(|old| {
+            let mut old = old.clone();
+            self.prune(&mut old);
+            self.default(&mut old);
+            old
+        });
+        Review { errors: self.validate_stored(&stored, old.as_ref()), unknown_fields }
+    }
+
+    /// [`Schema::validate`] for an object that is pruned and defaulted already.
+    pub fn validate_stored(&self, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
+        let mut errors = values::validate(&self.root, value);
+        errors.extend(embedded::validate(&self.root, value));
+        if old.is_none_or(|old| lists::validate(&self.root, old).is_empty()) {
+            errors.extend(lists::validate(&self.root, value));
+        }
+        if !self.root.has_rules {
+            return errors;
+        }
+        if errors.iter().any(|error| error.reason.blocks_rules()) {
+            errors.push(FieldError::rules_skipped());
+        } else {
+            errors.extend(rules::validate(&self.root, value, old));
+        }
+        errors
+    }
+
+    /// Fills in the schema's defaults, and drops nulls where null is no value.
+    pub fn default(&self, value: &mut Value) {
+        defaulting::drop_nulls(&self.root, value);
+        defaulting::fill(&self.root, value);
+    }
+
+    /// Drops fields that the schema does not know and does not preserve; returns their paths,
+    /// in order.
+    pub fn prune(&self, value: &mut Value) -> Vec<String> {
+        pruning::prune(&self.root, value)
+    }
 }
 
-/// The schema of a kind that Convoy defines, in one of its served versions.
-pub fn of(_kind: &GroupKind, _version: &str) -> Option<&'static Schema> {
-    None
-}
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,205 @@
+//! The formats that Kubernetes checks. Others are of no effect, as in an API server.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::LazyLock;
+
+use jiff::civil::Date;
+use regex::Regex;
+
+use super::node::Type;
+use crate::text::GoDuration;
+
+/// A format that is of effect on its type.
+#[derive(Debug)]
+pub(super) enum Format {
+    Int32,
+    Int64,
+    Float,
+    Double,
+    Text { name: String, accepts: fn(&str) -> bool },
+}
+
+impl Format {
+    pub(super) fn parse(name: &str, types: &[Type]) -> Option<Self> {
+        match (types, name) {
+            ([Type::Integer], "int32") => Some(Self::Int32),
+            ([Type::Integer], "int64") => Some(Self::Int64),
+            ([Type::Number], "float") => Some(Self::Float),
+            ([Type::Number], "double") => Some(Self::Double),
+            ([] | [Type::String], _) => {
+                let accepts = checker(&name.replace('-', ""))?;
+                Some(Self::Text { name: name.to_owned(), accepts })
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Self::Int32 => "int32",
+            Self::Int64 => "int64",
+            Self::Float => "float",
+            Self::Double => "double",
+            Self::Text { name, .. } => name,
+        }
+    }
+
+    pub(super) fn accepts(&self, text: &str) -> bool {
+        match self {
+            Self::Text { accepts, .. } => accepts(text),
+            _ => true,
+        }
+    }
+}
+
+macro_rules! pattern {
+    ($source:expr) => {{
+        static PATTERN: LazyLock<Regex> =
+            LazyLock::new(|| Regex::new($source).expect("patterns of formats are constants"));
+        |text: &str| PATTERN.is_match(text)
+    }};
+}
+
+/// How texts of a format are told, by its name without dashes.
+fn checker(name: &str) -> Option<fn(&str) -> bool> {
+    Some(match name {
+        "datetime" => is_date_time,
+        "date" => |text| text.len() == 10 && text.parse::<Date>().is_ok(),
+        "duration" => is_duration,
+        "byte" => is_base64,
+        "password" => |_| true,
+        "ipv4" => |text| text.parse::<Ipv4Addr>().is_ok(),
+        "ipv6" => |text| text.parse::<Ipv6Addr>().is_ok(),
+        "cidr" => is_cidr,
+        "uri" => is_uri,
+        "email" => pattern!(r"^([^<>@]*<)?[^\s<>@]+@[^\s<>@]+>?$"),
+        "hostname" => is_hostname,
+        "mac" => pattern!(r"(?i)^([0-9a-f]{2}([:-][0-9a-f]{2}){5}|[0-9a-f]{4}(\.[0-9a-f]{4}){2})$"),
+        "uuid" => {
+            pattern!("(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$")
+        }
+        "uuid3" => {
+            pattern!("(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?3[0-9a-f]{3}-?[0-9a-f]{4}-?[0-9a-f]{12}$")
+        }
+        "uuid4" => {
+            pattern!(
+                "(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?4[0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12}$"
+            )
+        }
+        "uuid5" => {
+            pattern!(
+                "(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?5[0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12}$"
+            )
+        }
+        "hexcolor" => pattern!("^#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})$"),
+        "bsonobjectid" => pattern!("^[0-9a-fA-F]{24}$"),
+        "ssn" => pattern!(r"^\d{3}[- ]?\d{2}[- ]?\d{4}$"),
+        "k8sshortname" => {
+            |text| text.len() <= 63 && (pattern!("^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))(text)
+        }
+        "k8slongname" => |text| {
+            let is_name =
+                pattern!(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$");
+            text.len() <= 253 && is_name(text)
+        },
+        _ => return None,
+    })
+}
+
+fn is_date_time(text: &str) -> bool {
+    let time = pattern!(r"^([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))$");
+    let lower = text.to_ascii_lowercase();
+    let Some((date, clock)) = lower.split_once('t') else { return false };
+    let in_range = |range: std::ops::Range<usize>, max| clock.get(range).is_some_and(|n| n <= max);
+    date.parse::<Date>().is_ok()
+        && time(clock)
+        && in_range(0..2, "23")
+        && in_range(3..5, "59")
+        && in_range(6..8, "59")
+}
+
+/// Go's durations, and numbers with spelled-out units such as `2 days`.
+fn is_duration(text: &str) -> bool {
+    const UNITS: &[&str] = &["nano", "micro", "milli", "sec", "min", "hour", "day", "week"];
+    const SHORT: &[&str] = &["ns", "us", "µs", "ms", "s", "m", "h", "hr", "d", "w", "wk"];
+    static PARTS: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r"(\d+)\s*([A-Za-zµ]+)").expect("patterns of formats are constants")
+    });
+    let is_unit = |unit: &str| {
+        let unit = unit.to_lowercase();
+        SHORT.contains(&unit.as_str()) || UNITS.iter().any(|prefix| unit.starts_with(prefix))
+    };
+    text.parse::<GoDuration>().is_ok()
+        || PARTS
+            .captures_iter(text)
+            .any(|part| part.get(2).is_some_and(|unit| is_unit(unit.as_str())))
+}
+
+fn is_base64(text: &str) -> bool {
+    let is_alphabet = pattern!("^[A-Za-z0-9+/]*={0,2}$");
+    !text.is_empty() && text.len().is_multiple_of(4) && is_alphabet(text)
+}
+
+fn is_cidr(text: &str) -> bool {
+    let Some((address, length)) = text.split_once('/') else { return false };
+    let max = match address.parse::<IpAddr>() {
+        Ok(IpAddr::V4(_)) => 32,
+        Ok(IpAddr::V6(_)) => 128,
+        Err(_) => return false,
+    };
+    length.bytes().all(|digit| digit.is_ascii_digit())
+        && length.parse::<u8>().is_ok_and(|length| length <= max)
+}
+
+/// An absolute URI, or a path from the root.
+fn is_uri(text: &str) -> bool {
+    let is_absolute = pattern!(r"^([A-Za-z][A-Za-z0-9+.-]*:|/)[^\x00-\x20\x7f]*$");
+    is_absolute(text)
+}
+
+fn is_hostname(text: &str) -> bool {
+    let is_label = pattern!(r"^[a-zA-Z0-9\p{L}]([a-zA-Z0-9\p{L}-]*[a-zA-Z0-9\p{L}])?$");
+    let is_numeric = |label: &str| label.bytes().all(|letter| letter.is_ascii_digit());
+    let name = text.strip_suffix('.').unwrap_or(text);
+    name.len() <= 255
+        && name.split('.').all(|label| label.len() <= 63 && is_label(label))
+        && !name.split('.').next_back().is_some_and(is_numeric)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_told_by_format() {
+        let cases = [
+            ("date-time", "2026-01-01T00:00:00Z", true),
+            ("date-time", "2026-01-01T00:00:00.123+01:00", true),
+            ("date-time", "2026-01-01 00:00:00Z", false),
+            ("date-time", "2026-01-01T25:00:00Z", false),
+            ("date", "2026-02-29", false),
+            ("date", "2024-02-29", true),
+            ("duration", "1h30m", true),
+            ("duration", "2 days", true),
+            ("duration", "soon", false),
+            ("byte", "aGk=", true),
+            ("byte", "aGk", false),
+            ("ipv4", "10.0.0.1", true),
+            ("ipv4", "10.0.0.256", false),
+            ("ipv6", "::1", true),
+            ("cidr", "10.0.0.0/8", true),
+            ("cidr", "10.0.0.0/33", false),
+            ("uri", "https://a.example/x", true),
+            ("uri", "a b", false),
+            ("uuid", "123e4567-e89b-12d3-a456-426614174000", true),
+            ("k8s-short-name", "web-1", true),
+            ("k8s-short-name", "Web", false),
+        ];
+        for (name, text, want) in cases {
+            let format = Format::parse(name, &[Type::String]).unwrap();
+            assert_eq!(format.accepts(text), want, "{name} {text}");
+        }
+        assert!(Format::parse("uint32", &[Type::Integer]).is_none());
+        assert!(Format::parse("no-such-thing", &[Type::String]).is_none());
+    }
+}

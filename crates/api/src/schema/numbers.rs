@@ -1,0 +1,91 @@
+//! Bounds of numbers. Integers are compared as integers, as in Kubernetes.
+
+use serde_json::{Number, Value};
+
+use super::error::FieldError;
+use super::format::Format;
+use super::go;
+use super::node::{Bound, Node, Type};
+use super::values::Outcome;
+
+pub(super) fn check(node: &Node, number: &Number, path: &str, outcome: &mut Outcome) {
+    let size = number.as_f64().unwrap_or(f64::NAN);
+    check_width(node, number, size, path, outcome);
+    let value = Value::Number(number.clone());
+    let limit = |bound: &Bound| match number.as_i64() {
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "as Kubernetes reads bounds of integers"
+        )]
+        Some(_) => (bound.limit as i64).to_string(),
+        None => go::float(bound.limit),
+    };
+    if let Some(factor) = node.multiple_of.filter(|factor| !is_multiple(number, size, *factor)) {
+        let detail = format!("{path} in body should be a multiple of {}", go::float(factor));
+        outcome.error(FieldError::invalid(path, &value, &detail));
+    }
+    if let Some(bound) = node.minimum.filter(|bound| is_beyond(number, size, bound, -1)) {
+        let than = if bound.exclusive { "greater than" } else { "greater than or equal to" };
+        let detail = format!("{path} in body should be {than} {}", limit(&bound));
+        outcome.error(FieldError::invalid(path, &value, &detail));
+    }
+    if let Some(bound) = node.maximum.filter(|bound| is_beyond(number, size, bound, 1)) {
+        let than = if bound.exclusive { "less than" } else { "less than or equal to" };
+        let detail = format!("{path} in body should be {than} {}", limit(&bound));
+        outcome.error(FieldError::invalid(path, &value, &detail));
+    }
+}
+
+/// Whether the number fits the width that the format asks for.
+fn check_width(node: &Node, number: &Number, size: f64, path: &str, outcome: &mut Outcome) {
+    if node.types != [Type::Integer] && node.types != [Type::Number] {
+        return;
+    }
+    let (fits, format) = match &node.format {
+        Some(Format::Int32) => (
+            number.as_i64().is_some_and(|number| i32::try_from(number).is_ok())
+                || (number.is_f64() && size.fract() == 0.0 && size.abs() <= f64::from(i32::MAX)),
+            "with format int32",
+        ),
+        Some(Format::Float) => (size.abs() <= f64::from(f32::MAX), "with format float"),
+        Some(Format::Int64) => (is_int64(number, size), "with format int64"),
+        _ if node.is(Type::Integer) => (is_int64(number, size), "(default format)"),
+        _ => return,
+    };
+    if !fits {
+        let kind = if node.is(Type::Integer) { "integer" } else { "number" };
+        let detail = format!("Checked value must be of type {kind} {format} in {path}");
+        outcome.error(FieldError::detached(path, &detail));
+    }
+}
+
+/// Numbers with a fraction are the type check's business.
+fn is_int64(number: &Number, size: f64) -> bool {
+    const EDGE: f64 = 9_223_372_036_854_775_808.0;
+    number.is_i64() || size.fract() != 0.0 || (-EDGE..EDGE).contains(&size)
+}
+
+fn is_beyond(number: &Number, size: f64, bound: &Bound, side: i8) -> bool {
+    let order = match number.as_i64() {
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "as Kubernetes reads bounds of integers"
+        )]
+        Some(number) => number.cmp(&(bound.limit as i64)),
+        None => size.total_cmp(&bound.limit),
+    };
+    let order = if side < 0 { order.reverse() } else { order };
+    order.is_gt() || (bound.exclusive && order.is_eq())
+}
+
+fn is_multiple(number: &Number, size: f64, factor: f64) -> bool {
+    if factor <= 0.0 {
+        return false;
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "as Kubernetes reads factors of integers")]
+    match number.as_i64() {
+        Some(number) if factor.fract() == 0.0 => number % (factor as i64).max(1) == 0,
+        _ if factor < 1.0 => (1.0 / factor * size).fract() == 0.0,
+        _ => (size / factor).fract() == 0.0,
+    }
+}

@@ -1,0 +1,238 @@
+//! `x-kubernetes-validations`: rules in CEL on the nodes of a schema.
+
+use std::sync::OnceLock;
+
+use cel::common::types::CelOptional;
+use cel::common::value::Val;
+use serde_json::Value;
+
+use super::error::{FieldError, Reason};
+use super::lists::child;
+use super::node::{Additional, ListType, Node, Type};
+use super::typed::typed;
+use crate::cel::{EvaluateError, Program, Scope};
+
+/// The longest message that an expression may give.
+const MESSAGE_MAX: usize = 5 * 1024;
+
+/// One rule.
+#[derive(Debug)]
+pub(super) struct Rule {
+    pub source: String,
+    pub message: String,
+    pub message_expression: Option<String>,
+    pub reason: Reason,
+    /// Where below the node the error is, e.g. `.spec.replicas`.
+    pub field_path: String,
+    pub optional_old_self: bool,
+    /// Compiled when first asked for: most objects meet few of a kind's rules.
+    program: OnceLock<Result<Program, String>>,
+    message_program: OnceLock<Option<Program>>,
+}
+
+impl Rule {
+    pub(super) fn read_all(rules: &Value) -> Vec<Self> {
+        rules.as_array().into_iter().flatten().map(Self::read).collect()
+    }
+
+    fn read(rule: &Value) -> Self {
+        let text = |name: &str| rule[name].as_str().unwrap_or_default().trim().to_owned();
+        Self {
+            source: text("rule"),
+            message: text("message"),
+            message_expression: Some(text("messageExpression")).filter(|text| !text.is_empty()),
+            reason: match rule["reason"].as_str() {
+                Some("FieldValueForbidden") => Reason::Forbidden,
+                Some("FieldValueRequired") => Reason::Required,
+                Some("FieldValueDuplicate") => Reason::Duplicate,
+                _ => Reason::Invalid,
+            },
+            field_path: text("fieldPath"),
+            optional_old_self: rule["optionalOldSelf"].as_bool().unwrap_or(false),
+            program: OnceLock::new(),
+            message_program: OnceLock::new(),
+        }
+    }
+
+    pub(super) fn program(&self) -> &Result<Program, String> {
+        let compile = || Program::compile(&self.source).map_err(|error| error.to_string());
+        self.program.get_or_init(compile)
+    }
+
+    /// How the rule is called where it could not be evaluated.
+    fn name(&self) -> &str {
+        if self.message.is_empty() { &self.source } else { &self.message }
+    }
+
+    /// What is said when the rule is broken.
+    fn complaint(&self, scope: &Scope) -> String {
+        let compile = || Program::compile(self.message_expression.as_ref()?).ok();
+        let expression = self.message_program.get_or_init(compile).as_ref();
+        let text = expression.and_then(|program| match program.evaluate(scope) {
+            Ok(Value::String(text)) => Some(text.trim().to_owned()),
+            _ => None,
+        });
+        let is_fit =
+            |text: &String| !text.is_empty() && text.len() <= MESSAGE_MAX && !text.contains('\n');
+        match text.filter(is_fit) {
+            Some(text) => text,
+            None if self.message.is_empty() => format!("failed rule: {}", self.source),
+            None => self.message.clone(),
+        }
+    }
+}
+
+/// Every rule that `value` breaks. Rules that name `oldSelf` are skipped where there is no old
+/// value to compare with.
+pub(super) fn validate(root: &Node, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let mut check = Check { errors: Vec::new(), over_budget: false };
+    check.node(root, value, old, "", true);
+    check.errors
+}
+
+struct Check {
+    errors: Vec<FieldError>,
+    /// Once a rule was stopped, no other is run.
+    over_budget: bool,
+}
+
+impl Check {
+    fn node(&mut self, node: &Node, value: &Value, old: Option<&Value>, path: &str, root: bool) {
+        if value.is_null() || self.over_budget || !node.has_rules {
+            return;
+        }
+        let old = old.filter(|old| !old.is_null());
+        self.rules(node, node, value, old, path, root);
+        for branch in &node.all_of {
+            self.rules(branch, node, value, old, path, root);
+        }
+        match value {
+            Value::Array(items) => {
+                let Some(schema) = &node.items else { return };
+                for (index, item) in items.iter().enumerate() {
+                    let old = old.and_then(|old| counterpart(&node.list_type, old, item));
+                    self.node(schema, item, old, &format!("{path}[{index}]"), schema.embedded);
+                }
+            }
+            Value::Object(fields) => {
+                for (name, value) in fields {
+                    let old = old.and_then(|old| old.get(name));
+                    if let Some(schema) = node.properties.get(name) {
+                        self.node(schema, value, old, &child(path, name), schema.embedded);
+                    } else if let Additional::Like(schema) = &node.additional {
+                        self.node(schema, value, old, &format!("{path}[{name}]"), schema.embedded);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The rules of `holder`, which is `node` or a branch of it, on a value of `node`.
+    fn rules(
+        &mut self,
+        holder: &Node,
+        node: &Node,
+        value: &Value,
+        old: Option<&Value>,
+        path: &str,
+        root: bool,
+    ) {
+        if holder.rules.is_empty() {
+            return;
+        }
+        let scope = Scope::new().bound("self", typed(node, value, root));
+        let old_value = old.map(|old| typed(node, old, root));
+        for rule in &holder.rules {
+            let program = match rule.program() {
+                Ok(program) => program,
+                Err(error) => {
+                    let detail = format!("rule compile error: {error}");
+                    self.errors.push(FieldError::invalid(path, &type_name(node), &detail));
+                    continue;
+                }
+            };
+            let uses_old = program.mentions("oldSelf");
+            if uses_old && old.is_none() && !rule.optional_old_self {
+                continue;
+            }
+            let scope = if uses_old {
+                scope.clone().bound("oldSelf", old_self(rule, old_value.as_deref()))
+            } else {
+                scope.clone()
+            };
+            match program.test(&scope) {
+                Ok(true) => {}
+                Ok(false) => self.errors.push(broken(rule, &scope, node, value, path)),
+                Err(error) => {
+                    self.over_budget = error == EvaluateError::OverBudget;
+                    let detail = failure(rule, &error);
+                    self.errors.push(FieldError::invalid(path, &type_name(node), &detail));
+                    if self.over_budget {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn old_self(rule: &Rule, old: Option<&(dyn Val + 'static)>) -> Box<dyn Val> {
+    match (old.map(Val::clone_as_boxed), rule.optional_old_self) {
+        (Some(old), true) => Box::new(CelOptional::of(old)),
+        (Some(old), false) => old,
+        (None, _) => Box::new(CelOptional::none()),
+    }
+}
+
+fn broken(rule: &Rule, scope: &Scope, node: &Node, value: &Value, path: &str) -> FieldError {
+    let detail = rule.complaint(scope);
+    let field = match relative(&rule.field_path) {
+        below if below.is_empty() => path.to_owned(),
+        below => child(path, &below),
+    };
+    let is_compound = node.is(Type::Object) || node.is(Type::Array);
+    match rule.reason {
+        Reason::Forbidden | Reason::Required => FieldError::plain(rule.reason, &field, &detail),
+        Reason::Duplicate if is_compound => FieldError::plain(rule.reason, &field, ""),
+        Reason::Duplicate => FieldError::about(rule.reason, &field, value, ""),
+        _ if is_compound => FieldError::plain(Reason::Invalid, &field, &detail),
+        _ => FieldError::invalid(&field, value, &detail),
+    }
+}
+
+fn failure(rule: &Rule, error: &EvaluateError) -> String {
+    let name = rule.name();
+    match error {
+        EvaluateError::Failed(text) if text.starts_with("no such overload") => format!(
+            "'{text}': call arguments did not match a supported operator, function or macro \
+             signature for rule: {name}"
+        ),
+        EvaluateError::OverBudget => format!(
+            "'{error}': no further validation rules will be run due to call cost exceeds limit \
+             for rule: {name}"
+        ),
+        error => format!("{error} evaluating rule: {name}"),
+    }
+}
+
+fn type_name(node: &Node) -> Value {
+    let name = match node.types.as_slice() {
+        [kind] => kind.name(),
+        _ => "",
+    };
+    Value::String(name.to_owned())
+}
+
+/// `.spec['a.b'].c` as the rest of a field path: `spec.a.b.c`.
+fn relative(field_path: &str) -> String {
+    let plain = field_path.replace("['", ".").replace("']", "");
+    plain.strip_prefix('.').unwrap_or(&plain).to_owned()
+}
+
+/// The element of an old list that `item` is the new state of.
+fn counterpart<'o>(list_type: &ListType, old: &'o Value, item: &Value) -> Option<&'o Value> {
+    let ListType::Map { keys } = list_type else { return None };
+    let same = |old: &&Value| keys.iter().all(|key| old.get(key) == item.get(key));
+    old.as_array()?.iter().find(same)
+}
