@@ -144,3 +144,22 @@ fn links_between_documents_lead_somewhere() {
         }
     }
 }
+
+#[test]
+fn every_hold_reason_and_verb_is_documented() {
+    let page = read(&root().join("docs/reference/plan.md"));
+    for (file, name) in [("hold.rs", "HoldReason"), ("step/action.rs", "Verb")] {
+        let source = read(&root().join("crates/plan/src").join(file));
+        let body = source.split(&format!("pub enum {name} {{")).nth(1).unwrap_or_default();
+        let body = body.split("\n}").next().unwrap_or_default();
+        let variants = body.lines().filter_map(|line| {
+            let word = line.trim_start().split([' ', ',', '{']).next()?;
+            word.starts_with(|letter: char| letter.is_ascii_uppercase()).then_some(word)
+        });
+        let variants: Vec<&str> = variants.collect();
+        assert!(!variants.is_empty(), "{file} has {name}");
+        for variant in variants {
+            assert!(page.contains(&format!("`{variant}`")), "plan.md does not explain {variant}");
+        }
+    }
+}
