@@ -17,6 +17,7 @@ pub mod rollout;
 pub mod schedule;
 mod scope;
 pub mod selection;
+pub mod staged;
 
 use std::collections::BTreeSet;
 
@@ -113,7 +114,7 @@ impl Dialect for Fleet {
     fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
         match Role::of(snapshot.rollout().kind()) {
             Some(Role::Placement(_)) => placement_step(snapshot, now),
-            Some(Role::Run(_)) => Step::new(DIALECT, snapshot.rollout(), Verdict::Done),
+            Some(Role::Run(_)) => staged::step(snapshot, now),
             Some(Role::Eviction) => eviction::step(snapshot, now),
             Some(Role::Override) => override_history::step(snapshot),
             None => available::step(snapshot.rollout()),

@@ -18,6 +18,9 @@ pub(super) fn surroundings<'w>(world: &'w World, rollout: &Object) -> Vec<&'w Ob
             let name = text(rollout.spec(), "placementName");
             let mut found = around_named_placement(world, Family::Cluster, "", name);
             found.extend(world.find(&names::DISRUPTION_BUDGET, "", name));
+            // Evictions of one placement share its budget.
+            let evictions = world.of(&names::EVICTION);
+            found.extend(evictions.filter(|it| text(it.spec(), "placementName") == name));
             found
         }
         Some(Role::Override) => {
