@@ -20,7 +20,7 @@ pub(super) fn write(text: &mut String, step: &Step, report: &Report) {
     holds::write(text, step, report.plan.now);
     if let Some(instant) = step.wake_at {
         let when = time::at(instant, report.plan.now);
-        let _ = writeln!(text, "  {} {when}", painted(HEADING, "look again"));
+        let _ = writeln!(text, "  {} {when}", painted(HEADING, "look again at"));
     }
 }
 
@@ -132,10 +132,10 @@ fn actions(text: &mut String, step: &Step) {
     let mut table = Table::new(&[]);
     for group in together.iter().take(LINES_MAX) {
         let verb = Cell::new(verb(group.first)).styled(style::BUSY);
-        let kind = plain(&group.first.target.kind.kind);
+        let kinds = || words::plural(&plain(&group.first.target.kind.kind));
         let targets = match group.targets.as_slice() {
             [only] => only.clone(),
-            many => format!("{} {kind}: {}", many.len(), names(many)),
+            many => format!("{} {}", kinds(), names(many)),
         };
         table.row(vec![verb, Cell::new(targets), Cell::new(plain(&group.first.why.message))]);
     }

@@ -69,8 +69,13 @@ pub(super) fn plain(text: &str) -> String {
     safe
 }
 
-fn plural(noun: &str) -> String {
-    format!("{noun}s")
+/// Good for nouns and kinds: `nodes`, `Policies`, `Ingresses`.
+pub(super) fn plural(noun: &str) -> String {
+    match noun.strip_suffix('y') {
+        Some(stem) if !stem.ends_with(['a', 'e', 'o']) => format!("{stem}ies"),
+        _ if noun.ends_with(['s', 'x']) => format!("{noun}es"),
+        _ => format!("{noun}s"),
+    }
 }
 
 #[cfg(test)]
@@ -82,6 +87,15 @@ mod tests {
         assert_eq!(names(&["a", "b"]), "a, b");
         let many: Vec<String> = (1..=14).map(|number| format!("n{number}")).collect();
         assert_eq!(names(&many), "n1, n2, n3, n4, n5 and 9 more");
+    }
+
+    #[test]
+    fn kinds_have_plurals() {
+        for (one, many) in
+            [("Node", "Nodes"), ("Policy", "Policies"), ("Ingress", "Ingresses"), ("Day", "Days")]
+        {
+            assert_eq!(plural(one), many);
+        }
     }
 
     #[test]

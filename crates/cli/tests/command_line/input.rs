@@ -187,6 +187,21 @@ fn a_reader_that_leaves_early_is_no_failure() {
 }
 
 #[test]
+fn colour_is_for_terminals_and_for_those_who_ask() {
+    let coloured = |variable: Option<&str>| {
+        let mut command = crate::binary::convoy();
+        command.args(["validate", "-f", "missing.yaml"]).env_remove("NO_COLOR");
+        if let Some(variable) = variable {
+            command.env(variable, "1");
+        }
+        command.output().unwrap().stdout.contains(&0x1b)
+    };
+    assert!(!coloured(None));
+    assert!(!coloured(Some("NO_COLOR")));
+    assert!(coloured(Some("CLICOLOR_FORCE")));
+}
+
+#[test]
 fn only_the_dialects_asked_for_are_planned() {
     let run = run_with(b"", &["plan", "-f", "-", "--dialect", "apps,ocm", "-o", "json"]);
     assert_eq!(run.code, Some(0), "{run:?}");

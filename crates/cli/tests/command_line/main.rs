@@ -7,3 +7,4 @@ mod generated;
 mod help;
 mod hostile;
 mod input;
+mod words;
