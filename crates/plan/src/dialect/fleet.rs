@@ -18,6 +18,7 @@ pub mod schedule;
 mod scope;
 pub mod selection;
 pub mod staged;
+pub mod work;
 
 use std::collections::BTreeSet;
 
