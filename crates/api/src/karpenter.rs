@@ -1,8 +1,28 @@
 //! Karpenter: node claims disrupted by reason, within budgets and windows. The wire types.
+//!
+//! A NodePool is served in two versions. `v1` is upstream's; `v1beta1` is the one in which
+//! budgets by reason were first proposed, with that proposal's meaning. [`convert`] turns the
+//! second into the first without losing what it meant.
+
+pub mod convert;
+pub mod kwok;
+pub mod names;
+pub mod node_claim;
+pub mod node_pool;
+pub mod node_pool_v1beta1;
+mod schema;
+pub mod template;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::CustomResourceExt;
+
+pub use node_claim::NodeClaim;
+pub use node_pool::NodePool;
 
 /// The CRDs of this dialect, each with every version it is served in.
 pub fn crds() -> Vec<CustomResourceDefinition> {
-    Vec::new()
+    let pools = vec![node_pool::NodePool::crd(), node_pool_v1beta1::NodePool::crd()];
+    let pools = kube::core::crd::merge_crds(pools, "v1")
+        .expect("both versions are of one group, kind and scope");
+    vec![pools, node_claim::NodeClaim::crd(), kwok::KWOKNodeClass::crd()]
 }

@@ -1,17 +1,71 @@
 //! Karpenter: node claims disrupted by reason, within budgets and windows.
+//!
+//! A rollout is a NodePool and its members are NodeClaims. [`run`] finds what would be started
+//! now; [`act`] turns that into writes, beside the commands that are under way ([`command`])
+//! and the nodes that are going ([`terminate`]); [`explain`] gives everyone else a reason.
 
+mod amount;
+mod budget;
+mod candidate;
+mod catalogue;
+mod cluster;
+mod consolidate;
+mod decision;
+mod explain;
+mod hash;
+mod mark;
+mod member;
+mod needs;
+mod pod;
+mod pool;
+mod reason;
+mod requirement;
+mod run;
+mod simulate;
+mod topology;
+
+use convoy_api::karpenter::names;
 use convoy_api::{GroupKind, Object, ObjectKey};
 use jiff::Timestamp;
 
-use super::{Dialect, Watch};
+use super::{Dialect, Keep, Watch};
 use crate::diagnostic::Diagnostic;
 use crate::snapshot::Snapshot;
 use crate::step::{Step, Verdict};
+use crate::validation;
 use crate::world::World;
+use cluster::{Cluster, NODE};
+use pod::{POD, POD_BUDGET};
 
 /// The `karpenter` dialect.
 #[derive(Clone, Copy, Debug)]
 pub struct Karpenter;
+
+const DAEMON_SET: GroupKind = GroupKind::new("apps", "DaemonSet");
+const VOLUME_ATTACHMENT: GroupKind = GroupKind::new("storage.k8s.io", "VolumeAttachment");
+
+const WATCHES: &[Watch] = &[
+    Watch { kind: names::NODE_POOL, keep: Keep::Whole },
+    Watch { kind: names::NODE_CLAIM, keep: Keep::Whole },
+    Watch { kind: names::KWOK_NODE_CLASS, keep: Keep::Whole },
+    Watch {
+        kind: NODE,
+        keep: Keep::Fields(&["spec", "status.allocatable", "status.capacity", "status.conditions"]),
+    },
+    Watch {
+        kind: POD,
+        keep: Keep::Fields(&[
+            "spec",
+            "status.phase",
+            "status.startTime",
+            "status.conditions",
+            "status.containerStatuses",
+        ]),
+    },
+    Watch { kind: POD_BUDGET, keep: Keep::Fields(&["spec", "status.disruptionsAllowed"]) },
+    Watch { kind: DAEMON_SET, keep: Keep::Fields(&["spec.template"]) },
+    Watch { kind: VOLUME_ATTACHMENT, keep: Keep::Fields(&["spec"]) },
+];
 
 impl Dialect for Karpenter {
     fn name(&self) -> &'static str {
@@ -19,30 +73,51 @@ impl Dialect for Karpenter {
     }
 
     fn watches(&self) -> &'static [Watch] {
-        &[]
+        WATCHES
     }
 
-    fn validates(&self, _kind: &GroupKind) -> bool {
-        false
+    fn validates(&self, kind: &GroupKind) -> bool {
+        [names::NODE_POOL, names::NODE_CLAIM, names::KWOK_NODE_CLASS].contains(kind)
     }
 
-    fn validate(&self, _world: &World, _object: &Object) -> Vec<Diagnostic> {
-        Vec::new()
+    fn validate(&self, _world: &World, object: &Object) -> Vec<Diagnostic> {
+        validation::schema(object)
     }
 
-    fn rollouts<'w>(&self, _world: &'w World) -> Vec<&'w Object> {
-        Vec::new()
+    fn rollouts<'w>(&self, world: &'w World) -> Vec<&'w Object> {
+        world.of(&names::NODE_POOL).collect()
     }
 
-    fn affected(&self, _world: &World, _changed: &ObjectKey) -> Vec<ObjectKey> {
-        Vec::new()
+    /// Pods and nodes of one pool can make room for those of another.
+    fn affected(&self, world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
+        if changed.kind == names::NODE_POOL {
+            return vec![changed.clone()];
+        }
+        if !WATCHES.iter().any(|watch| watch.kind == changed.kind) {
+            return Vec::new();
+        }
+        world
+            .of_cluster(&changed.cluster, &names::NODE_POOL)
+            .map(|pool| pool.key().clone())
+            .collect()
     }
 
-    fn snapshot<'w>(&self, _world: &'w World, rollout: &'w Object) -> Snapshot<'w> {
-        Snapshot::new(rollout, [])
+    fn snapshot<'w>(&self, world: &'w World, rollout: &'w Object) -> Snapshot<'w> {
+        let cluster = &rollout.key().cluster;
+        let objects = WATCHES.iter().flat_map(|watch| world.of_cluster(cluster, &watch.kind));
+        Snapshot::new(rollout, objects)
     }
 
-    fn step(&self, snapshot: &Snapshot<'_>, _now: Timestamp) -> Step {
-        Step::new(self.name(), snapshot.rollout(), Verdict::Done)
+    fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
+        let mut cluster = Cluster::new(snapshot, now);
+        let daemons = snapshot.of(&DAEMON_SET);
+        if !cluster.pending.is_empty() {
+            cluster.nominated = simulate::nominated(&cluster, daemons);
+        }
+        let run = run::Run::new(&cluster, daemons);
+        let mut step = Step::new(self.name(), snapshot.rollout(), Verdict::Done);
+        step.decision = decision::decision(&cluster, &run);
+        explain::explain(&cluster, &run, &mut step);
+        step
     }
 }

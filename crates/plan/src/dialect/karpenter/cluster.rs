@@ -1,0 +1,184 @@
+//! Everything a decision about one pool looks at, paired and counted.
+
+use std::collections::BTreeMap;
+
+use convoy_api::GroupKind;
+use convoy_api::karpenter::names;
+use jiff::Timestamp;
+
+use super::budget::{self, Limits};
+use super::candidate::Nominated;
+use super::member::{ClaimFacts, Member, Node};
+use super::pod::{POD, POD_BUDGET, Pod, PodBudgets};
+use super::pool::Pool;
+use crate::snapshot::Snapshot;
+
+pub(crate) const NODE: GroupKind = GroupKind::new("", "Node");
+
+/// The pools, their nodes and the pods on them.
+#[derive(Clone, Debug)]
+pub(crate) struct Cluster<'w> {
+    pub(crate) now: Timestamp,
+    /// By name. Without pods pools cannot influence each other, and only one is read.
+    pub(crate) pools: Vec<Pool<'w>>,
+    /// Index of the pool that is decided about.
+    pub(crate) own: usize,
+    /// Whether it is the first of all, which speaks for nodes that no pool speaks for.
+    pub(crate) is_first: bool,
+    /// By name of the claim.
+    pub(crate) members: Vec<Member<'w>>,
+    /// Nodes without a claim, by name.
+    pub(crate) strangers: Vec<Node<'w>>,
+    /// Pods by the name of their node.
+    pub(crate) pods: BTreeMap<&'w str, Vec<Pod<'w>>>,
+    /// Pods that wait for a node.
+    pub(crate) pending: Vec<Pod<'w>>,
+    pub(crate) pod_budgets: PodBudgets<'w>,
+    /// By index of the pool.
+    pub(crate) counts: Vec<Count>,
+    pub(crate) limits: Vec<Limits>,
+    pub(crate) nominated: Nominated,
+}
+
+/// The nodes of a pool, as its budgets count them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Count {
+    pub(crate) total: u32,
+    /// Not ready, or leaving; each at most once.
+    pub(crate) down: u32,
+}
+
+impl<'w> Cluster<'w> {
+    pub(crate) fn new(snapshot: &Snapshot<'w>, now: Timestamp) -> Self {
+        let own = snapshot.rollout();
+        let listed = snapshot.of(&names::NODE_POOL);
+        let alone = snapshot.of(&POD).is_empty();
+        let is_first = listed.first().is_none_or(|first| first.key() >= own.key());
+        let mut pools: Vec<Pool<'w>> = if alone {
+            Vec::new()
+        } else {
+            listed.iter().copied().filter(|pool| pool.key() != own.key()).map(Pool::new).collect()
+        };
+        let at = pools.partition_point(|pool| pool.name() < own.name().as_str());
+        pools.insert(at, Pool::new(own));
+        let mut cluster = Self {
+            now,
+            pools,
+            own: at,
+            is_first,
+            members: Vec::new(),
+            strangers: Vec::new(),
+            pods: BTreeMap::new(),
+            pending: Vec::new(),
+            pod_budgets: PodBudgets::new(snapshot.of(&POD_BUDGET).iter().copied()),
+            counts: Vec::new(),
+            limits: Vec::new(),
+            nominated: Nominated::default(),
+        };
+        cluster.pair(snapshot, listed.iter().map(|pool| pool.name().as_str()).collect());
+        cluster.place(snapshot);
+        cluster.count();
+        cluster
+    }
+
+    pub(crate) fn pool(&self) -> &Pool<'w> {
+        &self.pools[self.own]
+    }
+
+    pub(crate) fn count_of_own(&self) -> Count {
+        self.counts[self.own]
+    }
+
+    pub(crate) fn own_limits(&self) -> &Limits {
+        &self.limits[self.own]
+    }
+
+    /// The members of the pool that is decided about, with their indices.
+    pub(crate) fn own_members(&self) -> impl Iterator<Item = (usize, &Member<'w>)> {
+        let own = Some(self.own);
+        self.members.iter().enumerate().filter(move |(_, member)| member.pool == own)
+    }
+
+    /// The pods on a member's node.
+    pub(crate) fn pods_of(&self, member: &Member<'w>) -> &[Pod<'w>] {
+        let pods = member.node.and_then(|node| self.pods.get(node.object.name().as_str()));
+        pods.map_or(&[], Vec::as_slice)
+    }
+
+    pub(crate) fn is_reschedulable_free(&self, member: &Member<'w>) -> bool {
+        !self.pods_of(member).iter().any(Pod::is_reschedulable)
+    }
+
+    /// Pairs claims and Nodes by provider id. Both lists are mostly in the same order, so that
+    /// sorting them is cheap.
+    fn pair(&mut self, snapshot: &Snapshot<'w>, all_pools: Vec<&'w str>) {
+        let mut nodes: Vec<Option<Node<'w>>> =
+            snapshot.of(&NODE).iter().map(|node| Some(Node::new(node))).collect();
+        let mut by_id: Vec<(&str, usize)> = nodes
+            .iter()
+            .enumerate()
+            .filter_map(|(at, node)| {
+                let id = node.as_ref()?.provider_id;
+                (!id.is_empty()).then_some((id, at))
+            })
+            .collect();
+        by_id.sort_unstable();
+        let mut hint = 0;
+        for claim in snapshot.of(&names::NODE_CLAIM) {
+            let facts = ClaimFacts::new(claim);
+            let at = find(&by_id, facts.provider_id, &mut hint);
+            let node = at.and_then(|at| nodes[at].take());
+            let named = node.filter(|node| node.is_registered).map_or(facts.pool, |node| node.pool);
+            let pool = named.and_then(|name| self.index_of(name));
+            let orphan = named.is_none_or(|name| !all_pools.contains(&name));
+            if pool.is_some() || orphan || self.pools.len() > 1 {
+                self.members.push(Member { claim, node, pool, pool_name: named, facts });
+            }
+        }
+        self.strangers = nodes.into_iter().flatten().collect();
+    }
+
+    fn index_of(&self, name: &str) -> Option<usize> {
+        self.pools.binary_search_by(|pool| pool.name().cmp(name)).ok()
+    }
+
+    fn place(&mut self, snapshot: &Snapshot<'w>) {
+        for pod in snapshot.of(&POD) {
+            let pod = Pod::new(pod);
+            match pod.node_name() {
+                Some(node) => self.pods.entry(node).or_default().push(pod),
+                None if pod.is_active() => self.pending.push(pod),
+                None => {}
+            }
+        }
+    }
+
+    fn count(&mut self) {
+        self.counts = vec![Count::default(); self.pools.len()];
+        for member in self.members.iter().filter(|member| member.is_counted()) {
+            if let Some(count) = member.pool.and_then(|pool| self.counts.get_mut(pool)) {
+                count.total += 1;
+                count.down += u32::from(member.is_down());
+            }
+        }
+        let pools = self.pools.iter().zip(&self.counts);
+        let limits = pools.map(|(pool, count)| {
+            budget::limits(&pool.budgets, pool.default_budget, count.total, self.now)
+        });
+        self.limits = limits.collect();
+    }
+}
+
+/// Looks an id up, first where the last one was found.
+fn find(by_id: &[(&str, usize)], id: &str, hint: &mut usize) -> Option<usize> {
+    if id.is_empty() {
+        return None;
+    }
+    if by_id.get(*hint).is_none_or(|(known, _)| *known != id) {
+        *hint = by_id.partition_point(|(known, _)| *known < id);
+    }
+    let (known, at) = by_id.get(*hint)?;
+    let found = (*known == id).then_some(*at);
+    *hint += usize::from(found.is_some());
+    found
+}

@@ -1,0 +1,122 @@
+//! The marks that make a node a candidate, derived anew from the objects and the instant:
+//! whether it may be consolidated, has drifted, or is too old.
+
+use convoy_api::karpenter::names::{self, label};
+use jiff::{SignedDuration, Timestamp};
+
+use super::catalogue;
+use super::cluster::Cluster;
+use super::member::Member;
+use super::pod::{Owner, Pod};
+use super::pool::Pool;
+use convoy_api::object::meta::timestamp;
+use serde_json::Value;
+
+/// What is true of one member now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Marks {
+    pub(crate) consolidatable: bool,
+    /// When it becomes consolidatable, if time alone makes it so.
+    pub(crate) consolidatable_at: Option<Timestamp>,
+    /// The word for how it has drifted.
+    pub(crate) drifted: Option<String>,
+    /// Since when, for the order.
+    pub(crate) drifted_since: Option<Timestamp>,
+    /// Too old, in a pool where that is budgeted.
+    pub(crate) expired: bool,
+    /// When it is too old.
+    pub(crate) expires_at: Option<Timestamp>,
+    /// When a pod last came or went, if later than the claim says.
+    pub(crate) pod_event: Option<Timestamp>,
+}
+
+/// Drift reasons that are always derived here; any other word is the provider's own.
+const DERIVED: [&str; 2] = ["NodePoolDrifted", "RequirementsDrifted"];
+const NOT_FOUND: &str = "InstanceTypeNotFound";
+
+/// Pod events closer than this to the recorded one are not recorded.
+const POD_EVENT_STEP: SignedDuration = SignedDuration::from_secs(10);
+
+/// Types that providers withdraw are looked for only on nodes that are at least this old.
+const CATALOGUE_AGE: SignedDuration = SignedDuration::from_hours(1);
+
+pub(crate) fn marks(cluster: &Cluster<'_>, member: &Member<'_>) -> Marks {
+    let Some(pool) = member.pool.map(|pool| &cluster.pools[pool]) else { return Marks::default() };
+    let now = cluster.now;
+    let mut marks = Marks::default();
+    let recorded = member.quiet_since();
+    let seen = cluster.pods_of(member).iter().filter_map(last_event).max();
+    marks.pod_event = seen.filter(|seen| {
+        *seen <= now
+            && recorded.is_none_or(|recorded| seen.duration_since(recorded) >= POD_EVENT_STEP)
+    });
+    if let (Some(after), Some(_), false) =
+        (pool.consolidate_after, member.facts.initialized, pool.is_static())
+    {
+        let quiet_since = marks.pod_event.or(recorded);
+        let at = quiet_since.and_then(|since| since.checked_add(after).ok());
+        marks.consolidatable = after.is_zero() || at.is_some_and(|at| at <= now);
+        marks.consolidatable_at = at.filter(|_| !marks.consolidatable);
+    }
+    marks.drifted = drift(pool, member, now);
+    if marks.drifted.is_some() {
+        let since = member.facts.drifted.and_then(|mark| mark.since());
+        marks.drifted_since = Some(since.unwrap_or(now));
+    }
+    marks.expires_at = member.expires_at(pool.expire_after);
+    let is_old = marks.expires_at.is_some_and(|at| at <= now);
+    marks.expired = is_old && pool.is_budgeted_expiration();
+    marks
+}
+
+/// How a claim has drifted from its pool; the first that applies.
+fn drift(pool: &Pool<'_>, member: &Member<'_>, now: Timestamp) -> Option<String> {
+    let facts = &member.facts;
+    if !facts.is_launched {
+        return None;
+    }
+    let hashed = pool.is_hashed() && facts.hash_version == Some(names::HASH_VERSION);
+    if hashed && facts.hash.is_some_and(|hash| hash != pool.hash) {
+        return Some("NodePoolDrifted".to_owned());
+    }
+    if !pool.requirements.are_met_by(member.claim) {
+        return Some("RequirementsDrifted".to_owned());
+    }
+    let age = member.claim.created_at().map(|created| now.duration_since(created));
+    let is_grown = age.is_some_and(|age| age >= CATALOGUE_AGE);
+    if is_grown && pool.has_catalogue() && is_withdrawn(member) {
+        return Some(NOT_FOUND.to_owned());
+    }
+    let given = facts.drifted?.reason;
+    // Which types another provider has is only known from what it said before.
+    let derived = DERIVED.contains(&given) || given == NOT_FOUND && pool.has_catalogue();
+    (!derived).then(|| given.to_owned())
+}
+
+/// Whether the catalogue no longer has the claim's instance type where the claim is.
+fn is_withdrawn(member: &Member<'_>) -> bool {
+    let label = |key: &str| member.claim.label(key);
+    let Some(name) = label(label::INSTANCE_TYPE) else { return false };
+    let Some(instance_type) = catalogue::find(name) else { return true };
+    let zone = label(label::ZONE).is_none_or(|zone| catalogue::ZONES.contains(&zone));
+    let capacity = label(label::CAPACITY_TYPE);
+    !zone || capacity.is_some_and(|capacity| instance_type.price(capacity).is_none())
+}
+
+/// When a pod was bound, began to terminate or finished, whichever came last.
+fn last_event(pod: &Pod<'_>) -> Option<Timestamp> {
+    if pod.owner == Owner::DaemonSet {
+        return None;
+    }
+    let scheduled = pod.object.condition("PodScheduled");
+    let bound = timestamp(scheduled.and_then(|entry| entry.get("lastTransitionTime")));
+    let grace = pod.object.metadata().get("deletionGracePeriodSeconds").and_then(Value::as_i64);
+    let grace = SignedDuration::from_secs(grace.unwrap_or(0).clamp(0, 1 << 32));
+    let terminating = pod.object.deleted_at().and_then(|at| at.checked_sub(grace).ok());
+    let containers = pod.object.status().get("containerStatuses").and_then(Value::as_array);
+    let finished = containers.into_iter().flatten().filter(|_| pod.is_finished);
+    let finished = finished
+        .filter_map(|status| timestamp(status.pointer("/state/terminated/finishedAt")))
+        .max();
+    bound.max(terminating).max(finished)
+}

@@ -1,0 +1,110 @@
+//! What a pod needs of a node, beyond room: labels, taints it bears, ports, company.
+
+use convoy_api::Object;
+use serde_json::Value;
+
+use super::amount::Amounts;
+use super::requirement::Requirements;
+use super::topology::Company;
+use crate::taint::{Taint, Toleration};
+
+/// The needs of one pod.
+#[derive(Clone, Debug)]
+pub(crate) struct Needs<'w> {
+    pub(crate) object: &'w Object,
+    pub(crate) amounts: Amounts,
+    /// `nodeSelector`.
+    selector: Requirements,
+    /// Required node affinity: one of these. Empty: any node will do.
+    terms: Vec<Requirements>,
+    tolerations: Vec<Toleration<'w>>,
+    ports: Vec<Port<'w>>,
+    pub(crate) company: Company<'w>,
+}
+
+/// A port of the node that a pod takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Port<'w> {
+    number: i64,
+    protocol: &'w str,
+    address: &'w str,
+}
+
+impl<'w> Needs<'w> {
+    pub(crate) fn of(pod: &'w Object) -> Self {
+        Self::of_spec(pod, pod.spec())
+    }
+
+    /// The same for the template of pods that do not exist yet.
+    pub(crate) fn of_spec(object: &'w Object, spec: &'w Value) -> Self {
+        let list = |value: Option<&'w Value>| value.and_then(Value::as_array).into_iter().flatten();
+        let required = spec.pointer(
+            "/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms",
+        );
+        let term = |term: &Value| {
+            let mut all = Requirements::from_value(term.get("matchExpressions"));
+            all.extend(Requirements::from_value(term.get("matchFields")));
+            all
+        };
+        Self {
+            object,
+            amounts: Amounts::of_pod(spec),
+            selector: Requirements::from_labels(spec.get("nodeSelector")),
+            terms: list(required).map(term).collect(),
+            tolerations: list(spec.get("tolerations")).map(Toleration::from_value).collect(),
+            ports: list(spec.get("containers")).flat_map(|container| ports(container)).collect(),
+            company: Company::of(spec),
+        }
+    }
+
+    /// Whether a node with these labels is one the pod may run on.
+    pub(crate) fn accept<'v>(&self, look_up: impl Fn(&str) -> Option<&'v str> + Copy) -> bool {
+        self.selector.first_unmet(look_up).is_none()
+            && (self.terms.is_empty()
+                || self
+                    .terms
+                    .iter()
+                    .any(|term| !term.is_empty() && term.first_unmet(look_up).is_none()))
+    }
+
+    /// Every label key that the pod's node selection speaks of.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &smol_str::SmolStr> {
+        self.selector.keys().chain(self.terms.iter().flat_map(Requirements::keys))
+    }
+
+    /// The first taint that keeps the pod away. Preferences do not.
+    pub(crate) fn first_intolerable<'t>(&self, taints: &[Taint<'t>]) -> Option<Taint<'t>> {
+        let hard = taints.iter().filter(|taint| taint.effect != "PreferNoSchedule");
+        let tolerated = |taint: &Taint<'_>| {
+            self.tolerations.iter().any(|toleration| toleration.tolerates(taint))
+        };
+        hard.copied().find(|taint| !tolerated(taint))
+    }
+
+    pub(crate) fn ports(&self) -> &[Port<'w>] {
+        &self.ports
+    }
+}
+
+impl Port<'_> {
+    pub(crate) fn collides(&self, other: &Port<'_>) -> bool {
+        let everywhere = |address: &str| address.is_empty() || address == "0.0.0.0";
+        self.number == other.number
+            && self.protocol == other.protocol
+            && (self.address == other.address
+                || everywhere(self.address)
+                || everywhere(other.address))
+    }
+}
+
+fn ports(container: &Value) -> impl Iterator<Item = Port<'_>> {
+    let ports = container.get("ports").and_then(Value::as_array).into_iter().flatten();
+    ports.filter_map(|port| {
+        let text = |field: &str| port.get(field).and_then(Value::as_str);
+        Some(Port {
+            number: port.get("hostPort")?.as_i64().filter(|number| *number > 0)?,
+            protocol: text("protocol").unwrap_or("TCP"),
+            address: text("hostIP").unwrap_or_default(),
+        })
+    })
+}

@@ -1,0 +1,240 @@
+//! Pods as a disruption sees them: which have to move, which may not be disturbed.
+
+use std::collections::BTreeMap;
+
+use convoy_api::karpenter::names::{DISRUPTED_TAINT, annotation};
+use convoy_api::object::meta::timestamp;
+use convoy_api::text::GoDuration;
+use convoy_api::{GroupKind, Object};
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::selector::Selector;
+use crate::taint::{Taint, Toleration};
+
+pub(crate) const POD: GroupKind = GroupKind::new("", "Pod");
+pub(crate) const POD_BUDGET: GroupKind = GroupKind::new("policy", "PodDisruptionBudget");
+
+/// A pod and what matters about it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pod<'w> {
+    pub(crate) object: &'w Object,
+    pub(crate) owner: Owner,
+    pub(crate) is_finished: bool,
+    pub(crate) is_terminating: bool,
+    /// Stays where it is whatever happens to the node.
+    tolerates_disruption: bool,
+    pub(crate) protection: Protection,
+}
+
+/// The kinds of owner that make a difference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    DaemonSet,
+    /// A mirror of a pod that the kubelet runs by itself.
+    Node,
+    StatefulSet,
+    Other,
+}
+
+/// What the do-not-disrupt annotation of a pod asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protection {
+    None,
+    ForEver,
+    Until(Timestamp),
+    /// Neither `true` nor a duration: ignored, with a warning.
+    Unreadable,
+}
+
+impl<'w> Pod<'w> {
+    pub(crate) fn new(object: &'w Object) -> Self {
+        let phase = object.status().get("phase").and_then(Value::as_str);
+        Self {
+            object,
+            owner: Owner::of(object),
+            is_finished: matches!(phase, Some("Succeeded" | "Failed")),
+            is_terminating: object.is_deleting(),
+            tolerates_disruption: tolerates_disruption(object),
+            protection: Protection::of(object),
+        }
+    }
+
+    pub(crate) fn node_name(&self) -> Option<&'w str> {
+        self.object.spec().get("nodeName")?.as_str().filter(|name| !name.is_empty())
+    }
+
+    pub(crate) fn is_active(&self) -> bool {
+        !self.is_finished && !self.is_terminating
+    }
+
+    /// Whether it comes back elsewhere when its node goes.
+    pub(crate) fn is_reschedulable(&self) -> bool {
+        let coming_back = self.is_terminating && self.owner == Owner::StatefulSet;
+        (self.is_active() || coming_back) && !matches!(self.owner, Owner::DaemonSet | Owner::Node)
+    }
+
+    /// Whether draining would evict it.
+    pub(crate) fn is_evictable(&self, now: Timestamp) -> bool {
+        self.is_active()
+            && !self.tolerates_disruption
+            && self.owner != Owner::Node
+            && !self.is_protected(now)
+    }
+
+    /// Whether draining has to wait for it to go, one way or another.
+    pub(crate) fn is_drainable(&self) -> bool {
+        !self.is_finished && !self.tolerates_disruption && self.owner != Owner::Node
+    }
+
+    pub(crate) fn is_protected(&self, now: Timestamp) -> bool {
+        match self.protection {
+            Protection::ForEver => true,
+            Protection::Until(end) => now < end,
+            Protection::None | Protection::Unreadable => false,
+        }
+    }
+
+    pub(crate) fn is_critical(&self) -> bool {
+        let class = self.object.spec().get("priorityClassName").and_then(Value::as_str);
+        matches!(class, Some("system-cluster-critical" | "system-node-critical"))
+    }
+
+    /// What evicting it costs: 1, more for dear or important pods, less for cheap ones.
+    pub(crate) fn eviction_cost(&self) -> f64 {
+        const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
+        let dear = self.object.annotation(DELETION_COST).and_then(|text| text.parse::<f64>().ok());
+        let priority = self.object.spec().get("priority").and_then(Value::as_f64);
+        let cost = 1.0
+            + dear.unwrap_or(0.0) / f64::from(1 << 27)
+            + priority.unwrap_or(0.0) / f64::from(1 << 25);
+        cost.clamp(-10.0, 10.0)
+    }
+
+    /// `namespace/name`.
+    pub(crate) fn path(&self) -> String {
+        format!("{}/{}", self.object.namespace(), self.object.name())
+    }
+}
+
+impl Owner {
+    fn of(pod: &Object) -> Self {
+        let mut kinds = pod.owners().map(|owner| match owner.kind {
+            "DaemonSet" => Self::DaemonSet,
+            "Node" => Self::Node,
+            "StatefulSet" => Self::StatefulSet,
+            _ => Self::Other,
+        });
+        let mirrored = || pod.annotation("kubernetes.io/config.mirror").map(|_| Self::Node);
+        kinds.find(|kind| *kind != Self::Other).or_else(mirrored).unwrap_or(Self::Other)
+    }
+}
+
+impl Protection {
+    fn of(pod: &Object) -> Self {
+        let Some(text) = pod.annotation(annotation::DO_NOT_DISRUPT) else { return Self::None };
+        if text == "true" {
+            return Self::ForEver;
+        }
+        match text.parse::<GoDuration>() {
+            Ok(duration) if duration.as_nanos() > 0 => {
+                let started = timestamp(pod.status().get("startTime"));
+                let end = started.map(|started| started.checked_add(duration.signed()));
+                match end {
+                    Some(Ok(end)) => Self::Until(end),
+                    _ => Self::ForEver,
+                }
+            }
+            _ => Self::Unreadable,
+        }
+    }
+}
+
+fn tolerates_disruption(pod: &Object) -> bool {
+    let taint = Taint { key: DISRUPTED_TAINT, value: "", effect: "NoSchedule" };
+    let tolerations = pod.spec().get("tolerations").and_then(Value::as_array);
+    let mut tolerations = tolerations.into_iter().flatten().map(Toleration::from_value);
+    tolerations.any(|toleration| toleration.tolerates(&taint))
+}
+
+/// The PodDisruptionBudgets, by namespace.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PodBudgets<'w>(BTreeMap<&'w str, Vec<PodBudget<'w>>>);
+
+#[derive(Clone, Debug)]
+struct PodBudget<'w> {
+    object: &'w Object,
+    selector: Selector,
+}
+
+/// Why a budget keeps a pod where it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum PodBlock {
+    /// One budget, which allows no disruption.
+    Spent { budget: String },
+    /// Evictions are refused where several budgets match.
+    Several { budgets: Vec<String> },
+}
+
+impl<'w> PodBudgets<'w> {
+    pub(crate) fn new(objects: impl IntoIterator<Item = &'w Object>) -> Self {
+        let mut by_namespace: BTreeMap<&str, Vec<PodBudget<'_>>> = BTreeMap::new();
+        for object in objects {
+            // No selector selects nothing; an empty one selects everything.
+            let selector = object.spec().get("selector").filter(|selector| !selector.is_null());
+            let Some(Ok(selector)) = selector.map(Selector::from_value) else { continue };
+            let budget = PodBudget { object, selector };
+            by_namespace.entry(object.namespace()).or_default().push(budget);
+        }
+        Self(by_namespace)
+    }
+
+    /// What keeps an evictable pod from being evicted now.
+    pub(crate) fn block(&self, pod: &Object) -> Option<PodBlock> {
+        let matching = self.matching(pod);
+        match matching[..] {
+            [] => None,
+            [budget] if budget.always_lets_go_of(pod) => None,
+            [budget] => (budget.allowed() == 0).then(|| PodBlock::Spent { budget: budget.path() }),
+            _ => {
+                let budgets = matching.iter().map(|budget| budget.path()).collect();
+                Some(PodBlock::Several { budgets })
+            }
+        }
+    }
+
+    /// Whether a budget of the pod can never allow anything: maxUnavailable 0 or minAvailable 100%.
+    pub(crate) fn is_fully_blocked(&self, pod: &Object) -> bool {
+        let matching = self.matching(pod);
+        matching.len() > 1
+            || matching.iter().any(|budget| {
+                let spec = budget.object.spec();
+                let none = spec
+                    .get("maxUnavailable")
+                    .is_some_and(|most| *most == 0 || *most == "0%" || *most == "0");
+                let all = spec.get("minAvailable").is_some_and(|least| *least == "100%");
+                (none || all) && !budget.always_lets_go_of(pod)
+            })
+    }
+
+    fn matching(&self, pod: &Object) -> Vec<&PodBudget<'w>> {
+        let of_namespace = self.0.get(pod.namespace().as_str()).into_iter().flatten();
+        of_namespace.filter(|budget| budget.selector.matches(pod)).collect()
+    }
+}
+
+impl PodBudget<'_> {
+    fn allowed(&self) -> i64 {
+        self.object.status().get("disruptionsAllowed").and_then(Value::as_i64).unwrap_or(0)
+    }
+
+    fn always_lets_go_of(&self, pod: &Object) -> bool {
+        let policy = self.object.spec().get("unhealthyPodEvictionPolicy");
+        policy.and_then(Value::as_str) == Some("AlwaysAllow")
+            && pod.condition_status("Ready") == Some("False")
+    }
+
+    fn path(&self) -> String {
+        format!("{}/{}", self.object.namespace(), self.object.name())
+    }
+}

@@ -1,0 +1,245 @@
+//! The nodes there are, with what is left of them: built once, asked many times.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use convoy_api::Object;
+use convoy_api::karpenter::names::label;
+use serde_json::Value;
+use smol_str::SmolStr;
+
+use super::super::amount::Amounts;
+use super::super::cluster::Cluster;
+use super::super::member::Member;
+use super::super::needs::{Needs, Port};
+use super::super::pod::Pod;
+use super::super::topology::Company;
+use super::fresh::{Fresh, Offer};
+use super::{Spot, Stationed};
+use crate::taint::Taint;
+
+/// The cluster as ground for simulations.
+#[derive(Clone, Debug)]
+pub(crate) struct Ground<'c, 'w> {
+    pub(crate) cluster: &'c Cluster<'w>,
+    /// Initialized nodes first, then by name; planned ones last.
+    pub(super) places: Vec<Place<'w>>,
+    /// What each pool could make, by index of the pool.
+    pub(super) offers: Vec<Vec<Offer<'w>>>,
+    /// What agents on every node of a pool ask for.
+    pub(super) overhead: Vec<Amounts>,
+    /// What pools have in use, and how many claims.
+    pub(super) usage: Vec<(Amounts, u32)>,
+    /// Whether any pod that stays keeps others away.
+    pub(super) has_company: bool,
+}
+
+/// A node that pods can go to.
+#[derive(Clone, Debug)]
+pub(super) struct Place<'w> {
+    pub(super) name: SmolStr,
+    pub(super) member: Option<usize>,
+    /// Whose labels it has; absent for a node that is only planned.
+    pub(super) labels: Option<&'w Object>,
+    planned_labels: BTreeMap<SmolStr, SmolStr>,
+    free: Amounts,
+    taints: Vec<Taint<'w>>,
+    ports: Vec<Port<'w>>,
+    pub(super) is_initialized: bool,
+    /// Pods came or went lately, so that it is not consolidated yet.
+    pub(super) is_restless: bool,
+}
+
+impl<'c, 'w> Ground<'c, 'w> {
+    pub(crate) fn new(cluster: &'c Cluster<'w>, daemons: &[&'w Object]) -> Self {
+        let mut places = Vec::new();
+        for (at, member) in cluster.members.iter().enumerate() {
+            places.extend(Place::of_member(cluster, at, member));
+        }
+        for node in cluster.strangers.iter().filter(|node| !node.is_deleting) {
+            let pods = cluster.pods.get(node.object.name().as_str());
+            places.push(Place::new(node.object, pods.map_or(&[], Vec::as_slice)));
+        }
+        places.sort_by(|a, b| (!a.is_initialized, &a.name).cmp(&(!b.is_initialized, &b.name)));
+        let indices = 0..cluster.pools.len();
+        let offers = indices.clone().map(|pool| Offer::all(cluster, pool)).collect();
+        let overhead = indices.clone().map(|pool| overhead(cluster, pool, daemons)).collect();
+        let usage = indices.map(|pool| usage(cluster, pool)).collect();
+        let keeps_away =
+            |pod: &Pod<'_>| pod.is_active() && Company::of(pod.object.spec()).keeps_others_away();
+        let has_company = cluster.pods.values().flatten().any(keeps_away);
+        Self { cluster, places, offers, overhead, usage, has_company }
+    }
+
+    /// How many nodes there are to look at.
+    pub(crate) fn size(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Adds a node that an earlier command asked for: there, but not initialized.
+    pub(crate) fn plan(&mut self, fresh: &Fresh<'w>, name: &str) {
+        self.usage[fresh.pool].1 += 1;
+        self.places.push(Place::planned(fresh, self, name));
+    }
+
+    /// Pools that make nodes for pods: the heaviest first, then by name, last first.
+    pub(super) fn pool_order(&self) -> Vec<usize> {
+        let pools = &self.cluster.pools;
+        let mut order: Vec<usize> = (0..pools.len())
+            .filter(|at| !pools[*at].is_static() && !pools[*at].object.is_deleting())
+            .collect();
+        order.sort_by(|a, b| {
+            (pools[*b].weight, pools[*b].name()).cmp(&(pools[*a].weight, pools[*a].name()))
+        });
+        order
+    }
+
+    /// Every value of a topology key that there is or could be.
+    pub(super) fn domains(&self, key: &str) -> Vec<String> {
+        let existing = self.places.iter().filter_map(|place| place.label(key));
+        let mut domains: BTreeSet<String> = existing.map(str::to_owned).collect();
+        if key == label::ZONE {
+            let offered = self.offers.iter().flatten().filter_map(|offer| offer.label(key));
+            domains.extend(offered.map(str::to_owned));
+        }
+        domains.into_iter().collect()
+    }
+
+    /// The pods that stay where they are while the members in `gone` go.
+    pub(super) fn stationed(&self, gone: &BTreeSet<usize>) -> Vec<Stationed<'w>> {
+        let mut all = Vec::new();
+        for place in &self.places {
+            let Some(node) = place.labels else { continue };
+            if place.member.is_some_and(|member| gone.contains(&member)) {
+                continue;
+            }
+            let pods = self.cluster.pods.get(place.name.as_str()).into_iter().flatten();
+            for pod in pods.filter(|pod| pod.is_active()) {
+                let company = Company::of(pod.object.spec());
+                let company = company.keeps_others_away().then_some(company);
+                all.push(Stationed { pod: pod.object, company, spot: Spot::Node(node) });
+            }
+        }
+        all
+    }
+}
+
+impl<'w> Place<'w> {
+    fn of_member(cluster: &Cluster<'w>, at: usize, member: &Member<'w>) -> Option<Self> {
+        if member.is_leaving() {
+            return None;
+        }
+        let mut place = match member.node {
+            Some(node) if node.is_deleting => return None,
+            Some(node) => Self::new(node.object, cluster.pods_of(member)),
+            None => Self::new(member.claim, &[]),
+        };
+        place.member = Some(at);
+        place.is_initialized = member.node.is_some_and(|node| node.is_initialized);
+        if !place.is_initialized {
+            // What keeps pods away while a node is set up will be gone by then.
+            place.taints.clear();
+        }
+        let pool = member.pool.map(|pool| &cluster.pools[pool]).filter(|pool| !pool.is_static());
+        let after = pool.and_then(|pool| pool.consolidate_after);
+        place.is_restless = after.is_some_and(|after| {
+            let until = member.quiet_since().and_then(|since| since.checked_add(after).ok());
+            !after.is_zero() && until.is_some_and(|until| until > cluster.now)
+        });
+        Some(place)
+    }
+
+    fn new(object: &'w Object, pods: &[Pod<'w>]) -> Self {
+        let mut free = Amounts::allocatable(object);
+        let mut ports = Vec::new();
+        for pod in pods.iter().filter(|pod| !pod.is_finished) {
+            let needs = Needs::of(pod.object);
+            free.subtract(&needs.amounts);
+            ports.extend_from_slice(needs.ports());
+        }
+        let taints = object.spec().get("taints").and_then(Value::as_array).into_iter().flatten();
+        let mut taints: Vec<Taint<'w>> = taints.map(Taint::from_value).collect();
+        if object.spec().get("unschedulable") == Some(&Value::Bool(true)) {
+            let cordon = "node.kubernetes.io/unschedulable";
+            taints.push(Taint { key: cordon, value: "", effect: "NoSchedule" });
+        }
+        Self {
+            name: object.name().clone(),
+            member: None,
+            labels: Some(object),
+            planned_labels: BTreeMap::new(),
+            free,
+            taints,
+            ports,
+            is_initialized: true,
+            is_restless: false,
+        }
+    }
+
+    fn planned(fresh: &Fresh<'w>, ground: &Ground<'_, 'w>, name: &str) -> Self {
+        let (planned_labels, mut free) = fresh.smallest();
+        free.subtract(&ground.overhead[fresh.pool]);
+        Self {
+            name: SmolStr::new(name),
+            member: None,
+            labels: None,
+            planned_labels,
+            free,
+            taints: Vec::new(),
+            ports: Vec::new(),
+            is_initialized: false,
+            is_restless: false,
+        }
+    }
+
+    pub(super) fn label(&self, key: &str) -> Option<&str> {
+        match self.labels {
+            Some(_) if key == "metadata.name" => Some(&self.name),
+            Some(object) => object.label(key),
+            None => self.planned_labels.get(key).map(SmolStr::as_str),
+        }
+    }
+
+    pub(super) fn takes(&self, needs: &Needs<'w>) -> bool {
+        needs.amounts.fit_into(&self.free)
+            && needs.first_intolerable(&self.taints).is_none()
+            && needs.accept(|key| self.label(key))
+            && !needs.ports().iter().any(|port| self.ports.iter().any(|taken| taken.collides(port)))
+    }
+
+    pub(super) fn take(&mut self, needs: &Needs<'w>) {
+        self.free.subtract(&needs.amounts);
+        self.ports.extend_from_slice(needs.ports());
+    }
+}
+
+/// What the DaemonSets put on every node of a pool.
+fn overhead(cluster: &Cluster<'_>, pool: usize, daemons: &[&Object]) -> Amounts {
+    let mut sum = Amounts::default();
+    let template = cluster.pools[pool].template();
+    let taints = template.pointer("/spec/taints").and_then(Value::as_array).into_iter().flatten();
+    let taints: Vec<Taint<'_>> = taints.map(Taint::from_value).collect();
+    for daemon in daemons {
+        let spec = daemon.spec().pointer("/template/spec").unwrap_or(&Value::Null);
+        let needs = Needs::of_spec(daemon, spec);
+        let offers = Offer::all(cluster, pool);
+        let runs = offers
+            .iter()
+            .any(|offer| needs.accept(|key| offer.label_in(&cluster.pools[pool], key)));
+        if runs && needs.first_intolerable(&taints).is_none() {
+            sum.add(&needs.amounts);
+        }
+    }
+    sum
+}
+
+fn usage(cluster: &Cluster<'_>, pool: usize) -> (Amounts, u32) {
+    let members = cluster.members.iter().filter(|member| member.pool == Some(pool));
+    members.fold((Amounts::default(), 0), |(mut sum, count), member| {
+        let capacity = member.claim.status().get("capacity");
+        sum.add(&capacity.map_or_else(
+            || Amounts::allocatable(member.claim),
+            |map| Amounts::from_value(Some(map)),
+        ));
+        (sum, count + 1)
+    })
+}

@@ -1,0 +1,167 @@
+//! Company: which other pods a pod has to be near to, away from, or evenly spread among.
+//! Only what is required counts; preferences never stop a disruption.
+
+use std::collections::BTreeMap;
+
+use convoy_api::Object;
+use serde_json::Value;
+
+use crate::selector::Selector;
+
+/// The required rules of one pod.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Company<'w> {
+    spread: Vec<Spread<'w>>,
+    near: Vec<Term<'w>>,
+    apart: Vec<Term<'w>>,
+}
+
+/// `topologySpreadConstraints` with `DoNotSchedule`.
+#[derive(Clone, Debug)]
+struct Spread<'w> {
+    key: &'w str,
+    max_skew: u32,
+    selector: Selector,
+}
+
+/// A term of pod affinity or anti-affinity.
+#[derive(Clone, Debug)]
+struct Term<'w> {
+    key: &'w str,
+    selector: Selector,
+    /// Empty: the pod's own.
+    namespaces: Vec<&'w str>,
+}
+
+/// A pod somewhere, and a way to look up the labels of its node.
+pub(crate) trait Somewhere<'w> {
+    fn pod(&self) -> &'w Object;
+    fn domain(&self, key: &str) -> Option<&str>;
+    fn company(&self) -> Option<&Company<'w>>;
+}
+
+impl<'w> Company<'w> {
+    pub(crate) fn of(spec: &'w Value) -> Self {
+        let list = |value: Option<&'w Value>| value.and_then(Value::as_array).into_iter().flatten();
+        let required = |kind: &str| {
+            let affinity = spec.get("affinity").and_then(|affinity| affinity.get(kind));
+            list(
+                affinity
+                    .and_then(|kind| kind.get("requiredDuringSchedulingIgnoredDuringExecution")),
+            )
+        };
+        let hard = list(spec.get("topologySpreadConstraints")).filter(|constraint| {
+            constraint.get("whenUnsatisfiable").and_then(Value::as_str) != Some("ScheduleAnyway")
+        });
+        Self {
+            spread: hard.filter_map(Spread::from_value).collect(),
+            near: required("podAffinity").filter_map(Term::from_value).collect(),
+            apart: required("podAntiAffinity").filter_map(Term::from_value).collect(),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.spread.is_empty() && self.near.is_empty() && self.apart.is_empty()
+    }
+
+    /// Whether other pods may have something against a newcomer.
+    pub(crate) fn keeps_others_away(&self) -> bool {
+        !self.apart.is_empty()
+    }
+
+    /// Whether `pod` may join a node with these labels, given where all others are and which
+    /// domains there are at all.
+    pub(crate) fn permits<'v, S: Somewhere<'w>>(
+        &self,
+        pod: &Object,
+        node: impl Fn(&str) -> Option<&'v str>,
+        others: &[S],
+        domains: impl Fn(&str) -> Vec<String>,
+    ) -> bool {
+        let here =
+            |key: &str, other: &S| node(key).is_some_and(|mine| other.domain(key) == Some(mine));
+        let apart = |term: &Term<'_>| {
+            others.iter().any(|other| term.means(pod, other.pod()) && here(term.key, other))
+        };
+        let near = |term: &Term<'_>| {
+            let somewhere = others.iter().any(|other| term.means(pod, other.pod()));
+            // The first of a group that wants to be together may begin anywhere.
+            let first = !somewhere && term.means(pod, pod);
+            node(term.key).is_some()
+                && (first
+                    || others
+                        .iter()
+                        .any(|other| term.means(pod, other.pod()) && here(term.key, other)))
+        };
+        let unwelcome = || {
+            others.iter().any(|other| {
+                let terms = other.company().map_or(&[][..], |company| &company.apart[..]);
+                terms.iter().any(|term| term.means(other.pod(), pod) && here(term.key, other))
+            })
+        };
+        !self.apart.iter().any(apart)
+            && self.near.iter().all(near)
+            && self.spread.iter().all(|spread| spread.permits(pod, &node, others, &domains))
+            && !unwelcome()
+    }
+}
+
+impl<'w> Spread<'w> {
+    fn from_value(value: &'w Value) -> Option<Self> {
+        let skew = value.get("maxSkew").and_then(Value::as_u64).unwrap_or(1);
+        Some(Self {
+            key: value.get("topologyKey")?.as_str()?,
+            max_skew: u32::try_from(skew).unwrap_or(u32::MAX),
+            selector: Selector::from_value(value.get("labelSelector")?).ok()?,
+        })
+    }
+
+    fn permits<'v, S: Somewhere<'w>>(
+        &self,
+        pod: &Object,
+        node: &impl Fn(&str) -> Option<&'v str>,
+        others: &[S],
+        domains: &impl Fn(&str) -> Vec<String>,
+    ) -> bool {
+        let Some(mine) = node(self.key) else { return false };
+        let mut counts: BTreeMap<String, u32> =
+            domains(self.key).into_iter().map(|domain| (domain, 0)).collect();
+        counts.entry(mine.to_owned()).or_default();
+        for other in others {
+            let same = other.pod().namespace() == pod.namespace();
+            if same
+                && self.selector.matches(other.pod())
+                && let Some(domain) = other.domain(self.key)
+            {
+                *counts.entry(domain.to_owned()).or_default() += 1;
+            }
+        }
+        // A new node is a new host: the emptiest host is always one that could be made.
+        let is_host = self.key == convoy_api::karpenter::names::label::HOSTNAME;
+        let least = if is_host { 0 } else { counts.values().copied().min().unwrap_or(0) };
+        let joined = counts.get(mine).copied().unwrap_or(0) + u32::from(self.selector.matches(pod));
+        joined.saturating_sub(least) <= self.max_skew
+    }
+}
+
+impl<'w> Term<'w> {
+    fn from_value(value: &'w Value) -> Option<Self> {
+        let namespaces = value.get("namespaces").and_then(Value::as_array).into_iter().flatten();
+        Some(Self {
+            key: value.get("topologyKey")?.as_str()?,
+            selector: Selector::from_value(value.get("labelSelector")?).ok()?,
+            namespaces: namespaces.filter_map(Value::as_str).collect(),
+        })
+    }
+
+    /// Whether the term of `owner` speaks of `other`.
+    fn means(&self, owner: &Object, other: &Object) -> bool {
+        let place = other.namespace().as_str();
+        let of_namespace = if self.namespaces.is_empty() {
+            place == owner.namespace().as_str()
+        } else {
+            self.namespaces.contains(&place)
+        };
+        of_namespace && self.selector.matches(other)
+    }
+}
