@@ -34,6 +34,9 @@ pub struct Problem {
     pub message: String,
 }
 
+/// A name of a hundred megabytes is not worth repeating.
+const MESSAGE_CHARS_MAX: usize = 1_000;
+
 impl Place {
     /// A file as a whole.
     pub fn file(name: &str) -> Self {
@@ -48,8 +51,13 @@ impl From<&Origin> for Place {
 }
 
 impl Problem {
+    /// The message is cut where it quotes too much of the input.
     pub fn error(place: Place, message: impl Into<String>) -> Self {
-        let message = message.into();
+        let mut message = message.into();
+        if let Some((end, _)) = message.char_indices().nth(MESSAGE_CHARS_MAX) {
+            message.truncate(end);
+            message.push('…');
+        }
         Self { severity: Severity::Error, place: Some(place), object: String::new(), message }
     }
 

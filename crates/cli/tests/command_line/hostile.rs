@@ -166,6 +166,13 @@ fn many_problems_are_cut_short() {
 }
 
 #[test]
+fn what_is_too_long_is_not_repeated() {
+    let key = "k".repeat(1_000_000);
+    let run = survives(format!("{{\"{key}\": 1, \"{key}\": 2}}").as_bytes());
+    assert!(run.stdout.len() < 2_000 && run.stdout.contains("kkk…"), "{}", run.stdout.len());
+}
+
+#[test]
 fn text_from_objects_cannot_steer_the_terminal() {
     let text = "apiVersion: v1\nkind: \"No\\ede\\e[2J\"\nmetadata: {name: \"a\\nb\"}\n";
     let run = survives(text.as_bytes());
