@@ -1,4 +1,8 @@
-//! Open Cluster Management: placements cut into decision groups, works rolled through them. The wire types.
+//! Open Cluster Management: placements cut into decision groups, works rolled through them.
+//! The wire types, the names, and the old spellings that are still read.
+
+pub mod names;
+pub mod spelling;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
