@@ -14,6 +14,7 @@
 //! ```
 
 mod budget;
+mod free;
 mod instrument;
 mod json;
 mod library;
@@ -111,6 +112,11 @@ impl Program {
     /// Whether the expression reads a variable of this name.
     pub fn mentions(&self, variable: &str) -> bool {
         self.expression.references().has_variable(variable)
+    }
+
+    /// The variables that the expression expects to find, by name.
+    pub fn variables(&self) -> impl Iterator<Item = &str> {
+        free::variables(&self.expression).into_iter()
     }
 
     /// The value of the expression, as JSON.
