@@ -14,6 +14,7 @@ pub mod dialect;
 pub mod hold;
 pub mod json;
 pub mod limit;
+pub mod merge_patch;
 pub mod pace;
 pub mod selector;
 pub mod snapshot;

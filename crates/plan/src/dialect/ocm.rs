@@ -1,12 +1,23 @@
 //! Open Cluster Management: placements cut into decision groups, works rolled through them.
+//!
+//! A Placement and a `ManifestWorkReplicaSet` are each a rollout: the first decides which
+//! clusters and in which groups, the second hands its template through those groups.
 
+pub(crate) mod placement;
+pub(crate) mod replicaset;
+mod validate;
+mod watch;
+
+use convoy_api::ocm::names::{MANIFEST_WORK_REPLICA_SET, PLACEMENT};
 use convoy_api::{GroupKind, Object, ObjectKey};
 use jiff::Timestamp;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 use super::{Dialect, Watch};
 use crate::diagnostic::Diagnostic;
 use crate::snapshot::Snapshot;
-use crate::step::{Step, Verdict};
+use crate::step::Step;
 use crate::world::World;
 
 /// The `ocm` dialect.
@@ -19,30 +30,88 @@ impl Dialect for Ocm {
     }
 
     fn watches(&self) -> &'static [Watch] {
-        &[]
+        watch::WATCHES
     }
 
-    fn validates(&self, _kind: &GroupKind) -> bool {
-        false
+    fn validates(&self, kind: &GroupKind) -> bool {
+        validate::KINDS.contains(kind)
     }
 
-    fn validate(&self, _world: &World, _object: &Object) -> Vec<Diagnostic> {
-        Vec::new()
+    fn validate(&self, _world: &World, object: &Object) -> Vec<Diagnostic> {
+        validate::validate(object)
     }
 
-    fn rollouts<'w>(&self, _world: &'w World) -> Vec<&'w Object> {
-        Vec::new()
+    fn rollouts<'w>(&self, world: &'w World) -> Vec<&'w Object> {
+        world.of(&PLACEMENT).chain(world.of(&MANIFEST_WORK_REPLICA_SET)).collect()
     }
 
-    fn affected(&self, _world: &World, _changed: &ObjectKey) -> Vec<ObjectKey> {
-        Vec::new()
+    fn affected(&self, world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
+        watch::affected(world, changed)
     }
 
-    fn snapshot<'w>(&self, _world: &'w World, rollout: &'w Object) -> Snapshot<'w> {
-        Snapshot::new(rollout, [])
+    fn snapshot<'w>(&self, world: &'w World, rollout: &'w Object) -> Snapshot<'w> {
+        watch::snapshot(world, rollout)
     }
 
-    fn step(&self, snapshot: &Snapshot<'_>, _now: Timestamp) -> Step {
-        Step::new(self.name(), snapshot.rollout(), Verdict::Done)
+    fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
+        if *snapshot.rollout().kind() == PLACEMENT {
+            placement::step(snapshot, now)
+        } else {
+            replicaset::step(snapshot, now)
+        }
+    }
+}
+
+/// What a decision group is called where people read it.
+pub(crate) fn group_title(index: usize, name: &str) -> String {
+    if name.is_empty() { format!("group {index}") } else { format!("{name} (group {index})") }
+}
+
+/// The entries of a list; empty where it is absent or something else.
+pub(crate) fn list(value: Option<&Value>) -> &[Value] {
+    value.and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// A text field; empty where it is absent or something else.
+pub(crate) fn text<'v>(value: &'v Value, field: &str) -> &'v str {
+    value.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// A short digest of several texts, in lower-case hexadecimal.
+pub(crate) fn digest(parts: &[&str]) -> String {
+    let mut hasher = Sha256::new();
+    for part in parts {
+        hasher.update(part.as_bytes());
+        hasher.update([0]); // so that "ab", "c" and "a", "bc" differ
+    }
+    let bytes = hasher.finalize();
+    let (head, _) = bytes.split_first_chunk::<8>().expect("a SHA-256 has 32 bytes");
+    format!("{:016x}", u64::from_be_bytes(*head))
+}
+
+/// JSON text that does not depend on the order in which keys were written.
+pub(crate) fn sorted_json(value: &Value) -> String {
+    match value {
+        Value::Object(fields) => {
+            let mut fields: Vec<(&String, &Value)> = fields.iter().collect();
+            fields.sort_unstable_by_key(|(key, _)| *key);
+            let field = |(key, value): (&String, &Value)| format!("{key:?}:{}", sorted_json(value));
+            format!("{{{}}}", fields.into_iter().map(field).collect::<Vec<_>>().join(","))
+        }
+        Value::Array(items) => {
+            format!("[{}]", items.iter().map(sorted_json).collect::<Vec<_>>().join(","))
+        }
+        plain => plain.to_string(),
+    }
+}
+
+/// Seconds from `now` to an instant ahead, as plans print them; null if there is none.
+pub(crate) fn seconds_until(instant: Option<Timestamp>, now: Timestamp) -> Value {
+    let Some(instant) = instant else { return Value::Null };
+    let left = instant.duration_since(now);
+    if left.subsec_nanos() == 0 {
+        Value::from(left.as_secs())
+    } else {
+        Value::from(left.as_secs_f64())
     }
 }

@@ -1,0 +1,203 @@
+//! What is written to bring the `PlacementDecision` objects to where they should be.
+
+use convoy_api::Object;
+use convoy_api::ocm::names::{
+    GROUP_INDEX_LABELS, GROUP_NAME_LABELS, PLACEMENT_DECISION, PLACEMENT_LABEL, STRATEGY_HASH,
+};
+use serde_json::{Map, Value, json};
+
+use super::layout::{Layout, clusters_of};
+use super::schedule::Schedule;
+use super::slice::{Rewrite, Slice, order};
+use crate::snapshot::Snapshot;
+use crate::step::{
+    Action, Event, EventType, Precondition, Propagation, Subresource, Verb, Why, Write,
+};
+
+/// Score events are cut at this many characters.
+const SCORE_TEXT_MAX: usize = 1000;
+
+/// Collects the writes of one placement and what is told about them.
+pub(super) struct Writer<'a, 'w> {
+    placement: &'a Object,
+    hash: &'a str,
+    schedule: &'a Schedule<'w>,
+    pub(super) actions: Vec<Action>,
+    pub(super) events: Vec<Event>,
+}
+
+impl<'a, 'w> Writer<'a, 'w> {
+    pub(super) fn new(placement: &'a Object, hash: &'a str, schedule: &'a Schedule<'w>) -> Self {
+        Self { placement, hash, schedule, actions: Vec::new(), events: Vec::new() }
+    }
+
+    /// Creates, patches and deletes, in an order in which no cluster is ever missing.
+    pub(super) fn write(
+        &mut self,
+        snapshot: &Snapshot<'_>,
+        present: &Layout<'_>,
+        slices: &[Slice<'_>],
+    ) {
+        let namespace = self.placement.namespace();
+        let found: Vec<Option<&Object>> = slices
+            .iter()
+            .map(|slice| snapshot.find(&PLACEMENT_DECISION, namespace, &slice.name))
+            .collect();
+        let before: Vec<Vec<&str>> = found
+            .iter()
+            .map(|found| found.map_or_else(Vec::new, |found| clusters_of(found).collect()))
+            .collect();
+        let after: Vec<Vec<&str>> = slices.iter().map(|slice| slice.clusters.clone()).collect();
+        for (slice, found) in slices.iter().zip(&found) {
+            if found.is_none() {
+                self.create(slice);
+            }
+        }
+        for rewrite in order(&before, &after) {
+            match rewrite {
+                Rewrite::Widen(at) => {
+                    let newcomers =
+                        after[at].iter().filter(|cluster| !before[at].contains(cluster));
+                    let wide: Vec<&str> = before[at].iter().chain(newcomers).copied().collect();
+                    self.rewrite(&slices[at], found[at], &wide);
+                }
+                Rewrite::Settle(at) => {
+                    self.rewrite(&slices[at], found[at], &after[at]);
+                    self.tell_of_update(&slices[at].name);
+                }
+            }
+        }
+        for (slice, found) in slices.iter().zip(&found) {
+            if let Some(found) = found {
+                self.relabel(slice, found);
+            }
+        }
+        for decision in &present.decisions {
+            let wanted = slices.iter().any(|slice| slice.name == decision.name().as_str());
+            if !wanted && !decision.is_deleting() {
+                self.delete(decision);
+            }
+        }
+    }
+
+    fn create(&mut self, slice: &Slice<'_>) {
+        let placement = self.placement;
+        let mut metadata = Map::new();
+        metadata.insert("name".into(), json!(slice.name));
+        metadata.insert("namespace".into(), json!(placement.namespace()));
+        metadata.insert("labels".into(), Value::Object(self.labels(slice)));
+        metadata.insert("annotations".into(), json!({STRATEGY_HASH: self.hash}));
+        if let Some(uid) = placement.uid() {
+            metadata.insert(
+                "ownerReferences".into(),
+                json!([{"apiVersion": placement.api_version(), "kind": "Placement",
+                    "name": placement.name(), "uid": uid,
+                    "controller": true, "blockOwnerDeletion": true}]),
+            );
+        }
+        let api_version = format!("{}/v1beta1", PLACEMENT_DECISION.group);
+        let object =
+            json!({"apiVersion": api_version, "kind": "PlacementDecision", "metadata": metadata});
+        let target =
+            placement.key().sibling(&PLACEMENT_DECISION, placement.namespace(), &slice.name);
+        let why = Why::new("DecisionNeeded", self.sentence(slice));
+        self.actions.push(Action::create(Verb::Create, target, object, why));
+        self.tell("DecisionCreate", EventType::Normal, self.about(&slice.name, "created"));
+    }
+
+    /// Writes the list of clusters, which lives in the status.
+    fn rewrite(&mut self, slice: &Slice<'_>, found: Option<&Object>, clusters: &[&str]) {
+        let entry = |cluster: &&str| json!({"clusterName": cluster, "reason": ""});
+        let decisions: Vec<Value> = clusters.iter().map(entry).collect();
+        let patch = json!({"status": {"decisions": decisions}});
+        let why = Why::new("ClustersSelected", self.sentence(slice));
+        let placement = self.placement;
+        self.actions.push(match found {
+            Some(found) => Action::patch_status(Verb::Schedule, found, patch, why),
+            None => Action {
+                verb: Verb::Schedule,
+                target: placement.key().sibling(
+                    &PLACEMENT_DECISION,
+                    placement.namespace(),
+                    &slice.name,
+                ),
+                why,
+                // Created just now, by the action before: there is no version to fence with.
+                write: Write::Patch {
+                    patch,
+                    subresource: Some(Subresource::Status),
+                    precondition: Precondition::default(),
+                },
+            },
+        });
+    }
+
+    fn relabel(&mut self, slice: &Slice<'_>, found: &Object) {
+        let labels = self.labels(slice);
+        let labelled = labels.iter().all(|(key, value)| found.label(key) == value.as_str());
+        let hashed = found.annotation(STRATEGY_HASH) == Some(self.hash);
+        if labelled && hashed {
+            return;
+        }
+        let patch = json!({"metadata": {"labels": labels,
+            "annotations": {STRATEGY_HASH: self.hash}}});
+        let why = Why::new("GroupLabels", self.sentence(slice));
+        self.actions.push(Action::patch(Verb::Record, found, patch, why));
+    }
+
+    fn delete(&mut self, decision: &Object) {
+        let why =
+            Why::new("DecisionNotNeeded", "its clusters are listed elsewhere or not selected");
+        self.actions.push(Action::delete(Verb::Delete, decision, Propagation::Background, why));
+        self.tell("DecisionDelete", EventType::Normal, self.about(decision.name(), "deleted"));
+    }
+
+    fn labels(&self, slice: &Slice<'_>) -> Map<String, Value> {
+        Map::from_iter([
+            (PLACEMENT_LABEL.to_owned(), json!(self.placement.name())),
+            (GROUP_INDEX_LABELS[0].to_owned(), json!(slice.group.to_string())),
+            (GROUP_NAME_LABELS[0].to_owned(), json!(slice.group_name)),
+        ])
+    }
+
+    fn sentence(&self, slice: &Slice<'_>) -> String {
+        let (count, group) = (slice.clusters.len(), slice.group);
+        format!("{count} clusters of decision group {group} of placement {}", self.placement.name())
+    }
+
+    fn about(&self, decision: &str, what: &str) -> String {
+        let (name, namespace) = (self.placement.name(), self.placement.namespace());
+        format!("Decision {decision} is {what} with placement {name} in namespace {namespace}")
+    }
+
+    fn tell_of_update(&mut self, decision: &str) {
+        let mut message = self.about(decision, "updated");
+        let mut kind = EventType::Normal;
+        if !self.schedule.expired.is_empty() {
+            let expired = self.schedule.expired.join(" ");
+            message = format!("{message}: AddOnPlacementScores {expired} expired in plugin AddOn");
+            kind = EventType::Warning;
+        }
+        self.tell("DecisionUpdate", kind, message);
+        self.tell("ScoreUpdate", EventType::Normal, score_text(&self.schedule.scores));
+    }
+
+    fn tell(&mut self, reason: &str, kind: EventType, message: String) {
+        let regarding = self.placement.key().clone();
+        self.events.push(Event { regarding, kind, reason: reason.to_owned(), message });
+    }
+}
+
+/// `name:score ` for every cluster, as many as fit.
+fn score_text(scores: &[(&str, i64)]) -> String {
+    let mut text = String::new();
+    for (name, score) in scores {
+        let pair = format!("{name}:{score} ");
+        if text.len() + pair.len() > SCORE_TEXT_MAX {
+            text += "......";
+            break;
+        }
+        text += &pair;
+    }
+    text
+}

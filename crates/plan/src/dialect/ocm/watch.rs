@@ -1,0 +1,164 @@
+//! What the dialect looks at: the kinds it reads, the part of the world one decision sees,
+//! and which decisions a change touches.
+
+use std::collections::BTreeSet;
+
+use convoy_api::ocm::names::{
+    ADD_ON_PLACEMENT_SCORE, MANAGED_CLUSTER, MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING,
+    MANIFEST_WORK, MANIFEST_WORK_REPLICA_SET, PLACEMENT, PLACEMENT_DECISION, PLACEMENT_LABEL,
+    REPLICA_SET_LABEL,
+};
+use convoy_api::{Object, ObjectKey};
+
+use super::{list, text};
+use crate::dialect::{Keep, Watch};
+use crate::snapshot::Snapshot;
+use crate::world::World;
+
+/// Clusters are kept whole because expressions may ask for any part of them, works because
+/// their spec is compared with the template.
+pub(super) const WATCHES: &[Watch] = &[
+    Watch { kind: MANAGED_CLUSTER, keep: Keep::Whole },
+    Watch { kind: MANAGED_CLUSTER_SET, keep: Keep::Whole },
+    Watch { kind: MANAGED_CLUSTER_SET_BINDING, keep: Keep::Fields(&["spec"]) },
+    Watch { kind: PLACEMENT, keep: Keep::Whole },
+    Watch { kind: PLACEMENT_DECISION, keep: Keep::Fields(&["status.decisions"]) },
+    Watch { kind: ADD_ON_PLACEMENT_SCORE, keep: Keep::Fields(&["status"]) },
+    Watch { kind: MANIFEST_WORK_REPLICA_SET, keep: Keep::Whole },
+    Watch { kind: MANIFEST_WORK, keep: Keep::Whole },
+];
+
+/// What a decision about `rollout` looks at.
+pub(super) fn snapshot<'w>(world: &'w World, rollout: &'w Object) -> Snapshot<'w> {
+    if *rollout.kind() == PLACEMENT {
+        return Snapshot::new(rollout, surroundings(world, rollout));
+    }
+    let owner = format!("{}.{}", rollout.namespace(), rollout.name());
+    let works = world.of(&MANIFEST_WORK);
+    let mut objects: Vec<&'w Object> =
+        works.filter(|work| work.label(REPLICA_SET_LABEL) == Some(&owner)).collect();
+    let mut undecided = false;
+    for name in referenced(rollout).collect::<BTreeSet<_>>() {
+        let Some(placement) = world.find(&PLACEMENT, rollout.namespace(), name) else { continue };
+        objects.push(placement);
+        let before = objects.len();
+        objects.extend(decisions_of(world, placement));
+        undecided |= objects.len() == before;
+    }
+    if undecided {
+        // A placement that has no decisions yet is scheduled on the spot.
+        objects.extend(surroundings(world, rollout));
+    }
+    Snapshot::new(rollout, objects)
+}
+
+/// What scheduling looks at.
+fn surroundings<'w>(world: &'w World, near: &'w Object) -> impl Iterator<Item = &'w Object> {
+    world
+        .in_namespace(&MANAGED_CLUSTER_SET_BINDING, near.namespace())
+        .chain(world.of(&MANAGED_CLUSTER_SET))
+        .chain(world.of(&MANAGED_CLUSTER))
+        .chain(world.of(&PLACEMENT_DECISION))
+        .chain(world.of(&ADD_ON_PLACEMENT_SCORE))
+}
+
+fn decisions_of<'w>(world: &'w World, placement: &'w Object) -> impl Iterator<Item = &'w Object> {
+    let nearby = world.in_namespace(&PLACEMENT_DECISION, placement.namespace());
+    nearby.filter(|decision| decision.label(PLACEMENT_LABEL) == Some(placement.name()))
+}
+
+/// The placements that a replica set refers to.
+fn referenced(replica_set: &Object) -> impl Iterator<Item = &str> {
+    list(replica_set.spec().get("placementRefs")).iter().map(|entry| text(entry, "name"))
+}
+
+/// Which rollouts to look at again. Where a vanished object no longer says whom it concerned,
+/// everybody it may have concerned is named.
+pub(super) fn affected(world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
+    let mut found = BTreeSet::new();
+    let kind = &changed.kind;
+    if *kind == PLACEMENT || *kind == MANIFEST_WORK_REPLICA_SET {
+        found.insert(changed.clone());
+    }
+    if *kind == MANIFEST_WORK {
+        found.extend(owners(world, changed));
+    } else {
+        found.extend(placements(world, changed).map(|placement| placement.key().clone()));
+    }
+    let touched: Vec<ObjectKey> =
+        found.iter().filter(|key| key.kind == PLACEMENT).cloned().collect();
+    for placement in touched {
+        let nearby = world.in_namespace(&MANIFEST_WORK_REPLICA_SET, &placement.namespace);
+        let referring = nearby.filter(|set| referenced(set).any(|name| name == placement.name));
+        found.extend(referring.map(|set| set.key().clone()));
+    }
+    found.retain(|key| world.get(key).is_some());
+    found.into_iter().collect()
+}
+
+/// The replica set that a work belongs to.
+fn owners(world: &World, work: &ObjectKey) -> Vec<ObjectKey> {
+    let owner = world.get(work).and_then(|work| work.label(REPLICA_SET_LABEL));
+    match (world.get(work), owner.and_then(|owner| owner.split_once('.'))) {
+        (Some(_), None) => Vec::new(),
+        (Some(_), Some((namespace, name))) => {
+            vec![MANIFEST_WORK_REPLICA_SET.key(namespace, name)]
+        }
+        (None, _) => world.of(&MANIFEST_WORK_REPLICA_SET).map(|set| set.key().clone()).collect(),
+    }
+}
+
+/// The placements whose scheduling may come out differently.
+fn placements<'w>(
+    world: &'w World,
+    changed: &'w ObjectKey,
+) -> Box<dyn Iterator<Item = &'w Object> + 'w> {
+    let all = world.of(&PLACEMENT);
+    let kind = &changed.kind;
+    if *kind == PLACEMENT_DECISION {
+        let label = world.get(changed).and_then(|decision| decision.label(PLACEMENT_LABEL));
+        let nearby = world.in_namespace(&PLACEMENT, &changed.namespace);
+        Box::new(nearby.filter(move |place| label.is_none_or(|label| label == place.name())))
+    } else if *kind == MANAGED_CLUSTER_SET_BINDING {
+        let nearby = world.in_namespace(&PLACEMENT, &changed.namespace);
+        Box::new(nearby.filter(|place| asks_for(place, &changed.name)))
+    } else if *kind == MANAGED_CLUSTER_SET {
+        let bound = |place: &&Object| {
+            let key = (&MANAGED_CLUSTER_SET_BINDING, place.namespace(), &changed.name);
+            world.find(key.0, key.1, key.2).is_some() && asks_for(place, &changed.name)
+        };
+        Box::new(all.filter(bound))
+    } else if *kind == MANAGED_CLUSTER {
+        // Which sets its former labels belonged to is not known any more.
+        let bound = |place: &&Object| {
+            world.in_namespace(&MANAGED_CLUSTER_SET_BINDING, place.namespace()).next().is_some()
+        };
+        Box::new(all.filter(bound))
+    } else if *kind == ADD_ON_PLACEMENT_SCORE {
+        Box::new(all.filter(|place| reads_score(place, &changed.name)))
+    } else {
+        Box::new(std::iter::empty())
+    }
+}
+
+/// Whether a placement may use a set: it names it, or names none.
+fn asks_for(placement: &Object, set: &str) -> bool {
+    let sets = list(placement.spec().get("clusterSets"));
+    sets.is_empty() || sets.iter().any(|name| name.as_str() == Some(set))
+}
+
+/// Whether a placement weighs an add-on's score, or asks for it in an expression.
+fn reads_score(placement: &Object, resource: &str) -> bool {
+    let configurations = placement.spec().pointer("/prioritizerPolicy/configurations");
+    let weighs = list(configurations).iter().any(|entry| {
+        let name = entry.pointer("/scoreCoordinate/addOn/resourceName");
+        name.and_then(serde_json::Value::as_str) == Some(resource)
+    });
+    let asks = |predicate: &serde_json::Value| {
+        let expressions = predicate.pointer("/requiredClusterSelector/celSelector/celExpressions");
+        list(expressions)
+            .iter()
+            .any(|text| text.as_str().is_some_and(|text| text.contains(resource)))
+    };
+    weighs || list(placement.spec().get("predicates")).iter().any(asks)
+}
