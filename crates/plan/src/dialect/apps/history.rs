@@ -1,0 +1,41 @@
+//! Old ReplicaSets are kept for rollbacks, up to a limit.
+
+use std::cmp::Ordering;
+
+use super::pass::Pass;
+use super::set::{Revision, Set, by_age};
+
+impl Pass<'_> {
+    /// Deletes old sets beyond the limit, lowest revision first. One that cannot go yet still
+    /// takes its place in the count.
+    pub(super) fn trim_history(&mut self) {
+        let Some(limit) = self.deployment.history_limit else { return };
+        let new = self.new;
+        let mut kept: Vec<&mut Set<'_>> = self
+            .sets
+            .iter_mut()
+            .enumerate()
+            .filter(|(at, set)| Some(*at) != new && !set.object.is_deleting())
+            .map(|(_, set)| set)
+            .collect();
+        let excess = kept.len().saturating_sub(limit);
+        if excess == 0 {
+            return;
+        }
+        kept.sort_by(|a, b| by_revision(a, b));
+        for set in kept.into_iter().take(excess) {
+            let empty = set.had == 0 && set.wants == 0 && set.counts.replicas == 0;
+            let seen = set.object.generation() <= set.counts.observed_generation;
+            set.trimmed = empty && seen;
+        }
+    }
+}
+
+/// Sets whose revision cannot be read come first, so that the order is a total one.
+fn by_revision(left: &Set<'_>, right: &Set<'_>) -> Ordering {
+    let number = |set: &Set<'_>| match set.revision() {
+        Revision::Number(number) => Some(number),
+        Revision::Unreadable => None,
+    };
+    number(left).cmp(&number(right)).then_with(|| by_age(left, right))
+}

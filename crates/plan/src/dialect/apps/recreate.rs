@@ -1,0 +1,54 @@
+//! Recreate: everything old goes, and only when it is gone does the new one come.
+
+use std::collections::BTreeSet;
+
+use convoy_api::Object;
+use serde_json::Value;
+
+use super::pass::{Ending, Pass};
+
+impl<'o> Pass<'o> {
+    pub(super) fn recreate(&mut self) -> Ending {
+        let (desired, most) = (self.deployment.replicas, self.deployment.most());
+        let mut shrank = false;
+        for set in self.old_mut().filter(|set| set.is_active()) {
+            set.resize(0, desired, most);
+            shrank = true;
+        }
+        if shrank || self.old_replicas_left() > 0 {
+            return Ending::Rollout;
+        }
+        if self.ensure_new(desired).is_err() {
+            return Ending::Aside;
+        }
+        if let Some(at) = self.new
+            && self.sets[at].had != desired
+        {
+            self.resize(at, desired);
+        }
+        if self.was_complete() {
+            self.trim_history();
+        }
+        Ending::Rollout
+    }
+
+    /// Old replicas that are still there: as their sets report them, or as pods that run.
+    pub(super) fn old_replicas_left(&self) -> i64 {
+        let reported: i64 = self.old().map(|set| set.counts.replicas.max(0)).sum();
+        let running = self.old_pods().filter(|pod| !is_over(pod)).count();
+        reported.max(i64::try_from(running).unwrap_or(i64::MAX))
+    }
+
+    fn old_pods(&self) -> impl Iterator<Item = &'o Object> {
+        let old: BTreeSet<&str> = self.old().filter_map(|set| set.object.uid()).collect();
+        let pods = self.pods;
+        pods.iter().copied().filter(move |pod| {
+            pod.controller().is_some_and(|controller| old.contains(controller.uid))
+        })
+    }
+}
+
+/// Whether a pod has run to its end. One whose phase is not known counts as running.
+pub(super) fn is_over(pod: &Object) -> bool {
+    matches!(pod.status().get("phase").and_then(Value::as_str), Some("Failed" | "Succeeded"))
+}

@@ -1,0 +1,137 @@
+//! The ReplicaSet: as many pods as wanted, made and deleted by rank.
+//!
+//! A pure step of its own: on a real cluster kube-controller-manager does this, so nothing of
+//! the Deployment's decision relies on it.
+
+mod pods;
+mod rank;
+mod report;
+
+use convoy_api::Object;
+use convoy_api::apps::POD;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use self::pods::{Condition, Pod};
+use super::claim::{Claim, claim};
+use crate::selector::Selector;
+use crate::snapshot::Snapshot;
+use crate::step::Step;
+
+/// The most pods made or deleted in one step.
+const BURST: usize = 500;
+
+/// One reconcile of a ReplicaSet.
+#[derive(Debug)]
+struct Reconcile<'o> {
+    object: &'o Object,
+    now: Timestamp,
+    replicas: usize,
+    min_ready_secs: i64,
+    /// Ours or ours from now on, and alive.
+    active: Vec<Pod<'o>>,
+    adopted: Vec<&'o Object>,
+    released: Vec<&'o Object>,
+    /// Ours, on their way out.
+    terminating: usize,
+    /// How many pods are made.
+    make: usize,
+    /// How many more are missing than one step makes.
+    left: usize,
+    deleted: Vec<&'o Object>,
+}
+
+pub(super) fn step(snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
+    let object = snapshot.rollout();
+    let spec = object.spec();
+    let selector = Selector::from_value(spec.get("selector").unwrap_or(&Value::Null));
+    let replicas = spec.get("replicas").filter(|value| !value.is_null());
+    let replicas = replicas.map_or(Some(1), |value| value.as_u64()?.try_into().ok());
+    match (selector, replicas) {
+        (Ok(selector), Some(replicas)) if !selector.is_empty() => {
+            let reconcile = Reconcile::new(snapshot, &selector, replicas, now);
+            report::step(reconcile, snapshot)
+        }
+        (Ok(_), None) => super::invalid(object, vec!["spec.replicas".to_owned()]),
+        _ => super::invalid(object, vec!["spec.selector".to_owned()]),
+    }
+}
+
+impl<'o> Reconcile<'o> {
+    fn new(
+        snapshot: &'o Snapshot<'o>,
+        selector: &Selector,
+        replicas: usize,
+        now: Timestamp,
+    ) -> Self {
+        let object = snapshot.rollout();
+        let min_ready_secs = object.spec().get("minReadySeconds").and_then(Value::as_i64);
+        let mut reconcile = Self {
+            object,
+            now,
+            replicas,
+            min_ready_secs: min_ready_secs.unwrap_or(0).max(0),
+            active: Vec::new(),
+            adopted: Vec::new(),
+            released: Vec::new(),
+            terminating: 0,
+            make: 0,
+            left: 0,
+            deleted: Vec::new(),
+        };
+        for pod in snapshot.of(&POD) {
+            reconcile.look_at(pod, selector);
+        }
+        if !object.is_deleting() {
+            reconcile.manage(snapshot);
+        }
+        reconcile
+    }
+
+    fn look_at(&mut self, pod: &'o Object, selector: &Selector) {
+        let claim = claim(self.object, selector, pod);
+        if super::recreate::is_over(pod) {
+            return;
+        }
+        if pod.is_deleting() {
+            self.terminating += usize::from(claim == Claim::Keep);
+            return;
+        }
+        match claim {
+            Claim::Ignore => return,
+            Claim::Release => return self.released.push(pod),
+            Claim::Adopt => self.adopted.push(pod),
+            Claim::Keep => {}
+        }
+        self.active.push(Pod::new(pod));
+    }
+
+    /// Makes what is missing, or deletes what is too many.
+    fn manage(&mut self, snapshot: &Snapshot<'o>) {
+        let missing = self.replicas.saturating_sub(self.active.len());
+        let labelled = self.object.spec().pointer("/template/metadata/labels");
+        let labelled = labelled.and_then(Value::as_object).is_some_and(|map| !map.is_empty());
+        self.make = if labelled { missing.min(BURST) } else { 0 };
+        self.left = missing - self.make;
+        let excess = self.active.len().saturating_sub(self.replicas).min(BURST);
+        if excess == self.active.len() {
+            self.deleted = self.active.iter().map(|pod| pod.object).collect();
+        } else if excess > 0 {
+            self.deleted = rank::first(&self.active, excess, self.object, snapshot, self.now);
+        }
+    }
+
+    fn is_available(&self, pod: &Pod<'_>) -> bool {
+        match pod.ready {
+            Condition::False => false,
+            Condition::True { .. } if self.min_ready_secs == 0 => true,
+            Condition::True { since } => since.is_some_and(|since| {
+                self.available_at(since).is_some_and(|available_at| available_at <= self.now)
+            }),
+        }
+    }
+
+    fn available_at(&self, since: Timestamp) -> Option<Timestamp> {
+        since.checked_add(SignedDuration::from_secs(self.min_ready_secs)).ok()
+    }
+}

@@ -1,0 +1,83 @@
+//! What a ReplicaSet looks at in a pod, read once.
+
+use convoy_api::Object;
+use convoy_api::apps::annotation;
+use convoy_api::object::meta::timestamp;
+use jiff::Timestamp;
+use serde_json::Value;
+
+/// A pod that is alive.
+#[derive(Debug)]
+pub(super) struct Pod<'o> {
+    pub(super) object: &'o Object,
+    /// Empty while it is not scheduled.
+    pub(super) node: &'o str,
+    pub(super) phase: Phase,
+    pub(super) ready: Condition,
+    pub(super) deletion_cost: i32,
+}
+
+/// In the order in which pods are given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Phase {
+    Pending,
+    Unknown,
+    Running,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Condition {
+    False,
+    True { since: Option<Timestamp> },
+}
+
+impl<'o> Pod<'o> {
+    pub(super) fn new(object: &'o Object) -> Self {
+        let text = |part: &'o Value, field: &str| part.get(field).and_then(Value::as_str);
+        let phase = match text(object.status(), "phase") {
+            Some("Running") => Phase::Running,
+            Some("Unknown") => Phase::Unknown,
+            _ => Phase::Pending,
+        };
+        let ready = match object.condition("Ready") {
+            Some(entry) if text(entry, "status") == Some("True") => {
+                Condition::True { since: timestamp(entry.get("lastTransitionTime")) }
+            }
+            _ => Condition::False,
+        };
+        let cost = object.annotation(annotation::POD_DELETION_COST);
+        Self {
+            object,
+            node: text(object.spec(), "nodeName").unwrap_or_default(),
+            phase,
+            ready,
+            deletion_cost: cost.and_then(|cost| cost.parse().ok()).unwrap_or(0),
+        }
+    }
+
+    pub(super) fn is_ready(&self) -> bool {
+        self.ready != Condition::False
+    }
+
+    /// The most restarts of a regular container, then of a sidecar.
+    pub(super) fn restarts(&self) -> (i64, i64) {
+        let (spec, status) = (self.object.spec(), self.object.status());
+        let sidecars = list(spec, "initContainers").iter().filter(|container| {
+            container.get("restartPolicy").and_then(Value::as_str) == Some("Always")
+        });
+        let sidecars: Vec<Option<&Value>> =
+            sidecars.map(|container| container.get("name")).collect();
+        let regular = list(status, "containerStatuses").iter().map(restart_count).max();
+        let aside = list(status, "initContainerStatuses").iter();
+        let aside = aside.filter(|of| sidecars.contains(&of.get("name"))).map(restart_count).max();
+        (regular.unwrap_or(0), aside.unwrap_or(0))
+    }
+}
+
+fn restart_count(status: &Value) -> i64 {
+    status.get("restartCount").and_then(Value::as_i64).unwrap_or(0)
+}
+
+fn list<'o>(part: &'o Value, field: &str) -> &'o [Value] {
+    part.get(field).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}

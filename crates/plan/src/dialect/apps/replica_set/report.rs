@@ -1,0 +1,228 @@
+//! A ReplicaSet's reconcile as a [`Step`].
+
+use std::collections::BTreeSet;
+
+use convoy_api::apps::POD;
+use convoy_api::{Object, ObjectKey};
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use super::pods::{Condition, Pod};
+use super::{BURST, Reconcile};
+use crate::condition;
+use crate::dialect::apps::claim;
+use crate::dialect::apps::report::conditions;
+use crate::dialect::apps::status::says_the_same;
+use crate::hold::{Hold, HoldReason};
+use crate::snapshot::Snapshot;
+use crate::step::{Action, Event, EventType, GroupReport, Propagation, Step, Verb, Verdict, Why};
+
+/// Letters of generated names.
+const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+const SUFFIX_CHARS: usize = 5;
+const NAME_CHARS_MAX: usize = 63;
+
+pub(super) fn step(reconcile: Reconcile<'_>, snapshot: &Snapshot<'_>) -> Step {
+    let object = reconcile.object;
+    let status = status(&reconcile);
+    let mut step = Step::new("apps", object, Verdict::Moving);
+    step.actions = actions(&reconcile, snapshot, &mut step.events);
+    step.decision = decision(&reconcile, &status);
+    step.groups = vec![group(&reconcile)];
+    step.holds = holds(&reconcile);
+    step.wake_at = step.holds.iter().filter_map(|hold| hold.until).min();
+    if !says_the_same(&status, object.status()) {
+        step.status = Some(status);
+    }
+    step.verdict = verdict(&mut step, &reconcile);
+    step
+}
+
+fn verdict(step: &mut Step, reconcile: &Reconcile<'_>) -> Verdict {
+    let [group] = step.groups.as_slice() else { return Verdict::Moving };
+    let in_flight = group.moving + group.settling + group.gone > 0;
+    if reconcile.object.is_deleting() {
+        let on = "the garbage collector: it is being deleted".to_owned();
+        step.holds.push(Hold::of_rollout(HoldReason::Depends { on }));
+        return Verdict::Held;
+    }
+    let done = step.actions.is_empty() && !in_flight && group.waiting == 0;
+    match (done, step.actions.is_empty() && !in_flight) {
+        (true, _) => Verdict::Done,
+        (false, true) => {
+            let detail = "unable to create pods, no labels".to_owned();
+            step.holds.push(Hold::of_rollout(HoldReason::Stalled { detail }));
+            Verdict::Stopped
+        }
+        (false, false) => Verdict::Moving,
+    }
+}
+
+fn actions(
+    reconcile: &Reconcile<'_>,
+    snapshot: &Snapshot<'_>,
+    events: &mut Vec<Event>,
+) -> Vec<Action> {
+    let set = reconcile.object;
+    let mut tell = |reason: &str, message: String| {
+        let regarding = set.key().clone();
+        let reason = reason.to_owned();
+        events.push(Event { regarding, kind: EventType::Normal, reason, message });
+    };
+    let mut actions = Vec::new();
+    for pod in &reconcile.released {
+        let why = Why::new("LabelsLeft", format!("its labels left the selector of {}", set.name()));
+        let patch = claim::patch(claim::released(set, pod));
+        actions.push(Action::patch(Verb::Release, pod, patch, why));
+    }
+    let going: BTreeSet<&str> = reconcile.deleted.iter().map(|pod| pod.name().as_str()).collect();
+    for pod in reconcile.adopted.iter().filter(|pod| !going.contains(pod.name().as_str())) {
+        let why = Why::new("LabelsMatch", "has no controller and matches".to_owned());
+        let patch = claim::patch(claim::adopted(set, pod));
+        actions.push(Action::patch(Verb::Adopt, pod, patch, why));
+    }
+    let (have, want) = (reconcile.active.len(), reconcile.replicas);
+    for (key, pod) in new_pods(reconcile, snapshot) {
+        tell("SuccessfulCreate", format!("Created pod: {}", key.name));
+        let why = Why::new("TooFew", format!("{have} of {want} pods"));
+        actions.push(Action::create(Verb::Create, key, pod, why));
+    }
+    for pod in &reconcile.deleted {
+        tell("SuccessfulDelete", format!("Deleted pod: {}", pod.name()));
+        let why = Why::new("TooMany", format!("{have} of {want} pods"));
+        actions.push(Action::delete(Verb::Delete, pod, Propagation::Background, why));
+    }
+    actions
+}
+
+/// The pods to make, each under a name that nobody has. Names follow from the set alone, so a
+/// create that is repeated is recognised.
+fn new_pods(reconcile: &Reconcile<'_>, snapshot: &Snapshot<'_>) -> Vec<(ObjectKey, Value)> {
+    let set = reconcile.object;
+    let mut base = format!("{}-", set.name());
+    base.truncate(base.floor_char_boundary(NAME_CHARS_MAX - SUFFIX_CHARS));
+    let names = (0u64..).map(|index| format!("{base}{}", suffix(set, index)));
+    let keys = names.map(|name| set.key().sibling(&POD, set.namespace(), &name));
+    let free = keys.filter(|key| snapshot.get(key).is_none());
+    // Two indices may give one name.
+    let mut taken = BTreeSet::new();
+    let free = free.filter(move |key| taken.insert(key.clone()));
+    free.take(reconcile.make).map(|key| (key.clone(), new_pod(set, &base, &key))).collect()
+}
+
+fn suffix(set: &Object, index: u64) -> String {
+    let mut hash = Sha256::new();
+    hash.update(set.uid().unwrap_or_default());
+    hash.update(index.to_le_bytes());
+    let digest = hash.finalize();
+    let letters = digest.iter().take(SUFFIX_CHARS);
+    letters.map(|byte| char::from(ALPHABET[usize::from(*byte) % ALPHABET.len()])).collect()
+}
+
+fn new_pod(set: &Object, base: &str, key: &ObjectKey) -> Value {
+    let template = set.spec().get("template").unwrap_or(&Value::Null);
+    let mut metadata = Map::new();
+    metadata.insert("name".to_owned(), json!(key.name));
+    metadata.insert("generateName".to_owned(), json!(base));
+    if !key.namespace.is_empty() {
+        metadata.insert("namespace".to_owned(), json!(key.namespace));
+    }
+    for field in ["labels", "annotations", "finalizers"] {
+        let given = template.get("metadata").and_then(|metadata| metadata.get(field));
+        if let Some(given) = given.filter(|given| !given.is_null()) {
+            metadata.insert(field.to_owned(), given.clone());
+        }
+    }
+    metadata.insert("ownerReferences".to_owned(), json!([claim::reference(set)]));
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template.get("spec")})
+}
+
+/// The whole status as it should read, by the pods there were before this step's writes.
+fn status(reconcile: &Reconcile<'_>) -> Value {
+    let set = reconcile.object;
+    let labels = set.spec().pointer("/template/metadata/labels").and_then(Value::as_object);
+    let labelled = |pod: &Object| {
+        let mut wanted = labels.into_iter().flatten();
+        wanted.all(|(key, text)| pod.label(key) == text.as_str())
+    };
+    let active = &reconcile.active;
+    let fully_labelled = active.iter().filter(|pod| labelled(pod.object)).count();
+    let ready = active.iter().filter(|pod| pod.is_ready()).count();
+    let available = active.iter().filter(|pod| reconcile.is_available(pod)).count();
+    let mut status = set.status().as_object().cloned().unwrap_or_default();
+    status.insert("replicas".to_owned(), json!(active.len()));
+    status.insert("terminatingReplicas".to_owned(), json!(reconcile.terminating));
+    let numbers = [
+        ("fullyLabeledReplicas", json!(fully_labelled)),
+        ("readyReplicas", json!(ready)),
+        ("availableReplicas", json!(available)),
+        ("observedGeneration", json!(set.generation())),
+    ];
+    for (field, number) in numbers {
+        if number == json!(0) {
+            status.shift_remove(field);
+        } else {
+            status.insert(field.to_owned(), number);
+        }
+    }
+    // Managing has succeeded once this step is carried out.
+    if let Some(Value::Array(conditions)) = status.get_mut("conditions") {
+        condition::remove(conditions, "ReplicaFailure");
+    }
+    if status.get("conditions") == Some(&json!([])) {
+        status.shift_remove("conditions");
+    }
+    Value::Object(status)
+}
+
+fn decision(reconcile: &Reconcile<'_>, status: &Value) -> Value {
+    let names = |pods: &[&Object]| -> Value { pods.iter().map(|pod| json!(pod.name())).collect() };
+    let told = status.get("conditions").and_then(Value::as_array);
+    json!({
+        "createPods": reconcile.make,
+        "deletePods": names(&reconcile.deleted),
+        "adopt": names(&reconcile.adopted),
+        "release": names(&reconcile.released),
+        "conditions": conditions(told.map_or(&[], Vec::as_slice)),
+        "status": status,
+    })
+}
+
+fn group(reconcile: &Reconcile<'_>) -> GroupReport {
+    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    let mut group = GroupReport::new(reconcile.object.name().as_str());
+    let going: BTreeSet<&str> = reconcile.deleted.iter().map(|pod| pod.name().as_str()).collect();
+    let staying = |pod: &&Pod<'_>| !going.contains(pod.object.name().as_str());
+    let staying: Vec<&Pod<'_>> = reconcile.active.iter().filter(staying).collect();
+    let available = staying.iter().filter(|pod| reconcile.is_available(pod)).count();
+    let ready = staying.iter().filter(|pod| pod.is_ready()).count();
+    group.done = number(available);
+    group.settling = number(ready - available);
+    group.moving = number(staying.len() - ready + reconcile.make);
+    group.waiting = number(reconcile.left);
+    group.gone = number(reconcile.deleted.len() + reconcile.terminating);
+    group.total = group.done + group.settling + group.moving + group.waiting + group.gone;
+    group
+}
+
+/// Pods that do not count yet, with the instant they do, and those beyond one step's burst.
+fn holds(reconcile: &Reconcile<'_>) -> Vec<Hold> {
+    let mut holds = Vec::new();
+    let name = reconcile.object.name();
+    for pod in &reconcile.active {
+        let Condition::True { since } = pod.ready else { continue };
+        if reconcile.is_available(pod) {
+            continue;
+        }
+        let until = since.and_then(|since| reconcile.available_at(since));
+        let reason = HoldReason::Settling { for_secs: reconcile.min_ready_secs };
+        let hold = Hold::of_member(pod.object.name().clone(), reason).in_group(name.clone());
+        holds.push(hold.until(until.filter(|until| *until > reconcile.now)));
+    }
+    if reconcile.left > 0 && reconcile.make > 0 {
+        let size = u32::try_from(BURST).unwrap_or(u32::MAX);
+        let reason = HoldReason::BatchFull { batch: 1, size };
+        holds.push(Hold::of_rollout(reason).in_group(name.clone()));
+    }
+    holds
+}

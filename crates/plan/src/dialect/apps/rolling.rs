@@ -1,0 +1,109 @@
+//! RollingUpdate: the new set grows within the surge, the old ones shrink within what may be
+//! unavailable. One step does one or the other; only the step that makes the new set does both.
+
+use super::pass::{Ending, Pass};
+
+impl Pass<'_> {
+    pub(super) fn roll(&mut self) -> Ending {
+        if self.ensure_new(self.grown_new()).is_err() {
+            return Ending::Aside;
+        }
+        if self.resize_new() || self.shrink_old() {
+            return Ending::Rollout;
+        }
+        if self.was_complete() {
+            self.trim_history();
+        }
+        Ending::Rollout
+    }
+
+    /// The size that the new set may have now.
+    ///
+    /// | n | surge | old | new | result | because                                  |
+    /// |--:|------:|----:|----:|-------:|------------------------------------------|
+    /// | 10 |    3 |  10 |   0 |      3 | 13 are allowed, 10 are there             |
+    /// | 10 |    0 |  10 |   0 |      0 | no room: old ones have to go first       |
+    /// |  6 |   99 |   1 |   2 |      6 | never more than are wanted in the end    |
+    pub(super) fn grown_new(&self) -> i64 {
+        grown(self.deployment.replicas, self.deployment.surge, self.total(), self.new_size())
+    }
+
+    /// Whether the new set changes its size.
+    fn resize_new(&mut self) -> bool {
+        let Some(at) = self.new else { return false }; // made in this step, at its size
+        let (had, n) = (self.sets[at].had, self.deployment.replicas);
+        if had == n {
+            return false;
+        }
+        let size = if had > n { n } else { self.grown_new() };
+        if size == had {
+            return false;
+        }
+        self.resize(at, size);
+        true
+    }
+
+    /// Whether any old set shrinks.
+    fn shrink_old(&mut self) -> bool {
+        let n = self.deployment.replicas;
+        let least = n - self.deployment.may_be_missing();
+        let new_available = self.new_set().map_or(0, |set| set.wanted_available());
+        let new_missing = self.new_size() - new_available;
+        let mut most_down = self.total() - least - new_missing;
+        if most_down <= 0 {
+            return false;
+        }
+        let available = new_available + self.old().map(|set| set.counts.available).sum::<i64>();
+        let (desired, most) = (n, self.deployment.most());
+        let mut shrank = false;
+        // First those that serve nobody, which costs no availability.
+        for set in self.old_mut().filter(|set| set.is_active()) {
+            let missing = set.had - set.counts.available;
+            if missing < 0 {
+                // Shrunk before, and its status lags: what it reports is already condemned.
+                return shrank;
+            }
+            let down = missing.min(most_down);
+            if down > 0 {
+                most_down -= down;
+                shrank = true;
+                set.resize(set.wants - down, desired, most);
+            }
+        }
+        // Then those that serve, down to the least that must stay available.
+        let mut room = available - least;
+        for set in self.old_mut().filter(|set| set.wants > 0) {
+            let down = set.wants.min(room);
+            if down > 0 {
+                room -= down;
+                shrank = true;
+                set.resize(set.wants - down, desired, most);
+            }
+        }
+        shrank
+    }
+}
+
+fn grown(replicas: i64, surge: i64, total: i64, new: i64) -> i64 {
+    let room = replicas + surge - total;
+    if room <= 0 { new } else { new + room.min(replicas - new).max(0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_new_set_grows_into_the_room_there_is() {
+        let cases = [
+            ("room is the surge", (10, 3, 10, 0), 3),
+            ("no room", (10, 0, 10, 0), 0),
+            ("never above what is wanted", (6, 99, 3, 2), 6),
+            ("over the limit already", (10, 2, 13, 5), 5),
+            ("nothing there yet", (3, 1, 0, 0), 3),
+        ];
+        for (name, (replicas, surge, total, new), expected) in cases {
+            assert_eq!(grown(replicas, surge, total, new), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! One ReplicaSet of a Deployment: what it is, and what this step makes of it.
+
+use std::cmp::Ordering;
+
+use convoy_api::Object;
+use convoy_api::apps::{UNLIMITED, annotation};
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+use smol_str::SmolStr;
+
+/// A ReplicaSet that the Deployment owns, or takes over in this step.
+#[derive(Debug)]
+pub(super) struct Set<'o> {
+    pub(super) object: &'o Object,
+    pub(super) created_at: Option<Timestamp>,
+    /// `spec.replicas` as observed.
+    pub(super) had: i64,
+    /// `spec.replicas` as this step leaves it.
+    pub(super) wants: i64,
+    pub(super) counts: Counts,
+    /// Becomes ours in this step.
+    pub(super) adopted: bool,
+    /// Annotations that this step writes.
+    pub(super) notes: Map<String, Value>,
+    /// `minReadySeconds` where this step writes it.
+    pub(super) min_ready_secs: Option<i64>,
+    /// Deleted by this step.
+    pub(super) trimmed: bool,
+}
+
+/// What a ReplicaSet reports.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
+    pub(super) replicas: i64,
+    pub(super) ready: i64,
+    pub(super) available: i64,
+    /// Absent where it is not known.
+    pub(super) terminating: Option<i64>,
+    pub(super) observed_generation: i64,
+}
+
+/// The number in a revision annotation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Revision {
+    /// Absent or empty counts as 0.
+    Number(i64),
+    Unreadable,
+}
+
+impl<'o> Set<'o> {
+    pub(super) fn new(object: &'o Object, adopted: bool) -> Self {
+        let had = object.spec().get("replicas").and_then(Value::as_i64).unwrap_or(1).max(0);
+        Self {
+            object,
+            created_at: object.created_at(),
+            had,
+            wants: had,
+            counts: Counts::of(object.status()),
+            adopted,
+            notes: Map::new(),
+            min_ready_secs: None,
+            trimmed: false,
+        }
+    }
+
+    pub(super) fn name(&self) -> &'o SmolStr {
+        self.object.name()
+    }
+
+    /// Annotation as this step leaves it.
+    pub(super) fn note(&self, key: &str) -> Option<&str> {
+        let written = self.notes.get(key).and_then(Value::as_str);
+        written.or_else(|| self.object.annotation(key))
+    }
+
+    /// Writes an annotation, unless it reads so already. Whether it had to be written.
+    pub(super) fn set_note(&mut self, key: &str, text: &str) -> bool {
+        if self.note(key) == Some(text) {
+            return false;
+        }
+        self.notes.insert(key.to_owned(), json!(text));
+        true
+    }
+
+    pub(super) fn revision(&self) -> Revision {
+        match self.note(annotation::REVISION) {
+            None | Some("") => Revision::Number(0),
+            Some(text) => text.parse().map_or(Revision::Unreadable, Revision::Number),
+        }
+    }
+
+    /// An annotation that holds a size.
+    pub(super) fn size_note(&self, key: &str) -> Option<i64> {
+        let number = self.note(key)?.parse().ok()?;
+        (0..=UNLIMITED).contains(&number).then_some(number)
+    }
+
+    pub(super) fn is_active(&self) -> bool {
+        self.had > 0
+    }
+
+    /// Sizes the set and records the size of the Deployment it was sized for.
+    pub(super) fn resize(&mut self, wants: i64, desired: i64, most: i64) {
+        self.wants = wants;
+        self.set_note(annotation::DESIRED_REPLICAS, &desired.to_string());
+        self.set_note(annotation::MAX_REPLICAS, &most.to_string());
+    }
+
+    /// Whether it was last sized for a Deployment of just this size.
+    pub(super) fn is_sized_for(&self, desired: i64, most: i64) -> bool {
+        self.size_note(annotation::DESIRED_REPLICAS) == Some(desired)
+            && self.size_note(annotation::MAX_REPLICAS) == Some(most)
+    }
+
+    pub(super) fn is_written(&self) -> bool {
+        self.wants != self.had
+            || self.adopted
+            || !self.notes.is_empty()
+            || self.min_ready_secs.is_some()
+    }
+
+    /// Available replicas that it still wants: those beyond are on their way out.
+    pub(super) fn wanted_available(&self) -> i64 {
+        self.counts.available.min(self.had)
+    }
+}
+
+/// By age, the oldest first; of equals by name.
+pub(super) fn by_age(left: &Set<'_>, right: &Set<'_>) -> Ordering {
+    left.created_at.cmp(&right.created_at).then_with(|| left.name().cmp(right.name()))
+}
+
+impl Counts {
+    fn of(status: &Value) -> Self {
+        let number = |field: &str| status.get(field).and_then(Value::as_i64);
+        let observed_generation = number("observedGeneration").unwrap_or(0);
+        // A set that nobody has looked after yet has nothing to terminate.
+        let unseen = (observed_generation == 0).then_some(0);
+        Self {
+            replicas: number("replicas").unwrap_or(0),
+            ready: number("readyReplicas").unwrap_or(0),
+            available: number("availableReplicas").unwrap_or(0),
+            terminating: number("terminatingReplicas").or(unseen),
+            observed_generation,
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! What a Kubernetes API server refuses about Deployments and ReplicaSets, in its words, so
+//! that people and tools recognise them.
+
+mod container;
+mod findings;
+mod template;
+mod volume;
+
+use convoy_api::apps::{DEPLOYMENT, annotation, defaults, shape};
+use convoy_api::object::Object;
+use serde_json::Value;
+
+use self::findings::{Findings, NOT_NEGATIVE};
+use crate::budget::IntOrPercent;
+use crate::diagnostic::Diagnostic;
+use crate::selector::{Selector, is_dns_label, is_dns_subdomain};
+
+/// Everything that is wrong with a Deployment or a ReplicaSet.
+pub(super) fn findings(object: &Object) -> Vec<Diagnostic> {
+    let deployment = *object.kind() == DEPLOYMENT;
+    let mut findings = Findings::new(object);
+    let known = if deployment { "v1.Deployment" } else { "v1.ReplicaSet" };
+    let misfits = shape::misfits(object.raw(), known);
+    for field in misfits.unknown {
+        findings
+            .warn(&field, format!("unknown field {field:?}: it is kept, and means nothing here"));
+    }
+    if !misfits.errors.is_empty() {
+        // Nothing can be said about values before their types are right.
+        for error in misfits.errors {
+            findings.error(&error.field, error.message);
+        }
+        return findings.finish();
+    }
+    if object.version() != "v1" {
+        let message =
+            format!("Unsupported value: {:?}: supported values: \"apps/v1\"", object.api_version());
+        findings.error("apiVersion", message);
+    }
+    let stored = if deployment {
+        defaults::deployment(object.raw())
+    } else {
+        defaults::replica_set(object.raw())
+    };
+    metadata(&mut findings, object);
+    let spec = stored.get("spec").unwrap_or(&Value::Null);
+    workload(&mut findings, spec);
+    if deployment {
+        strategy(&mut findings, spec);
+        deadlines(&mut findings, spec);
+        rollback(&mut findings, object);
+    }
+    findings.finish()
+}
+
+fn metadata(findings: &mut Findings<'_>, object: &Object) {
+    let name = object.name().as_str();
+    if !is_dns_subdomain(name) {
+        findings.invalid("metadata.name", &Value::from(name), SUBDOMAIN);
+    } else if !is_dns_label(name) {
+        let message = format!(
+            "{name:?} is not a DNS label (at most 63 of a-z, 0-9 and '-'): pods may get cut host names"
+        );
+        findings.warn("metadata.name", message);
+    }
+    let namespace = object.namespace().as_str();
+    if !namespace.is_empty() && !is_dns_label(namespace) {
+        findings.invalid("metadata.namespace", &Value::from(namespace), LABEL);
+    }
+    template::labels(findings, object.metadata().get("labels"), "metadata.labels");
+    template::annotations(findings, object.metadata().get("annotations"), "metadata.annotations");
+    let controllers = object.owners().filter(|owner| owner.controller).count();
+    if controllers > 1 {
+        let message = "Invalid value: only one reference can have Controller set to true";
+        findings.error("metadata.ownerReferences", message.to_owned());
+    }
+}
+
+const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric \
+    characters, '-' or '.', and must start and end with an alphanumeric character";
+const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric \
+    characters or '-', and must start and end with an alphanumeric character";
+
+/// What both kinds have: a size, a selector and a template that belongs to it.
+fn workload(findings: &mut Findings<'_>, spec: &Value) {
+    findings.not_negative(spec.get("replicas"), "spec.replicas");
+    findings.not_negative(spec.get("minReadySeconds"), "spec.minReadySeconds");
+    let template = spec.get("template").filter(|template| !template.is_null());
+    let selector = spec.get("selector").filter(|selector| !selector.is_null());
+    match selector {
+        None => findings.required("spec.selector", ""),
+        Some(given) => match Selector::from_value(given) {
+            Err(error) => unsound_selector(findings, given, &error.field, &error.message),
+            Ok(selector) if selector.is_empty() => {
+                findings.invalid(
+                    "spec.selector",
+                    given,
+                    "empty selector is invalid for deployment",
+                );
+            }
+            Ok(selector) => {
+                let labels = template.and_then(|template| template.pointer("/metadata/labels"));
+                let value = |key: &str| labels.and_then(|labels| labels.get(key)?.as_str());
+                if template.is_some() && !selector.matches_with(value) {
+                    let given = labels.unwrap_or(&Value::Null);
+                    let right = "`selector` does not match template `labels`";
+                    findings.invalid("spec.template.metadata.labels", given, right);
+                }
+            }
+        },
+    }
+    match template {
+        None => findings.required("spec.template", ""),
+        Some(template) => template::check(findings, template, "spec.template"),
+    }
+}
+
+/// The part that is wrong, and the whole.
+fn unsound_selector(findings: &mut Findings<'_>, given: &Value, part: &str, message: &str) {
+    let field =
+        if part.is_empty() { "spec.selector".to_owned() } else { format!("spec.selector.{part}") };
+    if part.ends_with(".operator") {
+        let pointer = format!("/{}", part.replace(['.', '['], "/").replace(']', ""));
+        let value = given.pointer(&pointer).unwrap_or(&Value::Null);
+        findings.invalid(&field, value, "not a valid selector operator");
+    } else {
+        findings.error(&field, format!("Invalid value: {message}"));
+    }
+    findings.invalid("spec.selector", given, "invalid label selector");
+}
+
+fn strategy(findings: &mut Findings<'_>, spec: &Value) {
+    let strategy = spec.get("strategy").unwrap_or(&Value::Null);
+    let rolling = strategy.get("rollingUpdate").filter(|rolling| !rolling.is_null());
+    let kind = strategy.get("type").and_then(Value::as_str).unwrap_or_default();
+    match (kind, rolling) {
+        ("Recreate", Some(_)) => findings.error(
+            "spec.strategy.rollingUpdate",
+            "Forbidden: may not be specified when strategy `type` is 'Recreate'".to_owned(),
+        ),
+        ("Recreate", None) => {}
+        ("RollingUpdate", Some(rolling)) => rolling_update(findings, rolling),
+        ("RollingUpdate", None) => findings.required("spec.strategy.rollingUpdate", ""),
+        (other, _) => {
+            findings.unsupported("spec.strategy.type", other, &["Recreate", "RollingUpdate"]);
+        }
+    }
+}
+
+fn rolling_update(findings: &mut Findings<'_>, rolling: &Value) {
+    let path = |field: &str| format!("spec.strategy.rollingUpdate.{field}");
+    let mut read = |field: &str| {
+        let value = rolling.get(field).unwrap_or(&Value::Null);
+        match IntOrPercent::from_value(value) {
+            Ok(IntOrPercent::Int(count)) if count < 0 => {
+                findings.invalid(&path(field), value, NOT_NEGATIVE);
+                None
+            }
+            Ok(share) => Some(share),
+            Err(_) => {
+                let right = "a valid percent string must be a numeric string followed by an \
+                    ending '%' (e.g. '1%', or '93%', regex used for validation is '[0-9]+%')";
+                findings.invalid(&path(field), value, right);
+                None
+            }
+        }
+    };
+    let (surge, unavailable) = (read("maxSurge"), read("maxUnavailable"));
+    let zero = |share| matches!(share, Some(IntOrPercent::Int(0) | IntOrPercent::Percent(0)));
+    let value = rolling.get("maxUnavailable").unwrap_or(&Value::Null);
+    if zero(surge) && zero(unavailable) {
+        let right = "may not be 0 when `maxSurge` is 0";
+        findings.invalid(&path("maxUnavailable"), value, right);
+    }
+    if matches!(unavailable, Some(IntOrPercent::Percent(101..))) {
+        findings.invalid(&path("maxUnavailable"), value, "must not be greater than 100%");
+    }
+}
+
+fn deadlines(findings: &mut Findings<'_>, spec: &Value) {
+    findings.not_negative(spec.get("revisionHistoryLimit"), "spec.revisionHistoryLimit");
+    let field = "spec.progressDeadlineSeconds";
+    let deadline = spec.get("progressDeadlineSeconds").unwrap_or(&Value::Null);
+    findings.not_negative(Some(deadline), field);
+    let min_ready = spec.get("minReadySeconds").and_then(Value::as_i64).unwrap_or(0);
+    if deadline.as_i64().is_some_and(|secs| secs <= min_ready) {
+        findings.invalid(field, deadline, "must be greater than minReadySeconds");
+    }
+}
+
+fn rollback(findings: &mut Findings<'_>, object: &Object) {
+    let Some(asked) = object.annotation(annotation::ROLLBACK_TO).filter(|text| !text.is_empty())
+    else {
+        return;
+    };
+    let field = format!("metadata.annotations[{}]", annotation::ROLLBACK_TO);
+    match asked.parse::<i64>() {
+        Ok(revision) if revision >= 0 => {}
+        Ok(_) => findings.invalid(&field, &Value::from(asked), NOT_NEGATIVE),
+        Err(_) => findings.invalid(
+            &field,
+            &Value::from(asked),
+            "must be a revision, 0 for the previous one",
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests;
