@@ -16,7 +16,7 @@ use crate::world::World;
 
 /// Every dialect, in the order in which plans list them.
 pub const DIALECTS: &[&dyn Dialect] =
-    &[&skyhook::Skyhook, &fleet::Fleet, &apps::Apps, &karpenter::Karpenter, &ocm::Ocm];
+    &[&skyhook::Skyhook::new(), &fleet::Fleet, &apps::Apps, &karpenter::Karpenter, &ocm::Ocm];
 
 /// One API and its way of rolling out.
 pub trait Dialect: Sync {

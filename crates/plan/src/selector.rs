@@ -69,6 +69,11 @@ impl Selector {
         self.requirements.is_empty()
     }
 
+    /// The keys it asks about, in the order they were written.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.requirements.iter().map(|requirement| requirement.key.as_str())
+    }
+
     pub fn matches(&self, object: &Object) -> bool {
         self.matches_with(|key| object.label(key))
     }

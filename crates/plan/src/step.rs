@@ -2,6 +2,7 @@
 
 mod action;
 mod group;
+mod merge;
 
 use convoy_api::{Object, ObjectKey};
 use jiff::Timestamp;
@@ -11,6 +12,7 @@ pub use action::{
     Action, Event, EventType, Precondition, Propagation, Subresource, Verb, Why, Write,
 };
 pub use group::{BatchReport, GroupReport, MemberState};
+pub use merge::merge_patch;
 
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::hold::{Hold, HoldReason};

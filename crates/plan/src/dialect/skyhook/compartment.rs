@@ -1,0 +1,201 @@
+//! Compartments: which nodes belong where, how many may be in progress, and who goes next.
+
+use std::collections::BTreeMap;
+
+use convoy_api::skyhook::StatusWord;
+use serde_json::Value;
+
+use super::batch::BatchState;
+use super::member::Member;
+use super::policy::Terms;
+use crate::hold::HoldReason;
+use crate::limit::{Limit, tightest};
+
+/// How many members a hold names.
+const NAMED: usize = 3;
+
+/// A group of nodes with a budget and a pace.
+#[derive(Clone, Debug)]
+pub(super) struct Compartment {
+    pub(super) terms: Terms,
+    /// Indices of its members, oldest first.
+    pub(super) members: Vec<usize>,
+    /// The most of them in progress at once, as published.
+    pub(super) ceiling: u32,
+    pub(super) batch: BatchState,
+    /// Members that hold a slot.
+    pub(super) in_flight: Vec<usize>,
+    /// Members that begin now.
+    pub(super) starts: Vec<usize>,
+}
+
+/// Nodes that no selector can tell apart.
+struct Kind {
+    /// The compartments that want them, other than the default.
+    candidates: Vec<usize>,
+    members: Vec<usize>,
+}
+
+/// Puts every member into exactly one compartment. `terms` end with the default, which takes
+/// whoever no other selector does.
+pub(super) fn assign(terms: Vec<Terms>, members: &mut [Member<'_>]) -> Vec<Compartment> {
+    if terms.is_empty() {
+        return Vec::new(); // the policy is missing: nobody goes anywhere
+    }
+    let mut keys: Vec<&str> = terms.iter().flat_map(|terms| terms.selector.keys()).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    // Nodes that agree on every label that some selector asks about go the same way.
+    let mut kinds: BTreeMap<Vec<Option<&str>>, Kind> = BTreeMap::new();
+    for (index, member) in members.iter().enumerate() {
+        let labels = member.node.metadata().get("labels").unwrap_or(&Value::Null);
+        let values: Vec<Option<&str>> =
+            keys.iter().map(|key| labels.get(key).and_then(Value::as_str)).collect();
+        let kind = kinds.entry(values).or_insert_with_key(|values| Kind {
+            candidates: wanting(&terms, &keys, values),
+            members: Vec::new(),
+        });
+        kind.members.push(index);
+    }
+    let mut matched = vec![0u32; terms.len()];
+    for kind in kinds.values() {
+        for candidate in &kind.candidates {
+            matched[*candidate] = matched[*candidate].saturating_add(count(kind.members.len()));
+        }
+    }
+    let default = terms.len().saturating_sub(1);
+    let mut chosen = vec![default; members.len()];
+    for kind in kinds.values() {
+        let wanting = kind.candidates.iter().copied();
+        let best = wanting.min_by_key(|at| terms[*at].safety(matched[*at]));
+        for index in &kind.members {
+            chosen[*index] = best.unwrap_or(default);
+        }
+    }
+    drop(kinds);
+    let mut compartments: Vec<Compartment> = terms.into_iter().map(Compartment::new).collect();
+    for (index, at) in chosen.into_iter().enumerate() {
+        members[index].compartment = at;
+        compartments[at].members.push(index);
+    }
+    for compartment in &mut compartments {
+        compartment.ceiling = compartment.terms.ceiling(compartment.total());
+    }
+    compartments
+}
+
+/// Which compartments, other than the default, select nodes with these label values.
+fn wanting(terms: &[Terms], keys: &[&str], values: &[Option<&str>]) -> Vec<usize> {
+    let look_up = |key: &str| keys.binary_search(&key).ok().and_then(|at| values[at]);
+    let named = terms.len().saturating_sub(1);
+    (0..named).filter(|at| terms[*at].selector.matches_with(look_up)).collect()
+}
+
+impl Compartment {
+    fn new(terms: Terms) -> Self {
+        Self {
+            terms,
+            members: Vec::new(),
+            ceiling: 0,
+            batch: BatchState::default(),
+            in_flight: Vec::new(),
+            starts: Vec::new(),
+        }
+    }
+
+    pub(super) fn total(&self) -> u32 {
+        count(self.members.len())
+    }
+
+    /// Whether failures stopped it.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.terms.strategy.is_some() && self.batch.should_stop
+    }
+
+    /// How many of its members are complete, and how many failed.
+    pub(super) fn ended(&self, members: &[Member<'_>]) -> (u32, u32) {
+        let (mut completed, mut failed) = (0, 0);
+        for member in self.members.iter().map(|index| &members[*index]) {
+            completed += u32::from(member.is_complete());
+            failed += u32::from(member.has_failed());
+        }
+        (completed, failed)
+    }
+
+    /// How many nodes the next batch takes: what the strategy asks for, within the ceiling. A
+    /// legacy budget of zero still lets one through.
+    pub(super) fn next_size(&self) -> u32 {
+        if self.members.is_empty() {
+            return 0;
+        }
+        let wanted = match &self.terms.strategy {
+            Some(strategy) => strategy.next_size(&self.batch, self.total()),
+            None => self.ceiling,
+        };
+        wanted.min(self.ceiling.max(1))
+    }
+
+    /// Chooses who begins now: nobody while a batch is running.
+    pub(super) fn pick(&mut self, members: &[Member<'_>]) {
+        if !self.in_flight.is_empty() || self.is_stopped() {
+            return;
+        }
+        let mut queue: Vec<(u8, usize)> = self
+            .members
+            .iter()
+            .filter_map(|index| Some((turn(&members[*index])?, *index)))
+            .collect();
+        queue.sort_unstable(); // by group; indices are by age already
+        queue.truncate(usize::try_from(self.next_size()).unwrap_or(usize::MAX));
+        self.starts = queue.into_iter().map(|(_, index)| index).collect();
+        self.starts.sort_unstable();
+    }
+
+    /// What a member that could begin, but finds no room, is told.
+    pub(super) fn no_room(&self, members: &[Member<'_>]) -> HoldReason {
+        if self.is_stopped() {
+            let failures = self.batch.consecutive_failures;
+            let strategy = self.terms.strategy.as_ref();
+            let allowed = strategy.and_then(|strategy| strategy.failure_threshold).unwrap_or(0);
+            return HoldReason::FailureStop { failures, allowed };
+        }
+        let batch = self.batch.current_batch;
+        let named = |list: &[usize]| {
+            list.iter().take(NAMED).map(|index| members[*index].node.name().clone()).collect()
+        };
+        if !self.in_flight.is_empty() {
+            let unfinished = count(self.in_flight.len());
+            return HoldReason::BatchRunning { batch, unfinished, by: named(&self.in_flight) };
+        }
+        let started = count(self.starts.len());
+        let ceiling =
+            Limit::ceiling("the compartment", started, self.ceiling.max(1), named(&self.starts));
+        let Some(strategy) = &self.terms.strategy else { return ceiling.hold };
+        let size = strategy.next_size(&self.batch, self.total());
+        let batch = Limit::new(size.saturating_sub(started), HoldReason::BatchFull { batch, size });
+        let limits = [batch, ceiling];
+        tightest(&limits).map_or(HoldReason::NoReason, |limit| limit.hold.clone())
+    }
+}
+
+/// When a member's turn comes among those that may begin; none if it may not.
+///
+/// Nodes that were disturbed before and can go on come first, then those never started, then
+/// those that were blocked, then those that failed.
+fn turn(member: &Member<'_>) -> Option<u8> {
+    if member.is_complete() || member.obstacle.is_some() {
+        return None;
+    }
+    match member.word() {
+        StatusWord::Erroring if member.has_recovered() => Some(0),
+        StatusWord::Erroring if member.retries_by_itself() => None,
+        StatusWord::Erroring => Some(3),
+        StatusWord::Blocked => Some(2),
+        _ => Some(1),
+    }
+}
+
+/// A length as a count of members.
+pub(super) fn count(length: usize) -> u32 {
+    u32::try_from(length).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,252 @@
+//! The nodes of a Skyhook: what is known of each before anything is decided.
+
+use std::rc::Rc;
+
+use convoy_api::Object;
+use convoy_api::skyhook::{Stage, StatusWord};
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::assess::{Assessment, Assessor};
+use super::hook::Hook;
+use super::names::{IGNORE, NODE_STATE};
+use super::observe::{Observation, observe};
+use super::options::Options;
+use super::pod::Pods;
+use super::state::NodeState;
+use crate::hold::HoldReason;
+use crate::taint::{Taint, Toleration, first_intolerable};
+
+/// One node.
+#[derive(Clone, Debug)]
+pub(super) struct Member<'w> {
+    pub(super) node: &'w Object,
+    pub(super) created: Option<Timestamp>,
+    /// The status word that the node carries.
+    pub(super) observed: Option<StatusWord>,
+    /// Its packages, pod results included.
+    pub(super) assessed: Rc<Assessment>,
+    /// Its package pods, where it has any.
+    pub(super) seen: Option<Box<Observation<'w>>>,
+    /// Why it may not be started, whatever the limits; only of nodes that are not complete.
+    pub(super) obstacle: Option<HoldReason>,
+    /// Whether it was picked, and when, as the Skyhook's status tells.
+    pub(super) picked_at: Option<&'w str>,
+    /// It rebooted, other than by an interrupt, and has to start over.
+    pub(super) rebooted: bool,
+    /// Index of its compartment.
+    pub(super) compartment: usize,
+}
+
+impl Member<'_> {
+    pub(super) fn is_complete(&self) -> bool {
+        self.assessed.complete
+    }
+
+    /// Someone took it out of the rollout.
+    pub(super) fn is_ignored(&self) -> bool {
+        matches!(self.obstacle, Some(HoldReason::Ignored { .. }))
+    }
+
+    /// Where it stands before this pass decides anything: what its packages say goes before
+    /// the word it carries.
+    pub(super) fn word(&self) -> StatusWord {
+        if self.is_complete() {
+            StatusWord::Complete
+        } else if self.is_ignored() {
+            StatusWord::Blocked
+        } else if self.assessed.failure.is_some() {
+            StatusWord::Erroring
+        } else {
+            self.observed.unwrap_or(StatusWord::Unknown)
+        }
+    }
+
+    /// Whether it takes a slot: it was started, and has neither ended nor failed. A node that
+    /// was picked keeps its slot whatever word a pause left on it.
+    pub(super) fn is_in_flight(&self) -> bool {
+        match self.word() {
+            StatusWord::InProgress => true,
+            StatusWord::Complete | StatusWord::Erroring | StatusWord::Blocked => false,
+            _ => self.picked_at.is_some(),
+        }
+    }
+
+    /// Whether it counts as failed at this revision.
+    pub(super) fn has_failed(&self) -> bool {
+        self.word() == StatusWord::Erroring && !self.assessed.stale_failure
+    }
+
+    /// It reads erroring, but what failed has succeeded since, or is no longer asked for.
+    pub(super) fn has_recovered(&self) -> bool {
+        self.word() == StatusWord::Erroring && self.assessed.failure.is_none()
+    }
+
+    /// Whether the pod that fails is still there, so that the kubelet tries it again.
+    pub(super) fn retries_by_itself(&self) -> bool {
+        self.assessed.failure.is_some()
+            && self.seen.as_ref().is_some_and(|seen| !seen.live.is_empty())
+    }
+}
+
+/// The boot that a node runs.
+pub(super) fn boot_id(node: &Object) -> Option<&str> {
+    node.status().pointer("/nodeInfo/bootID")?.as_str()
+}
+
+/// The word as it stands on the wire.
+pub(super) fn parse_word(text: &str) -> Option<StatusWord> {
+    Some(match text {
+        "unknown" => StatusWord::Unknown,
+        "complete" => StatusWord::Complete,
+        "blocked" => StatusWord::Blocked,
+        "waiting" => StatusWord::Waiting,
+        "disabled" => StatusWord::Disabled,
+        "paused" => StatusWord::Paused,
+        "in_progress" => StatusWord::InProgress,
+        "erroring" => StatusWord::Erroring,
+        _ => return None,
+    })
+}
+
+/// The word as it stands on the wire.
+pub(super) fn word_text(word: StatusWord) -> &'static str {
+    match word {
+        StatusWord::Unknown => "unknown",
+        StatusWord::Complete => "complete",
+        StatusWord::Blocked => "blocked",
+        StatusWord::Waiting => "waiting",
+        StatusWord::Disabled => "disabled",
+        StatusWord::Paused => "paused",
+        StatusWord::InProgress => "in_progress",
+        StatusWord::Erroring => "erroring",
+    }
+}
+
+/// What members are gathered from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Surroundings<'s, 'w> {
+    pub(super) hook: &'s Hook<'w>,
+    /// The Skyhooks that go first, in any order.
+    pub(super) earlier: &'s [&'s Hook<'w>],
+    pub(super) options: &'s Options,
+    pub(super) pods: &'s Pods<'w>,
+    /// Packages, by unique name, whose changed config is being handed to the nodes.
+    pub(super) changing: &'s [&'s str],
+}
+
+/// The nodes that a Skyhook targets: oldest first, then by name.
+pub(super) fn members<'w>(around: Surroundings<'_, 'w>, nodes: &[&'w Object]) -> Vec<Member<'w>> {
+    let mut gather = Gather {
+        around,
+        tolerations: around.hook.tolerations(around.options),
+        own: Assessor::new(around.hook),
+        earlier: around.earlier.iter().map(|hook| (*hook, Assessor::new(hook))).collect(),
+        priority: around.hook.object.status().get("nodePriority").unwrap_or(&Value::Null),
+    };
+    let mut members: Vec<Member<'w>> =
+        nodes.iter().filter_map(|node| gather.member(node)).collect();
+    members.sort_by_key(|member| member.created); // stable: nodes come by name
+    members
+}
+
+struct Gather<'s, 'w> {
+    around: Surroundings<'s, 'w>,
+    tolerations: Vec<Toleration<'s>>,
+    own: Assessor<'s, 'w>,
+    earlier: Vec<(&'s Hook<'w>, Assessor<'s, 'w>)>,
+    priority: &'w Value,
+}
+
+impl<'s, 'w: 's> Gather<'s, 'w> {
+    fn member(&mut self, node: &'w Object) -> Option<Member<'w>> {
+        let around = self.around;
+        let metadata = node.metadata();
+        let labels = metadata.get("labels").unwrap_or(&Value::Null);
+        let text = |map: &'w Value, key: &str| map.get(key).and_then(Value::as_str);
+        if !around.hook.selector.matches_with(|key| text(labels, key)) {
+            return None;
+        }
+        let annotations = metadata.get("annotations").unwrap_or(&Value::Null);
+        let mut assessed = self.own.read(text(annotations, &around.hook.keys.node_state));
+        let pods = around.pods.on(node.name());
+        let mut seen = None;
+        if !pods.is_empty() || !around.changing.is_empty() {
+            let mut state = assessed.state.clone();
+            seen = Some(Box::new(observe(around.hook, &mut state, pods)));
+            super::config::mark(around.hook, around.changing, &mut state);
+            if state != assessed.state && assessed.unreadable.is_none() {
+                assessed = Rc::new(Assessment::of(around.hook, state));
+            }
+        }
+        let rebooted = around.options.reapply_on_reboot && self.has_rebooted(node);
+        if rebooted {
+            assessed = self.own.read(None);
+        }
+        let obstacle = match assessed.complete {
+            true => None,
+            false if rebooted => Some(HoldReason::Depends { on: "a reset after a reboot".into() }),
+            false => self.obstacle(node, labels, annotations, &assessed),
+        };
+        let word = text(annotations, &around.hook.keys.status).and_then(parse_word);
+        Some(Member {
+            node,
+            created: node.created_at(),
+            observed: word.filter(|_| !rebooted),
+            assessed,
+            seen,
+            obstacle,
+            picked_at: text(self.priority, node.name()).filter(|_| !rebooted),
+            rebooted,
+            compartment: 0,
+        })
+    }
+
+    /// Whether the node runs another boot than was last seen, and no interrupt, of whichever
+    /// Skyhook, is the reason.
+    fn has_rebooted(&self, node: &'w Object) -> bool {
+        let known = self.around.hook.object.status().get("nodeBootIds");
+        let known = known.and_then(|known| known.get(node.name().as_str())?.as_str());
+        let interrupted = |(key, value): (&str, &str)| {
+            key.starts_with(NODE_STATE)
+                && NodeState::parse(value).is_ok_and(|state| {
+                    state
+                        .values()
+                        .any(|entry| entry.stage == Stage::Interrupt && entry.is_running())
+                })
+        };
+        known.is_some_and(|known| boot_id(node).is_some_and(|now| now != known))
+            && !node.annotations().any(interrupted)
+    }
+
+    /// What keeps a node from being started, the first of: a Skyhook that goes first, the
+    /// ignore label, a taint, a state that cannot be read.
+    fn obstacle(
+        &mut self,
+        node: &'w Object,
+        labels: &'w Value,
+        annotations: &'w Value,
+        assessed: &Assessment,
+    ) -> Option<HoldReason> {
+        let text = |map: &'w Value, key: &str| map.get(key).and_then(Value::as_str);
+        if text(labels, IGNORE) == Some("true") {
+            return Some(HoldReason::Ignored { by: format!("label {IGNORE}") });
+        }
+        for (hook, assessor) in &mut self.earlier {
+            if !hook.selector.matches_with(|key| text(labels, key)) {
+                continue;
+            }
+            if !assessor.read(text(annotations, &hook.keys.node_state)).complete {
+                let rollout = hook.name().to_string();
+                return Some(HoldReason::BehindRollout { rollout, priority: hook.priority });
+            }
+        }
+        if let Some(detail) = &assessed.unreadable {
+            return Some(HoldReason::NotDisruptable { detail: detail.clone() });
+        }
+        let taints = node.spec().get("taints").and_then(Value::as_array)?;
+        let taints: Vec<Taint<'_>> = taints.iter().map(Taint::from_value).collect();
+        let taint = first_intolerable(&taints, &self.tolerations)?;
+        Some(HoldReason::TaintNotTolerated { taint: taint.to_string() })
+    }
+}

@@ -1,0 +1,111 @@
+//! The names that a Skyhook goes by on other objects: annotation, label and condition keys,
+//! and the names of pods and ConfigMaps.
+
+use sha2::{Digest, Sha256};
+use smol_str::SmolStr;
+
+/// What every key of ours begins with.
+pub(super) const PREFIX: &str = "skyhook.nvidia.com/";
+/// On pods and ConfigMaps: whose they are.
+pub(super) const NAME: &str = "skyhook.nvidia.com/name";
+/// On pods, a label (`name-version`) and an annotation (JSON).
+pub(super) const PACKAGE: &str = "skyhook.nvidia.com/package";
+/// On interrupt pods.
+pub(super) const INTERRUPT: &str = "skyhook.nvidia.com/interrupt";
+/// On nodes, by people: leave it alone.
+pub(super) const IGNORE: &str = "skyhook.nvidia.com/ignore";
+/// On Skyhooks, by people; only the text `true` counts.
+pub(super) const PAUSE: &str = "skyhook.nvidia.com/pause";
+pub(super) const DISABLE: &str = "skyhook.nvidia.com/disable";
+/// On Skyhooks: the operator version that last wrote them.
+pub(super) const VERSION: &str = "skyhook.nvidia.com/version";
+/// On node metadata ConfigMaps.
+pub(super) const NODE_META: &str = "skyhook.nvidia.com/skyhook-node-meta";
+/// On a package's ConfigMap while a change of it is being handed to the nodes: the keys.
+pub(super) const PENDING_KEYS: &str = "skyhook.nvidia.com/configUpdates";
+pub(super) const FINALIZER: &str = "skyhook.nvidia.com/skyhook";
+/// On nodes, with a Skyhook's name behind it.
+pub(super) const CORDON: &str = "skyhook.nvidia.com/cordon_";
+/// On nodes, with a Skyhook's name behind it.
+pub(super) const NODE_STATE: &str = "skyhook.nvidia.com/nodeState_";
+/// On nodes, with a taint's key behind it.
+pub(super) const AUTO_TAINT: &str = "skyhook.nvidia.com/autoTaint_";
+
+/// The keys that one Skyhook uses on nodes.
+#[derive(Clone, Debug)]
+pub(super) struct Keys {
+    pub(super) node_state: String,
+    pub(super) status: String,
+    pub(super) cordon: String,
+    pub(super) version: String,
+    pub(super) not_ready: String,
+    pub(super) erroring: String,
+}
+
+impl Keys {
+    pub(super) fn of(skyhook: &str) -> Self {
+        Self {
+            node_state: format!("{NODE_STATE}{skyhook}"),
+            status: format!("{PREFIX}status_{skyhook}"),
+            cordon: format!("{CORDON}{skyhook}"),
+            version: format!("{PREFIX}version_{skyhook}"),
+            not_ready: format!("{PREFIX}{skyhook}/NotReady"),
+            erroring: format!("{PREFIX}{skyhook}/Erroring"),
+        }
+    }
+}
+
+/// `name|version`, the key of a package in node state.
+pub(super) fn unique(name: &str, version: &str) -> String {
+    format!("{name}|{version}")
+}
+
+/// The parts as one name of at most `longest` bytes, told apart by a hash of all of them.
+pub(super) fn safe_name(longest: usize, parts: &[&str]) -> String {
+    let joined = parts.join("-").replace('.', "-");
+    let digest = Sha256::digest(joined.as_bytes());
+    let hash = digest.iter().take(4).fold(0u32, |hash, byte| hash << 8 | u32::from(*byte));
+    let mut end = joined.len().min(longest.saturating_sub(9));
+    while !joined.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}-{hash:08x}", &joined[..end]).to_lowercase()
+}
+
+/// The ConfigMap that holds a package's files.
+pub(super) fn package_config_map(skyhook: &str, package: &str, version: &str) -> SmolStr {
+    SmolStr::new(format!("{skyhook}-{package}-{version}").to_lowercase())
+}
+
+/// The ConfigMap that tells packages about their node.
+pub(super) fn metadata_config_map(skyhook: &str, node: &str) -> SmolStr {
+    SmolStr::new(safe_name(253, &[skyhook, node, "metadata"]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_cut_and_hashed() {
+        let cases: [(usize, &[&str], &str); 3] = [
+            (
+                63,
+                &["gpu-init", "driver", "1.2.3", "apply", "worker-1"],
+                "gpu-init-driver-1-2-3-apply-worker-1-7355aae7",
+            ),
+            (
+                63,
+                &["gpu-init", "interrupt", "reboot", "worker-1"],
+                "gpu-init-interrupt-reboot-worker-1-685e07d6",
+            ),
+            (253, &["gpu-init", "worker-1", "metadata"], "gpu-init-worker-1-metadata-04f1494d"),
+        ];
+        for (longest, parts, name) in cases {
+            assert_eq!(safe_name(longest, parts), name);
+        }
+        let long = "x".repeat(100);
+        assert_eq!(safe_name(63, &[&long]).len(), 63);
+        assert!(safe_name(20, &["ééééééééééééé"]).len() <= 20);
+    }
+}

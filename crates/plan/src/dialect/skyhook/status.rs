@@ -1,0 +1,157 @@
+//! The Skyhook's status as it should read after a pass.
+
+use std::collections::BTreeMap;
+
+use convoy_api::skyhook::StatusWord;
+use serde_json::{Map, Value, json};
+
+use super::compartment::{Compartment, count};
+use super::member::{boot_id, word_text};
+use super::pass::Pass;
+use super::policy::percent_of;
+use super::status_conditions::conditions;
+use crate::condition::instant;
+
+/// Up to how many nodes the status mirrors each. Beyond it an object would grow with the
+/// fleet; the nodes carry the truth themselves.
+const MIRRORED_MAX: usize = 256;
+
+/// The status words of all members after this pass, by member index.
+pub(super) fn words(pass: &Pass<'_, '_>) -> Vec<StatusWord> {
+    (0..pass.members.len()).map(|index| pass.word_after(index)).collect()
+}
+
+/// The nodes' words in one.
+pub(super) fn rolled_up(pass: &Pass<'_, '_>, words: &[StatusWord]) -> StatusWord {
+    if pass.policy_missing && !pass.hook.stands_still() {
+        return StatusWord::Blocked;
+    }
+    if pass.complete {
+        return StatusWord::Complete;
+    }
+    if pass.hook.paused {
+        return StatusWord::Paused;
+    }
+    if pass.hook.disabled {
+        return StatusWord::Disabled;
+    }
+    let mut remaining = words.iter().filter(|word| **word != StatusWord::Complete);
+    let Some(first) = remaining.clone().next() else { return StatusWord::Unknown };
+    if remaining.clone().any(|word| *word == StatusWord::InProgress) {
+        return StatusWord::InProgress;
+    }
+    if remaining.all(|word| word == first) { *first } else { StatusWord::Unknown }
+}
+
+/// The whole status; what we do not know about stays as it is.
+pub(super) fn status(pass: &Pass<'_, '_>, words: &[StatusWord], rolled_up: StatusWord) -> Value {
+    let stored = pass.hook.object.status().as_object();
+    let mut status = stored.cloned().unwrap_or_default();
+    let mut put = |field: &str, value: Option<Value>| match value {
+        Some(value) => _ = status.insert(field.to_owned(), value),
+        None => _ = status.shift_remove(field),
+    };
+    put("status", Some(json!(word_text(rolled_up))));
+    if rolled_up == StatusWord::Complete {
+        put("observedGeneration", Some(json!(pass.hook.object.generation())));
+    }
+    let busy = |word: &&StatusWord| matches!(word, StatusWord::InProgress | StatusWord::Erroring);
+    put("nodesInProgress", Some(json!(words.iter().filter(busy).count())));
+    let complete = pass.members.iter().filter(|member| member.is_complete()).count();
+    put("completeNodes", Some(json!(format!("{complete}/{}", pass.members.len()))));
+    put("packageList", Some(json!(pass.hook.package_list())));
+    let mirrored = pass.members.len() <= MIRRORED_MAX;
+    put("nodeStatus", mirrored.then(|| node_status(pass, words)));
+    put("nodeState", mirrored.then(|| node_state(pass)));
+    let tracked = mirrored || pass.options.reapply_on_reboot;
+    put("nodeBootIds", tracked.then(|| boot_ids(pass)).flatten());
+    put("nodePriority", node_priority(pass));
+    put("configUpdates", config_updates(pass));
+    put("compartmentStatuses", Some(compartments(pass, words)));
+    put("conditions", Some(conditions(pass, rolled_up)));
+    Value::Object(status)
+}
+
+fn node_status(pass: &Pass<'_, '_>, words: &[StatusWord]) -> Value {
+    let pairs = pass.members.iter().zip(words);
+    let by_node: BTreeMap<&str, &str> =
+        pairs.map(|(member, word)| (member.node.name().as_str(), word_text(*word))).collect();
+    json!(by_node)
+}
+
+fn node_state(pass: &Pass<'_, '_>) -> Value {
+    let states = pass.members.iter().enumerate().map(|(index, member)| {
+        let state = pass.work.get(&index).map_or(&member.assessed.state, |work| &work.state);
+        (member.node.name().as_str(), json!(state))
+    });
+    json!(states.collect::<BTreeMap<&str, Value>>())
+}
+
+fn boot_ids(pass: &Pass<'_, '_>) -> Option<Value> {
+    let ids = pass.members.iter();
+    let ids: BTreeMap<&str, &str> = ids
+        .filter_map(|member| Some((member.node.name().as_str(), boot_id(member.node)?)))
+        .collect();
+    (!ids.is_empty()).then(|| json!(ids))
+}
+
+/// The nodes that were picked and are not complete. A failed node stays listed; one that
+/// someone took out does not.
+fn node_priority(pass: &Pass<'_, '_>) -> Option<Value> {
+    let mut picked = BTreeMap::new();
+    for (index, member) in pass.members.iter().enumerate() {
+        let name = member.node.name().as_str();
+        let holds_slot = member.is_in_flight() || pass.is_started(index);
+        match member.picked_at {
+            _ if member.is_complete() || member.is_ignored() => {}
+            Some(at) => _ = picked.insert(name, json!(at)),
+            None if holds_slot => _ = picked.insert(name, instant(pass.now)),
+            None => {}
+        }
+    }
+    (!picked.is_empty()).then(|| json!(picked))
+}
+
+/// Changed config keys by package: of this version only.
+fn config_updates(pass: &Pass<'_, '_>) -> Option<Value> {
+    let mut updates = Map::new();
+    for package in &pass.hook.packages {
+        let handed_on = pass.changing.get(package.unique.as_str());
+        let keys = match handed_on {
+            Some(keys) => keys,
+            None if pass.versions_changed.contains(&package.name) => continue,
+            None => &package.updated,
+        };
+        if !keys.is_empty() {
+            updates.insert(package.name.clone(), json!(keys));
+        }
+    }
+    (!updates.is_empty()).then_some(Value::Object(updates))
+}
+
+fn compartments(pass: &Pass<'_, '_>, words: &[StatusWord]) -> Value {
+    let all = pass.compartments.iter();
+    let statuses: BTreeMap<&str, Value> = all
+        .map(|compartment| (compartment.terms.name.as_str(), published(pass, compartment, words)))
+        .collect();
+    json!(statuses)
+}
+
+fn published(pass: &Pass<'_, '_>, compartment: &Compartment, words: &[StatusWord]) -> Value {
+    let of = |wanted: StatusWord| {
+        count(compartment.members.iter().filter(|index| words[**index] == wanted).count())
+    };
+    let (completed, _) = compartment.ended(&pass.members);
+    let total = compartment.total();
+    let mut status = json!({
+        "matched": total,
+        "ceiling": compartment.ceiling,
+        "inProgress": of(StatusWord::InProgress),
+        "completed": completed,
+        "progressPercent": percent_of(completed, total),
+    });
+    if compartment.terms.strategy.is_some() {
+        status["batchState"] = compartment.batch.wire();
+    }
+    status
+}

@@ -1,0 +1,134 @@
+//! The conditions of a Skyhook. Names are listed up to a few, so that no message grows with
+//! the fleet.
+
+use convoy_api::skyhook::StatusWord;
+use serde_json::Value;
+
+use super::member::{Member, word_text};
+use super::names::PREFIX;
+use super::pass::Pass;
+use crate::condition::{Condition, remove, set};
+use crate::hold::HoldReason;
+
+/// How many nodes a message names.
+const NAMED_MAX: usize = 10;
+
+/// The list as it should read.
+pub(super) fn conditions(pass: &Pass<'_, '_>, rolled_up: StatusWord) -> Value {
+    let stored = pass.hook.object.status().get("conditions").and_then(Value::as_array);
+    let mut list = stored.cloned().unwrap_or_default();
+    let mut put = |condition: &Condition| set(&mut list, condition, pass.now);
+    let old = pass.published().unwrap_or("unknown");
+    let new = word_text(rolled_up);
+    if old != new || pass.published().is_none() {
+        put(&Condition {
+            kind: format!("{PREFIX}Transition"),
+            status: truth(rolled_up == StatusWord::Complete),
+            reason: new.to_owned(),
+            message: format!("Transitioned [{old}] -> [{new}]"),
+            observed_generation: None,
+        });
+    }
+    put(&obstacles(
+        pass,
+        "TaintNotTolerable",
+        |member| matches!(member.obstacle, Some(HoldReason::TaintNotTolerated { .. })),
+        "has taints that are not tolerable. Skipping.",
+        "All nodes have tolerable taints.",
+    ));
+    put(&obstacles(
+        pass,
+        "NodesIgnored",
+        |member: &Member<'_>| member.is_ignored(),
+        "has ignore label set. Skipping.",
+        "No nodes have ignore label set.",
+    ));
+    if let Some(condition) = applying(pass) {
+        put(&condition);
+    }
+    put(&ready(pass, rolled_up));
+    let missing = format!("{PREFIX}DeploymentPolicyNotFound");
+    if pass.policy_missing {
+        put(&Condition {
+            kind: missing,
+            status: "True",
+            reason: "DeploymentPolicyNotFound".to_owned(),
+            message: format!("DeploymentPolicy {:?} not found", pass.hook.policy),
+            observed_generation: None,
+        });
+    } else {
+        remove(&mut list, &missing);
+    }
+    Value::Array(list)
+}
+
+fn truth(value: bool) -> &'static str {
+    if value { "True" } else { "False" }
+}
+
+fn obstacles(
+    pass: &Pass<'_, '_>,
+    reason: &str,
+    test: impl Fn(&Member<'_>) -> bool,
+    some: &str,
+    none: &str,
+) -> Condition {
+    let affected = || pass.members.iter().filter(|member| test(member));
+    let total = affected().count();
+    let named: Vec<&str> =
+        affected().take(NAMED_MAX).map(|member| member.node.name().as_str()).collect();
+    let more = match total.saturating_sub(named.len()) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let message = match total {
+        0 => none.to_owned(),
+        _ => format!("Node [{}{more}] {some}", named.join(", ")),
+    };
+    Condition {
+        kind: format!("{PREFIX}{reason}"),
+        status: truth(total > 0),
+        reason: reason.to_owned(),
+        message,
+        observed_generation: None,
+    }
+}
+
+/// The last package that a pod is made for now.
+fn applying(pass: &Pass<'_, '_>) -> Option<Condition> {
+    let (index, pod) =
+        pass.work.iter().rev().find_map(|(index, work)| Some((*index, work.pods.last()?)))?;
+    let node = pass.members[index].node.name();
+    Some(Condition {
+        kind: format!("{PREFIX}ApplyPackage"),
+        status: "True",
+        reason: "ApplyPackage".to_owned(),
+        message: format!(
+            "Applying package [{}:{}] to node [{node}]",
+            pod.entry.name, pod.entry.version
+        ),
+        observed_generation: None,
+    })
+}
+
+/// The condition that `kubectl wait` and deployment tools know.
+fn ready(pass: &Pass<'_, '_>, rolled_up: StatusWord) -> Condition {
+    let reason = match rolled_up {
+        StatusWord::Complete => "NodesConverged",
+        StatusWord::InProgress => "Progressing",
+        StatusWord::Blocked => "Blocked",
+        StatusWord::Erroring => "Erroring",
+        StatusWord::Paused => "Paused",
+        StatusWord::Waiting => "Waiting",
+        StatusWord::Disabled => "Disabled",
+        StatusWord::Unknown => "Unknown",
+    };
+    let complete = pass.members.iter().filter(|member| member.is_complete()).count();
+    Condition {
+        kind: "Ready".to_owned(),
+        status: truth(rolled_up == StatusWord::Complete),
+        reason: reason.to_owned(),
+        message: format!("{complete} of {} nodes are complete", pass.members.len()),
+        observed_generation: None,
+    }
+}

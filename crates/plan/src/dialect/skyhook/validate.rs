@@ -1,0 +1,78 @@
+//! What is wrong with a Skyhook or a DeploymentPolicy beyond its schema, in the words that
+//! clients of upstream's webhooks know.
+
+mod packages;
+mod policy;
+
+use convoy_api::Object;
+use convoy_api::skyhook::SkyhookSpec;
+use serde_json::Value;
+
+use super::pass::POLICY;
+use crate::diagnostic::Diagnostic;
+use crate::selector::Selector;
+use crate::validation;
+use crate::world::World;
+
+/// Findings about one object; the schema's own first, and only those if there are any.
+pub(super) fn validate(world: &World, object: &Object) -> Vec<Diagnostic> {
+    let broken = validation::schema(object);
+    if !broken.is_empty() {
+        return broken;
+    }
+    if *object.kind() == POLICY {
+        return policy::first_error(object).into_iter().collect();
+    }
+    let spec: SkyhookSpec = match object.spec_view() {
+        Ok(spec) => spec,
+        Err(error) => return vec![Diagnostic::error(object, error.field, error.message)],
+    };
+    let first = budget(object, &spec)
+        .or_else(|| selector(object, "nodeSelectors", "node selectors are not valid"))
+        .or_else(|| {
+            selector(object, "podNonInterruptLabels", "pod non interrupt labels are not valid")
+        })
+        .or_else(|| packages::first_error(object, &spec.packages.unwrap_or_default()));
+    let mut found: Vec<Diagnostic> = first.into_iter().collect();
+    found.extend(missing_policy(world, object));
+    found
+}
+
+fn budget(object: &Object, spec: &SkyhookSpec) -> Option<Diagnostic> {
+    let budget = spec.interruption_budget.as_ref()?;
+    if budget.percent.is_some() && budget.count.is_some() {
+        let message = "InterruptionBudget is not valid, both percent and count can not be set at \
+                       the same time";
+        return Some(Diagnostic::error(object, "spec.interruptionBudget", message));
+    }
+    let given = budget.percent.is_some() || budget.count.is_some();
+    let policy = spec.deployment_policy.as_deref().unwrap_or_default();
+    (given && !policy.is_empty()).then(|| {
+        let message = format!(
+            "deploymentPolicy and interruptionBudget are mutually exclusive: remove one, the \
+             policy {policy:?} has budgets of its own"
+        );
+        Diagnostic::error(object, "spec.interruptionBudget", message)
+    })
+}
+
+fn selector(object: &Object, field: &str, what: &str) -> Option<Diagnostic> {
+    let value = object.spec().get(field).unwrap_or(&Value::Null);
+    let error = Selector::from_value(value).err()?;
+    let below = if error.field.is_empty() { "" } else { "." };
+    let field = format!("spec.{field}{below}{}", error.field);
+    Some(Diagnostic::error(object, field, format!("{what}: {}", error.message)))
+}
+
+/// Only a warning: the Skyhook is accepted, and blocked until the policy appears.
+fn missing_policy(world: &World, object: &Object) -> Option<Diagnostic> {
+    let name = object.spec().get("deploymentPolicy")?.as_str().filter(|name| !name.is_empty())?;
+    let there = world.get(&object.key().sibling(&POLICY, "", name)).is_some();
+    (!there).then(|| {
+        let message = format!("deploymentPolicy {name:?} not found");
+        Diagnostic::warning(object, "spec.deploymentPolicy", message)
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,171 @@
+//! The packages of a Skyhook: names, versions, config, resources, and a dependency graph that
+//! can be walked to its end.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use convoy_api::Object;
+use convoy_api::skyhook::{Package, ResourceOverrides};
+use convoy_api::text::duration::GoDuration;
+use convoy_api::text::quantity::Quantity;
+
+use super::super::glob;
+use super::super::names::unique;
+use super::super::version::Version;
+use crate::diagnostic::Diagnostic;
+
+/// What a package name has to look like; in words, since it stands in messages.
+const NAME_PATTERN: &str = "^[a-z][-a-z0-9]{0,41}[a-z]$";
+
+/// A field below `spec.packages.<name>` and what is wrong with it.
+type Finding = (&'static str, String);
+
+pub(super) fn first_error(
+    object: &Object,
+    packages: &BTreeMap<String, Package>,
+) -> Option<Diagnostic> {
+    for (key, package) in packages {
+        let found = name(key, package)
+            .or_else(|| config_interrupts(package))
+            .or_else(|| version(key, package))
+            .or_else(|| resources(key, package))
+            .or_else(|| grace(package))
+            .or_else(|| depends_on(package));
+        if let Some((field, message)) = found {
+            let dot = if field.is_empty() { "" } else { "." };
+            let field = format!("spec.packages.{key}{dot}{field}");
+            return Some(Diagnostic::error(object, field, message));
+        }
+    }
+    let message = missing(packages).or_else(|| cycle(packages))?;
+    Some(Diagnostic::error(object, "spec.packages", format!("graph is invalid: {message}")))
+}
+
+fn name(key: &str, package: &Package) -> Option<Finding> {
+    if let Some(name) = package.name.as_deref().filter(|name| !name.is_empty() && *name != key) {
+        return Some(("name", format!("error package {key}'s name was set to {name}")));
+    }
+    (!is_package_name(key)).then(|| {
+        let message = format!("package name [{key}] is not valid. must match [{NAME_PATTERN}]");
+        ("", message)
+    })
+}
+
+fn is_package_name(name: &str) -> bool {
+    let bytes = name.as_bytes();
+    let edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_lowercase);
+    (2..=43).contains(&bytes.len())
+        && edge(bytes.first())
+        && edge(bytes.last())
+        && bytes
+            .iter()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-')
+}
+
+fn config_interrupts(package: &Package) -> Option<Finding> {
+    let config = package.config_map.clone().unwrap_or_default();
+    package.config_interrupts.iter().flatten().find_map(|(key, _)| {
+        let message = if key.contains('*') {
+            let found = config.keys().any(|name| glob::matches(key, name));
+            (!found).then(|| {
+                format!("error config interrupt glob {key:?} does not match any configMap keys")
+            })
+        } else {
+            (!config.contains_key(key))
+                .then(|| format!("error config interrupt for key that doesn't exist: {key}"))
+        };
+        message.map(|message| ("configInterrupts", message))
+    })
+}
+
+fn version(key: &str, package: &Package) -> Option<Finding> {
+    let version = &package.version;
+    Version::parse(version)
+        .is_none()
+        .then(|| ("version", format!("error version string for {key} is invalid: {version}")))
+}
+
+fn resources(key: &str, package: &Package) -> Option<Finding> {
+    let ResourceOverrides { cpu_request, cpu_limit, memory_request, memory_limit } =
+        package.resources.as_ref()?;
+    let given = [cpu_request, cpu_limit, memory_request, memory_limit];
+    let fail = |message: &str| Some(("resources", format!("package {key:?}: {message}")));
+    let texts: Vec<&str> = given.iter().filter_map(|one| Some(one.as_ref()?.0.as_str())).collect();
+    let [cpu_request, cpu_limit, memory_request, memory_limit] = texts.as_slice() else {
+        let none = texts.is_empty();
+        let message = "if any resource override is set, all of cpuRequest, cpuLimit, \
+                       memoryRequest, memoryLimit must be set";
+        return if none { None } else { fail(message) };
+    };
+    let mut amounts = Vec::new();
+    for text in &texts {
+        match text.parse::<Quantity>() {
+            Ok(amount) => amounts.push(amount),
+            Err(error) => return fail(&error.to_string()),
+        }
+    }
+    if amounts.iter().any(|amount| *amount <= Quantity::ZERO) {
+        return fail("all resource values must be positive");
+    }
+    if amounts[1] < amounts[0] {
+        return fail(&format!("cpuLimit ({cpu_limit}) must be >= cpuRequest ({cpu_request})"));
+    }
+    if amounts[3] < amounts[2] {
+        let message =
+            format!("memoryLimit ({memory_limit}) must be >= memoryRequest ({memory_request})");
+        return fail(&message);
+    }
+    None
+}
+
+fn grace(package: &Package) -> Option<Finding> {
+    let error = package.graceful_shutdown.as_deref()?.parse::<GoDuration>().err()?;
+    Some(("gracefulShutdown", error.to_string()))
+}
+
+fn depends_on(package: &Package) -> Option<Finding> {
+    let empty = package.depends_on.iter().flatten().find(|(_, version)| version.is_empty())?;
+    Some(("dependsOn", format!("DependsOn version is empty for [{}]", empty.0)))
+}
+
+/// Dependencies on packages, or versions, that are not there.
+fn missing(packages: &BTreeMap<String, Package>) -> Option<String> {
+    let known = |name: &str, version: &str| {
+        packages.get(name).is_some_and(|package| package.version == version)
+    };
+    let wanted = packages.values().flat_map(|package| package.depends_on.iter().flatten());
+    let missing: BTreeSet<String> = wanted
+        .filter(|(name, version)| !known(name, version))
+        .map(|(name, version)| unique(name, version))
+        .collect();
+    let names: Vec<String> = missing.into_iter().collect();
+    (!names.is_empty()).then(|| format!("error graph is not valid, missing: [{}]", names.join(" ")))
+}
+
+/// A ring of packages that wait for each other, by name.
+fn cycle(packages: &BTreeMap<String, Package>) -> Option<String> {
+    let mut left: BTreeSet<&str> = packages.keys().map(String::as_str).collect();
+    let waits_for = |name: &str, left: &BTreeSet<&str>| {
+        let package = packages.get(name)?;
+        let mut names = package.depends_on.iter().flatten().map(|(name, _)| name.as_str());
+        names.find(|name| left.contains(name)).map(str::to_owned)
+    };
+    // Packages that wait for nobody are taken away until none is left, or only rings are.
+    loop {
+        let free: Vec<&str> =
+            left.iter().copied().filter(|name| waits_for(name, &left).is_none()).collect();
+        if free.is_empty() {
+            break;
+        }
+        left.retain(|name| !free.contains(name));
+    }
+    let mut path = vec![(*left.first()?).to_owned()];
+    while let Some(next) = path.last().and_then(|name| waits_for(name, &left)) {
+        if let Some(start) = path.iter().position(|name| *name == next) {
+            path.push(next);
+            let ring = path.split_off(start).join(" -> ");
+            return Some(format!("packages depend on each other: {ring}; remove one dependency"));
+        }
+        path.push(next);
+    }
+    None
+}

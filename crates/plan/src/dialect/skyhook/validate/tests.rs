@@ -1,0 +1,114 @@
+//! One row per rule, with the words that clients look for.
+
+use convoy_testkit::object;
+use serde_json::{Value, json};
+
+use super::*;
+
+const VERSION: &str = "skyhook.nvidia.com/v1alpha1";
+
+fn errors(kind: &str, spec: Value) -> String {
+    let object = object(VERSION, kind, "x").spec(spec).build();
+    let found = validate(&World::new(), &object);
+    let texts: Vec<String> =
+        found.iter().map(|found| format!("{}: {}", found.field, found.message)).collect();
+    texts.join("; ")
+}
+
+#[test]
+fn skyhooks_are_refused_in_the_words_of_the_api() {
+    let package = |more: Value| {
+        let mut body = json!({"version": "1.2.3", "image": "x"});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({"packages": {"driver": body}})
+    };
+    let amounts = |cpu: &str, limit: &str| {
+        package(json!({"resources": {"cpuRequest": cpu, "cpuLimit": limit,
+            "memoryRequest": "1Mi", "memoryLimit": "1Mi"}}))
+    };
+    let cases = [
+        (json!({"interruptionBudget": {"percent": 1, "count": 1}}), "both percent and count"),
+        (
+            json!({"interruptionBudget": {"count": 1}, "deploymentPolicy": "p"}),
+            "deploymentPolicy and interruptionBudget are mutually exclusive",
+        ),
+        (
+            json!({"nodeSelectors": {"matchExpressions": [{"key": "a", "operator": "In"}]}}),
+            "node selectors are not valid: ",
+        ),
+        (package(json!({"name": "other"})), "error package driver's name was set to other"),
+        (
+            json!({"packages": {"driver1": {"version": "1", "image": "x"}}}),
+            "package name [driver1] is not valid. must match [",
+        ),
+        (
+            package(json!({"configMap": {"a": ""}, "configInterrupts": {"*.b": {"type": "noop"}}})),
+            r#"error config interrupt glob "*.b" does not match any configMap keys"#,
+        ),
+        (
+            package(json!({"configInterrupts": {"b.conf": {"type": "noop"}}})),
+            "error config interrupt for key that doesn't exist: b.conf",
+        ),
+        (
+            package(json!({"version": "1.2.3.4"})),
+            "error version string for driver is invalid: 1.2.3.4",
+        ),
+        (package(json!({"resources": {"cpuRequest": "1"}})), "if any resource override is set"),
+        (amounts("2", "1"), r#"package "driver": cpuLimit (1) must be >= cpuRequest (2)"#),
+        (amounts("0", "1"), "all resource values must be positive"),
+        (package(json!({"dependsOn": {"x": ""}})), "DependsOn version is empty for [x]"),
+        (
+            package(json!({"dependsOn": {"milkshake": "1.2.3"}})),
+            "graph is invalid: error graph is not valid, missing: [milkshake|1.2.3]",
+        ),
+        (
+            json!({"packages": {"aa": {"version": "1", "image": "x", "dependsOn": {"bb": "1"}},
+                "bb": {"version": "1", "image": "x", "dependsOn": {"aa": "1"}}}}),
+            "aa -> bb -> aa",
+        ),
+        (json!({"deploymentPolicy": "p"}), r#"deploymentPolicy "p" not found"#),
+    ];
+    for (spec, expected) in cases {
+        let found = errors("Skyhook", spec.clone());
+        assert!(found.contains(expected), "{spec}: {found:?} lacks {expected:?}");
+    }
+    assert_eq!(errors("Skyhook", package(json!({"dependsOn": {}}))), "");
+}
+
+#[test]
+fn policies_are_refused_in_the_words_of_the_api() {
+    let with = |compartments: Value| json!({"default": {"budget": {"count": 1}}, "compartments": compartments});
+    let named = |name: &str, selector: Value| json!({"name": name, "selector": selector, "budget": {"count": 1}});
+    let cases = [
+        (json!({"default": {}}), "default budget: exactly one of percent or count must be set"),
+        (
+            json!({"default": {"budget": {"count": 1, "percent": 1}}}),
+            "default budget: percent and count are mutually exclusive",
+        ),
+        (
+            json!({"default": {"budget": {"count": 1}, "strategy": {}}}),
+            "default strategy: exactly one of fixed, linear, or exponential must be set",
+        ),
+        (with(json!([named("__default__", json!({}))])), "is reserved and cannot be used"),
+        (
+            with(json!([named("a", json!({})), named("a", json!({}))])),
+            r#"compartment name "a" is not unique"#,
+        ),
+        (
+            with(json!([named("a", json!({})), named("b", json!({}))])),
+            r#"compartment "b" has identical selector to compartment "a""#,
+        ),
+        (
+            with(json!([named(
+                "x",
+                json!({"matchExpressions": [{"key": "a", "operator": "Of"}]})
+            )])),
+            r#"compartment "x" has invalid selector: "#,
+        ),
+    ];
+    for (spec, expected) in cases {
+        let found = errors("DeploymentPolicy", spec.clone());
+        assert!(found.contains(expected), "{spec}: {found:?} lacks {expected:?}");
+    }
+    assert!(!errors("DeploymentPolicy", json!({})).is_empty());
+}

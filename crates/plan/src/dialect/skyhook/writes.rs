@@ -1,0 +1,287 @@
+//! The actions of a pass, in the order in which they are carried out: the Skyhook's own
+//! record first, slots given back before slots are taken, and on each node the record of a
+//! stage before the pod that runs it.
+
+use convoy_api::Object;
+use convoy_api::skyhook::{PackageState, Stage, StatusWord};
+use serde_json::{Value, json};
+
+use super::config;
+use super::drive::{NewPod, Work};
+use super::hook::Runtime;
+use super::member::Member;
+use super::metadata;
+use super::names::{FINALIZER, PACKAGE, VERSION};
+use super::node_write::{NodeWrite, conditions, has_taint, is_new};
+use super::pass::{NODE, Pass};
+use super::pod::body::{Maker, salvaged};
+use super::pod::{Tag, is_outdated};
+use crate::step::{Action, Propagation, Verb, Why};
+
+/// How much bookkeeping one step does. A fleet that is seen for the first time, or paused,
+/// has a word to be written on every node; that comes in pieces, so that a step stays short
+/// and what matters is never behind it.
+const RECORDS_MAX: usize = 256;
+
+/// Actions sorted by what they do to slots.
+#[derive(Debug, Default)]
+struct Pile {
+    released: Vec<Action>,
+    moved: Vec<Action>,
+    started: Vec<Action>,
+    records: Vec<Action>,
+}
+
+/// Everything that is written to objects other than the Skyhook's status.
+pub(super) fn actions(pass: &Pass<'_, '_>) -> Vec<Action> {
+    let mut actions: Vec<Action> =
+        adopt(pass.hook.object, pass.options.version.as_str()).into_iter().collect();
+    if pass.is_active() {
+        actions.extend(config::writes(pass.hook, pass.options, pass.snapshot, &pass.members));
+    }
+    let mut pile = Pile::default();
+    for index in 0..pass.members.len() {
+        node(pass, index, &mut pile);
+    }
+    pile.records.extend(let_go(pass));
+    let nodes = pass.members.iter().map(|member| member.node.name());
+    pile.records.extend(metadata::forget(pass.hook, pass.options, pass.snapshot, nodes));
+    pile.records.truncate(RECORDS_MAX);
+    actions.extend(pile.released);
+    actions.extend(pile.moved);
+    actions.extend(pile.started);
+    actions.extend(pile.records);
+    actions
+}
+
+/// Makes sure that the Skyhook is not gone before its cordons are.
+fn adopt(skyhook: &Object, version: &str) -> Option<Action> {
+    let mut metadata = serde_json::Map::new();
+    if !skyhook.has_finalizer(FINALIZER) {
+        let finalizers = skyhook.metadata().get("finalizers").and_then(Value::as_array);
+        let mut finalizers = finalizers.cloned().unwrap_or_default();
+        finalizers.push(json!(FINALIZER));
+        metadata.insert("finalizers".to_owned(), Value::Array(finalizers));
+    }
+    if skyhook.annotation(VERSION) != Some(version) {
+        metadata.insert("annotations".to_owned(), json!({VERSION: version}));
+    }
+    if metadata.is_empty() {
+        return None;
+    }
+    let why = Why::new("Adopted", "its cordons are lifted before it goes");
+    Some(Action::patch(Verb::Record, skyhook, json!({"metadata": metadata}), why))
+}
+
+/// The writes of one node.
+fn node(pass: &Pass<'_, '_>, index: usize, pile: &mut Pile) {
+    let member = &pass.members[index];
+    let work = pass.work.get(&index);
+    let word = pass.word_after(index);
+    let mut write = NodeWrite::new(member.node);
+    if member.rebooted {
+        write.forget(&pass.hook.keys);
+        let why = Why::new("Rebooted", "the node rebooted and starts over");
+        pile.released.extend(write.action(Verb::Record, why));
+        return;
+    }
+    let taints = runtime_taint(pass, member, &mut write);
+    write.word(&pass.hook.keys, word, &pass.options.version);
+    if work.is_some() || member.seen.is_some() || member.assessed.migrated {
+        let state = work.map_or(&member.assessed.state, |work| &work.state);
+        if member.assessed.unreadable.is_none() {
+            write.node_state(&pass.hook.keys, &state.text());
+        }
+    }
+    if member.is_complete() {
+        write.uncordon(&pass.hook.keys);
+    } else if work.is_some_and(|work| work.cordon) {
+        write.cordon(&pass.hook.keys);
+    }
+    let started = pass.is_started(index);
+    let (verb, why) = meaning(pass, index, started, taints);
+    let released =
+        matches!(word, StatusWord::Complete | StatusWord::Erroring | StatusWord::Blocked)
+            && member.observed != Some(word);
+    let shelf = if started {
+        &mut pile.started
+    } else if released {
+        &mut pile.released
+    } else if work.is_some() || member.seen.is_some() {
+        &mut pile.moved
+    } else {
+        &mut pile.records
+    };
+    shelf.extend(write.action(verb, why));
+    if let Some(work) = work {
+        shelf.extend(disturbances(pass, member, work));
+    }
+    shelf.extend(clean_up(pass, index, member));
+    if pile.records.len() < RECORDS_MAX {
+        let erroring = member
+            .assessed
+            .state
+            .values()
+            .any(|entry| matches!(entry.state, PackageState::Erroring | PackageState::Unknown));
+        let standing = (member.is_complete(), erroring);
+        let (name, keys) = (pass.hook.name(), &pass.hook.keys);
+        pile.records.extend(conditions(member.node, name, keys, standing, pass.now));
+    }
+}
+
+/// What the patch of a node means to a person.
+fn meaning(pass: &Pass<'_, '_>, index: usize, started: bool, taints: Option<Verb>) -> (Verb, Why) {
+    let member = &pass.members[index];
+    let name = member.node.name();
+    let work = pass.work.get(&index);
+    if started {
+        let Some(compartment) = pass.compartment_of(index) else {
+            return (Verb::Start, Why::new("Started", name.to_string()));
+        };
+        let (batch, size) = (compartment.batch.current_batch, compartment.next_size());
+        let message = format!("batch {batch} of {} takes {size} nodes", compartment.terms.name);
+        let again = member.word() == StatusWord::Erroring;
+        let verb = if again { Verb::Retry } else { Verb::Start };
+        return (verb, Why::new(if again { "Retried" } else { "Started" }, message));
+    }
+    if member.is_complete() && member.node.annotation(&pass.hook.keys.cordon).is_some() {
+        return (Verb::Uncordon, Why::new("NodeComplete", "every package is complete"));
+    }
+    if work.is_some_and(|work| work.cordon) {
+        return (Verb::Cordon, Why::new("InterruptAhead", "a package will disturb the node"));
+    }
+    if let Some(verb) = taints {
+        return (verb, Why::new("RuntimeRequired", "workloads wait for this Skyhook"));
+    }
+    if work.is_some() {
+        return (Verb::Advance, Why::new("NextStage", "the node holds a slot"));
+    }
+    let word = super::member::word_text(pass.word_after(index));
+    (Verb::Record, Why::new("StatusRecorded", format!("the node is {word}")))
+}
+
+/// Adds the taint that keeps workloads off to nodes never seen before, and removes it once
+/// every Skyhook that they require is complete on the node.
+fn runtime_taint(
+    pass: &Pass<'_, '_>,
+    member: &Member<'_>,
+    write: &mut NodeWrite<'_>,
+) -> Option<Verb> {
+    let taint = &pass.options.runtime_taint;
+    if !pass.hook.runtime_required() || pass.hook.disabled {
+        return None;
+    }
+    let tainted = has_taint(member.node, taint);
+    if tainted && member.is_complete() && others_are_complete(pass, member) {
+        write.untaint(taint);
+        return Some(Verb::Untaint);
+    }
+    let wanted = pass.hook.runtime == Runtime::RequiredOfNewNodes;
+    if wanted && !tainted && !member.is_complete() && is_new(member.node) {
+        write.taint(taint);
+        return Some(Verb::Taint);
+    }
+    None
+}
+
+fn others_are_complete(pass: &Pass<'_, '_>, member: &Member<'_>) -> bool {
+    let node = member.node;
+    pass.others.iter().filter(|other| other.runtime_required()).all(|other| {
+        let mut assessor = super::assess::Assessor::new(other);
+        !other.selector.matches(node)
+            || assessor.read(node.annotation(&other.keys.node_state)).complete
+    })
+}
+
+/// Pods made and evicted on a node that holds a slot.
+fn disturbances(pass: &Pass<'_, '_>, member: &Member<'_>, work: &Work<'_>) -> Vec<Action> {
+    let mut actions = Vec::new();
+    if !work.pods.is_empty() {
+        actions.extend(metadata::ensure(pass.hook, pass.options, pass.snapshot, member.node));
+    }
+    for pod in &work.pods {
+        actions.push(create(pass, member, pod));
+    }
+    for pod in &work.evictions {
+        let why =
+            Why::new("Draining", format!("package {} will disturb the node", work.drained_for));
+        actions.push(Action::evict(pod, None, why));
+    }
+    actions
+}
+
+fn create(pass: &Pass<'_, '_>, member: &Member<'_>, pod: &NewPod) -> Action {
+    let maker = Maker { hook: pass.hook, options: pass.options, node: member.node };
+    let entry = &pod.entry;
+    let known = pass.hook.package(&entry.name).filter(|_| entry.stage != Stage::Uninstall);
+    let package = known.cloned().unwrap_or_else(|| salvaged(entry));
+    let (key, body) = match &pod.interrupt {
+        Some(interrupt) => maker.interrupt_pod(&package, interrupt),
+        None => maker.stage_pod(&package, entry.stage),
+    };
+    let stage = super::state::stage_word(entry.stage);
+    let message = format!("package {} is at {stage}", entry.unique());
+    Action::create(Verb::Create, key, body, Why::new("NextStage", message))
+}
+
+/// Removes pods that have done their part, stand for nothing, or are no longer what the spec
+/// asks for. The last are marked first, so that what they still report does not count.
+fn clean_up(pass: &Pass<'_, '_>, index: usize, member: &Member<'_>) -> Vec<Action> {
+    let Some(seen) = &member.seen else { return Vec::new() };
+    let delete = |pod: &Object, reason, message: &str| {
+        Action::delete(Verb::Delete, pod, Propagation::Background, Why::new(reason, message))
+    };
+    let mut actions: Vec<Action> = Vec::new();
+    actions.extend(seen.done.iter().map(|pod| delete(pod, "StageRecorded", "its result is kept")));
+    let present = |pod: &&&Object| !pod.is_deleting();
+    let strays = seen.strays.iter().filter(present);
+    actions.extend(strays.map(|pod| delete(pod, "Stray", "the node is not at this stage")));
+    let stopped =
+        pass.compartment_of(index).is_none_or(super::compartment::Compartment::is_stopped);
+    if !pass.is_active() || stopped {
+        return actions;
+    }
+    for live in seen.live.iter().filter(|live| !live.pod.is_deleting()) {
+        if live.tag.invalid {
+            actions.push(delete(live.pod, "Outdated", "the spec asks for something else now"));
+        } else if outdated(pass, member, &live.tag, live.pod) {
+            let tag = Tag { invalid: true, ..live.tag.clone() };
+            let tag = serde_json::to_string(&tag).expect("strings always serialise");
+            let patch = json!({"metadata": {"annotations": {PACKAGE: tag}}});
+            let why = Why::new("Outdated", "the spec asks for something else now");
+            actions.push(Action::patch(Verb::Record, live.pod, patch, why));
+        }
+    }
+    actions
+}
+
+fn outdated(pass: &Pass<'_, '_>, member: &Member<'_>, tag: &Tag, pod: &Object) -> bool {
+    if tag.stage == Stage::Uninstall {
+        return false;
+    }
+    if tag.stage != Stage::Apply && pass.changing.contains_key(tag.unique().as_str()) {
+        return true; // it read the files as they were before
+    }
+    let package = pass.hook.package(&tag.name).filter(|package| package.version == tag.version);
+    let Some(package) = package else { return true };
+    if tag.stage == Stage::Interrupt {
+        return false; // what it was told to do is under way
+    }
+    let maker = Maker { hook: pass.hook, options: pass.options, node: member.node };
+    is_outdated(pod, &maker.stage_pod(package, tag.stage).1)
+}
+
+/// Lifts our cordon from nodes that the Skyhook no longer targets.
+fn let_go(pass: &Pass<'_, '_>) -> Vec<Action> {
+    let keys = &pass.hook.keys;
+    let held = pass.snapshot.of(&NODE).iter().copied().filter(|node| {
+        node.annotation(&keys.cordon).is_some() && !pass.hook.selector.matches(node)
+    });
+    held.filter_map(|node| {
+        let mut write = NodeWrite::new(node);
+        write.uncordon(keys);
+        let why = Why::new("NoLongerTargeted", "the Skyhook does not select the node any more");
+        write.action(Verb::Uncordon, why)
+    })
+    .collect()
+}
