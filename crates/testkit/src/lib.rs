@@ -2,6 +2,7 @@
 //! `node("gpu-1").label("env", "prod").build()`.
 
 mod builder;
+pub mod fleet;
 pub mod mutate;
 
 pub use builder::{Builder, NOW, node, object};
