@@ -60,6 +60,8 @@ type Function = Arc<dyn Fn(&[Value]) -> Result<Value, String> + Send + Sync>;
 pub struct Program {
     source: Arc<str>,
     expression: Arc<IdedExpr>,
+    /// Sorted.
+    free: Arc<[String]>,
 }
 
 /// What an expression can see.
@@ -102,7 +104,8 @@ impl Program {
         } else {
             parse_aside(source)?
         };
-        Ok(Self { source: source.into(), expression: Arc::new(expression) })
+        let free = free::variables(&expression).into_iter().map(str::to_owned).collect();
+        Ok(Self { source: source.into(), expression: Arc::new(expression), free })
     }
 
     pub fn source(&self) -> &str {
@@ -111,12 +114,12 @@ impl Program {
 
     /// Whether the expression reads a variable of this name.
     pub fn mentions(&self, variable: &str) -> bool {
-        self.expression.references().has_variable(variable)
+        self.free.iter().any(|name| name == variable)
     }
 
     /// The variables that the expression expects to find, by name.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
-        free::variables(&self.expression).into_iter()
+        self.free.iter().map(String::as_str)
     }
 
     /// The value of the expression, as JSON.

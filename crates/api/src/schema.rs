@@ -15,6 +15,7 @@ mod numbers;
 mod pruning;
 mod registry;
 mod rules;
+mod structural;
 mod typed;
 mod values;
 
@@ -22,7 +23,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSche
 use serde_json::Value;
 
 pub use error::{FieldError, Reason};
-pub use registry::{of, served_versions};
+pub use registry::{crds, of, served_versions};
+pub use structural::structural_errors;
 
 use node::Node;
 

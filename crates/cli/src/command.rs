@@ -1,6 +1,7 @@
 //! The commands, one module each: `Args` is what was typed, `Settings` what it means.
 
 pub mod completions;
+pub mod crds;
 pub mod plan;
 pub mod validate;
 
@@ -26,7 +27,7 @@ pub enum DialectName {
 }
 
 impl DialectName {
-    fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Skyhook => "skyhook",
             Self::Fleet => "fleet",

@@ -27,6 +27,7 @@ pub struct Args {
 enum Command {
     Plan(command::plan::Args),
     Validate(command::validate::Args),
+    Crds(command::crds::Args),
     Completions(command::completions::Args),
 }
 
@@ -35,6 +36,7 @@ pub fn main() -> ExitCode {
     let result = match Args::parse().command {
         Command::Plan(args) => command::plan::run(args),
         Command::Validate(args) => command::validate::run(args),
+        Command::Crds(args) => command::crds::run(&args),
         Command::Completions(args) => command::completions::run(&args, Args::command()),
     };
     match result {

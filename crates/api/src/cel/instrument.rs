@@ -162,6 +162,7 @@ fn size(expr: &IdedExpr) -> usize {
     1 + children(expr).into_iter().map(size).sum::<usize>()
 }
 
+/// What an expression is made of.
 pub(super) fn children(expr: &IdedExpr) -> Vec<&IdedExpr> {
     match &expr.expr {
         Expr::Call(call) => call.target.as_deref().into_iter().chain(&call.args).collect(),

@@ -45,6 +45,25 @@ static DIALECTS: [Dialect; 5] = [
     },
 ];
 
+/// The CRDs of a dialect by the word that plans use for it, by group and kind; None for a word
+/// that is no dialect's.
+pub fn crds(dialect: &str) -> Option<Vec<CustomResourceDefinition>> {
+    let mut crds = match dialect {
+        "skyhook" => crate::skyhook::crds(),
+        "fleet" => crate::fleet::crds(),
+        "apps" => crate::apps::crds(),
+        "karpenter" => crate::karpenter::crds(),
+        "ocm" => crate::ocm::crds(),
+        _ => return None,
+    };
+    crds.sort_by(|left, right| {
+        let key =
+            |crd: &CustomResourceDefinition| (crd.spec.group.clone(), crd.spec.names.kind.clone());
+        key(left).cmp(&key(right))
+    });
+    Some(crds)
+}
+
 /// The schema of a kind that Convoy defines, in one of its served versions.
 pub fn of(kind: &GroupKind, version: &str) -> Option<&'static Schema> {
     Some(versions(kind)?.get(version)?)

@@ -27,6 +27,11 @@ fn help_of_validate() {
 }
 
 #[test]
+fn help_of_crds() {
+    golden("crds", &["crds", "--help"]);
+}
+
+#[test]
 fn help_of_completions() {
     golden("completions", &["completions", "--help"]);
 }

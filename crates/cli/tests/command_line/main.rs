@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop there")]
 
 mod binary;
+mod crds;
 mod generated;
 mod help;
 mod hostile;
