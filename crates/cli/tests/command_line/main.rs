@@ -3,9 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop there")]
 
 mod binary;
+mod compare;
 mod crds;
 mod generated;
 mod help;
 mod hostile;
 mod input;
+mod vectors;
 mod words;
