@@ -18,6 +18,7 @@ pub mod schedule;
 mod scope;
 pub mod selection;
 pub mod staged;
+mod validate;
 pub mod work;
 
 use std::collections::BTreeSet;
@@ -82,12 +83,12 @@ impl Dialect for Fleet {
         &WATCHES
     }
 
-    fn validates(&self, _kind: &GroupKind) -> bool {
-        false
+    fn validates(&self, kind: &GroupKind) -> bool {
+        validate::validates(kind)
     }
 
-    fn validate(&self, _world: &World, _object: &Object) -> Vec<Diagnostic> {
-        Vec::new()
+    fn validate(&self, world: &World, object: &Object) -> Vec<Diagnostic> {
+        validate::validate(world, object)
     }
 
     fn rollouts<'w>(&self, world: &'w World) -> Vec<&'w Object> {
