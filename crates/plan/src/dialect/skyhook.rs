@@ -160,23 +160,16 @@ fn rendered(pass: &Pass<'_, '_>, mut step: Step) -> Step {
     step.holds = report::holds(pass);
     step.verdict = report::verdict(pass, &step.holds);
     step.events = report::events(pass, rolled_up);
-    step.actions = writes::actions(pass);
-    if status != *pass.hook.object.status() {
-        // Who was picked, and how the last batch went, is on record before anyone begins.
-        let starting = report::starting(pass);
-        if starting > 0 {
-            let message = format!("{starting} nodes are picked");
-            let reserve = reservation(pass.hook.object, &status, message);
-            let at = usize::from(
-                step.actions.first().is_some_and(|first| first.target == *pass.hook.object.key()),
-            );
-            step.actions.insert(at, reserve);
-        }
-        step.status = Some(status);
-    }
+    let changed = status != *pass.hook.object.status();
+    let starting = report::starting(pass);
+    let reservation = (changed && starting > 0)
+        .then(|| reservation(pass.hook.object, &status, format!("{starting} nodes are picked")));
+    step.actions = writes::actions(pass, reservation);
+    step.status = changed.then_some(status);
     step
 }
 
+/// Who was picked, and how the last batch went, goes on record before anyone begins.
 fn reservation(skyhook: &Object, status: &serde_json::Value, message: String) -> Action {
     let changes = crate::step::merge_patch(skyhook.status(), status);
     let patch = serde_json::json!({"status": changes.unwrap_or_default()});

@@ -1,5 +1,6 @@
 //! A compartment never has more nodes in progress than its ceiling; a legacy budget of zero
-//! still lets one through, as the API says.
+//! still lets one through, as the API says. Writes are followed in their order: a slot may be
+//! taken again only after it was given back.
 
 use std::collections::BTreeSet;
 
@@ -17,34 +18,42 @@ pub(super) fn over(subject: &Subject<'_>) -> Option<Finding> {
     let skyhook = subject.world.get(&subject.step.rollout)?;
     let status_key = format!("skyhook.nvidia.com/status_{}", skyhook.name());
     let mark = format!("/metadata/annotations/{}", status_key.replace('/', "~1"));
-    let starting: BTreeSet<&str> =
-        subject.step.actions.iter().filter_map(|action| started(action, &mark)).collect();
     let compartments = subject.step.decision.get("compartments")?.as_object()?;
     for (name, report) in compartments {
-        let members: Vec<&str> =
+        let members: BTreeSet<&str> =
             report.get("members")?.as_array()?.iter().filter_map(Value::as_str).collect();
         let ceiling = ceiling(subject, skyhook, name, members.len()).max(1);
         let running = |node: &&str| {
             let object = subject.world.find(&NODE, "", node);
             object.and_then(|node| node.annotation(&status_key)) == Some("in_progress")
         };
-        let before = members.iter().filter(|node| running(node)).count();
-        let after =
-            members.iter().filter(|node| running(node) || starting.contains(**node)).count();
-        if after > before.max(ceiling as usize) {
-            let message =
-                format!("compartment {name} has {after} nodes in progress, {ceiling} are the most");
-            return Some(subject.finding(Guarantee::G1, message));
+        let mut in_progress: BTreeSet<&str> = members.iter().copied().filter(running).collect();
+        let most = in_progress.len().max(ceiling as usize);
+        for (node, starts) in subject.step.actions.iter().filter_map(|action| marked(action, &mark))
+        {
+            if starts && members.contains(node) {
+                in_progress.insert(node);
+            } else {
+                in_progress.remove(node);
+            }
+            if in_progress.len() > most {
+                let count = in_progress.len();
+                let message = format!(
+                    "compartment {name} has {count} nodes in progress, {ceiling} are the most"
+                );
+                return Some(subject.finding(Guarantee::G1, message));
+            }
         }
     }
     None
 }
 
-/// The node that this action marks as in progress.
-fn started<'a>(action: &'a Action, mark: &str) -> Option<&'a str> {
+/// The node whose status word this action writes, and whether it says in progress.
+fn marked<'a>(action: &'a Action, mark: &str) -> Option<(&'a str, bool)> {
     let Write::Patch { patch, .. } = &action.write else { return None };
-    let word = patch.pointer(mark)?.as_str()?;
-    (action.target.kind == NODE && word == "in_progress").then_some(action.target.name.as_str())
+    let word = patch.pointer(mark)?;
+    let starts = word.as_str() == Some("in_progress");
+    (action.target.kind == NODE).then_some((action.target.name.as_str(), starts))
 }
 
 /// The ceiling as the policy, or the legacy budget, writes it.

@@ -1,6 +1,6 @@
-//! The actions of a pass, in the order in which they are carried out: the Skyhook's own
-//! record first, slots given back before slots are taken, and on each node the record of a
-//! stage before the pod that runs it.
+//! The actions of a pass, in the order in which they are carried out: slots are given back
+//! on record before they are taken, they are taken on record before anything is disturbed,
+//! and on each node the record of a stage comes before the pod that runs it.
 
 use convoy_api::Object;
 use convoy_api::skyhook::{PackageState, Stage, StatusWord};
@@ -32,8 +32,9 @@ struct Pile {
     records: Vec<Action>,
 }
 
-/// Everything that is written to objects other than the Skyhook's status.
-pub(super) fn actions(pass: &Pass<'_, '_>) -> Vec<Action> {
+/// Everything that is written, the step's own status apart. `reservation` puts on record who
+/// was picked: after slots are given back, before any is taken.
+pub(super) fn actions(pass: &Pass<'_, '_>, reservation: Option<Action>) -> Vec<Action> {
     let mut actions: Vec<Action> =
         adopt(pass.hook.object, pass.options.version.as_str()).into_iter().collect();
     if pass.is_active() {
@@ -48,6 +49,7 @@ pub(super) fn actions(pass: &Pass<'_, '_>) -> Vec<Action> {
     pile.records.extend(metadata::forget(pass.hook, pass.options, pass.snapshot, nodes));
     pile.records.truncate(RECORDS_MAX);
     actions.extend(pile.released);
+    actions.extend(reservation);
     actions.extend(pile.moved);
     actions.extend(pile.started);
     actions.extend(pile.records);
