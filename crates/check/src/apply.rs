@@ -6,6 +6,7 @@ mod garbage;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
+use convoy_api::apps::DEPLOYMENT;
 use convoy_api::{Object, ObjectKey};
 use convoy_plan::step::{Precondition, Propagation, Subresource};
 use convoy_plan::{Action, Step, World, Write};
@@ -137,7 +138,10 @@ impl Applier {
         let mut patch = patch.clone();
         let split = has_status_subresource(object.key());
         match (subresource, patch.as_object_mut()) {
-            (Some(Subresource::Status), Some(fields)) => fields.retain(|key, _| key == "status"),
+            // A Deployment's annotations may be written through its status: revisions are.
+            (Some(Subresource::Status), Some(fields)) => fields.retain(|key, _| {
+                key == "status" || key == "metadata" && *object.kind() == DEPLOYMENT
+            }),
             (None, Some(fields)) if split => _ = fields.shift_remove("status"),
             _ => {}
         }

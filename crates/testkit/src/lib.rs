@@ -1,6 +1,7 @@
 //! Builders of wire objects for tests. They read like the object they build:
 //! `node("gpu-1").label("env", "prod").build()`.
 
+pub mod apps;
 mod builder;
 pub mod fleet;
 pub mod mutate;

@@ -50,7 +50,7 @@ impl Pass<'_> {
         }
         if self.deployment.deadline_secs.is_some() {
             let message = format!("Created new replica set {name:?}");
-            self.set_progressing("True", "NewReplicaSetCreated", message);
+            self.set_progressing("True", "NewReplicaSetCreated", &message);
         }
         self.take_revision(revision.to_string());
         self.created = Some(Created { name, hash, replicas, revision, object });

@@ -56,8 +56,8 @@ pub(super) fn set(
 }
 
 impl Pass<'_> {
-    pub(super) fn set_progressing(&mut self, status: &str, reason: &str, message: String) {
-        set(&mut self.conditions, PROGRESSING, status, reason, &message, self.now);
+    pub(super) fn set_progressing(&mut self, status: &str, reason: &str, message: &str) {
+        set(&mut self.conditions, PROGRESSING, status, reason, message, self.now);
     }
 
     /// Pausing and resuming both restart the clock of the deadline.
@@ -67,9 +67,9 @@ impl Pass<'_> {
             return;
         }
         if self.deployment.paused && reason != PAUSED {
-            self.set_progressing("Unknown", PAUSED, "Deployment is paused".to_owned());
+            self.set_progressing("Unknown", PAUSED, "Deployment is paused");
         } else if !self.deployment.paused && reason == PAUSED {
-            let message = "Deployment is resumed".to_owned();
+            let message = "Deployment is resumed";
             self.set_progressing("Unknown", "DeploymentResumed", message);
         }
     }
@@ -90,18 +90,18 @@ impl Pass<'_> {
             None => format!("Deployment {:?}", self.deployment.object.name().as_str()),
         };
         if self.is_complete(counters) {
-            self.set_progressing("True", COMPLETE, format!("{who} has successfully progressed."));
+            self.set_progressing("True", COMPLETE, &format!("{who} has successfully progressed."));
         } else if self.has_progressed(counters) {
             // Taken out first, so that the time of the last progress is always renewed.
             let since = current.filter(|entry| word(Some(entry), "status") == "True");
             let since = since.and_then(|entry| entry.get("lastTransitionTime")).cloned();
             condition::remove(&mut self.conditions, PROGRESSING);
-            self.set_progressing("True", "ReplicaSetUpdated", format!("{who} is progressing."));
+            self.set_progressing("True", "ReplicaSetUpdated", &format!("{who} is progressing."));
             if let (Some(since), Some(entry)) = (since, self.conditions.last_mut()) {
                 entry["lastTransitionTime"] = since;
             }
         } else if current.is_some() && self.is_timed_out(deadline_secs) {
-            self.set_progressing("False", TIMED_OUT, format!("{who} has timed out progressing."));
+            self.set_progressing("False", TIMED_OUT, &format!("{who} has timed out progressing."));
         }
     }
 

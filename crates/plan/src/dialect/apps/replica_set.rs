@@ -50,7 +50,7 @@ pub(super) fn step(snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
     match (selector, replicas) {
         (Ok(selector), Some(replicas)) if !selector.is_empty() => {
             let reconcile = Reconcile::new(snapshot, &selector, replicas, now);
-            report::step(reconcile, snapshot)
+            report::step(&reconcile, snapshot)
         }
         (Ok(_), None) => super::invalid(object, vec!["spec.replicas".to_owned()]),
         _ => super::invalid(object, vec!["spec.selector".to_owned()]),

@@ -55,7 +55,10 @@ fn actions(pass: &Pass<'_>) -> Vec<Action> {
         let why = Why::new("NewTemplate", message);
         actions.push(Action::create(Verb::Create, key, created.object.clone(), why));
     }
-    actions.extend(pass.sets.iter().filter(|set| set.is_written()).map(|set| written(pass, set)));
+    // Those that shrink go first: dying in between must not leave more than are allowed.
+    let (growing, others): (Vec<_>, Vec<_>) =
+        pass.sets.iter().filter(|set| set.is_written()).partition(|set| set.wants > set.had);
+    actions.extend(others.into_iter().chain(growing).map(|set| written(pass, set)));
     for set in pass.sets.iter().filter(|set| set.trimmed) {
         let limit = pass.deployment.history_limit.unwrap_or_default();
         let why = Why::new("HistoryLimit", format!("old, empty, and beyond the {limit} to keep"));

@@ -47,7 +47,7 @@ impl<'o> Pass<'o> {
             && progress::find(&self.conditions, PROGRESSING).is_none()
         {
             let message = format!("Found new replica set {:?}", self.sets[at].name().as_str());
-            self.set_progressing("True", "FoundNewReplicaSet", message);
+            self.set_progressing("True", "FoundNewReplicaSet", &message);
         }
     }
 

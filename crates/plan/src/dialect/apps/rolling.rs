@@ -1,7 +1,8 @@
-//! RollingUpdate: the new set grows within the surge, the old ones shrink within what may be
+//! Rolling updates: the new set grows within the surge, the old ones shrink within what may be
 //! unavailable. One step does one or the other; only the step that makes the new set does both.
 
 use super::pass::{Ending, Pass};
+use super::set::Set;
 
 impl Pass<'_> {
     pub(super) fn roll(&mut self) -> Ending {
@@ -47,7 +48,7 @@ impl Pass<'_> {
     fn shrink_old(&mut self) -> bool {
         let n = self.deployment.replicas;
         let least = n - self.deployment.may_be_missing();
-        let new_available = self.new_set().map_or(0, |set| set.wanted_available());
+        let new_available = self.new_set().map_or(0, Set::wanted_available);
         let new_missing = self.new_size() - new_available;
         let mut most_down = self.total() - least - new_missing;
         if most_down <= 0 {

@@ -95,8 +95,12 @@ impl Pass<'_> {
             added += share;
             sizes.push(set.had + share);
         }
-        if let Some(first) = sizes.first_mut() {
-            *first = (*first + add - added).max(0);
+        // What rounding left over is the first one's, and what that cannot bear the next one's.
+        let mut left = add - added;
+        for size in &mut sizes {
+            let before = *size;
+            *size = (before + left).max(0);
+            left -= *size - before;
         }
         for (at, size) in active.into_iter().zip(sizes) {
             self.sets[at].resize(size, n, most);

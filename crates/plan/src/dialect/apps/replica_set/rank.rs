@@ -131,9 +131,12 @@ impl Instant {
 
 impl Ord for Ranked<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
-        let by_ready = || match self.is_ready && other.is_ready {
-            true => self.by_time(other, self.ready_at, other.ready_at),
-            false => Ordering::Equal,
+        let by_ready = || {
+            if self.is_ready && other.is_ready {
+                self.by_time(other, self.ready_at, other.ready_at)
+            } else {
+                Ordering::Equal
+            }
         };
         self.standing
             .cmp(&other.standing)

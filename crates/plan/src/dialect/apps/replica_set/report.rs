@@ -22,19 +22,19 @@ const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 const SUFFIX_CHARS: usize = 5;
 const NAME_CHARS_MAX: usize = 63;
 
-pub(super) fn step(reconcile: Reconcile<'_>, snapshot: &Snapshot<'_>) -> Step {
+pub(super) fn step(reconcile: &Reconcile<'_>, snapshot: &Snapshot<'_>) -> Step {
     let object = reconcile.object;
-    let status = status(&reconcile);
+    let status = status(reconcile);
     let mut step = Step::new("apps", object, Verdict::Moving);
-    step.actions = actions(&reconcile, snapshot, &mut step.events);
-    step.decision = decision(&reconcile, &status);
-    step.groups = vec![group(&reconcile)];
-    step.holds = holds(&reconcile);
+    step.actions = actions(reconcile, snapshot, &mut step.events);
+    step.decision = decision(reconcile, &status);
+    step.groups = vec![group(reconcile)];
+    step.holds = holds(reconcile);
     step.wake_at = step.holds.iter().filter_map(|hold| hold.until).min();
     if !says_the_same(&status, object.status()) {
         step.status = Some(status);
     }
-    step.verdict = verdict(&mut step, &reconcile);
+    step.verdict = verdict(&mut step, reconcile);
     step
 }
 

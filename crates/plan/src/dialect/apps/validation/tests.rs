@@ -26,11 +26,16 @@ fn a_sound_deployment_passes() {
     assert_eq!(said(&sound().build()), Vec::<String>::new());
 }
 
+fn assert_refused(cases: &[(&str, Value, &str)]) {
+    for (pointer, value, expected) in cases {
+        let said = said(&sound().with(pointer, value.clone()).build());
+        assert!(said.iter().any(|said| said.contains(expected)), "{pointer} {value}: {said:?}");
+    }
+}
+
 #[test]
-fn what_is_refused_is_refused_in_kubernetes_words() {
-    let rolling = "/spec/strategy/rollingUpdate";
-    let pod = "/spec/template/spec";
-    let cases = [
+fn sizes_and_times_have_bounds() {
+    assert_refused(&[
         (
             "/spec/replicas",
             json!(-1),
@@ -44,18 +49,38 @@ fn what_is_refused_is_refused_in_kubernetes_words() {
         ("/spec/minReadySeconds", json!(-1), "spec.minReadySeconds: Invalid value: -1"),
         ("/spec/revisionHistoryLimit", json!(-2), "spec.revisionHistoryLimit: Invalid value: -2"),
         ("/spec/minReadySeconds", json!(600), "must be greater than minReadySeconds"),
+        (ROLLBACK_TO, json!("-1"), "must be greater than or equal to 0"),
+        (ROLLBACK_TO, json!("last"), "must be a revision"),
+    ]);
+}
+
+const ROLLBACK_TO: &str = "/metadata/annotations/deprecated.deployment.rollback.to";
+
+#[test]
+fn a_selector_must_be_sound_and_fit_the_template() {
+    let near = json!({"matchExpressions": [{"key": "app", "operator": "Near"}]});
+    assert_refused(&[
         ("/spec/selector", json!(null), "spec.selector: Required value"),
         ("/spec/selector", json!({}), "empty selector is invalid for deployment"),
         (
             "/spec/selector",
-            json!({"matchExpressions": [{"key": "app", "operator": "Near"}]}),
-            "spec.selector.matchExpressions[0].operator: Invalid value: \"Near\": not a valid selector operator",
+            near.clone(),
+            "spec.selector.matchExpressions[0].operator: Invalid value: \"Near\": \
+             not a valid selector operator",
         ),
+        ("/spec/selector", near, "invalid label selector"),
         (
             "/spec/selector/matchLabels/app",
             json!("api"),
             "`selector` does not match template `labels`",
         ),
+    ]);
+}
+
+#[test]
+fn a_strategy_must_leave_room_to_move() {
+    let rolling = "/spec/strategy/rollingUpdate";
+    assert_refused(&[
         (
             rolling,
             json!({"maxSurge": 0, "maxUnavailable": "0%"}),
@@ -78,43 +103,35 @@ fn what_is_refused_is_refused_in_kubernetes_words() {
             json!("Blue"),
             "Unsupported value: \"Blue\": supported values: \"Recreate\", \"RollingUpdate\"",
         ),
-        (&format!("{pod}/containers"), json!([]), "spec.template.spec.containers: Required value"),
+    ]);
+}
+
+#[test]
+fn a_template_is_that_of_a_pod_that_always_runs() {
+    let pod = |field: &str| format!("/spec/template/spec/{field}");
+    assert_refused(&[
+        (&pod("containers"), json!([]), "spec.template.spec.containers: Required value"),
         (
-            &format!("{pod}/containers"),
+            &pod("containers"),
             json!([{"name": "a"}]),
             "spec.template.spec.containers[0].image: Required value",
         ),
         (
-            &format!("{pod}/restartPolicy"),
+            &pod("restartPolicy"),
             json!("Never"),
             "restartPolicy: Unsupported value: \"Never\": supported values: \"Always\"",
         ),
         (
-            &format!("{pod}/activeDeadlineSeconds"),
+            &pod("activeDeadlineSeconds"),
             json!(5),
             "activeDeadlineSeconds in ReplicaSet is not Supported",
         ),
         (
-            &format!("{pod}/volumes"),
+            &pod("volumes"),
             json!([{"name": "a"}, {"name": "a"}]),
             "spec.template.spec.volumes[1].name: Duplicate value: \"a\"",
         ),
-        (
-            "/metadata/annotations/deprecated.deployment.rollback.to",
-            json!("-1"),
-            "must be greater than or equal to 0",
-        ),
-        (
-            "/metadata/annotations/deprecated.deployment.rollback.to",
-            json!("last"),
-            "must be a revision",
-        ),
-    ];
-    for (pointer, value, expected) in cases {
-        let object = sound().with(pointer, value.clone()).build();
-        let said = said(&object);
-        assert!(said.iter().any(|said| said.contains(expected)), "{pointer} {value}: {said:?}");
-    }
+    ]);
 }
 
 #[test]
