@@ -56,3 +56,6 @@ pub mod annotation {
 pub fn crds() -> Vec<CustomResourceDefinition> {
     Vec::new()
 }
+
+#[cfg(test)]
+mod tests;

@@ -56,9 +56,8 @@ impl Checker<'_> {
                     self.value(entry, *item, &format!("{path}[{key}]"));
                 }
             }
-            (Shape::Text, Value::String(_))
+            (Shape::Text | Shape::IntOrString, Value::String(_))
             | (Shape::Bool, Value::Bool(_))
-            | (Shape::IntOrString, Value::String(_))
             | (Shape::Opaque, _) => {}
             (Shape::Int32 | Shape::IntOrString, Value::Number(number))
                 if number.as_i64().is_some_and(|number| i32::try_from(number).is_ok()) => {}
