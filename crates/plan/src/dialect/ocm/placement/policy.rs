@@ -11,7 +11,7 @@ use super::predicate;
 use super::prioritizer::{self, Weighted};
 use crate::budget::IntOrPercent;
 use crate::dialect::ocm::{list, text};
-use crate::selector::{Selector, SelectorError};
+use crate::selector::{Selector, SelectorError, is_label_value};
 
 /// Which clusters a placement wants, and how they are grouped.
 #[derive(Clone, Debug)]
@@ -209,11 +209,25 @@ fn grouping(spec: &Value, wrong: &mut Vec<Misconfiguration>) -> Grouping {
     for (index, group) in list(strategy.get("decisionGroups")).iter().enumerate() {
         let field = format!("{FIELD}.decisionGroups[{index}].groupClusterSelector");
         let selector = group.get("groupClusterSelector").unwrap_or(&Value::Null);
+        let name = text(group, "groupName");
+        if !is_group_name(name) {
+            let message = format!(
+                "{name:?} is not a group name: want 2 to 63 letters, digits, '-', '_' or '.', \
+                 beginning and ending with a letter or digit"
+            );
+            let field = format!("{FIELD}.decisionGroups[{index}].groupName");
+            wrong.push(Misconfiguration { plugin: "", field, message });
+        }
         if let Some(selector) = cluster_selector(selector, &field, "", wrong) {
-            named.push(NamedGroup { name: text(group, "groupName").into(), selector });
+            named.push(NamedGroup { name: name.into(), selector });
         }
     }
     Grouping { per_group, named, hash: strategy_hash(per_group, strategy) }
+}
+
+/// Group names become label values, and upstream wants two characters at least.
+fn is_group_name(name: &str) -> bool {
+    name.len() >= 2 && is_label_value(name)
 }
 
 /// A short digest of how clusters are grouped, the same however the strategy is spelled.
