@@ -58,7 +58,7 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
     let exclusive = json!({"clusterSelector": {"selectorType": "ExclusiveClusterSetLabel"}});
     vec![
         ManagedCluster::crd(),
-        shape::with_default_spec(ManagedClusterSet::crd(), exclusive),
+        shape::with_default_spec(ManagedClusterSet::crd(), &exclusive),
         ManagedClusterSetBinding::crd(),
         Placement::crd(),
         PlacementDecision::crd(),

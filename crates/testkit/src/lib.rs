@@ -5,5 +5,6 @@ pub mod apps;
 mod builder;
 pub mod fleet;
 pub mod mutate;
+pub mod ocm;
 
 pub use builder::{Builder, NOW, node, object};

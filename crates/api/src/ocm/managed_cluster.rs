@@ -89,11 +89,11 @@ pub struct ManagedClusterStatus {
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Option<Vec<Condition>>,
     /// What the cluster has in all.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "quantities")]
     pub capacity: Option<BTreeMap<String, IntOrText>>,
     /// What is left for workloads.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "quantities")]
     pub allocatable: Option<BTreeMap<String, IntOrText>>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -38,7 +38,7 @@ pub struct ManifestWorkSpec {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct Workload {
     /// Whole objects of any kind.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "embedded_objects")]
     pub manifests: Option<Vec<Value>>,
 }

@@ -178,7 +178,7 @@ pub struct GroupStrategy {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision_groups: Option<Vec<DecisionGroup>>,
     /// The most clusters of one group, or a share of all; absent means 100%.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "group_length")]
     pub clusters_per_decision_group: Option<IntOrText>,
 }

@@ -85,11 +85,11 @@ pub struct RolloutProgressive {
     #[serde(flatten)]
     pub limits: RolloutLimits,
     /// Groups that go first and must succeed.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "anything_listed")]
     pub mandatory_decision_groups: Option<Vec<MandatoryGroup>>,
     /// The most clusters in flight; absent means as many as a decision group may hold.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "share")]
     pub max_concurrency: Option<IntOrText>,
 }
@@ -101,7 +101,7 @@ pub struct RolloutProgressivePerGroup {
     #[serde(flatten)]
     pub limits: RolloutLimits,
     /// Groups that go first and must succeed.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "anything_listed")]
     pub mandatory_decision_groups: Option<Vec<MandatoryGroup>>,
 }
@@ -118,11 +118,11 @@ pub struct RolloutLimits {
     #[schemars(regex(pattern = "^([0-9]+[hms].*|None|)$"))]
     pub progress_deadline: Option<String>,
     /// The spelling up to release 0.12: a deadline that, when it is missed, is no failure.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "int_or_text")]
     pub timeout: Option<IntOrText>,
     /// How many clusters may fail; absent means none.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "share")]
     pub max_failures: Option<IntOrText>,
 }

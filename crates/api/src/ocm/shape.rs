@@ -133,7 +133,7 @@ pub(super) fn without_spec(mut crd: CustomResourceDefinition) -> CustomResourceD
 /// A CRD whose whole `spec` has a default.
 pub(super) fn with_default_spec(
     mut crd: CustomResourceDefinition,
-    default: Value,
+    default: &Value,
 ) -> CustomResourceDefinition {
     use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSON;
     for schema in schemas(&mut crd) {

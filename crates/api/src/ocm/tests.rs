@@ -95,6 +95,30 @@ fn old_spellings_are_not_pruned() {
 }
 
 #[test]
+fn sound_manifests_fit_their_schemas() {
+    let files = [
+        include_str!("../../testdata/ocm/cluster.yaml"),
+        include_str!("../../testdata/ocm/cluster_set.yaml"),
+        include_str!("../../testdata/ocm/binding.yaml"),
+        include_str!("../../testdata/ocm/placement.yaml"),
+        include_str!("../../testdata/ocm/decision.yaml"),
+        include_str!("../../testdata/ocm/score.yaml"),
+        include_str!("../../testdata/ocm/claim.yaml"),
+        include_str!("../../testdata/ocm/work.yaml"),
+        include_str!("../../testdata/ocm/applied_work.yaml"),
+        include_str!("../../testdata/ocm/replica_set.yaml"),
+    ];
+    for document in files.iter().flat_map(|file| serde_saphyr::from_multiple(file).unwrap()) {
+        let object = crate::Object::from_value(document).unwrap();
+        let schema = crate::schema::of(object.kind(), object.version()).unwrap();
+        assert_eq!(schema.validate(object.raw(), None), [], "{}", object.key());
+        let mut pruned = object.raw().clone();
+        schema.prune(&mut pruned);
+        assert_eq!(pruned, *object.raw(), "{}", object.key());
+    }
+}
+
+#[test]
 fn every_property_has_a_type_or_says_why_not() {
     for crd in crds() {
         let kind = crd.spec.names.kind.clone();

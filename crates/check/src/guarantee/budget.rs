@@ -5,6 +5,7 @@
 mod apps;
 mod fleet;
 mod karpenter;
+mod ocm;
 mod skyhook;
 
 use crate::{Finding, Subject};
@@ -14,6 +15,7 @@ pub(crate) fn never_over(subject: &Subject<'_>, findings: &mut Vec<Finding>) {
         "apps" => apps::over(subject),
         "fleet" => fleet::over(subject),
         "karpenter" => karpenter::over(subject),
+        "ocm" => ocm::over(subject),
         "skyhook" => skyhook::over(subject),
         _ => None,
     });
