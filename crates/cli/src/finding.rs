@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use convoy_api::GroupKind;
+use convoy_api::{GroupKind, Object};
+use convoy_plan::availability::{self, Availability};
 use convoy_plan::{DIALECTS, Diagnostic, Severity};
 use serde_json::{Map, Value};
 
@@ -77,14 +78,15 @@ impl From<Problem> for Finding {
     }
 }
 
-/// Kinds that play no part: no dialect reads them, and no placement in the bag could carry
-/// them to a cluster. One warning for each kind, at its first object.
+/// Kinds that play no part: no dialect reads them, nobody can tell whether they are
+/// available, and no placement in the bag could carry them to a cluster. One warning for each
+/// kind, at its first object.
 fn unused_kinds(bag: &Bag) -> Vec<Problem> {
     if bag.world.iter().any(|object| carries_any_kind(object.kind())) {
         return Vec::new();
     }
     let mut unused: BTreeMap<&GroupKind, (usize, Option<Place>)> = BTreeMap::new();
-    for object in bag.world.iter().filter(|object| !is_known(object.kind())) {
+    for object in bag.world.iter().filter(|object| !is_used(object)) {
         let place = || bag.origin(object.key()).map(Place::from);
         unused.entry(object.kind()).or_insert_with(|| (0, place())).0 += 1;
     }
@@ -95,10 +97,12 @@ fn unused_kinds(bag: &Bag) -> Vec<Problem> {
     told.collect()
 }
 
-fn is_known(kind: &GroupKind) -> bool {
-    DIALECTS.iter().any(|dialect| {
+fn is_used(object: &Object) -> bool {
+    let kind = object.kind();
+    let is_read = DIALECTS.iter().any(|dialect| {
         dialect.validates(kind) || dialect.watches().iter().any(|watch| watch.kind == *kind)
-    })
+    });
+    is_read || !matches!(availability::judge(object), Availability::NotTrackable { .. })
 }
 
 /// Placements select objects of any kind.

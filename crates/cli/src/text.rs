@@ -7,8 +7,10 @@ mod table;
 mod time;
 mod words;
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
+use convoy_api::ObjectKey;
 use convoy_plan::{Severity, Step, Verdict};
 
 use crate::finding::{self, Finding};
@@ -21,8 +23,11 @@ use words::{count, plain, target};
 /// which guarantees are broken, and a last line that sums up.
 pub(crate) fn plan(report: &Report) -> String {
     let mut text = String::new();
-    let (judged, rollouts): (Vec<&Step>, Vec<&Step>) =
+    let (mut judged, rollouts): (Vec<&Step>, Vec<&Step>) =
         report.plan.steps.iter().partition(|step| is_availability(step));
+    // A rollout says more about its object than that it is available.
+    let told: BTreeSet<&ObjectKey> = rollouts.iter().map(|step| &step.rollout).collect();
+    judged.retain(|step| !told.contains(&step.rollout));
     for step in &rollouts {
         rollout::write(&mut text, step, report);
         text.push('\n');
@@ -106,13 +111,19 @@ fn is_availability(step: &Step) -> bool {
         && step.actions.is_empty()
 }
 
+/// How many objects are listed with their availability.
+const AVAILABILITY_MAX: usize = 30;
+
 fn availability(text: &mut String, steps: &[&Step]) {
-    let _ = writeln!(text, "{}", painted(HEADING, "Availability"));
+    let mut judged: Vec<(&str, &Step)> =
+        steps.iter().map(|step| (judgement(step), *step)).collect();
+    judged.sort_by_key(|(word, _)| *word == "Available"); // what is not comes first
+    let available = judged.iter().filter(|(word, _)| *word == "Available").count();
+    let heading = painted(HEADING, "Availability");
+    let _ = writeln!(text, "{heading}: {available} of {} available", count(judged.len(), "object"));
     let mut table = Table::new(&[]);
-    for step in steps {
-        let mut found = step.decision["available"].as_object().into_iter().flatten();
-        let word = found.find_map(|(_, word)| word.as_str()).unwrap_or("Unknown");
-        let style = match word {
+    for (word, step) in judged.iter().take(AVAILABILITY_MAX) {
+        let style = match *word {
             "Available" => style::GOOD,
             "Failed" => style::BAD,
             _ => DIM,
@@ -120,11 +131,21 @@ fn availability(text: &mut String, steps: &[&Step]) {
         let why = step.holds.first().map(|hold| plain(&hold.reason.to_string()));
         table.row(vec![
             Cell::new(target(&step.rollout)),
-            Cell::new(word).styled(style),
+            Cell::new(*word).styled(style),
             Cell::new(why.unwrap_or_default()),
         ]);
     }
     table.write(text, 2);
+    if let Some(more) = judged.len().checked_sub(AVAILABILITY_MAX).filter(|more| *more > 0) {
+        let _ =
+            writeln!(text, "  {}", painted(DIM, &format!("and {}", count(more, "more object"))));
+    }
+}
+
+/// The one word about the object of an availability step.
+fn judgement(step: &Step) -> &str {
+    let mut found = step.decision["available"].as_object().into_iter().flatten();
+    found.find_map(|(_, word)| word.as_str()).unwrap_or("Unknown")
 }
 
 fn guarantees(text: &mut String, broken: &[convoy_check::Finding]) {
@@ -142,7 +163,7 @@ fn summary(report: &Report, rollouts: &[&Step]) -> String {
         return "no objects were read\n".to_owned();
     }
     let objects = count(report.bag.world.len(), "object");
-    if report.plan.steps.is_empty() {
+    if rollouts.is_empty() {
         return format!("nothing to plan: no rollout among {objects}\n");
     }
     let mut parts = Vec::new();

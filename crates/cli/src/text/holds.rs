@@ -48,17 +48,23 @@ fn one(text: &mut String, hold: &Together<'_>, step: &Step, now: Timestamp) {
     let who = match (hold.of_rollout, hold.group) {
         (true, None) => "the rollout".to_owned(),
         (true, Some(group)) => plain(group),
-        (false, None) => count(number, noun),
-        (false, Some(group)) => format!("{} of {}", count(number, noun), plain(group)),
+        (false, group) => {
+            let members = match hold.members.as_slice() {
+                [only] => format!("{noun} {}", plain(only)),
+                many => count(many.len(), noun),
+            };
+            group.map_or(members.clone(), |group| format!("{members} of {}", plain(group)))
+        }
     };
-    let waits = match (hold.waits, hold.of_rollout || number == 1) {
-        (false, _) => "",
-        (true, true) => " waits",
-        (true, false) => " wait",
+    let verb = if hold.of_rollout || number == 1 { "waits" } else { "wait" };
+    let sentence = match hold.reason.strip_prefix("waits ") {
+        Some(rest) => format!("{who} {verb} {rest}"),
+        None if hold.waits => format!("{who} {verb}: {}", hold.reason),
+        None => format!("{who}: {}", hold.reason),
     };
     let until = hold.until.map(|instant| format!(", until {}", time::at(instant, now)));
-    let _ = writeln!(text, "    {who}{waits}: {}{}", hold.reason, until.unwrap_or_default());
-    if number > 0 {
+    let _ = writeln!(text, "    {sentence}{}", until.unwrap_or_default());
+    if number > 1 {
         let _ = writeln!(text, "      {}", painted(DIM, &names(&hold.members)));
     }
 }

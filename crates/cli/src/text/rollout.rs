@@ -1,8 +1,10 @@
 //! One rollout: a headline, its groups, what starts now, what waits, when to look again.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use convoy_plan::{Action, GroupReport, Step};
+use convoy_api::ObjectKey;
+use convoy_plan::{Action, GroupReport, Step, Verb};
 
 use super::style::{self, BAD, DIM, HEADING, painted};
 use super::table::{Cell, Table};
@@ -12,6 +14,9 @@ use crate::report::Report;
 
 /// How many groups, and how many different actions, are told of one rollout.
 const LINES_MAX: usize = 20;
+
+/// How many wordings of one reason are told one by one.
+const WORDINGS_MAX: usize = 3;
 
 pub(super) fn write(text: &mut String, step: &Step, report: &Report) {
     headline(text, step, report);
@@ -117,27 +122,25 @@ fn cells(group: &GroupReport, groups: &[GroupReport]) -> Vec<Cell> {
     cells
 }
 
-/// Actions with the same verb, kind and reason, in a row.
+/// Actions with the same verb, kind and reason, told in one line.
 struct Together<'s> {
     first: &'s Action,
-    targets: Vec<String>,
+    targets: Vec<&'s ObjectKey>,
+    /// Whether all of them have the same words.
+    alike: bool,
 }
 
 fn actions(text: &mut String, step: &Step) {
-    let together = together(&step.actions);
-    if together.is_empty() && step.status.is_none() {
+    if step.actions.is_empty() && step.status.is_none() {
         return;
     }
     section(text, "now");
+    let mut together = together(&step.actions);
+    // Bookkeeping comes last: people look for what moves.
+    together.sort_by_key(|group| group.first.verb == Verb::Record);
     let mut table = Table::new(&[]);
     for group in together.iter().take(LINES_MAX) {
-        let verb = Cell::new(verb(group.first)).styled(style::BUSY);
-        let kinds = || words::plural(&plain(&group.first.target.kind.kind));
-        let targets = match group.targets.as_slice() {
-            [only] => only.clone(),
-            many => format!("{} {}", kinds(), names(many)),
-        };
-        table.row(vec![verb, Cell::new(targets), Cell::new(plain(&group.first.why.message))]);
+        table.row(action_cells(group));
     }
     if step.status.is_some() {
         let cells = [Cell::new("Status").styled(style::BUSY), Cell::new(target(&step.rollout))];
@@ -154,30 +157,49 @@ fn actions(text: &mut String, step: &Step) {
     }
 }
 
-fn together(actions: &[Action]) -> Vec<Together<'_>> {
-    let mut all: Vec<Together<'_>> = Vec::new();
-    for action in actions {
-        let same = |group: &&mut Together<'_>| {
-            let first = group.first;
-            first.verb == action.verb
-                && first.target.kind == action.target.kind
-                && first.why == action.why
-        };
-        match all.last_mut().filter(same) {
-            Some(group) => {
-                if group.targets.len() == 1 {
-                    group.targets[0] = short(&group.first.target);
-                }
-                group.targets.push(short(&action.target));
-            }
-            None => all.push(Together { first: action, targets: vec![target(&action.target)] }),
+fn action_cells(group: &Together<'_>) -> Vec<Cell> {
+    let targets = match group.targets.as_slice() {
+        [only] => target(only),
+        many => {
+            let kinds = words::plural(&plain(&group.first.target.kind.kind));
+            let short: Vec<String> = many.iter().map(|key| short(key)).collect();
+            format!("{kinds} {}", names(&short))
         }
+    };
+    let more = if group.alike { "" } else { ", and so on" };
+    let sentence = format!("{targets}: {}{more}", plain(&group.first.why.message));
+    let verb_style = if group.first.verb == Verb::Record { DIM } else { style::BUSY };
+    vec![Cell::new(verb(group.first)).styled(verb_style), Cell::new(sentence)]
+}
+
+/// Groups actions by verb, kind and words, in the order of the first of each group. Where the
+/// words of one reason differ more than a few times, as they do when each names its member,
+/// the reason alone counts.
+fn together(actions: &[Action]) -> Vec<Together<'_>> {
+    let reason = |action: &Action| (action.verb, action.target.kind.clone(), action.why.reason);
+    let mut words: BTreeMap<_, BTreeSet<&str>> = BTreeMap::new();
+    for action in actions {
+        words.entry(reason(action)).or_default().insert(&action.why.message);
+    }
+    let mut all: Vec<Together<'_>> = Vec::new();
+    let mut places = BTreeMap::new();
+    for action in actions {
+        let reason = reason(action);
+        let differ = words.get(&reason).is_some_and(|words| words.len() > WORDINGS_MAX);
+        let words = if differ { "" } else { action.why.message.as_str() };
+        let place = *places.entry((reason, words)).or_insert_with(|| {
+            all.push(Together { first: action, targets: Vec::new(), alike: true });
+            all.len() - 1
+        });
+        let group = &mut all[place];
+        group.alike &= group.first.why.message == action.why.message;
+        group.targets.push(&action.target);
     }
     all
 }
 
 /// The name without its kind, which stands before the list.
-fn short(key: &convoy_api::ObjectKey) -> String {
+fn short(key: &ObjectKey) -> String {
     let whole = target(key);
     let prefix = format!("{} ", plain(&key.kind.kind));
     whole.strip_prefix(&prefix).map_or(whole.clone(), str::to_owned)
@@ -185,7 +207,7 @@ fn short(key: &convoy_api::ObjectKey) -> String {
 
 fn verb(action: &Action) -> String {
     match action.verb {
-        convoy_plan::Verb::RollBack => "Roll back".to_owned(),
+        Verb::RollBack => "Roll back".to_owned(),
         verb => format!("{verb:?}"),
     }
 }

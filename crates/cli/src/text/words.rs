@@ -6,6 +6,9 @@ use convoy_plan::Verdict;
 /// How many names are listed before `and 9 more`.
 const NAMES_MAX: usize = 5;
 
+/// How long a list of names may get; one is always shown.
+const NAMES_CHARS_MAX: usize = 80;
+
 /// `1 node`, `2 nodes`.
 pub(super) fn count(number: usize, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {}", plural(noun)) }
@@ -13,11 +16,17 @@ pub(super) fn count(number: usize, noun: &str) -> String {
 
 /// `a, b and 3 more`.
 pub(super) fn names<S: AsRef<str>>(all: &[S]) -> String {
-    let shown: Vec<String> = all.iter().take(NAMES_MAX).map(|name| plain(name.as_ref())).collect();
-    match all.len().saturating_sub(NAMES_MAX) {
-        0 => shown.join(", "),
-        more => format!("{} and {more} more", shown.join(", ")),
+    let mut shown = String::new();
+    for (index, name) in all.iter().enumerate() {
+        let name = plain(name.as_ref());
+        let is_long = shown.chars().count() + name.chars().count() > NAMES_CHARS_MAX;
+        if index > 0 && (index >= NAMES_MAX || is_long) {
+            return format!("{shown} and {} more", all.len() - index);
+        }
+        shown.push_str(if index == 0 { "" } else { ", " });
+        shown.push_str(&name);
     }
+    shown
 }
 
 /// `Kind namespace/name`, with the cluster if it is another one.
@@ -87,6 +96,8 @@ mod tests {
         assert_eq!(names(&["a", "b"]), "a, b");
         let many: Vec<String> = (1..=14).map(|number| format!("n{number}")).collect();
         assert_eq!(names(&many), "n1, n2, n3, n4, n5 and 9 more");
+        let long = ["a".repeat(50), "b".repeat(50)];
+        assert_eq!(names(&long), format!("{} and 1 more", long[0]));
     }
 
     #[test]

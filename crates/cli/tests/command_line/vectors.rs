@@ -46,6 +46,11 @@ fn the_skyhook_vectors_hold() {
 }
 
 #[test]
+fn the_kubefleet_vectors_hold() {
+    hold("kubefleet");
+}
+
+#[test]
 fn the_deployment_vectors_hold() {
     hold("deployment");
 }
