@@ -14,6 +14,7 @@ pub mod part;
 pub mod placement;
 pub mod resource_group;
 pub mod rollout;
+pub mod rollup;
 pub mod schedule;
 mod scope;
 pub mod selection;
@@ -144,15 +145,20 @@ fn placement_step(snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
     }
     step.actions.extend(cleanup::guarded(&placement));
     let line = Line::read(snapshot, &placement);
+    let inputs = rollup::Inputs { snapshot, placement: &placement, policy: line.active(), now };
     match selection::part(snapshot, &placement, now) {
         Ok(part) => {
             let policy = Part { actions: line.actions.clone(), ..Part::default() };
             policy.join(&mut step);
             part.join(&mut step);
             schedule::part(snapshot, &placement, &line, now).join(&mut step);
+            let (status, shown) = rollup::status(inputs);
+            step.status = status;
+            step.actions.extend(shown);
         }
         Err(error) => {
             let detail = error.to_string();
+            step.status = rollup::refused(inputs, &detail);
             step.holds.push(Hold::of_rollout(HoldReason::Failed { detail }));
             step.verdict = Verdict::Stopped;
         }

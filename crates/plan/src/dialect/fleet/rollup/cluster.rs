@@ -1,0 +1,321 @@
+//! One entry of a placement's status per cluster: what its binding says, in a fixed order.
+
+use std::collections::BTreeMap;
+
+use convoy_api::Object;
+use serde_json::{Map, Value, json};
+use smol_str::SmolStr;
+
+use super::{Inputs, missing};
+use crate::condition::{self, Condition};
+use crate::dialect::fleet::binding::Binding;
+use crate::dialect::fleet::names::RESOURCE_INDEX;
+use crate::dialect::fleet::placement::{Placement, Strategy, field, list, text};
+use crate::dialect::fleet::resource_group::ResourceGroup;
+use crate::dialect::fleet::rollout;
+
+/// What all entries may take; an object that carries more is refused by stores.
+const MOST_BYTES: usize = 700 * 1024;
+
+/// The condition types after `Scheduled`, in the order in which they come true.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    RolloutStarted,
+    Overridden,
+    WorkSynchronized,
+    Applied,
+    Available,
+    DiffReported,
+}
+
+/// The entry of a selected cluster.
+#[derive(Clone, Debug)]
+pub(super) struct Entry<'w> {
+    pub(super) cluster: &'w str,
+    /// Empty where the cluster has no resource snapshot.
+    pub(super) index: SmolStr,
+    pub(super) is_overridden: bool,
+    fields: Map<String, Value>,
+    conditions: Vec<Value>,
+    statuses: BTreeMap<Kind, &'static str>,
+}
+
+impl Kind {
+    /// With `ReportDiff` nothing is applied, so differences take the place of the last two.
+    pub(super) fn expected(placement: &Placement<'_>) -> &'static [Self] {
+        use Kind::{
+            Applied, Available, DiffReported, Overridden, RolloutStarted, WorkSynchronized,
+        };
+        if text(&placement.apply_strategy, "type") == "ReportDiff" {
+            &[RolloutStarted, Overridden, WorkSynchronized, DiffReported]
+        } else {
+            &[RolloutStarted, Overridden, WorkSynchronized, Applied, Available]
+        }
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::RolloutStarted => "RolloutStarted",
+            Self::Overridden => "Overridden",
+            Self::WorkSynchronized => "WorkSynchronized",
+            Self::Applied => "Applied",
+            Self::Available => "Available",
+            Self::DiffReported => "DiffReported",
+        }
+    }
+
+    /// The reason that goes with a status where none is copied.
+    pub(super) fn reason(self, status: &str) -> &'static str {
+        let (yes, no, unknown) = match self {
+            Self::RolloutStarted => {
+                ("RolloutStarted", "RolloutNotStartedYet", "RolloutStartedUnknown")
+            }
+            Self::Overridden => ("OverriddenSucceeded", "OverriddenFailed", "OverriddenPending"),
+            Self::WorkSynchronized => {
+                ("WorkSynchronized", "WorkNotSynchronizedYet", "WorkSynchronizedUnknown")
+            }
+            Self::Applied => ("ApplySucceeded", "ApplyFailed", "ApplyPending"),
+            Self::Available => {
+                ("ResourceAvailable", "ResourceNotAvailableYet", "ResourceAvailableUnknown")
+            }
+            Self::DiffReported => (
+                "DiffReportingCompleted",
+                "DiffReportingIncompleteOrFailed",
+                "DiffReportingPending",
+            ),
+        };
+        match status {
+            "True" => yes,
+            "False" => no,
+            _ => unknown,
+        }
+    }
+}
+
+/// The selected clusters, in the order of the decisions.
+pub(super) fn entries<'w>(
+    inputs: Inputs<'_, 'w>,
+    policy: &Object,
+    selected: &[&'w Value],
+    resources: Option<&ResourceGroup<'_>>,
+) -> Vec<Entry<'w>> {
+    let bindings = rollout::bindings(inputs.snapshot, inputs.placement);
+    let live = bindings
+        .iter()
+        .filter(|binding| !binding.is_deleting() && binding.policy_snapshot() == policy.name());
+    let bindings: BTreeMap<&str, &Binding<'_>> =
+        live.map(|binding| (binding.cluster(), binding)).collect();
+    let old: BTreeMap<&str, &Value> = list(inputs.placement.object.status(), "placementStatuses")
+        .iter()
+        .map(|entry| (text(entry, "clusterName"), entry))
+        .collect();
+    let entry = |decision: &&'w Value| {
+        let cluster = text(decision, "clusterName");
+        let mut entry = Entry::begin(cluster, old.get(cluster).copied());
+        entry.set(inputs, "Scheduled", "True", ("Scheduled", text(decision, "reason")));
+        match bindings.get(cluster) {
+            Some(binding) => entry.fill(inputs, binding, resources),
+            None => entry.unknown(inputs, Kind::RolloutStarted),
+        }
+        entry.keep();
+        entry
+    };
+    selected.iter().map(entry).collect()
+}
+
+/// Entries without a name, for clusters that are wanted and could not be picked.
+pub(super) fn unscheduled<'d>(
+    inputs: Inputs<'_, '_>,
+    unselected: &'d [&Value],
+    selected: usize,
+) -> impl Iterator<Item = Value> + 'd {
+    let generation = inputs.placement.object.generation();
+    let old = list(inputs.placement.object.status(), "placementStatuses").iter();
+    let old = old.filter(|entry| text(entry, "clusterName").is_empty());
+    let mut old: Vec<Vec<Value>> = old.map(|entry| list(entry, "conditions").to_vec()).collect();
+    old.reverse();
+    let now = inputs.now;
+    unselected.iter().take(missing(inputs.placement, selected)).map(move |decision| {
+        let mut conditions = old.pop().unwrap_or_default();
+        let why = ("ScheduleFailed", text(decision, "reason"));
+        condition::set(&mut conditions, &wanted("Scheduled", "False", why, generation), now);
+        json!({"conditions": conditions})
+    })
+}
+
+/// The entries as a list; once they take much room, the rest of them carry only what counts.
+pub(super) fn bounded(entries: impl Iterator<Item = Value>) -> Value {
+    let mut bytes = 0_usize;
+    let bounded = entries.map(|mut entry| {
+        if bytes > MOST_BYTES {
+            strip(&mut entry);
+        }
+        bytes = bytes.saturating_add(entry.to_string().len());
+        entry
+    });
+    Value::Array(bounded.collect())
+}
+
+fn strip(entry: &mut Value) {
+    let Some(fields) = entry.as_object_mut() else { return };
+    for name in ["failedPlacements", "driftedPlacements", "diffedPlacements"] {
+        fields.shift_remove(name);
+    }
+    let conditions = fields.get_mut("conditions").and_then(Value::as_array_mut);
+    // The last one is the first that is not true, or the proof that all are.
+    if let Some(last) = conditions.and_then(|conditions| conditions.drain(..).next_back()) {
+        fields.insert("conditions".into(), json!([last]));
+    }
+}
+
+impl<'w> Entry<'w> {
+    fn begin(cluster: &'w str, old: Option<&Value>) -> Self {
+        let conditions = old.map_or(&[][..], |old| list(old, "conditions")).to_vec();
+        Self {
+            cluster,
+            index: SmolStr::default(),
+            is_overridden: false,
+            fields: Map::new(),
+            conditions,
+            statuses: BTreeMap::new(),
+        }
+    }
+
+    /// The status of a type; None where it was not reached.
+    pub(super) fn status(&self, kind: Kind) -> Option<&'static str> {
+        self.statuses.get(&kind).copied()
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        let mut entry = Map::new();
+        entry.insert("clusterName".into(), json!(self.cluster));
+        if !self.index.is_empty() {
+            entry.insert("observedResourceIndex".into(), json!(self.index));
+        }
+        entry.extend(self.fields.clone());
+        entry.insert("conditions".into(), json!(self.conditions));
+        Value::Object(entry)
+    }
+
+    fn fill(
+        &mut self,
+        inputs: Inputs<'_, '_>,
+        binding: &Binding<'_>,
+        resources: Option<&ResourceGroup<'_>>,
+    ) {
+        let carried = binding.resource_snapshot();
+        if inputs.placement.strategy == Strategy::External {
+            let kind = inputs.placement.family.resource_snapshot();
+            let found = inputs.snapshot.find(&kind, inputs.placement.namespace(), carried);
+            self.index = index(found);
+            self.copy(inputs, binding);
+            return;
+        }
+        self.index = index(resources.map(|group| group.master));
+        if resources.is_some_and(|group| group.master.name() == carried) {
+            self.copy(inputs, binding);
+        } else if binding.status("RolloutStarted") == Some("False") {
+            let message = "the rollout strategy does not allow the change yet";
+            self.note(inputs, Kind::RolloutStarted, "False", ("RolloutNotStartedYet", message));
+        } else {
+            self.unknown(inputs, Kind::RolloutStarted);
+        }
+    }
+
+    /// Type by type from the binding, until the first that is not true.
+    fn copy(&mut self, inputs: Inputs<'_, '_>, binding: &Binding<'_>) {
+        for kind in Kind::expected(inputs.placement) {
+            let said = binding.condition(kind.name());
+            let status = said.and_then(|said| word(text(said, "status")));
+            let (Some(said), Some(status @ ("True" | "False"))) = (said, status) else {
+                self.unknown(inputs, *kind);
+                break;
+            };
+            self.note(inputs, *kind, status, (text(said, "reason"), text(said, "message")));
+            self.copy_lists(binding, *kind, status);
+            if status != "True" {
+                break;
+            }
+        }
+    }
+
+    fn copy_lists(&mut self, binding: &Binding<'_>, kind: Kind, status: &str) {
+        let (spec, reported) = (binding.object.spec(), binding.object.status());
+        let lists: &[(&str, &Value)] = match (kind, status) {
+            (Kind::RolloutStarted, "True") => &[
+                ("applicableResourceOverrides", field(spec, "resourceOverrideSnapshots")),
+                (
+                    "applicableClusterResourceOverrides",
+                    field(spec, "clusterResourceOverrideSnapshots"),
+                ),
+            ],
+            (Kind::Applied | Kind::Available, "False") => &[
+                ("failedPlacements", field(reported, "failedPlacements")),
+                ("driftedPlacements", field(reported, "driftedPlacements")),
+                ("diffedPlacements", field(reported, "diffedPlacements")),
+            ],
+            (Kind::Applied | Kind::DiffReported, _) => &[
+                ("driftedPlacements", field(reported, "driftedPlacements")),
+                ("diffedPlacements", field(reported, "diffedPlacements")),
+            ],
+            _ => &[],
+        };
+        for (name, value) in lists {
+            if value.as_array().is_some_and(|entries| !entries.is_empty()) {
+                self.is_overridden |= kind == Kind::RolloutStarted;
+                self.fields.insert((*name).to_owned(), (*value).clone());
+            }
+        }
+    }
+
+    fn unknown(&mut self, inputs: Inputs<'_, '_>, kind: Kind) {
+        let message = "nothing is reported for the current state yet";
+        self.note(inputs, kind, "Unknown", (kind.reason("Unknown"), message));
+    }
+
+    fn note(
+        &mut self,
+        inputs: Inputs<'_, '_>,
+        kind: Kind,
+        status: &'static str,
+        why: (&str, &str),
+    ) {
+        self.set(inputs, kind.name(), status, why);
+        self.statuses.insert(kind, status);
+    }
+
+    fn set(&mut self, inputs: Inputs<'_, '_>, kind: &str, status: &'static str, why: (&str, &str)) {
+        let generation = inputs.placement.object.generation();
+        condition::set(&mut self.conditions, &wanted(kind, status, why, generation), inputs.now);
+    }
+
+    /// Takes away the types that were not reached.
+    fn keep(&mut self) {
+        let statuses = &self.statuses;
+        self.conditions.retain(|entry| {
+            let kind = text(entry, "type");
+            kind == "Scheduled" || statuses.keys().any(|reached| reached.name() == kind)
+        });
+    }
+}
+
+/// A status word that conditions may have.
+pub(super) fn word(status: &str) -> Option<&'static str> {
+    ["True", "False", "Unknown"].into_iter().find(|known| *known == status)
+}
+
+fn index(snapshot: Option<&Object>) -> SmolStr {
+    snapshot
+        .and_then(|snapshot| snapshot.label(RESOURCE_INDEX))
+        .map_or_else(SmolStr::default, SmolStr::new)
+}
+
+fn wanted(kind: &str, status: &'static str, why: (&str, &str), generation: i64) -> Condition {
+    Condition {
+        kind: kind.to_owned(),
+        status,
+        reason: why.0.to_owned(),
+        message: why.1.to_owned(),
+        observed_generation: Some(generation),
+    }
+}
