@@ -92,7 +92,7 @@ pub(crate) fn requirement_rules() -> Value {
         ),
         rule(
             "requirements operator 'Gt', 'Lt', 'Gte', or 'Lte' must have a single positive integer value",
-            "self.all(x, (x.operator in ['Gt', 'Lt', 'Gte', 'Lte']) ? (has(x.values) && x.values.size() == 1 && x.values[0].matches('^[0-9]+$')) : true)"
+            "self.all(x, (x.operator in ['Gt', 'Lt', 'Gte', 'Lte']) ? (has(x.values) && x.values.size() == 1 && int(x.values[0]) >= 0) : true)"
         ),
         rule(
             "requirements with 'minValues' must have at least that many values specified in the 'values' field",
