@@ -59,10 +59,9 @@ fn check_width(node: &Node, number: &Number, size: f64, path: &str, outcome: &mu
     }
 }
 
-/// Numbers with a fraction are the type check's business.
 fn is_int64(number: &Number, size: f64) -> bool {
     const EDGE: f64 = 9_223_372_036_854_775_808.0;
-    number.is_i64() || size.fract() != 0.0 || (-EDGE..EDGE).contains(&size)
+    number.is_i64() || (size.fract() == 0.0 && (-EDGE..EDGE).contains(&size))
 }
 
 fn is_beyond(number: &Number, size: f64, bound: &Bound, side: i8) -> bool {

@@ -38,11 +38,6 @@ fn broken_values_are_reported_in_the_servers_words() {
             r#"spec.a: Invalid value: "": spec.a in body must be of type int32: """#,
         ),
         (
-            json!({"type": "integer"}),
-            json!(1.5),
-            r#"spec.a: Invalid value: "number": spec.a in body must be of type integer: "number""#,
-        ),
-        (
             json!({"type": "integer", "format": "int32"}),
             json!(3_000_000_000_i64),
             r#"<nil>: Invalid value: "": Checked value must be of type integer with format int32 in spec.a"#,
@@ -160,6 +155,17 @@ fn broken_values_are_reported_in_the_servers_words() {
     for (rules, value, want) in cases {
         assert_eq!(errors(field(rules), json!({"a": value})), [want]);
     }
+}
+
+#[test]
+fn a_fraction_is_neither_of_the_type_nor_of_the_width() {
+    assert_eq!(
+        errors(field(json!({"type": "integer"})), json!({"a": 1.5})),
+        [
+            r#"spec.a: Invalid value: "number": spec.a in body must be of type integer: "number""#,
+            r#"<nil>: Invalid value: "": Checked value must be of type integer (default format) in spec.a"#,
+        ]
+    );
 }
 
 #[test]

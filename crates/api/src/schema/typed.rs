@@ -69,6 +69,8 @@ fn object(node: &Node, fields: &Map<String, Value>, resource: bool) -> Box<dyn V
             entries.push((name.clone(), from_json(value)));
         } else if let Some(schema) = node.properties.get(name)
             && let Some(name) = escaped(name)
+            && !value.is_null()
+        // a declared field that is null reads as absent
         {
             entries.push((name, typed(schema, value, schema.embedded)));
         }
