@@ -1,5 +1,7 @@
 //! The formats that Kubernetes checks. Others are of no effect, as in an API server.
 
+mod checksum;
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;
 
@@ -68,13 +70,15 @@ fn checker(name: &str) -> Option<fn(&str) -> bool> {
         "duration" => is_duration,
         "byte" => is_base64,
         "password" => |_| true,
-        "ipv4" => |text| text.parse::<Ipv4Addr>().is_ok(),
+        "ipv4" => |text| address(text).is_some_and(|address| address.to_canonical().is_ipv4()),
         "ipv6" => |text| text.parse::<Ipv6Addr>().is_ok(),
         "cidr" => is_cidr,
         "uri" => is_uri,
-        "email" => pattern!(r"^([^<>@]*<)?[^\s<>@]+@[^\s<>@]+>?$"),
+        "email" => pattern!(
+            r"^([^<>@]*<)?[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]+@[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]+>?$"
+        ),
         "hostname" => is_hostname,
-        "mac" => pattern!(r"(?i)^([0-9a-f]{2}([:-][0-9a-f]{2}){5}|[0-9a-f]{4}(\.[0-9a-f]{4}){2})$"),
+        "mac" => is_mac,
         "uuid" => {
             pattern!("(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$")
         }
@@ -93,7 +97,12 @@ fn checker(name: &str) -> Option<fn(&str) -> bool> {
         }
         "hexcolor" => pattern!("^#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})$"),
         "bsonobjectid" => pattern!("^[0-9a-fA-F]{24}$"),
-        "ssn" => pattern!(r"^\d{3}[- ]?\d{2}[- ]?\d{4}$"),
+        "ssn" => pattern!(r"^\d{3}[- ]\d{2}[- ]\d{4}$"),
+        "rgbcolor" => is_rgb,
+        "creditcard" => checksum::is_credit_card,
+        "isbn" => |text| checksum::is_isbn10(text) || checksum::is_isbn13(text),
+        "isbn10" => checksum::is_isbn10,
+        "isbn13" => checksum::is_isbn13,
         "k8sshortname" => {
             |text| text.len() <= 63 && (pattern!("^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))(text)
         }
@@ -140,15 +149,37 @@ fn is_base64(text: &str) -> bool {
     !text.is_empty() && text.len().is_multiple_of(4) && is_alphabet(text)
 }
 
+/// Octets may have leading zeros, which are of no meaning.
+fn address(text: &str) -> Option<IpAddr> {
+    if text.contains(':') {
+        return text.parse().ok();
+    }
+    let octet = |octet: &str| match octet.trim_start_matches('0') {
+        "" if !octet.is_empty() => "0".to_owned(),
+        digits => digits.to_owned(),
+    };
+    let octets: Vec<String> = text.split('.').map(octet).collect();
+    octets.join(".").parse::<Ipv4Addr>().ok().map(IpAddr::V4)
+}
+
 fn is_cidr(text: &str) -> bool {
-    let Some((address, length)) = text.split_once('/') else { return false };
-    let max = match address.parse::<IpAddr>() {
-        Ok(IpAddr::V4(_)) => 32,
-        Ok(IpAddr::V6(_)) => 128,
-        Err(_) => return false,
+    let Some((network, length)) = text.split_once('/') else { return false };
+    let max = match address(network) {
+        Some(IpAddr::V4(_)) => 32,
+        Some(IpAddr::V6(_)) => 128,
+        None => return false,
     };
     length.bytes().all(|digit| digit.is_ascii_digit())
         && length.parse::<u8>().is_ok_and(|length| length <= max)
+}
+
+/// 6, 8 or 20 bytes: in pairs, in fours, or run together.
+fn is_mac(text: &str) -> bool {
+    let is_address = pattern!(
+        r"(?i)^([0-9a-f]{2}(:[0-9a-f]{2})+|[0-9a-f]{2}(-[0-9a-f]{2})+|[0-9a-f]{4}(\.[0-9a-f]{4})+|[0-9a-f]+)$"
+    );
+    let digits = text.bytes().filter(u8::is_ascii_hexdigit).count();
+    is_address(text) && [12, 16, 40].contains(&digits)
 }
 
 /// An absolute URI, or a path from the root.
@@ -157,13 +188,36 @@ fn is_uri(text: &str) -> bool {
     is_absolute(text)
 }
 
+/// A lone label, whose only dash may be its second letter, or a domain that ends in a label of
+/// letters.
 fn is_hostname(text: &str) -> bool {
-    let is_label = pattern!(r"^[a-zA-Z0-9\p{L}]([a-zA-Z0-9\p{L}-]*[a-zA-Z0-9\p{L}])?$");
-    let is_numeric = |label: &str| label.bytes().all(|letter| letter.is_ascii_digit());
-    let name = text.strip_suffix('.').unwrap_or(text);
-    name.len() <= 255
-        && name.split('.').all(|label| label.len() <= 63 && is_label(label))
-        && !name.split('.').next_back().is_some_and(is_numeric)
+    let is_symbol = pattern!(r"^[a-zA-Z0-9\p{S}\p{L}]*$");
+    let is_letters = pattern!(r"^[a-zA-Z\p{L}]{2,63}$");
+    let is_label =
+        pattern!(r"^[a-zA-Z0-9\p{S}\p{L}]([a-zA-Z0-9\p{S}\p{L}-]*[a-zA-Z0-9\p{S}\p{L}])?$");
+    let is_known = match text.rsplit_once('.') {
+        Some((labels, last)) => is_letters(last) && labels.split('.').all(is_label),
+        None => match text.split_once('-') {
+            Some((first, rest)) => {
+                first.chars().count() == 1 && is_symbol(first) && is_symbol(rest)
+            }
+            None => !text.is_empty() && is_symbol(text),
+        },
+    };
+    text.len() <= 255 && text.split('.').all(|label| label.len() <= 63) && is_known
+}
+
+/// `rgb(1, 20, 255)`.
+fn is_rgb(text: &str) -> bool {
+    let channels = text.strip_prefix("rgb(").and_then(|rest| rest.strip_suffix(')'));
+    let is_channel = |channel: &str| {
+        let channel = channel.trim();
+        let is_plain = channel == "0" || channel.starts_with(|first| ('1'..='9').contains(&first));
+        is_plain && channel.parse::<u8>().is_ok()
+    };
+    channels.is_some_and(|channels| {
+        channels.split(',').count() == 3 && channels.split(',').all(is_channel)
+    })
 }
 
 #[cfg(test)]

@@ -20,9 +20,8 @@ pub(super) fn check(node: &Node, number: &Number, path: &str, outcome: &mut Outc
         Some(_) => (bound.limit as i64).to_string(),
         None => go::float(bound.limit),
     };
-    if let Some(factor) = node.multiple_of.filter(|factor| !is_multiple(number, size, *factor)) {
-        let detail = format!("{path} in body should be a multiple of {}", go::float(factor));
-        outcome.error(FieldError::invalid(path, &value, &detail));
+    if let Some(factor) = node.multiple_of {
+        check_multiple(number, size, factor, path, outcome);
     }
     if let Some(bound) = node.minimum.filter(|bound| is_beyond(number, size, bound, -1)) {
         let than = if bound.exclusive { "greater than" } else { "greater than or equal to" };
@@ -34,6 +33,13 @@ pub(super) fn check(node: &Node, number: &Number, path: &str, outcome: &mut Outc
         let detail = format!("{path} in body should be {than} {}", limit(&bound));
         outcome.error(FieldError::invalid(path, &value, &detail));
     }
+    outcome.looked_at(2);
+}
+
+/// Whether a float stands for an integer, which those beyond 2^53 cannot.
+pub(super) fn is_whole(size: f64) -> bool {
+    const EXACT: f64 = 9_007_199_254_740_991.0;
+    (-EXACT..=EXACT).contains(&size) && size.fract() == 0.0
 }
 
 /// Whether the number fits the width that the format asks for.
@@ -77,14 +83,24 @@ fn is_beyond(number: &Number, size: f64, bound: &Bound, side: i8) -> bool {
     order.is_gt() || (bound.exclusive && order.is_eq())
 }
 
-fn is_multiple(number: &Number, size: f64, factor: f64) -> bool {
-    if factor <= 0.0 {
-        return false;
-    }
+/// Factors of integers are read as integers; one below 1 reads as 0 and nothing is a multiple.
+fn check_multiple(number: &Number, size: f64, factor: f64, path: &str, outcome: &mut Outcome) {
     #[expect(clippy::cast_possible_truncation, reason = "as Kubernetes reads factors of integers")]
-    match number.as_i64() {
-        Some(number) if factor.fract() == 0.0 => number % (factor as i64).max(1) == 0,
-        _ if factor < 1.0 => (1.0 / factor * size).fract() == 0.0,
-        _ => (size / factor).fract() == 0.0,
+    let whole = number.as_i64().map(|number| (number, factor as i64));
+    let shown = whole.map_or_else(|| go::float(factor), |(_, factor)| factor.to_string());
+    let is_positive = whole.map_or(factor > 0.0, |(_, factor)| factor > 0);
+    if !is_positive {
+        let detail = format!("factor MultipleOf declared for {path} must be positive: {shown}");
+        let factor = whole.map_or_else(|| Value::from(factor), |(_, factor)| Value::from(factor));
+        return outcome.error(FieldError::invalid(path, &factor, &detail));
+    }
+    let is_multiple = match whole {
+        Some((number, factor)) => number % factor == 0,
+        None if factor < 1.0 => is_whole(1.0 / factor * size),
+        None => is_whole(size / factor),
+    };
+    if !is_multiple {
+        let detail = format!("{path} in body should be a multiple of {shown}");
+        outcome.error(FieldError::invalid(path, &Value::Number(number.clone()), &detail));
     }
 }

@@ -30,6 +30,10 @@ impl Outcome {
         }
     }
 
+    pub(super) fn looked_at(&mut self, checks: usize) {
+        self.matches += checks;
+    }
+
     fn merge(&mut self, other: Self) {
         self.matches += other.matches;
         other.errors.into_iter().for_each(|error| self.error(error));
@@ -75,8 +79,7 @@ fn check_type(node: &Node, value: &Value, path: &str, outcome: &mut Outcome) {
         }
         return;
     };
-    let whole =
-        matches!(value, Value::Number(number) if number.as_f64().is_some_and(|n| n.fract() == 0.0));
+    let whole = value.as_f64().is_some_and(numbers::is_whole);
     let fits = node.is(kind)
         || (kind == Type::Number && whole && node.is(Type::Integer))
         || (kind == Type::Integer && node.is(Type::Number));
@@ -244,7 +247,9 @@ fn too_many(path: &str, count: i64, max: i64) -> FieldError {
 }
 
 fn check_allowed(node: &Node, value: &Value, path: &str, outcome: &mut Outcome) {
+    // Numbers are compared as the enum has them: 1.5 is the 1 of an enum of integers.
     let same = |allowed: &Value| match (value.as_f64(), allowed.as_f64()) {
+        (Some(ours), Some(theirs)) if allowed.is_i64() => ours.trunc().total_cmp(&theirs).is_eq(),
         (Some(ours), Some(theirs)) => ours.total_cmp(&theirs).is_eq(),
         _ => value == allowed,
     };
