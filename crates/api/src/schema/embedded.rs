@@ -49,9 +49,59 @@ fn check(fields: &Map<String, Value>, path: &str, errors: &mut Vec<FieldError>) 
             Some(value) => errors.push(FieldError::invalid(&field, value, "must be a string")),
         }
     }
-    let Some(version @ Value::String(text)) = fields.get("apiVersion") else { return };
-    if text.matches('/').count() > 1 {
+    if let Some(version @ Value::String(text)) = fields.get("apiVersion")
+        && text.matches('/').count() > 1
+    {
         let detail = format!("unexpected GroupVersion string: {text}");
         errors.push(FieldError::invalid(&child(path, "apiVersion"), version, &detail));
     }
+    if let Some(kind @ Value::String(text)) = fields.get("kind")
+        && !text.is_empty()
+        && !is_label(text.to_lowercase().as_bytes(), true)
+    {
+        let detail = format!("may have mixed case, but should otherwise match: {DNS_1035}");
+        errors.push(FieldError::invalid(&child(path, "kind"), kind, &detail));
+    }
+    if let Some(metadata) = fields.get("metadata") {
+        check_names(metadata, &child(path, "metadata"), errors);
+    }
+}
+
+/// Names are path segments, namespaces are DNS labels.
+fn check_names(metadata: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    if let Some(name @ Value::String(text)) = metadata.get("name") {
+        let field = child(path, "name");
+        if text == "." || text == ".." {
+            errors.push(FieldError::invalid(&field, name, &format!("may not be '{text}'")));
+        }
+        for letter in ['/', '%'] {
+            if text.contains(letter) {
+                let detail = format!("may not contain '{letter}'");
+                errors.push(FieldError::invalid(&field, name, &detail));
+            }
+        }
+    }
+    if let Some(namespace @ Value::String(text)) = metadata.get("namespace")
+        && !text.is_empty()
+        && !is_label(text.as_bytes(), false)
+    {
+        errors.push(FieldError::invalid(&child(path, "namespace"), namespace, DNS_1123));
+    }
+}
+
+const DNS_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', \
+    start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  \
+    or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+
+const DNS_1123: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric \
+    characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  \
+    or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+
+fn is_label(text: &[u8], starts_with_letter: bool) -> bool {
+    let is_alphanumeric = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let is_first =
+        |byte: &u8| is_alphanumeric(byte) && !(starts_with_letter && byte.is_ascii_digit());
+    text.first().is_some_and(is_first)
+        && text.last().is_some_and(is_alphanumeric)
+        && text.iter().all(|byte| is_alphanumeric(byte) || *byte == b'-')
 }
