@@ -4,15 +4,19 @@
 //! now; [`act`] turns that into writes, beside the commands that are under way ([`command`])
 //! and the nodes that are going ([`terminate`]); [`explain`] gives everyone else a reason.
 
+mod act;
 mod amount;
 mod budget;
 mod candidate;
 mod catalogue;
 mod cluster;
+mod command;
 mod consolidate;
 mod decision;
+mod draft;
 mod explain;
 mod hash;
+mod launch;
 mod mark;
 mod member;
 mod needs;
@@ -22,7 +26,11 @@ mod reason;
 mod requirement;
 mod run;
 mod simulate;
+mod statics;
+mod status;
+mod terminate;
 mod topology;
+mod validate;
 
 use convoy_api::karpenter::names;
 use convoy_api::{GroupKind, Object, ObjectKey};
@@ -81,7 +89,11 @@ impl Dialect for Karpenter {
     }
 
     fn validate(&self, _world: &World, object: &Object) -> Vec<Diagnostic> {
-        validation::schema(object)
+        let mut found = validation::schema(object);
+        if found.is_empty() && *object.kind() == names::NODE_POOL {
+            found.extend(validate::pool(object));
+        }
+        found
     }
 
     fn rollouts<'w>(&self, world: &'w World) -> Vec<&'w Object> {
@@ -117,7 +129,13 @@ impl Dialect for Karpenter {
         let run = run::Run::new(&cluster, daemons);
         let mut step = Step::new(self.name(), snapshot.rollout(), Verdict::Done);
         step.decision = decision::decision(&cluster, &run);
-        explain::explain(&cluster, &run, &mut step);
+        let mut acts = act::act(&cluster, snapshot, &run);
+        statics::scale(&cluster, snapshot, &run, &mut acts);
+        let reasons: Vec<_> = decision::reasons(&cluster).collect();
+        act::blocked(&cluster, &run, &reasons, &mut acts);
+        acts.record.extend(status::hashed(&cluster));
+        explain::explain(&cluster, &run, acts, &mut step);
+        step.status = status::status(&cluster, snapshot);
         step
     }
 }

@@ -3,6 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use smol_str::SmolStr;
 
+use super::act::Acts;
 use super::budget;
 use super::cluster::Cluster;
 use super::decision;
@@ -20,14 +21,15 @@ const NAMED: usize = 5;
 const SEARCH_AGAIN: SignedDuration = SignedDuration::from_secs(10);
 
 /// Fills in groups, holds, verdict and the time to look again.
-pub(crate) fn explain(cluster: &Cluster<'_>, run: &Run<'_, '_>, step: &mut Step) {
+pub(crate) fn explain(cluster: &Cluster<'_>, run: &Run<'_, '_>, acts: Acts, step: &mut Step) {
     let mut group = GroupReport::new(cluster.pool().name());
     group.ceiling = ceiling(cluster);
     let budgets = BudgetHolds::new(cluster, run);
-    let mut started: Vec<usize> = decision::started(cluster, run).collect();
-    started.sort_unstable();
     for (at, member) in cluster.own_members() {
-        let (state, hold) = stand(cluster, run, &budgets, &started, at, member);
+        let (state, hold) = match acts.stands.get(&at) {
+            Some(known) => known.clone(),
+            None => stand(cluster, run, &budgets, at, member),
+        };
         group.count(state);
         if let Some((reason, until)) = hold {
             step.holds.push(
@@ -36,6 +38,7 @@ pub(crate) fn explain(cluster: &Cluster<'_>, run: &Run<'_, '_>, step: &mut Step)
         }
     }
     step.groups.push(group);
+    (step.actions, step.events) = acts.into_parts();
     step.wake_at = wake_at(cluster, run, step);
     step.verdict = verdict(cluster, step);
 }
@@ -52,16 +55,9 @@ fn stand(
     cluster: &Cluster<'_>,
     run: &Run<'_, '_>,
     budgets: &BudgetHolds,
-    started: &[usize],
     at: usize,
     member: &Member<'_>,
 ) -> (MemberState, Option<Why>) {
-    if member.facts.is_deleting {
-        return (MemberState::Gone, None);
-    }
-    if member.is_in_flight() || started.binary_search(&at).is_ok() {
-        return (MemberState::Moving, None);
-    }
     if member.node.is_none_or(|node| !node.is_initialized) {
         let detail = run.rejections[at].as_ref().map(super::candidate::Rejection::text);
         let detail = detail.unwrap_or_default();
@@ -99,7 +95,7 @@ fn held(cluster: &Cluster<'_>, run: &Run<'_, '_>, budgets: &BudgetHolds, at: usi
 }
 
 /// The first reason, in the order of the loop, for which a member would go.
-fn reason_to_go(run: &Run<'_, '_>, at: usize) -> Option<Reason> {
+pub(crate) fn reason_to_go(run: &Run<'_, '_>, at: usize) -> Option<Reason> {
     let marks = &run.marks[at];
     let applies = |reason: &Reason| match reason {
         Reason::Expired => marks.expired,

@@ -67,11 +67,6 @@ impl<'w> Needs<'w> {
                     .any(|term| !term.is_empty() && term.first_unmet(look_up).is_none()))
     }
 
-    /// Every label key that the pod's node selection speaks of.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = &smol_str::SmolStr> {
-        self.selector.keys().chain(self.terms.iter().flat_map(Requirements::keys))
-    }
-
     /// The first taint that keeps the pod away. Preferences do not.
     pub(crate) fn first_intolerable<'t>(&self, taints: &[Taint<'t>]) -> Option<Taint<'t>> {
         let hard = taints.iter().filter(|taint| taint.effect != "PreferNoSchedule");

@@ -203,6 +203,31 @@ impl<'w> PodBudgets<'w> {
         }
     }
 
+    /// Counts an eviction of `pod` against its budget, `spent` being what others took already.
+    /// Where none is left: the budget and what it allows.
+    pub(crate) fn take(
+        &self,
+        pod: &Object,
+        spent: &mut BTreeMap<String, i64>,
+    ) -> Result<(), (String, i64)> {
+        let matching = self.matching(pod);
+        let [budget] = matching[..] else {
+            return match matching.first() {
+                None => Ok(()),
+                Some(first) => Err((first.path(), 0)),
+            };
+        };
+        if budget.always_lets_go_of(pod) {
+            return Ok(());
+        }
+        let taken = spent.entry(budget.path()).or_default();
+        if *taken >= budget.allowed() {
+            return Err((budget.path(), budget.allowed().saturating_sub(*taken)));
+        }
+        *taken += 1;
+        Ok(())
+    }
+
     /// Whether a budget of the pod can never allow anything: maxUnavailable 0 or minAvailable 100%.
     pub(crate) fn is_fully_blocked(&self, pod: &Object) -> bool {
         let matching = self.matching(pod);

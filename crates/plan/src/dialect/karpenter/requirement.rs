@@ -81,14 +81,6 @@ impl Requirements {
             .all(|requirement| requirement.test.allows(value))
     }
 
-    /// Whether they speak of `key` in a way that leaves it set.
-    pub(crate) fn define(&self, key: &str) -> bool {
-        self.0.iter().any(|requirement| {
-            requirement.key == key
-                && !matches!(requirement.test, Test::DoesNotExist | Test::NotIn(_))
-        })
-    }
-
     /// The values that they name for `key`.
     pub(crate) fn values_of(&self, key: &str) -> impl Iterator<Item = &SmolStr> {
         let of_key = self.0.iter().filter(move |requirement| requirement.key == key);

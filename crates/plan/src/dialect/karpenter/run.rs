@@ -135,6 +135,11 @@ impl<'c, 'w> Run<'c, 'w> {
         self.worth[at].cost <= 1.0
     }
 
+    /// What evicting its pods costs, plus 1.
+    pub(crate) fn worth_cost(&self, at: usize) -> f64 {
+        self.worth[at].cost
+    }
+
     pub(super) fn pool_of(&self, at: usize) -> Option<usize> {
         self.cluster.members[at].pool
     }

@@ -1,0 +1,158 @@
+//! Commands under way. What a command is waiting for is noted on the claims it disrupts, so
+//! that whoever looks next goes on with it; nothing is kept in memory.
+
+use convoy_api::Object;
+use convoy_api::karpenter::names::{NODE_CLAIM, annotation, condition};
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::cluster::Cluster;
+use super::member::Member;
+use super::reason::Reason;
+use super::run::{Command, Run};
+use super::simulate::Fresh;
+use crate::snapshot::Snapshot;
+
+/// The note on a claim that is being disrupted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Note {
+    pub(crate) id: String,
+    /// Claims that have to be initialized first.
+    #[serde(default)]
+    pub(crate) replacements: Vec<String>,
+}
+
+/// How a command stands, seen from one of its claims.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// A replacement is not initialized yet.
+    Waiting { replacement: String, until: Option<Timestamp> },
+    /// Everything is there: the claim may go.
+    Ready,
+    /// It will not work out; everything is undone.
+    Failed { why: String },
+    /// Somebody else began it, and did not say what it waits for.
+    Foreign { until: Option<Timestamp> },
+}
+
+/// How long consolidation has to stay sensible before it begins.
+pub(crate) const VALIDATION: SignedDuration = SignedDuration::from_secs(15);
+
+/// How the command that `member` is part of stands.
+pub(crate) fn progress(
+    cluster: &Cluster<'_>,
+    snapshot: &Snapshot<'_>,
+    run: &Run<'_, '_>,
+    at: usize,
+) -> Progress {
+    let member = &cluster.members[at];
+    let began = member.facts.disruption.and_then(|mark| mark.since());
+    let until = began.and_then(|began| began.checked_add(timeout(cluster)).ok());
+    let is_late = until.is_some_and(|until| until <= cluster.now);
+    let note = member.facts.command.and_then(|text| serde_json::from_str::<Note>(text).ok());
+    let Some(note) = note else {
+        let word = member.facts.disruption.map_or("", |mark| mark.reason);
+        if Reason::from_word(word) == Some(Reason::Empty) && run.is_empty(at) {
+            return Progress::Ready;
+        }
+        return if is_late {
+            Progress::Failed { why: late(cluster) }
+        } else {
+            Progress::Foreign { until }
+        };
+    };
+    for name in &note.replacements {
+        let replacement = snapshot.find(&NODE_CLAIM, "", name).filter(|claim| !claim.is_deleting());
+        let Some(replacement) = replacement else {
+            return Progress::Failed { why: format!("replacement {name} is gone") };
+        };
+        if replacement.condition_status(condition::INITIALIZED) != Some("True") {
+            return if is_late {
+                Progress::Failed { why: late(cluster) }
+            } else {
+                Progress::Waiting { replacement: name.clone(), until }
+            };
+        }
+    }
+    Progress::Ready
+}
+
+/// How long a command may take: longer the more there are, within bounds.
+///
+/// | in flight | timeout | because               |
+/// |----------:|---------|-----------------------|
+/// |         1 | 10m     | the least             |
+/// |     10000 | 13m20s  | 80 ms each            |
+/// |     45000 | 1h      | the most              |
+fn timeout(cluster: &Cluster<'_>) -> SignedDuration {
+    let queued = cluster.members.iter().filter(|member| member.is_in_flight()).count();
+    let millis = i64::try_from(queued).unwrap_or(i64::MAX).saturating_mul(80);
+    SignedDuration::from_millis(millis.clamp(600_000, 3_600_000))
+}
+
+fn late(cluster: &Cluster<'_>) -> String {
+    format!("took longer than {} minutes", timeout(cluster).as_mins())
+}
+
+/// Whether a consolidation has been proposed for long enough, and if not, when it will have.
+pub(crate) fn is_mature(
+    cluster: &Cluster<'_>,
+    command: &Command<'_>,
+    at: usize,
+) -> Result<(), Option<Timestamp>> {
+    if !command.reason.is_validated() {
+        return Ok(());
+    }
+    let members: &[usize] = if command.reason == Reason::Empty { &[at] } else { &command.members };
+    let mut latest = None;
+    for at in members {
+        match proposed_at(command, &cluster.members[*at]) {
+            None => return Err(None),
+            Some(proposed) => latest = latest.max(Some(proposed)),
+        }
+    }
+    let ripe = latest.and_then(|latest| latest.checked_add(VALIDATION).ok());
+    if ripe.is_some_and(|ripe| ripe <= cluster.now) { Ok(()) } else { Err(ripe) }
+}
+
+/// Since when `member` has carried the proposal of this command.
+fn proposed_at(command: &Command<'_>, member: &Member<'_>) -> Option<Timestamp> {
+    let (id, since) = member.facts.proposal?.split_once(' ')?;
+    (id == proposal_id(command)).then(|| since.parse().ok())?
+}
+
+/// Empty nodes are judged one by one; others by the whole command.
+pub(crate) fn proposal_id<'c>(command: &'c Command<'_>) -> &'c str {
+    if command.reason == Reason::Empty { "empty" } else { &command.id }
+}
+
+/// The names that a command's replacements have, and whether each is to be created.
+///
+/// Names follow from the command, so that one that was created before is recognised.
+pub(crate) fn replacement_names<'f, 'w>(
+    cluster: &Cluster<'_>,
+    snapshot: &Snapshot<'_>,
+    command: &'f Command<'w>,
+) -> Vec<(String, &'f Fresh<'w>, bool)> {
+    let mut names = Vec::new();
+    for (at, fresh) in command.replacements.iter().enumerate() {
+        let pool = cluster.pools[fresh.pool].name();
+        let short = command.id.get(..8).unwrap_or(&command.id);
+        let fits = |claim: &Object| {
+            !claim.is_deleting() && claim.annotation(annotation::REPLACES) == Some(&command.id)
+        };
+        let found = (0..=u8::MAX).map(|attempt| {
+            let name = match attempt {
+                0 => format!("{pool}-{short}-{at}"),
+                attempt => format!("{pool}-{short}-{at}-{attempt}"),
+            };
+            let claim = snapshot.find(&NODE_CLAIM, "", &name);
+            (name, claim)
+        });
+        let mut usable = found.filter(|(_, claim)| claim.is_none_or(fits));
+        if let Some((name, claim)) = usable.next() {
+            names.push((name, fresh, claim.is_none()));
+        }
+    }
+    names
+}

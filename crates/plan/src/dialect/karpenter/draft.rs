@@ -1,0 +1,126 @@
+//! Changes to one object, gathered so that each part of it is written once and not at all if
+//! it reads so already.
+
+use convoy_api::Object;
+use convoy_api::karpenter::names::condition::READY;
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use crate::condition::{self, Condition};
+use crate::step::{Action, Verb, Why};
+
+/// Changes to a NodeClaim or NodePool that are being gathered.
+#[derive(Clone, Debug)]
+pub(crate) struct Draft<'w> {
+    object: &'w Object,
+    now: Timestamp,
+    metadata: Map<String, Value>,
+    conditions: Option<Vec<Value>>,
+    status: Map<String, Value>,
+}
+
+impl<'w> Draft<'w> {
+    pub(crate) fn new(object: &'w Object, now: Timestamp) -> Self {
+        Self { object, now, metadata: Map::new(), conditions: None, status: Map::new() }
+    }
+
+    /// Sets an annotation, or removes it.
+    pub(crate) fn annotate(&mut self, key: &str, value: Option<&str>) {
+        if self.object.annotation(key) == value {
+            return;
+        }
+        let annotations = self.metadata.entry("annotations").or_insert_with(|| json!({}));
+        annotations[key] = json!(value);
+    }
+
+    /// Removes a finalizer.
+    pub(crate) fn release(&mut self, finalizer: &str) {
+        let finalizers = self.object.metadata().get("finalizers").and_then(Value::as_array);
+        let Some(finalizers) = finalizers else { return };
+        let rest: Vec<&Value> = finalizers.iter().filter(|item| *item != finalizer).collect();
+        if rest.len() < finalizers.len() {
+            self.metadata.insert("finalizers".into(), json!(rest));
+        }
+    }
+
+    /// Sets a condition; of a True one the reason is its type unless another is given.
+    pub(crate) fn set(&mut self, kind: &str, status: &'static str, reason: &str, message: &str) {
+        let current = self.current(kind);
+        let field = |name: &str| current.and_then(|entry| entry.get(name)).and_then(Value::as_str);
+        let reads = (field("status"), field("reason"), field("message"));
+        if reads == (Some(status), Some(reason), Some(message)) {
+            return;
+        }
+        let wanted = Condition {
+            kind: kind.to_owned(),
+            status,
+            reason: reason.to_owned(),
+            message: message.to_owned(),
+            observed_generation: Some(self.object.generation())
+                .filter(|generation| *generation > 0),
+        };
+        let now = self.now;
+        condition::set(self.conditions_mut(), &wanted, now);
+    }
+
+    pub(crate) fn unset(&mut self, kind: &str) {
+        if self.current(kind).is_some() {
+            condition::remove(self.conditions_mut(), kind);
+        }
+    }
+
+    /// Sets another field of the status.
+    pub(crate) fn status(&mut self, field: &str, value: Value) {
+        if self.object.status().get(field) != Some(&value) {
+            self.status.insert(field.to_owned(), value);
+        }
+    }
+
+    /// The condition as it reads with the changes so far.
+    pub(crate) fn current(&self, kind: &str) -> Option<&Value> {
+        let of_kind = |entry: &&Value| entry.get("type").and_then(Value::as_str) == Some(kind);
+        match &self.conditions {
+            Some(conditions) => conditions.iter().find(of_kind),
+            None => self.object.condition(kind),
+        }
+    }
+
+    /// The patches, metadata first.
+    pub(crate) fn actions(self, verb: Verb, why: &Why) -> Vec<Action> {
+        let object = self.object;
+        let (metadata, status) = self.parts();
+        let mut actions = Vec::new();
+        if !metadata.is_empty() {
+            actions.push(Action::patch(verb, object, json!({"metadata": metadata}), why.clone()));
+        }
+        if !status.is_empty() {
+            actions.push(Action::patch_status(
+                verb,
+                object,
+                json!({"status": status}),
+                why.clone(),
+            ));
+        }
+        actions
+    }
+
+    /// The changed fields of metadata and status.
+    pub(crate) fn parts(self) -> (Map<String, Value>, Map<String, Value>) {
+        let mut status = self.status;
+        if let Some(mut conditions) = self.conditions {
+            conditions.sort_by_key(|entry| {
+                let since = entry.get("lastTransitionTime").and_then(Value::as_str);
+                (entry["type"] == READY, since.map(str::to_owned))
+            });
+            status.insert("conditions".into(), Value::Array(conditions));
+        }
+        (self.metadata, status)
+    }
+
+    fn conditions_mut(&mut self) -> &mut Vec<Value> {
+        let object = self.object;
+        self.conditions.get_or_insert_with(|| {
+            object.status().get("conditions").and_then(Value::as_array).cloned().unwrap_or_default()
+        })
+    }
+}

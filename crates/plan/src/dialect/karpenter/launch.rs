@@ -1,0 +1,96 @@
+//! NodeClaims that are asked for. Bringing the machine up is the provider's part.
+
+use convoy_api::karpenter::names::{self, FINALIZER, NODE_CLAIM, annotation, label};
+use serde_json::{Map, Value, json};
+
+use super::pool::Pool;
+use super::simulate::{Fresh, Offer};
+use crate::step::{Action, Verb, Why};
+
+/// How many instance types a claim names at most.
+const TYPES: usize = 60;
+
+/// Creates a claim of `pool` under `name`; `fresh` says which machines would do.
+pub(crate) fn create(
+    pool: &Pool<'_>,
+    name: &str,
+    fresh: Option<&Fresh<'_>>,
+    command: Option<&str>,
+    why: Why,
+) -> Action {
+    let target = pool.object.key().sibling(&NODE_CLAIM, "", name);
+    Action::create(Verb::Create, target, body(pool, name, fresh, command), why)
+}
+
+fn body(pool: &Pool<'_>, name: &str, fresh: Option<&Fresh<'_>>, command: Option<&str>) -> Value {
+    let template = pool.template();
+    let map = |pointer: &str| {
+        template.pointer(pointer).and_then(Value::as_object).cloned().unwrap_or_default()
+    };
+    let mut labels = map("/metadata/labels");
+    labels.insert(label::NODE_POOL.into(), json!(pool.name()));
+    let class =
+        |field: &str| pool.class_ref().get(field).and_then(Value::as_str).unwrap_or_default();
+    let class_label = format!("{}/{}", class("group"), class("kind").to_lowercase());
+    labels.insert(class_label, json!(class("name")));
+    let mut annotations = map("/metadata/annotations");
+    annotations.insert(annotation::HASH.into(), json!(pool.hash));
+    annotations.insert(annotation::HASH_VERSION.into(), json!(names::HASH_VERSION));
+    if let Some(command) = command {
+        annotations.insert(annotation::REPLACES.into(), json!(command));
+    }
+    let mut spec = map("/spec");
+    spec.insert("requirements".into(), Value::Array(requirements(pool, fresh)));
+    if let Some(requests) = fresh.map(requests).filter(|requests| !requests.is_empty()) {
+        spec.insert("resources".into(), json!({"requests": requests}));
+    }
+    let owner = json!({"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "name": pool.name(),
+        "uid": pool.object.uid().unwrap_or_default(), "blockOwnerDeletion": true});
+    json!({
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodeClaim",
+        "metadata": {"name": name, "labels": labels, "annotations": annotations,
+            "finalizers": [FINALIZER], "ownerReferences": [owner]},
+        "spec": spec,
+    })
+}
+
+/// The pool's own, narrowed to the machines that would do.
+fn requirements(pool: &Pool<'_>, fresh: Option<&Fresh<'_>>) -> Vec<Value> {
+    let given = pool.template().pointer("/spec/requirements").and_then(Value::as_array);
+    let mut all = given.cloned().unwrap_or_default();
+    let is_one_of =
+        |key: &str, values: Vec<&str>| json!({"key": key, "operator": "In", "values": values});
+    all.push(is_one_of(label::NODE_POOL, vec![pool.name()]));
+    let mut offers: Vec<Offer<'_>> = fresh.map(|fresh| fresh.offers.clone()).unwrap_or_default();
+    let price = |offer: &Offer<'_>| offer.price().unwrap_or(f64::INFINITY);
+    offers.sort_by(|a, b| {
+        price(a).total_cmp(&price(b)).then_with(|| a.type_name().cmp(&b.type_name()))
+    });
+    for key in [label::INSTANCE_TYPE, label::CAPACITY_TYPE, label::ZONE] {
+        let mut values: Vec<&str> = Vec::new();
+        for value in offers.iter().filter_map(|offer| offer.label(key)) {
+            if !values.contains(&value) && values.len() < TYPES {
+                values.push(value);
+            }
+        }
+        if !values.is_empty() {
+            all.push(is_one_of(key, values));
+        }
+    }
+    all
+}
+
+fn requests(fresh: &Fresh<'_>) -> Map<String, Value> {
+    let mut requests = Map::new();
+    let mut put = |name: &str, amount: i64, text: String| {
+        if amount > 0 {
+            requests.insert(name.to_owned(), json!(text));
+        }
+    };
+    let amounts = &fresh.requests;
+    put("cpu", amounts.cpu, format!("{}m", amounts.cpu));
+    put("memory", amounts.memory, amounts.memory.to_string());
+    put("pods", amounts.pods, amounts.pods.to_string());
+    requests
+}

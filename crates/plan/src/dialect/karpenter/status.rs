@@ -1,0 +1,199 @@
+//! The status of a pool: what it has, whether it is sound, what its budgets allow.
+
+use std::fmt::Write as _;
+
+use convoy_api::karpenter::names::{self, KWOK_NODE_CLASS, annotation, condition};
+use serde_json::{Map, Value, json};
+
+use super::amount::Amounts;
+use super::cluster::Cluster;
+use super::decision;
+use super::draft::Draft;
+use super::validate;
+use crate::snapshot::Snapshot;
+use crate::step::{Action, Verb, Why};
+
+/// The status as it should read; absent if it reads so already.
+pub(crate) fn status(cluster: &Cluster<'_>, snapshot: &Snapshot<'_>) -> Option<Value> {
+    let object = cluster.pool().object;
+    let mut draft = Draft::new(object, cluster.now);
+    let (resources, nodes) = resources(cluster);
+    draft.status("resources", resources);
+    draft.status("nodes", json!(nodes));
+    match validate::at_run_time(cluster.pool()) {
+        None => {
+            draft.set(condition::VALIDATION_SUCCEEDED, "True", condition::VALIDATION_SUCCEEDED, "")
+        }
+        Some(text) => {
+            draft.set(condition::VALIDATION_SUCCEEDED, "False", "NodePoolValidationFailed", &text)
+        }
+    }
+    class(cluster, snapshot, &mut draft);
+    if draft.current(condition::NODE_REGISTRATION_HEALTHY).is_none() {
+        let text = "object is awaiting reconciliation";
+        draft.set(condition::NODE_REGISTRATION_HEALTHY, "Unknown", "AwaitingReconciliation", text);
+    }
+    budgets(cluster, &mut draft);
+    root(&mut draft);
+    let (_, changed) = draft.parts();
+    if changed.is_empty() {
+        return None;
+    }
+    let mut status = object.status().as_object().cloned().unwrap_or_default();
+    status.extend(changed);
+    Some(Value::Object(status))
+}
+
+/// The hash of the template, on the pool itself.
+pub(crate) fn hashed(cluster: &Cluster<'_>) -> Vec<Action> {
+    let pool = cluster.pool();
+    let mut draft = Draft::new(pool.object, cluster.now);
+    draft.annotate(annotation::HASH, Some(&pool.hash));
+    draft.annotate(annotation::HASH_VERSION, Some(names::HASH_VERSION));
+    draft.actions(Verb::Record, &Why::new("Hashed", "the template has this hash"))
+}
+
+/// What the pool's nodes have in all, and how many there are.
+fn resources(cluster: &Cluster<'_>) -> (Value, u32) {
+    let (mut sum, mut count) = (Amounts::default(), 0);
+    let mut last: Option<(&Value, Amounts)> = None; // nodes of one pool are mostly alike
+    for (_, member) in cluster.own_members() {
+        let object = member.node.map_or(member.claim, |node| node.object);
+        let of = |field: &str| object.status().get(field);
+        let Some(capacity) = of("capacity").or_else(|| of("allocatable")) else { continue };
+        if last.as_ref().is_none_or(|(known, _)| *known != capacity) {
+            last = Some((capacity, Amounts::from_value(Some(capacity))));
+        }
+        if let Some((_, amounts)) = &last {
+            sum.add(amounts);
+        }
+        count += 1;
+    }
+    let mut resources = Map::new();
+    let mut put = |name: &str, text: String| resources.insert(name.to_owned(), json!(text));
+    put("cpu", thousandths(sum.cpu));
+    put("ephemeral-storage", bytes(sum.storage));
+    put("memory", bytes(sum.memory));
+    put("nodes", count.to_string());
+    put("pods", sum.pods.to_string());
+    (Value::Object(resources), count)
+}
+
+fn thousandths(amount: i64) -> String {
+    if amount % 1_000 == 0 { (amount / 1_000).to_string() } else { format!("{amount}m") }
+}
+
+/// With the largest suffix that loses nothing.
+fn bytes(amount: i64) -> String {
+    let suffixes = [(40, "Ti"), (30, "Gi"), (20, "Mi"), (10, "Ki")];
+    let exact = suffixes.iter().find(|(shift, _)| amount != 0 && amount % (1 << shift) == 0);
+    exact.map_or_else(
+        || amount.to_string(),
+        |(shift, suffix)| format!("{}{suffix}", amount >> shift),
+    )
+}
+
+/// Whether the node class is there and ready. Classes of other providers are theirs to judge.
+fn class(cluster: &Cluster<'_>, snapshot: &Snapshot<'_>, draft: &mut Draft<'_>) {
+    let pool = cluster.pool();
+    if !pool.has_catalogue() {
+        if draft.current(condition::NODE_CLASS_READY).is_none() {
+            draft.set(condition::NODE_CLASS_READY, "True", condition::NODE_CLASS_READY, "");
+        }
+        return;
+    }
+    let name = pool.class_ref().get("name").and_then(Value::as_str).unwrap_or_default();
+    let kind = condition::NODE_CLASS_READY;
+    let Some(class) = snapshot.find(&KWOK_NODE_CLASS, "", name) else {
+        return draft.set(kind, "False", "NodeClassNotFound", "NodeClass not found on cluster");
+    };
+    if class.is_deleting() {
+        return draft.set(kind, "False", "NodeClassTerminating", "NodeClass is Terminating");
+    }
+    draft.status("nodeClassObservedGeneration", json!(class.generation()));
+    // Ready from the start, unless it says otherwise.
+    match class.condition_status("Ready") {
+        None | Some("True") => draft.set(kind, "True", kind, ""),
+        Some("Unknown") => {
+            draft.set(kind, "False", "NodeClassReadinessUnknown", "Node Class Readiness Unknown")
+        }
+        Some(_) => {
+            let field = |name: &str| {
+                class.condition("Ready").and_then(|entry| entry.get(name)).and_then(Value::as_str)
+            };
+            draft.set(
+                kind,
+                "False",
+                field("reason").unwrap_or("NodeClassNotReady"),
+                field("message").unwrap_or_default(),
+            );
+        }
+    }
+}
+
+/// Whether every budget can be evaluated, and what they allow.
+fn budgets(cluster: &Cluster<'_>, draft: &mut Draft<'_>) {
+    let limits = cluster.own_limits();
+    if !limits.errors.is_empty() {
+        let list = limits.errors.iter().map(|(at, error)| format!("budget {at}: {error}"));
+        let text = list.collect::<Vec<_>>().join("; ");
+        return draft.set(condition::DISRUPTION_BUDGETS_VALID, "False", "InvalidBudget", &text);
+    }
+    let count = cluster.count_of_own();
+    let mut text = String::new();
+    for reason in decision::reasons(cluster) {
+        let limit = limits.of(reason);
+        let separator = if text.is_empty() { "" } else { "; " };
+        let allowed = limits.allowed(reason, count.total, count.down);
+        let _ = write!(text, "{separator}{}: {allowed} more", reason.word());
+        match (limit.most, limit.budget) {
+            (Some(most), Some(at)) => {
+                _ = write!(text, " ({} of {most} by budget {at} in use)", count.down)
+            }
+            _ => text.push_str(" (no budget applies)"),
+        }
+    }
+    draft.set(
+        condition::DISRUPTION_BUDGETS_VALID,
+        "True",
+        condition::DISRUPTION_BUDGETS_VALID,
+        &text,
+    );
+}
+
+/// Ready: validation and node class together.
+fn root(draft: &mut Draft<'_>) {
+    let parts = [condition::VALIDATION_SUCCEEDED, condition::NODE_CLASS_READY];
+    let read = |kind: &&str| {
+        let status =
+            draft.current(kind).and_then(|entry| entry.get("status")).and_then(Value::as_str);
+        (kind.to_string(), status.unwrap_or("Unknown").to_owned())
+    };
+    let parts: Vec<(String, String)> = parts.iter().map(read).collect();
+    let is = |word: &str| parts.iter().filter(|(_, status)| status == word).count();
+    let text = |but: &str| {
+        let list = parts.iter().filter(|(_, status)| status != but);
+        list.map(|(kind, status)| format!("{kind}={status}")).collect::<Vec<_>>().join(", ")
+    };
+    if is("True") == parts.len() {
+        draft.set(condition::READY, "True", condition::READY, "");
+    } else if is("False") > 0 {
+        draft.set(condition::READY, "False", "UnhealthyDependents", &text("True"));
+    } else {
+        draft.set(condition::READY, "Unknown", "ReconcilingDependents", &text("True"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_written_with_the_suffix_that_loses_nothing() {
+        assert_eq!([thousandths(4_000), thousandths(3_900)], ["4", "3900m"]);
+        assert_eq!(
+            [bytes(0), bytes(1 << 30), bytes(16_374 << 20), bytes(1_000)],
+            ["0", "1Gi", "16374Mi", "1000"]
+        );
+    }
+}

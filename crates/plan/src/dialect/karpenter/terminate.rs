@@ -1,0 +1,260 @@
+//! Nodes on their way out: drained in groups, volumes detached, machine given back, finalizers
+//! removed. Every step is noted on the claim, so that it is taken once.
+
+use std::collections::BTreeMap;
+
+use convoy_api::Object;
+use convoy_api::karpenter::names::{DISRUPTED_TAINT, FINALIZER, annotation, condition, label};
+use convoy_api::object::meta::timestamp;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use super::VOLUME_ATTACHMENT;
+use super::act::{Acts, other_taints};
+use super::cluster::Cluster;
+use super::draft::Draft;
+use super::member::{Member, Node};
+use super::pod::{Owner, Pod};
+use crate::hold::HoldReason;
+use crate::snapshot::Snapshot;
+use crate::step::{Action, EventType, MemberState, Propagation, Verb, Why};
+
+type Hold = (HoldReason, Option<Timestamp>);
+
+/// How long a node counts as draining at least, for pods that are still on their way to it.
+const DRAIN_LEAST: SignedDuration = SignedDuration::from_secs(5);
+
+/// A pod that should have been gone for this long is not waited for.
+const STUCK: SignedDuration = SignedDuration::from_secs(60);
+
+/// Takes the next steps in the deletion of a member's claim.
+pub(crate) fn claim(cluster: &Cluster<'_>, snapshot: &Snapshot<'_>, at: usize, acts: &mut Acts) {
+    let member = &cluster.members[at];
+    let mut draft = Draft::new(member.claim, cluster.now);
+    let deadline = deadline(member, &mut draft, acts);
+    let hold = match member.node {
+        Some(node) if !node.is_deleting => {
+            delete_node(&node, acts);
+            None
+        }
+        Some(node) => leave(cluster, snapshot, member, &node, deadline, &mut draft, acts),
+        None => give_back(member, &mut draft),
+    };
+    let why = Why::new("Terminating", "the claim is being deleted");
+    acts.record.extend(draft.actions(Verb::Record, &why));
+    acts.stands.insert(at, (MemberState::Gone, hold));
+}
+
+/// When the node goes regardless; noted on the claim the first time it is known.
+fn deadline(member: &Member<'_>, draft: &mut Draft<'_>, acts: &mut Acts) -> Option<Timestamp> {
+    if let Some(noted) = member.claim.annotation(annotation::TERMINATION_TIMESTAMP) {
+        return noted.parse().ok();
+    }
+    let deadline =
+        member.claim.deleted_at()?.checked_add(member.termination_grace_period()?).ok()?;
+    let text = crate::condition::instant(deadline);
+    draft.annotate(annotation::TERMINATION_TIMESTAMP, text.as_str());
+    let message = format!("All pods will be deleted by {deadline}");
+    acts.event(member.claim.key(), EventType::Warning, "TerminationGracePeriodExpiring", message);
+    Some(deadline)
+}
+
+/// Deletes the Node; its finalizer keeps it until it is drained.
+fn delete_node(node: &Node<'_>, acts: &mut Acts) {
+    let why = Why::new("ClaimDeleted", "its NodeClaim is being deleted");
+    if !node.object.has_finalizer(FINALIZER) {
+        let finalizers = node.object.metadata().get("finalizers").and_then(Value::as_array);
+        let mut finalizers = finalizers.cloned().unwrap_or_default();
+        finalizers.push(json!(FINALIZER));
+        let patch = json!({"metadata": {"finalizers": finalizers}});
+        acts.delete.push(Action::patch(Verb::Record, node.object, patch, why.clone()));
+    }
+    acts.delete.push(Action::delete(Verb::Delete, node.object, Propagation::Background, why));
+}
+
+/// Taint, drain, volumes, machine, finalizer: whichever comes next.
+fn leave(
+    cluster: &Cluster<'_>,
+    snapshot: &Snapshot<'_>,
+    member: &Member<'_>,
+    node: &Node<'_>,
+    deadline: Option<Timestamp>,
+    draft: &mut Draft<'_>,
+    acts: &mut Acts,
+) -> Option<Hold> {
+    close(node, acts);
+    if !member.claim.condition_status(condition::DRAINED).is_some_and(|status| status == "True") {
+        draft.set(condition::DRAINED, "Unknown", "Draining", "");
+        if let Some(hold) = drain(cluster, member, deadline, acts) {
+            return Some(hold);
+        }
+        let draining = member.claim.condition(condition::DRAINED);
+        let since = timestamp(draining.and_then(|entry| entry.get("lastTransitionTime")));
+        let until = since.unwrap_or(cluster.now).checked_add(DRAIN_LEAST).ok();
+        if until.is_some_and(|until| until > cluster.now) {
+            return Some((HoldReason::Draining { pods: 0 }, until));
+        }
+        draft.set(condition::DRAINED, "True", condition::DRAINED, "");
+    }
+    if let Some(hold) = volumes(cluster, snapshot, node, deadline, draft, acts) {
+        return Some(hold);
+    }
+    let hold = terminate(member, draft);
+    if hold.is_none() {
+        let mut released = Draft::new(node.object, cluster.now);
+        released.release(FINALIZER);
+        let why = Why::new("Terminated", "the machine is gone");
+        acts.delete.extend(released.actions(Verb::Release, &why));
+    }
+    hold
+}
+
+/// Keeps new pods and traffic away.
+fn close(node: &Node<'_>, acts: &mut Acts) {
+    let is_excluded = node.object.label(label::EXCLUDE_BALANCERS).is_some();
+    if node.is_tainted && is_excluded {
+        return;
+    }
+    let mut taints = other_taints(node.object);
+    taints.push(json!({"key": DISRUPTED_TAINT, "effect": "NoSchedule"}));
+    let patch = json!({
+        "metadata": {"labels": {label::EXCLUDE_BALANCERS: "karpenter"}},
+        "spec": {"taints": taints},
+    });
+    let why = Why::new("Terminating", "the node is being deleted");
+    acts.start.push(Action::patch(Verb::Taint, node.object, patch, why));
+}
+
+/// Evicts pods group by group. None: no pod has to be waited for any more.
+fn drain(
+    cluster: &Cluster<'_>,
+    member: &Member<'_>,
+    deadline: Option<Timestamp>,
+    acts: &mut Acts,
+) -> Option<Hold> {
+    let now = cluster.now;
+    let is_stuck = |pod: &Pod<'_>| {
+        let due = pod.object.deleted_at().and_then(|at| at.checked_add(STUCK).ok());
+        due.is_some_and(|due| due < now)
+    };
+    let waited: Vec<&Pod<'_>> =
+        cluster.pods_of(member).iter().filter(|pod| pod.is_drainable() && !is_stuck(pod)).collect();
+    if waited.is_empty() {
+        return None;
+    }
+    let forced: Vec<&Pod<'_>> =
+        waited.iter().copied().filter(|pod| is_due(pod, deadline, now)).collect();
+    for pod in &forced {
+        force(pod, deadline, now, acts);
+    }
+    let rest = waited.iter().copied().filter(|pod| !is_due(pod, deadline, now));
+    let mut groups: BTreeMap<(bool, bool), Vec<&Pod<'_>>> = BTreeMap::new();
+    for pod in rest {
+        groups.entry((pod.is_critical(), pod.owner == Owner::DaemonSet)).or_default().push(pod);
+    }
+    let first = groups.into_values().next().unwrap_or_default();
+    let hold = evict(cluster, &first, acts);
+    let next_forced =
+        waited.iter().filter_map(|pod| force_at(pod, deadline?)).filter(|at| *at > now).min();
+    let pods = u32::try_from(waited.len()).unwrap_or(u32::MAX);
+    let reason = hold.unwrap_or(HoldReason::Draining { pods });
+    Some((reason, next_forced))
+}
+
+/// Evicts what may be evicted; gives back what keeps the others.
+fn evict(cluster: &Cluster<'_>, pods: &[&Pod<'_>], acts: &mut Acts) -> Option<HoldReason> {
+    let mut hold = None;
+    let mut spent: BTreeMap<String, i64> = BTreeMap::new();
+    for pod in pods.iter().filter(|pod| !pod.is_terminating) {
+        if pod.is_protected(cluster.now) {
+            hold.get_or_insert(HoldReason::PodProtected { pod: pod.path() });
+            continue;
+        }
+        if let Err((budget, allowed)) = cluster.pod_budgets.take(pod.object, &mut spent) {
+            let pod = pod.path();
+            hold.get_or_insert(HoldReason::PodDisruptionBudget { budget, pod, allowed });
+            continue;
+        }
+        let why =
+            Why::new("Draining", format!("its node {} goes", pod.node_name().unwrap_or_default()));
+        acts.event(
+            pod.object.key(),
+            EventType::Normal,
+            "Evicted",
+            format!("Evicted pod: {}", why.message),
+        );
+        acts.delete.push(Action::evict(pod.object, None, why));
+    }
+    hold
+}
+
+/// When a pod is deleted by force so that it still gets its grace period before the deadline.
+fn force_at(pod: &Pod<'_>, deadline: Timestamp) -> Option<Timestamp> {
+    let grace = pod.object.spec().get("terminationGracePeriodSeconds").and_then(Value::as_i64);
+    deadline.checked_sub(SignedDuration::from_secs(grace.unwrap_or(30).clamp(0, 1 << 40))).ok()
+}
+
+fn is_due(pod: &Pod<'_>, deadline: Option<Timestamp>, now: Timestamp) -> bool {
+    let Some(deadline) = deadline else { return false };
+    let late = pod.object.deleted_at().is_some_and(|at| at > deadline);
+    late || !pod.is_terminating && force_at(pod, deadline).is_some_and(|at| at <= now)
+}
+
+fn force(pod: &Pod<'_>, deadline: Option<Timestamp>, now: Timestamp, acts: &mut Acts) {
+    if pod.is_terminating {
+        return;
+    }
+    let left = deadline.map_or(1, |deadline| deadline.duration_since(now).as_secs()).max(1);
+    let message = format!("deleted {left} s before its node goes regardless");
+    acts.event(pod.object.key(), EventType::Normal, "Disrupted", message.clone());
+    let why = Why::new("Deadline", message);
+    acts.delete.push(Action::delete(Verb::Drain, pod.object, Propagation::Background, why));
+}
+
+/// Waits for volumes to be detached, until the deadline.
+fn volumes(
+    cluster: &Cluster<'_>,
+    snapshot: &Snapshot<'_>,
+    node: &Node<'_>,
+    deadline: Option<Timestamp>,
+    draft: &mut Draft<'_>,
+    acts: &mut Acts,
+) -> Option<Hold> {
+    let on_node = |volume: &&&Object| {
+        volume.spec().get("nodeName").and_then(Value::as_str) == Some(node.object.name())
+    };
+    let attached = snapshot.of(&VOLUME_ATTACHMENT).iter().filter(on_node).count();
+    if attached == 0 {
+        draft.set(condition::VOLUMES_DETACHED, "True", condition::VOLUMES_DETACHED, "");
+        return None;
+    }
+    if deadline.is_some_and(|deadline| deadline <= cluster.now) {
+        let reason = "TerminationGracePeriodElapsed";
+        draft.set(condition::VOLUMES_DETACHED, "False", reason, reason);
+        return None;
+    }
+    draft.set(condition::VOLUMES_DETACHED, "Unknown", "AwaitingVolumeDetachment", "");
+    let on = format!("{attached} volumes to be detached");
+    acts.event(node.object.key(), EventType::Normal, "AwaitingVolumeDetachment", on.clone());
+    Some((HoldReason::Depends { on }, deadline))
+}
+
+/// Asks the provider for the machine's end, and waits for its word.
+fn terminate(member: &Member<'_>, draft: &mut Draft<'_>) -> Option<Hold> {
+    if member.facts.provider_id.is_empty() {
+        return None; // there never was a machine
+    }
+    draft.set(condition::INSTANCE_TERMINATING, "True", condition::INSTANCE_TERMINATING, "");
+    let is_gone = member.claim.annotation(annotation::INSTANCE) == Some("Terminated");
+    let on = "the provider to take the machine down".to_owned();
+    (!is_gone).then_some((HoldReason::Depends { on }, None))
+}
+
+/// Without a Node: the machine goes, then the claim.
+fn give_back(member: &Member<'_>, draft: &mut Draft<'_>) -> Option<Hold> {
+    let hold = terminate(member, draft);
+    if hold.is_none() {
+        draft.release(FINALIZER);
+    }
+    hold
+}

@@ -1,0 +1,187 @@
+//! What a NodePool's author should know: errors beyond the schema, and traps that the API
+//! accepts but that hardly anyone means.
+
+use convoy_api::Object;
+use convoy_api::karpenter::convert::{self, REASON_WORDS};
+use convoy_api::karpenter::names::{annotation, label};
+use serde_json::Value;
+
+use super::budget::Budget;
+use super::pool::Pool;
+use super::reason::Reason;
+use crate::cron;
+use crate::diagnostic::Diagnostic;
+use crate::selector::{is_label_value, is_qualified_name};
+use crate::taint::Taint;
+use crate::window::Phase;
+
+/// Findings about a pool whose schema is sound.
+pub(crate) fn pool(object: &Object) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    annotations(object, &mut found);
+    if object.version() == "v1beta1" {
+        reason_words(object, &mut found);
+    }
+    let pool = Pool::new(object);
+    if let Some(text) = at_run_time(&pool) {
+        found.push(Diagnostic::warning(
+            object,
+            "spec.template",
+            format!("{text}: the pool will not be Ready"),
+        ));
+    }
+    for (at, budget) in pool.budgets.iter().enumerate() {
+        lint(object, at, budget, &mut found);
+    }
+    unlimited_outside(&pool, &mut found);
+    found
+}
+
+/// Our own switches have known values; a zone that does not exist closes the pool.
+fn annotations(object: &Object, found: &mut Vec<Diagnostic>) {
+    let known = [
+        (annotation::DEFAULT_BUDGET, ["all", "unlisted"]),
+        (annotation::EXPIRATION, ["forceful", "budgeted"]),
+    ];
+    for (key, values) in known {
+        if let Some(value) = object.annotation(key).filter(|value| !values.contains(value)) {
+            let field = format!("metadata.annotations[{key}]");
+            found.push(Diagnostic::unsupported(object, field, value, &values));
+        }
+    }
+    if let Some(name) = object.annotation(annotation::TIME_ZONE)
+        && let Err(error) = cron::zone(name)
+    {
+        let field = format!("metadata.annotations[{}]", annotation::TIME_ZONE);
+        let message = format!(
+            "{error}: want an IANA name such as Europe/Berlin; no scheduled budget can be evaluated, so nothing is disrupted"
+        );
+        found.push(Diagnostic::warning(object, field, message));
+    }
+}
+
+/// `reason` may be a list or a word, which a schema cannot say.
+fn reason_words(object: &Object, found: &mut Vec<Diagnostic>) {
+    let budgets = object.spec().pointer("/disruption/budgets").and_then(Value::as_array);
+    for (at, budget) in budgets.into_iter().flatten().enumerate() {
+        let field = format!("spec.disruption.budgets[{at}].reason");
+        let words = match budget.get("reason") {
+            None | Some(Value::Null) => continue,
+            Some(Value::Array(words)) => words
+                .iter()
+                .enumerate()
+                .map(|(at, word)| (format!("{field}[{at}]"), word))
+                .collect(),
+            Some(word) => vec![(field, word)],
+        };
+        for (field, word) in words {
+            match word.as_str() {
+                Some(text) if convert::reason(text).is_some() => {}
+                Some(text) => {
+                    found.push(Diagnostic::unsupported(object, field, text, &REASON_WORDS))
+                }
+                None => found.push(Diagnostic::invalid(
+                    object,
+                    field,
+                    word,
+                    "want a reason, or a list of reasons",
+                )),
+            }
+        }
+    }
+}
+
+/// What upstream's controller checks once the API server has let the pool in.
+pub(crate) fn at_run_time(pool: &Pool<'_>) -> Option<String> {
+    let template = pool.template();
+    let labels = template.pointer("/metadata/labels").and_then(Value::as_object);
+    for (key, value) in labels.into_iter().flatten() {
+        if !is_qualified_name(key) {
+            return Some(format!("invalid value {key:?} for a label key"));
+        }
+        if !value.as_str().is_some_and(is_label_value) {
+            return Some(format!("invalid value {value} for label {key:?}"));
+        }
+    }
+    let mut seen: Vec<(&str, &str)> = Vec::new();
+    for list in ["taints", "startupTaints"] {
+        let taints = template.get("spec").and_then(|spec| spec.get(list)).and_then(Value::as_array);
+        for taint in taints.into_iter().flatten().map(Taint::from_value) {
+            if !is_qualified_name(taint.key) || !is_label_value(taint.value) {
+                return Some(format!("invalid taint {taint} in {list}"));
+            }
+            if seen.contains(&(taint.key, taint.effect)) {
+                return Some(format!("duplicate taint {}:{} in {list}", taint.key, taint.effect));
+            }
+            seen.push((taint.key, taint.effect));
+        }
+    }
+    let mut capacity = pool.requirements.values_of(label::CAPACITY_TYPE).peekable();
+    let known = ["on-demand", "spot", "reserved"];
+    if capacity.peek().is_some() && !capacity.any(|value| known.contains(&value.as_str())) {
+        return Some(format!(
+            "no valid values for {}: want on-demand, spot or reserved",
+            label::CAPACITY_TYPE
+        ));
+    }
+    None
+}
+
+/// Budgets that are accepted and do not do what they look like.
+fn lint(object: &Object, at: usize, budget: &Budget, found: &mut Vec<Diagnostic>) {
+    let field = |part: &str| format!("spec.disruption.budgets[{at}]{part}");
+    let mut warn =
+        |part: &str, message: String| found.push(Diagnostic::warning(object, field(part), message));
+    if let Some(error) = budget.error() {
+        warn(
+            ".schedule",
+            format!(
+                "{error}: the budget cannot be evaluated, so nothing of this pool is disrupted"
+            ),
+        );
+    }
+    let raw = object.spec().pointer(&format!("/disruption/budgets/{at}/reasons"));
+    if raw.and_then(Value::as_array).is_some_and(Vec::is_empty) {
+        warn(".reasons", "an empty list is read as if it were absent".to_owned());
+    }
+    let Some(window) = budget.window() else { return };
+    // Any instant will do: these are properties of the schedule.
+    match window.at(jiff::Timestamp::UNIX_EPOCH) {
+        Phase::NoHit => warn(
+            ".schedule",
+            "this date never comes, which makes the budget apply always".to_owned(),
+        ),
+        Phase::Closed { opens_at: None } => {
+            warn(".duration", "a duration of zero means that the budget never applies".to_owned())
+        }
+        Phase::Open { closes_at: None } => warn(
+            ".duration",
+            "as long as its recurrence or longer, so the budget applies always".to_owned(),
+        ),
+        _ => {}
+    }
+}
+
+/// Many write a window and expect nothing to happen outside it; the opposite is true.
+fn unlimited_outside(pool: &Pool<'_>, found: &mut Vec<Diagnostic>) {
+    let reasons = [Reason::Underutilized, Reason::Empty, Reason::Drifted];
+    let covers = |budget: &&Budget, reason: &Reason| {
+        budget.reasons().is_empty() || budget.reasons().contains(reason)
+    };
+    let open: Vec<&str> = reasons
+        .iter()
+        .filter(|reason| {
+            let mut covering =
+                pool.budgets.iter().filter(|budget| covers(budget, reason)).peekable();
+            covering.peek().is_some() && covering.all(|budget| budget.window().is_some())
+        })
+        .map(|reason| reason.word())
+        .collect();
+    if !open.is_empty() {
+        let message = format!(
+            "outside the scheduled windows {} is unlimited: budgets only ever restrict",
+            open.join(", ")
+        );
+        found.push(Diagnostic::warning(pool.object, "spec.disruption.budgets", message));
+    }
+}
