@@ -12,6 +12,8 @@ pub mod node_pool;
 pub mod node_pool_v1beta1;
 mod schema;
 pub mod template;
+#[cfg(test)]
+mod tests;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;

@@ -20,12 +20,8 @@ use super::template::{NodeClaimTemplate, Resources, Taint, TemplateRequirement};
     singular = "nodepool",
     category = "karpenter",
     status = "NodePoolStatus",
-    printcolumn(
-        name = "NodeClass",
-        type_ = "string",
-        json_path = ".spec.template.spec.nodeClassRef.name"
-    ),
-    printcolumn(name = "Weight", type_ = "string", json_path = ".spec.weight", priority = 1)
+    printcolumn = r#"{"name": "NodeClass", "type": "string", "jsonPath": ".spec.template.spec.nodeClassRef.name"}"#,
+    printcolumn = r#"{"name": "Weight", "type": "string", "jsonPath": ".spec.weight", "priority": 1}"#
 )]
 #[serde(rename_all = "camelCase")]
 pub struct NodePoolSpec {

@@ -1,7 +1,7 @@
 //! A pool never starts more disruptions than the most generous of its reasons allows: every
 //! start counts against every reason, so the sum over reasons stays below that one too.
 
-use convoy_api::GroupKind;
+use convoy_api::{GroupKind, Object};
 use convoy_plan::Write;
 use serde_json::Value;
 
@@ -16,8 +16,9 @@ pub(super) fn over(subject: &Subject<'_>) -> Option<Finding> {
     let most = allowed.values().filter_map(Value::as_u64).max().unwrap_or(0);
     let started = subject.step.actions.iter().filter(|action| {
         let Write::Patch { patch, .. } = &action.write else { return false };
-        let had = subject.world.get(&action.target).is_some_and(|node| tainted(node.raw()));
-        action.target.kind == NODE && tainted(patch) && !had
+        action.target.kind == NODE
+            && tainted(patch)
+            && subject.world.get(&action.target).is_none_or(takes_room)
     });
     let started = started.count() as u64;
     (started > most).then(|| {
@@ -25,6 +26,12 @@ pub(super) fn over(subject: &Subject<'_>) -> Option<Finding> {
             format!("starts {started} disruptions, where {most} are the most of any reason");
         subject.finding(Guarantee::G1, message)
     })
+}
+
+/// Whether disrupting a node takes room that it did not take before: one that is not ready, on
+/// its way out or tainted already is down as it is.
+fn takes_room(node: &Object) -> bool {
+    node.condition_status("Ready") == Some("True") && !node.is_deleting() && !tainted(node.raw())
 }
 
 fn tainted(raw: &Value) -> bool {
