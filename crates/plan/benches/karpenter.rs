@@ -43,7 +43,7 @@ fn snapshot_and_step(criterion: &mut Criterion) {
     group.sample_size(10);
     for members in MEMBERS {
         let mut world: World = (0..members).flat_map(pair).collect();
-        world.insert(karpenter::pool("default", disruption.clone()).build());
+        world.insert(karpenter::pool("default", &disruption).build());
         let pool = Karpenter.rollouts(&world)[0];
         group.bench_function(BenchmarkId::from_parameter(members), |bench| {
             bench.iter(|| Karpenter.step(&Karpenter.snapshot(&world, pool), now));

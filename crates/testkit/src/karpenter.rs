@@ -12,7 +12,7 @@ const UP_SINCE: &str = "2025-12-31T00:00:00Z";
 pub const HASH: &str = "7428780003907761376";
 
 /// A pool whose nodes never expire, with these disruption settings.
-pub fn pool(name: &str, disruption: Value) -> Builder {
+pub fn pool(name: &str, disruption: &Value) -> Builder {
     object("karpenter.sh/v1", "NodePool", name)
         .annotation("karpenter.sh/nodepool-hash", HASH)
         .annotation("karpenter.sh/nodepool-hash-version", "v3")
@@ -31,6 +31,7 @@ pub fn is(kind: &str) -> Value {
 
 /// A claim that is launched, registered and initialized.
 pub fn claim(pool: &str, name: &str) -> Builder {
+    let conditions = ["Launched", "Registered", "Initialized", "Ready"].map(is);
     placed(object("karpenter.sh/v1", "NodeClaim", name), pool)
         .annotation("karpenter.sh/nodepool-hash", HASH)
         .annotation("karpenter.sh/nodepool-hash-version", "v3")
@@ -40,7 +41,7 @@ pub fn claim(pool: &str, name: &str) -> Builder {
             {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}}))
         .status(json!({
             "nodeName": name, "providerID": format!("kwok://{name}"), "allocatable": room(),
-            "conditions": ["Launched", "Registered", "Initialized", "Ready"].map(is),
+            "conditions": conditions,
         }))
 }
 

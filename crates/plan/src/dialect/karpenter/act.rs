@@ -20,6 +20,12 @@ use crate::hold::HoldReason;
 use crate::snapshot::Snapshot;
 use crate::step::{Action, Event, EventType, MemberState, Propagation, Verb, Why};
 
+/// What a member waits for, and the instant at which time frees it.
+pub(crate) type Wait = (HoldReason, Option<Timestamp>);
+
+/// Where a member stands, and what it waits for.
+pub(crate) type Stand = (MemberState, Option<Wait>);
+
 /// Everything that is to be done, in the order of its parts, and what members wait for.
 #[derive(Debug, Default)]
 pub(crate) struct Acts {
@@ -30,7 +36,7 @@ pub(crate) struct Acts {
     pub(crate) delete: Vec<Action>,
     pub(crate) events: Vec<Event>,
     /// Where members stand that a command or a deletion concerns, and what they wait for.
-    pub(crate) stands: BTreeMap<usize, (MemberState, Option<(HoldReason, Option<Timestamp>)>)>,
+    pub(crate) stands: BTreeMap<usize, Stand>,
 }
 
 impl Acts {
@@ -86,7 +92,7 @@ pub(crate) fn act(cluster: &Cluster<'_>, snapshot: &Snapshot<'_>, run: &Run<'_, 
         marks(run, cluster, at, &mut draft);
         match starting.get(&at) {
             _ if member.is_in_flight() => {
-                proceed(cluster, snapshot, run, at, &mut draft, &mut acts)
+                proceed(cluster, snapshot, run, at, &mut draft, &mut acts);
             }
             Some(command) => begin(cluster, snapshot, command, at, &mut draft, &mut acts),
             None => tidy(member, &mut draft, &mut acts),
@@ -103,9 +109,10 @@ fn marks(run: &Run<'_, '_>, cluster: &Cluster<'_>, at: usize, draft: &mut Draft<
     let member = &cluster.members[at];
     let (facts, marks, pool) = (&member.facts, &run.marks[at], cluster.pool());
     if facts.consolidatable.is_some() != marks.consolidatable {
-        match marks.consolidatable {
-            true => draft.set(condition::CONSOLIDATABLE, "True", condition::CONSOLIDATABLE, ""),
-            false => draft.unset(condition::CONSOLIDATABLE),
+        if marks.consolidatable {
+            draft.set(condition::CONSOLIDATABLE, "True", condition::CONSOLIDATABLE, "");
+        } else {
+            draft.unset(condition::CONSOLIDATABLE);
         }
     }
     if facts.drifted.map(|mark| mark.reason) != marks.drifted.as_deref() {
@@ -115,9 +122,10 @@ fn marks(run: &Run<'_, '_>, cluster: &Cluster<'_>, at: usize, draft: &mut Draft<
         }
     }
     if pool.is_budgeted_expiration() && facts.expired.is_some() != marks.expired {
-        match marks.expired {
-            true => draft.set(condition::EXPIRED, "True", condition::EXPIRED, ""),
-            false => draft.unset(condition::EXPIRED),
+        if marks.expired {
+            draft.set(condition::EXPIRED, "True", condition::EXPIRED, "");
+        } else {
+            draft.unset(condition::EXPIRED);
         }
     }
     if let Some(event) = marks.pod_event {

@@ -42,7 +42,7 @@ pub(crate) struct Limits {
     pub(crate) active: Vec<bool>,
     /// Index and text of every budget that cannot be evaluated; any closes the whole pool.
     pub(crate) errors: Vec<(usize, String)>,
-    limits: [Limit; Reason::ALL.len()],
+    by_reason: [Limit; Reason::ALL.len()],
 }
 
 /// The limit for one reason.
@@ -157,7 +157,7 @@ pub(crate) fn limits(budgets: &[Budget], default: Default, total: u32, now: Time
             Limit { most: Some(0), budget: None }
         };
     }
-    Limits { active, errors, limits }
+    Limits { active, errors, by_reason: limits }
 }
 
 fn limit_for(
@@ -184,7 +184,7 @@ fn limit_for(
 impl Limits {
     pub(crate) fn of(&self, reason: Reason) -> Limit {
         let at = Reason::ALL.iter().position(|known| *known == reason);
-        self.limits[at.expect("ALL lists every reason")]
+        self.by_reason[at.expect("ALL lists every reason")]
     }
 
     /// How many more of `total` nodes may go down for `reason`, `down` being down already.

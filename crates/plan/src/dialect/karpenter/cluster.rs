@@ -75,7 +75,8 @@ impl<'w> Cluster<'w> {
             limits: Vec::new(),
             nominated: Nominated::default(),
         };
-        cluster.pair(snapshot, listed.iter().map(|pool| pool.name().as_str()).collect());
+        let all: Vec<&str> = listed.iter().map(|pool| pool.name().as_str()).collect();
+        cluster.pair(snapshot, &all);
         cluster.place(snapshot);
         cluster.count();
         cluster
@@ -111,7 +112,7 @@ impl<'w> Cluster<'w> {
 
     /// Pairs claims and Nodes by provider id. Both lists are mostly in the same order, so that
     /// sorting them is cheap.
-    fn pair(&mut self, snapshot: &Snapshot<'w>, all_pools: Vec<&'w str>) {
+    fn pair(&mut self, snapshot: &Snapshot<'w>, all_pools: &[&'w str]) {
         let mut nodes: Vec<Option<Node<'w>>> =
             snapshot.of(&NODE).iter().map(|node| Some(Node::new(node))).collect();
         let mut by_id: Vec<(&str, usize)> = nodes

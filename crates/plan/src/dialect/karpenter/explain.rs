@@ -49,7 +49,7 @@ fn ceiling(cluster: &Cluster<'_>) -> Option<u32> {
     limits.collect::<Option<Vec<u32>>>()?.into_iter().max()
 }
 
-type Why = (HoldReason, Option<Timestamp>);
+type Why = super::act::Wait;
 
 fn stand(
     cluster: &Cluster<'_>,

@@ -23,6 +23,10 @@ pub(crate) struct Member<'w> {
 
 /// A Node and what matters about it.
 #[derive(Clone, Copy, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own, read from the object"
+)]
 pub(crate) struct Node<'w> {
     pub(crate) object: &'w Object,
     pub(crate) pool: Option<&'w str>,

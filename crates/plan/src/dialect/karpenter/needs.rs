@@ -52,7 +52,7 @@ impl<'w> Needs<'w> {
             selector: Requirements::from_labels(spec.get("nodeSelector")),
             terms: list(required).map(term).collect(),
             tolerations: list(spec.get("tolerations")).map(Toleration::from_value).collect(),
-            ports: list(spec.get("containers")).flat_map(|container| ports(container)).collect(),
+            ports: list(spec.get("containers")).flat_map(ports).collect(),
             company: Company::of(spec),
         }
     }

@@ -22,10 +22,10 @@ pub(crate) fn status(cluster: &Cluster<'_>, snapshot: &Snapshot<'_>) -> Option<V
     draft.status("nodes", json!(nodes));
     match validate::at_run_time(cluster.pool()) {
         None => {
-            draft.set(condition::VALIDATION_SUCCEEDED, "True", condition::VALIDATION_SUCCEEDED, "")
+            draft.set(condition::VALIDATION_SUCCEEDED, "True", condition::VALIDATION_SUCCEEDED, "");
         }
         Some(text) => {
-            draft.set(condition::VALIDATION_SUCCEEDED, "False", "NodePoolValidationFailed", &text)
+            draft.set(condition::VALIDATION_SUCCEEDED, "False", "NodePoolValidationFailed", &text);
         }
     }
     class(cluster, snapshot, &mut draft);
@@ -115,7 +115,7 @@ fn class(cluster: &Cluster<'_>, snapshot: &Snapshot<'_>, draft: &mut Draft<'_>) 
     match class.condition_status("Ready") {
         None | Some("True") => draft.set(kind, "True", kind, ""),
         Some("Unknown") => {
-            draft.set(kind, "False", "NodeClassReadinessUnknown", "Node Class Readiness Unknown")
+            draft.set(kind, "False", "NodeClassReadinessUnknown", "Node Class Readiness Unknown");
         }
         Some(_) => {
             let field = |name: &str| {
@@ -148,7 +148,7 @@ fn budgets(cluster: &Cluster<'_>, draft: &mut Draft<'_>) {
         let _ = write!(text, "{separator}{}: {allowed} more", reason.word());
         match (limit.most, limit.budget) {
             (Some(most), Some(at)) => {
-                _ = write!(text, " ({} of {most} by budget {at} in use)", count.down)
+                _ = write!(text, " ({} of {most} by budget {at} in use)", count.down);
             }
             _ => text.push_str(" (no budget applies)"),
         }

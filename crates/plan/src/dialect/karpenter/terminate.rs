@@ -19,7 +19,7 @@ use crate::hold::HoldReason;
 use crate::snapshot::Snapshot;
 use crate::step::{Action, EventType, MemberState, Propagation, Verb, Why};
 
-type Hold = (HoldReason, Option<Timestamp>);
+type Hold = super::act::Wait;
 
 /// How long a node counts as draining at least, for pods that are still on their way to it.
 const DRAIN_LEAST: SignedDuration = SignedDuration::from_secs(5);
@@ -83,7 +83,7 @@ fn leave(
     acts: &mut Acts,
 ) -> Option<Hold> {
     close(node, acts);
-    if !member.claim.condition_status(condition::DRAINED).is_some_and(|status| status == "True") {
+    if member.claim.condition_status(condition::DRAINED) != Some("True") {
         draft.set(condition::DRAINED, "Unknown", "Draining", "");
         if let Some(hold) = drain(cluster, member, deadline, acts) {
             return Some(hold);

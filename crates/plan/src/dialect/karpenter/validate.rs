@@ -78,7 +78,7 @@ fn reason_words(object: &Object, found: &mut Vec<Diagnostic>) {
             match word.as_str() {
                 Some(text) if convert::reason(text).is_some() => {}
                 Some(text) => {
-                    found.push(Diagnostic::unsupported(object, field, text, &REASON_WORDS))
+                    found.push(Diagnostic::unsupported(object, field, text, &REASON_WORDS));
                 }
                 None => found.push(Diagnostic::invalid(
                     object,
@@ -152,7 +152,7 @@ fn lint(object: &Object, at: usize, budget: &Budget, found: &mut Vec<Diagnostic>
             "this date never comes, which makes the budget apply always".to_owned(),
         ),
         Phase::Closed { opens_at: None } => {
-            warn(".duration", "a duration of zero means that the budget never applies".to_owned())
+            warn(".duration", "a duration of zero means that the budget never applies".to_owned());
         }
         Phase::Open { closes_at: None } => warn(
             ".duration",

@@ -212,7 +212,7 @@ impl<'w> Place<'w> {
     }
 }
 
-/// What the DaemonSets put on every node of a pool.
+/// What agents ask for on every node of a pool.
 fn overhead(cluster: &Cluster<'_>, pool: usize, daemons: &[&Object]) -> Amounts {
     let mut sum = Amounts::default();
     let template = cluster.pools[pool].template();
