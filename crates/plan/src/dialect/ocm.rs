@@ -115,3 +115,6 @@ pub(crate) fn seconds_until(instant: Option<Timestamp>, now: Timestamp) -> Value
         Value::from(left.as_secs_f64())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -241,7 +241,8 @@ impl<'w> Pass<'w> {
             let title = group_title(usize::try_from(ring.index).unwrap_or(0), &ring.name);
             let title = if self.several { format!("{}: {title}", rolled.placement) } else { title };
             let mut report = GroupReport::new(title.clone());
-            report.ceiling = rolled.round.ceiling;
+            let mandatory = rolled.round.mandatory.contains(&ring.index);
+            report.ceiling = rolled.round.ceiling.filter(|_| !mandatory);
             for (cluster, standing) in &ring.members {
                 report.count(state(*standing, rolled.round.take.contains(cluster)));
                 let waits = rolled.round.waits.get(cluster);

@@ -41,8 +41,9 @@ pub(super) struct Rolled<'w> {
     pub(super) strategy: Strategy,
     /// Works that hold the current template and stay.
     pub(super) current: Vec<&'w Object>,
-    /// Works of clusters that are no longer selected, and works that are one too many.
+    /// Works of clusters that are no longer selected, also those that are going already.
     pub(super) removed: Vec<&'w Object>,
+    /// Works that are one too many.
     pub(super) surplus: Vec<&'w Object>,
     /// Works that wait for their agent under labels that are no longer right.
     pub(super) mislabelled: Vec<&'w Object>,
@@ -155,7 +156,7 @@ impl<'w> Rolled<'w> {
         }
         let left = works.of_placement(&placement);
         let left = left.filter(|work| !selected.contains(work.namespace().as_str()));
-        self.removed = left.filter(|work| !work.is_deleting()).collect();
+        self.removed = left.collect();
     }
 
     fn standing(&mut self, pair: Pair<'w>, template: &Template<'_>, now: Timestamp) -> Standing {

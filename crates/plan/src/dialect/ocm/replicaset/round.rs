@@ -37,8 +37,10 @@ pub(crate) struct Round<'w> {
     pub(crate) waits: BTreeMap<&'w str, HoldReason>,
     /// Set when failures stop the rollout.
     pub(crate) breach: Option<HoldReason>,
-    /// The most clusters in flight at once, where that is limited.
+    /// The most clusters in flight at once outside mandatory groups, where that is limited.
     pub(crate) ceiling: Option<u32>,
+    /// The numbers of the groups that go first.
+    pub(crate) mandatory: BTreeSet<i64>,
     /// When time alone changes something.
     pub(crate) recheck: Option<Timestamp>,
 }
@@ -59,6 +61,7 @@ pub(crate) fn round<'w>(rings: &[Ring<'w>], strategy: &Strategy, group_length: u
         tolerant: strategy.tolerant,
         mandatory: true,
     };
+    round.mandatory = first.iter().map(|ring| ring.index).collect();
     if let Some(stop) = round.walk(&first, &strict) {
         round.hold_all(rest.iter().flat_map(|ring| &ring.members), &stop);
         return round;
