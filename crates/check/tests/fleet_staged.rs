@@ -169,7 +169,7 @@ fn a_deleted_run_takes_its_requests_along() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
 
     #[test]
     fn every_run_keeps_the_promises_to_its_end(
