@@ -27,19 +27,12 @@ pub(super) fn requirements(object: &Object, at: &str, expressions: &[Value]) -> 
             found.push(Diagnostic::invalid(object, format!("{at}[{index}].values"), &got, right));
             continue;
         };
-        match value.as_str().map(str::parse::<Quantity>) {
-            Some(Ok(quantity)) => {
-                by_name.entry(property).or_default().push((text(expression, "operator"), quantity));
-            }
-            _ => {
-                let right = "want a quantity such as 3, 500m or 4Gi";
-                found.push(Diagnostic::invalid(
-                    object,
-                    format!("{at}[{index}].values[0]"),
-                    value,
-                    right,
-                ));
-            }
+        if let Some(Ok(quantity)) = value.as_str().map(str::parse::<Quantity>) {
+            by_name.entry(property).or_default().push((text(expression, "operator"), quantity));
+        } else {
+            let at = format!("{at}[{index}].values[0]");
+            let right = "want a quantity such as 3, 500m or 4Gi";
+            found.push(Diagnostic::invalid(object, at, value, right));
         }
     }
     for (property, requirements) in by_name {
