@@ -1,6 +1,8 @@
 //! Skyhook rollouts over random fleets, policies and histories: no guarantee is broken in any
 //! plan, whatever fails or crashes in between, and in the end nothing more is written.
 
+#![expect(clippy::unwrap_used, reason = "a test stops where its own setup is wrong")]
+
 use convoy_api::skyhook::GROUP;
 use convoy_api::{GroupKind, Object, ObjectKey};
 use convoy_check::{Applier, History, check, settle};

@@ -57,13 +57,12 @@ impl Kubelets {
         let reported = pod.status().get("initContainerStatuses");
         match reported {
             None if self.fails(pod) => Some(failing),
-            None => Some(succeeded),
             Some(now) if *now == succeeded => None,
             Some(_) if self.for_good => {
                 self.failed_for_good.set(true);
                 None
             }
-            Some(_) => Some(succeeded),
+            _ => Some(succeeded),
         }
     }
 

@@ -156,7 +156,9 @@ impl Compartment {
         if self.is_stopped() {
             let failures = self.batch.consecutive_failures;
             let strategy = self.terms.strategy.as_ref();
-            let allowed = strategy.and_then(|strategy| strategy.failure_threshold).unwrap_or(0);
+            // The threshold is the failure that stops it, one more than is put up with.
+            let threshold = strategy.and_then(|strategy| strategy.failure_threshold).unwrap_or(1);
+            let allowed = threshold.saturating_sub(1);
             return HoldReason::FailureStop { failures, allowed };
         }
         let batch = self.batch.current_batch;

@@ -189,7 +189,8 @@ pub(super) fn conditions(
         put_first(&mut list, kind, status, reason, &message, now);
     }
     let patch = json!({"status": {"conditions": list}});
-    let why = Why::new("NodeConditions", format!("{} is {not_ready}", keys.not_ready));
+    let standing = if complete { "complete" } else { "incomplete" };
+    let why = Why::new("NodeConditions", format!("its conditions have to say {standing}"));
     Some(Action::patch_status(Verb::Record, node, patch, why))
 }
 

@@ -212,7 +212,8 @@ pub(super) fn events(pass: &Pass<'_, '_>, rolled_up: StatusWord) -> Vec<Event> {
             let message = format!("Package [{name}:{version}] state {word} on [skyhook:{skyhook}]");
             tell(on_node, "Apply", message);
         }
-        if member.is_complete() && member.observed == Some(StatusWord::InProgress) {
+        let came_from = [StatusWord::InProgress, StatusWord::Erroring, StatusWord::Waiting];
+        if member.is_complete() && member.observed.is_some_and(|word| came_from.contains(&word)) {
             tell(on_node, "State", format!("Skyhook [{skyhook}] complete."));
         }
         let Some(work) = pass.work.get(&index) else { continue };

@@ -23,7 +23,7 @@ pub(super) fn words(pass: &Pass<'_, '_>) -> Vec<StatusWord> {
 
 /// The nodes' words in one.
 pub(super) fn rolled_up(pass: &Pass<'_, '_>, words: &[StatusWord]) -> StatusWord {
-    if pass.policy_missing && !pass.hook.stands_still() {
+    if pass.policy_missing {
         return StatusWord::Blocked;
     }
     if pass.complete {
@@ -67,7 +67,10 @@ pub(super) fn status(pass: &Pass<'_, '_>, words: &[StatusWord], rolled_up: Statu
     put("nodeBootIds", tracked.then(|| boot_ids(pass)).flatten());
     put("nodePriority", node_priority(pass));
     put("configUpdates", config_updates(pass));
-    put("compartmentStatuses", Some(compartments(pass, words)));
+    if !pass.policy_missing {
+        // Without its policy nothing is known of compartments; what they were at is kept.
+        put("compartmentStatuses", Some(compartments(pass, words)));
+    }
     put("conditions", Some(conditions(pass, rolled_up)));
     Value::Object(status)
 }

@@ -14,6 +14,12 @@ use crate::selector::Selector;
 use crate::validation;
 use crate::world::World;
 
+/// How long the part of a label or annotation key after its prefix may be.
+const KEY_NAME_MAX: usize = 63;
+
+/// The longest of our keys that a Skyhook's name is appended to.
+const LONGEST_KEY: &str = "nodeState_";
+
 /// Findings about one object; the schema's own first, and only those if there are any.
 pub(super) fn validate(world: &World, object: &Object) -> Vec<Diagnostic> {
     let broken = validation::schema(object);
@@ -27,7 +33,8 @@ pub(super) fn validate(world: &World, object: &Object) -> Vec<Diagnostic> {
         Ok(spec) => spec,
         Err(error) => return vec![Diagnostic::error(object, error.field, error.message)],
     };
-    let first = budget(object, &spec)
+    let first = name(object)
+        .or_else(|| budget(object, &spec))
         .or_else(|| selector(object, "nodeSelectors", "node selectors are not valid"))
         .or_else(|| {
             selector(object, "podNonInterruptLabels", "pod non interrupt labels are not valid")
@@ -36,6 +43,20 @@ pub(super) fn validate(world: &World, object: &Object) -> Vec<Diagnostic> {
     let mut found: Vec<Diagnostic> = first.into_iter().collect();
     found.extend(missing_policy(world, object));
     found
+}
+
+/// The name becomes part of annotation keys on nodes, whose length is limited.
+fn name(object: &Object) -> Option<Diagnostic> {
+    let longest = KEY_NAME_MAX - LONGEST_KEY.len();
+    (object.name().len() > longest).then(|| {
+        let message = format!(
+            "name {:?} has {} characters: node annotations such as {LONGEST_KEY}<name> leave room \
+             for {longest}",
+            object.name(),
+            object.name().len()
+        );
+        Diagnostic::error(object, "metadata.name", message)
+    })
 }
 
 fn budget(object: &Object, spec: &SkyhookSpec) -> Option<Diagnostic> {

@@ -71,7 +71,7 @@ fn adopt(skyhook: &Object, version: &str) -> Option<Action> {
     if metadata.is_empty() {
         return None;
     }
-    let why = Why::new("Adopted", "its cordons are lifted before it goes");
+    let why = Why::new("Adopted", "a finalizer keeps it until its cordons are lifted");
     Some(Action::patch(Verb::Record, skyhook, json!({"metadata": metadata}), why))
 }
 

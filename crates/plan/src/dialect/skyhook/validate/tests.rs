@@ -76,6 +76,15 @@ fn skyhooks_are_refused_in_the_words_of_the_api() {
 }
 
 #[test]
+fn a_name_that_no_annotation_key_can_hold_is_refused() {
+    let found = |length: usize| {
+        let object = object(VERSION, "Skyhook", &"s".repeat(length)).spec(json!({})).build();
+        validate(&World::new(), &object).len()
+    };
+    assert_eq!((found(53), found(54)), (0, 1));
+}
+
+#[test]
 fn policies_are_refused_in_the_words_of_the_api() {
     let with = |compartments: Value| json!({"default": {"budget": {"count": 1}}, "compartments": compartments});
     let named = |name: &str, selector: Value| json!({"name": name, "selector": selector, "budget": {"count": 1}});
