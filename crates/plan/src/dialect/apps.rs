@@ -78,14 +78,7 @@ impl Dialect for Apps {
     }
 
     fn rollouts<'w>(&self, world: &'w World) -> Vec<&'w Object> {
-        let mut rollouts: Vec<&Object> = world.of(&DEPLOYMENT).collect();
-        let uids: BTreeSet<&str> = rollouts.iter().filter_map(|object| object.uid()).collect();
-        let controlled =
-            |set: &Object| set.controller().is_some_and(|owner| uids.contains(owner.uid));
-        let alone =
-            world.of(&REPLICA_SET).filter(|set| !controlled(set) && !is_selected(world, set));
-        rollouts.extend(alone);
-        rollouts
+        rollouts_among(world, world.of(&DEPLOYMENT).collect(), world.of(&REPLICA_SET))
     }
 
     fn affected(&self, world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
@@ -100,8 +93,9 @@ impl Dialect for Apps {
             Some(changed) => concerns(object, changed) || by_way_of(world, object, changed),
         };
         if [DEPLOYMENT, REPLICA_SET, POD].contains(&changed.kind) {
-            let rollouts = self.rollouts(world).into_iter();
-            let rollouts = rollouts.filter(|object| object.namespace() == namespace);
+            let deployments = world.in_namespace(&DEPLOYMENT, namespace).collect();
+            let sets = world.in_namespace(&REPLICA_SET, namespace);
+            let rollouts = rollouts_among(world, deployments, sets).into_iter();
             keys.extend(rollouts.filter(concerned).map(|object| object.key().clone()));
         }
         keys.into_iter().collect()
@@ -129,6 +123,18 @@ impl Dialect for Apps {
             }
         }
     }
+}
+
+/// The Deployments, and the sets that none of them looks after.
+fn rollouts_among<'w>(
+    world: &World,
+    deployments: Vec<&'w Object>,
+    sets: impl Iterator<Item = &'w Object>,
+) -> Vec<&'w Object> {
+    let uids: BTreeSet<&str> = deployments.iter().filter_map(|object| object.uid()).collect();
+    let controlled = |set: &Object| set.controller().is_some_and(|owner| uids.contains(owner.uid));
+    let alone = sets.filter(|set| !controlled(set) && !is_selected(world, set));
+    deployments.iter().copied().chain(alone).collect()
 }
 
 /// Whether a Deployment of the world selects this ReplicaSet, and so accounts for it.
@@ -199,3 +205,6 @@ fn selecting_all(deployment: &Deployment<'_>) -> Step {
     });
     step
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,88 @@
+//! What the dialect looks at, and which decisions it takes beyond the vectors.
+
+use convoy_testkit::{Builder, NOW, apps};
+
+use super::*;
+use crate::step::Write;
+
+fn world(objects: impl IntoIterator<Item = Builder>) -> World {
+    objects.into_iter().map(Builder::build).collect()
+}
+
+fn decide(world: &World) -> Step {
+    let rollout = Apps.rollouts(world)[0];
+    Apps.step(&Apps.snapshot(world, rollout), NOW.parse().unwrap())
+}
+
+fn names(keys: &[ObjectKey]) -> Vec<String> {
+    keys.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_set_that_a_deployment_looks_after_is_no_rollout() {
+    let owned = apps::replica_set("web-1", "web:v1", 1, 1);
+    let orphan =
+        apps::replica_set("web-2", "web:v2", 1, 1).with("/metadata/ownerReferences", json!([]));
+    let apart = orphan.clone().with("/metadata/name", json!("api")).label("app", "api");
+    let bag = world([apps::deployment(1, "web:v1"), owned, orphan, apart]);
+    let rollouts = Apps.rollouts(&bag);
+    let keys: Vec<ObjectKey> = rollouts.iter().map(|rollout| rollout.key().clone()).collect();
+    assert_eq!(names(&keys), ["apps/Deployment/shop/web", "apps/ReplicaSet/shop/api"]);
+}
+
+#[test]
+fn a_change_reaches_the_rollouts_that_look_at_it() {
+    let owned = apps::replica_set("web-1", "web:v1", 1, 1);
+    let pod = apps::replica("web-1-a", "web-1", NOW);
+    let deployment = apps::deployment(1, "web:v1");
+    let rolling = world([deployment.clone(), owned.clone(), pod.clone()]);
+    let recreating = world([deployment.with("/spec/strategy/type", json!("Recreate")), owned, pod]);
+    let web = ["apps/Deployment/shop/web"];
+    let affected = |world: &World, kind: &GroupKind, name: &str| {
+        names(&Apps.affected(world, &kind.key("shop", name)))
+    };
+    assert_eq!(affected(&rolling, &REPLICA_SET, "web-1"), web);
+    assert_eq!(affected(&rolling, &REPLICA_SET, "gone"), web);
+    assert_eq!(affected(&rolling, &DEPLOYMENT, "web"), web);
+    assert!(affected(&rolling, &POD, "web-1-a").is_empty());
+    assert_eq!(affected(&recreating, &POD, "web-1-a"), web);
+    assert!(names(&Apps.affected(&rolling, &REPLICA_SET.key("other", "web-1"))).is_empty());
+}
+
+#[test]
+fn an_outdated_record_of_the_size_does_not_block_the_rollout() {
+    // Cut to 4 for a surge of 0, then scaled to 4: the size fits, the record does not.
+    let old = apps::replica_set("web-1", "web:v1", 4, 5);
+    let new = apps::replica_set("web-2", "web:v2", 0, 5).created_at("2025-12-02T00:00:00Z");
+    let step = decide(&world([apps::deployment(4, "web:v2"), old, new]));
+    let refreshed = step.actions.iter().find(|action| action.target.name == "web-1").unwrap();
+    let Write::Patch { patch, .. } = &refreshed.write else { panic!("{refreshed:?}") };
+    let desired = patch.pointer("/metadata/annotations/deployment.kubernetes.io~1desired-replicas");
+    assert_eq!(desired, Some(&json!("4")));
+    assert_eq!(patch.pointer("/spec/replicas"), None);
+}
+
+#[test]
+fn recreate_goes_on_though_two_sets_are_active_and_the_size_changed() {
+    let sets = [
+        apps::replica_set("web-1", "web:v1", 2, 5),
+        apps::replica_set("web-2", "web:v2", 3, 5).created_at("2025-12-02T00:00:00Z"),
+    ];
+    let deployment = apps::deployment(4, "web:v2").with("/spec/strategy/type", json!("Recreate"));
+    let step = decide(&world(sets.into_iter().chain([deployment])));
+    assert_eq!(step.decision["scale"], json!({"web-1": 0}));
+}
+
+#[test]
+fn holds_carry_the_numbers() {
+    let old = apps::replica_set("web-1", "web:v1", 8, 10);
+    let new = apps::replica_set("web-2", "web:v2", 5, 10)
+        .created_at("2025-12-02T00:00:00Z")
+        .with("/status/readyReplicas", json!(0))
+        .with("/status/availableReplicas", json!(0));
+    let step = decide(&world([apps::deployment(10, "web:v2"), old, new]));
+    let held: Vec<String> = step.holds.iter().map(|hold| hold.reason.to_string()).collect();
+    let spent = ["3 of 3 slots of maxSurge in use", "2 of 2 slots of maxUnavailable in use"];
+    assert_eq!(held, spent);
+    assert!(step.wake_at.is_some(), "the deadline");
+}
