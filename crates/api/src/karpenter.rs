@@ -26,5 +26,5 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
     let pools = vec![node_pool::NodePool::crd(), node_pool_v1beta1::NodePool::crd()];
     let pools = kube::core::crd::merge_crds(pools, "v1")
         .expect("both versions are of one group, kind and scope");
-    vec![pools, node_claim::NodeClaim::crd(), kwok::KWOKNodeClass::crd()]
+    vec![pools, node_claim::NodeClaim::crd(), kwok::crd()]
 }

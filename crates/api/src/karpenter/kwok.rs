@@ -1,7 +1,8 @@
 //! The node class of simulated nodes, so that examples written for upstream's simulated
 //! provider apply unchanged.
 
-use kube::CustomResource;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{CustomResource, CustomResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -35,6 +36,16 @@ pub struct KWOKNodeClassStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = ready()))]
     pub conditions: Option<Vec<Condition>>,
+}
+
+/// The CRD of the kind. A class with nothing to set is written without a `spec`.
+pub fn crd() -> CustomResourceDefinition {
+    let mut crd = KWOKNodeClass::crd();
+    let schemas = crd.spec.versions.iter_mut().filter_map(|version| version.schema.as_mut());
+    for schema in schemas.filter_map(|schema| schema.open_api_v3_schema.as_mut()) {
+        schema.required = None;
+    }
+    crd
 }
 
 fn ready() -> Value {

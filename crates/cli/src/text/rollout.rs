@@ -193,7 +193,9 @@ fn together(actions: &[Action]) -> Vec<Together<'_>> {
         });
         let group = &mut all[place];
         group.alike &= group.first.why.message == action.why.message;
-        group.targets.push(&action.target);
+        if group.targets.last() != Some(&&action.target) {
+            group.targets.push(&action.target); // one object written twice is named once
+        }
     }
     all
 }

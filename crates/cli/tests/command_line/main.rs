@@ -5,6 +5,7 @@
 mod binary;
 mod compare;
 mod crds;
+mod examples;
 mod generated;
 mod help;
 mod hostile;
