@@ -2,7 +2,7 @@
 
 pub mod budget;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use convoy_api::Object;
 use jiff::Timestamp;
@@ -20,6 +20,9 @@ use crate::step::{Action, Propagation, Step, Verb, Verdict, Why};
 
 const VALID: &str = "Valid";
 const EXECUTED: &str = "Executed";
+
+/// The bindings of a placement by their cluster.
+type ByCluster<'b, 'w> = BTreeMap<&'w str, Vec<&'b Binding<'w>>>;
 
 /// What comes of one eviction.
 #[derive(Clone, Debug)]
@@ -79,19 +82,23 @@ fn outcome<'w>(snapshot: &Snapshot<'w>, eviction: &Object) -> Outcome<'w> {
     };
     let bindings = rollout::bindings(snapshot, &placement);
     let mut verdicts = Verdicts::new(&placement, &bindings, budget(snapshot, &placement));
+    let mut by_cluster: ByCluster<'_, '_> = BTreeMap::new();
+    for binding in &bindings {
+        by_cluster.entry(binding.cluster()).or_default().push(binding);
+    }
     let mut going = BTreeSet::new();
     let earlier = snapshot.of(&EVICTION).iter().filter(|other| {
         let same = text(other.spec(), "placementName") == placement.name();
         same && other.key() < eviction.key() && !is_final(other) && !other.is_deleting()
     });
     for other in earlier {
-        let decided = decide(other, &bindings, &verdicts, &going);
+        let decided = decide(other, &by_cluster, &verdicts, &going);
         if let Outcome::Evicted { delete: Some(binding), .. } = decided {
             going.insert(binding.name().as_str());
-            verdicts.lose(&bindings, binding);
+            verdicts.lose(binding);
         }
     }
-    decide(eviction, &bindings, &verdicts, &going)
+    decide(eviction, &by_cluster, &verdicts, &going)
 }
 
 fn placement<'w>(snapshot: &Snapshot<'w>, eviction: &Object) -> Result<Placement<'w>, String> {
@@ -116,18 +123,17 @@ fn budget<'w>(snapshot: &Snapshot<'w>, placement: &Placement<'_>) -> Option<&'w 
 
 fn decide<'w>(
     eviction: &Object,
-    bindings: &[Binding<'w>],
+    bindings: &ByCluster<'_, 'w>,
     verdicts: &Verdicts<'_>,
     going: &BTreeSet<&str>,
 ) -> Outcome<'w> {
     let cluster = text(eviction.spec(), "clusterName");
-    let mut of_cluster = bindings.iter().filter(|binding| binding.cluster() == cluster);
-    let (binding, second) = (of_cluster.next(), of_cluster.next());
     let invalid = |message| Outcome::Invalid { message };
-    let Some(binding) = binding else {
+    let of_cluster = bindings.get(cluster).map_or(&[][..], Vec::as_slice);
+    let Some(binding) = of_cluster.first() else {
         return invalid(format!("the placement has no binding for cluster {cluster:?}"));
     };
-    if let Some(second) = second {
+    if let Some(second) = of_cluster.get(1) {
         let (one, two) = (binding.name(), second.name());
         return invalid(format!("cluster {cluster:?} has two bindings, {one} and {two}"));
     }

@@ -53,9 +53,8 @@ impl<'w> Verdicts<'w> {
     }
 
     /// Reckons with the loss of a binding that is about to be deleted.
-    pub fn lose(&mut self, bindings: &[Binding<'_>], object: &Object) {
-        let lost = bindings.iter().find(|binding| binding.name() == object.name());
-        if lost.is_some_and(is_available) {
+    pub fn lose(&mut self, binding: &Object) {
+        if Binding::read(binding).is_some_and(|lost| is_available(&lost)) {
             self.available = self.available.saturating_sub(1);
         }
     }

@@ -62,7 +62,7 @@ impl Counts {
 
     /// How many clusters are missing from the target, or may be at any time.
     pub fn missing(&self) -> u32 {
-        (self.target + self.leaving).saturating_sub(self.ready)
+        self.target.saturating_add(self.leaving).saturating_sub(self.ready)
     }
 
     /// How many surely ready bindings there are beyond the target.

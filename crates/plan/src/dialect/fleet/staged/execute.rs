@@ -62,8 +62,7 @@ pub(super) fn stage(
 
 /// Walks the clusters in order while fewer than the limit are in progress.
 fn clusters(pass: &mut Pass<'_, '_>, scope: &Scope<'_>, current: usize) -> Result<(), Halt> {
-    let by_cluster: BTreeMap<&str, &Binding<'_>> =
-        scope.update.iter().map(|binding| (binding.cluster(), binding)).collect();
+    let by_cluster = scope.by_cluster();
     let resources = initialise::snapshot_name(
         scope.placement.name(),
         pass.record.node.get("resourceSnapshotIndexUsed"),

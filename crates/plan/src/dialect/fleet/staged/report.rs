@@ -1,5 +1,7 @@
 //! A pass as a step: stages as groups, clusters as members, and why each waits.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde_json::{Map, json};
 use smol_str::SmolStr;
@@ -119,15 +121,17 @@ fn count(
     step: &mut Step,
 ) -> GroupReport {
     let mut report = GroupReport::new(stage.name());
+    let failing: BTreeMap<&str, &str> =
+        pass.failing.iter().map(|(name, detail)| (name.as_str(), detail.as_str())).collect();
     for cluster in &stage.clusters {
         let name = cluster.text("clusterName");
-        let failing = pass.failing.iter().find(|(failing, _)| failing == name);
+        let failing = failing.get(name);
         let state = standing(cluster, failing.is_some());
         report.count(state);
         let hold = match (state, failing) {
             (MemberState::Waiting, _) => Some((waiting.clone(), *until)),
-            (MemberState::Failed, Some((_, detail))) => {
-                Some((HoldReason::Failed { detail: detail.clone() }, None))
+            (MemberState::Failed, Some(detail)) => {
+                Some((HoldReason::Failed { detail: (*detail).to_owned() }, None))
             }
             (MemberState::Failed, None) => {
                 let detail = cluster.message(SUCCEEDED).to_owned();

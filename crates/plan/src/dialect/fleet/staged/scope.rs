@@ -2,6 +2,8 @@
 //! Looked up afresh in every pass, first to initialise the run and later to see that nothing
 //! changed under it.
 
+use std::collections::BTreeMap;
+
 use convoy_api::Object;
 use serde_json::{Map, Value, json};
 
@@ -57,9 +59,9 @@ impl<'w> Scope<'w> {
         Ok(Self { placement, policy_index, cluster_count, update, delete })
     }
 
-    /// The binding to be updated on a cluster.
-    pub(super) fn binding(&self, cluster: &str) -> Option<&Binding<'w>> {
-        self.update.iter().find(|binding| binding.cluster() == cluster)
+    /// The bindings to be updated, by cluster.
+    pub(super) fn by_cluster(&self) -> BTreeMap<&str, &Binding<'w>> {
+        self.update.iter().map(|binding| (binding.cluster(), binding)).collect()
     }
 }
 

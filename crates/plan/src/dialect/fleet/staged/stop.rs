@@ -16,6 +16,7 @@ pub(super) fn stage(
         rest(pass, stopped, &[], "");
         return Ok(());
     }
+    let by_cluster = scope.by_cluster();
     let mut stuck = Vec::new();
     for at in 0..pass.record.stages[current].clusters.len() {
         let cluster = &pass.record.stages[current].clusters[at];
@@ -23,7 +24,7 @@ pub(super) fn stage(
             continue;
         }
         let name = cluster.text("clusterName").to_owned();
-        let Some(binding) = scope.binding(&name) else {
+        let Some(binding) = by_cluster.get(name.as_str()) else {
             let message = format!("cluster {name:?} in progress has no binding any more");
             pass.record.stages[current].fail(pass.stamp, &message);
             return Err(Halt::abort(message));

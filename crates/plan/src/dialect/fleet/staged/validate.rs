@@ -1,6 +1,8 @@
 //! Whether a run can go on from where it is: nothing it was initialised with has changed, and
 //! its record makes sense.
 
+use std::collections::BTreeSet;
+
 use super::record::{End, PROGRESSING, Record, SUCCEEDED, Stage};
 use super::scope::Scope;
 use super::{Halt, Pass, stages};
@@ -115,8 +117,9 @@ fn deletion(record: &Record, scope: &Scope<'_>, current: usize) -> Result<Option
     let Some(stage) = &record.deletion else {
         return Err(Halt::abort("the run has no record of its delete stage".to_owned()));
     };
+    let known: BTreeSet<&str> = stage.cluster_names().collect();
     for binding in &scope.delete {
-        if !stage.cluster_names().any(|name| name == binding.cluster()) {
+        if !known.contains(binding.cluster()) {
             let cluster = binding.cluster();
             return Err(Halt::abort(format!("cluster {cluster:?} was de-selected during the run")));
         }
