@@ -285,7 +285,12 @@ fn wording(error: &ExecutionError) -> String {
         ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),
         ExecutionError::Overflow(..) => "integer overflow".to_owned(),
         ExecutionError::UndeclaredReference(name) => format!("undeclared reference to '{name}'"),
-        ExecutionError::FunctionError { message, .. } => message.clone(),
+        ExecutionError::FunctionError { function, message } => match function.as_str() {
+            "int" | "uint" | "double" | "bool" if message.starts_with("string parse error") => {
+                format!("type conversion error from 'string' to '{function}'")
+            }
+            _ => message.clone(),
+        },
         other => other.to_string(),
     }
 }

@@ -23,6 +23,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSche
 use serde_json::Value;
 
 pub use error::{FieldError, Reason};
+pub(crate) use format::is_of_format;
 pub use registry::{crds, of, served_versions};
 pub use structural::structural_errors;
 

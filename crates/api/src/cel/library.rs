@@ -1,12 +1,23 @@
 //! The functions that Kubernetes adds to CEL, and the environment that holds them all.
 
-#![expect(clippy::needless_pass_by_value, reason = "the interpreter's signature of a function")]
+#![expect(
+    clippy::needless_pass_by_value,
+    clippy::unnecessary_wraps,
+    reason = "the interpreter's signature of a function"
+)]
 
 mod bind;
+mod format;
 mod lists;
+mod native;
+mod net;
 pub(super) mod operators;
+mod pairs;
+mod quantity;
 mod regex;
+mod semver;
 mod sets;
+mod url;
 
 use std::sync::{Arc, LazyLock};
 
@@ -15,9 +26,11 @@ use cel::common::types::{CelString, Type};
 use cel::common::value::{CowVal, Val};
 use cel::{DeclarationError, Env, ExecutionError, extensions};
 
+use crate::text::Quantity;
+
 /// Names before a dot that belong to functions and are no variables.
 pub(super) const NAMESPACES: &[&str] =
-    &["base64", "cel", "lists", "math", "optional", "sets", "strings"];
+    &["base64", "cel", "format", "ip", "lists", "math", "optional", "sets", "strings"];
 
 /// What an overload gets and gives.
 type Arguments<'b, 'v> = Vec<CowVal<'b, 'v>>;
@@ -32,8 +45,12 @@ pub(super) fn environment() -> &'static Arc<Env> {
 }
 
 /// The text of a value of one of the library's own types.
-pub(super) fn text_of(_value: &dyn Val) -> Option<String> {
-    None
+pub(super) fn text_of(value: &dyn Val) -> Option<String> {
+    native::text_of::<Quantity>(value)
+        .or_else(|| native::text_of::<::semver::Version>(value))
+        .or_else(|| net::text_of(value))
+        .or_else(|| url::text_of(value))
+        .or_else(|| format::text_of(value))
 }
 
 fn build() -> Result<Env, DeclarationError> {
@@ -47,6 +64,12 @@ fn build() -> Result<Env, DeclarationError> {
     env.add_extension(lists::extension)?;
     env.add_extension(regex::extension)?;
     env.add_extension(sets::extension)?;
+    env.add_extension(pairs::extension)?;
+    env.add_extension(quantity::extension)?;
+    env.add_extension(net::extension)?;
+    env.add_extension(url::extension)?;
+    env.add_extension(semver::extension)?;
+    env.add_extension(format::extension)?;
     Ok(env)
 }
 

@@ -64,6 +64,46 @@ fn expressions_answer_as_in_kubernetes() {
     }
 }
 
+/// Each of these holds on a real API server, where it is a rule of its own.
+#[test]
+fn kubernetes_own_functions_answer() {
+    let cases = [
+        "quantity('50k').add(20).sub(quantity('100k')).sub(-50000) == quantity('20')",
+        "quantity('200M').compareTo(quantity('0.2G')) == 0 && quantity('1Gi').isGreaterThan(quantity('1G'))",
+        "isQuantity('1.3Gi') && !isQuantity('200K') && quantity('50k').asInteger() == 50000",
+        "quantity('-1').sign() == -1 && !quantity('100m').isInteger() && quantity('500m').asApproximateFloat() == 0.5",
+        "ip('127.0.0.1').family() == 4 && ip('::1').isLoopback() && !isIP('::ffff:1.2.3.4')",
+        "ip.isCanonical('2001:db8::abcd') && !ip.isCanonical('2001:DB8::ABCD')",
+        "ip('169.254.0.1').isLinkLocalUnicast() && ip('224.0.0.1').isLinkLocalMulticast() && ip('8.8.8.8').isGlobalUnicast()",
+        "cidr('10.0.0.0/8').containsIP('10.1.2.3') && cidr('10.0.0.0/8').containsCIDR(cidr('10.1.0.0/16'))",
+        "cidr('10.1.2.3/8').masked() == cidr('10.0.0.0/8') && cidr('::/0').prefixLength() == 0 && !isCIDR('10.0.0.0/33')",
+        "string(ip('10.0.0.1')) == '10.0.0.1' && string(cidr('10.0.0.0/8')) == '10.0.0.0/8'",
+        "url('https://u@a.example:80/x%20y?q=1&q=2#z').getHost() == 'a.example:80'",
+        "url('https://[::1]:80/').getHostname() == '::1' && url('https://[::1]:80/').getPort() == '80'",
+        "url('/p?a=b%20c').getQuery() == {'a': ['b c']} && url('/p/q').getEscapedPath() == '/p/q' && !isURL('a b')",
+        "semver('1.2.3').isLessThan(semver('1.10.0')) && semver('v1.2', true).minor() == 2 && !isSemver('v1.0')",
+        "semver('1.0.0-alpha').compareTo(semver('1.0.0')) == -1",
+        "!format.dns1123Label().validate('my-name').hasValue() && format.dns1123Label().validate('My').hasValue()",
+        "format.named('uuid').hasValue() && !format.named('nope').hasValue()",
+        "format.dns1123LabelPrefix().validate('my-') == optional.none()",
+        "{'a': 1, 'b': 2}.all(k, v, k != '' && v > 0) && [5, 6].exists(i, v, i == 1 && v == 6)",
+        "[1, 2, 3].exists_one(i, v, i == v) == false && ['x', 'y'].transformList(i, v, v + string(i)) == ['x0', 'y1']",
+        "{'a': 1, 'b': 2}.transformMap(k, v, v > 1, v * 10) == {'b': 20}",
+        "['a', 'b'].transformMapEntry(i, v, {v: i}) == {'a': 0, 'b': 1}",
+        "[3, 1, 2].sort() == [1, 2, 3] && [[1], [2]].flatten() == [1, 2] && [1, 1].distinct() == [1]",
+        "[1, 2, 3].slice(1, 3) == [2, 3] && [1, 2].reverse() == [2, 1] && ['bb', 'a'].sortBy(e, e.size()) == ['a', 'bb']",
+        "optional.of(1).optMap(x, x + 1).orValue(0) == 2 && [1, 2][?5].orValue(9) == 9",
+        "'hello'.charAt(1) == 'e' && 'hello'.substring(1, 3) == 'el' && 'a b'.split(' ', 1) == ['a b'] && ' x '.trim() == 'x'",
+        "strings.quote('a\\n') == '\"a\\\\n\"' && '%s %d %.2f %x'.format(['a', 2, 1.5, 255]) == 'a 2 1.50 ff'",
+        "int('42') == 42 && double('1.5') == 1.5 && string(1) == '1' && bool('true') && uint(3) == 3u && type(1u) == uint",
+        "1 == 1.0 && 1 < 1.5 && dyn(1) != 'a' && b'abc'.size() == 3 && 7 / 2 == 3 && -7 % 2 == -1",
+    ];
+    for source in cases {
+        let answer = Program::compile(source).unwrap().evaluate(&Scope::new());
+        assert_eq!(answer, Ok(json!(true)), "{source}");
+    }
+}
+
 #[test]
 fn errors_are_worded_as_in_kubernetes() {
     let cases = [

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use cel::ExecutionError;
 use cel::common::traits::{self, Adder, Container, Indexer, Iterable, Sizer, Zeroer};
 use cel::common::types::{
-    CelBool, CelDouble, CelInt, CelNull, CelString, Kind, LIST_TYPE, MAP_TYPE, Type,
+    CelBool, CelDouble, CelInt, CelList, CelNull, CelString, Kind, LIST_TYPE, MAP_TYPE, Type,
 };
 use cel::common::value::{CowVal, StaticVal, Val};
 use serde_json::Value;
@@ -78,7 +78,7 @@ pub(super) fn equal(left: &dyn Val, right: &dyn Val) -> bool {
                 return false;
             }
             let holds = |list: &[&dyn Val], item| list.iter().any(|other| equal(item, *other));
-            if is_unordered(left) || is_unordered(right) {
+            if is_unordered(left) {
                 ours.iter().all(|item| holds(&theirs, *item))
             } else {
                 ours.iter().zip(&theirs).all(|(ours, theirs)| equal(*ours, *theirs))
@@ -119,6 +119,23 @@ fn is_unordered(value: &dyn Val) -> bool {
 impl SharedList {
     pub fn new(items: Vec<Box<dyn Val>>, identity: Identity) -> Self {
         Self { items: items.into(), identity }
+    }
+
+    /// The list with the elements of `other`: those it has already take the new value's place.
+    fn united(&self, other: &dyn Val) -> Self {
+        let mut sum: Vec<Box<dyn Val>> = self.items.to_vec();
+        let mut keys: Vec<_> = sum.iter().map(|item| self.key_of(item.as_ref())).collect();
+        for item in items(other) {
+            let key = self.key_of(item);
+            let owned = from_json(&json::from_val(item)); // it may borrow what the sum outlives
+            if let Some(index) = keys.iter().position(|known| *known == key) {
+                sum[index] = owned;
+            } else {
+                keys.push(key);
+                sum.push(owned);
+            }
+        }
+        Self::new(sum, self.identity.clone())
     }
 
     /// The fields that tell elements apart, rendered; equal for equal elements of a set.
@@ -213,23 +230,13 @@ impl Adder for SharedList {
             let types = vec!["list".to_owned(), rhs.get_type().name().to_owned()];
             return Err(ExecutionError::no_such_overload("_+_", types));
         }
-        let mut sum: Vec<Box<dyn Val + 'v>> =
-            self.items.iter().map(|item| item.clone_as_boxed()).collect();
-        let keys: Vec<String> = match self.identity {
-            Identity::Ordered => Vec::new(),
-            _ => self.items.iter().map(|item| self.key_of(item.as_ref())).collect(),
-        };
-        for item in items(rhs) {
-            let known = match self.identity {
-                Identity::Ordered => None,
-                _ => keys.iter().position(|key| *key == self.key_of(item)),
-            };
-            match known {
-                Some(index) => sum[index] = item.clone_as_boxed(),
-                None => sum.push(item.clone_as_boxed()),
-            }
+        if self.identity != Identity::Ordered {
+            return Ok(CowVal::owned(self.united(rhs)));
         }
-        Ok(CowVal::owned(cel::common::types::CelList::from(sum)))
+        let ours = self.items.iter().map(|item| item.clone_as_boxed());
+        let sum: Vec<Box<dyn Val + 'v>> =
+            ours.chain(items(rhs).into_iter().map(Val::clone_as_boxed)).collect();
+        Ok(CowVal::owned(CelList::from(sum)))
     }
 }
 

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use super::error::{FieldError, Reason};
 use super::lists::child;
 use super::node::{Additional, Node};
+use crate::text::Name;
 
 pub(super) fn validate(node: &Node, value: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
@@ -57,9 +58,11 @@ fn check(fields: &Map<String, Value>, path: &str, errors: &mut Vec<FieldError>) 
     }
     if let Some(kind @ Value::String(text)) = fields.get("kind")
         && !text.is_empty()
-        && !is_label(text.to_lowercase().as_bytes(), true)
+        && let broken = Name::Dns1035Label.errors(&text.to_lowercase())
+        && !broken.is_empty()
     {
-        let detail = format!("may have mixed case, but should otherwise match: {DNS_1035}");
+        let broken = broken.join(",");
+        let detail = format!("may have mixed case, but should otherwise match: {broken}");
         errors.push(FieldError::invalid(&child(path, "kind"), kind, &detail));
     }
     if let Some(metadata) = fields.get("metadata") {
@@ -83,25 +86,9 @@ fn check_names(metadata: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
     if let Some(namespace @ Value::String(text)) = metadata.get("namespace")
         && !text.is_empty()
-        && !is_label(text.as_bytes(), false)
     {
-        errors.push(FieldError::invalid(&child(path, "namespace"), namespace, DNS_1123));
+        for broken in Name::Dns1123Label.errors(text) {
+            errors.push(FieldError::invalid(&child(path, "namespace"), namespace, &broken));
+        }
     }
-}
-
-const DNS_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', \
-    start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  \
-    or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
-
-const DNS_1123: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric \
-    characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  \
-    or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
-
-fn is_label(text: &[u8], starts_with_letter: bool) -> bool {
-    let is_alphanumeric = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let is_first =
-        |byte: &u8| is_alphanumeric(byte) && !(starts_with_letter && byte.is_ascii_digit());
-    text.first().is_some_and(is_first)
-        && text.last().is_some_and(is_alphanumeric)
-        && text.iter().all(|byte| is_alphanumeric(byte) || *byte == b'-')
 }

@@ -54,6 +54,11 @@ impl Format {
     }
 }
 
+/// Whether `text` is of a format that Kubernetes knows.
+pub(crate) fn is_of_format(name: &str, text: &str) -> bool {
+    checker(name).is_some_and(|accepts| accepts(text))
+}
+
 macro_rules! pattern {
     ($source:expr) => {{
         static PATTERN: LazyLock<Regex> =
