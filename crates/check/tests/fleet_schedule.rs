@@ -115,11 +115,15 @@ fn world(members: &[Member], policy: &Value) -> World {
     world
 }
 
+fn target(binding: &Object) -> String {
+    binding.spec()["targetCluster"].as_str().unwrap_or_default().to_owned()
+}
+
 /// By cluster, the bindings that count.
 fn picked(world: &World) -> BTreeMap<String, Object> {
     let live =
         world.of(&BINDING).filter(|it| !it.is_deleting() && it.spec()["state"] != "Unscheduled");
-    live.map(|it| (it.spec()["targetCluster"].as_str().unwrap().to_owned(), it.clone())).collect()
+    live.map(|it| (target(it), it.clone())).collect()
 }
 
 fn settled(applier: &mut Applier) -> Result<(), TestCaseError> {
@@ -147,7 +151,7 @@ fn sound(applier: &Applier, policy: &Value) -> Result<(), TestCaseError> {
     match policy.get("numberOfClusters").and_then(Value::as_u64) {
         None => prop_assert_eq!(picked.len(), fitting.len()),
         Some(wanted) => {
-            let wanted = usize::try_from(wanted).unwrap();
+            let wanted = usize::try_from(wanted).expect("a small number");
             prop_assert!(picked.len() <= wanted);
             prop_assert!(spread || picked.len() == wanted.min(fitting.len()));
         }

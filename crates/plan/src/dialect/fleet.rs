@@ -7,6 +7,7 @@ pub mod available;
 pub mod binding;
 pub mod cleanup;
 pub mod eviction;
+mod membership;
 pub mod names;
 pub mod override_history;
 pub mod overrides;
@@ -52,6 +53,8 @@ pub(crate) enum Role {
     Run(Family),
     Eviction,
     Override,
+    /// A cluster that joins or leaves.
+    Member,
 }
 
 impl Role {
@@ -68,6 +71,8 @@ impl Role {
             let overrides = *kind == names::CLUSTER_OVERRIDE || *kind == names::OVERRIDE;
             if overrides {
                 Some(Self::Override)
+            } else if *kind == names::MEMBER_CLUSTER {
+                Some(Self::Member)
             } else {
                 (*kind == names::EVICTION).then_some(Self::Eviction)
             }
@@ -101,6 +106,8 @@ impl Dialect for Fleet {
         for kind in [names::EVICTION, names::CLUSTER_OVERRIDE, names::OVERRIDE] {
             found.extend(world.of(&kind));
         }
+        let members = world.of(&names::MEMBER_CLUSTER);
+        found.extend(members.filter(|member| membership::is_concerned(world, member)));
         found.extend(available::judged(world));
         found.sort_by(|a, b| a.key().cmp(b.key()));
         found
@@ -120,6 +127,7 @@ impl Dialect for Fleet {
             Some(Role::Run(_)) => staged::step(snapshot, now),
             Some(Role::Eviction) => eviction::step(snapshot, now),
             Some(Role::Override) => override_history::step(snapshot),
+            Some(Role::Member) => membership::step(snapshot, now),
             None => available::step(snapshot.rollout()),
         }
     }
@@ -181,7 +189,7 @@ const fn whole(kind: GroupKind) -> Watch {
 }
 
 /// The fleet's own kinds. Kinds that placements select come on top, as they are selected.
-static WATCHES: [Watch; 22] = [
+static WATCHES: [Watch; 23] = [
     whole(Family::Cluster.placement()),
     whole(Family::Cluster.binding()),
     whole(Family::Cluster.resource_snapshot()),
@@ -203,5 +211,6 @@ static WATCHES: [Watch; 22] = [
     whole(names::OVERRIDE),
     whole(names::OVERRIDE_SNAPSHOT),
     whole(names::MEMBER_CLUSTER),
+    whole(names::INTERNAL_MEMBER_CLUSTER),
     whole(names::PLACEMENT_STATUS),
 ];

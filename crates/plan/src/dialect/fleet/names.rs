@@ -28,6 +28,7 @@ pub const POLICY_INDEX: &str = "kubernetes-fleet.io/policy-index";
 pub const RESOURCE_INDEX: &str = "kubernetes-fleet.io/resource-index";
 pub const PARENT_OVERRIDE: &str = "kubernetes-fleet.io/parent-resource-override";
 pub const OVERRIDE_INDEX: &str = "kubernetes-fleet.io/override-index";
+pub const MEMBER_NAME: &str = "kubernetes-fleet.io/member-name";
 pub const TARGET_RUN: &str = "kubernetes-fleet.io/targetUpdateRun";
 pub const TARGET_STAGE: &str = "kubernetes-fleet.io/targetUpdatingStage";
 pub const TASK_TYPE: &str = "kubernetes-fleet.io/taskType";
@@ -49,6 +50,8 @@ pub const PLACEMENT_CLEANUP: &str = "kubernetes-fleet.io/crp-cleanup";
 pub const SCHEDULER_CLEANUP: &str = "kubernetes-fleet.io/scheduler-cleanup";
 pub const BINDING_CLEANUP: &str = "kubernetes-fleet.io/scheduler-crb-cleanup";
 pub const RUN_CLEANUP: &str = "kubernetes-fleet.io/stagedupdaterun-finalizer";
+pub const MEMBER_CLEANUP: &str = "kubernetes-fleet.io/membercluster-finalizer";
+pub const WORK_CLEANUP: &str = "kubernetes-fleet.io/work-cleanup";
 pub const OVERRIDE_CLEANUP: &str = "kubernetes-fleet.io/override-cleanup";
 
 /// Which of the two parallel sets of kinds a rollout belongs to.

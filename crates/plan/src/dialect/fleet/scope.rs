@@ -4,9 +4,9 @@ use convoy_api::{GroupKind, Object, ObjectKey};
 
 use super::names::{self, Family, MEMBER_CLUSTER};
 use super::placement::{Placement, text};
-use super::selection::kind::is_selectable;
+use super::selection::kind::{NAMESPACE, is_selectable};
 use super::selection::select::{candidates, may_select};
-use super::{Role, available};
+use super::{Role, available, membership};
 use crate::world::World;
 
 /// The objects beside `rollout` that its step looks at.
@@ -27,8 +27,27 @@ pub(super) fn surroundings<'w>(world: &'w World, rollout: &Object) -> Vec<&'w Ob
             let kind = super::override_history::snapshot_kind(rollout);
             world.in_namespace(&kind, rollout.namespace()).collect()
         }
+        Some(Role::Member) => around_member(world, rollout),
         None => Vec::new(),
     }
+}
+
+fn around_member<'w>(world: &'w World, member: &Object) -> Vec<&'w Object> {
+    let home = membership::home(member.name());
+    let mut found: Vec<&Object> = world.find(&NAMESPACE, "", &home).into_iter().collect();
+    for kind in &membership::AT_HOME {
+        found.extend(world.in_namespace(kind, &home));
+    }
+    found
+}
+
+/// The member cluster whose place an object belongs to.
+fn resident(world: &World, changed: &ObjectKey) -> Option<ObjectKey> {
+    let place = if changed.kind == NAMESPACE { &changed.name } else { &changed.namespace };
+    let known = changed.kind == NAMESPACE || membership::AT_HOME.contains(&changed.kind);
+    let member = place.strip_prefix("fleet-member-").filter(|_| known)?;
+    let member = world.find(&MEMBER_CLUSTER, "", member)?;
+    membership::is_concerned(world, member).then(|| member.key().clone())
 }
 
 fn around_run<'w>(world: &'w World, run: &Object, family: Family) -> Vec<&'w Object> {
@@ -91,9 +110,11 @@ fn owned<'w>(world: &'w World, family: Family, namespace: &str, name: &str) -> V
 pub(super) fn affected(world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
     let mut found: Vec<ObjectKey> = Vec::new();
     let itself = world.get(changed);
-    if Role::of(&changed.kind).is_some() {
-        found.extend(itself.map(|object| object.key().clone()));
-    }
+    let is_rollout = |object: &&Object| match Role::of(object.kind()) {
+        Some(Role::Member) => membership::is_concerned(world, object),
+        role => role.is_some(),
+    };
+    found.extend(itself.filter(is_rollout).map(|object| object.key().clone()));
     for family in Family::ALL {
         found.extend(affected_of(world, family, changed, itself));
     }
@@ -104,6 +125,7 @@ pub(super) fn affected(world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
     {
         found.extend(overrides(world));
     }
+    found.extend(resident(world, changed));
     if available::may_be_judged(&changed.kind) {
         found.extend(itself.map(|object| object.key().clone()));
     }

@@ -1,0 +1,86 @@
+//! A cluster's whole membership: it is given a place, joins, reports, is asked to leave, leaves.
+
+use convoy_api::GroupKind;
+use convoy_check::{Applier, settle};
+use convoy_plan::World;
+use convoy_testkit::{NOW, object};
+use jiff::Timestamp;
+use serde_json::json;
+
+const API: &str = "cluster.kubernetes-fleet.io/v1beta1";
+const MEMBER: GroupKind = GroupKind::new("cluster.kubernetes-fleet.io", "MemberCluster");
+const INTERNAL: GroupKind = GroupKind::new("cluster.kubernetes-fleet.io", "InternalMemberCluster");
+const NAMESPACE: GroupKind = GroupKind::new("", "Namespace");
+const ROLE_BINDING: GroupKind = GroupKind::new("rbac.authorization.k8s.io", "RoleBinding");
+const WORK: GroupKind = GroupKind::new("placement.kubernetes-fleet.io", "Work");
+const HOME: &str = "fleet-member-eu-1";
+
+fn now() -> Timestamp {
+    NOW.parse().expect("a fixed instant")
+}
+
+fn fleet_of_one() -> Applier {
+    let identity = json!({"kind": "User", "name": "agent", "apiGroup": ""});
+    let member = object(API, "MemberCluster", "eu-1").spec(json!({"identity": identity}));
+    let world: World = [member.build()].into_iter().collect();
+    Applier::new(world, now())
+}
+
+/// The agent does as it is asked, if it answers at all.
+fn agent(applier: &mut Applier) -> bool {
+    let key = INTERNAL.key(HOME, "eu-1");
+    let Some(internal) = applier.world().get(&key).cloned() else { return false };
+    let joined = if internal.spec()["state"] == "Join" { "True" } else { "False" };
+    let agent = json!({"type": "MemberAgent", "lastReceivedHeartbeat": NOW, "conditions": [
+        {"type": "Joined", "status": joined, "reason": "Agent", "message": "",
+         "lastTransitionTime": NOW, "observedGeneration": 1}]});
+    if internal.status()["agentStatus"][0] == agent {
+        return false;
+    }
+    applier.edit(&key, |raw| raw["status"]["agentStatus"] = json!([agent]));
+    true
+}
+
+fn settled(applier: &mut Applier, outside: impl FnMut(&mut Applier) -> bool) {
+    let settled = settle(applier, 20, outside).expect("membership comes to rest");
+    assert_eq!(settled.history.findings(), []);
+}
+
+fn delete(applier: &mut Applier) {
+    applier.edit(&MEMBER.key("", "eu-1"), |raw| {
+        raw["metadata"]["deletionTimestamp"] = json!(NOW);
+    });
+}
+
+#[test]
+fn a_cluster_joins_and_leaves() {
+    let mut applier = fleet_of_one();
+    settled(&mut applier, agent);
+    let member = applier.world().find(&MEMBER, "", "eu-1").unwrap();
+    assert_eq!(member.condition_status("Joined"), Some("True"));
+    assert_eq!(member.condition_status("ReadyToJoin"), Some("True"));
+    assert_eq!(member.label("kubernetes-fleet.io/member-name"), Some("eu-1"));
+    let binding = applier.world().find(&ROLE_BINDING, HOME, "fleet-rolebinding-eu-1").unwrap();
+    assert_eq!(binding.raw()["subjects"][0]["apiGroup"], "rbac.authorization.k8s.io");
+    let work = object("placement.kubernetes-fleet.io/v1beta1", "Work", "web-work")
+        .namespace(HOME)
+        .with("/metadata/finalizers", json!(["kubernetes-fleet.io/work-cleanup"]));
+    applier.insert(work.build());
+    delete(&mut applier);
+    settled(&mut applier, agent);
+    assert!(applier.world().find(&NAMESPACE, "", HOME).is_none());
+    assert!(applier.world().find(&MEMBER, "", "eu-1").is_none());
+    let work = applier.world().find(&WORK, HOME, "web-work").unwrap();
+    assert!(!work.has_finalizer("kubernetes-fleet.io/work-cleanup"), "it is let go, not undone");
+}
+
+#[test]
+fn a_cluster_that_does_not_answer_is_let_go_after_a_while() {
+    let mut applier = fleet_of_one();
+    settled(&mut applier, agent);
+    delete(&mut applier);
+    settled(&mut applier, |_| false);
+    assert!(applier.world().find(&MEMBER, "", "eu-1").is_none());
+    let waited = applier.now().duration_since(now());
+    assert_eq!(waited.as_mins(), 15);
+}
