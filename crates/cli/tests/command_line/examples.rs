@@ -11,8 +11,10 @@ fn root() -> PathBuf {
 /// `examples/*.yaml`, by name.
 fn examples() -> Vec<String> {
     let entries = std::fs::read_dir(root().join("examples")).unwrap();
-    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let mut names: Vec<String> = names.filter(|name| name.ends_with(".yaml")).collect();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let manifests = paths.filter(|path| path.extension().is_some_and(|ending| ending == "yaml"));
+    let name = |path: PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
+    let mut names: Vec<String> = manifests.map(name).collect();
     names.sort();
     names
 }
