@@ -3,7 +3,7 @@
 use convoy_api::Object;
 use serde_json::json;
 
-use super::names;
+use super::names::{self, Family};
 use super::part::Part;
 use super::placement::Placement;
 use super::schedule::write::{released, without_finalizer};
@@ -23,6 +23,11 @@ pub fn part(snapshot: &Snapshot<'_>, placement: &Placement<'_>) -> Part {
     let bindings = owned(snapshot.of(&placement.binding_kind()));
     let mut snapshots = owned(snapshot.of(&placement.family.policy_snapshot()));
     snapshots.extend(owned(snapshot.of(&placement.family.resource_snapshot())));
+    if placement.family == Family::Cluster {
+        let copies = snapshot.of(&names::PLACEMENT_STATUS).iter();
+        let copies = copies.filter(|copy| copy.name() == placement.name());
+        snapshots.extend(copies.map(|copy| (*copy).clone()));
+    }
     let mut actions: Vec<Action> = bindings.iter().filter_map(released_when_deleting).collect();
     let live = bindings.iter().chain(&snapshots).filter(|object| !object.is_deleting());
     actions.extend(

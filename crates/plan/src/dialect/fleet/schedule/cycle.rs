@@ -131,14 +131,15 @@ impl<'w> Run<'_, 'w> {
         while self.outcome.selected.len() < wanted {
             let missing = wanted - self.outcome.selected.len();
             let batch = if wishes.spread.is_empty() { missing } else { 1 };
-            let picked = field.best(self, batch, first);
+            let picked = field.best(batch, first);
             if picked.is_empty() {
                 break;
             }
             for (at, score) in picked {
                 self.select(self.clusters[at].name().as_str(), Some(score));
-                field.count(at);
+                field.take(at);
             }
+            field.topology.settle();
             first = false;
         }
         self.drop_obsolete();
@@ -191,42 +192,44 @@ impl<'w> Run<'_, 'w> {
 struct Field<'w> {
     /// Per cluster: why it is out of the question.
     refused: Vec<Option<Cow<'static, str>>>,
+    /// Per cluster: whether it is selected already.
+    taken: Vec<bool>,
+    /// Per cluster: whether an older policy had picked it.
+    obsolete: Vec<bool>,
     affinity: Vec<i32>,
     topology: Topology<'w>,
 }
 
 impl<'w> Field<'w> {
     fn new(run: &Run<'_, 'w>, wishes: &Wishes<'w>) -> Self {
-        let refused = run.clusters.iter().map(|cluster| {
-            let taken = run.outcome.selected.contains_key(cluster.name().as_str());
-            if taken { None } else { refusal(run.placement, wishes, cluster, run.now) }
+        let names = || run.clusters.iter().map(|cluster| cluster.name().as_str());
+        let taken: Vec<bool> =
+            names().map(|name| run.outcome.selected.contains_key(name)).collect();
+        let refused = run.clusters.iter().zip(&taken).map(|(cluster, taken)| {
+            if *taken { None } else { refusal(run.placement, wishes, cluster, run.now) }
         });
         let refused = refused.collect();
+        let obsolete = names().map(|name| run.classes.obsolete.contains_key(name)).collect();
         let mut topology = Topology::new(wishes, run.clusters);
-        for (at, cluster) in run.clusters.iter().enumerate() {
-            if run.outcome.selected.contains_key(cluster.name().as_str()) {
-                topology.count(at);
-            }
+        for at in (0..taken.len()).filter(|at| taken[*at]) {
+            topology.count(at);
         }
         topology.settle();
-        Self { refused, affinity: affinities(wishes, run.clusters), topology }
+        let affinity = affinities(wishes, run.clusters);
+        Self { refused, taken, obsolete, affinity, topology }
     }
 
-    fn count(&mut self, at: usize) {
+    fn take(&mut self, at: usize) {
+        self.taken[at] = true;
         self.topology.count(at);
-        self.topology.settle();
     }
 
     /// The best `count` clusters that may still be picked; on a tie the larger name.
-    fn best(&self, run: &Run<'_, 'w>, count: usize, first: bool) -> Vec<(usize, Score)> {
-        let mut scored: Vec<(usize, Score)> = self.open(run, first).collect();
+    fn best(&self, count: usize, first: bool) -> Vec<(usize, Score)> {
         if count == 1 {
-            return scored
-                .into_iter()
-                .max_by_key(|(at, score)| (*score, *at))
-                .into_iter()
-                .collect();
+            return self.open(first).max_by_key(|(at, score)| (*score, *at)).into_iter().collect();
         }
+        let mut scored: Vec<(usize, Score)> = self.open(first).collect();
         // Clusters are listed by name, so the larger position is the larger name.
         scored.sort_by_key(|(at, score)| Reverse((*score, *at)));
         scored.truncate(count);
@@ -235,28 +238,27 @@ impl<'w> Field<'w> {
 
     /// The clusters that pass every filter, with their scores. Only the first cycle sees
     /// obsolete bindings: it gives up those that it does not pick.
-    fn open(&self, run: &Run<'_, 'w>, first: bool) -> impl Iterator<Item = (usize, Score)> {
-        run.clusters.iter().enumerate().filter_map(move |(at, cluster)| {
-            let name = cluster.name().as_str();
-            if self.refused[at].is_some() || run.outcome.selected.contains_key(name) {
+    fn open(&self, first: bool) -> impl Iterator<Item = (usize, Score)> {
+        (0..self.taken.len()).filter_map(move |at| {
+            if self.taken[at] || self.refused[at].is_some() {
                 return None;
             }
             let topology = self.topology.score(at).ok()?;
-            let kept = first && run.classes.obsolete.contains_key(name);
+            let kept = first && self.obsolete[at];
             Some((at, Score { topology, affinity: self.affinity[at], kept }))
         })
     }
 
     /// Puts down everyone who was not picked: first those that were merely not good enough.
     fn report(&mut self, run: &mut Run<'_, 'w>) {
-        let mut open: Vec<(usize, Score)> = self.open(run, false).collect();
+        let mut open: Vec<(usize, Score)> = self.open(false).collect();
         open.sort_by_key(|(at, score)| Reverse((*score, *at)));
         for (at, score) in open {
             let reason = Cow::Borrowed("others scored higher");
             run.refuse(run.clusters[at].name(), Some(score), reason);
         }
         for (at, cluster) in run.clusters.iter().enumerate() {
-            if run.outcome.selected.contains_key(cluster.name().as_str()) {
+            if self.taken[at] {
                 continue;
             }
             if let Some(reason) = self.refused[at].take() {

@@ -119,18 +119,18 @@ impl<'w> Topology<'w> {
 
     /// The score of picking `cluster` next; the constraint it would break if that keeps it out.
     pub(super) fn score(&self, cluster: usize) -> Result<i32, Spread<'w>> {
-        let mut score = 0;
+        let mut score: i32 = 0;
         for constraint in &self.constraints {
             let Some(domain) = constraint.of_cluster.get(cluster).copied().flatten() else {
                 continue;
             };
             let change = skew_change(constraint.counts[domain], constraint.extremes);
             let skew = constraint.extremes.largest - constraint.extremes.smallest;
-            let violated = skew + i64::from(change) > constraint.spread.max_skew;
+            let violated = skew.saturating_add(i64::from(change)) > constraint.spread.max_skew;
             match (violated, constraint.spread.filters) {
                 (true, true) => return Err(constraint.spread),
-                (true, false) => score -= VIOLATION,
-                (false, _) => score -= change,
+                (true, false) => score = score.saturating_sub(VIOLATION),
+                (false, _) => score = score.saturating_sub(change),
             }
         }
         Ok(score)

@@ -90,6 +90,8 @@ pub fn candidates<'w>(world: &'w World, placement: &Placement<'_>) -> Vec<&'w Ob
             Family::Cluster => found.extend(world.of(&wanted.kind)),
             Family::Namespaced => {
                 found.extend(world.in_namespace(&wanted.kind, placement.namespace()));
+                // One of any namespace shows that the kind is known, should this one have none.
+                found.extend(world.of(&wanted.kind).next());
             }
         }
         if !wanted.takes_contents() {
