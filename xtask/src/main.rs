@@ -1,5 +1,6 @@
 //! Build tasks: `cargo xtask ci` is the whole gate, the same for people and machines.
 
+mod kubernetes;
 #[cfg(test)]
 mod tidy;
 
@@ -8,10 +9,11 @@ use std::process::{Command, ExitCode};
 use anyhow::{Result, bail};
 
 fn main() -> ExitCode {
-    let task = std::env::args().nth(1);
-    let result = match task.as_deref() {
-        Some("ci") => ci(),
-        _ => Err(anyhow::anyhow!("usage: cargo xtask ci")),
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let result = match arguments.split_first() {
+        Some((task, [])) if task == "ci" => ci(),
+        Some((task, rest)) if task == "kubernetes" => kubernetes::run(rest),
+        _ => Err(anyhow::anyhow!("usage: cargo xtask ci|kubernetes")),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

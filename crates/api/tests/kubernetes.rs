@@ -58,9 +58,10 @@ fn compare(file: &Path) -> Vec<String> {
         if ours == case.causes {
             return None;
         }
-        let lines = |sign: char, one: &Causes, other: &Causes| -> String {
+        let lines = |sign: char, one: &Causes, other: &Causes| {
             let only = one.difference(other);
-            only.map(|(field, message, _)| format!("\n{sign} {field}: {message}")).collect()
+            let lines = only.map(|(field, message, _)| format!("\n{sign} {field}: {message}"));
+            lines.collect::<Vec<_>>().concat()
         };
         let (ours, theirs) = (lines('+', &ours, &case.causes), lines('-', &case.causes, &ours));
         let place = case.at.as_ref().or(case.remove.as_ref());

@@ -1,0 +1,69 @@
+//! `cargo xtask kubernetes`: a real API server's word on our CRDs and on damaged objects.
+//!
+//! Builds a pinned kube-apiserver and etcd from their Go modules into a cache, runs both on
+//! loopback, installs what `convoy crds` prints, and asks again about every case that
+//! `crates/api/tests/kubernetes` has on record. With `--record` the answers are written back;
+//! without, a difference is a failure. Needs go, kubectl and openssl; nothing else of the
+//! gate does.
+
+mod binaries;
+mod record;
+mod server;
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+use server::Server;
+
+pub(crate) fn run(arguments: &[String]) -> Result<()> {
+    let is_recording = match arguments {
+        [] => false,
+        [flag] if flag == "--record" => true,
+        _ => bail!("usage: cargo xtask kubernetes [--record]"),
+    };
+    let binaries = binaries::build()?;
+    let server = Server::start(&binaries)?;
+    server.kubectl(&["apply", "--server-side", "-f", "-"], &crds()?)?;
+    check_conditions(&server)?;
+    let recordings = root().join("crates/api/tests/kubernetes");
+    let mut differences = 0;
+    for entry in std::fs::read_dir(&recordings)? {
+        differences += record::ask_again(&server, &entry?.path(), is_recording)?;
+    }
+    ensure!(
+        differences == 0 || is_recording,
+        "{differences} answers differ from those on record; see them with --record and git diff"
+    );
+    Ok(())
+}
+
+fn root() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+}
+
+fn crds() -> Result<String> {
+    let arguments = ["run", "--quiet", "--package", "convoy", "--", "crds"];
+    let output = Command::new(env!("CARGO")).args(arguments).current_dir(root()).output()?;
+    ensure!(output.status.success(), "convoy crds failed");
+    String::from_utf8(output.stdout).context("CRDs are text")
+}
+
+/// Every CRD is served, and with its schema.
+fn check_conditions(server: &Server) -> Result<()> {
+    server
+        .kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"], "")?;
+    let crds: Value = serde_json::from_str(&server.kubectl(&["get", "crd", "-o", "json"], "")?)?;
+    let crds = crds["items"].as_array().context("a list of CRDs")?;
+    for crd in crds {
+        let mut conditions = crd["status"]["conditions"].as_array().into_iter().flatten();
+        let broken = conditions.find(|condition| condition["type"] == "NonStructuralSchema");
+        if let Some(condition) = broken {
+            bail!("{}: {}", crd["metadata"]["name"], condition["message"]);
+        }
+    }
+    eprintln!("{} CRDs are served with their schemas", crds.len());
+    Ok(())
+}
