@@ -51,7 +51,9 @@ pub use replica_set::{
     ManifestWorkReplicaSetStatus, PlacementReference, PlacementSummary, RolloutAll, RolloutLimits,
     RolloutProgressive, RolloutProgressivePerGroup, RolloutStrategy, Summary,
 };
-pub use shape::{CelSelector, ClaimSelector, ClusterSelector, Condition, IntOrText, Others};
+pub use shape::{
+    CelSelector, ClaimSelector, ClusterSelector, Condition, GroupClusterSelector, IntOrText, Others,
+};
 
 /// The CRDs of this dialect, each with every version it is served in.
 pub fn crds() -> Vec<CustomResourceDefinition> {

@@ -5,7 +5,9 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::shape::{ClusterSelector, Condition, IntOrText, Others, group_length};
+use super::shape::{
+    ClusterSelector, Condition, GroupClusterSelector, IntOrText, Others, group_length,
+};
 
 /// A choice of clusters. Fields under their old names are kept and read as today's.
 #[derive(Clone, Debug, Default, PartialEq, CustomResource, Deserialize, Serialize, JsonSchema)]
@@ -194,7 +196,7 @@ pub struct DecisionGroup {
     #[schemars(regex(pattern = "^[a-zA-Z0-9][-A-Za-z0-9_.]{0,61}[a-zA-Z0-9]$"))]
     pub seed_group_name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub group_cluster_selector: Option<ClusterSelector>,
+    pub group_cluster_selector: Option<GroupClusterSelector>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster_selector: Option<LabelSelector>,
 }

@@ -70,6 +70,16 @@ pub struct ClusterSelector {
     pub cel_selector: Option<CelSelector>,
 }
 
+/// Clusters by labels and claims, both of which must match.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GroupClusterSelector {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label_selector: Option<LabelSelector>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub claim_selector: Option<ClaimSelector>,
+}
+
 /// Clusters for which every expression is true.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
