@@ -29,6 +29,8 @@ mod simulate;
 mod statics;
 mod status;
 mod terminate;
+#[cfg(test)]
+mod tests;
 mod topology;
 mod validate;
 
