@@ -15,13 +15,19 @@ impl<'w> Snapshot<'w> {
     /// `objects` may come in any order; they are kept by kind, then in key order.
     pub fn new(rollout: &'w Object, objects: impl IntoIterator<Item = &'w Object>) -> Self {
         let mut shelves: BTreeMap<&'w GroupKind, Vec<&'w Object>> = BTreeMap::new();
-        for object in objects {
-            shelves.entry(object.kind()).or_default().push(object);
+        let mut objects = objects.into_iter().peekable();
+        while let Some(first) = objects.next() {
+            // They mostly come kind by kind, so that the shelf is looked up once for many.
+            let shelf = shelves.entry(first.kind()).or_default();
+            shelf.push(first);
+            while let Some(next) = objects.next_if(|next| next.kind() == first.kind()) {
+                shelf.push(next);
+            }
         }
         for shelf in shelves.values_mut() {
-            let ordered = shelf.is_sorted_by(|a, b| a.key() < b.key());
+            let ordered = shelf.is_sorted_by(|a, b| place(a) < place(b));
             if !ordered {
-                shelf.sort_by(|a, b| a.key().cmp(b.key()));
+                shelf.sort_by(|a, b| place(a).cmp(&place(b)));
                 shelf.dedup_by(|a, b| a.key() == b.key());
             }
         }
@@ -52,4 +58,10 @@ impl<'w> Snapshot<'w> {
     pub fn iter(&self) -> impl Iterator<Item = &'w Object> {
         self.objects.values().flatten().copied()
     }
+}
+
+/// Where an object stands among those of its kind.
+fn place(object: &Object) -> [&str; 3] {
+    let key = object.key();
+    [key.cluster.as_str(), key.namespace.as_str(), key.name.as_str()]
 }

@@ -97,8 +97,10 @@ pub(crate) fn act(cluster: &Cluster<'_>, snapshot: &Snapshot<'_>, run: &Run<'_, 
             Some(command) => begin(cluster, snapshot, command, at, &mut draft, &mut acts),
             None => tidy(member, &mut draft, &mut acts),
         }
-        let why = Why::new("Marked", "what is true of the claim changed");
-        acts.record.extend(draft.actions(Verb::Record, &why));
+        if !draft.is_empty() {
+            let why = Why::new("Marked", "what is true of the claim changed");
+            acts.record.extend(draft.actions(Verb::Record, &why));
+        }
     }
     replacements(cluster, snapshot, run, &mut acts);
     acts
@@ -132,7 +134,7 @@ fn marks(run: &Run<'_, '_>, cluster: &Cluster<'_>, at: usize, draft: &mut Draft<
         draft.status("lastPodEventTime", crate::condition::instant(event));
     }
     if facts.hash_version != Some(names::HASH_VERSION) && facts.hash.is_some()
-        || !pool.is_hashed() && facts.hash.is_some()
+        || !pool.is_hashed && facts.hash.is_some()
     {
         draft.annotate(annotation::HASH_VERSION, Some(names::HASH_VERSION));
         if facts.drifted.is_none() {
@@ -270,15 +272,19 @@ fn proceed(
 
 /// Takes back what an interrupted start left behind.
 fn tidy(member: &Member<'_>, draft: &mut Draft<'_>, acts: &mut Acts) {
-    let why = Why::new("LeftOver", "no disruption of this node is under way");
-    acts.undo.extend(member.node.and_then(|node| untaint(&node, &why)));
+    if let Some(node) = member.node.filter(|node| node.is_tainted) {
+        let why = Why::new("LeftOver", "no disruption of this node is under way");
+        acts.undo.extend(untaint(&node, &why));
+    }
     if member.facts.proposal.is_some() {
         draft.annotate(annotation::PROPOSAL, None);
         acts.event_of(member, "ConsolidationRejected", |_| {
             "churn: the node is no longer a candidate".to_owned()
         });
     }
-    draft.annotate(annotation::COMMAND, None);
+    if member.facts.command.is_some() {
+        draft.annotate(annotation::COMMAND, None);
+    }
 }
 
 /// Creates the replacements of commands whose first member is ours.
@@ -349,12 +355,12 @@ pub(crate) fn blocked(
     acts: &mut Acts,
 ) {
     for (at, member) in cluster.own_members() {
-        let has_reason = super::explain::reason_to_go(run, at).is_some();
-        let Some(rejection) =
-            run.rejections[at].as_ref().filter(|_| has_reason && !member.is_leaving())
-        else {
+        let Some(rejection) = run.rejections[at].as_ref().filter(|_| !member.is_leaving()) else {
             continue;
         };
+        if super::explain::reason_to_go(run, at).is_none() {
+            continue;
+        }
         let sentence = rejection.sentence();
         acts.event_of(member, "DisruptionBlocked", |_| sentence.clone());
     }

@@ -145,7 +145,11 @@ impl Applies {
 /// |    10 | 10 [Drifted], 5                  |          10, 5 (unlisted) | Drifted has its own |
 /// |    10 | 0 [Empty], schedule `sat-sun`    |                     0, 0 | unreadable: closed  |
 pub(crate) fn limits(budgets: &[Budget], default: Default, total: u32, now: Timestamp) -> Limits {
-    let active: Vec<bool> = budgets.iter().map(|budget| budget.is_active(now)).collect();
+    let active = budgets.iter().map(|budget| budget.is_active(now)).collect();
+    limits_of(budgets, active, default, total)
+}
+
+fn limits_of(budgets: &[Budget], active: Vec<bool>, default: Default, total: u32) -> Limits {
     let numbered = budgets.iter().enumerate();
     let errors: Vec<(usize, String)> =
         numbered.filter_map(|(at, budget)| Some((at, budget.error()?.to_owned()))).collect();
@@ -193,13 +197,8 @@ impl Limits {
     }
 }
 
-/// The first instant after `now` at which any budget begins or ceases to apply.
-pub(crate) fn next_change(budgets: &[Budget], now: Timestamp) -> Option<Timestamp> {
-    budgets.iter().filter_map(|budget| budget.changes_at(now)).min()
-}
-
 /// How many changes ahead [`frees_at`] looks.
-const CHANGES_AHEAD: u32 = 16;
+const CHANGES_AHEAD: u32 = 64;
 
 /// When the passing of time alone lets a node go down for `reason`, numbers staying as they are.
 pub(crate) fn frees_at(
@@ -210,10 +209,19 @@ pub(crate) fn frees_at(
     down: u32,
     now: Timestamp,
 ) -> Option<Timestamp> {
-    let mut at = now;
+    let mut active: Vec<bool> = budgets.iter().map(|budget| budget.is_active(now)).collect();
+    let mut changes: Vec<Option<Timestamp>> =
+        budgets.iter().map(|budget| budget.changes_at(now)).collect();
     for _ in 0..CHANGES_AHEAD {
-        at = next_change(budgets, at)?;
-        if limits(budgets, default, total, at).allowed(reason, total, down) > 0 {
+        let at = changes.iter().flatten().copied().min()?;
+        for (index, budget) in budgets.iter().enumerate() {
+            if changes[index] == Some(at) {
+                active[index] = budget.is_active(at);
+                changes[index] = budget.changes_at(at);
+            }
+        }
+        let limit = limit_for(reason, budgets, &active, default, total);
+        if limit.most.unwrap_or(total) > down {
             return Some(at);
         }
         if at.duration_since(now) > SignedDuration::from_hours(24 * 366) {

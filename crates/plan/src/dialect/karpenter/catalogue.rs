@@ -64,6 +64,25 @@ pub(crate) fn find(name: &str) -> Option<&'static InstanceType> {
     Some(&ALL[at])
 }
 
+/// Remembers the last type that was asked for: nodes of one pool are mostly alike.
+#[derive(Debug, Default)]
+pub(crate) struct Memory<'n> {
+    last: Option<(&'n str, Option<&'static InstanceType>)>,
+}
+
+impl<'n> Memory<'n> {
+    pub(crate) fn find(&mut self, name: &'n str) -> Option<&'static InstanceType> {
+        match self.last {
+            Some((known, found)) if known == name => found,
+            _ => {
+                let found = find(name);
+                self.last = Some((name, found));
+                found
+            }
+        }
+    }
+}
+
 impl InstanceType {
     fn new(
         cpu: i32,

@@ -38,6 +38,8 @@ pub(crate) struct Cluster<'w> {
     pub(crate) counts: Vec<Count>,
     pub(crate) limits: Vec<Limits>,
     pub(crate) nominated: Nominated,
+    /// Members whose disruption is under way.
+    pub(crate) in_flight: usize,
 }
 
 /// The nodes of a pool, as its budgets count them.
@@ -74,6 +76,7 @@ impl<'w> Cluster<'w> {
             counts: Vec::new(),
             limits: Vec::new(),
             nominated: Nominated::default(),
+            in_flight: 0,
         };
         let all: Vec<&str> = listed.iter().map(|pool| pool.name().as_str()).collect();
         cluster.pair(snapshot, &all);
@@ -124,6 +127,7 @@ impl<'w> Cluster<'w> {
             })
             .collect();
         by_id.sort_unstable();
+        self.members.reserve(snapshot.of(&names::NODE_CLAIM).len());
         let mut hint = 0;
         for claim in snapshot.of(&names::NODE_CLAIM) {
             let facts = ClaimFacts::new(claim);
@@ -155,6 +159,7 @@ impl<'w> Cluster<'w> {
     }
 
     fn count(&mut self) {
+        self.in_flight = self.members.iter().filter(|member| member.is_in_flight()).count();
         self.counts = vec![Count::default(); self.pools.len()];
         for member in self.members.iter().filter(|member| member.is_counted()) {
             if let Some(count) = member.pool.and_then(|pool| self.counts.get_mut(pool)) {

@@ -85,8 +85,7 @@ pub(crate) fn progress(
 /// |     10000 | 13m20s  | 80 ms each            |
 /// |     45000 | 1h      | the most              |
 fn timeout(cluster: &Cluster<'_>) -> SignedDuration {
-    let queued = cluster.members.iter().filter(|member| member.is_in_flight()).count();
-    let millis = i64::try_from(queued).unwrap_or(i64::MAX).saturating_mul(80);
+    let millis = i64::try_from(cluster.in_flight).unwrap_or(i64::MAX).saturating_mul(80);
     SignedDuration::from_millis(millis.clamp(600_000, 3_600_000))
 }
 

@@ -51,12 +51,14 @@ impl<'w> Run<'_, 'w> {
         if pool.is_static() {
             return Some(format!("NodePool {name:?} has a fixed number of nodes"));
         }
-        let kind = member.claim.label(label::INSTANCE_TYPE).unwrap_or_default();
-        if !pool.has_catalogue() || catalogue::find(kind).is_none() {
+        let kind = member.facts.instance_type.unwrap_or_default();
+        if !pool.has_catalogue || catalogue::find(kind).is_none() {
             return Some(format!("Instance Type {kind:?} not found"));
         }
-        for key in [label::CAPACITY_TYPE, label::ZONE] {
-            if member.claim.label(key).is_none() {
+        let needed =
+            [(label::CAPACITY_TYPE, member.facts.capacity_type), (label::ZONE, member.facts.zone)];
+        for (key, value) in needed {
+            if value.is_none() {
                 return Some(format!("Node does not have label {key:?}"));
             }
         }
@@ -142,7 +144,7 @@ impl<'w> Run<'_, 'w> {
         if let Some(stranded) = outcome.stranded.first() {
             return Err(stranded.clone());
         }
-        let price: f64 = group.iter().map(|at| self.worth[*at].price).sum();
+        let price: f64 = group.iter().map(|at| self.price(*at)).sum();
         match outcome.fresh.len() {
             0 => {}
             1 => {
@@ -163,9 +165,8 @@ impl<'w> Run<'_, 'w> {
         mut fresh: Fresh<'w>,
         price: f64,
     ) -> Result<Fresh<'w>, String> {
-        let is_spot = |at: &usize| {
-            self.cluster.members[*at].claim.label(label::CAPACITY_TYPE) == Some(catalogue::SPOT)
-        };
+        let is_spot =
+            |at: &usize| self.cluster.members[*at].facts.capacity_type == Some(catalogue::SPOT);
         let may_be_spot =
             fresh.offers.iter().any(|offer| offer.capacity_type() == Some(catalogue::SPOT));
         if may_be_spot && group.iter().all(is_spot) {
@@ -199,9 +200,9 @@ impl<'w> Run<'_, 'w> {
         let Some(fresh) = outcome.fresh.first_mut() else { return Some(outcome) };
         let mut cheapest: BTreeMap<&str, f64> = BTreeMap::new();
         for at in group {
-            let kind = self.cluster.members[*at].claim.label(label::INSTANCE_TYPE)?;
+            let kind = self.cluster.members[*at].facts.instance_type?;
             let entry = cheapest.entry(kind).or_insert(f64::INFINITY);
-            *entry = entry.min(self.worth[*at].price);
+            *entry = entry.min(self.price(*at));
         }
         let types: BTreeSet<&str> = fresh.offers.iter().filter_map(Offer::type_name).collect();
         let bound = types
@@ -215,17 +216,17 @@ impl<'w> Run<'_, 'w> {
 
     /// Pools with the policy Balanced have to find the savings worth the disturbance.
     fn balance(&self, group: &[usize], savings: f64) -> Result<(), String> {
-        let total: f64 = group.iter().map(|at| self.worth[*at].price).sum();
+        let total: f64 = group.iter().map(|at| self.price(*at)).sum();
         let pools: BTreeSet<usize> = group.iter().filter_map(|at| self.pool_of(*at)).collect();
         for pool in
             pools.into_iter().filter(|pool| self.cluster.pools[*pool].policy == Policy::Balanced)
         {
             let of_pool = |at: &&usize| self.pool_of(**at) == Some(pool);
-            let price: f64 = group.iter().filter(of_pool).map(|at| self.worth[*at].price).sum();
-            let cost: f64 = group.iter().filter(of_pool).map(|at| self.worth[*at].cost).sum();
-            let all = || (0..self.worth.len()).filter(|at| self.pool_of(*at) == Some(pool));
-            let pool_price: f64 = all().map(|at| self.worth[at].price).sum();
-            let pool_cost: f64 = all().map(|at| self.worth[at].cost).sum();
+            let price: f64 = group.iter().filter(of_pool).map(|at| self.price(*at)).sum();
+            let cost: f64 = group.iter().filter(of_pool).map(|at| self.costs[*at]).sum();
+            let all = || (0..self.costs.len()).filter(|at| self.pool_of(*at) == Some(pool));
+            let pool_price: f64 = all().map(|at| self.price(at)).sum();
+            let pool_cost: f64 = all().map(|at| self.costs[at]).sum();
             let share = if total > 0.0 { savings * price / total } else { 0.0 };
             let score = score(share, pool_price, cost, pool_cost);
             if score.is_none_or(|score| score < BALANCE) {

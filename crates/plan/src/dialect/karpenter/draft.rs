@@ -85,6 +85,10 @@ impl<'w> Draft<'w> {
         }
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.metadata.is_empty() && self.conditions.is_none() && self.status.is_empty()
+    }
+
     /// The patches, metadata first.
     pub(crate) fn actions(self, verb: Verb, why: &Why) -> Vec<Action> {
         let object = self.object;

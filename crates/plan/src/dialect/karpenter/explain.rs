@@ -1,5 +1,7 @@
 //! Where every member of the pool stands, and why those that do not move do not.
 
+use std::cell::OnceCell;
+
 use jiff::{SignedDuration, Timestamp};
 use smol_str::SmolStr;
 
@@ -33,7 +35,9 @@ pub(crate) fn explain(cluster: &Cluster<'_>, run: &Run<'_, '_>, acts: Acts, step
         group.count(state);
         if let Some((reason, until)) = hold {
             step.holds.push(
-                Hold::of_member(member.name(), reason).in_group(cluster.pool().name()).until(until),
+                Hold::of_member(member.claim.name().clone(), reason)
+                    .in_group(cluster.pool().name())
+                    .until(until),
             );
         }
     }
@@ -54,7 +58,7 @@ type Why = super::act::Wait;
 fn stand(
     cluster: &Cluster<'_>,
     run: &Run<'_, '_>,
-    budgets: &BudgetHolds,
+    budgets: &BudgetHolds<'_>,
     at: usize,
     member: &Member<'_>,
 ) -> (MemberState, Option<Why>) {
@@ -70,7 +74,12 @@ fn stand(
 }
 
 /// Why a member that has a reason to go does not go.
-fn held(cluster: &Cluster<'_>, run: &Run<'_, '_>, budgets: &BudgetHolds, at: usize) -> Option<Why> {
+fn held(
+    cluster: &Cluster<'_>,
+    run: &Run<'_, '_>,
+    budgets: &BudgetHolds<'_>,
+    at: usize,
+) -> Option<Why> {
     let reason = reason_to_go(run, at)?;
     if !run.may_go(at, reason) {
         let rejection = run.rejections[at].as_ref()?;
@@ -123,42 +132,46 @@ fn idle(cluster: &Cluster<'_>, run: &Run<'_, '_>, at: usize) -> Why {
 }
 
 /// What members are told that find no room for their reason.
-struct BudgetHolds([Why; Reason::ALL.len()]);
+struct BudgetHolds<'r> {
+    cluster: &'r Cluster<'r>,
+    down: u32,
+    by: Vec<SmolStr>,
+    /// Looking ahead costs more than the rest of a small decision, so it is done when asked.
+    known: [OnceCell<Why>; Reason::ALL.len()],
+}
 
-impl BudgetHolds {
-    fn new(cluster: &Cluster<'_>, run: &Run<'_, '_>) -> Self {
-        let by = down(cluster, run);
-        Self(Reason::ALL.map(|reason| hold_of(cluster, run, reason, &by)))
+impl<'r> BudgetHolds<'r> {
+    fn new(cluster: &'r Cluster<'r>, run: &Run<'_, '_>) -> Self {
+        let (down, by) = (run.down[cluster.own], down(cluster, run));
+        Self { cluster, down, by, known: Default::default() }
     }
 
     fn of(&self, reason: Reason) -> &Why {
         let at = Reason::ALL.iter().position(|known| *known == reason);
-        &self.0[at.expect("ALL lists every reason")]
+        self.known[at.expect("ALL lists every reason")].get_or_init(|| self.work_out(reason))
     }
-}
 
-fn hold_of(cluster: &Cluster<'_>, run: &Run<'_, '_>, reason: Reason, by: &[SmolStr]) -> Why {
-    let pool = cluster.pool();
-    let limits = cluster.own_limits();
-    if let Some((at, error)) = limits.errors.first() {
-        let name = pool.name();
-        let detail = format!("invalid disruption budgets in nodepool {name}, budget {at}: {error}");
-        return (HoldReason::NotDisruptable { detail }, None);
+    fn work_out(&self, reason: Reason) -> Why {
+        let (cluster, pool, in_flight) = (self.cluster, self.cluster.pool(), self.down);
+        let limits = cluster.own_limits();
+        if let Some((at, error)) = limits.errors.first() {
+            let name = pool.name();
+            let detail =
+                format!("invalid disruption budgets in nodepool {name}, budget {at}: {error}");
+            return (HoldReason::NotDisruptable { detail }, None);
+        }
+        let total = cluster.count_of_own().total;
+        let limit = limits.of(reason);
+        let ceiling = limit.most.unwrap_or(total);
+        let default = pool.default_budget;
+        let until = budget::frees_at(&pool.budgets, default, reason, total, in_flight, cluster.now);
+        let is_window = limit.budget.and_then(|at| pool.budgets[at].window()).is_some();
+        if ceiling == 0 && is_window {
+            return (HoldReason::WindowClosed, until);
+        }
+        let (limit, by) = (reason.limit_name(), self.by.clone());
+        (HoldReason::BudgetSpent { limit, in_flight, ceiling, by }, until)
     }
-    let (total, in_flight) = (cluster.count_of_own().total, run.down[cluster.own]);
-    let limit = limits.of(reason);
-    let ceiling = limit.most.unwrap_or(total);
-    if in_flight < ceiling {
-        return (HoldReason::NoReason, None);
-    }
-    let until =
-        budget::frees_at(&pool.budgets, pool.default_budget, reason, total, in_flight, cluster.now);
-    let is_window = limit.budget.and_then(|at| pool.budgets[at].window()).is_some();
-    if ceiling == 0 && is_window {
-        return (HoldReason::WindowClosed, until);
-    }
-    let limit = reason.limit_name();
-    (HoldReason::BudgetSpent { limit, in_flight, ceiling, by: by.to_vec() }, until)
 }
 
 /// The first few members that use up budget.

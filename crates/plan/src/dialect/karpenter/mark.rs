@@ -1,10 +1,10 @@
 //! The marks that make a node a candidate, derived anew from the objects and the instant:
 //! whether it may be consolidated, has drifted, or is too old.
 
-use convoy_api::karpenter::names::{self, label};
+use convoy_api::karpenter::names;
 use jiff::{SignedDuration, Timestamp};
 
-use super::catalogue;
+use super::catalogue::{self, Memory};
 use super::cluster::Cluster;
 use super::member::Member;
 use super::pod::{Owner, Pod};
@@ -40,25 +40,16 @@ const POD_EVENT_STEP: SignedDuration = SignedDuration::from_secs(10);
 /// Types that providers withdraw are looked for only on nodes that are at least this old.
 const CATALOGUE_AGE: SignedDuration = SignedDuration::from_hours(1);
 
-pub(crate) fn marks(cluster: &Cluster<'_>, member: &Member<'_>) -> Marks {
+pub(crate) fn marks<'w>(
+    cluster: &Cluster<'w>,
+    member: &Member<'w>,
+    types: &mut Memory<'w>,
+) -> Marks {
     let Some(pool) = member.pool.map(|pool| &cluster.pools[pool]) else { return Marks::default() };
     let now = cluster.now;
     let mut marks = Marks::default();
-    let recorded = member.quiet_since();
-    let seen = cluster.pods_of(member).iter().filter_map(last_event).max();
-    marks.pod_event = seen.filter(|seen| {
-        *seen <= now
-            && recorded.is_none_or(|recorded| seen.duration_since(recorded) >= POD_EVENT_STEP)
-    });
-    if let (Some(after), Some(_), false) =
-        (pool.consolidate_after, member.facts.initialized, pool.is_static())
-    {
-        let quiet_since = marks.pod_event.or(recorded);
-        let at = quiet_since.and_then(|since| since.checked_add(after).ok());
-        marks.consolidatable = after.is_zero() || at.is_some_and(|at| at <= now);
-        marks.consolidatable_at = at.filter(|_| !marks.consolidatable);
-    }
-    marks.drifted = drift(pool, member, now);
+    consolidation(cluster, pool, member, &mut marks);
+    marks.drifted = drift(pool, member, types, now);
     if marks.drifted.is_some() {
         let since = member.facts.drifted.and_then(|mark| mark.since());
         marks.drifted_since = Some(since.unwrap_or(now));
@@ -69,37 +60,64 @@ pub(crate) fn marks(cluster: &Cluster<'_>, member: &Member<'_>) -> Marks {
     marks
 }
 
+/// Whether pods have left the node alone for long enough.
+fn consolidation(cluster: &Cluster<'_>, pool: &Pool<'_>, member: &Member<'_>, marks: &mut Marks) {
+    let now = cluster.now;
+    let seen = cluster.pods_of(member).iter().filter_map(last_event).max();
+    let waits = pool.consolidate_after.is_some_and(|after| !after.is_zero());
+    let recorded = if seen.is_some() || waits { member.quiet_since() } else { None };
+    marks.pod_event = seen.filter(|seen| {
+        let is_news = |recorded: Timestamp| seen.duration_since(recorded) >= POD_EVENT_STEP;
+        *seen <= now && recorded.is_none_or(is_news)
+    });
+    let (Some(after), Some(_), false) =
+        (pool.consolidate_after, member.facts.initialized, pool.is_static())
+    else {
+        return;
+    };
+    let quiet_since = marks.pod_event.or(recorded);
+    let at = quiet_since.and_then(|since| since.checked_add(after).ok());
+    marks.consolidatable = after.is_zero() || at.is_some_and(|at| at <= now);
+    marks.consolidatable_at = at.filter(|_| !marks.consolidatable);
+}
+
 /// How a claim has drifted from its pool; the first that applies.
-fn drift(pool: &Pool<'_>, member: &Member<'_>, now: Timestamp) -> Option<String> {
+fn drift<'w>(
+    pool: &Pool<'_>,
+    member: &Member<'w>,
+    types: &mut Memory<'w>,
+    now: Timestamp,
+) -> Option<String> {
     let facts = &member.facts;
     if !facts.is_launched {
         return None;
     }
-    let hashed = pool.is_hashed() && facts.hash_version == Some(names::HASH_VERSION);
+    let hashed = pool.is_hashed && facts.hash_version == Some(names::HASH_VERSION);
     if hashed && facts.hash.is_some_and(|hash| hash != pool.hash) {
         return Some("NodePoolDrifted".to_owned());
     }
     if !pool.requirements.are_met_by(member.claim) {
         return Some("RequirementsDrifted".to_owned());
     }
-    let age = member.claim.created_at().map(|created| now.duration_since(created));
-    let is_grown = age.is_some_and(|age| age >= CATALOGUE_AGE);
-    if is_grown && pool.has_catalogue() && is_withdrawn(member) {
+    let is_grown = || {
+        let age = member.created_at().map(|created| now.duration_since(created));
+        age.is_some_and(|age| age >= CATALOGUE_AGE)
+    };
+    if pool.has_catalogue && is_withdrawn(member, types) && is_grown() {
         return Some(NOT_FOUND.to_owned());
     }
     let given = facts.drifted?.reason;
     // Which types another provider has is only known from what it said before.
-    let derived = DERIVED.contains(&given) || given == NOT_FOUND && pool.has_catalogue();
+    let derived = DERIVED.contains(&given) || given == NOT_FOUND && pool.has_catalogue;
     (!derived).then(|| given.to_owned())
 }
 
 /// Whether the catalogue no longer has the claim's instance type where the claim is.
-fn is_withdrawn(member: &Member<'_>) -> bool {
-    let label = |key: &str| member.claim.label(key);
-    let Some(name) = label(label::INSTANCE_TYPE) else { return false };
-    let Some(instance_type) = catalogue::find(name) else { return true };
-    let zone = label(label::ZONE).is_none_or(|zone| catalogue::ZONES.contains(&zone));
-    let capacity = label(label::CAPACITY_TYPE);
+fn is_withdrawn<'w>(member: &Member<'w>, types: &mut Memory<'w>) -> bool {
+    let Some(name) = member.facts.instance_type else { return false };
+    let Some(instance_type) = types.find(name) else { return true };
+    let zone = member.facts.zone.is_none_or(|zone| catalogue::ZONES.contains(&zone));
+    let capacity = member.facts.capacity_type;
     !zone || capacity.is_some_and(|capacity| instance_type.price(capacity).is_none())
 }
 

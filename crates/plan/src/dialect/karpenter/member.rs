@@ -37,6 +37,8 @@ pub(crate) struct Node<'w> {
     pub(crate) is_tainted: bool,
     pub(crate) is_protected: bool,
     pub(crate) provider_id: &'w str,
+    pub(crate) capacity: Option<&'w Value>,
+    pub(crate) allocatable: Option<&'w Value>,
 }
 
 /// What a NodeClaim says about itself.
@@ -59,6 +61,12 @@ pub(crate) struct ClaimFacts<'w> {
     pub(crate) hash_version: Option<&'w str>,
     pub(crate) command: Option<&'w str>,
     pub(crate) proposal: Option<&'w str>,
+    pub(crate) created: Option<&'w Value>,
+    pub(crate) instance_type: Option<&'w str>,
+    pub(crate) zone: Option<&'w str>,
+    pub(crate) capacity_type: Option<&'w str>,
+    pub(crate) expire_after: Option<&'w Value>,
+    pub(crate) grace_period: Option<&'w str>,
 }
 
 /// A condition that is True.
@@ -105,17 +113,20 @@ impl<'w> Member<'w> {
     }
 
     pub(crate) fn termination_grace_period(&self) -> Option<SignedDuration> {
-        let text = self.claim.spec().get("terminationGracePeriod")?.as_str()?;
-        Some(text.parse::<convoy_api::text::GoDuration>().ok()?.signed())
+        Some(self.facts.grace_period?.parse::<convoy_api::text::GoDuration>().ok()?.signed())
     }
 
     /// When it is too old by its own account; `otherwise` where the claim does not say.
     pub(crate) fn expires_at(&self, otherwise: Option<SignedDuration>) -> Option<Timestamp> {
-        let after = match self.claim.spec().get("expireAfter") {
+        let after = match self.facts.expire_after {
             None | Some(Value::Null) => otherwise?,
             given => pool::duration(given, SignedDuration::ZERO)?,
         };
-        self.claim.created_at()?.checked_add(after).ok()
+        self.created_at()?.checked_add(after).ok()
+    }
+
+    pub(crate) fn created_at(&self) -> Option<Timestamp> {
+        timestamp(self.facts.created)
     }
 
     /// When a pod last came or went, else when the node was initialized.
@@ -136,31 +147,60 @@ impl<'w> Node<'w> {
             is_tainted: false,
             is_protected: false,
             provider_id: "",
+            capacity: None,
+            allocatable: None,
         };
-        for (key, value) in fields(Some(object.metadata())) {
-            match key.as_str() {
-                "labels" => node.read_labels(value),
-                "annotations" => {
-                    let text = value.get(annotation::DO_NOT_DISRUPT).and_then(Value::as_str);
-                    node.is_protected = text == Some("true");
-                }
-                "deletionTimestamp" => node.is_deleting = !value.is_null(),
+        for (part, value) in fields(object.raw()) {
+            match part.as_str() {
+                "metadata" => node.read_metadata(value),
+                "spec" => node.read_spec(value),
+                "status" => node.read_status(value),
                 _ => {}
             }
         }
-        for (key, value) in fields(Some(object.spec())) {
-            match key.as_str() {
-                "providerID" => node.provider_id = value.as_str().unwrap_or_default(),
-                "taints" => node.is_tainted = is_disrupted(value),
-                _ => {}
-            }
-        }
-        node.is_ready = object.condition_status("Ready") == Some("True");
         node
     }
 
+    fn read_metadata(&mut self, metadata: &'w Value) {
+        for (key, value) in fields(metadata) {
+            match key.as_str() {
+                "labels" => self.read_labels(value),
+                "annotations" => {
+                    let text = value.get(annotation::DO_NOT_DISRUPT).and_then(Value::as_str);
+                    self.is_protected = text == Some("true");
+                }
+                "deletionTimestamp" => self.is_deleting = !value.is_null(),
+                _ => {}
+            }
+        }
+    }
+
+    fn read_spec(&mut self, spec: &'w Value) {
+        for (key, value) in fields(spec) {
+            match key.as_str() {
+                "providerID" => self.provider_id = value.as_str().unwrap_or_default(),
+                "taints" => self.is_tainted = is_disrupted(value),
+                _ => {}
+            }
+        }
+    }
+
+    fn read_status(&mut self, status: &'w Value) {
+        for (key, value) in fields(status) {
+            match key.as_str() {
+                "capacity" => self.capacity = Some(value),
+                "allocatable" => self.allocatable = Some(value),
+                "conditions" => {
+                    let mut entries = value.as_array().into_iter().flatten();
+                    self.is_ready = entries.any(is_ready);
+                }
+                _ => {}
+            }
+        }
+    }
+
     fn read_labels(&mut self, labels: &'w Value) {
-        for (key, value) in fields(Some(labels)) {
+        for (key, value) in fields(labels) {
             match key.as_str() {
                 label::NODE_POOL => self.pool = value.as_str(),
                 label::REGISTERED => self.is_registered = value.as_str() == Some("true"),
@@ -174,31 +214,69 @@ impl<'w> Node<'w> {
 impl<'w> ClaimFacts<'w> {
     pub(crate) fn new(claim: &'w Object) -> Self {
         let mut facts = Self::default();
-        for (key, value) in fields(Some(claim.metadata())) {
-            match key.as_str() {
-                "labels" => facts.pool = value.get(label::NODE_POOL).and_then(Value::as_str),
-                "annotations" => facts.read_annotations(value),
-                "deletionTimestamp" => facts.is_deleting = !value.is_null(),
-                _ => {}
-            }
-        }
-        for (key, value) in fields(Some(claim.status())) {
-            match key.as_str() {
-                "providerID" => facts.provider_id = value.as_str().unwrap_or_default(),
-                "lastPodEventTime" => facts.last_pod_event = Some(value),
-                "conditions" => {
-                    for entry in value.as_array().into_iter().flatten() {
-                        facts.read_condition(entry);
-                    }
-                }
+        for (part, value) in fields(claim.raw()) {
+            match part.as_str() {
+                "metadata" => facts.read_metadata(value),
+                "spec" => facts.read_spec(value),
+                "status" => facts.read_status(value),
                 _ => {}
             }
         }
         facts
     }
 
+    fn read_metadata(&mut self, metadata: &'w Value) {
+        for (key, value) in fields(metadata) {
+            match key.as_str() {
+                "labels" => self.read_labels(value),
+                "annotations" => self.read_annotations(value),
+                "creationTimestamp" => self.created = Some(value),
+                "deletionTimestamp" => self.is_deleting = !value.is_null(),
+                _ => {}
+            }
+        }
+    }
+
+    fn read_labels(&mut self, labels: &'w Value) {
+        for (key, value) in fields(labels) {
+            let place = match key.as_str() {
+                label::NODE_POOL => &mut self.pool,
+                label::INSTANCE_TYPE => &mut self.instance_type,
+                label::ZONE => &mut self.zone,
+                label::CAPACITY_TYPE => &mut self.capacity_type,
+                _ => continue,
+            };
+            *place = value.as_str();
+        }
+    }
+
+    fn read_spec(&mut self, spec: &'w Value) {
+        for (key, value) in fields(spec) {
+            match key.as_str() {
+                "expireAfter" => self.expire_after = Some(value),
+                "terminationGracePeriod" => self.grace_period = value.as_str(),
+                _ => {}
+            }
+        }
+    }
+
+    fn read_status(&mut self, status: &'w Value) {
+        for (key, value) in fields(status) {
+            match key.as_str() {
+                "providerID" => self.provider_id = value.as_str().unwrap_or_default(),
+                "lastPodEventTime" => self.last_pod_event = Some(value),
+                "conditions" => {
+                    for entry in value.as_array().into_iter().flatten() {
+                        self.read_condition(entry);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
     fn read_annotations(&mut self, annotations: &'w Value) {
-        for (key, value) in fields(Some(annotations)) {
+        for (key, value) in fields(annotations) {
             let text = value.as_str();
             match key.as_str() {
                 annotation::HASH => self.hash = text,
@@ -212,7 +290,7 @@ impl<'w> ClaimFacts<'w> {
 
     fn read_condition(&mut self, entry: &'w Value) {
         let (mut kind, mut status, mut mark) = ("", "", Mark { since: None, reason: "" });
-        for (key, value) in fields(Some(entry)) {
+        for (key, value) in fields(entry) {
             let text = value.as_str();
             match key.as_str() {
                 "type" => kind = text.unwrap_or_default(),
@@ -236,6 +314,18 @@ impl<'w> ClaimFacts<'w> {
     }
 }
 
+fn is_ready(condition: &Value) -> bool {
+    let (mut of_kind, mut is_true) = (false, false);
+    for (key, value) in fields(condition) {
+        match key.as_str() {
+            "type" => of_kind = value == "Ready",
+            "status" => is_true = value == "True",
+            _ => {}
+        }
+    }
+    of_kind && is_true
+}
+
 /// Whether a list of taints has the one that marks a disruption.
 pub(crate) fn is_disrupted(taints: &Value) -> bool {
     let mut taints = taints.as_array().into_iter().flatten();
@@ -243,6 +333,6 @@ pub(crate) fn is_disrupted(taints: &Value) -> bool {
 }
 
 /// The entries of a JSON object; walking a small map beats hashing a key for each field.
-fn fields(value: Option<&Value>) -> impl Iterator<Item = (&String, &Value)> {
-    value.and_then(Value::as_object).into_iter().flat_map(Map::iter)
+fn fields(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    value.as_object().into_iter().flat_map(Map::iter)
 }

@@ -33,6 +33,10 @@ pub(crate) struct Pool<'w> {
     pub(crate) weight: i64,
     pub(crate) requirements: Requirements,
     pub(crate) hash: String,
+    /// Whether the instance types are those of the built-in catalogue.
+    pub(crate) has_catalogue: bool,
+    /// Whether the pool carries its hash in today's version.
+    pub(crate) is_hashed: bool,
 }
 
 /// Whether nodes that are too old obey the budgets.
@@ -91,6 +95,10 @@ impl<'w> Pool<'w> {
             weight: spec.get("weight").and_then(Value::as_i64).unwrap_or(0),
             requirements: Requirements::from_value(template.get("requirements")),
             hash: hash::of_template(spec.get("template").unwrap_or(&Value::Null)),
+            is_hashed: object.annotation(annotation::HASH).is_some()
+                && object.annotation(annotation::HASH_VERSION) == Some(names::HASH_VERSION),
+            has_catalogue: template.pointer("/nodeClassRef/group").and_then(Value::as_str)
+                == Some(names::KWOK_GROUP),
             v1,
         }
     }
@@ -106,11 +114,6 @@ impl<'w> Pool<'w> {
 
     pub(crate) fn class_ref(&self) -> &Value {
         self.template().pointer("/spec/nodeClassRef").unwrap_or(&Value::Null)
-    }
-
-    /// Whether the instance types are those of the built-in catalogue.
-    pub(crate) fn has_catalogue(&self) -> bool {
-        self.class_ref().get("group").and_then(Value::as_str) == Some(names::KWOK_GROUP)
     }
 
     pub(crate) fn is_static(&self) -> bool {
@@ -130,12 +133,6 @@ impl<'w> Pool<'w> {
         let limits = self.v1.pointer("/spec/limits").and_then(Value::as_object);
         let limits = limits.into_iter().flatten();
         limits.filter_map(|(name, value)| Some((name.as_str(), quantity(value)?)))
-    }
-
-    /// Whether the hash controller has seen the pool in today's hash version.
-    pub(crate) fn is_hashed(&self) -> bool {
-        self.object.annotation(annotation::HASH).is_some()
-            && self.object.annotation(annotation::HASH_VERSION) == Some(names::HASH_VERSION)
     }
 }
 

@@ -5,7 +5,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use convoy_api::Object;
-use convoy_api::karpenter::names::label;
 use smol_str::SmolStr;
 
 use super::candidate::{self, Rejection};
@@ -13,6 +12,7 @@ use super::catalogue;
 use super::cluster::Cluster;
 use super::hash;
 use super::mark::{self, Marks};
+use super::member::Member;
 use super::pod::Pod;
 use super::pool::Expiration;
 use super::reason::Reason;
@@ -30,14 +30,6 @@ pub(crate) struct Command<'w> {
     pub(crate) id: String,
 }
 
-/// A node that may be disrupted, and what it is worth.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Worth {
-    pub(super) price: f64,
-    /// 1, and what evicting its pods costs.
-    pub(super) cost: f64,
-}
-
 /// The loop under way, and afterwards its result.
 #[derive(Debug)]
 pub(crate) struct Run<'c, 'w> {
@@ -47,7 +39,8 @@ pub(crate) struct Run<'c, 'w> {
     /// By index of the member; absent for members of pools that are not read.
     pub(crate) marks: Vec<Marks>,
     pub(crate) rejections: Vec<Option<Rejection>>,
-    pub(super) worth: Vec<Worth>,
+    /// 1, and what evicting its pods costs; by index of the member.
+    pub(crate) costs: Vec<f64>,
     /// By index of the pool.
     pub(super) down: Vec<u32>,
     /// Members on their way out, by now.
@@ -65,16 +58,21 @@ impl<'c, 'w> Run<'c, 'w> {
     /// Runs the loop to its end.
     pub(crate) fn new(cluster: &'c Cluster<'w>, daemons: &[&'w Object]) -> Self {
         let has_pods = !cluster.pods.is_empty() || !cluster.pending.is_empty();
+        let mut types = catalogue::Memory::default();
         let mut run = Self {
             cluster,
             ground: has_pods.then(|| Ground::new(cluster, daemons)),
-            marks: cluster.members.iter().map(|member| mark::marks(cluster, member)).collect(),
+            marks: cluster
+                .members
+                .iter()
+                .map(|member| mark::marks(cluster, member, &mut types))
+                .collect(),
             rejections: cluster
                 .members
                 .iter()
                 .map(|member| candidate::rejection(cluster, member))
                 .collect(),
-            worth: Vec::new(),
+            costs: cluster.members.iter().map(|member| cost(cluster, member)).collect(),
             down: cluster.counts.iter().map(|count| count.down).collect(),
             leaving: BTreeSet::new(),
             used: BTreeSet::new(),
@@ -82,7 +80,6 @@ impl<'c, 'w> Run<'c, 'w> {
             refused: BTreeMap::new(),
             unreached: BTreeSet::new(),
         };
-        run.worth = (0..cluster.members.len()).map(|at| run.worth_of(at)).collect();
         let leaving = cluster.members.iter().enumerate().filter(|(_, member)| member.is_leaving());
         run.leaving = leaving.map(|(at, _)| at).collect();
         run.expire_forcefully();
@@ -109,10 +106,10 @@ impl<'c, 'w> Run<'c, 'w> {
         let is_candidate = |at: &usize| {
             let member = &self.cluster.members[*at];
             let node = member.node.map(|node| node.object.name());
-            self.may_go(*at, reason)
+            filter(self, *at)
+                && self.may_go(*at, reason)
                 && !self.leaving.contains(at)
                 && node.is_some_and(|node| self.used.is_empty() || !self.used.contains(node))
-                && filter(self, *at)
         };
         (0..self.cluster.members.len()).filter(is_candidate).collect()
     }
@@ -132,12 +129,7 @@ impl<'c, 'w> Run<'c, 'w> {
 
     /// Whether it has no pods that would have to move.
     pub(crate) fn is_empty(&self, at: usize) -> bool {
-        self.worth[at].cost <= 1.0
-    }
-
-    /// What evicting its pods costs, plus 1.
-    pub(crate) fn worth_cost(&self, at: usize) -> f64 {
-        self.worth[at].cost
+        self.costs[at] <= 1.0
     }
 
     pub(super) fn pool_of(&self, at: usize) -> Option<usize> {
@@ -181,14 +173,12 @@ impl<'c, 'w> Run<'c, 'w> {
         self.commands.push(Command { reason, is_forced, members, replacements, id });
     }
 
-    fn worth_of(&self, at: usize) -> Worth {
+    /// What a member's machine costs per hour; 0 if that is not known.
+    pub(super) fn price(&self, at: usize) -> f64 {
         let member = &self.cluster.members[at];
-        let kind = member.claim.label(label::INSTANCE_TYPE).and_then(catalogue::find);
-        let capacity = member.claim.label(label::CAPACITY_TYPE);
-        let price = kind.zip(capacity).and_then(|(kind, capacity)| kind.price(capacity));
-        let pods = self.cluster.pods_of(member).iter().filter(|pod| pod.is_reschedulable());
-        let cost = 1.0 + pods.map(|pod: &Pod<'_>| pod.eviction_cost().max(0.0)).sum::<f64>();
-        Worth { price: price.unwrap_or(0.0), cost }
+        let kind = member.facts.instance_type.and_then(catalogue::find);
+        let capacity = member.facts.capacity_type;
+        kind.zip(capacity).and_then(|(kind, capacity)| kind.price(capacity)).unwrap_or(0.0)
     }
 
     /// Claims that are too old, in pools where no budget holds that up.
@@ -253,12 +243,14 @@ impl<'c, 'w> Run<'c, 'w> {
     }
 
     /// By what a node saves for what it disturbs, most first; then by name.
-    pub(super) fn sort_by_savings(&self, members: &mut [usize]) {
-        let ratio = |at: usize| self.worth[at].price / self.worth[at].cost;
-        members.sort_by(|a, b| {
-            let name = |at: usize| self.cluster.members[at].node_name();
-            ratio(*b).total_cmp(&ratio(*a)).then_with(|| name(*a).cmp(name(*b)))
+    pub(super) fn sort_by_savings(&self, members: &mut Vec<usize>) {
+        let ratio = |at: usize| self.price(at) / self.costs[at];
+        let mut ranked: Vec<(f64, usize)> = members.iter().map(|at| (ratio(*at), *at)).collect();
+        ranked.sort_by(|(a, first), (b, second)| {
+            let name = |at: &usize| self.cluster.members[*at].node_name();
+            b.total_cmp(a).then_with(|| name(first).cmp(name(second)))
         });
+        *members = ranked.into_iter().map(|(_, at)| at).collect();
     }
 
     /// Drifted nodes of static pools: each is replaced by one from the bare template.
@@ -320,6 +312,11 @@ impl<'c, 'w> Run<'c, 'w> {
             }
         }
     }
+}
+
+fn cost(cluster: &Cluster<'_>, member: &Member<'_>) -> f64 {
+    let pods = cluster.pods_of(member).iter().filter(|pod| pod.is_reschedulable());
+    1.0 + pods.map(|pod: &Pod<'_>| pod.eviction_cost().max(0.0)).sum::<f64>()
 }
 
 /// The claims of a static pool, commands of this run included.

@@ -64,7 +64,7 @@ fn least_missed(cluster: &Cluster<'_>, run: &Run<'_, '_>) -> Vec<usize> {
         (!member.facts.provider_id.is_empty(), !is_idle, is_protected)
     };
     members.sort_by(|a, b| {
-        let cost = |at: usize| run.worth_cost(at);
+        let cost = |at: usize| run.costs[at];
         weight(a)
             .cmp(&weight(b))
             .then(cost(*a).total_cmp(&cost(*b)))

@@ -58,10 +58,13 @@ fn resources(cluster: &Cluster<'_>) -> (Value, u32) {
     let (mut sum, mut count) = (Amounts::default(), 0);
     let mut last: Option<(&Value, Amounts)> = None; // nodes of one pool are mostly alike
     for (_, member) in cluster.own_members() {
-        let object = member.node.map_or(member.claim, |node| node.object);
-        let of = |field: &str| object.status().get(field);
-        let Some(capacity) = of("capacity").or_else(|| of("allocatable")) else { continue };
-        if last.as_ref().is_none_or(|(known, _)| *known != capacity) {
+        let of_claim = || member.claim.status().get("allocatable");
+        let capacity = match member.node {
+            Some(node) => node.capacity.or(node.allocatable),
+            None => of_claim(),
+        };
+        let Some(capacity) = capacity else { continue };
+        if last.as_ref().is_none_or(|(known, _)| !reads_alike(known, capacity)) {
             last = Some((capacity, Amounts::from_value(Some(capacity))));
         }
         if let Some((_, amounts)) = &last {
@@ -77,6 +80,14 @@ fn resources(cluster: &Cluster<'_>) -> (Value, u32) {
     put("nodes", count.to_string());
     put("pods", sum.pods.to_string());
     (Value::Object(resources), count)
+}
+
+/// Whether two maps say the same in the same order; a no costs only time.
+fn reads_alike(one: &Value, other: &Value) -> bool {
+    match (one.as_object(), other.as_object()) {
+        (Some(one), Some(other)) => one.len() == other.len() && one.iter().eq(other.iter()),
+        _ => false,
+    }
 }
 
 fn thousandths(amount: i64) -> String {
@@ -96,7 +107,7 @@ fn bytes(amount: i64) -> String {
 /// Whether the node class is there and ready. Classes of other providers are theirs to judge.
 fn class(cluster: &Cluster<'_>, snapshot: &Snapshot<'_>, draft: &mut Draft<'_>) {
     let pool = cluster.pool();
-    if !pool.has_catalogue() {
+    if !pool.has_catalogue {
         if draft.current(condition::NODE_CLASS_READY).is_none() {
             draft.set(condition::NODE_CLASS_READY, "True", condition::NODE_CLASS_READY, "");
         }

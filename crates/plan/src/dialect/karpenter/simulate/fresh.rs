@@ -37,7 +37,7 @@ impl<'w> Offer<'w> {
     /// Everything that a pool's own requirements leave.
     pub(crate) fn all(cluster: &Cluster<'w>, pool: usize) -> Vec<Self> {
         let wanted = &cluster.pools[pool];
-        if wanted.has_catalogue() {
+        if wanted.has_catalogue {
             let types = catalogue::all().iter();
             let offers = types.flat_map(|kind| {
                 catalogue::offerings().map(|offering| Self::Catalogue(kind, offering))
