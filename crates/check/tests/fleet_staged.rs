@@ -32,7 +32,7 @@ fn fleet_of_six(stages: &Value) -> Applier {
     world.insert(external.build());
     world.insert(fleet::strategy("rings", stages.clone()).build());
     let mut applier = Applier::new(world, instant());
-    settle(&mut applier, 40, |it| act(it, WILLING)).unwrap();
+    settle(&mut applier, 40, |it| act(it, WILLING)).expect("it comes to rest");
     applier
 }
 
@@ -53,19 +53,22 @@ fn start(applier: &mut Applier, name: &str) -> ObjectKey {
 }
 
 fn rest(applier: &mut Applier, agents: Agents) -> Settled {
-    let settled = settle(applier, 200, |it| act(it, agents)).unwrap();
+    let settled = settle(applier, 200, |it| act(it, agents)).expect("it comes to rest");
     assert_eq!(settled.history.findings(), []);
     settled
 }
 
 fn verdict(settled: &Settled, run: &ObjectKey) -> Verdict {
-    settled.plan.steps.iter().find(|step| step.rollout == *run).unwrap().verdict
+    settled.plan.steps.iter().find(|step| step.rollout == *run).expect("the run is planned").verdict
 }
 
 fn bound(applier: &Applier) -> usize {
     let bindings = applier.world().of(&BINDING);
     bindings.filter(|it| it.spec()["state"] == "Bound").count()
 }
+
+/// What shifts under a run: its name, the kind changed, and the change.
+type Shift = (&'static str, GroupKind, fn(&mut Value));
 
 #[test]
 fn a_run_goes_to_its_end() {
@@ -114,7 +117,7 @@ fn a_stopped_run_starts_nothing_and_can_be_resumed() {
 
 #[test]
 fn a_run_is_aborted_when_the_ground_shifts() {
-    let shifts: [(&str, GroupKind, fn(&mut Value)); 3] = [
+    let shifts: [Shift; 3] = [
         ("apply strategy", PLACEMENT, |raw| {
             raw["spec"]["strategy"]["applyStrategy"] = json!({"whenToApply": "IfNotDrifted"});
         }),

@@ -70,7 +70,7 @@ fn halfway(nodes: u32) -> World {
     let tuning = entry("tuning", "1.0.0", "config");
     let mut world = untouched(0);
     for index in 0..nodes {
-        let complete = index / COMPARTMENTS % 2 == 0;
+        let complete = (index / COMPARTMENTS).is_multiple_of(2);
         let (word, state) = if complete {
             ("complete", format!("{{{driver},{tuning}}}"))
         } else {

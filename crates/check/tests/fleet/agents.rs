@@ -74,9 +74,9 @@ pub(crate) fn namespace() -> Object {
 }
 
 pub(crate) fn instant() -> jiff::Timestamp {
-    NOW.parse().unwrap()
+    NOW.parse().expect("an instant")
 }
 
 pub(crate) fn decision<'p>(plan: &'p convoy_plan::Plan, kind: &str) -> &'p convoy_plan::Step {
-    plan.steps.iter().find(|step| step.rollout.kind.kind == kind).unwrap()
+    plan.steps.iter().find(|step| step.rollout.kind.kind == kind).expect("the rollout is planned")
 }

@@ -1,3 +1,5 @@
+//! Rounds of a replica set: who gets the template next, and who holds the others up.
+
 use serde_json::{Value, json};
 
 use super::*;
