@@ -40,7 +40,8 @@ pub(super) fn over(subject: &Subject<'_>) -> Option<Finding> {
         let message = format!("{total} replicas, where {} are the most", promise.most);
         return Some(subject.finding(Guarantee::G1, message));
     }
-    let had: u64 = sets.values().map(|set| u64::from(available(set))).sum();
+    // A set that was scaled down and has not reported yet does not have them any more.
+    let had: u64 = sets.values().map(|set| u64::from(available(set).min(replicas(set)))).sum();
     let kept: u64 =
         after.iter().map(|(set, wanted)| u64::from(set.map_or(0, available).min(*wanted))).sum();
     if !scaling && kept < had.min(u64::from(promise.least)) {
