@@ -54,7 +54,8 @@ impl Pass<'_> {
         if most_down <= 0 {
             return false;
         }
-        let available = new_available + self.old().map(|set| set.counts.available).sum::<i64>();
+        // A set shrunk to nothing whose status lags serves nobody any more.
+        let available = new_available + self.old().map(Set::wanted_available).sum::<i64>();
         let (desired, most) = (n, self.deployment.most());
         let mut shrank = false;
         // First those that serve nobody, which costs no availability.
