@@ -5,17 +5,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Which crates a crate may depend on. Arrows point one way.
-const ARROWS: [(&str, &[&str]); 6] = [
+const ARROWS: [(&str, &[&str]); 7] = [
     ("api", &[]),
     ("plan", &["api"]),
     ("check", &["api", "plan"]),
+    ("store", &["api"]),
     ("testkit", &["api"]),
     ("cli", &["api", "plan", "check"]),
     ("xtask", &[]),
 ];
 
 /// Crates that decide: no runtime, no HTTP, no client.
-const PURE: [&str; 3] = ["api", "plan", "check"];
+const PURE: [&str; 4] = ["api", "plan", "check", "store"];
 const NOT_PURE: [&str; 6] = ["tokio", "hyper", "axum", "reqwest", "futures", "kube-client"];
 
 /// At this length a file becomes two.

@@ -1,0 +1,184 @@
+//! What a write asks for, and how a batch of writes is decided against one state.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::backend::BackendError;
+use crate::entry::{Change, Entry, Event, Head, Revision};
+use crate::key::{Key, KeyError};
+use crate::snapshot::Snapshot;
+
+/// Writes that happen together or not at all, in order.
+#[derive(Debug)]
+pub struct Transaction<H> {
+    pub(crate) writes: Vec<Write<H>>,
+}
+
+/// One write of a transaction.
+#[derive(Debug)]
+pub struct Write<H> {
+    pub key: Key,
+    pub expect: Expect,
+    /// The new value with its head; none deletes.
+    pub value: Option<(Bytes, H)>,
+}
+
+/// What must stand at the key for the write to happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expect {
+    /// Nothing: the write creates.
+    Absent,
+    /// The version written at this revision.
+    At(Revision),
+}
+
+/// What a transaction did.
+#[derive(Debug)]
+pub struct Written<H> {
+    /// The revision after it. The one before it, if nothing changed.
+    pub revision: Revision,
+    /// What stands at each key now, or stood there last if it was deleted.
+    pub entries: Vec<Arc<Entry<H>>>,
+}
+
+/// Something else stands at the key than the write expects.
+#[derive(Debug)]
+pub struct Conflict<H> {
+    pub key: Key,
+    /// What does stand there; a retry need not read it again.
+    pub current: Option<Arc<Entry<H>>>,
+    pub revision: Revision,
+}
+
+/// Why a transaction did not happen.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError<H> {
+    #[error("{} is not as expected", .0.key)]
+    Conflict(Box<Conflict<H>>),
+    #[error("could not name the object")]
+    Key(#[from] KeyError),
+    #[error("too many writes are waiting")]
+    Busy,
+    /// Whether it would survive a crash is unknown, so nothing more is written.
+    #[error("the store does not take writes any more")]
+    Failed(#[source] Arc<BackendError>),
+    #[error("the store is shut down")]
+    Closed,
+}
+
+/// A batch of transactions as decided: what to make durable, then publish.
+#[derive(Debug)]
+pub(crate) struct Staged<H> {
+    pub(crate) revision: Revision,
+    pub(crate) events: Vec<Arc<Event<H>>>,
+    overlay: BTreeMap<Key, Option<Arc<Entry<H>>>>,
+}
+
+impl<H: Head> Transaction<H> {
+    /// Creates one object.
+    pub fn create(key: Key, value: Bytes) -> Self {
+        Self::new(vec![Write::put(key, Expect::Absent, value)])
+    }
+
+    /// Replaces the version of one object that was written at `at`.
+    pub fn update(key: Key, at: Revision, value: Bytes) -> Self {
+        Self::new(vec![Write::put(key, Expect::At(at), value)])
+    }
+
+    /// Deletes the version of one object that was written at `at`.
+    pub fn delete(key: Key, at: Revision) -> Self {
+        Self::new(vec![Write::delete(key, at)])
+    }
+
+    pub fn new(writes: Vec<Write<H>>) -> Self {
+        Self { writes }
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.writes
+            .iter()
+            .filter_map(|write| write.value.as_ref())
+            .map(|(value, _)| value.len())
+            .sum()
+    }
+}
+
+impl<H: Head> Write<H> {
+    pub fn put(key: Key, expect: Expect, value: Bytes) -> Self {
+        let head = H::read(&key, &value);
+        Self { key, expect, value: Some((value, head)) }
+    }
+
+    pub fn delete(key: Key, at: Revision) -> Self {
+        Self { key, expect: Expect::At(at), value: None }
+    }
+}
+
+impl<H> Staged<H> {
+    pub(crate) fn new(revision: Revision) -> Self {
+        Self { revision, events: Vec::new(), overlay: BTreeMap::new() }
+    }
+
+    /// Decides one transaction on top of those staged before it.
+    ///
+    /// A put of the bytes that stand there already is not a write: it takes no revision and
+    /// makes no event.
+    pub(crate) fn stage(
+        &mut self,
+        base: &Snapshot<H>,
+        transaction: Transaction<H>,
+    ) -> Result<Written<H>, WriteError<H>> {
+        for write in &transaction.writes {
+            write.key.encode()?;
+            let current = self.current(base, &write.key);
+            let met = match (write.expect, &current) {
+                (Expect::Absent, None) => true,
+                (Expect::At(revision), Some(entry)) => entry.modified == revision,
+                _ => false,
+            };
+            if !met {
+                let key = write.key.clone();
+                let conflict = Conflict { key, current, revision: self.revision };
+                return Err(WriteError::Conflict(Box::new(conflict)));
+            }
+        }
+        let entries = transaction.writes.into_iter().map(|write| self.take(base, write)).collect();
+        Ok(Written { revision: self.revision, entries })
+    }
+
+    fn take(&mut self, base: &Snapshot<H>, write: Write<H>) -> Arc<Entry<H>> {
+        let previous = self.current(base, &write.key);
+        let revision = self.revision.next();
+        let (entry, change) = match (write.value, &previous) {
+            (Some((value, _)), Some(previous)) if previous.value == value => {
+                return Arc::clone(previous);
+            }
+            (Some((value, head)), _) => {
+                let created = previous.as_ref().map_or(revision, |previous| previous.created);
+                let change = if previous.is_some() { Change::Modified } else { Change::Created };
+                let key = write.key.clone();
+                (Arc::new(Entry { key, created, modified: revision, value, head }), change)
+            }
+            (None, previous) => {
+                let gone =
+                    previous.as_ref().expect("a deletion expects a version, which was found");
+                (Arc::clone(gone), Change::Deleted)
+            }
+        };
+        let standing = (change != Change::Deleted).then(|| Arc::clone(&entry));
+        self.overlay.insert(write.key, standing);
+        self.revision = revision;
+        let event = Event { revision, change, entry: Arc::clone(&entry), previous };
+        self.events.push(Arc::new(event));
+        entry
+    }
+
+    fn current(&self, base: &Snapshot<H>, key: &Key) -> Option<Arc<Entry<H>>> {
+        match self.overlay.get(key) {
+            Some(staged) => staged.clone(),
+            None => base.get(key).cloned(),
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! The events of one shelf, or of all, in revision order. Watchers read it at their own pace: a
+//! slow one costs no memory, and is cut off when compaction passes it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::task::Waker;
+
+use parking_lot::{Condvar, Mutex, RwLock};
+
+use crate::entry::{Event, Revision};
+
+#[derive(Debug)]
+pub(crate) struct Log<H> {
+    kept: RwLock<Kept<H>>,
+    sleepers: Mutex<Vec<Waker>>,
+    /// Wakes threads; the flag under it only pairs it with a lock.
+    grown: (Mutex<u64>, Condvar),
+}
+
+#[derive(Debug)]
+struct Kept<H> {
+    events: VecDeque<Arc<Event<H>>>,
+    /// Events up to and including this one are gone.
+    compacted: Revision,
+    closed: bool,
+}
+
+/// What a reader finds beyond its place.
+#[derive(Debug)]
+pub(crate) enum Found<H> {
+    Events(Vec<Arc<Event<H>>>),
+    /// Nothing yet.
+    Nothing,
+    /// Its place is compacted away.
+    Compacted(Revision),
+    /// The store is shut down, and everything was read.
+    Closed,
+}
+
+impl<H> Log<H> {
+    pub(crate) fn new(compacted: Revision) -> Self {
+        let kept = Kept { events: VecDeque::new(), compacted, closed: false };
+        Self {
+            kept: RwLock::new(kept),
+            sleepers: Mutex::new(Vec::new()),
+            grown: (Mutex::new(0), Condvar::new()),
+        }
+    }
+
+    /// Adds events without waking anyone: they become visible with [`Log::wake`].
+    pub(crate) fn append(&self, events: impl IntoIterator<Item = Arc<Event<H>>>) {
+        self.kept.write().events.extend(events);
+    }
+
+    /// Wakes whoever waits for more.
+    pub(crate) fn wake(&self) {
+        *self.grown.0.lock() += 1;
+        self.grown.1.notify_all();
+        for sleeper in std::mem::take(&mut *self.sleepers.lock()) {
+            sleeper.wake();
+        }
+    }
+
+    /// Ends every watch once it has read what is there.
+    pub(crate) fn close(&self) {
+        self.kept.write().closed = true;
+        self.wake();
+    }
+
+    /// Up to `most` events with a revision above `after`.
+    pub(crate) fn read(&self, after: Revision, most: usize) -> Found<H> {
+        let kept = self.kept.read();
+        if after < kept.compacted {
+            return Found::Compacted(kept.compacted);
+        }
+        let from = kept.events.partition_point(|event| event.revision <= after);
+        let events: Vec<_> = kept.events.iter().skip(from).take(most).cloned().collect();
+        match (events.is_empty(), kept.closed) {
+            (false, _) => Found::Events(events),
+            (true, true) => Found::Closed,
+            (true, false) => Found::Nothing,
+        }
+    }
+
+    /// Events above `after` and not above `until`, newest first: what to undo to go back.
+    pub(crate) fn newest_first(
+        &self,
+        after: Revision,
+        until: Revision,
+    ) -> Result<Vec<Arc<Event<H>>>, Revision> {
+        let kept = self.kept.read();
+        if after < kept.compacted {
+            return Err(kept.compacted);
+        }
+        let within = |event: &&Arc<Event<H>>| event.revision > after && event.revision <= until;
+        Ok(kept.events.iter().rev().filter(within).cloned().collect())
+    }
+
+    /// Forgets events up to and including `revision`.
+    pub(crate) fn compact(&self, revision: Revision) {
+        let mut kept = self.kept.write();
+        let gone = kept.events.partition_point(|event| event.revision <= revision);
+        // A reader that is behind `revision` but has missed nothing may go on.
+        let last_gone = kept.events.drain(..gone).next_back().map(|event| event.revision);
+        kept.compacted = last_gone.map_or(kept.compacted, |last| kept.compacted.max(last));
+    }
+
+    /// Has `waker` woken by the next [`Log::wake`].
+    pub(crate) fn wake_later(&self, waker: &Waker) {
+        let mut sleepers = self.sleepers.lock();
+        if !sleepers.iter().any(|sleeper| sleeper.will_wake(waker)) {
+            sleepers.push(waker.clone());
+        }
+    }
+
+    /// Sleeps until the log is woken after `seen` wakes, or `timeout` is over.
+    pub(crate) fn wait(&self, seen: u64, timeout: std::time::Duration) {
+        let mut count = self.grown.0.lock();
+        if *count == seen {
+            self.grown.1.wait_for(&mut count, timeout);
+        }
+    }
+
+    /// How often the log was woken; taken before looking, so that no wake is missed.
+    pub(crate) fn wakes(&self) -> u64 {
+        *self.grown.0.lock()
+    }
+}

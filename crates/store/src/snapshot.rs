@@ -1,0 +1,115 @@
+//! The state at one revision: consistent, and unchanged while it is held.
+
+use std::sync::Arc;
+
+use smol_str::SmolStr;
+
+use crate::entry::{Change, Entry, Event, Revision};
+use crate::key::{Key, Shelf};
+use crate::sorted::Sorted;
+
+/// Namespace and name: the order of a list.
+pub(crate) type Place = (SmolStr, SmolStr);
+pub(crate) type Entries<H> = Sorted<Place, Arc<Entry<H>>>;
+
+/// A consistent view of everything. Cloning shares.
+#[derive(Debug)]
+pub struct Snapshot<H> {
+    pub(crate) revision: Revision,
+    pub(crate) shelves: Sorted<Shelf, Entries<H>>,
+}
+
+impl<H> Clone for Snapshot<H> {
+    fn clone(&self) -> Self {
+        Self { revision: self.revision, shelves: self.shelves.clone() }
+    }
+}
+
+impl<H> Snapshot<H> {
+    pub(crate) fn empty(revision: Revision) -> Self {
+        Self { revision, shelves: Sorted::default() }
+    }
+
+    pub fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    pub fn get(&self, key: &Key) -> Option<&Arc<Entry<H>>> {
+        self.shelves.get(&key.shelf)?.get(&(key.namespace.clone(), key.name.clone()))
+    }
+
+    /// The objects of a shelf in order of namespace and name.
+    pub fn list<'s>(
+        &'s self,
+        shelf: &Shelf,
+    ) -> impl Iterator<Item = &'s Arc<Entry<H>>> + use<'s, H> {
+        self.list_from(shelf, "", "")
+    }
+
+    /// The same, from a place on (itself included).
+    pub fn list_from<'s>(
+        &'s self,
+        shelf: &Shelf,
+        namespace: &str,
+        name: &str,
+    ) -> impl Iterator<Item = &'s Arc<Entry<H>>> + use<'s, H> {
+        let from = (SmolStr::new(namespace), SmolStr::new(name));
+        let entries = self.shelves.get(shelf);
+        entries
+            .into_iter()
+            .flat_map(move |entries| entries.range_from(&from))
+            .map(|(_, entry)| entry)
+    }
+
+    /// The objects of one namespace of a shelf, by name.
+    pub fn list_namespace<'s>(
+        &'s self,
+        shelf: &Shelf,
+        namespace: &str,
+    ) -> impl Iterator<Item = &'s Arc<Entry<H>>> + use<'s, H> {
+        let namespace = SmolStr::new(namespace);
+        let entries = self.list_from(shelf, &namespace, "");
+        entries.take_while(move |entry| entry.key.namespace == namespace)
+    }
+
+    /// How many objects a shelf holds.
+    pub fn count(&self, shelf: &Shelf) -> usize {
+        self.shelves.get(shelf).map_or(0, Sorted::len)
+    }
+
+    /// Every shelf that holds or held something.
+    pub fn shelves(&self) -> impl Iterator<Item = &Shelf> {
+        self.shelves.iter().map(|(shelf, _)| shelf)
+    }
+
+    pub(crate) fn put(&mut self, entry: Arc<Entry<H>>) {
+        let key = &entry.key;
+        let mut entries = self.shelves.get(&key.shelf).cloned().unwrap_or_default();
+        let shelf = key.shelf.clone();
+        entries.insert((key.namespace.clone(), key.name.clone()), entry);
+        self.shelves.insert(shelf, entries);
+    }
+
+    pub(crate) fn remove(&mut self, key: &Key) {
+        if let Some(mut entries) = self.shelves.get(&key.shelf).cloned() {
+            entries.remove(&(key.namespace.clone(), key.name.clone()));
+            self.shelves.insert(key.shelf.clone(), entries);
+        }
+    }
+
+    pub(crate) fn advance(&mut self, event: &Event<H>) {
+        match event.change {
+            Change::Created | Change::Modified => self.put(Arc::clone(&event.entry)),
+            Change::Deleted => self.remove(&event.entry.key),
+        }
+        self.revision = event.revision;
+    }
+
+    /// Takes an event back; called newest first.
+    pub(crate) fn undo(&mut self, event: &Event<H>) {
+        match &event.previous {
+            Some(previous) => self.put(Arc::clone(previous)),
+            None => self.remove(&event.entry.key),
+        }
+    }
+}

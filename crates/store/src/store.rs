@@ -1,0 +1,234 @@
+//! The store: snapshots to read, transactions to write, watches to follow.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use parking_lot::RwLock;
+
+use crate::backend::{Backend, BackendError, Loaded, Record};
+use crate::commit::{Transaction, WriteError, Written};
+use crate::entry::{Entry, Event, Head, Revision};
+use crate::key::Shelf;
+use crate::log::Log;
+use crate::snapshot::Snapshot;
+use crate::ticket::Ticket;
+use crate::watch::{Compacted, Watch};
+use crate::writer::Writer;
+
+/// How much is kept and how much may wait.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Old versions are kept for watches and lists in the past, up to this many bytes.
+    pub history_bytes_max: usize,
+    /// Writes that may wait for their commit; beyond, they are refused as busy.
+    pub queue_max: usize,
+    /// Whether writes are committed on the caller's thread, one by one, in call order: for
+    /// simulation, where the order of everything comes from one seed.
+    pub inline: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { history_bytes_max: 64 << 20, queue_max: 4_096, inline: false }
+    }
+}
+
+/// One keyspace with one revision counter. Cloning shares.
+#[derive(Debug)]
+pub struct Store<H: Head> {
+    published: Arc<Published<H>>,
+    writer: Arc<Writer<H>>,
+}
+
+impl<H: Head> Clone for Store<H> {
+    fn clone(&self) -> Self {
+        Self { published: Arc::clone(&self.published), writer: Arc::clone(&self.writer) }
+    }
+}
+
+/// What readers see. Only the writer changes it.
+#[derive(Debug)]
+pub(crate) struct Published<H> {
+    head: ArcSwap<Snapshot<H>>,
+    /// Every event, in order.
+    everything: Arc<Log<H>>,
+    logs: RwLock<BTreeMap<Shelf, Arc<Log<H>>>>,
+    /// Nothing at or below it is known of shelves that are looked at for the first time.
+    compacted_at_start: Revision,
+}
+
+impl<H: Head> Store<H> {
+    /// Loads what the backend holds and begins to take writes.
+    pub fn open(mut backend: impl Backend, settings: Settings) -> Result<Self, BackendError> {
+        let loaded = backend.load()?;
+        let published = Arc::new(Published::load(loaded));
+        let writer = Writer::start(Box::new(backend), Arc::clone(&published), settings);
+        Ok(Self { published, writer: Arc::new(writer) })
+    }
+
+    /// The newest state. Reading it never waits for a write.
+    pub fn snapshot(&self) -> Arc<Snapshot<H>> {
+        self.published.head.load_full()
+    }
+
+    pub fn revision(&self) -> Revision {
+        self.published.revision()
+    }
+
+    /// One shelf as it was at `revision`; the other shelves of the answer are of no meaning.
+    pub fn shelf_at(&self, shelf: &Shelf, revision: Revision) -> Result<Snapshot<H>, Compacted> {
+        let now = self.snapshot();
+        let mut past = Snapshot::clone(&now);
+        let log = self.published.log(shelf);
+        let newer = log.newest_first(revision, now.revision);
+        for event in newer.map_err(|oldest| Compacted { wanted: revision, oldest })? {
+            past.undo(&event);
+        }
+        past.revision = revision;
+        Ok(past)
+    }
+
+    /// Hands a transaction to the writer. The answer comes when it is durable and published.
+    pub fn submit(&self, transaction: Transaction<H>) -> Ticket<Result<Written<H>, WriteError<H>>> {
+        self.writer.submit(transaction)
+    }
+
+    /// Hands a transaction in and waits.
+    pub fn write(&self, transaction: Transaction<H>) -> Result<Written<H>, WriteError<H>> {
+        self.submit(transaction).wait()
+    }
+
+    /// Follows one shelf from just after `revision`.
+    pub fn watch(&self, shelf: &Shelf, revision: Revision) -> Watch<H> {
+        Watch::new(self.published.log(shelf), Arc::clone(&self.published), revision)
+    }
+
+    /// Follows everything from just after `revision`.
+    pub fn watch_everything(&self, revision: Revision) -> Watch<H> {
+        let everything = Arc::clone(&self.published.everything);
+        Watch::new(everything, Arc::clone(&self.published), revision)
+    }
+
+    /// Forgets history up to and including `revision`.
+    pub fn compact(&self, revision: Revision) -> Result<(), BackendError> {
+        self.writer.compact(revision)
+    }
+
+    /// Makes everything durable that a relaxed durability left open.
+    pub fn flush(&self) -> Result<(), BackendError> {
+        self.writer.flush()
+    }
+
+    /// Takes no more writes, makes everything durable, and ends every watch.
+    pub fn shut_down(&self) -> Result<(), BackendError> {
+        let flushed = self.writer.stop();
+        self.published.close();
+        flushed
+    }
+
+    /// Why writes are refused, if they are.
+    pub fn failure(&self) -> Option<Arc<BackendError>> {
+        self.writer.failure()
+    }
+}
+
+impl<H: Head> Published<H> {
+    fn load(loaded: Loaded) -> Self {
+        let mut head = Snapshot::empty(loaded.revision);
+        for live in loaded.live {
+            let head_of = H::read(&live.key, &live.value);
+            let (created, modified) = (live.created, live.modified);
+            let entry =
+                Entry { key: live.key, created, modified, value: live.value, head: head_of };
+            head.put(Arc::new(entry));
+        }
+        let published = Self {
+            head: ArcSwap::from_pointee(head),
+            everything: Arc::new(Log::new(loaded.compacted)),
+            logs: RwLock::default(),
+            compacted_at_start: loaded.compacted,
+        };
+        for record in loaded.history {
+            let event = Arc::new(event_of(record));
+            published.log(&event.entry.key.shelf).append([Arc::clone(&event)]);
+            published.everything.append([event]);
+        }
+        published
+    }
+}
+
+impl<H> Published<H> {
+    pub(crate) fn revision(&self) -> Revision {
+        self.head.load().revision
+    }
+
+    pub(crate) fn head(&self) -> Arc<Snapshot<H>> {
+        self.head.load_full()
+    }
+
+    /// The log of a shelf; made empty where nothing was written yet.
+    pub(crate) fn log(&self, shelf: &Shelf) -> Arc<Log<H>> {
+        if let Some(log) = self.logs.read().get(shelf) {
+            return Arc::clone(log);
+        }
+        let mut logs = self.logs.write();
+        let log = logs.entry(shelf.clone());
+        Arc::clone(log.or_insert_with(|| Arc::new(Log::new(self.compacted_at_start))))
+    }
+
+    /// Makes committed events visible: in the logs first, then as the state, then to sleepers.
+    pub(crate) fn publish(&self, events: &[Arc<Event<H>>]) {
+        let mut head = Snapshot::clone(&self.head.load());
+        let mut touched: BTreeMap<&Shelf, Arc<Log<H>>> = BTreeMap::new();
+        for event in events {
+            head.advance(event);
+            let shelf = &event.entry.key.shelf;
+            let log = touched.entry(shelf).or_insert_with(|| self.log(shelf));
+            log.append([Arc::clone(event)]);
+        }
+        self.everything.append(events.iter().cloned());
+        self.head.store(Arc::new(head));
+        for log in touched.values() {
+            log.wake();
+        }
+        self.everything.wake();
+    }
+
+    pub(crate) fn compact(&self, revision: Revision) {
+        self.everything.compact(revision);
+        for log in self.logs.read().values() {
+            log.compact(revision);
+        }
+    }
+
+    /// Every event that is kept, oldest first.
+    pub(crate) fn history(&self) -> Vec<Arc<Event<H>>> {
+        let mut events = self.everything.newest_first(self.compacted_at_start, self.revision());
+        events.as_mut().map_or(Vec::new(), |events| {
+            events.reverse();
+            std::mem::take(events)
+        })
+    }
+
+    fn close(&self) {
+        self.everything.close();
+        for log in self.logs.read().values() {
+            log.close();
+        }
+    }
+}
+
+fn event_of<H: Head>(record: Record) -> Event<H> {
+    let Record { revision, change, key, created, value, previous } = record;
+    let entry_at = |modified, value: bytes::Bytes| {
+        let head = H::read(&key, &value);
+        Arc::new(Entry { key: key.clone(), created, modified, value, head })
+    };
+    let previous = previous.map(|(modified, value)| entry_at(modified, value));
+    let entry = match (change, &previous) {
+        (crate::entry::Change::Deleted, Some(last)) => Arc::clone(last),
+        _ => entry_at(revision, value),
+    };
+    Event { revision, change, entry, previous }
+}

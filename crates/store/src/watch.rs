@@ -1,0 +1,86 @@
+//! Reading events as they are written, from any revision that is still kept.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use crate::entry::{Event, Revision};
+use crate::log::{Found, Log};
+use crate::store::Published;
+
+/// A place in a log of events. It holds no events of its own, so it may be as slow as it likes.
+#[derive(Debug)]
+pub struct Watch<H> {
+    log: Arc<Log<H>>,
+    published: Arc<Published<H>>,
+    after: Revision,
+}
+
+/// The watch's place is not kept any more: list again and watch from there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("too old resource version: {wanted} ({oldest})")]
+pub struct Compacted {
+    pub wanted: Revision,
+    /// The oldest revision that a watch may begin after.
+    pub oldest: Revision,
+}
+
+/// Events in order; empty: none yet. None: the store is shut down.
+pub type Events<H> = Result<Option<Vec<Arc<Event<H>>>>, Compacted>;
+
+/// How many events one read hands over: enough to amortise the lock, few enough to stay fair.
+const MOST_PER_READ: usize = 256;
+
+impl<H> Watch<H> {
+    pub(crate) fn new(log: Arc<Log<H>>, published: Arc<Published<H>>, after: Revision) -> Self {
+        Self { log, published, after }
+    }
+
+    /// The revision up to which everything of this watch was handed over.
+    pub fn position(&self) -> Revision {
+        self.after
+    }
+
+    /// The events that are there, without waiting.
+    pub fn read(&mut self) -> Events<H> {
+        // Taken before the look: nothing of this shelf lies between it and an empty log.
+        let progress = self.published.revision();
+        match self.log.read(self.after, MOST_PER_READ) {
+            Found::Events(events) => {
+                self.after = events.last().map_or(self.after, |event| event.revision);
+                Ok(Some(events))
+            }
+            Found::Nothing => {
+                self.after = self.after.max(progress);
+                Ok(Some(Vec::new()))
+            }
+            Found::Closed => Ok(None),
+            Found::Compacted(oldest) => Err(Compacted { wanted: self.after, oldest }),
+        }
+    }
+
+    /// The next events, for a future.
+    pub fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<Events<H>> {
+        match self.read() {
+            Ok(Some(events)) if events.is_empty() => {}
+            found => return Poll::Ready(found),
+        }
+        self.log.wake_later(context.waker());
+        // Events may have come between the look and the registration.
+        match self.read() {
+            Ok(Some(events)) if events.is_empty() => Poll::Pending,
+            found => Poll::Ready(found),
+        }
+    }
+
+    /// The next events, for a thread; empty if `timeout` passes first.
+    pub fn wait(&mut self, timeout: Duration) -> Events<H> {
+        let wakes = self.log.wakes();
+        match self.read() {
+            Ok(Some(events)) if events.is_empty() => {}
+            found => return found,
+        }
+        self.log.wait(wakes, timeout);
+        self.read()
+    }
+}
