@@ -214,6 +214,54 @@ fn crash_after(applier: &mut Applier, step: &Step, writes: usize) {
     drop(applier.apply(&part));
 }
 
+/// Edits every Skyhook once its rollout has come to rest, by `next`: an upgrade, a downgrade, the
+/// removal of all packages or a changed config.
+fn change_after_rest(case: &Case, next: u8) -> Result<(), TestCaseError> {
+    let (mut applier, kubelets) = applier(case);
+    come_to_rest(&mut applier, &kubelets)?;
+    for (index, (_, kinds)) in case.skyhooks.iter().enumerate() {
+        applier.edit(&key(&SKYHOOK, &format!("s{index}")), |raw| match next {
+            0 => raw["spec"]["packages"] = packages(kinds, "1.1.0"),
+            1 => raw["spec"]["packages"] = packages(kinds, "0.9.0"),
+            2 => raw["spec"]["packages"] = json!({}),
+            _ => {
+                let packages = raw["spec"]["packages"].as_object_mut().unwrap();
+                for package in packages.values_mut().filter(|one| one["configMap"].is_object()) {
+                    package["configMap"]["a.conf"] = json!("changed");
+                }
+            }
+        });
+    }
+    let plan = come_to_rest(&mut applier, &kubelets)?;
+    ends_well(&applier, &plan, &kubelets)?;
+    if next == 2 && !kubelets.has_failed_for_good() {
+        for node in applier
+            .world()
+            .of(&NODE)
+            .filter(|node| node.annotation("skyhook.nvidia.com/status_s0") == Some("complete"))
+        {
+            prop_assert_eq!(
+                node.annotation("skyhook.nvidia.com/nodeState_s0").unwrap_or("{}"),
+                "{}"
+            );
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_config_change_is_handed_on_past_a_compartment_that_failures_stopped() {
+    let fleet = [0, 0, 2, 2, 0, 0, 2, 2];
+    let case = Case {
+        nodes: fleet.map(|pool| (pool, false, false)).to_vec(),
+        compartments: vec![(1, 1, 2), (2, 1, 2)],
+        skyhooks: vec![(1, vec![3, 0])],
+        failures: (5, true),
+        seed: 9_990_902_183_541_954_318,
+    };
+    change_after_rest(&case, 3).unwrap();
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 32, max_shrink_iters: 300, ..ProptestConfig::default() })]
 
@@ -226,28 +274,7 @@ proptest! {
 
     #[test]
     fn upgrades_downgrades_and_config_changes_end_too(case in cases(), next in 0..4u8) {
-        let (mut applier, kubelets) = applier(&case);
-        come_to_rest(&mut applier, &kubelets)?;
-        for (index, (_, kinds)) in case.skyhooks.iter().enumerate() {
-            applier.edit(&key(&SKYHOOK, &format!("s{index}")), |raw| match next {
-                0 => raw["spec"]["packages"] = packages(kinds, "1.1.0"),
-                1 => raw["spec"]["packages"] = packages(kinds, "0.9.0"),
-                2 => raw["spec"]["packages"] = json!({}),
-                _ => {
-                    let packages = raw["spec"]["packages"].as_object_mut().unwrap();
-                    for package in packages.values_mut().filter(|one| one["configMap"].is_object()) {
-                        package["configMap"]["a.conf"] = json!("changed");
-                    }
-                }
-            });
-        }
-        let plan = come_to_rest(&mut applier, &kubelets)?;
-        ends_well(&applier, &plan, &kubelets)?;
-        if next == 2 && !kubelets.has_failed_for_good() {
-            for node in applier.world().of(&NODE).filter(|node| node.annotation("skyhook.nvidia.com/status_s0") == Some("complete")) {
-                prop_assert_eq!(node.annotation("skyhook.nvidia.com/nodeState_s0").unwrap_or("{}"), "{}");
-            }
-        }
+        change_after_rest(&case, next)?;
     }
 
     #[test]

@@ -184,7 +184,7 @@ fn is_marked(hook: &Hook<'_>, package: &Package<'_>, member: &Member<'_>) -> boo
     let at_work = member.seen.as_ref().is_some_and(|seen| {
         let mut live = seen.live.iter().filter(|live| live.tag.unique() == package.unique);
         live.any(|live| {
-            live.tag.stage != Stage::Apply && !live.tag.invalid && !live.pod.is_deleting()
+            live.tag.depends_on_config() && !live.tag.invalid && !live.pod.is_deleting()
         })
     });
     if at_work {

@@ -79,6 +79,12 @@ impl Tag {
     pub(super) fn unique(&self) -> String {
         unique(&self.name, &self.version)
     }
+
+    /// Whether its result hangs on the package's config. After `apply` the config is read
+    /// again, and `uninstall` is not given it.
+    pub(super) fn depends_on_config(&self) -> bool {
+        !matches!(self.stage, Stage::Apply | Stage::Uninstall)
+    }
 }
 
 /// The node a pod is bound to.

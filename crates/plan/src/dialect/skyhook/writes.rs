@@ -6,6 +6,7 @@ use convoy_api::Object;
 use convoy_api::skyhook::{PackageState, Stage, StatusWord};
 use serde_json::{Value, json};
 
+use super::compartment::Compartment;
 use super::config;
 use super::drive::{NewPod, Work};
 use super::hook::Runtime;
@@ -238,15 +239,16 @@ fn clean_up(pass: &Pass<'_, '_>, index: usize, member: &Member<'_>) -> Vec<Actio
     let present = |pod: &&&Object| !pod.is_deleting();
     let strays = seen.strays.iter().filter(present);
     actions.extend(strays.map(|pod| delete(pod, "Stray", "the node is not at this stage")));
-    let stopped =
-        pass.compartment_of(index).is_none_or(super::compartment::Compartment::is_stopped);
-    if !pass.is_active() || stopped {
+    if !pass.is_active() {
         return actions;
     }
+    let stopped = pass.compartment_of(index).is_none_or(Compartment::is_stopped);
     for live in seen.live.iter().filter(|live| !live.pod.is_deleting()) {
         if live.tag.invalid {
             actions.push(delete(live.pod, "Outdated", "the spec asks for something else now"));
-        } else if outdated(pass, member, &live.tag, live.pod) {
+        } else if reads_old_config(pass, &live.tag)
+            || !stopped && outdated(pass, member, &live.tag, live.pod)
+        {
             let tag = Tag { invalid: true, ..live.tag.clone() };
             let tag = serde_json::to_string(&tag).expect("strings always serialise");
             let patch = json!({"metadata": {"annotations": {PACKAGE: tag}}});
@@ -257,12 +259,16 @@ fn clean_up(pass: &Pass<'_, '_>, index: usize, member: &Member<'_>) -> Vec<Actio
     actions
 }
 
+/// Whether a pod works with files that are being replaced. A change is handed to all nodes
+/// together, so such a pod goes even where failures stopped the compartment: the others would
+/// wait for it for ever.
+fn reads_old_config(pass: &Pass<'_, '_>, tag: &Tag) -> bool {
+    tag.depends_on_config() && pass.changing.contains_key(tag.unique().as_str())
+}
+
 fn outdated(pass: &Pass<'_, '_>, member: &Member<'_>, tag: &Tag, pod: &Object) -> bool {
     if tag.stage == Stage::Uninstall {
         return false;
-    }
-    if tag.stage != Stage::Apply && pass.changing.contains_key(tag.unique().as_str()) {
-        return true; // it read the files as they were before
     }
     let package = pass.hook.package(&tag.name).filter(|package| package.version == tag.version);
     let Some(package) = package else { return true };
