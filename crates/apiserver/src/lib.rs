@@ -1,0 +1,5 @@
+//! Kubernetes' HTTP contract over the store.
+
+pub mod custom;
+pub mod registry;
+pub mod shape;
