@@ -7,7 +7,7 @@
 pub mod defaults;
 pub mod equality;
 pub mod hash;
-mod quantity;
+pub mod quantity;
 pub mod shape;
 pub mod types;
 

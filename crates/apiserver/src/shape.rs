@@ -5,16 +5,25 @@
 //! CustomResourceDefinition. Whatever walks an object together with its form walks a
 //! [`Shape`], so there is one merge, one apply and one decoder for all kinds.
 
+mod schema;
+
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde_json::Value;
 use smol_str::SmolStr;
+
+use crate::types::InsteadOfSchema;
+
+pub use schema::from_schema;
 
 /// All forms of one source. Forms may contain themselves (a JSON schema does), so they refer
 /// to each other by number.
 #[derive(Debug, Default)]
 pub struct Shapes {
     nodes: Vec<Form>,
+    /// Untyped forms that are a JSON schema, or something shorter in its place.
+    alternatives: BTreeMap<u32, (ShapeId, InsteadOfSchema)>,
 }
 
 /// A form in [`Shapes`].
@@ -46,7 +55,9 @@ pub enum Form {
 pub enum Scalar {
     Text,
     Boolean,
+    /// 64 bits wide.
     Integer,
+    Integer32,
     Number,
     IntOrString,
     Quantity,
@@ -78,7 +89,8 @@ pub struct Field {
     /// An empty value differs from an absent one.
     pub pointer: bool,
     pub patch: PatchStrategy,
-    /// The value that an absent field has, where the schema says one.
+    /// The value that an absent field has, where the schema says one. Built-in kinds name it
+    /// for keys of lists, and set it elsewhere.
     pub default: Option<Value>,
 }
 
@@ -122,8 +134,20 @@ impl Shapes {
         self.nodes[id.0 as usize] = form;
     }
 
+    /// Says that objects of an untyped form are JSON schemas, of the form `schema`.
+    pub fn set_alternative(&mut self, id: ShapeId, schema: ShapeId, instead: InsteadOfSchema) {
+        self.alternatives.insert(id.0, (schema, instead));
+    }
+
     pub fn get(&self, id: ShapeId) -> Shape<'_> {
         Shape { shapes: self, id }
+    }
+}
+
+impl Struct {
+    /// One of Kubernetes' own types, and not described by a custom kind's schema.
+    pub fn is_builtin(&self) -> bool {
+        !self.name.is_empty()
     }
 }
 
@@ -136,6 +160,13 @@ impl<'s> Shape<'s> {
         self.id
     }
 
+    /// For a place that holds a JSON schema or something shorter: the schema's form, and what
+    /// else there may be.
+    pub fn alternative(self) -> Option<(Shape<'s>, InsteadOfSchema)> {
+        let (schema, instead) = self.shapes.alternatives.get(&self.id.0)?;
+        Some((self.shapes.get(*schema), *instead))
+    }
+
     /// The declared field of a struct.
     pub fn field(self, name: &str) -> Option<&'s Field> {
         match self.form() {
@@ -144,12 +175,17 @@ impl<'s> Shape<'s> {
         }
     }
 
+    /// The form of a field of this struct.
+    pub fn of(self, field: &Field) -> Shape<'s> {
+        self.shapes.get(field.shape)
+    }
+
     /// The form of what stands under a key of an object; none if the key is unknown.
     pub fn child(self, name: &str) -> Option<Shape<'s>> {
         match self.form() {
             Form::Untyped => Some(self),
             Form::Struct(shape) => match self.field(name) {
-                Some(field) => Some(self.shapes.get(field.shape)),
+                Some(field) => Some(self.of(field)),
                 None => shape.open.then_some(untyped()),
             },
             Form::Map { values, .. } => Some(self.shapes.get(*values)),
@@ -168,6 +204,7 @@ impl<'s> Shape<'s> {
 
 /// The form of what has no schema.
 pub fn untyped() -> Shape<'static> {
-    static UNTYPED: LazyLock<Shapes> = LazyLock::new(|| Shapes { nodes: vec![Form::Untyped] });
+    static UNTYPED: LazyLock<Shapes> =
+        LazyLock::new(|| Shapes { nodes: vec![Form::Untyped], ..Shapes::default() });
     UNTYPED.get(ShapeId(0))
 }

@@ -37,7 +37,7 @@ struct Parts<'t> {
 
 /// How the server would store a quantity; `milli` rounds up to thousandths, as it does in
 /// lists of resources. Absent if the text is no quantity.
-pub(super) fn stored(text: &str, milli: bool) -> Option<String> {
+pub fn stored(text: &str, milli: bool) -> Option<String> {
     let text = text.trim();
     let nanos = text.parse::<Quantity>().ok()?.as_nanos();
     let parts = Parts::of(text)?;

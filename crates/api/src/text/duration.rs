@@ -33,6 +33,10 @@ impl GoDuration {
         Self(secs.saturating_mul(1_000_000_000))
     }
 
+    pub const fn from_nanos(nanos: i64) -> Self {
+        Self(nanos)
+    }
+
     pub const fn as_nanos(self) -> i64 {
         self.0
     }

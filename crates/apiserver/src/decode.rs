@@ -1,0 +1,69 @@
+//! From the bytes of a body to an object: what is there twice, what no type knows, and what
+//! has the wrong type.
+//!
+//! Unknown and repeated fields are findings, and the caller decides what becomes of them;
+//! a wrong type in one of Kubernetes' own structs is an error. Names of fields are compared
+//! exactly. Custom kinds have their values checked by their schema, after this.
+
+mod fit;
+mod parse;
+
+use serde_json::Value;
+
+use crate::shape::Shape;
+
+pub use fit::fit;
+
+/// An object without the fields that its type does not have.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Decoded {
+    pub value: Value,
+    /// Paths of fields that were dropped: `spec.containers[0].foo`.
+    pub unknown: Vec<String>,
+    /// Paths of fields that came more than once; the last one counts.
+    pub duplicates: Vec<String>,
+}
+
+/// Why a body is no object of its kind.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    #[error("{0}")]
+    Syntax(String),
+    #[error("json: cannot unmarshal {found} into Go {place} of type {wanted}")]
+    WrongType { found: String, place: String, wanted: String },
+    /// The JSON type is right, and its text is not.
+    #[error("{0}")]
+    Malformed(String),
+}
+
+/// Findings beyond this many are counted by nobody.
+pub(crate) const FINDINGS_MAX: usize = 100;
+
+/// The deepest nesting of a body.
+const DEPTH_MAX: usize = 128;
+
+/// Reads a JSON body.
+pub fn decode_json(shape: Shape<'_>, body: &[u8]) -> Result<Decoded, DecodeError> {
+    fitted(shape, parse::json(shape, body)?)
+}
+
+/// Reads a YAML body of one document, which may be JSON as well.
+pub fn decode_yaml(shape: Shape<'_>, body: &[u8]) -> Result<Decoded, DecodeError> {
+    fitted(shape, parse::yaml(shape, body)?)
+}
+
+fn fitted(
+    shape: Shape<'_>,
+    (mut value, duplicates): (Value, Vec<String>),
+) -> Result<Decoded, DecodeError> {
+    let unknown = fit(shape, &mut value)?;
+    Ok(Decoded { value, unknown, duplicates })
+}
+
+/// `spec.containers` and `name`: the path of a field below another.
+fn below(path: &str, field: &str) -> String {
+    if path.is_empty() { field.to_owned() } else { format!("{path}.{field}") }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,223 @@
+//! Whether an object fits its type: unknown fields are dropped and told, wrong types refused.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use convoy_api::text::duration::GoDuration;
+use serde_json::Value;
+
+use super::{DecodeError, FINDINGS_MAX, below};
+use crate::canonical::{instant, quantity};
+use crate::shape::{Form, Scalar, Shape};
+use crate::types::InsteadOfSchema;
+
+/// Drops the fields of `value` that its type does not have, and gives their paths.
+pub fn fit(shape: Shape<'_>, value: &mut Value) -> Result<Vec<String>, DecodeError> {
+    let mut fitter = Fitter { root: String::new(), fields: Vec::new(), unknown: Vec::new() };
+    if let Form::Struct(of) = shape.form() {
+        fitter.root = of.name.rsplit('.').next().unwrap_or_default().to_owned();
+    }
+    fitter.value(shape, value, "", false)?;
+    Ok(fitter.unknown)
+}
+
+struct Fitter {
+    /// The kind, for messages.
+    root: String,
+    /// Names of the fields that lead here; Go's messages have no indices.
+    fields: Vec<String>,
+    unknown: Vec<String>,
+}
+
+impl Fitter {
+    /// `typed` holds below one of Kubernetes' own structs.
+    fn value(
+        &mut self,
+        shape: Shape<'_>,
+        value: &mut Value,
+        path: &str,
+        typed: bool,
+    ) -> Result<(), DecodeError> {
+        let typed = typed || matches!(shape.form(), Form::Struct(of) if of.is_builtin());
+        match (shape.form(), &mut *value) {
+            (_, Value::Null) => Ok(()),
+            (Form::Struct(_), Value::Object(_)) => self.object(shape, value, path, typed),
+            (Form::Map { .. }, Value::Object(entries)) => {
+                for (key, entry) in entries.iter_mut() {
+                    let Some(child) = shape.child(key) else { continue };
+                    self.value(child, entry, &below(path, key), typed)?;
+                }
+                Ok(())
+            }
+            (Form::List(_), Value::Array(items)) => self.items(shape.items(), items, path, typed),
+            (Form::Untyped, _) => self.schema(shape, value, path),
+            (Form::Scalar(of), _) if typed => self.scalar(*of, value),
+            _ if typed => Err(self.wrong(value, go_type(shape))),
+            _ => Ok(()),
+        }
+    }
+
+    fn object(
+        &mut self,
+        shape: Shape<'_>,
+        value: &mut Value,
+        path: &str,
+        typed: bool,
+    ) -> Result<(), DecodeError> {
+        let Value::Object(entries) = value else { return Ok(()) };
+        let mut unknown = Vec::new();
+        for (key, entry) in entries.iter_mut() {
+            let Some(child) = shape.child(key) else {
+                unknown.push(key.clone());
+                continue;
+            };
+            self.fields.push(key.clone());
+            self.value(child, entry, &below(path, key), typed)?;
+            self.fields.pop();
+        }
+        for key in &unknown {
+            self.tell(below(path, key));
+        }
+        if !unknown.is_empty() {
+            entries.retain(|key, _| shape.child(key).is_some());
+        }
+        Ok(())
+    }
+
+    fn items(
+        &mut self,
+        shape: Shape<'_>,
+        items: &mut [Value],
+        path: &str,
+        typed: bool,
+    ) -> Result<(), DecodeError> {
+        for (index, item) in items.iter_mut().enumerate() {
+            self.value(shape, item, &format!("{path}[{index}]"), typed)?;
+        }
+        Ok(())
+    }
+
+    /// A place for a JSON schema or something shorter.
+    fn schema(
+        &mut self,
+        shape: Shape<'_>,
+        value: &mut Value,
+        path: &str,
+    ) -> Result<(), DecodeError> {
+        let Some((schema, instead)) = shape.alternative() else { return Ok(()) };
+        match (instead, &mut *value) {
+            (_, Value::Object(_)) => self.value(schema, value, path, true),
+            (InsteadOfSchema::Schemas, Value::Array(items)) => {
+                self.items(schema, items, path, true)
+            }
+            (InsteadOfSchema::Texts, Value::Array(items)) => {
+                match items.iter().find(|item| !item.is_string()) {
+                    Some(item) => Err(self.wrong(item, "string".into())),
+                    None => Ok(()),
+                }
+            }
+            (InsteadOfSchema::Boolean, Value::Bool(_)) => Ok(()),
+            (InsteadOfSchema::Boolean, _) => {
+                Err(DecodeError::Malformed("boolean or JSON schema expected".into()))
+            }
+            _ => Err(self.wrong(value, "v1.JSONSchemaProps".into())),
+        }
+    }
+
+    fn scalar(&self, of: Scalar, value: &Value) -> Result<(), DecodeError> {
+        let malformed = |message: String| Err(DecodeError::Malformed(message));
+        match (of, value) {
+            (Scalar::Text | Scalar::IntOrString, Value::String(_))
+            | (Scalar::Boolean, Value::Bool(_))
+            | (Scalar::Number, Value::Number(_)) => Ok(()),
+            (Scalar::Integer, Value::Number(number)) if number.is_i64() => Ok(()),
+            (Scalar::Integer32 | Scalar::IntOrString, Value::Number(number))
+                if number.as_i64().is_some_and(|number| i32::try_from(number).is_ok()) =>
+            {
+                Ok(())
+            }
+            (Scalar::Quantity, Value::String(_) | Value::Number(_)) => {
+                let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                match quantity(&text) {
+                    Some(_) => Ok(()),
+                    None => malformed(format!("{text:?} is not a quantity such as 500m, 2 or 4Gi")),
+                }
+            }
+            (Scalar::Time | Scalar::MicroTime, Value::String(text)) => match instant(text) {
+                Some(_) => Ok(()),
+                None => malformed(format!("parsing time {text:?}: not an instant of RFC 3339")),
+            },
+            (Scalar::Duration, Value::String(text)) => match text.parse::<GoDuration>() {
+                Ok(_) => Ok(()),
+                Err(_) => malformed(format!("time: invalid duration {text:?}")),
+            },
+            (Scalar::Bytes, Value::String(text)) => match base64_error(text) {
+                None => Ok(()),
+                Some(error) => malformed(format!("illegal base64 data: {error}")),
+            },
+            (of, _) => Err(self.wrong(value, scalar_type(of).into())),
+        }
+    }
+
+    fn wrong(&self, value: &Value, wanted: String) -> DecodeError {
+        let is_numeric = ["int32", "int64", "float64"].contains(&wanted.as_str());
+        let found = match value {
+            Value::Null => "null".to_owned(),
+            Value::Bool(_) => "bool".to_owned(),
+            Value::Number(number) if is_numeric => format!("number {number}"),
+            Value::Number(_) => "number".to_owned(),
+            Value::String(_) => "string".to_owned(),
+            Value::Array(_) => "array".to_owned(),
+            Value::Object(_) => "object".to_owned(),
+        };
+        let place = match self.fields.is_empty() {
+            true => "value".to_owned(),
+            false => format!("struct field {}.{}", self.root, self.fields.join(".")),
+        };
+        DecodeError::WrongType { found, place, wanted }
+    }
+
+    fn tell(&mut self, path: String) {
+        if self.unknown.len() < FINDINGS_MAX {
+            self.unknown.push(path);
+        }
+    }
+}
+
+fn base64_error(text: &str) -> Option<base64::DecodeError> {
+    let text: std::borrow::Cow<'_, str> = match text.contains(['\r', '\n']) {
+        true => text.replace(['\r', '\n'], "").into(),
+        false => text.into(),
+    };
+    STANDARD.decode(text.as_bytes()).err()
+}
+
+/// How Go prints the type of a place.
+fn go_type(shape: Shape<'_>) -> String {
+    match shape.form() {
+        Form::Scalar(of) => scalar_type(*of).to_owned(),
+        Form::Struct(of) => {
+            let mut parts = of.name.rsplitn(3, '.');
+            let (name, package) = (parts.next().unwrap_or_default(), parts.next());
+            format!("{}.{name}", package.unwrap_or_default())
+        }
+        Form::List(_) => format!("[]{}", go_type(shape.items())),
+        Form::Map { .. } => match shape.child("") {
+            Some(values) => format!("map[string]{}", go_type(values)),
+            None => "map[string]string".to_owned(),
+        },
+        Form::Untyped => "runtime.RawExtension".to_owned(),
+    }
+}
+
+fn scalar_type(of: Scalar) -> &'static str {
+    match of {
+        Scalar::Text => "string",
+        Scalar::Boolean => "bool",
+        Scalar::Integer => "int64",
+        Scalar::Integer32 | Scalar::IntOrString => "int32",
+        Scalar::Number => "float64",
+        Scalar::Quantity => "resource.Quantity",
+        Scalar::Time | Scalar::MicroTime | Scalar::Duration => "string",
+        Scalar::Bytes => "[]uint8",
+    }
+}

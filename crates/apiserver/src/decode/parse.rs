@@ -1,0 +1,222 @@
+//! One pass over a body that keeps the last of repeated fields and remembers their paths.
+
+use std::cell::RefCell;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+use super::{DEPTH_MAX, DecodeError, FINDINGS_MAX, below};
+use crate::shape::{Form, Shape};
+
+pub(super) fn json(shape: Shape<'_>, body: &[u8]) -> Result<(Value, Vec<String>), DecodeError> {
+    let duplicates = RefCell::default();
+    let syntax = |error: serde_json::Error| DecodeError::Syntax(error.to_string());
+    let mut reader = serde_json::Deserializer::from_slice(body);
+    let value = Place::root(shape, &duplicates).deserialize(&mut reader).map_err(syntax)?;
+    reader.end().map_err(syntax)?;
+    Ok((value, duplicates.into_inner()))
+}
+
+pub(super) fn yaml(shape: Shape<'_>, body: &[u8]) -> Result<(Value, Vec<String>), DecodeError> {
+    if body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{')
+        && let Ok(read) = json(shape, body)
+    {
+        return Ok(read);
+    }
+    let text =
+        std::str::from_utf8(body).map_err(|error| DecodeError::Syntax(format!("yaml: {error}")))?;
+    let duplicates = RefCell::default();
+    let options = serde_saphyr::options! {
+        duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
+        with_snippet: false,
+    };
+    let value = serde_saphyr::with_deserializer_from_str_with_options(text, options, |reader| {
+        Place::root(shape, &duplicates).deserialize(reader)
+    });
+    let value = value.map_err(|error| DecodeError::Syntax(format!("yaml: {error}")))?;
+    Ok((value, duplicates.into_inner()))
+}
+
+/// Where in the body a value stands.
+struct Place<'s, 'd> {
+    /// Absent where no type knows the field.
+    shape: Option<Shape<'s>>,
+    /// Within one of Kubernetes' own structs, where JSON of no type is kept unread.
+    builtin: bool,
+    path: String,
+    depth: usize,
+    duplicates: &'d RefCell<Vec<String>>,
+}
+
+impl<'s, 'd> Place<'s, 'd> {
+    fn root(shape: Shape<'s>, duplicates: &'d RefCell<Vec<String>>) -> Self {
+        Self { shape: Some(shape), builtin: false, path: String::new(), depth: 0, duplicates }
+    }
+
+    fn child(&self, shape: Option<Shape<'s>>, path: String) -> Self {
+        let builtin =
+            self.builtin || matches!(self.form(), Some(Form::Struct(of)) if of.is_builtin());
+        Self { shape, builtin, path, depth: self.depth + 1, duplicates: self.duplicates }
+    }
+
+    fn form(&self) -> Option<&'s Form> {
+        self.shape.map(Shape::form)
+    }
+
+    /// The form of a key's value, also where a JSON schema stands in for something shorter.
+    fn under(&self, key: &str) -> Option<Shape<'s>> {
+        let shape = self.shape?;
+        shape.alternative().map_or(shape, |(schema, _)| schema).child(key)
+    }
+
+    /// Whether repeated keys of this object are told.
+    fn is_read(&self) -> bool {
+        let Some(shape) = self.shape else { return false };
+        !(self.builtin && matches!(shape.form(), Form::Untyped) && shape.alternative().is_none())
+    }
+
+    fn repeated(&self, key: &str) {
+        let mut duplicates = self.duplicates.borrow_mut();
+        if !self.is_read() || self.under(key).is_none() || duplicates.len() >= FINDINGS_MAX {
+            return;
+        }
+        let path = below(&self.path, key);
+        if !duplicates.contains(&path) {
+            duplicates.push(path);
+        }
+    }
+
+    fn go_deeper<E: Error>(&self) -> Result<(), E> {
+        if self.depth >= DEPTH_MAX {
+            return Err(E::custom("nested too deeply"));
+        }
+        Ok(())
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Place<'_, '_> {
+    type Value = Value;
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, reader: D) -> Result<Value, D::Error> {
+        reader.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Place<'_, '_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(Value::String(value))
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_none<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_some<D: serde::Deserializer<'de>>(self, reader: D) -> Result<Value, D::Error> {
+        reader.deserialize_any(self)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        self.go_deeper()?;
+        let items = match self.shape.map(|shape| (shape, shape.alternative())) {
+            Some((_, Some((schema, _)))) => Some(schema),
+            Some((shape, None)) => Some(shape.items()),
+            None => None,
+        };
+        let mut read = Vec::new();
+        loop {
+            let place = self.child(items, format!("{}[{}]", self.path, read.len()));
+            match access.next_element_seed(place)? {
+                Some(item) => read.push(item),
+                None => return Ok(Value::Array(read)),
+            }
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        self.go_deeper()?;
+        let mut entries = Map::new();
+        while let Some(key) = access.next_key_seed(Key)? {
+            if entries.contains_key(&key) {
+                self.repeated(&key);
+            }
+            let place = self.child(self.under(&key), below(&self.path, &key));
+            let value = access.next_value_seed(place)?;
+            entries.insert(key, value);
+        }
+        Ok(Value::Object(entries))
+    }
+}
+
+/// A key; YAML has others than texts, which count as their spelling.
+struct Key;
+
+impl<'de> DeserializeSeed<'de> for Key {
+    type Value = String;
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, reader: D) -> Result<String, D::Error> {
+        reader.deserialize_any(self)
+    }
+}
+
+impl Visitor<'_> for Key {
+    type Value = String;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_str<E>(self, key: &str) -> Result<String, E> {
+        Ok(key.to_owned())
+    }
+
+    fn visit_string<E>(self, key: String) -> Result<String, E> {
+        Ok(key)
+    }
+
+    fn visit_bool<E>(self, key: bool) -> Result<String, E> {
+        Ok(key.to_string())
+    }
+
+    fn visit_i64<E>(self, key: i64) -> Result<String, E> {
+        Ok(key.to_string())
+    }
+
+    fn visit_u64<E>(self, key: u64) -> Result<String, E> {
+        Ok(key.to_string())
+    }
+
+    fn visit_f64<E>(self, key: f64) -> Result<String, E> {
+        Ok(key.to_string())
+    }
+}

@@ -1,0 +1,103 @@
+//! Patches: which kinds there are, and the two that need no type.
+//!
+//! All of them are pure: an object and a patch give an object. The strategic merge is in
+//! [`strategic`]; server-side apply, which also has to know who owns what, is elsewhere.
+
+mod json;
+mod lists;
+pub mod strategic;
+
+use serde_json::Value;
+
+pub use json::{json_patch, parse_json_patch};
+pub use strategic::strategic_merge;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PatchKind {
+    Json,
+    Merge,
+    Strategic,
+    Apply,
+}
+
+/// Why a patch gave no object.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PatchError {
+    /// The patch itself makes no sense.
+    #[error("{0}")]
+    BadBody(String),
+    /// It makes sense, and the object is not as it expects.
+    #[error("{0}")]
+    Failed(String),
+    #[error("The allowed maximum operations in a JSON patch is {most}, got {found}")]
+    TooMany { found: usize, most: usize },
+}
+
+impl PatchKind {
+    /// The kind that a Content-Type names; its parameters do not matter.
+    pub fn from_content_type(content_type: &str) -> Option<Self> {
+        let media_type = content_type.split(';').next().unwrap_or_default().trim();
+        let kinds = [Self::Json, Self::Merge, Self::Strategic, Self::Apply];
+        kinds.into_iter().find(|kind| kind.media_type().eq_ignore_ascii_case(media_type))
+    }
+
+    pub fn media_type(self) -> &'static str {
+        match self {
+            Self::Json => "application/json-patch+json",
+            Self::Merge => "application/merge-patch+json",
+            Self::Strategic => "application/strategic-merge-patch+json",
+            Self::Apply => "application/apply-patch+yaml",
+        }
+    }
+}
+
+/// Reads the body of a merge patch, strategic or not: a JSON object.
+pub fn parse_merge_patch(body: &[u8]) -> Result<Value, PatchError> {
+    let bad = |message: String| PatchError::BadBody(format!("error decoding patch: {message}"));
+    match serde_json::from_slice(body) {
+        Ok(patch @ Value::Object(_)) => Ok(patch),
+        Ok(other) => {
+            let shape = convoy_api::object::shape(&other);
+            Err(bad(format!("json: cannot unmarshal {shape} into Go value of type map")))
+        }
+        Err(error) => Err(bad(error.to_string())),
+    }
+}
+
+/// RFC 7386: null deletes, objects merge, everything else replaces.
+pub fn merge_patch(current: &Value, patch: &Value) -> Value {
+    let mut merged = current.clone();
+    json_patch::merge(&mut merged, patch);
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_content_type_names_the_kind() {
+        let kind = PatchKind::from_content_type;
+        assert_eq!(kind("application/json-patch+json"), Some(PatchKind::Json));
+        assert_eq!(kind("application/merge-patch+json; charset=utf-8"), Some(PatchKind::Merge));
+        assert_eq!(kind("application/apply-patch+yaml"), Some(PatchKind::Apply));
+        assert_eq!(kind("application/json"), None);
+    }
+
+    #[test]
+    fn a_merge_patch_is_an_object() {
+        assert!(parse_merge_patch(b"{}").is_ok());
+        assert!(matches!(parse_merge_patch(b"[]"), Err(PatchError::BadBody(_))));
+        assert!(matches!(parse_merge_patch(b"{"), Err(PatchError::BadBody(_))));
+    }
+
+    #[test]
+    fn null_deletes_and_lists_replace() {
+        let current = json!({"a": {"b": 1, "c": [1, 2]}, "d": 4});
+        let patch = json!({"a": {"b": null, "c": [3]}, "e": {"f": null, "g": 1}});
+        let wanted = json!({"a": {"c": [3]}, "d": 4, "e": {"g": 1}});
+        assert_eq!(merge_patch(&current, &patch), wanted);
+    }
+}
