@@ -11,7 +11,12 @@ use crate::shape::{ShapeId, Shapes};
 pub struct Custom {
     /// The definition's name, `plural.group`.
     pub definition: SmolStr,
+    /// `group/version` of this version.
+    pub api_version: SmolStr,
+    /// The version that objects are stored in.
     pub storage_version: SmolStr,
+    /// Objects that were written before this revision may lack defaults of the schema.
+    pub defaults_since: u64,
     pub schema: Schema,
     /// The `openAPIV3Schema` as it was written, for OpenAPI.
     pub open_api: Value,

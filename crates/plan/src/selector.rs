@@ -1,5 +1,7 @@
 //! Label selectors, over any map of strings: labels, cluster claims.
 
+mod text;
+
 use convoy_api::Object;
 use serde_json::Value;
 use smol_str::SmolStr;
@@ -22,6 +24,8 @@ enum Test {
     NotIn(Vec<SmolStr>),
     Exists,
     DoesNotExist,
+    Greater(i64),
+    Less(i64),
 }
 
 /// Which part of a selector is unsound, and how.
@@ -87,9 +91,15 @@ impl Selector {
                 Test::NotIn(values) => value.is_none_or(|value| values.iter().all(|v| v != value)),
                 Test::Exists => value.is_some(),
                 Test::DoesNotExist => value.is_none(),
+                Test::Greater(bound) => number(value).is_some_and(|number| number > *bound),
+                Test::Less(bound) => number(value).is_some_and(|number| number < *bound),
             }
         })
     }
+}
+
+fn number(value: Option<&str>) -> Option<i64> {
+    value?.parse().ok()
 }
 
 fn equality(key: &str, label: &Value) -> Result<Requirement, SelectorError> {

@@ -67,7 +67,7 @@ impl Reason {
 
 impl FieldError {
     /// An error that shows the value at fault.
-    pub(super) fn about(reason: Reason, field: &str, value: &Value, detail: &str) -> Self {
+    pub fn about(reason: Reason, field: &str, value: &Value, detail: &str) -> Self {
         let value = go::shown(value);
         let title = reason.title();
         let message = match detail {
@@ -78,7 +78,7 @@ impl FieldError {
     }
 
     /// An error that leaves the value out.
-    pub(super) fn plain(reason: Reason, field: &str, detail: &str) -> Self {
+    pub fn plain(reason: Reason, field: &str, detail: &str) -> Self {
         let message = match detail {
             "" => reason.title().to_owned(),
             detail => format!("{}: {detail}", reason.title()),
@@ -86,7 +86,7 @@ impl FieldError {
         Self { field: field.to_owned(), message, reason, detached: false }
     }
 
-    pub(super) fn invalid(field: &str, value: &Value, detail: &str) -> Self {
+    pub fn invalid(field: &str, value: &Value, detail: &str) -> Self {
         Self::about(Reason::Invalid, field, value, detail)
     }
 

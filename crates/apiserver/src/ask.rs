@@ -1,0 +1,123 @@
+//! One request for a resource, with all that its verb needs.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use convoy_store::Key;
+use parking_lot::Mutex;
+use serde_json::Value;
+use smol_str::SmolStr;
+
+use crate::accept::Accept;
+use crate::caller::Caller;
+use crate::convert;
+use crate::encoding::{self, View};
+use crate::head::Entry;
+use crate::query::Query;
+use crate::registry::{Registry, Resource};
+use crate::request::Target;
+use crate::server::{Cluster, Server};
+use crate::status::{Answer, Status};
+
+/// A request that names a resource which exists, by a caller who may make it.
+#[derive(Debug)]
+pub struct Ask {
+    pub server: Arc<Server>,
+    pub cluster: Arc<Cluster>,
+    /// The kinds as they were when the request came.
+    pub registry: Arc<Registry>,
+    pub resource: Arc<Resource>,
+    pub verb: SmolStr,
+    pub target: Target,
+    pub query: Query,
+    pub accept: Accept,
+    pub caller: Caller,
+    pub user_agent: String,
+    pub content_type: String,
+    pub body: Bytes,
+    pub(crate) warnings: Mutex<Vec<String>>,
+}
+
+impl Ask {
+    /// A request that the server makes of itself, as one of its own controllers.
+    pub(crate) fn internal(server: &Arc<Server>, cluster: &Arc<Cluster>, resource: &Arc<Resource>, namespace: &str, name: &str) -> Self {
+        Self {
+            server: Arc::clone(server),
+            cluster: Arc::clone(cluster),
+            registry: cluster.registry(),
+            resource: Arc::clone(resource),
+            verb: SmolStr::default(),
+            target: Target {
+                group: resource.group.clone(),
+                version: resource.version.clone(),
+                namespace: SmolStr::new(namespace),
+                resource: resource.plural.clone(),
+                name: SmolStr::new(name),
+                ..Target::default()
+            },
+            query: Query::default(),
+            accept: Accept::default(),
+            caller: Caller::server(),
+            user_agent: "convoy".to_owned(),
+            content_type: String::new(),
+            body: Bytes::new(),
+            warnings: Mutex::default(),
+        }
+    }
+
+    pub fn namespace(&self) -> &str {
+        if self.resource.namespaced { &self.target.namespace } else { "" }
+    }
+
+    /// Where the named object is, or would be.
+    pub fn key(&self, name: &str) -> Key {
+        self.cluster.shelf(&self.resource).key(self.namespace(), name)
+    }
+
+    /// How stored bytes are shown to this request: in the version that it asks for.
+    pub fn view(&self) -> View<'_> {
+        let custom = self.resource.custom.as_deref();
+        View { api_version: custom.map(|custom| &*custom.api_version), bare: false }
+    }
+
+    /// Whether an object's stored bytes say all that this request is to see.
+    pub fn shows_as_stored(&self, entry: &Entry) -> bool {
+        match &self.resource.custom {
+            Some(custom) => entry.modified.0 >= custom.defaults_since,
+            None => !convert::differs_from_stored(&self.resource),
+        }
+    }
+
+    /// An object as this request sees it: in its version, with defaults that came later.
+    pub fn read(&self, entry: &Entry) -> Value {
+        let mut object = encoding::read_entry(entry);
+        convert::from_stored(&self.resource, &mut object);
+        if let Some(custom) = &self.resource.custom
+            && entry.modified.0 < custom.defaults_since
+        {
+            custom.schema.default(&mut object);
+        }
+        object
+    }
+
+    pub fn warn(&self, text: impl Into<String>) {
+        let text = text.into();
+        let mut warnings = self.warnings.lock();
+        if !warnings.contains(&text) {
+            warnings.push(text);
+        }
+    }
+
+    pub fn take_warnings(&self) -> Vec<String> {
+        std::mem::take(&mut self.warnings.lock())
+    }
+
+    /// Refuses methods that the resource, or its sub-resource, does not have.
+    pub fn check_verb(&self) -> Answer<()> {
+        let known = match self.target.subresource.as_str() {
+            "" => self.resource.has_verb(&self.verb),
+            name => self.resource.has_subresource(name),
+        };
+        if known { Ok(()) } else { Err(Status::method_not_allowed()) }
+    }
+}

@@ -1,0 +1,117 @@
+//! The bodies of answers: whole, listed from shared bytes, or followed as a watch.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+
+use crate::encoding::{View, write_entry};
+use crate::head::Entry;
+use crate::verb::watch::Follow;
+
+/// The body of an answer.
+#[derive(Debug)]
+pub enum Body {
+    Whole(Option<Bytes>),
+    List(ListBody),
+    Watch(Box<Follow>),
+}
+
+/// A list that is written as it is sent, so that a long one never stands in memory twice.
+#[derive(Debug)]
+pub struct ListBody {
+    /// What precedes the items; taken when sent.
+    opening: Option<Vec<u8>>,
+    entries: std::vec::IntoIter<Arc<Entry>>,
+    api_version: Option<String>,
+    bare: bool,
+    closed: bool,
+}
+
+/// How much is written before it is handed on.
+const CHUNK: usize = 64 << 10;
+
+impl Body {
+    pub fn empty() -> Self {
+        Self::Whole(None)
+    }
+}
+
+impl From<Bytes> for Body {
+    fn from(bytes: Bytes) -> Self {
+        Self::Whole(Some(bytes))
+    }
+}
+
+impl ListBody {
+    /// `opening` ends with the bracket that opens the items.
+    pub fn new(
+        opening: Vec<u8>,
+        entries: Vec<Arc<Entry>>,
+        api_version: Option<String>,
+        bare: bool,
+    ) -> Self {
+        let entries = entries.into_iter();
+        Self { opening: Some(opening), entries, api_version, bare, closed: false }
+    }
+
+    /// The next stretch of text; none at the end.
+    pub fn next_chunk(&mut self) -> Option<Bytes> {
+        if self.closed {
+            return None;
+        }
+        let mut is_first = self.opening.is_some();
+        let mut out = self.opening.take().unwrap_or_default();
+        let view = View { api_version: self.api_version.as_deref(), bare: self.bare };
+        while out.len() < CHUNK {
+            let Some(entry) = self.entries.next() else {
+                out.extend_from_slice(b"]}\n");
+                self.closed = true;
+                break;
+            };
+            if !is_first {
+                out.push(b',');
+            }
+            is_first = false;
+            write_entry(&mut out, &entry, entry.modified.0, view);
+        }
+        Some(Bytes::from(out))
+    }
+}
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let chunk = match self.get_mut() {
+            Self::Whole(bytes) => bytes.take(),
+            Self::List(list) => list.next_chunk(),
+            Self::Watch(follow) => std::task::ready!(follow.poll_chunk(context)),
+        };
+        Poll::Ready(chunk.map(|bytes| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Whole(bytes) => bytes.is_none(),
+            Self::List(list) => list.closed,
+            Self::Watch(_) => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole(bytes) => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+            }
+            Self::List(_) | Self::Watch(_) => SizeHint::default(),
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Who asks.
+
+use std::collections::BTreeMap;
+
+/// The identity that a request acts under.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Caller {
+    pub name: String,
+    pub uid: String,
+    pub groups: Vec<String>,
+    pub extra: BTreeMap<String, Vec<String>>,
+}
+
+pub const MASTERS: &str = "system:masters";
+pub const AUTHENTICATED: &str = "system:authenticated";
+pub const UNAUTHENTICATED: &str = "system:unauthenticated";
+
+impl Caller {
+    /// The server itself: its own controllers and bootstrap.
+    pub fn server() -> Self {
+        let groups = vec![MASTERS.to_owned(), AUTHENTICATED.to_owned()];
+        Self { name: "system:apiserver".to_owned(), groups, ..Self::default() }
+    }
+
+    pub fn anonymous() -> Self {
+        let groups = vec![UNAUTHENTICATED.to_owned()];
+        Self { name: "system:anonymous".to_owned(), groups, ..Self::default() }
+    }
+
+    pub fn is_in(&self, group: &str) -> bool {
+        self.groups.iter().any(|known| known == group)
+    }
+}

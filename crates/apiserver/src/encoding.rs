@@ -1,0 +1,205 @@
+//! Objects as bytes: how they are stored, and how the stored bytes become answers.
+//!
+//! The stored form has no resourceVersion, so that a write which changes nothing is found by
+//! comparing bytes. Answers are the stored bytes with the revision put in at a known place;
+//! nothing is parsed or encoded to serve a get, a list or a watch.
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use crate::head::Entry;
+
+/// Places in a stored object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Layout {
+    /// The value of `apiVersion`, without its quotes.
+    version_from: u32,
+    version_to: u32,
+    /// Where a list item begins, if it goes without kind and apiVersion.
+    item: u32,
+    /// Just behind `"metadata":{`.
+    metadata: u32,
+}
+
+/// Which parts of an object an answer shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct View<'v> {
+    /// The apiVersion to show instead of the stored one.
+    pub api_version: Option<&'v str>,
+    /// Without kind and apiVersion, as the items of built-in lists are.
+    pub bare: bool,
+}
+
+impl Layout {
+    pub fn of(bytes: &[u8]) -> Self {
+        let mut layout = Self::default();
+        let mut at = 1;
+        let mut keys_before_body = 0;
+        while let Some((key, value)) = key_at(bytes, at) {
+            let end = skip_value(bytes, value);
+            match key {
+                b"apiVersion" => {
+                    layout.version_from = small(value + 1);
+                    layout.version_to = small(end.saturating_sub(1));
+                    keys_before_body += 1;
+                }
+                b"kind" => keys_before_body += 1,
+                b"metadata" => layout.metadata = small(value + 1),
+                _ => {}
+            }
+            // Both have been read and nothing else: this is where a bare item begins.
+            if keys_before_body == 2 && layout.item == 0 && layout.metadata == 0 {
+                layout.item = small(end + 1);
+            }
+            if bytes.get(end) != Some(&b',') || layout.metadata != 0 && keys_before_body == 2 {
+                break;
+            }
+            at = end + 1;
+        }
+        layout
+    }
+}
+
+/// Appends a stored object, at its revision, to an answer.
+pub fn write_entry(out: &mut Vec<u8>, entry: &Entry, revision: u64, view: View<'_>) {
+    let layout = &entry.head.layout;
+    let bytes: &[u8] = &entry.value;
+    let metadata = layout.metadata as usize;
+    if metadata == 0 {
+        out.extend_from_slice(bytes);
+        return;
+    }
+    if view.bare && layout.item != 0 {
+        out.push(b'{');
+        out.extend_from_slice(&bytes[layout.item as usize..metadata]);
+    } else if let Some(api_version) = view.api_version.filter(|_| layout.version_to != 0) {
+        out.extend_from_slice(&bytes[..layout.version_from as usize]);
+        out.extend_from_slice(api_version.as_bytes());
+        out.extend_from_slice(&bytes[layout.version_to as usize..metadata]);
+    } else {
+        out.extend_from_slice(&bytes[..metadata]);
+    }
+    out.extend_from_slice(b"\"resourceVersion\":\"");
+    out.extend_from_slice(revision.to_string().as_bytes());
+    out.extend_from_slice(b"\",");
+    out.extend_from_slice(&bytes[metadata..]);
+}
+
+/// The bytes to store.
+pub fn stored(object: &Value) -> Bytes {
+    let without = match object.pointer("/metadata/resourceVersion") {
+        None => return Bytes::from(object.to_string()),
+        Some(_) => {
+            let mut object = object.clone();
+            if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+                metadata.shift_remove("resourceVersion");
+            }
+            object
+        }
+    };
+    Bytes::from(without.to_string())
+}
+
+/// The object of an entry, with its resourceVersion.
+pub fn read_entry(entry: &Entry) -> Value {
+    let mut object = serde_json::from_slice(&entry.value).unwrap_or_else(|error| {
+        tracing::error!(key = %entry.key, %error, "a stored object cannot be read");
+        Value::Object(serde_json::Map::new())
+    });
+    set_revision(&mut object, entry.modified.0);
+    object
+}
+
+pub fn set_revision(object: &mut Value, revision: u64) {
+    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+        metadata.insert("resourceVersion".into(), Value::String(revision.to_string()));
+    }
+}
+
+/// The key that begins at `at` and where its value begins.
+fn key_at(bytes: &[u8], at: usize) -> Option<(&[u8], usize)> {
+    if bytes.get(at) != Some(&b'"') {
+        return None;
+    }
+    let end = skip_value(bytes, at);
+    let key = bytes.get(at + 1..end - 1)?;
+    (bytes.get(end) == Some(&b':')).then_some((key, end + 1))
+}
+
+/// Just behind the value that begins at `at`. The bytes are compact JSON of our own making.
+fn skip_value(bytes: &[u8], at: usize) -> usize {
+    let mut depth = 0usize;
+    let mut in_text = false;
+    let mut position = at;
+    while let Some(byte) = bytes.get(position) {
+        match (in_text, byte) {
+            (true, b'\\') => position += 1,
+            (true, b'"') => in_text = false,
+            (true, _) => {}
+            (false, b'"') => in_text = true,
+            (false, b'{' | b'[') => depth += 1,
+            (false, b'}' | b']') if depth == 0 => return position,
+            (false, b'}' | b']') => depth -= 1,
+            (false, b',' | b':') if depth == 0 => return position,
+            (false, _) => {}
+        }
+        position += 1;
+        if depth == 0 && !in_text && matches!(byte, b'"' | b'}' | b']') {
+            return position;
+        }
+    }
+    bytes.len()
+}
+
+fn small(position: usize) -> u32 {
+    u32::try_from(position).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use convoy_store::{MemoryBackend, Settings, Shelf, Transaction};
+    use serde_json::json;
+
+    use super::*;
+    use crate::head::Store;
+
+    fn entry(object: &Value) -> Arc<Entry> {
+        let store = Store::open(MemoryBackend, Settings::default()).unwrap();
+        let key = Shelf::new("", "things").key("", "t");
+        let written = store.write(Transaction::create(key, stored(object))).unwrap();
+        Arc::clone(&written.entries[0])
+    }
+
+    fn shown(object: &Value, view: View<'_>) -> String {
+        let mut out = Vec::new();
+        write_entry(&mut out, &entry(object), 7, view);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn the_revision_is_put_into_the_metadata() {
+        let map = json!({"kind": "ConfigMap", "apiVersion": "v1",
+            "metadata": {"name": "a\"}{", "resourceVersion": "3"}, "data": {"metadata": "{"}});
+        assert_eq!(
+            shown(&map, View::default()),
+            r#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"resourceVersion":"7","name":"a\"}{"},"data":{"metadata":"{"}}"#
+        );
+        assert_eq!(
+            shown(&map, View { bare: true, ..View::default() }),
+            r#"{"metadata":{"resourceVersion":"7","name":"a\"}{"},"data":{"metadata":"{"}}"#
+        );
+    }
+
+    #[test]
+    fn custom_objects_are_shown_in_another_version() {
+        let widget = json!({"apiVersion": "example.com/v1", "data": {"kind": "x", "metadata": {}},
+            "kind": "Widget", "metadata": {"name": "w"}, "spec": {}});
+        let view = View { api_version: Some("example.com/v2beta1"), bare: false };
+        assert_eq!(
+            shown(&widget, view),
+            r#"{"apiVersion":"example.com/v2beta1","data":{"kind":"x","metadata":{}},"kind":"Widget","metadata":{"resourceVersion":"7","name":"w"},"spec":{}}"#
+        );
+    }
+}

@@ -1,0 +1,181 @@
+//! From an HTTP request to its answer.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
+use http::{HeaderMap, Request, Response};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use parking_lot::Mutex;
+
+use crate::accept::Accept;
+use crate::access::{self, Peer};
+use crate::ask::Ask;
+use crate::body::Body;
+use crate::caller::Caller;
+use crate::paths;
+use crate::query::Query;
+use crate::reply::{Reply, add_warnings, refusal};
+use crate::request::{Attributes, Target};
+use crate::server::{Cluster, Server};
+use crate::status::{Answer, Status};
+use crate::subresource;
+use crate::verb;
+
+const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+
+/// Answers one request. Whatever goes wrong is an answer too.
+pub async fn handle<B>(server: &Arc<Server>, request: Request<B>, peer: &Peer) -> Response<Body>
+where
+    B: http_body::Body<Data = Bytes> + Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let audit_id = request.headers().get(AUDIT_ID).cloned().unwrap_or_else(|| {
+        let id = crate::surroundings::new_uid(&*server.surroundings);
+        HeaderValue::try_from(id).expect("a uid is plain text")
+    });
+    let accept = accept_header(request.headers());
+    let pretty = Accept { pretty: wants_pretty(&request), ..Accept::default() };
+    let mut response = match answer(server, request, peer, &accept).await {
+        Ok(response) => response,
+        Err(status) => refusal(&status, pretty),
+    };
+    response.headers_mut().insert(AUDIT_ID, audit_id);
+    response
+}
+
+async fn answer<B>(
+    server: &Arc<Server>,
+    request: Request<B>,
+    peer: &Peer,
+    accept: &str,
+) -> Answer<Response<Body>>
+where
+    B: http_body::Body<Data = Bytes> + Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let pretty = wants_pretty(&request);
+    let (parts, body) = request.into_parts();
+    let path = percent_encoding::percent_decode_str(parts.uri.path()).decode_utf8_lossy();
+    let query = Query::parse(parts.uri.query().unwrap_or_default());
+    let attributes = Attributes::read(parts.method.as_str(), &path, &query);
+    let cluster = server.cluster(&attributes.cluster);
+    let cluster = cluster.ok_or_else(Status::no_such_route)?;
+    let caller = access::authenticate(peer, &parts.headers)?;
+    access::authorize(&cluster, &caller, &attributes)?;
+    let Some(target) = attributes.target.clone() else {
+        return paths::answer(server, &cluster, &attributes, &query, accept, &parts.headers);
+    };
+    let body = read_body(body, server.limits.body_bytes_max).await?;
+    let mut ask = ask(server, cluster, attributes, target, query, caller)?;
+    ask.accept = Accept::read(accept, false)?;
+    ask.accept.pretty |= pretty;
+    ask.user_agent = header(&parts.headers, &USER_AGENT);
+    ask.content_type = header(&parts.headers, &CONTENT_TYPE);
+    ask.body = body;
+    ask.check_verb()?;
+    carry_out(ask).await
+}
+
+fn ask(
+    server: &Arc<Server>,
+    cluster: Arc<Cluster>,
+    attributes: Attributes,
+    target: Target,
+    query: Query,
+    caller: Caller,
+) -> Answer<Ask> {
+    let registry = cluster.registry();
+    let resource = registry.get(&target.group, &target.version, &target.resource);
+    let resource = Arc::clone(resource.ok_or_else(Status::no_such_route)?);
+    let is_namespaced_path = !target.namespace.is_empty() && !resource.is("", "namespaces");
+    if is_namespaced_path && !resource.namespaced {
+        return Err(Status::no_such_route());
+    }
+    let verb = attributes.verb;
+    // A name that a selector pins counts for access, not as the name in the path.
+    let mut target = target;
+    if matches!(verb.as_str(), "list" | "watch" | "deletecollection") {
+        target.name = smol_str::SmolStr::default();
+    }
+    let needs_place = resource.namespaced && target.namespace.is_empty();
+    if needs_place && !matches!(verb.as_str(), "list" | "watch") {
+        return Err(Status::method_not_allowed());
+    }
+    Ok(Ask {
+        server: Arc::clone(server),
+        cluster,
+        registry,
+        resource,
+        verb,
+        target,
+        query,
+        accept: Accept::default(),
+        caller,
+        user_agent: String::new(),
+        content_type: String::new(),
+        body: Bytes::new(),
+        warnings: Mutex::default(),
+    })
+}
+
+async fn carry_out(ask: Ask) -> Answer<Response<Body>> {
+    // A watch keeps the request as long as it lasts.
+    if ask.verb == "watch" {
+        return match verb::watch::watch(ask).await? {
+            Reply::Raw(response) => Ok(response),
+            other => unreachable!("a watch is answered as a stream, not as {other:?}"),
+        };
+    }
+    let reply = if ask.target.subresource.is_empty() || ask.target.subresource == "status" {
+        match ask.verb.as_str() {
+            "get" => verb::get::get(&ask).await,
+            "list" => verb::list::list(&ask).await,
+            "create" => subresource::create(&ask).await,
+            "update" => verb::update::update(&ask).await,
+            "patch" => verb::patch::patch(&ask).await,
+            "delete" => verb::delete::delete(&ask).await,
+            "deletecollection" => verb::delete::delete_collection(&ask).await,
+            _ => Err(Status::method_not_allowed()),
+        }
+    } else {
+        subresource::carry_out(&ask).await
+    };
+    let warnings = ask.take_warnings();
+    let mut response = match reply.and_then(|reply| reply.respond(&ask)) {
+        Ok(response) => response,
+        Err(status) => refusal(&status, ask.accept),
+    };
+    add_warnings(&mut response, warnings);
+    Ok(response)
+}
+
+async fn read_body<B>(body: B, limit: usize) -> Answer<Bytes>
+where
+    B: http_body::Body<Data = Bytes> + Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    match Limited::new(body, limit).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(Status::too_large(limit)),
+        Err(error) => Err(Status::bad_request(format!("the body ended early: {error}"))),
+    }
+}
+
+fn header(headers: &HeaderMap, name: &HeaderName) -> String {
+    let value = headers.get(name).and_then(|value| value.to_str().ok());
+    value.unwrap_or_default().to_owned()
+}
+
+fn accept_header(headers: &HeaderMap) -> String {
+    let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    values.collect::<Vec<_>>().join(",")
+}
+
+/// People at a terminal or in a browser get lines they can read.
+fn wants_pretty<B>(request: &Request<B>) -> bool {
+    let query = Query::parse(request.uri().query().unwrap_or_default());
+    let agent = header(request.headers(), &USER_AGENT);
+    let by_people = ["curl", "Wget", "Mozilla/5.0"].iter().any(|name| agent.starts_with(name));
+    query.optional_flag("pretty").unwrap_or(by_people)
+}

@@ -1,0 +1,249 @@
+//! The rules of `metadata`, the same for every kind.
+
+use convoy_api::schema::{FieldError, Reason};
+use convoy_api::text::Name;
+use serde_json::{Map, Value, json};
+
+use crate::registry::Resource;
+
+const ANNOTATIONS_BYTES_MAX: usize = 256 << 10;
+
+/// Finalizers that are no qualified names but have always been there.
+const STANDARD_FINALIZERS: [&str; 3] = ["orphan", "foregroundDeletion", "kubernetes"];
+
+pub fn text<'o>(object: &'o Value, field: &str) -> &'o str {
+    object["metadata"][field].as_str().unwrap_or_default()
+}
+
+/// The metadata of an object, made if need be.
+pub fn of(object: &mut Value) -> &mut Map<String, Value> {
+    if !object.is_object() {
+        *object = json!({});
+    }
+    let fields = object.as_object_mut().expect("made an object above");
+    let metadata = fields.entry("metadata").or_insert_with(|| json!({}));
+    if !metadata.is_object() {
+        *metadata = json!({});
+    }
+    metadata.as_object_mut().expect("made an object above")
+}
+
+/// Everything that is wrong with the metadata of a new object.
+pub fn validate(resource: &Resource, object: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let name = text(object, "name");
+    let prefix = text(object, "generateName");
+    if name.is_empty() && prefix.is_empty() {
+        let detail = "name or generateName is required";
+        errors.push(FieldError::plain(Reason::Required, "metadata.name", detail));
+    }
+    if !prefix.is_empty() {
+        let trimmed = prefix.strip_suffix('-').filter(|rest| !rest.is_empty()).unwrap_or(prefix);
+        errors.extend(name_errors(resource, trimmed, "metadata.generateName", prefix));
+    }
+    if !name.is_empty() {
+        errors.extend(name_errors(resource, name, "metadata.name", name));
+    }
+    if resource.namespaced {
+        let namespace = text(object, "namespace");
+        if namespace.is_empty() {
+            errors.push(FieldError::plain(Reason::Required, "metadata.namespace", ""));
+        } else {
+            for detail in Name::Dns1123Label.errors(namespace) {
+                errors.push(FieldError::invalid("metadata.namespace", &json!(namespace), &detail));
+            }
+        }
+    }
+    let metadata = &object["metadata"];
+    labels(metadata, &mut errors);
+    annotations(metadata, &mut errors);
+    owners(metadata, &mut errors);
+    finalizers(metadata, &mut errors);
+    errors
+}
+
+/// What may not change from one version of an object to the next.
+pub fn validate_update(new: &Value, old: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if !old["metadata"]["deletionTimestamp"].is_null() {
+        let before = texts(&old["metadata"]["finalizers"]);
+        let added: Vec<&str> = texts(&new["metadata"]["finalizers"])
+            .into_iter()
+            .filter(|finalizer| !before.contains(finalizer))
+            .collect();
+        if !added.is_empty() {
+            let detail = format!(
+                "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+                added.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ")
+            );
+            errors.push(FieldError::plain(Reason::Forbidden, "metadata.finalizers", &detail));
+        }
+    }
+    errors
+}
+
+fn texts(list: &Value) -> Vec<&str> {
+    list.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+/// What is wrong with a name of this kind of object.
+fn name_errors(resource: &Resource, name: &str, field: &str, shown: &str) -> Vec<FieldError> {
+    let details = match (resource.group.as_str(), resource.plural.as_str()) {
+        ("rbac.authorization.k8s.io", _) => path_segment(name),
+        ("", "namespaces") => Name::Dns1123Label.errors(name),
+        ("", "services") => Name::Dns1123Label.errors(name),
+        _ => Name::Dns1123Subdomain.errors(name),
+    };
+    let invalid = |detail: &String| FieldError::invalid(field, &json!(shown), detail);
+    details.iter().map(invalid).collect()
+}
+
+/// A name that is safe as a part of a path is all that access rules ask for.
+fn path_segment(name: &str) -> Vec<String> {
+    if matches!(name, "." | "..") {
+        return vec![format!("may not be '{name}'")];
+    }
+    let bad = ['/', '%'].into_iter().filter(|c| name.contains(*c));
+    bad.map(|c| format!("may not contain '{c}'")).collect()
+}
+
+fn labels(metadata: &Value, errors: &mut Vec<FieldError>) {
+    for (key, value) in metadata["labels"].as_object().into_iter().flatten() {
+        for detail in Name::QualifiedName.errors(key) {
+            errors.push(FieldError::invalid("metadata.labels", &json!(key), &detail));
+        }
+        for detail in Name::LabelValue.errors(value.as_str().unwrap_or_default()) {
+            errors.push(FieldError::invalid("metadata.labels", value, &detail));
+        }
+    }
+}
+
+fn annotations(metadata: &Value, errors: &mut Vec<FieldError>) {
+    let mut bytes = 0;
+    for (key, value) in metadata["annotations"].as_object().into_iter().flatten() {
+        // Keys are compared without regard to case, since some clients write them so.
+        for detail in Name::QualifiedName.errors(&key.to_lowercase()) {
+            errors.push(FieldError::invalid("metadata.annotations", &json!(key), &detail));
+        }
+        bytes += key.len() + value.as_str().map_or(0, str::len);
+    }
+    if bytes > ANNOTATIONS_BYTES_MAX {
+        let detail = format!("may not be more than {ANNOTATIONS_BYTES_MAX} bytes");
+        errors.push(FieldError::plain(Reason::TooLong, "metadata.annotations", &detail));
+    }
+}
+
+fn owners(metadata: &Value, errors: &mut Vec<FieldError>) {
+    let mut controllers = Vec::new();
+    for (index, owner) in metadata["ownerReferences"].as_array().into_iter().flatten().enumerate() {
+        let at = format!("metadata.ownerReferences[{index}]");
+        let part = |name: &str| owner[name].as_str().unwrap_or_default();
+        if part("apiVersion").is_empty() {
+            let detail = "version must not be empty";
+            errors.push(FieldError::invalid(&format!("{at}.apiVersion"), &json!(""), detail));
+        }
+        for (name, detail) in [
+            ("kind", "must not be empty"),
+            ("name", "must not be empty"),
+            ("uid", "must not be empty"),
+        ] {
+            if part(name).is_empty() {
+                errors.push(FieldError::invalid(&format!("{at}.{name}"), &json!(""), detail));
+            }
+        }
+        if owner["controller"] == json!(true) {
+            controllers.push(part("name").to_owned());
+        }
+    }
+    if let [first, second, ..] = &controllers[..] {
+        let detail = format!(
+            "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {second}"
+        );
+        let shown = metadata["ownerReferences"].clone();
+        errors.push(FieldError::invalid("metadata.ownerReferences", &shown, &detail));
+    }
+}
+
+fn finalizers(metadata: &Value, errors: &mut Vec<FieldError>) {
+    for finalizer in texts(&metadata["finalizers"]) {
+        if STANDARD_FINALIZERS.contains(&finalizer) {
+            continue;
+        }
+        for detail in Name::QualifiedName.errors(finalizer) {
+            errors.push(FieldError::invalid("metadata.finalizers", &json!(finalizer), &detail));
+        }
+    }
+    let has = |name| texts(&metadata["finalizers"]).contains(&name);
+    if has("orphan") && has("foregroundDeletion") {
+        let detail = "finalizer orphan and foregroundDeletion cannot be both set";
+        let shown = metadata["finalizers"].clone();
+        errors.push(FieldError::invalid("metadata.finalizers", &shown, detail));
+    }
+}
+
+/// Drops owner references that say the same as an earlier one; whether there were any.
+pub fn drop_duplicate_owners(object: &mut Value) -> bool {
+    let Some(Value::Array(owners)) = object.pointer_mut("/metadata/ownerReferences") else {
+        return false;
+    };
+    let before = owners.len();
+    let mut seen: Vec<Value> = Vec::new();
+    owners.retain(|owner| {
+        let is_new = !seen.contains(owner);
+        if is_new {
+            seen.push(owner.clone());
+        }
+        is_new
+    });
+    owners.len() < before
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::builtin;
+
+    fn errors(plural: &str, metadata: Value) -> Vec<String> {
+        let resource = builtin().get("", "v1", plural).unwrap();
+        let object = json!({"metadata": metadata});
+        validate(resource, &object).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn names_are_checked_by_the_rules_of_their_kind() {
+        assert_eq!(errors("nodes", json!({"name": "a.b"})), Vec::<String>::new());
+        assert_eq!(errors("namespaces", json!({"name": "a.b"})).len(), 1);
+        assert_eq!(
+            errors("nodes", json!({})),
+            ["metadata.name: Required value: name or generateName is required"]
+        );
+        assert!(errors("nodes", json!({"generateName": "a-"})).is_empty());
+        assert!(errors("nodes", json!({"name": "A"}))[0].contains("lowercase RFC 1123 subdomain"));
+        let roles = builtin().get("rbac.authorization.k8s.io", "v1", "clusterroles").unwrap();
+        assert!(validate(roles, &json!({"metadata": {"name": "system:A"}})).is_empty());
+        assert_eq!(validate(roles, &json!({"metadata": {"name": "a/b"}})).len(), 1);
+    }
+
+    #[test]
+    fn labels_owners_and_finalizers_are_checked() {
+        let metadata = json!({"name": "n", "labels": {"bad key": "v", "k": "-"},
+            "finalizers": ["x", "orphan", "a.b/c"],
+            "ownerReferences": [
+                {"apiVersion": "v1", "kind": "Node", "name": "a", "uid": "1", "controller": true},
+                {"apiVersion": "v1", "kind": "Node", "name": "b", "uid": "", "controller": true}]});
+        let errors = errors("nodes", metadata);
+        assert_eq!(errors.len(), 4, "{errors:#?}");
+        assert!(errors[2].starts_with("metadata.ownerReferences[1].uid: Invalid value: \"\""));
+    }
+
+    #[test]
+    fn no_finalizer_is_added_while_deleting() {
+        let old = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["a.b/c"]}});
+        let new = json!({"metadata": {"finalizers": ["d.e/f"]}});
+        assert_eq!(
+            validate_update(&new, &old)[0].to_string(),
+            "metadata.finalizers: Forbidden: no new finalizers can be added if the object is being \
+             deleted, found new finalizers []string{\"d.e/f\"}"
+        );
+    }
+}

@@ -1,0 +1,191 @@
+//! The objects that requests bring, in any encoding, checked as strictly as they ask for.
+
+use serde_json::{Value, json};
+
+use crate::ask::Ask;
+use crate::decode::{self, DecodeError, Decoded};
+use crate::form;
+use crate::protobuf::{self, Received};
+use crate::query::FieldValidation;
+use crate::shape::Shape;
+use crate::status::{Answer, Status};
+
+/// How a body is encoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Encoding {
+    Json,
+    Yaml,
+    Protobuf,
+}
+
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+
+/// The object in the body of a request on the resource itself, or on a sub-resource of its kind.
+pub(crate) fn object(ask: &Ask, validation: FieldValidation) -> Answer<Value> {
+    let (api_version, kind) = (ask.resource.api_version(), ask.resource.kind.clone());
+    of_kind(ask, form::shape_of(&ask.resource), &api_version, &kind, validation)
+}
+
+/// The object in the body, which is of another kind than the resource: a scale, an eviction.
+pub(crate) fn other(ask: &Ask, api_version: &str, kind: &str) -> Answer<Value> {
+    let validation = ask.query.field_validation()?;
+    of_kind(ask, form::builtin(api_version, kind), api_version, kind, validation)
+}
+
+/// The options in the body of a deletion.
+pub(crate) fn options(ask: &Ask) -> Answer<Value> {
+    let shape = form::builtin("meta.k8s.io/v1", "DeleteOptions");
+    Ok(read(ask, shape, "DeleteOptions")?.value)
+}
+
+/// What a patch made, checked as if it had been sent.
+pub(crate) fn patched(ask: &Ask, mut object: Value, validation: FieldValidation) -> Answer<Value> {
+    let shape = form::shape_of(&ask.resource);
+    let unknown = decode::fit(shape, &mut object).map_err(|error| wrong(ask, &ask.resource.kind, &error))?;
+    let pruned = prune(ask, &mut object);
+    let findings = findings(&[unknown, pruned].concat(), &[]);
+    if validation == FieldValidation::Strict && !findings.is_empty() {
+        let shown = Value::Object(serde_json::Map::new());
+        let detail = format!("strict decoding error: {}", findings.join(", "));
+        let error = convoy_api::schema::FieldError::invalid("patch", &shown, &detail);
+        return Err(Status::invalid(&ask.resource, &ask.target.name, &[error]));
+    }
+    tell(ask, validation, findings);
+    Ok(object)
+}
+
+fn of_kind(
+    ask: &Ask,
+    shape: Shape<'_>,
+    api_version: &str,
+    kind: &str,
+    validation: FieldValidation,
+) -> Answer<Value> {
+    let Decoded { value: mut object, mut unknown, duplicates } = read(ask, shape, kind)?;
+    check_type(ask, &mut object, api_version, kind)?;
+    unknown.extend(prune(ask, &mut object));
+    let findings = findings(&unknown, &duplicates);
+    if validation == FieldValidation::Strict && !findings.is_empty() {
+        let list = findings.join(", ");
+        let message = match ask.resource.custom {
+            Some(_) => format!("strict decoding error: {list}"),
+            None => format!(
+                "{kind} in version {:?} cannot be handled as a {kind}: strict decoding error: {list}",
+                ask.resource.version
+            ),
+        };
+        return Err(Status::bad_request(message));
+    }
+    tell(ask, validation, findings);
+    Ok(object)
+}
+
+/// Drops what the schema of a custom kind does not know; their paths.
+fn prune(ask: &Ask, object: &mut Value) -> Vec<String> {
+    match &ask.resource.custom {
+        Some(custom) if !is_other_kind(ask) => custom.schema.prune(object),
+        _ => Vec::new(),
+    }
+}
+
+fn is_other_kind(ask: &Ask) -> bool {
+    let name = &ask.target.subresource;
+    ask.resource.subresources.iter().any(|one| one.name == *name && one.kind.is_some())
+}
+
+fn findings(unknown: &[String], duplicates: &[String]) -> Vec<String> {
+    let unknown = unknown.iter().map(|path| format!("unknown field {path:?}"));
+    let mut list: Vec<String> = unknown.collect();
+    list.extend(duplicates.iter().map(|path| format!("duplicate field {path:?}")));
+    list.dedup();
+    list
+}
+
+fn tell(ask: &Ask, validation: FieldValidation, findings: Vec<String>) {
+    if validation == FieldValidation::Warn {
+        for finding in findings {
+            ask.warn(finding);
+        }
+    }
+}
+
+fn read(ask: &Ask, shape: Shape<'_>, kind: &str) -> Answer<Decoded> {
+    let decoded = match encoding(ask)? {
+        Encoding::Json => decode::decode_json(shape, &ask.body),
+        Encoding::Yaml => decode::decode_yaml(shape, &ask.body),
+        Encoding::Protobuf => {
+            let Received { api_version, kind, mut value } = protobuf::decode(&ask.body)
+                .map_err(|error| Status::bad_request(error.to_string()))?;
+            if let Value::Object(fields) = &mut value {
+                fields.insert("apiVersion".into(), json!(api_version));
+                fields.insert("kind".into(), json!(kind));
+            }
+            Ok(Decoded { value, ..Decoded::default() })
+        }
+    };
+    let decoded = decoded.map_err(|error| wrong(ask, kind, &error))?;
+    if !decoded.value.is_object() {
+        let message = "the body of the request is not an object of Kubernetes";
+        return Err(Status::bad_request(message));
+    }
+    Ok(decoded)
+}
+
+fn wrong(ask: &Ask, kind: &str, error: &DecodeError) -> Box<Status> {
+    Status::bad_request(match error {
+        DecodeError::Syntax(why) => why.clone(),
+        error => format!(
+            "{kind} in version {:?} cannot be handled as a {kind}: {error}",
+            ask.resource.version
+        ),
+    })
+}
+
+fn encoding(ask: &Ask) -> Answer<Encoding> {
+    let media = ask.content_type.split(';').next().unwrap_or_default().trim();
+    match media {
+        "" | "application/json" => Ok(Encoding::Json),
+        "application/yaml" => Ok(Encoding::Yaml),
+        PROTOBUF if ask.resource.custom.is_none() => Ok(Encoding::Protobuf),
+        _ if ask.resource.custom.is_some() => {
+            Err(Status::unsupported_media(&["application/json", "application/yaml"]))
+        }
+        _ => Err(Status::unsupported_media(&["application/json", "application/yaml", PROTOBUF])),
+    }
+}
+
+/// The body must be of the kind that the path names; built-in kinds may leave it out.
+fn check_type(ask: &Ask, object: &mut Value, api_version: &str, kind: &str) -> Answer<()> {
+    let text = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
+    let (given_version, given_kind) = (text("apiVersion"), text("kind"));
+    if ask.resource.custom.is_some() {
+        for (field, given) in [("Kind", &given_kind), ("apiVersion", &given_version)] {
+            if given.is_empty() {
+                let shown = String::from_utf8_lossy(&ask.body);
+                let message = format!("Object '{field}' is missing in '{shown}'");
+                return Err(Status::bad_request(message));
+            }
+        }
+    }
+    let kind_differs = !given_kind.is_empty() && given_kind != kind;
+    let version_differs = !given_version.is_empty() && given_version != api_version;
+    if kind_differs || version_differs {
+        let named = |version: &str, kind: &str| {
+            let (group, version) = crate::registry::split_api_version(version);
+            format!("{group}/{version}, Kind={kind}")
+        };
+        let group = &ask.resource.group;
+        return Err(Status::bad_request(format!(
+            "{} in version {:?} cannot be handled as a {kind}: no kind {:?} is registered for version {:?}; expected {}",
+            if given_kind.is_empty() { kind } else { &given_kind },
+            crate::registry::split_api_version(&given_version).1,
+            given_kind,
+            given_version,
+            named(&crate::registry::api_version(group, &ask.resource.version), kind),
+        )));
+    }
+    let fields = object.as_object_mut().expect("checked when it was read");
+    fields.insert("apiVersion".into(), json!(api_version));
+    fields.insert("kind".into(), json!(kind));
+    Ok(())
+}

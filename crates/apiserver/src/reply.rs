@@ -1,0 +1,133 @@
+//! Answers: a value or a stored object, in the form and encoding that the client takes.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WARNING};
+use http::{Response, StatusCode};
+use serde_json::Value;
+
+use crate::accept::{Accept, Encoding, Form};
+use crate::ask::Ask;
+use crate::body::Body;
+use crate::encoding::write_entry;
+use crate::head::Entry;
+use crate::status::{Answer, Status};
+use crate::table;
+
+/// What a verb has to show.
+#[derive(Debug)]
+pub enum Reply {
+    /// An object as it is stored.
+    Entry(u16, Arc<Entry>),
+    /// An object that is not, or not so, stored.
+    Object(u16, Value),
+    /// A `Status`, or anything else that has only one form.
+    Plain(u16, Value),
+    /// Ready to be sent.
+    Raw(Response<Body>),
+}
+
+impl Reply {
+    /// The answer in the form that the request asked for.
+    pub fn respond(self, ask: &Ask) -> Answer<Response<Body>> {
+        let (code, value) = match self {
+            Self::Raw(response) => return Ok(response),
+            Self::Plain(code, value) => (code, value),
+            Self::Entry(code, entry)
+                if ask.accept == Accept::default() && ask.shows_as_stored(&entry) =>
+            {
+                let mut out = Vec::with_capacity(entry.value.len() + 64);
+                write_entry(&mut out, &entry, entry.modified.0, ask.view());
+                out.push(b'\n');
+                return Ok(bytes(code, "application/json", out.into()));
+            }
+            Self::Entry(code, entry) => (code, form(ask, ask.read(&entry))?),
+            Self::Object(code, object) => (code, form(ask, object)?),
+        };
+        Ok(encoded(code, &value, ask.accept))
+    }
+}
+
+fn form(ask: &Ask, object: Value) -> Answer<Value> {
+    match ask.accept.form {
+        Form::Object | Form::GroupDiscovery => Ok(object),
+        Form::Metadata => Ok(partial(&object)),
+        Form::Table => {
+            let revision = object.pointer("/metadata/resourceVersion").cloned();
+            let mut table = table::of(ask, &[object], true)?;
+            table["metadata"]["resourceVersion"] = revision.unwrap_or_default();
+            Ok(table)
+        }
+    }
+}
+
+/// The metadata of an object alone.
+pub fn partial(object: &Value) -> Value {
+    serde_json::json!({
+        "kind": "PartialObjectMetadata",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": object.get("metadata").cloned().unwrap_or_default(),
+    })
+}
+
+/// A value in the encoding that the client takes.
+pub fn encoded(code: u16, value: &Value, accept: Accept) -> Response<Body> {
+    let (media, text) = match (accept.encoding, accept.pretty) {
+        (Encoding::Json, false) => ("application/json", value.to_string()),
+        (Encoding::Json, true) => {
+            ("application/json", serde_json::to_string_pretty(value).unwrap_or_default())
+        }
+        (Encoding::Yaml, _) => {
+            ("application/yaml", serde_saphyr::to_string(value).unwrap_or_default())
+        }
+    };
+    let mut text = text;
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    bytes(code, media, Bytes::from(text))
+}
+
+pub fn bytes(code: u16, media: &'static str, bytes: Bytes) -> Response<Body> {
+    with_media(code, media, Body::from(bytes))
+}
+
+pub fn with_media(code: u16, media: &'static str, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    response
+}
+
+/// A refusal.
+pub fn refusal(status: &Status, accept: Accept) -> Response<Body> {
+    let accept = Accept { form: Form::Object, ..accept };
+    let mut response = encoded(status.code, &status.to_value(), accept);
+    if status.details.retry_after_seconds > 0 {
+        let seconds = HeaderValue::from(status.details.retry_after_seconds);
+        response.headers_mut().insert(RETRY_AFTER, seconds);
+    }
+    response
+}
+
+/// Adds what a client is warned about, within the limits of headers.
+pub fn add_warnings(response: &mut Response<Body>, warnings: Vec<String>) {
+    let mut room: usize = 4 << 10;
+    for warning in warnings {
+        let plain: String = warning.chars().filter(|c| !c.is_control()).collect();
+        let cut = plain.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|end| *end <= 256);
+        let plain = &plain[..cut.last().unwrap_or(0)];
+        let escaped = plain.replace('\\', "\\\\").replace('"', "\\\"");
+        let Ok(value) = HeaderValue::from_bytes(format!("299 - \"{escaped}\"").as_bytes()) else {
+            continue;
+        };
+        room = match room.checked_sub(value.len()) {
+            Some(room) => room,
+            None => return,
+        };
+        response.headers_mut().append(WARNING, value);
+    }
+}

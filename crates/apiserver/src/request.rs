@@ -1,0 +1,171 @@
+//! What a request asks for, read from its method, path and query.
+
+use smol_str::SmolStr;
+
+use crate::query::Query;
+
+/// A request in the terms of access rules and of the audit log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Attributes {
+    /// The logical cluster; empty for the first one.
+    pub cluster: SmolStr,
+    /// The path without the cluster's prefix.
+    pub path: String,
+    pub verb: SmolStr,
+    /// Absent for paths such as `/healthz`.
+    pub target: Option<Target>,
+}
+
+/// The resource that a path names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Target {
+    pub group: SmolStr,
+    pub version: SmolStr,
+    pub namespace: SmolStr,
+    pub resource: SmolStr,
+    pub subresource: SmolStr,
+    pub name: SmolStr,
+    /// What follows a sub-resource: the path of a proxy.
+    pub rest: String,
+}
+
+impl Attributes {
+    /// Reads method, (percent-decoded) path and query as an API server does.
+    pub fn read(method: &str, path: &str, query: &Query) -> Self {
+        let (cluster, path) = split_cluster(path);
+        let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
+        let mut attributes = Self {
+            cluster: SmolStr::new(cluster),
+            path: path.to_owned(),
+            verb: SmolStr::new(method.to_ascii_lowercase()),
+            target: None,
+        };
+        let Some((group, version, rest)) = split_group(&segments) else {
+            return attributes;
+        };
+        let (verb, rest) = read_verb(method, rest);
+        let mut target = read_target(rest);
+        target.group = SmolStr::new(group);
+        target.version = SmolStr::new(version);
+        attributes.verb = match verb {
+            "get" if target.name.is_empty() => {
+                SmolStr::new(if query.flag("watch") { "watch" } else { "list" })
+            }
+            "delete" if target.name.is_empty() => SmolStr::new("deletecollection"),
+            verb => SmolStr::new(verb),
+        };
+        if target.name.is_empty() && matches!(attributes.verb.as_str(), "list" | "watch") {
+            target.name = SmolStr::new(query.required_name().unwrap_or_default());
+        }
+        attributes.target = Some(target);
+        attributes
+    }
+
+    pub fn is_long_running(&self) -> bool {
+        let long = ["log", "exec", "attach", "portforward", "proxy"];
+        self.verb == "watch"
+            || self.target.as_ref().is_some_and(|target| long.contains(&&*target.subresource))
+    }
+}
+
+/// The logical cluster that a path names, and the path inside it.
+pub fn split_cluster(path: &str) -> (&str, &str) {
+    let Some(rest) = path.strip_prefix("/clusters/") else {
+        return ("", path);
+    };
+    match rest.find('/') {
+        Some(end) => (&rest[..end], &rest[end..]),
+        None => (rest, "/"),
+    }
+}
+
+/// Group, version and what follows; none for paths that name no resource.
+fn split_group<'p, 's>(segments: &'s [&'p str]) -> Option<(&'p str, &'p str, &'s [&'p str])> {
+    match segments {
+        ["api", version, rest @ ..] if !rest.is_empty() => Some(("", version, rest)),
+        ["apis", group, version, rest @ ..] if !rest.is_empty() => Some((group, version, rest)),
+        _ => None,
+    }
+}
+
+fn read_verb<'s, 'p>(method: &str, segments: &'s [&'p str]) -> (&'p str, &'s [&'p str]) {
+    if let Some((&verb @ ("watch" | "proxy"), rest)) = segments.split_first() {
+        return (verb, rest);
+    }
+    let verb = match method {
+        "POST" => "create",
+        "GET" | "HEAD" => "get",
+        "PUT" => "update",
+        "PATCH" => "patch",
+        "DELETE" => "delete",
+        _ => "",
+    };
+    (verb, segments)
+}
+
+fn read_target(segments: &[&str]) -> Target {
+    let mut target = Target::default();
+    let mut rest = segments;
+    if let ["namespaces", namespace, following @ ..] = segments {
+        target.namespace = SmolStr::new(namespace);
+        if following.first().is_some_and(|next| !matches!(*next, "status" | "finalize")) {
+            rest = following;
+        }
+    }
+    target.resource = SmolStr::new(rest.first().unwrap_or(&""));
+    target.name = SmolStr::new(rest.get(1).unwrap_or(&""));
+    target.subresource = SmolStr::new(rest.get(2).unwrap_or(&""));
+    target.rest = rest.get(3..).unwrap_or_default().join("/");
+    target
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(method: &str, path: &str, query: &str) -> (String, Target) {
+        let attributes = Attributes::read(method, path, &Query::parse(query));
+        (attributes.verb.to_string(), attributes.target.unwrap_or_default())
+    }
+
+    #[test]
+    fn paths_name_resources() {
+        let cases = [
+            ("GET", "/api/v1/pods", "", "list", ["", "v1", "", "pods", "", ""]),
+            ("GET", "/api/v1/pods", "watch=True", "watch", ["", "v1", "", "pods", "", ""]),
+            ("GET", "/api/v1/watch/pods", "", "watch", ["", "v1", "", "pods", "", ""]),
+            ("POST", "/api/v1/namespaces/a/pods", "", "create", ["", "v1", "a", "pods", "", ""]),
+            ("PUT", "/apis/apps/v1/namespaces/a/deployments/d/scale", "", "update",
+             ["apps", "v1", "a", "deployments", "d", "scale"]),
+            ("GET", "/api/v1/namespaces/a", "", "get", ["", "v1", "a", "namespaces", "a", ""]),
+            ("PUT", "/api/v1/namespaces/a/finalize", "", "update",
+             ["", "v1", "a", "namespaces", "a", "finalize"]),
+            ("DELETE", "/api/v1/namespaces/a/pods", "", "deletecollection",
+             ["", "v1", "a", "pods", "", ""]),
+            ("GET", "/api/v1/nodes", "fieldSelector=metadata.name%3Dn1", "list",
+             ["", "v1", "", "nodes", "n1", ""]),
+        ];
+        for (method, path, query, verb, [group, version, namespace, resource, name, sub]) in cases {
+            let (found, target) = read(method, path, query);
+            assert_eq!(found, verb, "{path}");
+            let parts = [&target.group, &target.version, &target.namespace, &target.resource];
+            assert_eq!(parts, [group, version, namespace, resource], "{path}");
+            assert_eq!([&target.name, &target.subresource], [name, sub], "{path}");
+        }
+    }
+
+    #[test]
+    fn other_paths_are_asked_for_by_method() {
+        for path in ["/healthz", "/apis/apps/v1", "/api/v1", "/"] {
+            let attributes = Attributes::read("GET", path, &Query::default());
+            assert_eq!((attributes.verb.as_str(), attributes.target), ("get", None), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_prefix_names_the_logical_cluster() {
+        let attributes = Attributes::read("GET", "/clusters/east/api/v1/nodes", &Query::default());
+        assert_eq!((&*attributes.cluster, &*attributes.path), ("east", "/api/v1/nodes"));
+        assert_eq!(split_cluster("/clusters/east"), ("east", "/"));
+    }
+}

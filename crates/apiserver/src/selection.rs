@@ -1,0 +1,77 @@
+//! Which objects of a resource a list or a watch is about.
+
+use convoy_plan::selector::Selector;
+use smol_str::SmolStr;
+
+use crate::ask::Ask;
+use crate::fields::{FieldSelector, field_text};
+use crate::head::Entry;
+use crate::status::{Answer, Status};
+
+/// Namespace, labels and fields that an object must have.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    /// Empty: every namespace.
+    pub namespace: SmolStr,
+    pub labels: Selector,
+    pub fields: FieldSelector,
+    /// Pods: fields are compared in the stored spelling, and the node without reading.
+    is_pod: bool,
+    /// Rewrites stored fields into those that the selector names.
+    resource: Option<std::sync::Arc<crate::registry::Resource>>,
+}
+
+impl Selection {
+    pub fn of(ask: &Ask) -> Answer<Self> {
+        let labels = ask.query.get("labelSelector").unwrap_or_default();
+        let labels = labels.parse().map_err(|error: convoy_plan::selector::SelectorError| {
+            let begins = "unable to parse requirement";
+            match error.message.starts_with(begins) {
+                true => Status::bad_request(error.message),
+                false => Status::bad_request(format!("{begins}: {}", error.message)),
+            }
+        })?;
+        let fields = ask.query.get("fieldSelector").unwrap_or_default();
+        let fields = FieldSelector::parse(fields, &ask.resource)?;
+        let is_pod = ask.resource.is("", "pods");
+        let resource = (fields.reads_content()).then(|| ask.resource.clone());
+        Ok(Self { namespace: SmolStr::new(ask.namespace()), labels, fields, is_pod, resource })
+    }
+
+    /// Whether labels or fields are asked for, so that a count of what follows is unknown.
+    pub fn is_narrowed(&self) -> bool {
+        !self.labels.is_empty() || !self.fields.is_empty()
+    }
+
+    pub fn matches(&self, entry: &Entry) -> bool {
+        let key = &entry.key;
+        if !self.namespace.is_empty() && key.namespace != self.namespace {
+            return false;
+        }
+        self.labels.matches_with(|key| entry.head.label(key)) && self.matches_fields(entry)
+    }
+
+    fn matches_fields(&self, entry: &Entry) -> bool {
+        let key = &entry.key;
+        if self.fields.is_empty() {
+            return true;
+        }
+        let object = std::cell::OnceCell::new();
+        self.fields.matches(&key.namespace, &key.name, |field| {
+            if self.is_pod && field == "spec.nodeName" {
+                return entry.head.node_name.clone();
+            }
+            let object = object.get_or_init(|| {
+                let mut object = crate::encoding::read_entry(entry);
+                if let Some(resource) = &self.resource {
+                    crate::convert::from_stored(resource, &mut object);
+                }
+                object
+            });
+            match field {
+                "source" => field_text(object, "source.component"),
+                field => field_text(object, field),
+            }
+        })
+    }
+}

@@ -1,0 +1,122 @@
+//! The server's state: one store, many logical clusters.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use convoy_store::{Shelf, Transaction, WriteError};
+use jiff::Timestamp;
+use parking_lot::RwLock;
+use smol_str::SmolStr;
+
+use crate::head::{Entry, Head, Store};
+use crate::registry::{Registry, Resource, builtin};
+use crate::status::{Answer, Status};
+use crate::surroundings::Surroundings;
+
+/// Limits of requests and of what they may cost.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    pub body_bytes_max: usize,
+    pub patch_operations_max: usize,
+    pub reads_in_flight_max: usize,
+    pub writes_in_flight_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            body_bytes_max: 3 << 20,
+            patch_operations_max: 10_000,
+            reads_in_flight_max: 400,
+            writes_in_flight_max: 200,
+        }
+    }
+}
+
+/// Everything that requests share.
+#[derive(Debug)]
+pub struct Server {
+    pub store: Store,
+    pub surroundings: Arc<dyn Surroundings>,
+    pub limits: Limits,
+    clusters: RwLock<BTreeMap<SmolStr, Arc<Cluster>>>,
+}
+
+/// One logical cluster: an API server of its own in all that clients can see.
+#[derive(Debug)]
+pub struct Cluster {
+    /// Empty for the first one.
+    pub name: SmolStr,
+    registry: ArcSwap<Registry>,
+}
+
+impl Cluster {
+    pub fn new(name: &str) -> Self {
+        let registry = ArcSwap::from_pointee(builtin().clone());
+        Self { name: SmolStr::new(name), registry }
+    }
+
+    pub fn registry(&self) -> Arc<Registry> {
+        self.registry.load_full()
+    }
+
+    /// Makes a new set of kinds visible to the requests that follow.
+    pub fn set_registry(&self, registry: Registry) {
+        self.registry.store(Arc::new(registry));
+    }
+
+    pub fn shelf(&self, resource: &Resource) -> Shelf {
+        Shelf { cluster: self.name.clone(), resource: resource.shelf.clone() }
+    }
+}
+
+impl Server {
+    pub fn new(store: Store, surroundings: Arc<dyn Surroundings>, limits: Limits) -> Self {
+        let first = Arc::new(Cluster::new(""));
+        let clusters = RwLock::new(BTreeMap::from([(SmolStr::default(), first)]));
+        Self { store, surroundings, limits, clusters }
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.surroundings.now()
+    }
+
+    pub fn cluster(&self, name: &str) -> Option<Arc<Cluster>> {
+        self.clusters.read().get(name).cloned()
+    }
+
+    pub fn clusters(&self) -> Vec<Arc<Cluster>> {
+        self.clusters.read().values().cloned().collect()
+    }
+
+    pub fn add_cluster(&self, name: &str) -> Arc<Cluster> {
+        let mut clusters = self.clusters.write();
+        let cluster = clusters.entry(SmolStr::new(name));
+        Arc::clone(cluster.or_insert_with(|| Arc::new(Cluster::new(name))))
+    }
+
+    pub fn remove_cluster(&self, name: &str) {
+        self.clusters.write().remove(name);
+    }
+
+    /// Commits writes that belong together. A lost race comes back as `None`.
+    pub(crate) async fn commit(
+        &self,
+        transaction: Transaction<Head>,
+    ) -> Answer<Option<Vec<Arc<Entry>>>> {
+        match self.store.submit(transaction).await {
+            Ok(written) => Ok(Some(written.entries)),
+            Err(WriteError::Conflict(_)) => Ok(None),
+            Err(WriteError::Busy) => {
+                Err(Status::too_many_requests("too many requests, please try again later", 1))
+            }
+            Err(WriteError::Key(error)) => Err(Status::bad_request(error.to_string())),
+            Err(error @ WriteError::Failed(_)) => {
+                tracing::error!(error = &error as &dyn std::error::Error, "a write failed");
+                Err(Status::internal(error))
+            }
+            Err(error @ WriteError::Closed) => Err(Status::unavailable(error.to_string())),
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! Deletions: preconditions, grace, finalizers, and what happens to dependents.
+
+use std::sync::Arc;
+
+use convoy_api::schema::{FieldError, Reason};
+use convoy_store::Transaction;
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+
+use crate::admission::{self, Operation};
+use crate::ask::Ask;
+use crate::head::Entry;
+use crate::query::{FieldValidation, check_dry_run};
+use crate::registry::Resource;
+use crate::reply::Reply;
+use crate::status::{Answer, Status, success};
+use crate::surroundings::seconds;
+use crate::write::{Options, stored_form};
+use crate::{kinds, metadata, reading};
+
+use super::list;
+
+pub(crate) const ORPHAN: &str = "orphan";
+pub(crate) const FOREGROUND: &str = "foregroundDeletion";
+
+/// What a deletion asks for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DeleteOptions {
+    pub grace_seconds: Option<i64>,
+    pub propagation: Option<Propagation>,
+    pub uid: Option<String>,
+    pub resource_version: Option<String>,
+    pub dry_run: bool,
+    /// The old way of asking for dependents to go first.
+    was_told_not_to_orphan: bool,
+}
+
+/// What becomes of the objects that the deleted one owns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Propagation {
+    Orphan,
+    Background,
+    Foreground,
+}
+
+/// What a deletion left behind.
+#[derive(Debug)]
+pub(crate) enum Deleted {
+    /// It was there until now.
+    Gone(Arc<Entry>),
+    /// It waits for somebody: this is how it stands, or would stand.
+    Waiting(Value),
+}
+
+pub async fn delete(ask: &Ask) -> Answer<Reply> {
+    let options = DeleteOptions::of(ask)?;
+    let name = &ask.target.name;
+    match delete_named(ask, name, &options).await? {
+        Deleted::Waiting(object) => {
+            let code = if options.was_told_not_to_orphan { 202 } else { 200 };
+            Ok(Reply::Object(code, object))
+        }
+        Deleted::Gone(entry) if ask.resource.delete_returns_object => Ok(Reply::Entry(200, entry)),
+        Deleted::Gone(entry) => {
+            Ok(Reply::Plain(200, success(&ask.resource, name, &entry.head.uid)))
+        }
+    }
+}
+
+pub async fn delete_collection(ask: &Ask) -> Answer<Reply> {
+    let options = DeleteOptions::of(ask)?;
+    let page = list::page(ask).await?;
+    let revision = page.revision;
+    let mut objects = Vec::new();
+    for entry in &page.entries {
+        let one = one_of(ask, entry);
+        match delete_named(&one, &entry.key.name, &options).await {
+            Ok(_) => {}
+            Err(status) if status.code == 404 => {}
+            Err(status) => return Err(status),
+        }
+        objects.push(ask.read(entry));
+    }
+    let list = json!({
+        "kind": ask.resource.list_kind, "apiVersion": ask.resource.api_version(),
+        "metadata": {"resourceVersion": revision.0.to_string()}, "items": objects,
+    });
+    Ok(Reply::Plain(200, list))
+}
+
+/// The same request, for one object of the collection.
+fn one_of(ask: &Ask, entry: &Entry) -> Ask {
+    let key = &entry.key;
+    let mut one =
+        Ask::internal(&ask.server, &ask.cluster, &ask.resource, &key.namespace, &key.name);
+    one.caller = ask.caller.clone();
+    one.user_agent.clone_from(&ask.user_agent);
+    one
+}
+
+/// Deletes an object, or begins to.
+pub(crate) async fn delete_named(
+    ask: &Ask,
+    name: &str,
+    options: &DeleteOptions,
+) -> Answer<Deleted> {
+    let key = ask.key(name);
+    loop {
+        let snapshot = ask.server.store.snapshot();
+        let Some(entry) = snapshot.get(&key) else {
+            return Err(Status::not_found(&ask.resource, name));
+        };
+        check_preconditions(&ask.resource, name, entry, options)?;
+        let current = ask.read(entry);
+        let write_options = Options {
+            dry_run: options.dry_run,
+            validation: FieldValidation::Ignore,
+            manager: "".into(),
+        };
+        admission::validate(ask, Operation::Delete, None, Some(&current), &write_options).await?;
+        kinds::check_delete(ask, &current)?;
+        let next = step(ask, &current, options);
+        let done = match next {
+            Next::Remove if options.dry_run => return Ok(Deleted::Gone(Arc::clone(entry))),
+            Next::Unchanged => return Ok(Deleted::Waiting(current)),
+            Next::Mark(object) if options.dry_run => return Ok(Deleted::Waiting(object)),
+            Next::Remove => {
+                let gone = ask.server.commit(Transaction::delete(key.clone(), entry.modified)).await?;
+                if gone.is_some() {
+                    kinds::after_delete(ask, entry).await?;
+                }
+                gone.map(|_| Deleted::Gone(Arc::clone(entry)))
+            }
+            Next::Mark(object) => {
+                let value = stored_form(&ask.resource, &object);
+                let transaction = Transaction::update(key.clone(), entry.modified, value);
+                let written = ask.server.commit(transaction).await?;
+                match written.and_then(|entries| entries.into_iter().next()) {
+                    Some(entry) => {
+                        kinds::after_write(ask, &entry).await?;
+                        Some(Deleted::Waiting(ask.read(&entry)))
+                    }
+                    None => None,
+                }
+            }
+        };
+        if let Some(deleted) = done {
+            return Ok(deleted);
+        }
+    }
+}
+
+fn check_preconditions(
+    resource: &Resource,
+    name: &str,
+    entry: &Entry,
+    options: &DeleteOptions,
+) -> Answer<()> {
+    if let Some(uid) = &options.uid
+        && *uid != *entry.head.uid
+    {
+        let why = format!(
+            "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been deleted and then recreated",
+            entry.head.uid
+        );
+        return Err(Status::conflict(resource, name, &why));
+    }
+    if let Some(version) = &options.resource_version
+        && *version != entry.modified.0.to_string()
+    {
+        let why = format!(
+            "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record ({}). The object might have been modified",
+            entry.modified
+        );
+        return Err(Status::conflict(resource, name, &why));
+    }
+    Ok(())
+}
+
+/// What a deletion does to an object next.
+enum Next {
+    Remove,
+    Mark(Value),
+    /// It is being deleted already, and no sooner than this asks for.
+    Unchanged,
+}
+
+fn step(ask: &Ask, current: &Value, options: &DeleteOptions) -> Next {
+    let resource = &ask.resource;
+    let finalizers = wanted_finalizers(resource, current, options);
+    let grace = kinds::grace_seconds(resource, current, options.grace_seconds);
+    let was_deleting = !current["metadata"]["deletionTimestamp"].is_null();
+    let old_grace = current["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
+    if finalizers.is_empty() && grace == 0 && kinds::may_vanish(resource, current) {
+        return Next::Remove;
+    }
+    let mut object = current.clone();
+    let metadata = metadata::of(&mut object);
+    if finalizers.is_empty() {
+        metadata.shift_remove("finalizers");
+    } else {
+        metadata.insert("finalizers".into(), json!(finalizers));
+    }
+    if was_deleting && grace >= old_grace {
+        return if object == *current { Next::Unchanged } else { Next::Mark(object) };
+    }
+    let when = ask.server.now().saturating_add(SignedDuration::from_secs(grace));
+    let when = when.unwrap_or(ask.server.now());
+    metadata.insert("deletionTimestamp".into(), json!(seconds(when)));
+    if !resource.is("", "namespaces") {
+        metadata.insert("deletionGracePeriodSeconds".into(), json!(grace));
+    }
+    let generation = metadata.get("generation").and_then(Value::as_i64).unwrap_or(0);
+    if generation > 0 && !was_deleting {
+        metadata.insert("generation".into(), json!(generation + 1));
+    }
+    kinds::mark_deleting(resource, &mut object);
+    crate::canonical::canonicalise(crate::form::shape_of(resource), &mut object);
+    Next::Mark(object)
+}
+
+/// The object's finalizers, with those that carry out the propagation.
+fn wanted_finalizers(resource: &Resource, object: &Value, options: &DeleteOptions) -> Vec<String> {
+    let given = object["metadata"]["finalizers"].as_array().into_iter().flatten();
+    let mut finalizers: Vec<String> =
+        given.filter_map(Value::as_str).map(str::to_owned).collect();
+    if resource.is("", "events") || resource.is("events.k8s.io", "events") {
+        return finalizers;
+    }
+    let has = |name: &str| finalizers.iter().any(|finalizer| finalizer == name);
+    let propagation = options.propagation.unwrap_or_else(|| {
+        if has(ORPHAN) {
+            Propagation::Orphan
+        } else if has(FOREGROUND) {
+            Propagation::Foreground
+        } else if resource.is("batch", "jobs") || resource.is("", "replicationcontrollers") {
+            Propagation::Orphan
+        } else {
+            Propagation::Background
+        }
+    });
+    finalizers.retain(|finalizer| finalizer != ORPHAN && finalizer != FOREGROUND);
+    match propagation {
+        Propagation::Orphan => finalizers.push(ORPHAN.to_owned()),
+        Propagation::Foreground => finalizers.push(FOREGROUND.to_owned()),
+        Propagation::Background => {}
+    }
+    finalizers
+}
+
+impl DeleteOptions {
+    pub(crate) fn background() -> Self {
+        Self { propagation: Some(Propagation::Background), ..Self::default() }
+    }
+
+    /// From the body, or from the query if there is none.
+    pub(crate) fn of(ask: &Ask) -> Answer<Self> {
+        if !ask.body.is_empty() {
+            return Self::from_value(&reading::options(ask)?);
+        }
+        let query = &ask.query;
+        let mut value = json!({});
+        if let Some(seconds) = query.integer("gracePeriodSeconds")? {
+            value["gracePeriodSeconds"] = json!(seconds);
+        }
+        if let Some(policy) = query.get("propagationPolicy") {
+            value["propagationPolicy"] = json!(policy);
+        }
+        if let Some(orphan) = query.optional_flag("orphanDependents") {
+            value["orphanDependents"] = json!(orphan);
+        }
+        let dry_run: Vec<&str> = query.all("dryRun").collect();
+        if !dry_run.is_empty() {
+            value["dryRun"] = json!(dry_run);
+        }
+        Self::from_value(&value)
+    }
+
+    pub(crate) fn from_value(value: &Value) -> Answer<Self> {
+        let invalid = |error| Err(Status::invalid_thing("DeleteOptions.meta.k8s.io", "", &[error]));
+        let orphan = value["orphanDependents"].as_bool();
+        let policy = value["propagationPolicy"].as_str().filter(|policy| !policy.is_empty());
+        if orphan.is_some() && policy.is_some() {
+            let detail = "orphanDependents and deletionPropagation cannot be both set";
+            let shown = json!(policy);
+            return invalid(FieldError::invalid("propagationPolicy", &shown, detail));
+        }
+        let propagation = match (policy, orphan) {
+            (Some("Orphan"), _) | (None, Some(true)) => Some(Propagation::Orphan),
+            (Some("Foreground"), _) => Some(Propagation::Foreground),
+            (Some("Background"), _) | (None, Some(false)) => Some(Propagation::Background),
+            (None, None) => None,
+            (Some(other), _) => {
+                let supported = "supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\"";
+                let error = FieldError::about(
+                    Reason::NotSupported,
+                    "propagationPolicy",
+                    &json!(other),
+                    supported,
+                );
+                return invalid(error);
+            }
+        };
+        let dry_run: Vec<&str> =
+            value["dryRun"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let precondition = |name: &str| {
+            value["preconditions"][name].as_str().filter(|text| !text.is_empty()).map(str::to_owned)
+        };
+        Ok(Self {
+            grace_seconds: value["gracePeriodSeconds"].as_i64(),
+            propagation,
+            uid: precondition("uid"),
+            resource_version: precondition("resourceVersion"),
+            dry_run: check_dry_run(&dry_run)?,
+            was_told_not_to_orphan: orphan == Some(false),
+        })
+    }
+}

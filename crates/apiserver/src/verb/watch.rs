@@ -1,0 +1,277 @@
+//! Watches: what is there, then what happens, in the one order of all writes.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use convoy_api::schema::{FieldError, Reason};
+use convoy_store::{Change, Event, Revision, Watch};
+use serde_json::{Value, json};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use crate::accept::{Accept, Form};
+use crate::ask::Ask;
+use crate::body::Body;
+use crate::encoding::write_entry;
+use crate::head::{Entry, Head};
+use crate::reply::{Reply, partial, with_media};
+use crate::selection::Selection;
+use crate::status::{Answer, Status};
+use crate::table;
+
+use super::get::{read_revision, wait_for};
+
+/// A watch as a stream of text.
+#[derive(Debug)]
+pub struct Follow {
+    ask: Ask,
+    selection: Selection,
+    watch: Watch<Head>,
+    /// What was there when the watch began and is still to be sent.
+    initial: VecDeque<Arc<Entry>>,
+    /// The revision of the initial objects, until its marker is sent.
+    marker: Option<Revision>,
+    bookmarks: bool,
+    next_bookmark: Pin<Box<Sleep>>,
+    deadline: Pin<Box<Sleep>>,
+    columns_sent: bool,
+    ended: bool,
+}
+
+/// How often an idle watch is told how far it is.
+const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+
+/// How much is written before it is handed on.
+const CHUNK: usize = 64 << 10;
+
+pub async fn watch(ask: Ask) -> Answer<Reply> {
+    let selection = Selection::of(&ask)?;
+    let start = Start::of(&ask)?;
+    let seconds = ask.query.integer("timeoutSeconds")?.unwrap_or(0);
+    let store = &ask.server.store;
+    let (revision, initial) = match start {
+        Start::After(revision) => (Revision(revision), VecDeque::new()),
+        Start::Everything { not_older_than } => {
+            wait_for(&ask, not_older_than).await?;
+            let snapshot = store.snapshot();
+            let shelf = ask.cluster.shelf(&ask.resource);
+            let found = snapshot.list(&shelf).filter(|entry| selection.matches(entry));
+            (snapshot.revision(), found.cloned().collect())
+        }
+    };
+    let bookmarks = ask.query.flag("allowWatchBookmarks");
+    let everything = matches!(start, Start::Everything { .. });
+    let lasts = lasts_for(&ask, seconds);
+    let now = Instant::now();
+    let follow = Follow {
+        watch: store.watch(&ask.cluster.shelf(&ask.resource), revision),
+        selection,
+        initial,
+        marker: (everything && bookmarks).then_some(revision),
+        bookmarks,
+        next_bookmark: Box::pin(sleep_until(now + first_bookmark(lasts))),
+        deadline: Box::pin(sleep_until(now + lasts)),
+        columns_sent: false,
+        ended: false,
+        ask,
+    };
+    Ok(Reply::Raw(with_media(200, "application/json", Body::Watch(Box::new(follow)))))
+}
+
+/// Where a watch begins.
+#[derive(Clone, Copy, Debug)]
+enum Start {
+    After(u64),
+    Everything { not_older_than: u64 },
+}
+
+impl Start {
+    fn of(ask: &Ask) -> Answer<Self> {
+        let query = &ask.query;
+        let revision = read_revision(query.get("resourceVersion"))?;
+        let matched = query.get("resourceVersionMatch").filter(|matched| !matched.is_empty());
+        let sends = query.optional_flag("sendInitialEvents");
+        let refuse = |field: &str, detail: &str| {
+            let error = FieldError::plain(Reason::Forbidden, field, detail);
+            Err(Status::invalid_thing("ListOptions.meta.k8s.io", "", &[error]))
+        };
+        match (sends, matched) {
+            (Some(_), Some("NotOlderThan")) | (None, None) => {}
+            (Some(_), _) => {
+                return refuse(
+                    "resourceVersionMatch",
+                    "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+                );
+            }
+            (None, Some(_)) => {
+                return refuse(
+                    "resourceVersionMatch",
+                    "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+                );
+            }
+        }
+        Ok(match (sends, revision) {
+            (Some(true), revision) => Self::Everything { not_older_than: revision.unwrap_or(0) },
+            (Some(false) | None, Some(after)) if after > 0 => Self::After(after),
+            (Some(false), _) => Self::After(ask.server.store.revision().0),
+            (None, _) => Self::Everything { not_older_than: 0 },
+        })
+    }
+}
+
+/// Half an hour to an hour, so that many clients do not come back at once.
+fn lasts_for(ask: &Ask, seconds: i64) -> Duration {
+    match u64::try_from(seconds) {
+        Ok(seconds @ 1..) => Duration::from_secs(seconds),
+        _ => {
+            let random = u16::from_le_bytes([ask.server.surroundings.random()[0], ask.server.surroundings.random()[1]]);
+            Duration::from_secs(1_800) + Duration::from_millis(u64::from(random) * 1_800_000 / 65_536)
+        }
+    }
+}
+
+/// The usual pause, or two seconds before the end if that is nearer.
+fn first_bookmark(lasts: Duration) -> Duration {
+    BOOKMARK_EVERY.min(lasts.saturating_sub(Duration::from_secs(2)).max(Duration::from_millis(500)))
+}
+
+impl Follow {
+    /// The next stretch of text; none when the watch is over.
+    pub(crate) fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if self.ended {
+            return Poll::Ready(None);
+        }
+        let mut out = Vec::new();
+        self.write_initial(&mut out);
+        while out.len() < CHUNK && self.initial.is_empty() && !self.ended {
+            match self.watch.poll_read(context) {
+                Poll::Ready(Ok(Some(events))) => {
+                    for event in events {
+                        self.write_event(&mut out, &event);
+                    }
+                }
+                Poll::Ready(Ok(None)) => self.ended = true,
+                Poll::Ready(Err(compacted)) => {
+                    let status = Status::expired(compacted.to_string());
+                    write_line(&mut out, "ERROR", status.to_value().to_string().as_bytes());
+                    self.ended = true;
+                }
+                Poll::Pending => {
+                    self.keep_time(context, &mut out);
+                    break;
+                }
+            }
+        }
+        match out.is_empty() {
+            false => Poll::Ready(Some(Bytes::from(out))),
+            true if self.ended => Poll::Ready(None),
+            true => Poll::Pending,
+        }
+    }
+
+    fn write_initial(&mut self, out: &mut Vec<u8>) {
+        while out.len() < CHUNK {
+            let Some(entry) = self.initial.pop_front() else { break };
+            self.write_object(out, "ADDED", &entry, entry.modified);
+        }
+        if self.initial.is_empty()
+            && let Some(revision) = self.marker.take()
+        {
+            let annotations = json!({"k8s.io/initial-events-end": "true"});
+            self.write_bookmark(out, revision, Some(annotations));
+        }
+    }
+
+    fn keep_time(&mut self, context: &mut Context<'_>, out: &mut Vec<u8>) {
+        if self.bookmarks && self.next_bookmark.as_mut().poll(context).is_ready() {
+            self.write_bookmark(out, self.watch.position(), None);
+            let ends = self.deadline.deadline();
+            let now = Instant::now();
+            let next = now + first_bookmark(ends.saturating_duration_since(now));
+            // Asked about again at the next poll, which the text just written brings about.
+            self.next_bookmark.as_mut().reset(next);
+        }
+        if self.deadline.as_mut().poll(context).is_ready() {
+            self.ended = true;
+        }
+    }
+
+    /// What an event means to one who sees the selected objects only.
+    fn write_event(&mut self, out: &mut Vec<u8>, event: &Event<Head>) {
+        let matches = |entry: &Arc<Entry>| self.selection.matches(entry);
+        let was = event.previous.as_ref().filter(|entry| matches(entry));
+        let is = (event.change != Change::Deleted && matches(&event.entry)).then_some(&event.entry);
+        let (kind, entry) = match (was, is) {
+            (None, None) => return,
+            (None, Some(now)) => ("ADDED", now),
+            (Some(_), Some(now)) => ("MODIFIED", now),
+            // It left the selection: what watchers knew of it, at the revision of its leaving.
+            (Some(last), None) => ("DELETED", last),
+        };
+        self.write_object(out, kind, &Arc::clone(entry), event.revision);
+    }
+
+    fn write_object(&mut self, out: &mut Vec<u8>, kind: &str, entry: &Entry, revision: Revision) {
+        if self.ask.accept == Accept::default() && self.ask.shows_as_stored(entry) {
+            out.extend_from_slice(b"{\"type\":\"");
+            out.extend_from_slice(kind.as_bytes());
+            out.extend_from_slice(b"\",\"object\":");
+            write_entry(out, entry, revision.0, self.ask.view());
+            out.extend_from_slice(b"}\n");
+            return;
+        }
+        let mut object = self.ask.read(entry);
+        crate::encoding::set_revision(&mut object, revision.0);
+        let shown = match self.ask.accept.form {
+            Form::Metadata => partial(&object),
+            Form::Table => self.row(object),
+            Form::Object | Form::GroupDiscovery => object,
+        };
+        write_line(out, kind, shown.to_string().as_bytes());
+    }
+
+    /// A table of one row; only the first one of a watch says what its columns are.
+    fn row(&mut self, object: Value) -> Value {
+        let revision = object["metadata"]["resourceVersion"].clone();
+        let table = table::of(&self.ask, &[object], !self.columns_sent);
+        self.columns_sent = true;
+        match table {
+            Ok(mut table) => {
+                table["metadata"]["resourceVersion"] = revision;
+                table
+            }
+            Err(status) => status.to_value(),
+        }
+    }
+
+    fn write_bookmark(&mut self, out: &mut Vec<u8>, at: Revision, annotations: Option<Value>) {
+        let mut metadata = json!({"resourceVersion": at.0.to_string()});
+        if let Some(annotations) = annotations {
+            metadata["annotations"] = annotations;
+        }
+        let resource = &self.ask.resource;
+        let (kind, api_version) = match self.ask.accept.form {
+            Form::Object | Form::GroupDiscovery => (resource.kind.clone(), resource.api_version()),
+            Form::Metadata | Form::Table => {
+                ("PartialObjectMetadata".into(), "meta.k8s.io/v1".into())
+            }
+        };
+        let object = json!({"kind": kind, "apiVersion": api_version, "metadata": metadata});
+        let shown = match self.ask.accept.form {
+            Form::Table => table::bookmark(&object),
+            _ => object,
+        };
+        write_line(out, "BOOKMARK", shown.to_string().as_bytes());
+    }
+}
+
+fn write_line(out: &mut Vec<u8>, kind: &str, object: &[u8]) {
+    out.extend_from_slice(b"{\"type\":\"");
+    out.extend_from_slice(kind.as_bytes());
+    out.extend_from_slice(b"\",\"object\":");
+    out.extend_from_slice(object);
+    out.extend_from_slice(b"}\n");
+}

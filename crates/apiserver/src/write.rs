@@ -1,0 +1,433 @@
+//! The way of a write: decoded, defaulted, admitted, validated, then compared and swapped.
+
+use std::sync::Arc;
+
+use convoy_api::schema::FieldError;
+use convoy_store::{Key, Transaction};
+use serde_json::{Value, json};
+use smol_str::SmolStr;
+
+use crate::admission::{self, Operation};
+use crate::ask::Ask;
+use crate::head::Entry;
+use crate::query::FieldValidation;
+use crate::registry::Resource;
+use crate::reply::Reply;
+use crate::status::{Answer, Status};
+use crate::surroundings::{name_suffix, new_uid, seconds};
+use crate::{convert, encoding, form, kinds, managed, metadata};
+
+/// What a request says about how to write.
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    pub dry_run: bool,
+    pub validation: FieldValidation,
+    pub manager: SmolStr,
+}
+
+/// What a write left behind.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    Stored(Arc<Entry>),
+    /// As it would be, or as it was when it went.
+    Shown(Value),
+}
+
+/// How often a generated name may collide before the request is refused.
+const NAME_ATTEMPTS: usize = 8;
+
+impl Options {
+    pub(crate) fn of(ask: &Ask) -> Answer<Self> {
+        Ok(Self {
+            dry_run: ask.query.dry_run()?,
+            validation: ask.query.field_validation()?,
+            manager: ask.query.field_manager(&ask.user_agent)?,
+        })
+    }
+}
+
+impl Outcome {
+    pub(crate) fn reply(self, code: u16) -> Reply {
+        match self {
+            Self::Stored(entry) => Reply::Entry(code, entry),
+            Self::Shown(object) => Reply::Object(code, object),
+        }
+    }
+}
+
+/// Creates a decoded object.
+pub(crate) async fn create(ask: &Ask, mut object: Value, options: &Options) -> Answer<Outcome> {
+    let resource = &ask.resource;
+    settle_place(ask, &mut object)?;
+    wipe(&mut object)?;
+    if metadata::drop_duplicate_owners(&mut object) {
+        ask.warn(".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed");
+    }
+    defaults(resource, &mut object);
+    managed::track_create(ask, &mut object, options);
+    let object = admission::mutate(ask, Operation::Create, object, None, options).await?;
+    let named = !metadata::text(&object, "name").is_empty();
+    for _ in 0..NAME_ATTEMPTS {
+        let mut object = object.clone();
+        fill_system_fields(ask, &mut object);
+        wipe_status(resource, &mut object);
+        kinds::prepare_create(ask, &mut object)?;
+        canonical(resource, &mut object);
+        refuse_invalid(resource, &object, None)?;
+        admission::validate(ask, Operation::Create, Some(&object), None, options).await?;
+        let name = metadata::text(&object, "name").to_owned();
+        let key = ask.key(&name);
+        if options.dry_run {
+            if let Some(standing) = ask.server.store.snapshot().get(&key) {
+                return Err(exists(resource, &name, standing));
+            }
+            return Ok(Outcome::Shown(object));
+        }
+        let value = stored_form(resource, &object);
+        if let Some(entries) = ask.server.commit(Transaction::create(key.clone(), value)).await? {
+            let entry = first(entries);
+            kinds::after_write(ask, &entry).await?;
+            return Ok(Outcome::Stored(entry));
+        }
+        if named {
+            let snapshot = ask.server.store.snapshot();
+            return Err(snapshot.get(&key).map_or_else(
+                || Status::already_exists(resource, &name),
+                |standing| exists(resource, &name, standing),
+            ));
+        }
+    }
+    Err(Status::already_exists(resource, metadata::text(&object, "generateName")).retry_after(1))
+}
+
+fn exists(resource: &Resource, name: &str, standing: &Entry) -> Box<Status> {
+    if standing.head.is_deleting() {
+        Status::still_being_deleted(resource, name)
+    } else {
+        Status::already_exists(resource, name)
+    }
+}
+
+/// What an object shall become.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    pub object: Value,
+    /// The request names the version that it changes, so a lost race is the client's to solve.
+    pub is_pinned: bool,
+}
+
+/// Changes an object that exists. `change` makes the wanted object from the current one, both
+/// in the request's version, and is asked again when somebody else was faster.
+pub(crate) async fn modify(
+    ask: &Ask,
+    name: &str,
+    options: &Options,
+    change: impl Fn(&Value) -> Answer<Wanted>,
+) -> Answer<Outcome> {
+    let key = ask.key(name);
+    loop {
+        let snapshot = ask.server.store.snapshot();
+        let Some(entry) = snapshot.get(&key) else {
+            return Err(Status::not_found(&ask.resource, name));
+        };
+        let current = ask.read(entry);
+        let wanted = change(&current)?;
+        check_preconditions(ask, name, &wanted.object, &current)?;
+        let object = settle_update(ask, wanted.object, &current, options).await?;
+        match store_update(ask, &key, entry, object, options).await? {
+            Some(outcome) => return Ok(outcome),
+            None if wanted.is_pinned => return Err(Status::modified_meanwhile(&ask.resource, name)),
+            None => {}
+        }
+    }
+}
+
+/// Refuses what was made from another object, or from another version of it.
+fn check_preconditions(ask: &Ask, name: &str, wanted: &Value, current: &Value) -> Answer<()> {
+    let resource = &ask.resource;
+    let uid = metadata::text(wanted, "uid");
+    if !uid.is_empty() && uid != metadata::text(current, "uid") {
+        let why = format!(
+            "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+            metadata::text(current, "uid")
+        );
+        return Err(Status::conflict(resource, name, &why));
+    }
+    let version = metadata::text(wanted, "resourceVersion");
+    if version.is_empty() || version == metadata::text(current, "resourceVersion") {
+        return Ok(());
+    }
+    if version.parse::<u64>().is_err() {
+        let detail = "must be an unsigned integer";
+        let error = FieldError::invalid("metadata.resourceVersion", &json!(version), detail);
+        return Err(Status::invalid(resource, name, &[error]));
+    }
+    Err(Status::modified_meanwhile(resource, name))
+}
+
+async fn settle_update(
+    ask: &Ask,
+    mut object: Value,
+    current: &Value,
+    options: &Options,
+) -> Answer<Value> {
+    let resource = &ask.resource;
+    keep_system_fields(&mut object, current);
+    if metadata::drop_duplicate_owners(&mut object) {
+        ask.warn("metadata.ownerReferences: duplicate owner references were dropped");
+    }
+    defaults(resource, &mut object);
+    separate_status(ask, &mut object, current);
+    managed::track_update(ask, current, &mut object, options);
+    let mut object =
+        admission::mutate(ask, Operation::Update, object, Some(current), options).await?;
+    keep_system_fields(&mut object, current);
+    separate_status(ask, &mut object, current);
+    kinds::prepare_update(ask, &mut object, current)?;
+    count_generation(ask, &mut object, current);
+    canonical(resource, &mut object);
+    managed::revert_if_quiet(&mut object, current);
+    refuse_invalid(resource, &object, Some(current))?;
+    admission::validate(ask, Operation::Update, Some(&object), Some(current), options).await?;
+    Ok(object)
+}
+
+/// Commits a change; `None` if somebody else was faster.
+async fn store_update(
+    ask: &Ask,
+    key: &Key,
+    entry: &Arc<Entry>,
+    object: Value,
+    options: &Options,
+) -> Answer<Option<Outcome>> {
+    let finished = !object["metadata"]["deletionTimestamp"].is_null()
+        && object["metadata"]["finalizers"].as_array().is_none_or(Vec::is_empty)
+        && object["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) == 0
+        && kinds::may_vanish(&ask.resource, &object);
+    if options.dry_run {
+        return Ok(Some(Outcome::Shown(object)));
+    }
+    if finished {
+        let gone = ask.server.commit(Transaction::delete(key.clone(), entry.modified)).await?;
+        return Ok(gone.map(|_| Outcome::Shown(object)));
+    }
+    let value = stored_form(&ask.resource, &object);
+    let transaction = Transaction::update(key.clone(), entry.modified, value);
+    let Some(entries) = ask.server.commit(transaction).await? else {
+        return Ok(None);
+    };
+    let entry = first(entries);
+    kinds::after_write(ask, &entry).await?;
+    Ok(Some(Outcome::Stored(entry)))
+}
+
+fn first(entries: Vec<Arc<Entry>>) -> Arc<Entry> {
+    entries.into_iter().next().expect("a transaction answers with an entry for each write")
+}
+
+/// The bytes of an object in its stored version.
+pub(crate) fn stored_form(resource: &Resource, object: &Value) -> bytes::Bytes {
+    if resource.custom.is_none() && !convert::differs_from_stored(resource) {
+        return encoding::stored(object);
+    }
+    let mut object = object.clone();
+    convert::to_stored(resource, &mut object);
+    encoding::stored(&object)
+}
+
+/// Namespace and name must be those of the path.
+pub(crate) fn settle_place(ask: &Ask, object: &mut Value) -> Answer<()> {
+    let resource = &ask.resource;
+    let namespace = ask.namespace().to_owned();
+    let url_name = ask.target.name.clone();
+    let metadata = metadata::of(object);
+    if resource.namespaced {
+        match metadata.get("namespace").and_then(Value::as_str).unwrap_or_default() {
+            "" => {
+                metadata.insert("namespace".into(), json!(namespace));
+            }
+            given if given != namespace => {
+                let message = "the namespace of the provided object does not match the namespace \
+                               sent on the request";
+                return Err(Status::bad_request(message));
+            }
+            _ => {}
+        }
+    } else {
+        metadata.shift_remove("namespace");
+    }
+    if !url_name.is_empty() {
+        match metadata.get("name").and_then(Value::as_str).unwrap_or_default() {
+            "" if ask.verb == "create" => {
+                metadata.insert("name".into(), json!(url_name));
+            }
+            given if given != url_name => {
+                return Err(Status::bad_request(format!(
+                    "the name of the object ({given}) does not match the name on the URL ({url_name})"
+                )));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Drops from a new object what only the server may set.
+fn wipe(object: &mut Value) -> Answer<()> {
+    let metadata = metadata::of(object);
+    match metadata.get("resourceVersion").and_then(Value::as_str) {
+        None | Some("" | "0") => {}
+        Some(_) => {
+            let why = "resourceVersion should not be set on objects to be created";
+            let mut status = Status::internal(why);
+            why.clone_into(&mut status.message);
+            return Err(status);
+        }
+    }
+    for field in [
+        "uid",
+        "resourceVersion",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generation",
+        "selfLink",
+    ] {
+        metadata.shift_remove(field);
+    }
+    Ok(())
+}
+
+fn fill_system_fields(ask: &Ask, object: &mut Value) {
+    let surroundings = &*ask.server.surroundings;
+    let has_generation = ask.resource.has_generation || ask.resource.custom.is_some();
+    let metadata = metadata::of(object);
+    let is_unnamed = metadata.get("name").and_then(Value::as_str).unwrap_or_default().is_empty();
+    if is_unnamed
+        && let Some(prefix) = metadata.get("generateName").and_then(Value::as_str)
+        && !prefix.is_empty()
+    {
+        // The name must fit into a label with its suffix.
+        let end = (0..=prefix.len().min(58)).rev().find(|end| prefix.is_char_boundary(*end));
+        let name = format!("{}{}", &prefix[..end.unwrap_or(0)], name_suffix(surroundings));
+        metadata.insert("name".into(), json!(name));
+    }
+    metadata.insert("uid".into(), json!(new_uid(surroundings)));
+    metadata.insert("creationTimestamp".into(), json!(seconds(ask.server.now())));
+    if has_generation {
+        metadata.insert("generation".into(), json!(1));
+    }
+}
+
+/// What no update changes.
+fn keep_system_fields(object: &mut Value, current: &Value) {
+    let metadata = metadata::of(object);
+    for field in [
+        "name",
+        "namespace",
+        "uid",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generation",
+        "resourceVersion",
+    ] {
+        match current["metadata"].get(field) {
+            Some(value) => {
+                metadata.insert(field.into(), value.clone());
+            }
+            None => {
+                metadata.shift_remove(field);
+            }
+        }
+    }
+    metadata.shift_remove("selfLink");
+}
+
+pub(crate) fn has_status(resource: &Resource) -> bool {
+    resource.has_subresource("status")
+}
+
+/// New objects begin without a status, except nodes, which bring theirs.
+fn wipe_status(resource: &Resource, object: &mut Value) {
+    if has_status(resource) && !resource.is("", "nodes") {
+        if let Value::Object(fields) = object {
+            fields.shift_remove("status");
+        }
+    }
+}
+
+/// The main resource does not change the status; the status sub-resource changes nothing else.
+fn separate_status(ask: &Ask, object: &mut Value, current: &Value) {
+    if !has_status(&ask.resource) {
+        return;
+    }
+    match ask.target.subresource.as_str() {
+        "status" => {
+            let status = object.get("status").cloned();
+            let offered = object.get("metadata").cloned().unwrap_or_default();
+            *object = current.clone();
+            put(object, "status", status);
+            kinds::take_status_metadata(&ask.resource, object, &offered);
+        }
+        "" | "scale" => put(object, "status", current.get("status").cloned()),
+        _ => {}
+    }
+}
+
+fn put(object: &mut Value, field: &str, value: Option<Value>) {
+    let Value::Object(fields) = object else { return };
+    match value {
+        Some(value) => {
+            fields.insert(field.into(), value);
+        }
+        None => {
+            fields.shift_remove(field);
+        }
+    }
+}
+
+/// The generation counts changes of what is wanted.
+fn count_generation(ask: &Ask, object: &mut Value, current: &Value) {
+    let resource = &ask.resource;
+    if !(resource.has_generation || resource.custom.is_some())
+        || ask.target.subresource == "status"
+    {
+        return;
+    }
+    if kinds::wants_differ(resource, object, current) {
+        let generation = current["metadata"]["generation"].as_i64().unwrap_or(0);
+        metadata::of(object).insert("generation".into(), json!(generation + 1));
+    }
+}
+
+/// Fills in what the kind leaves to the server.
+pub(crate) fn defaults(resource: &Resource, object: &mut Value) {
+    match &resource.custom {
+        Some(custom) => {
+            custom.schema.prune(object);
+            custom.schema.default(object);
+        }
+        None => kinds::default(resource, object),
+    }
+}
+
+/// Brings fields into the order and form in which they are stored.
+fn canonical(resource: &Resource, object: &mut Value) {
+    crate::canonical::canonicalise(form::shape_of(resource), object);
+}
+
+pub(crate) fn refuse_invalid(resource: &Resource, object: &Value, old: Option<&Value>) -> Answer<()> {
+    let mut errors = metadata::validate(resource, object);
+    if let Some(old) = old {
+        errors.extend(metadata::validate_update(object, old));
+    }
+    match &resource.custom {
+        Some(custom) => errors.extend(custom.schema.validate_stored(object, old)),
+        None => errors.extend(kinds::validate(resource, object, old)),
+    }
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(Status::invalid(resource, metadata::text(object, "name"), &errors))
+}
