@@ -108,7 +108,8 @@ mod tests {
 
     #[test]
     fn discovery_has_its_own_form() {
-        let header = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
+        let header =
+            "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
         assert_eq!(Accept::read(header, true).unwrap().form, Form::GroupDiscovery);
         assert_eq!(form(header), Some(Form::Object));
     }

@@ -32,6 +32,21 @@ pub(crate) fn authenticate(peer: &Peer, _headers: &http::HeaderMap) -> Answer<Ca
 }
 
 /// Refuses what the caller may not do.
-pub(crate) fn authorize(_cluster: &Cluster, _caller: &Caller, _attributes: &Attributes) -> Answer<()> {
+pub(crate) fn authorize(
+    _cluster: &Cluster,
+    _caller: &Caller,
+    _attributes: &Attributes,
+) -> Answer<()> {
     Ok(())
+}
+
+/// Whom a verified client certificate names.
+pub fn caller_of_certificate(der: &[u8]) -> Option<Caller> {
+    let (_, certificate) = x509_parser::parse_x509_certificate(der).ok()?;
+    let subject = certificate.subject();
+    let name = subject.iter_common_name().next()?.as_str().ok()?.to_owned();
+    let mut groups: Vec<String> =
+        subject.iter_organization().filter_map(|o| o.as_str().ok()).map(str::to_owned).collect();
+    groups.push(crate::caller::AUTHENTICATED.to_owned());
+    Some(Caller { name, groups, ..Caller::default() })
 }

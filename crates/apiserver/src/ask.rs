@@ -40,7 +40,13 @@ pub struct Ask {
 
 impl Ask {
     /// A request that the server makes of itself, as one of its own controllers.
-    pub(crate) fn internal(server: &Arc<Server>, cluster: &Arc<Cluster>, resource: &Arc<Resource>, namespace: &str, name: &str) -> Self {
+    pub(crate) fn internal(
+        server: &Arc<Server>,
+        cluster: &Arc<Cluster>,
+        resource: &Arc<Resource>,
+        namespace: &str,
+        name: &str,
+    ) -> Self {
         Self {
             server: Arc::clone(server),
             cluster: Arc::clone(cluster),

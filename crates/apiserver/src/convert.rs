@@ -143,8 +143,11 @@ mod tests {
             "reportingController": "c", "deprecatedCount": 2, "reason": "R"});
         let mut object = new.clone();
         to_stored(resource, &mut object);
-        assert_eq!(object, json!({"apiVersion": "v1", "involvedObject": {"name": "p"}, "message": "hello",
-            "reportingComponent": "c", "count": 2, "reason": "R"}));
+        assert_eq!(
+            object,
+            json!({"apiVersion": "v1", "involvedObject": {"name": "p"}, "message": "hello",
+            "reportingComponent": "c", "count": 2, "reason": "R"})
+        );
         from_stored(resource, &mut object);
         assert_eq!(object, new);
     }

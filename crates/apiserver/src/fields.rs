@@ -27,8 +27,11 @@ impl FieldSelector {
             if part.is_empty() {
                 continue;
             }
-            let term = read_term(&part)
-                .ok_or_else(|| Status::bad_request(format!("invalid selector: {text:?}; can't understand {part:?}")))?;
+            let term = read_term(&part).ok_or_else(|| {
+                Status::bad_request(format!(
+                    "invalid selector: {text:?}; can't understand {part:?}"
+                ))
+            })?;
             terms.push(Term { field: known_field(&term.field, resource)?, ..term });
         }
         Ok(Self { terms })
@@ -222,7 +225,8 @@ mod tests {
     #[test]
     fn terms_are_compared_with_the_fields_text() {
         let pods = builtin().get("", "v1", "pods").unwrap();
-        let pod = json!({"spec": {"nodeName": "n1"}, "status": {"podIPs": [{"ip": "a"}, {"ip": "b"}]}});
+        let pod =
+            json!({"spec": {"nodeName": "n1"}, "status": {"podIPs": [{"ip": "a"}, {"ip": "b"}]}});
         for (text, expected) in [
             ("spec.nodeName=n1,metadata.name==p", true),
             ("spec.nodeName!=n1", false),

@@ -161,7 +161,10 @@ impl<'de> serde::de::Visitor<'de> for SpecVisitor {
         Ok(Some(spec))
     }
 
-    fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+    fn visit_seq<A: serde::de::SeqAccess<'de>>(
+        self,
+        mut items: A,
+    ) -> Result<Self::Value, A::Error> {
         while items.next_element::<serde::de::IgnoredAny>()?.is_some() {}
         Ok(None)
     }
@@ -223,7 +226,10 @@ mod tests {
             "spec":{"containers":[{"name":"c"}],"nodeName":"n1"}}"#;
         let key = Shelf::new("", "pods").key("default", "p");
         let head = Head::read(&key, &Bytes::from_static(pod));
-        assert_eq!((head.label("a"), head.label("b"), head.label("c")), (Some("1\n"), Some("2"), None));
+        assert_eq!(
+            (head.label("a"), head.label("b"), head.label("c")),
+            (Some("1\n"), Some("2"), None)
+        );
         assert_eq!((head.uid.as_str(), head.node_name.as_str(), head.generation), ("u1", "n1", 2));
         assert!(head.is_deleting() && head.has_finalizer("x/y"));
         assert!(head.owners[0].is_controller && !head.owners[0].blocks_deletion);

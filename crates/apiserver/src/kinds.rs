@@ -34,7 +34,11 @@ pub(crate) fn prepare_update(ask: &Ask, object: &mut Value, current: &Value) -> 
 }
 
 /// Everything about the object that breaks a rule of its kind.
-pub(crate) fn validate(_resource: &Resource, _object: &Value, _old: Option<&Value>) -> Vec<FieldError> {
+pub(crate) fn validate(
+    _resource: &Resource,
+    _object: &Value,
+    _old: Option<&Value>,
+) -> Vec<FieldError> {
     Vec::new()
 }
 
@@ -97,7 +101,8 @@ pub(crate) fn mark_deleting(resource: &Resource, object: &mut Value) {
 /// Refuses deletions that nobody may ask for.
 pub(crate) fn check_delete(ask: &Ask, object: &Value) -> Answer<()> {
     let name = crate::metadata::text(object, "name");
-    if ask.resource.is("", "namespaces") && ["default", "kube-system", "kube-public"].contains(&name)
+    if ask.resource.is("", "namespaces")
+        && ["default", "kube-system", "kube-public"].contains(&name)
     {
         return Err(Status::forbidden(&ask.resource, name, "this namespace may not be deleted"));
     }

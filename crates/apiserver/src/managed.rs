@@ -14,6 +14,6 @@ pub(crate) fn track_update(_ask: &Ask, _current: &Value, _object: &mut Value, _o
 /// Restores old times of ownership where nothing else changed.
 pub(crate) fn revert_if_quiet(_object: &mut Value, _current: &Value) {}
 
-pub(crate) async fn apply(_ask: &Ask, _config: Value, _options: &Options) -> Answer<Reply> {
+pub(crate) async fn apply(_ask: &Ask, _options: &Options) -> Answer<Reply> {
     Err(Status::method_not_allowed())
 }

@@ -48,7 +48,8 @@ pub fn version() -> serde_json::Value {
 
 fn health(server: &Server, path: &str, query: &Query) -> Response<Body> {
     let failure = server.store.failure();
-    let (code, mark) = if failure.is_some() { (500, "[-]store failed") } else { (200, "[+]store ok") };
+    let (code, mark) =
+        if failure.is_some() { (500, "[-]store failed") } else { (200, "[+]store ok") };
     let text = match (query.get("verbose").is_some(), failure.is_some()) {
         (false, false) => "ok".to_owned(),
         _ => {

@@ -138,9 +138,13 @@ mod tests {
 
     #[test]
     fn flags_are_true_unless_they_say_no() {
-        for (text, expected) in
-            [("watch=True", true), ("watch=", true), ("watch=0", false), ("watch=FALSE", false), ("", false)]
-        {
+        for (text, expected) in [
+            ("watch=True", true),
+            ("watch=", true),
+            ("watch=0", false),
+            ("watch=FALSE", false),
+            ("", false),
+        ] {
             assert_eq!(Query::parse(text).flag("watch"), expected, "{text}");
         }
     }

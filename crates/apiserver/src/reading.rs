@@ -41,7 +41,8 @@ pub(crate) fn options(ask: &Ask) -> Answer<Value> {
 /// What a patch made, checked as if it had been sent.
 pub(crate) fn patched(ask: &Ask, mut object: Value, validation: FieldValidation) -> Answer<Value> {
     let shape = form::shape_of(&ask.resource);
-    let unknown = decode::fit(shape, &mut object).map_err(|error| wrong(ask, &ask.resource.kind, &error))?;
+    let unknown =
+        decode::fit(shape, &mut object).map_err(|error| wrong(ask, &ask.resource.kind, &error))?;
     let pruned = prune(ask, &mut object);
     let findings = findings(&[unknown, pruned].concat(), &[]);
     if validation == FieldValidation::Strict && !findings.is_empty() {

@@ -95,7 +95,8 @@ pub fn bytes(code: u16, media: &'static str, bytes: Bytes) -> Response<Body> {
 
 pub fn with_media(code: u16, media: &'static str, body: Body) -> Response<Body> {
     let mut response = Response::new(body);
-    *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    *response.status_mut() =
+        StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
@@ -118,7 +119,8 @@ pub fn add_warnings(response: &mut Response<Body>, warnings: Vec<String>) {
     let mut room: usize = 4 << 10;
     for warning in warnings {
         let plain: String = warning.chars().filter(|c| !c.is_control()).collect();
-        let cut = plain.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|end| *end <= 256);
+        let cut =
+            plain.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|end| *end <= 256);
         let plain = &plain[..cut.last().unwrap_or(0)];
         let escaped = plain.replace('\\', "\\\\").replace('"', "\\\"");
         let Ok(value) = HeaderValue::from_bytes(format!("299 - \"{escaped}\"").as_bytes()) else {

@@ -135,15 +135,35 @@ mod tests {
             ("GET", "/api/v1/pods", "watch=True", "watch", ["", "v1", "", "pods", "", ""]),
             ("GET", "/api/v1/watch/pods", "", "watch", ["", "v1", "", "pods", "", ""]),
             ("POST", "/api/v1/namespaces/a/pods", "", "create", ["", "v1", "a", "pods", "", ""]),
-            ("PUT", "/apis/apps/v1/namespaces/a/deployments/d/scale", "", "update",
-             ["apps", "v1", "a", "deployments", "d", "scale"]),
+            (
+                "PUT",
+                "/apis/apps/v1/namespaces/a/deployments/d/scale",
+                "",
+                "update",
+                ["apps", "v1", "a", "deployments", "d", "scale"],
+            ),
             ("GET", "/api/v1/namespaces/a", "", "get", ["", "v1", "a", "namespaces", "a", ""]),
-            ("PUT", "/api/v1/namespaces/a/finalize", "", "update",
-             ["", "v1", "a", "namespaces", "a", "finalize"]),
-            ("DELETE", "/api/v1/namespaces/a/pods", "", "deletecollection",
-             ["", "v1", "a", "pods", "", ""]),
-            ("GET", "/api/v1/nodes", "fieldSelector=metadata.name%3Dn1", "list",
-             ["", "v1", "", "nodes", "n1", ""]),
+            (
+                "PUT",
+                "/api/v1/namespaces/a/finalize",
+                "",
+                "update",
+                ["", "v1", "a", "namespaces", "a", "finalize"],
+            ),
+            (
+                "DELETE",
+                "/api/v1/namespaces/a/pods",
+                "",
+                "deletecollection",
+                ["", "v1", "a", "pods", "", ""],
+            ),
+            (
+                "GET",
+                "/api/v1/nodes",
+                "fieldSelector=metadata.name%3Dn1",
+                "list",
+                ["", "v1", "", "nodes", "n1", ""],
+            ),
         ];
         for (method, path, query, verb, [group, version, namespace, resource, name, sub]) in cases {
             let (found, target) = read(method, path, query);

@@ -8,6 +8,7 @@ use convoy_store::{Shelf, Transaction, WriteError};
 use jiff::Timestamp;
 use parking_lot::RwLock;
 use smol_str::SmolStr;
+use tokio::sync::watch;
 
 use crate::head::{Entry, Head, Store};
 use crate::registry::{Registry, Resource, builtin};
@@ -41,6 +42,8 @@ pub struct Server {
     pub surroundings: Arc<dyn Surroundings>,
     pub limits: Limits,
     clusters: RwLock<BTreeMap<SmolStr, Arc<Cluster>>>,
+    /// Whether watches are to end, because the server does.
+    ending: watch::Sender<bool>,
 }
 
 /// One logical cluster: an API server of its own in all that clients can see.
@@ -75,7 +78,25 @@ impl Server {
     pub fn new(store: Store, surroundings: Arc<dyn Surroundings>, limits: Limits) -> Self {
         let first = Arc::new(Cluster::new(""));
         let clusters = RwLock::new(BTreeMap::from([(SmolStr::default(), first)]));
-        Self { store, surroundings, limits, clusters }
+        Self { store, surroundings, limits, clusters, ending: watch::Sender::new(false) }
+    }
+
+    /// Ends every watch, properly, so that clients come back to whoever follows.
+    pub fn end_watches(&self) {
+        self.ending.send_replace(true);
+    }
+
+    pub fn is_ending(&self) -> bool {
+        *self.ending.borrow()
+    }
+
+    /// Done when watches are to end.
+    pub(crate) fn ending(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut ending = self.ending.subscribe();
+        async move {
+            // The sender lives in the server; if it is gone, so is everything.
+            drop(ending.wait_for(|ending| *ending).await);
+        }
     }
 
     pub fn now(&self) -> Timestamp {

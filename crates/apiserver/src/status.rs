@@ -208,8 +208,7 @@ impl Status {
     }
 
     pub fn internal(why: impl std::fmt::Display) -> Box<Self> {
-        let mut status =
-            Self::new(500, "InternalError", format!("Internal error occurred: {why}"));
+        let mut status = Self::new(500, "InternalError", format!("Internal error occurred: {why}"));
         let message = why.to_string();
         status.details.causes.push(Cause { message, ..Cause::default() });
         status
@@ -274,8 +273,7 @@ impl Details {
 
 impl Cause {
     fn to_value(&self) -> Value {
-        let parts =
-            [("reason", &self.reason), ("message", &self.message), ("field", &self.field)];
+        let parts = [("reason", &self.reason), ("message", &self.message), ("field", &self.field)];
         let present = parts.into_iter().filter(|(_, text)| !text.is_empty());
         Value::Object(present.map(|(key, text)| (key.into(), json!(text))).collect())
     }

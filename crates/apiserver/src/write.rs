@@ -136,7 +136,9 @@ pub(crate) async fn modify(
         let object = settle_update(ask, wanted.object, &current, options).await?;
         match store_update(ask, &key, entry, object, options).await? {
             Some(outcome) => return Ok(outcome),
-            None if wanted.is_pinned => return Err(Status::modified_meanwhile(&ask.resource, name)),
+            None if wanted.is_pinned => {
+                return Err(Status::modified_meanwhile(&ask.resource, name));
+            }
             None => {}
         }
     }
@@ -390,8 +392,7 @@ fn put(object: &mut Value, field: &str, value: Option<Value>) {
 /// The generation counts changes of what is wanted.
 fn count_generation(ask: &Ask, object: &mut Value, current: &Value) {
     let resource = &ask.resource;
-    if !(resource.has_generation || resource.custom.is_some())
-        || ask.target.subresource == "status"
+    if !(resource.has_generation || resource.custom.is_some()) || ask.target.subresource == "status"
     {
         return;
     }
@@ -417,7 +418,11 @@ fn canonical(resource: &Resource, object: &mut Value) {
     crate::canonical::canonicalise(form::shape_of(resource), object);
 }
 
-pub(crate) fn refuse_invalid(resource: &Resource, object: &Value, old: Option<&Value>) -> Answer<()> {
+pub(crate) fn refuse_invalid(
+    resource: &Resource,
+    object: &Value,
+    old: Option<&Value>,
+) -> Answer<()> {
     let mut errors = metadata::validate(resource, object);
     if let Some(old) = old {
         errors.extend(metadata::validate_update(object, old));

@@ -3,6 +3,8 @@
 pub mod completions;
 pub mod crds;
 pub mod plan;
+#[cfg(feature = "server")]
+pub mod up;
 pub mod validate;
 
 use std::path::PathBuf;

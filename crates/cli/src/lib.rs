@@ -28,6 +28,8 @@ enum Command {
     Plan(command::plan::Args),
     Validate(command::validate::Args),
     Crds(command::crds::Args),
+    #[cfg(feature = "server")]
+    Up(command::up::Args),
     Completions(command::completions::Args),
 }
 
@@ -37,6 +39,8 @@ pub fn main() -> ExitCode {
         Command::Plan(args) => command::plan::run(args),
         Command::Validate(args) => command::validate::run(args),
         Command::Crds(args) => command::crds::run(&args),
+        #[cfg(feature = "server")]
+        Command::Up(args) => command::up::run(args),
         Command::Completions(args) => command::completions::run(&args, Args::command()),
     };
     match result {

@@ -125,7 +125,8 @@ pub(crate) async fn delete_named(
             Next::Unchanged => return Ok(Deleted::Waiting(current)),
             Next::Mark(object) if options.dry_run => return Ok(Deleted::Waiting(object)),
             Next::Remove => {
-                let gone = ask.server.commit(Transaction::delete(key.clone(), entry.modified)).await?;
+                let gone =
+                    ask.server.commit(Transaction::delete(key.clone(), entry.modified)).await?;
                 if gone.is_some() {
                     kinds::after_delete(ask, entry).await?;
                 }
@@ -222,8 +223,7 @@ fn step(ask: &Ask, current: &Value, options: &DeleteOptions) -> Next {
 /// The object's finalizers, with those that carry out the propagation.
 fn wanted_finalizers(resource: &Resource, object: &Value, options: &DeleteOptions) -> Vec<String> {
     let given = object["metadata"]["finalizers"].as_array().into_iter().flatten();
-    let mut finalizers: Vec<String> =
-        given.filter_map(Value::as_str).map(str::to_owned).collect();
+    let mut finalizers: Vec<String> = given.filter_map(Value::as_str).map(str::to_owned).collect();
     if resource.is("", "events") || resource.is("events.k8s.io", "events") {
         return finalizers;
     }
@@ -291,7 +291,8 @@ impl DeleteOptions {
             (Some("Background"), _) | (None, Some(false)) => Some(Propagation::Background),
             (None, None) => None,
             (Some(other), _) => {
-                let supported = "supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\"";
+                let supported =
+                    "supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\"";
                 let error = FieldError::about(
                     Reason::NotSupported,
                     "propagationPolicy",

@@ -69,9 +69,13 @@ fn streamed(
     let metadata = Value::Object(metadata.clone());
     let is_custom = resource.custom.is_some();
     let opening = if is_custom {
-        format!("{{\"apiVersion\":{api_version},\"kind\":{kind},\"metadata\":{metadata},\"items\":[")
+        format!(
+            "{{\"apiVersion\":{api_version},\"kind\":{kind},\"metadata\":{metadata},\"items\":["
+        )
     } else {
-        format!("{{\"kind\":{kind},\"apiVersion\":{api_version},\"metadata\":{metadata},\"items\":[")
+        format!(
+            "{{\"kind\":{kind},\"apiVersion\":{api_version},\"metadata\":{metadata},\"items\":["
+        )
     };
     let shown = ask.view().api_version.map(str::to_owned);
     let body = ListBody::new(opening.into_bytes(), entries, shown, !is_custom);
@@ -162,9 +166,10 @@ fn check_match(ask: &Ask, wanted: Option<u64>, continued: bool, limit: usize) ->
 
 fn past(ask: &Ask, revision: u64) -> Answer<Snapshot> {
     let shelf = ask.cluster.shelf(&ask.resource);
-    ask.server.store.shelf_at(&shelf, Revision(revision)).map_err(|_| {
-        Status::expired("The resourceVersion for the provided list is too old.")
-    })
+    ask.server
+        .store
+        .shelf_at(&shelf, Revision(revision))
+        .map_err(|_| Status::expired("The resourceVersion for the provided list is too old."))
 }
 
 fn continued(ask: &Ask, selection: &Selection, place: &str, limit: usize) -> Answer<Page> {
@@ -173,7 +178,8 @@ fn continued(ask: &Ask, selection: &Selection, place: &str, limit: usize) -> Ans
     };
     let bytes = URL_SAFE_NO_PAD.decode(place.trim_end_matches('='));
     let bytes = bytes.map_err(|error| refuse(&error.to_string()))?;
-    let token: Value = serde_json::from_slice(&bytes).map_err(|error| refuse(&error.to_string()))?;
+    let token: Value =
+        serde_json::from_slice(&bytes).map_err(|error| refuse(&error.to_string()))?;
     let (Some(revision), Some(start)) = (token["rv"].as_i64(), token["start"].as_str()) else {
         return Err(refuse("it names no revision and place"));
     };
@@ -208,7 +214,8 @@ fn cut(
     limit: usize,
 ) -> Page {
     let shelf = ask.cluster.shelf(&ask.resource);
-    let from = if namespace.is_empty() && name.is_empty() { &*selection.namespace } else { namespace };
+    let from =
+        if namespace.is_empty() && name.is_empty() { &*selection.namespace } else { namespace };
     let in_reach = |entry: &&Arc<Entry>| {
         selection.namespace.is_empty() || entry.key.namespace == selection.namespace
     };
@@ -218,7 +225,8 @@ fn cut(
     let one_place = !ask.resource.namespaced || !selection.namespace.is_empty();
     if let Some(pinned) = selection.fields.pins("metadata.name").filter(|_| one_place) {
         let found = snapshot.get(&shelf.key(&selection.namespace, pinned));
-        page.entries = found.filter(|entry| selection.matches(entry)).cloned().into_iter().collect();
+        page.entries =
+            found.filter(|entry| selection.matches(entry)).cloned().into_iter().collect();
         return page;
     }
     for entry in following.by_ref().filter(|entry| selection.matches(entry)) {

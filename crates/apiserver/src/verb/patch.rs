@@ -3,30 +3,31 @@
 use serde_json::Value;
 
 use crate::ask::Ask;
-use crate::reading;
+use crate::patch::{self, PatchError, PatchKind};
 use crate::reply::Reply;
 use crate::status::{Answer, Status};
 use crate::write::{self, Options, Wanted};
-use crate::{managed, metadata};
+use crate::{form, managed, metadata, reading};
 
 /// What the body of a patch says, by its content type.
 #[derive(Debug)]
 enum Patch {
     Json(json_patch::Patch),
     Merge(Value),
-    Apply(Value),
+    Strategic(Value),
 }
 
 pub async fn patch(ask: &Ask) -> Answer<Reply> {
     let options = Options::of(ask)?;
-    let patch = Patch::read(ask)?;
-    if let Patch::Apply(config) = patch {
-        return managed::apply(ask, config, &options).await;
+    let kind = kind(ask)?;
+    if kind == PatchKind::Apply {
+        return managed::apply(ask, &options).await;
     }
+    let patch = Patch::read(kind, &ask.body).map_err(|error| refusal(ask, &error))?;
     let name = &ask.target.name;
     let is_pinned = patch.names_version();
     let change = |current: &Value| {
-        let object = patch.carry_out(ask, current)?;
+        let object = patch.carry_out(ask, current).map_err(|error| refusal(ask, &error))?;
         check_place(ask, &object)?;
         let object = reading::patched(ask, object, options.validation)?;
         Ok(Wanted { object, is_pinned })
@@ -34,42 +35,62 @@ pub async fn patch(ask: &Ask) -> Answer<Reply> {
     Ok(write::modify(ask, name, &options, change).await?.reply(200))
 }
 
+/// The kinds of patches that the resource takes; custom ones know no strategy.
+fn kind(ask: &Ask) -> Answer<PatchKind> {
+    let mut kinds = vec![PatchKind::Json, PatchKind::Merge, PatchKind::Apply];
+    if ask.resource.custom.is_none() {
+        kinds.insert(2, PatchKind::Strategic);
+    }
+    let kind = PatchKind::from_content_type(&ask.content_type).filter(|kind| kinds.contains(kind));
+    kind.ok_or_else(|| {
+        let media: Vec<&str> = kinds.iter().map(|kind| kind.media_type()).collect();
+        Status::unsupported_media(&media)
+    })
+}
+
 impl Patch {
-    fn read(ask: &Ask) -> Answer<Self> {
-        let media = ask.content_type.split(';').next().unwrap_or_default().trim();
-        let undecodable = |error| Status::bad_request(format!("error decoding patch: {error}"));
-        match media {
-            "application/json-patch+json" => {
-                serde_json::from_slice(&ask.body).map(Self::Json).map_err(undecodable)
-            }
-            "application/merge-patch+json" => {
-                serde_json::from_slice(&ask.body).map(Self::Merge).map_err(undecodable)
-            }
-            "application/apply-patch+yaml" => Ok(Self::Apply(Value::Null)),
-            _ => Err(Status::unsupported_media(&[
-                "application/json-patch+json",
-                "application/merge-patch+json",
-                "application/apply-patch+yaml",
-            ])),
+    fn read(kind: PatchKind, body: &[u8]) -> Result<Self, PatchError> {
+        match kind {
+            PatchKind::Json => patch::parse_json_patch(body).map(Self::Json),
+            PatchKind::Strategic => patch::parse_merge_patch(body).map(Self::Strategic),
+            PatchKind::Merge | PatchKind::Apply => patch::parse_merge_patch(body).map(Self::Merge),
         }
     }
 
+    /// Whether it says which version of the object it is for.
     fn names_version(&self) -> bool {
+        const VERSION: &str = "/metadata/resourceVersion";
         match self {
-            Self::Merge(patch) => !patch["metadata"]["resourceVersion"].is_null(),
-            Self::Json(_) | Self::Apply(_) => false,
+            Self::Merge(patch) | Self::Strategic(patch) => {
+                patch.pointer(VERSION).is_some_and(|version| !version.is_null())
+            }
+            Self::Json(patch) => patch.iter().any(|operation| operation.path().as_str() == VERSION),
         }
     }
 
-    fn carry_out(&self, ask: &Ask, current: &Value) -> Answer<Value> {
-        let mut object = current.clone();
+    fn carry_out(&self, ask: &Ask, current: &Value) -> Result<Value, PatchError> {
         match self {
-            Self::Json(patch) => json_patch::patch(&mut object, patch)
-                .map_err(|_| Status::patch_failed(&ask.resource, &ask.target.name))?,
-            Self::Merge(patch) => json_patch::merge(&mut object, patch),
-            Self::Apply(_) => {}
+            Self::Json(patch) => patch::json_patch(current, patch),
+            Self::Merge(patch) => Ok(patch::merge_patch(current, patch)),
+            Self::Strategic(patch) => {
+                patch::strategic_merge(form::shape_of(&ask.resource), current, patch)
+            }
         }
-        Ok(object)
+    }
+}
+
+fn refusal(ask: &Ask, error: &PatchError) -> Box<Status> {
+    match error {
+        PatchError::BadBody(why) => Status::bad_request(why.clone()),
+        PatchError::Failed(why) => {
+            tracing::debug!(%why, "a patch could not be carried out");
+            Status::patch_failed(&ask.resource, &ask.target.name)
+        }
+        PatchError::TooMany { .. } => {
+            let mut status = Status::too_large(ask.server.limits.body_bytes_max);
+            status.message = error.to_string();
+            status
+        }
     }
 }
 

@@ -25,7 +25,6 @@ use crate::table;
 use super::get::{read_revision, wait_for};
 
 /// A watch as a stream of text.
-#[derive(Debug)]
 pub struct Follow {
     ask: Ask,
     selection: Selection,
@@ -37,8 +36,17 @@ pub struct Follow {
     bookmarks: bool,
     next_bookmark: Pin<Box<Sleep>>,
     deadline: Pin<Box<Sleep>>,
+    /// Done when the server ends.
+    ending: Pin<Box<dyn Future<Output = ()> + Send>>,
     columns_sent: bool,
     ended: bool,
+}
+
+impl std::fmt::Debug for Follow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let resource = self.ask.resource.qualified();
+        f.debug_struct("Follow").field("resource", &resource).finish_non_exhaustive()
+    }
 }
 
 /// How often an idle watch is told how far it is.
@@ -74,6 +82,7 @@ pub async fn watch(ask: Ask) -> Answer<Reply> {
         bookmarks,
         next_bookmark: Box::pin(sleep_until(now + first_bookmark(lasts))),
         deadline: Box::pin(sleep_until(now + lasts)),
+        ending: Box::pin(ask.server.ending()),
         columns_sent: false,
         ended: false,
         ask,
@@ -127,8 +136,12 @@ fn lasts_for(ask: &Ask, seconds: i64) -> Duration {
     match u64::try_from(seconds) {
         Ok(seconds @ 1..) => Duration::from_secs(seconds),
         _ => {
-            let random = u16::from_le_bytes([ask.server.surroundings.random()[0], ask.server.surroundings.random()[1]]);
-            Duration::from_secs(1_800) + Duration::from_millis(u64::from(random) * 1_800_000 / 65_536)
+            let random = u16::from_le_bytes([
+                ask.server.surroundings.random()[0],
+                ask.server.surroundings.random()[1],
+            ]);
+            Duration::from_secs(1_800)
+                + Duration::from_millis(u64::from(random) * 1_800_000 / 65_536)
         }
     }
 }
@@ -194,7 +207,8 @@ impl Follow {
             // Asked about again at the next poll, which the text just written brings about.
             self.next_bookmark.as_mut().reset(next);
         }
-        if self.deadline.as_mut().poll(context).is_ready() {
+        let is_over = self.deadline.as_mut().poll(context).is_ready();
+        if is_over || self.ending.as_mut().poll(context).is_ready() {
             self.ended = true;
         }
     }

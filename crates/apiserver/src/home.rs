@@ -1,0 +1,142 @@
+//! The embedded home: store, authority, server and listener in one process.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use convoy_store::backend::{DiskBackend, Durability};
+use convoy_store::{BackendError, MemoryBackend};
+use jiff::Timestamp;
+
+use crate::authority::{Authority, AuthorityError, server_names, write_private};
+use crate::head::Store;
+use crate::kubeconfig::kubeconfig;
+use crate::listener::Listener;
+use crate::server::{Limits, Server};
+use crate::surroundings::System;
+
+/// What a home is made of.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Where everything is kept; none: in memory, gone with the process.
+    pub data_directory: Option<PathBuf>,
+    pub durability: Durability,
+    pub listen: SocketAddr,
+    /// Where the kubeconfig goes; by default into the data directory.
+    pub kubeconfig: PathBuf,
+    pub limits: Limits,
+}
+
+/// A home that serves.
+#[derive(Debug)]
+pub struct Home {
+    pub server: Arc<Server>,
+    pub address: SocketAddr,
+    pub authority: Authority,
+    pub kubeconfig: PathBuf,
+    listener: Listener,
+    durability: Durability,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum HomeError {
+    #[error(transparent)]
+    Store(#[from] BackendError),
+    #[error(transparent)]
+    Authority(#[from] AuthorityError),
+    #[error(
+        "could not listen on {address}; is another server there? --listen chooses another address, and port 0 takes a free one"
+    )]
+    Listen {
+        address: SocketAddr,
+        #[source]
+        source: io::Error,
+    },
+    #[error("could not write the kubeconfig {path}")]
+    Kubeconfig {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl Home {
+    pub async fn start(settings: Settings) -> Result<Self, HomeError> {
+        let store = open_store(&settings)?;
+        let now = Timestamp::now();
+        let names = server_names(settings.listen.ip());
+        let authority = match &settings.data_directory {
+            Some(directory) => Authority::open(&directory.join("pki"), &names, now)?,
+            None => Authority::ephemeral(&names, now)?,
+        };
+        let address = settings.listen;
+        let failed = |source| HomeError::Listen { address, source };
+        let listener = Listener::bind(address, authority.server_config()?).await.map_err(failed)?;
+        let address = listener.address().map_err(failed)?;
+        let server = Arc::new(Server::new(store, Arc::new(System), settings.limits));
+        let Settings { kubeconfig, durability, .. } = settings;
+        let home = Self { server, address, authority, kubeconfig, listener, durability };
+        home.write_kubeconfig()?;
+        Ok(home)
+    }
+
+    pub fn url(&self) -> String {
+        format!("https://{}", self.address)
+    }
+
+    /// Writes how to reach the server, for its owner alone.
+    pub fn write_kubeconfig(&self) -> Result<(), HomeError> {
+        let clusters = self.server.clusters();
+        let names: Vec<&str> = clusters.iter().map(|cluster| &*cluster.name).collect();
+        let config = kubeconfig(&self.authority, &self.url(), &names);
+        let text = serde_saphyr::to_string(&config).unwrap_or_else(|_| config.to_string());
+        let path = &self.kubeconfig;
+        let write = || {
+            if let Some(parent) = path.parent().filter(|parent| *parent != Path::new("")) {
+                std::fs::create_dir_all(parent)?;
+            }
+            write_private(path, text.as_bytes())
+        };
+        write().map_err(|source| HomeError::Kubeconfig { path: path.clone(), source })
+    }
+
+    /// Serves until `shutdown` is done, then leaves everything durable.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), HomeError> {
+        let Self { server, listener, durability, .. } = self;
+        let flushing = match durability {
+            Durability::Interval(pause) => {
+                Some(tokio::spawn(flush_often(Arc::clone(&server), pause)))
+            }
+            Durability::Sync | Durability::None => None,
+        };
+        listener.serve(Arc::clone(&server), shutdown).await;
+        if let Some(flushing) = flushing {
+            flushing.abort();
+        }
+        server.store.shut_down()?;
+        Ok(())
+    }
+}
+
+/// Makes durable what a relaxed durability left open, again and again.
+async fn flush_often(server: Arc<Server>, pause: Duration) {
+    loop {
+        tokio::time::sleep(pause).await;
+        let store = server.store.clone();
+        // A failure stays with the store, which refuses writes from then on.
+        drop(tokio::task::spawn_blocking(move || store.flush()).await);
+    }
+}
+
+fn open_store(settings: &Settings) -> Result<Store, BackendError> {
+    let store_settings = convoy_store::Settings::default();
+    match &settings.data_directory {
+        None => Store::open(MemoryBackend, store_settings),
+        Some(directory) => {
+            let backend = DiskBackend::open(&directory.join("store"), settings.durability)?;
+            Store::open(backend, store_settings)
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! `convoy up`: a Kubernetes API server in one process.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+use convoy_apiserver::home::{Home, Settings};
+use convoy_apiserver::server::Limits;
+use convoy_store::backend::Durability;
+use serde_json::json;
+
+use crate::output;
+
+/// Runs a Kubernetes API server in this process, with its own store
+///
+/// Everything is kept in the data directory and is there again at the next start. Stops on
+/// SIGINT and SIGTERM.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Where objects, certificates and keys are kept [default: ~/.local/share/convoy]
+    #[arg(long, value_name = "DIR", env = "CONVOY_DATA_DIR")]
+    data_dir: Option<PathBuf>,
+    /// Keep nothing: objects live in memory, certificates are made anew
+    #[arg(long, conflicts_with = "data_dir")]
+    ephemeral: bool,
+    /// The address to listen on; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6443")]
+    listen: SocketAddr,
+    /// Where to write the kubeconfig [default: admin.kubeconfig in the data directory]
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// When a write is acknowledged: `sync` (it survives power loss), `interval:50ms` (it
+    /// survives the process; power loss takes up to so much), `none`
+    #[arg(long, value_name = "MODE", default_value = "sync", value_parser = durability)]
+    durability: Durability,
+    /// What to print when ready
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Output {
+    Text,
+    /// One line of JSON
+    Json,
+}
+
+pub(crate) fn run(args: Args) -> Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("could not start the runtime")?;
+    runtime.block_on(serve(args))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn serve(args: Args) -> Result<()> {
+    let Args { data_dir, ephemeral, listen, kubeconfig, durability, output } = args;
+    let data_directory = match (ephemeral, data_dir) {
+        (true, _) => None,
+        (false, Some(directory)) => Some(directory),
+        (false, None) => Some(default_directory()?),
+    };
+    if durability != Durability::Sync && data_directory.is_some() {
+        eprintln!("warning: with --durability {durability:?} acknowledged writes can be lost");
+    }
+    let kubeconfig = match (kubeconfig, &data_directory) {
+        (Some(file), _) => file,
+        (None, Some(directory)) => directory.join("admin.kubeconfig"),
+        (None, None) => std::env::temp_dir()
+            .join(format!("convoy-{}", std::process::id()))
+            .join("admin.kubeconfig"),
+    };
+    // Before anything is started, so that no signal is missed.
+    let shutdown = shutdown_signal()?;
+    let settings =
+        Settings { data_directory, durability, listen, kubeconfig, limits: Limits::default() };
+    let home = Home::start(settings).await?;
+    announce(&home, output)?;
+    home.run(shutdown).await?;
+    Ok(())
+}
+
+fn announce(home: &Home, output: Output) -> Result<()> {
+    let (url, kubeconfig) = (home.url(), home.kubeconfig.display());
+    let text = match output {
+        Output::Json => {
+            format!(
+                "{}\n",
+                json!({"ready": true, "url": url, "kubeconfig": kubeconfig.to_string()})
+            )
+        }
+        Output::Text => {
+            format!("Convoy serves Kubernetes on {url}\n\n  export KUBECONFIG={kubeconfig}\n\n")
+        }
+    };
+    output::print(&text)
+}
+
+/// Done when the process is asked to end.
+fn shutdown_signal() -> Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut interrupt = signal(SignalKind::interrupt()).context("could not watch for SIGINT")?;
+    let mut terminate = signal(SignalKind::terminate()).context("could not watch for SIGTERM")?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
+}
+
+fn default_directory() -> Result<PathBuf> {
+    let from_home =
+        || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/share"));
+    let base =
+        std::env::var_os("XDG_DATA_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    match base.or_else(from_home) {
+        Some(base) => Ok(base.join("convoy")),
+        None => bail!("neither HOME nor XDG_DATA_HOME is set: give --data-dir, or --ephemeral"),
+    }
+}
+
+fn durability(text: &str) -> Result<Durability, String> {
+    match text.split_once(':') {
+        None if text == "sync" => Ok(Durability::Sync),
+        None if text == "none" => Ok(Durability::None),
+        Some(("interval", interval)) => {
+            let parsed: Result<convoy_api::text::GoDuration, _> = interval.parse();
+            let duration = parsed.ok().and_then(|parsed| Duration::try_from(parsed.signed()).ok());
+            duration
+                .filter(|duration| !duration.is_zero())
+                .map(Durability::Interval)
+                .ok_or_else(|| format!("{interval:?} is no positive duration such as 50ms"))
+        }
+        _ => Err("want sync, interval:DURATION or none".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durability_is_read_or_refused() {
+        assert_eq!(durability("sync"), Ok(Durability::Sync));
+        assert_eq!(
+            durability("interval:50ms"),
+            Ok(Durability::Interval(Duration::from_millis(50)))
+        );
+        for text in ["", "fast", "interval:", "interval:-1s", "interval:0s"] {
+            assert!(durability(text).is_err(), "{text}");
+        }
+    }
+}
