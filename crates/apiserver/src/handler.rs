@@ -35,7 +35,8 @@ where
         HeaderValue::try_from(id).expect("a uid is plain text")
     });
     let accept = accept_header(request.headers());
-    let pretty = Accept { pretty: wants_pretty(&request), ..Accept::default() };
+    let query = Query::parse(request.uri().query().unwrap_or_default());
+    let pretty = Accept { pretty: wants_pretty(&query, request.headers()), ..Accept::default() };
     let mut response = match answer(server, request, peer, &accept).await {
         Ok(response) => response,
         Err(status) => refusal(&status, pretty),
@@ -54,7 +55,6 @@ where
     B: http_body::Body<Data = Bytes> + Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let pretty = wants_pretty(&request);
     let (parts, body) = request.into_parts();
     let path = percent_encoding::percent_decode_str(parts.uri.path()).decode_utf8_lossy();
     let query = Query::parse(parts.uri.query().unwrap_or_default());
@@ -69,7 +69,7 @@ where
     let body = read_body(body, server.limits.body_bytes_max).await?;
     let mut ask = ask(server, cluster, attributes, target, query, caller)?;
     ask.accept = Accept::read(accept, false)?;
-    ask.accept.pretty |= pretty;
+    ask.accept.pretty |= wants_pretty(&ask.query, &parts.headers);
     ask.user_agent = header(&parts.headers, &USER_AGENT);
     ask.content_type = header(&parts.headers, &CONTENT_TYPE);
     ask.body = body;
@@ -173,9 +173,8 @@ fn accept_header(headers: &HeaderMap) -> String {
 }
 
 /// People at a terminal or in a browser get lines they can read.
-fn wants_pretty<B>(request: &Request<B>) -> bool {
-    let query = Query::parse(request.uri().query().unwrap_or_default());
-    let agent = header(request.headers(), &USER_AGENT);
+pub(crate) fn wants_pretty(query: &Query, headers: &HeaderMap) -> bool {
+    let agent = header(headers, &USER_AGENT);
     let by_people = ["curl", "Wget", "Mozilla/5.0"].iter().any(|name| agent.starts_with(name));
     query.optional_flag("pretty").unwrap_or(by_people)
 }

@@ -1,61 +1,82 @@
-//! Paths that name no resource: health, version, discovery.
+//! Paths that name no resource: health, version, discovery, OpenAPI.
 
 use std::sync::Arc;
 
 use http::{HeaderMap, Response};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::accept::Accept;
+use crate::accept::{Accept, Encoding};
 use crate::body::Body;
+use crate::handler::wants_pretty;
 use crate::query::Query;
-use crate::reply::{bytes, encoded};
+use crate::registry::Registry;
+use crate::reply::encoded;
 use crate::request::Attributes;
 use crate::server::{Cluster, Server};
 use crate::status::{Answer, Status};
+use crate::{discovery, health, openapi};
 
 /// The release of Kubernetes whose API this is.
-pub const MINOR: &str = "37";
+pub(crate) const MINOR: &str = "37";
 
 pub(crate) fn answer(
     server: &Arc<Server>,
-    _cluster: &Arc<Cluster>,
+    cluster: &Arc<Cluster>,
     attributes: &Attributes,
     query: &Query,
-    _accept: &str,
-    _headers: &HeaderMap,
+    accept: &str,
+    headers: &HeaderMap,
 ) -> Answer<Response<Body>> {
     if !matches!(attributes.verb.as_str(), "get" | "head") {
         return Err(Status::method_not_allowed());
     }
-    match attributes.path.trim_end_matches('/') {
-        "/version" => Ok(encoded(200, &version(), Accept { pretty: true, ..Accept::default() })),
-        path @ ("/healthz" | "/livez" | "/readyz") => Ok(health(server, path, query)),
+    let segments: Vec<&str> =
+        attributes.path.split('/').filter(|segment| !segment.is_empty()).collect();
+    let pretty = wants_pretty(query, headers);
+    let shown = |value: Value| {
+        let encoding = Accept::read(accept, false).map_or(Encoding::Json, |accept| accept.encoding);
+        Ok(encoded(200, &value, Accept { encoding, pretty, ..Accept::default() }))
+    };
+    match segments[..] {
+        [] => shown(json!({"paths": paths(&cluster.registry())})),
+        // Always in lines: people look at it, and upstream never writes it in any other way.
+        ["version"] => Ok(encoded(200, &version(), Accept { pretty: true, ..Accept::default() })),
+        [endpoint @ ("healthz" | "livez" | "readyz"), ref check @ ..] => {
+            health::answer(server, endpoint, &check.join("/"), query)
+        }
+        ["api" | "apis", ..] => {
+            discovery::answer(&cluster.published(), &segments, accept, headers, pretty)
+        }
+        ["openapi", ref document @ ..] => {
+            openapi::answer(&cluster.published(), document, query, accept, headers, server.now())
+        }
         _ => Err(Status::no_such_route()),
     }
 }
 
-pub fn version() -> serde_json::Value {
+/// Everything that answers without naming a resource.
+fn paths(registry: &Registry) -> Vec<String> {
+    let mut paths = discovery::paths(registry);
+    paths.extend(health::paths());
+    let others = ["/metrics", "/openapi/v2", "/openapi/v3", "/openapi/v3/", "/version"];
+    paths.extend(others.map(str::to_owned));
+    paths.sort();
+    paths
+}
+
+pub(crate) fn version() -> Value {
     json!({
         "major": "1", "minor": MINOR,
         "emulationMajor": "1", "emulationMinor": MINOR,
         "minCompatibilityMajor": "1", "minCompatibilityMinor": "36",
-        "gitVersion": format!("v1.{MINOR}.0+convoy-{}", env!("CARGO_PKG_VERSION")),
+        "gitVersion": git_version(),
         "gitCommit": "", "gitTreeState": "clean", "buildDate": "1970-01-01T00:00:00Z",
         "goVersion": "rust", "compiler": "rustc",
         "platform": format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
     })
 }
 
-fn health(server: &Server, path: &str, query: &Query) -> Response<Body> {
-    let failure = server.store.failure();
-    let (code, mark) =
-        if failure.is_some() { (500, "[-]store failed") } else { (200, "[+]store ok") };
-    let text = match (query.get("verbose").is_some(), failure.is_some()) {
-        (false, false) => "ok".to_owned(),
-        _ => {
-            let verdict = if failure.is_some() { "failed" } else { "passed" };
-            format!("[+]ping ok\n{mark}\n{} check {verdict}\n", path.trim_start_matches('/'))
-        }
-    };
-    bytes(code, "text/plain; charset=utf-8", text.into())
+/// The release as clients parse it.
+pub(crate) fn git_version() -> String {
+    format!("v1.{MINOR}.0+convoy-{}", env!("CARGO_PKG_VERSION"))
 }

@@ -11,6 +11,7 @@ use smol_str::SmolStr;
 use tokio::sync::watch;
 
 use crate::head::{Entry, Head, Store};
+use crate::published::{self, Published};
 use crate::registry::{Registry, Resource, builtin};
 use crate::status::{Answer, Status};
 use crate::surroundings::Surroundings;
@@ -52,12 +53,13 @@ pub struct Cluster {
     /// Empty for the first one.
     pub name: SmolStr,
     registry: ArcSwap<Registry>,
+    published: published::Shelf,
 }
 
 impl Cluster {
     pub fn new(name: &str) -> Self {
         let registry = ArcSwap::from_pointee(builtin().clone());
-        Self { name: SmolStr::new(name), registry }
+        Self { name: SmolStr::new(name), registry, published: published::Shelf::default() }
     }
 
     pub fn registry(&self) -> Arc<Registry> {
@@ -67,6 +69,11 @@ impl Cluster {
     /// Makes a new set of kinds visible to the requests that follow.
     pub fn set_registry(&self, registry: Registry) {
         self.registry.store(Arc::new(registry));
+    }
+
+    /// What clients learn about the kinds that are served now.
+    pub(crate) fn published(&self) -> Arc<Published> {
+        self.published.about(self.registry())
     }
 
     pub fn shelf(&self, resource: &Resource) -> Shelf {

@@ -98,6 +98,11 @@ impl Table {
         &self.structs[id.0]
     }
 
+    /// The struct of this name, if the table has it.
+    pub fn find(&self, name: &str) -> Option<&Struct> {
+        self.by_name.get(name).map(|id| self.get(*id))
+    }
+
     /// The struct of this name, which must be a line of the table.
     pub fn named(&self, name: &str) -> StructId {
         *self.by_name.get(name).expect("asked for by a name that the table has a line for")

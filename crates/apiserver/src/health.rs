@@ -1,0 +1,77 @@
+//! Whether the server is well: as a whole, and by single checks.
+
+use http::Response;
+
+use crate::body::Body;
+use crate::query::Query;
+use crate::reply::bytes;
+use crate::server::Server;
+use crate::status::{Answer, Status};
+
+/// What is looked at before the server counts as alive, and what only before it is asked for
+/// work.
+const ALIVE: [&str; 3] = ["ping", "log", "store"];
+const READY: [&str; 5] = ["ping", "log", "store", "informer-sync", "shutdown"];
+
+/// Answers `/healthz`, `/livez`, `/readyz`, and each check under its own path.
+pub(crate) fn answer(
+    server: &Server,
+    endpoint: &str,
+    check: &str,
+    query: &Query,
+) -> Answer<Response<Body>> {
+    let known = checks(endpoint);
+    if !check.is_empty() {
+        if !known.contains(&check) {
+            return Err(Status::no_such_route());
+        }
+        let (code, text) = match is_well(server, check) {
+            true => (200, "ok".to_owned()),
+            false => (500, format!("internal server error: {check} failed\n")),
+        };
+        return Ok(text_answer(code, text));
+    }
+    let mut lines = String::new();
+    let mut failed = false;
+    for check in known {
+        if query.all("exclude").any(|excluded| excluded == *check) {
+            lines += &format!("[+]{check} excluded: ok\n");
+        } else if is_well(server, check) {
+            lines += &format!("[+]{check} ok\n");
+        } else {
+            failed = true;
+            // Anybody may ask, so the cause is for the log alone.
+            lines += &format!("[-]{check} failed: reason withheld\n");
+        }
+    }
+    Ok(match (failed, query.get("verbose").is_some()) {
+        (true, _) => text_answer(500, format!("{lines}{endpoint} check failed\n")),
+        (false, true) => text_answer(200, format!("{lines}{endpoint} check passed\n")),
+        (false, false) => text_answer(200, "ok".to_owned()),
+    })
+}
+
+/// The paths of all checks.
+pub(crate) fn paths() -> impl Iterator<Item = String> {
+    ["healthz", "livez", "readyz"].into_iter().flat_map(|endpoint| {
+        let single = checks(endpoint).iter().map(move |check| format!("/{endpoint}/{check}"));
+        std::iter::once(format!("/{endpoint}")).chain(single)
+    })
+}
+
+fn checks(endpoint: &str) -> &'static [&'static str] {
+    if endpoint == "readyz" { &READY } else { &ALIVE }
+}
+
+fn is_well(server: &Server, check: &str) -> bool {
+    match check {
+        "store" => server.store.failure().is_none(),
+        // Caches are filled before the first request is taken, and the others can only fail by
+        // not answering.
+        _ => true,
+    }
+}
+
+fn text_answer(code: u16, text: String) -> Response<Body> {
+    bytes(code, "text/plain; charset=utf-8", text.into())
+}

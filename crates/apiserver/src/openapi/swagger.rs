@@ -1,0 +1,150 @@
+//! OpenAPI in its older form, for clients that know no other: the same documents, all in one
+//! and spelled differently.
+
+use serde_json::{Map, Value, json};
+
+use super::document;
+use crate::registry::Registry;
+
+/// The whole API.
+pub(super) fn whole(registry: &Registry) -> Value {
+    let mut paths = Map::new();
+    let mut definitions = Map::new();
+    for (group, versions) in registry.groups() {
+        for version in versions {
+            let document = document::of(registry, group, version);
+            for (path, item) in fields(&document["paths"]) {
+                paths.insert(path.clone(), path_item(item));
+            }
+            for (name, schema) in fields(&document["components"]["schemas"]) {
+                definitions.entry(name.clone()).or_insert_with(|| rewritten(schema));
+            }
+        }
+    }
+    definitions.sort_keys();
+    json!({
+        "swagger": "2.0",
+        "info": {"title": "Kubernetes", "version": format!("v1.{}.0", crate::paths::MINOR)},
+        "paths": paths,
+        "definitions": definitions,
+    })
+}
+
+fn fields(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    value.as_object().into_iter().flatten()
+}
+
+fn path_item(item: &Value) -> Value {
+    let rewrite = |(method, operation): (&String, &Value)| {
+        let value = match method.as_str() {
+            "parameters" => parameters(operation),
+            _ => self::operation(operation),
+        };
+        (method.clone(), value)
+    };
+    fields(item).map(rewrite).collect()
+}
+
+/// Bodies are parameters, and media types stand beside the schemas instead of around them.
+fn operation(operation: &Value) -> Value {
+    let mut out = Map::new();
+    let mut given = Vec::new();
+    for (key, value) in fields(operation) {
+        match key.as_str() {
+            "requestBody" => {
+                let media: Vec<&String> =
+                    fields(&value["content"]).map(|(media, _)| media).collect();
+                out.insert("consumes".into(), json!(media));
+                given.push(json!({
+                    "name": "body", "in": "body", "required": value["required"] == true,
+                    "schema": first_schema(&value["content"]),
+                }));
+            }
+            "parameters" => match parameters(value) {
+                Value::Array(more) => given.extend(more),
+                _ => {}
+            },
+            "responses" => {
+                let produces = fields(value).next().map(|(_, answer)| &answer["content"]);
+                let media: Vec<&String> =
+                    produces.into_iter().flat_map(fields).map(|(media, _)| media).collect();
+                out.insert("produces".into(), json!(media));
+                out.insert("responses".into(), fields(value).map(response).collect());
+            }
+            _ => {
+                out.insert(key.clone(), value.clone());
+            }
+        }
+    }
+    if !given.is_empty() {
+        out.insert("parameters".into(), Value::Array(given));
+    }
+    Value::Object(out)
+}
+
+fn response((code, answer): (&String, &Value)) -> (String, Value) {
+    let mut out = json!({"description": answer["description"]});
+    if answer.get("content").is_some() {
+        out["schema"] = first_schema(&answer["content"]);
+    }
+    (code.clone(), out)
+}
+
+fn first_schema(content: &Value) -> Value {
+    fields(content).next().map(|(_, media)| rewritten(&media["schema"])).unwrap_or_default()
+}
+
+fn parameters(list: &Value) -> Value {
+    let rewrite = |parameter: &Value| {
+        let mut out = Map::new();
+        for (key, value) in fields(parameter) {
+            match key.as_str() {
+                "schema" => {
+                    out.extend(fields(value).map(|(key, value)| (key.clone(), value.clone())))
+                }
+                _ => {
+                    out.insert(key.clone(), value.clone());
+                }
+            }
+        }
+        Value::Object(out)
+    };
+    list.as_array().into_iter().flatten().map(rewrite).collect()
+}
+
+/// A schema in the older form: other references, no alternatives.
+fn rewritten(schema: &Value) -> Value {
+    match schema {
+        Value::Array(items) => items.iter().map(rewritten).collect(),
+        Value::Object(fields) => rewritten_object(fields),
+        other => other.clone(),
+    }
+}
+
+fn rewritten_object(fields: &Map<String, Value>) -> Value {
+    let mut out = Map::new();
+    for (key, value) in fields {
+        match (key.as_str(), value) {
+            ("$ref", Value::String(target)) => {
+                let target = target.replace("#/components/schemas/", "#/definitions/");
+                out.insert("$ref".into(), Value::String(target));
+            }
+            // A described reference: the description stands beside it here.
+            ("allOf", Value::Array(parts))
+                if parts.len() == 1 && parts[0].get("$ref").is_some() =>
+            {
+                if let Value::Object(reference) = rewritten(&parts[0]) {
+                    out.extend(reference);
+                }
+            }
+            ("oneOf", Value::Array(parts)) if parts.iter().any(|part| part["type"] == "string") => {
+                out.insert("type".into(), json!("string"));
+            }
+            ("oneOf" | "anyOf" | "not" | "nullable", _) => {}
+            _ => {
+                out.insert(key.clone(), rewritten(value));
+            }
+        }
+    }
+    Value::Object(out)
+}

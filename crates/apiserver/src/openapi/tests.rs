@@ -1,0 +1,93 @@
+//! OpenAPI as kubectl and Helm read it.
+
+use serde_json::{Value, json};
+
+use crate::testing::TestServer;
+
+fn url(server: &TestServer, path: &str) -> String {
+    let index = server.get("/openapi/v3");
+    index["paths"][path]["serverRelativeURL"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn documents_stand_under_addresses_that_never_change() {
+    let server = TestServer::new();
+    let url = url(&server, "apis/apps/v1");
+    let answered = server.send("GET", &url, &[], "");
+    assert_eq!(answered.header("cache-control"), "public, immutable");
+    assert_eq!(answered.header("expires"), "Fri, 01 Jan 2027 00:00:00 GMT");
+    let stale = server.send("GET", "/openapi/v3/apis/apps/v1?hash=OLD", &[], "");
+    assert_eq!((stale.code, stale.header("location")), (301, &*url));
+    let packed = server.send("GET", &url, &[("accept-encoding", "gzip")], "");
+    assert_eq!(packed.header("content-encoding"), "gzip");
+    assert!(packed.bytes.len() * 4 < answered.bytes.len());
+    let protobuf = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf";
+    assert_eq!(server.send("GET", &url, &[("accept", protobuf)], "").code, 406);
+}
+
+#[test]
+fn kubectl_finds_what_it_decides_by() {
+    let server = TestServer::new();
+    let document = server.get(&url(&server, "apis/apps/v1"));
+    let patch =
+        &document["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"];
+    assert_eq!(
+        patch["x-kubernetes-group-version-kind"],
+        json!({"group": "apps", "version": "v1", "kind": "Deployment"})
+    );
+    assert_eq!(patch["operationId"], "patchAppsV1NamespacedDeployment");
+    let names: Vec<&Value> =
+        patch["parameters"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
+    assert_eq!(names, ["dryRun", "fieldManager", "fieldValidation", "force"]);
+    assert!(patch["requestBody"]["content"]["application/strategic-merge-patch+json"].is_object());
+    let schemas = &document["components"]["schemas"];
+    let deployment = &schemas["io.k8s.api.apps.v1.Deployment"];
+    assert_eq!(
+        deployment["x-kubernetes-group-version-kind"],
+        json!([{"group": "apps", "kind": "Deployment", "version": "v1"}])
+    );
+    let containers = &schemas["io.k8s.api.core.v1.PodSpec"]["properties"]["containers"];
+    assert_eq!(containers["x-kubernetes-patch-merge-key"], "name");
+    assert_eq!(containers["x-kubernetes-patch-strategy"], "merge");
+    assert_eq!(containers["x-kubernetes-list-map-keys"], json!(["name"]));
+    let strategy = &schemas["io.k8s.api.apps.v1.DeploymentSpec"]["properties"]["strategy"];
+    assert_eq!(strategy["x-kubernetes-patch-strategy"], "retainKeys");
+    assert!(strategy["allOf"][0]["$ref"].is_string());
+}
+
+#[test]
+fn every_reference_leads_somewhere() {
+    let server = TestServer::new();
+    let index = server.get("/openapi/v3");
+    for (path, place) in index["paths"].as_object().unwrap() {
+        let text = server.send("GET", place["serverRelativeURL"].as_str().unwrap(), &[], "");
+        let document = text.json();
+        let schemas = &document["components"]["schemas"];
+        for (prefix, target) in references(&document) {
+            assert_eq!(prefix, "#/components/schemas/");
+            assert!(schemas[&target].is_object(), "{path}: {target}");
+        }
+    }
+    let swagger = server.get("/openapi/v2");
+    for (prefix, target) in references(&swagger) {
+        assert_eq!(prefix, "#/definitions/");
+        assert!(swagger["definitions"][&target].is_object(), "{target}");
+    }
+}
+
+fn references(value: &Value) -> Vec<(String, String)> {
+    match value {
+        Value::Array(items) => items.iter().flat_map(references).collect(),
+        Value::Object(fields) => fields
+            .iter()
+            .flat_map(|(key, value)| match (key.as_str(), value) {
+                ("$ref", Value::String(target)) => {
+                    let split = target.rfind('/').map_or(0, |slash| slash + 1);
+                    vec![(target[..split].to_owned(), target[split..].to_owned())]
+                }
+                (_, value) => references(value),
+            })
+            .collect(),
+        _ => Vec::new(),
+    }
+}

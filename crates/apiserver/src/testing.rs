@@ -1,0 +1,120 @@
+//! A server in this process and a client of it, for tests.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use convoy_store::{MemoryBackend, Settings};
+use http::{HeaderMap, Request};
+use http_body_util::{BodyExt, Full};
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::access::Peer;
+use crate::handler::handle;
+use crate::head::Store;
+use crate::server::{Limits, Server};
+use crate::surroundings::Surroundings;
+
+/// A server whose clock stands still, with a runtime to call it in.
+pub(crate) struct TestServer {
+    pub(crate) server: Arc<Server>,
+    runtime: tokio::runtime::Runtime,
+}
+
+/// An answer, read to its end.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    pub(crate) code: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) bytes: Bytes,
+}
+
+/// The test instant, and numbers for chance.
+#[derive(Debug, Default)]
+struct Still {
+    drawn: AtomicU64,
+}
+
+impl Surroundings for Still {
+    fn now(&self) -> Timestamp {
+        "2026-01-01T00:00:00Z".parse().expect("a time")
+    }
+
+    fn random(&self) -> [u8; 16] {
+        let number = u128::from(self.drawn.fetch_add(1, Ordering::Relaxed));
+        // Spread over all bytes, so that short texts made of them differ too.
+        (number.wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835)).to_le_bytes()
+    }
+}
+
+impl TestServer {
+    pub(crate) fn new() -> Self {
+        let settings = Settings { inline: true, ..Settings::default() };
+        let store = Store::open(MemoryBackend, settings).expect("memory opens");
+        let server = Server::new(store, Arc::new(Still::default()), Limits::default());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        Self { server: Arc::new(server), runtime: runtime.expect("a runtime") }
+    }
+
+    /// Sends a request as the server itself would, and reads the whole answer.
+    pub(crate) fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Answered {
+        let mut request = Request::builder().method(method).uri(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Full::new(body.into())).expect("a request");
+        let peer = Peer { is_local: true, ..Peer::default() };
+        self.runtime.block_on(async {
+            let (head, body) = handle(&self.server, request, &peer).await.into_parts();
+            let bytes = body.collect().await.expect("bodies do not fail").to_bytes();
+            Answered { code: head.status.as_u16(), headers: head.headers, bytes }
+        })
+    }
+
+    /// A request with a JSON body; code and JSON of the answer.
+    pub(crate) fn call(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
+        let media = match method {
+            "PATCH" => "application/merge-patch+json",
+            _ => "application/json",
+        };
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let answered = self.send(method, path, &[("content-type", media)], body);
+        (answered.code, answered.json())
+    }
+
+    /// What stands at a path, which must be there.
+    pub(crate) fn get(&self, path: &str) -> Value {
+        let (code, value) = self.call("GET", path, &Value::Null);
+        assert_eq!(code, 200, "{path}: {value}");
+        value
+    }
+
+    /// Creates an object, which must succeed.
+    pub(crate) fn create(&self, path: &str, object: &Value) -> Value {
+        let (code, value) = self.call("POST", path, object);
+        assert_eq!(code, 201, "{path}: {value}");
+        value
+    }
+
+    /// Runs something of the server's own to its end.
+    pub(crate) fn run<F: Future>(&self, future: F) -> F::Output {
+        self.runtime.block_on(future)
+    }
+}
+
+impl Answered {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.bytes).unwrap_or(Value::Null)
+    }
+
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    }
+}
