@@ -22,15 +22,16 @@ const EXPONENT: &str = "DecimalExponent";
 const BINARY: &str = "BinarySI";
 
 const NANO: i128 = 1_000_000_000;
-const MILLI: i128 = NANO / 1_000;
 
-/// The most units that Go's arbitrary precision keeps.
+/// The most units that Go keeps of a binary quantity.
 const LARGEST: i128 = i64::MAX as i128 * NANO;
 
 /// A quantity taken apart: `-1.50Gi` is negative, `1`, `50`, `Gi`.
 struct Parts<'t> {
     negative: bool,
+    /// Without leading zeros.
     whole: &'t str,
+    has_whole: bool,
     fraction: &'t str,
     suffix: &'t str,
 }
@@ -39,19 +40,26 @@ struct Parts<'t> {
 /// lists of resources. Absent if the text is no quantity.
 pub fn stored(text: &str, milli: bool) -> Option<String> {
     let text = text.trim();
-    let nanos = text.parse::<Quantity>().ok()?.as_nanos();
-    let parts = Parts::of(text)?;
+    let parts = Parts::of(text).filter(Parts::is_sound)?;
     let format = parts.format();
-    match parts.fast(text) {
-        Some(held) if !milli || held.scale >= -3 => Some(match held.text {
-            "" => canonical(nanos, format),
-            kept => kept.to_owned(),
-        }),
-        _ => {
-            let nanos = nanos.clamp(-LARGEST, LARGEST);
-            Some(canonical(if milli { rounded_up(nanos) } else { nanos }, format))
-        }
+    let finest = if milli { -3 } else { -9 };
+    if let Some(held) = parts.fast(text)
+        && (!milli || held.scale >= finest)
+        && !held.text.is_empty()
+    {
+        return Some(held.text.to_owned());
     }
+    let places = i32::try_from(parts.fraction.len()).ok()?;
+    let digits = format!("{}{}", parts.whole, parts.fraction);
+    let magnitude = if format == BINARY {
+        let digits = times(&digits, 1 << binary_power(parts.suffix)?);
+        binary(&rounded_up(digits, -places, finest))
+    } else {
+        let scale = exponent(parts.suffix)?.saturating_sub(places);
+        decimal(rounded_up(digits, scale, finest), format)
+    };
+    let sign = if parts.negative && magnitude != "0" { "-" } else { "" };
+    Some(format!("{sign}{magnitude}"))
 }
 
 /// What Go holds of a stored text; an absent one is all zeros.
@@ -61,7 +69,8 @@ pub(super) fn held(text: &str) -> Held<'_> {
     if let Some(held) = parts.fast(text) {
         return held;
     }
-    let nanos = text.parse::<Quantity>().map_or(0, Quantity::as_nanos).clamp(-LARGEST, LARGEST);
+    let nanos = text.parse::<Quantity>().map_or(0, Quantity::as_nanos);
+    let nanos = clamped(nanos, parts.format());
     Held { format: parts.format(), wide: Some((nanos < 0, nanos.unsigned_abs())), ..zero }
 }
 
@@ -75,8 +84,18 @@ impl<'t> Parts<'t> {
         let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
         let (number, suffix) = rest.split_at(end);
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+        let has_whole = !whole.is_empty();
         let whole = whole.trim_start_matches('0');
-        Some(Self { negative, whole: if whole.is_empty() { "0" } else { whole }, fraction, suffix })
+        let whole = if whole.is_empty() { "0" } else { whole };
+        Some(Self { negative, whole, has_whole, fraction, suffix })
+    }
+
+    /// Digits with at most one point, and a suffix that exists.
+    fn is_sound(&self) -> bool {
+        let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        (self.has_whole || !self.fraction.is_empty())
+            && is_number(self.fraction)
+            && (binary_power(self.suffix).is_some() || exponent(self.suffix).is_some())
     }
 
     fn format(&self) -> &'static str {
@@ -94,8 +113,7 @@ impl<'t> Parts<'t> {
         }
         let digits = format!("{}{}", self.whole, self.fraction);
         let (value, scale, keeps) = if self.format() == BINARY {
-            let letter = self.suffix.chars().next()?;
-            let bits = 10 * u32::try_from("KMGTPE".find(letter)? + 1).ok()?;
+            let bits = binary_power(self.suffix)?;
             let room = 15 - i64::try_from(self.whole.len()).ok()? - i64::from(bits * 3 / 10) - 1;
             if room < 0 || !self.fraction.is_empty() {
                 return None;
@@ -125,35 +143,94 @@ fn exponent(suffix: &str) -> Option<i32> {
     }
 }
 
-fn rounded_up(nanos: i128) -> i128 {
-    let up = (nanos.abs() + MILLI - 1) / MILLI * MILLI;
-    if nanos < 0 { -up } else { up }
+/// Go caps binary quantities only.
+fn clamped(nanos: i128, format: &str) -> i128 {
+    if format == BINARY { nanos.clamp(-LARGEST, LARGEST) } else { nanos }
 }
 
-/// The shortest whole number with a suffix of the format: no digit is lost.
-fn canonical(nanos: i128, format: &str) -> String {
-    let binary = format == BINARY && nanos.abs() >= 1024 * NANO && nanos % NANO == 0;
-    if binary {
-        let mut number = nanos / NANO;
-        let mut power = 0;
-        while number % 1024 == 0 && power < 6 {
-            number /= 1024;
-            power += 1;
-        }
-        return format!("{number}{}", ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"][power]);
+fn binary_power(suffix: &str) -> Option<u32> {
+    let letter = suffix.strip_suffix('i').filter(|letter| letter.len() == 1)?;
+    Some(10 * u32::try_from("KMGTPE".find(letter)? + 1).ok()?)
+}
+
+/// A whole number with a power of ten: no digit is lost, however many there are.
+struct Decimal {
+    digits: String,
+    scale: i32,
+}
+
+/// Drops digits finer than `finest`, away from zero.
+fn rounded_up(digits: String, scale: i32, finest: i32) -> Decimal {
+    let digits = digits.trim_start_matches('0');
+    let surplus = usize::try_from(i64::from(finest) - i64::from(scale)).unwrap_or(0);
+    if surplus == 0 || digits.is_empty() {
+        return Decimal { digits: digits.to_owned(), scale };
     }
-    if nanos == 0 {
+    let (kept, gone) = digits.split_at(digits.len().saturating_sub(surplus));
+    let is_exact = gone.bytes().all(|digit| digit == b'0');
+    let digits = if is_exact { kept.to_owned() } else { times_plus(kept, 1, 1) };
+    Decimal { digits, scale: finest }
+}
+
+fn times(digits: &str, factor: u64) -> String {
+    times_plus(digits, factor, 0)
+}
+
+/// Long multiplication, with something carried in from the right.
+fn times_plus(digits: &str, factor: u64, carry: u64) -> String {
+    let mut carry = u128::from(carry);
+    let mut reversed = Vec::with_capacity(digits.len() + 20);
+    for digit in digits.bytes().rev() {
+        let product = u128::from(digit - b'0') * u128::from(factor) + carry;
+        reversed.push(char::from(b'0' + u8::try_from(product % 10).unwrap_or(0)));
+        carry = product / 10;
+    }
+    let rest = if carry == 0 { String::new() } else { carry.to_string() };
+    rest + &reversed.iter().rev().collect::<String>()
+}
+
+/// The shortest whole number with a suffix of the format.
+fn decimal(number: Decimal, format: &str) -> String {
+    let digits = number.digits.trim_start_matches('0');
+    let shortest = digits.trim_end_matches('0');
+    if shortest.is_empty() {
         return "0".to_owned();
     }
-    let (mut number, mut step) = (nanos, 0);
-    while number % 1000 == 0 && step < 9 {
-        number /= 1000;
-        step += 1;
+    let zeros = i32::try_from(digits.len() - shortest.len()).unwrap_or(0);
+    let scale = number.scale.saturating_add(zeros);
+    let mut step = scale.div_euclid(3);
+    if format != EXPONENT {
+        step = step.min(6); // there is no suffix beyond E
     }
-    if format == EXPONENT && step != 3 {
-        return format!("{number}e{}", i32::try_from(step).unwrap_or(0) * 3 - 9);
+    let zeros = usize::try_from(scale - step * 3).unwrap_or(0);
+    let number = format!("{shortest}{}", "0".repeat(zeros));
+    let letters = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
+    match usize::try_from(step + 3).ok().and_then(|step| letters.get(step)) {
+        Some(letter) if format != EXPONENT || step == 0 => format!("{number}{letter}"),
+        _ => format!("{number}e{}", step * 3),
     }
-    format!("{number}{}", ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"][step])
+}
+
+/// As many factors of 1024 as there are, if it is a whole number of at least one.
+fn binary(number: &Decimal) -> String {
+    // Of more than 28 digits, at a scale of billionths or thousandths, it is past the largest.
+    let nanos = match (number.digits.len(), number.scale) {
+        (0, _) => 0,
+        (29.., _) => LARGEST,
+        (_, scale) => {
+            let step = 10i128.pow(u32::try_from(scale + 9).unwrap_or(0));
+            number.digits.parse::<i128>().unwrap_or(LARGEST).saturating_mul(step).min(LARGEST)
+        }
+    };
+    if nanos < 1024 * NANO || nanos % NANO != 0 {
+        return decimal(Decimal { digits: nanos.to_string(), scale: -9 }, DECIMAL);
+    }
+    let (mut units, mut power) = (nanos / NANO, 0);
+    while units % 1024 == 0 && power < 6 {
+        units /= 1024;
+        power += 1;
+    }
+    format!("{units}{}", ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"][power])
 }
 
 #[cfg(test)]
@@ -178,6 +255,10 @@ mod tests {
             ("7Pi", "7Pi"),
             ("8Ei", "9223372036854775807"),
             ("512Ki", "512Ki"),
+            ("12345678901234567890", "12345678901234567890"),
+            ("1e100", "10e99"),
+            ("0.0000000001", "1n"),
+            ("-1.0001Ki", "-1024102400u"),
             ("-1500m", "-1500m"),
         ];
         for (given, expected) in cases {
