@@ -3,6 +3,7 @@
 mod kubernetes;
 #[cfg(test)]
 mod tidy;
+mod types;
 
 use std::process::{Command, ExitCode};
 
@@ -13,7 +14,8 @@ fn main() -> ExitCode {
     let result = match arguments.split_first() {
         Some((task, [])) if task == "ci" => ci(),
         Some((task, rest)) if task == "kubernetes" => kubernetes::run(rest),
-        _ => Err(anyhow::anyhow!("usage: cargo xtask ci|kubernetes")),
+        Some((task, [])) if task == "types" => types::run(),
+        _ => Err(anyhow::anyhow!("usage: cargo xtask ci|kubernetes|types")),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
