@@ -54,7 +54,9 @@ fn settle(shape: Shape<'_>, value: &mut Value) {
             entries.sort_keys();
         }
         (Form::List(_), Value::Array(items)) => {
-            items.iter_mut().for_each(|item| settle_item(shape.items(), item));
+            for item in items {
+                settle_item(shape.items(), item);
+            }
         }
         (Form::Scalar(of), _) => scalar::settle(*of, value),
         (Form::Untyped, _) => settle_schema(shape, value),
@@ -78,7 +80,9 @@ fn settle_schema(shape: Shape<'_>, value: &mut Value) {
         Value::Object(_) => settle(schema, value),
         Value::Array(items) if items.is_empty() => *value = Value::Null,
         Value::Array(items) if instead == InsteadOfSchema::Schemas => {
-            items.iter_mut().for_each(|item| settle_item(schema, item));
+            for item in items {
+                settle_item(schema, item);
+            }
         }
         _ => {}
     }

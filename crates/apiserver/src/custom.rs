@@ -1,4 +1,4 @@
-//! What a CustomResourceDefinition says about one served version of its kind.
+//! What a `CustomResourceDefinition` says about one served version of its kind.
 
 use convoy_api::schema::Schema;
 use serde_json::Value;

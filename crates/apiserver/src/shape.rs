@@ -2,7 +2,7 @@
 //! of required fields know about a kind, built-in or custom.
 //!
 //! Both sources end here: the table of Kubernetes' own types, and the schema of a
-//! CustomResourceDefinition. Whatever walks an object together with its form walks a
+//! `CustomResourceDefinition`. Whatever walks an object together with its form walks a
 //! [`Shape`], so there is one merge, one apply and one decoder for all kinds.
 
 mod schema;
@@ -176,6 +176,7 @@ impl<'s> Shape<'s> {
     }
 
     /// The form of a field of this struct.
+    #[must_use]
     pub fn of(self, field: &Field) -> Shape<'s> {
         self.shapes.get(field.shape)
     }
@@ -194,6 +195,7 @@ impl<'s> Shape<'s> {
     }
 
     /// The form of a list's items; untyped for what is not known to be a list.
+    #[must_use]
     pub fn items(self) -> Shape<'s> {
         match self.form() {
             Form::List(list) => self.shapes.get(list.items),

@@ -12,10 +12,11 @@ use crate::types::InsteadOfSchema;
 
 /// Drops the fields of `value` that its type does not have, and gives their paths.
 pub fn fit(shape: Shape<'_>, value: &mut Value) -> Result<Vec<String>, DecodeError> {
-    let mut fitter = Fitter { root: String::new(), fields: Vec::new(), unknown: Vec::new() };
-    if let Form::Struct(of) = shape.form() {
-        fitter.root = of.name.rsplit('.').next().unwrap_or_default().to_owned();
-    }
+    let root = match shape.form() {
+        Form::Struct(of) => of.name.rsplit('.').next().unwrap_or_default(),
+        _ => "",
+    };
+    let mut fitter = Fitter { root: root.to_owned(), fields: Vec::new(), unknown: Vec::new() };
     fitter.value(shape, value, "", false)?;
     Ok(fitter.unknown)
 }
@@ -143,8 +144,8 @@ impl Fitter {
                 }
             }
             (Scalar::Time | Scalar::MicroTime, Value::String(text)) => match instant(text) {
-                Some(_) => Ok(()),
-                None => malformed(format!("parsing time {text:?}: not an instant of RFC 3339")),
+                Some(_) if of == Scalar::Time || has_six_decimals(text) => Ok(()),
+                _ => malformed(format!("parsing time {text:?}: not an instant of RFC 3339")),
             },
             (Scalar::Duration, Value::String(text)) => match text.parse::<GoDuration>() {
                 Ok(_) => Ok(()),
@@ -169,9 +170,10 @@ impl Fitter {
             Value::Array(_) => "array".to_owned(),
             Value::Object(_) => "object".to_owned(),
         };
-        let place = match self.fields.is_empty() {
-            true => "value".to_owned(),
-            false => format!("struct field {}.{}", self.root, self.fields.join(".")),
+        let place = if self.fields.is_empty() {
+            "value".to_owned()
+        } else {
+            format!("struct field {}.{}", self.root, self.fields.join("."))
         };
         DecodeError::WrongType { found, place, wanted }
     }
@@ -183,12 +185,17 @@ impl Fitter {
     }
 }
 
+/// Go's layout of micro times wants exactly these.
+fn has_six_decimals(text: &str) -> bool {
+    let fraction = text.get(19..).and_then(|tail| tail.strip_prefix(['.', ',']));
+    fraction.is_some_and(|tail| tail.bytes().take_while(u8::is_ascii_digit).count() == 6)
+}
+
 fn base64_error(text: &str) -> Option<base64::DecodeError> {
-    let text: std::borrow::Cow<'_, str> = match text.contains(['\r', '\n']) {
-        true => text.replace(['\r', '\n'], "").into(),
-        false => text.into(),
-    };
-    STANDARD.decode(text.as_bytes()).err()
+    if text.contains(['\r', '\n']) {
+        return STANDARD.decode(text.replace(['\r', '\n'], "")).err();
+    }
+    STANDARD.decode(text).err()
 }
 
 /// How Go prints the type of a place.
@@ -211,13 +218,12 @@ fn go_type(shape: Shape<'_>) -> String {
 
 fn scalar_type(of: Scalar) -> &'static str {
     match of {
-        Scalar::Text => "string",
+        Scalar::Text | Scalar::Time | Scalar::MicroTime | Scalar::Duration => "string",
         Scalar::Boolean => "bool",
         Scalar::Integer => "int64",
         Scalar::Integer32 | Scalar::IntOrString => "int32",
         Scalar::Number => "float64",
         Scalar::Quantity => "resource.Quantity",
-        Scalar::Time | Scalar::MicroTime | Scalar::Duration => "string",
         Scalar::Bytes => "[]uint8",
     }
 }

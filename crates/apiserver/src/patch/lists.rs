@@ -2,13 +2,13 @@
 //! scalars. The patch's order holds for what it names; other items keep their place among
 //! their neighbours.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use smol_str::SmolStr;
 
 use super::PatchError;
-use super::strategic::{self, Directive, directive, stripped};
+use super::strategic::{self, DIRECTIVE, Directive, directive, stripped};
 use crate::shape::Shape;
 
 /// What tells the items of a merged list apart.
@@ -25,7 +25,7 @@ impl MergeKey {
     /// The identity of an item, as text so that it can be looked up.
     fn of(&self, item: &Value) -> Result<String, PatchError> {
         let identity = match (self, item) {
-            (Self::Itself, Value::Object(_) | Value::Array(_)) => {
+            (Self::Itself, Value::Object(_) | Value::Array(_) | Value::Null) => {
                 return Err(PatchError::BadBody("cannot merge lists without a merge key".into()));
             }
             (Self::Itself, scalar) => scalar,
@@ -68,7 +68,7 @@ pub(super) fn merge(
 ) -> Result<Vec<Value>, PatchError> {
     let (current, patch) = match key {
         MergeKey::Itself => (current, patch.to_vec()),
-        MergeKey::Field(_) => obey(key, current, patch)?,
+        MergeKey::Field(_) => obey(items, key, current, patch)?,
     };
     let merged = match key {
         MergeKey::Itself => union(&current, &patch)?,
@@ -79,13 +79,14 @@ pub(super) fn merge(
 
 /// Carries out what items of the patch say about the list, and leaves the other items.
 fn obey(
+    items: Shape<'_>,
     key: &MergeKey,
     mut current: Vec<Value>,
     patch: &[Value],
 ) -> Result<(Vec<Value>, Vec<Value>), PatchError> {
     let (mut plain, mut gone, mut replace) = (Vec::new(), Vec::new(), false);
     for item in patch {
-        match directive(item)? {
+        match directive(item.get(DIRECTIVE))? {
             None => plain.push(item.clone()),
             Some(Directive::Delete) => gone.push(key.of(item)?),
             Some(Directive::Replace) => replace = true,
@@ -96,7 +97,7 @@ fn obey(
         }
     }
     if replace {
-        return Ok((plain.iter().map(stripped).collect(), Vec::new()));
+        return Ok((plain.iter().map(|item| stripped(items, item)).collect(), Vec::new()));
     }
     if !gone.is_empty() {
         gone.sort();
@@ -115,32 +116,65 @@ fn merge_objects(
     let mut positions = Positions::of(&current, key)?;
     for item in patch {
         let identity = key.of(item)?;
-        match (positions.get(&identity), item) {
-            (Some(index), Value::Object(patch)) => {
-                let before = match current[index].take() {
-                    Value::Object(before) => before,
-                    _ => serde_json::Map::new(),
-                };
-                current[index] = Value::Object(strategic::merge(items, before, patch)?);
-            }
-            _ => {
-                positions.0.insert(identity, current.len());
-                current.push(stripped(item));
-            }
+        if let (Some(index), Value::Object(patch)) = (positions.get(&identity), item) {
+            let before = match current[index].take() {
+                Value::Object(before) => before,
+                _ => serde_json::Map::new(),
+            };
+            current[index] = Value::Object(strategic::merge(items, before, patch)?);
+        } else {
+            positions.0.insert(identity, current.len());
+            current.push(stripped(items, item));
         }
     }
     Ok(current)
 }
 
 fn union(current: &[Value], patch: &[Value]) -> Result<Vec<Value>, PatchError> {
-    let mut seen = BTreeMap::new();
+    let mut seen = BTreeSet::new();
     let mut union = Vec::new();
     for item in current.iter().chain(patch) {
-        if seen.insert(MergeKey::Itself.of(item)?, ()).is_none() {
+        if seen.insert(MergeKey::Itself.of(item)?) {
             union.push(item.clone());
         }
     }
     Ok(union)
+}
+
+/// The order on the server that a given order is woven into. Upstream lets new items take the
+/// places that deleted ones leave at the end of the list, and clients see the result.
+pub(super) fn refilled(
+    current: &[Value],
+    patch: &[Value],
+    key: &MergeKey,
+) -> Result<Vec<Value>, PatchError> {
+    if *key == MergeKey::Itself {
+        return Ok(current.to_vec());
+    }
+    let (mut gone, mut new) = (BTreeSet::new(), Vec::new());
+    for item in patch {
+        match directive(item.get(DIRECTIVE))? {
+            Some(Directive::Delete) => {
+                gone.insert(key.of(item)?);
+            }
+            None => new.push(item.clone()),
+            Some(_) => return Ok(current.to_vec()),
+        }
+    }
+    let mut order = Vec::with_capacity(current.len());
+    for item in current {
+        if !gone.contains(&key.of(item)?) {
+            order.push(item.clone());
+        }
+    }
+    let known = Positions::of(&order, key)?;
+    for item in new {
+        if known.get(&key.of(&item)?).is_none() {
+            order.push(item);
+        }
+    }
+    order.truncate(current.len());
+    Ok(order)
 }
 
 /// Puts merged items in order: those that `wanted` names in its order, the others in that of
@@ -192,7 +226,7 @@ pub(super) fn check_order(
     }
     let mut order = order.iter();
     for item in patch {
-        if item.is_object() && directive(item)?.is_some() {
+        if directive(item.get(DIRECTIVE))?.is_some() {
             continue;
         }
         let identity = key.of(item)?;

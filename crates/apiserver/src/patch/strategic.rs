@@ -10,7 +10,7 @@ use super::PatchError;
 use super::lists::{self, MergeKey};
 use crate::shape::{Form, PatchStrategy, Shape, untyped};
 
-const DIRECTIVE: &str = "$patch";
+pub(super) const DIRECTIVE: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";
 const ORDER: &str = "$setElementOrder";
 const DELETE: &str = "$deleteFromPrimitiveList";
@@ -36,8 +36,9 @@ pub(super) enum Directive {
     Delete,
 }
 
-pub(super) fn directive(patch: &Value) -> Result<Option<Directive>, PatchError> {
-    match patch.get(DIRECTIVE) {
+/// The directive that an object of a patch carries.
+pub(super) fn directive(found: Option<&Value>) -> Result<Option<Directive>, PatchError> {
+    match found {
         None => Ok(None),
         Some(Value::String(text)) if text == "merge" => Ok(Some(Directive::Merge)),
         Some(Value::String(text)) if text == "replace" => Ok(Some(Directive::Replace)),
@@ -51,9 +52,9 @@ pub(super) fn merge(
     mut current: Map<String, Value>,
     patch: &Map<String, Value>,
 ) -> Result<Map<String, Value>, PatchError> {
-    match patch.get(DIRECTIVE).map(|_| directive_of(patch)).transpose()? {
+    match directive(patch.get(DIRECTIVE))? {
         Some(Directive::Delete) => return Ok(Map::new()),
-        Some(Directive::Replace) => return Ok(without_directives(patch)),
+        Some(Directive::Replace) => return Ok(without_directives(shape, patch)),
         Some(Directive::Merge) | None => {}
     }
     retain_keys(&mut current, patch)?;
@@ -71,12 +72,6 @@ pub(super) fn merge(
         }
     }
     Ok(current)
-}
-
-fn directive_of(patch: &Map<String, Value>) -> Result<Directive, PatchError> {
-    let found = patch.get(DIRECTIVE).cloned().unwrap_or_default();
-    let wrapped = Value::Object(Map::from_iter([(DIRECTIVE.to_owned(), found)]));
-    Ok(directive(&wrapped)?.unwrap_or(Directive::Merge))
 }
 
 fn is_done_before(key: &str) -> bool {
@@ -136,7 +131,8 @@ fn set_orders<'p>(
         let Some(merge_key) = place.merge_key() else {
             // A list that is one value has its order from the patch itself.
             if let Some(after) = after {
-                current.insert(field.to_owned(), Value::Array(after.to_vec()));
+                let taken = stripped(place.shape, &Value::Array(after.to_vec()));
+                current.insert(field.to_owned(), taken);
             }
             continue;
         };
@@ -146,12 +142,16 @@ fn set_orders<'p>(
         let merged = match (before, after) {
             (None, None) => continue,
             (Some(before), None) => before.to_vec(),
-            (None, Some(after)) => after.iter().filter_map(|item| added(item, false)).collect(),
+            (None, Some(after)) => {
+                let items = place.shape.items();
+                after.iter().filter_map(|item| added(items, item, false)).collect()
+            }
             (Some(before), Some(after)) => {
                 lists::merge(place.shape.items(), &merge_key, before.to_vec(), after)?
             }
         };
-        let server_order = before.unwrap_or_default().to_vec();
+        let before = before.unwrap_or_default();
+        let server_order = lists::refilled(before, after.unwrap_or_default(), &merge_key)?;
         let sorted = lists::in_order(merged, order, &server_order, &merge_key)?;
         current.insert(field.to_owned(), Value::Array(sorted));
     }
@@ -169,6 +169,10 @@ fn delete_from_list(
     field: &str,
     gone: &Value,
 ) -> Result<(), PatchError> {
+    if gone.is_null() {
+        current.shift_remove(field);
+        return Ok(());
+    }
     let gone = as_list(gone, field)?;
     if gone.iter().any(|value| value.is_object() || value.is_array()) {
         return Err(PatchError::BadBody(format!("{DELETE}/{field} must be a list of scalars")));
@@ -208,7 +212,7 @@ fn merge_field(
     let merged = match (current.get_mut(key).map(Value::take), value) {
         (_, Value::Null) => None,
         (Some(Value::Object(_)), Value::Object(patch)) if place.strategy.replace => {
-            Some(Value::Object(without_directives(patch)))
+            Some(Value::Object(without_directives(place.shape, patch)))
         }
         (Some(Value::Object(before)), Value::Object(patch)) => {
             Some(Value::Object(merge(place.shape, before, patch)?))
@@ -218,9 +222,9 @@ fn merge_field(
                 let merged = lists::merge(place.shape.items(), &merge_key, before, patch)?;
                 Some(Value::Array(merged))
             }
-            None => Some(Value::Array(patch.iter().map(stripped).collect())),
+            None => Some(stripped(place.shape, value)),
         },
-        (_, added_value) => added(added_value, true),
+        (_, new) => added(place.shape, new, true),
     };
     match merged {
         Some(merged) => {
@@ -233,40 +237,49 @@ fn merge_field(
     Ok(())
 }
 
-fn is_directive(key: &str) -> bool {
-    is_done_before(key) || key.starts_with(DELETE)
+/// JSON without a type may have any keys; only `$patch` means something there.
+fn is_directive(shape: Shape<'_>, key: &str) -> bool {
+    let has_type = !matches!(shape.form(), Form::Untyped) || shape.alternative().is_some();
+    key == DIRECTIVE || has_type && (is_done_before(key) || key.starts_with(DELETE))
 }
 
 /// What becomes of a value that nothing is there to merge with: objects that carry a
 /// directive are gone, and so are nulls if `nulls_delete`.
-pub(super) fn added(value: &Value, nulls_delete: bool) -> Option<Value> {
+fn added(shape: Shape<'_>, value: &Value, nulls_delete: bool) -> Option<Value> {
     match value {
         Value::Object(entries) if entries.contains_key(DIRECTIVE) => None,
         Value::Object(entries) => {
-            let kept = entries
-                .iter()
-                .filter(|(key, entry)| !is_directive(key) && !(nulls_delete && entry.is_null()))
-                .filter_map(|(key, entry)| Some((key.clone(), added(entry, nulls_delete)?)));
+            let kept = |key: &str, entry: &Value| {
+                !(is_directive(shape, key) || nulls_delete && entry.is_null())
+            };
+            let kept = entries.iter().filter(|(key, entry)| kept(key, entry));
+            let kept = kept.filter_map(|(key, entry)| {
+                let below = Place::of(shape, key).shape;
+                Some((key.clone(), added(below, entry, nulls_delete)?))
+            });
             Some(Value::Object(kept.collect()))
         }
         Value::Array(items) => {
-            let kept = items.iter().filter_map(|item| added(item, nulls_delete));
+            let below = shape.items();
+            let kept = items.iter().filter_map(|item| added(below, item, nulls_delete));
             Some(Value::Array(kept.collect()))
         }
         scalar => Some(scalar.clone()),
     }
 }
 
-fn without_directives(patch: &Map<String, Value>) -> Map<String, Value> {
-    let fields = patch.iter().filter(|(key, _)| !is_directive(key));
-    fields.map(|(key, value)| (key.clone(), stripped(value))).collect()
+fn without_directives(shape: Shape<'_>, patch: &Map<String, Value>) -> Map<String, Value> {
+    let fields = patch.iter().filter(|(key, _)| !is_directive(shape, key));
+    fields.map(|(key, value)| (key.clone(), stripped(Place::of(shape, key).shape, value))).collect()
 }
 
 /// A value that is taken as it is, but for the directives in it.
-pub(super) fn stripped(value: &Value) -> Value {
+pub(super) fn stripped(shape: Shape<'_>, value: &Value) -> Value {
     match value {
-        Value::Object(entries) => Value::Object(without_directives(entries)),
-        Value::Array(items) => Value::Array(items.iter().map(stripped).collect()),
+        Value::Object(entries) => Value::Object(without_directives(shape, entries)),
+        Value::Array(items) => {
+            Value::Array(items.iter().map(|item| stripped(shape.items(), item)).collect())
+        }
         scalar => scalar.clone(),
     }
 }

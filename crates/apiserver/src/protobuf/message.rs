@@ -29,12 +29,11 @@ pub(super) fn read(
         let (number, content) = field?;
         let known = table.get(id).fields.iter().find(|known| known.number == number);
         match known.map(|known| (known.name, &known.of)) {
-            None => {}
+            Some((Some(name), of)) => reader.field(of, content, object, name)?,
             Some((None, Type::Struct(embedded))) => {
                 read(table, *embedded, content.bytes()?, object, depth)?;
             }
-            Some((None, _)) => {}
-            Some((Some(name), of)) => reader.field(of, content, object, name)?,
+            Some((None, _)) | None => {}
         }
     }
     Ok(())
@@ -108,6 +107,7 @@ impl Reader<'_> {
         }
         let value = match value {
             Some(content) => self.value(values, content)?,
+            None if *values == Type::Scalar(Scalar::Bytes) => Value::from(""),
             None => Value::Null,
         };
         Ok((key, value))
@@ -117,7 +117,8 @@ impl Reader<'_> {
         match of {
             Type::Scalar(of) => scalar(*of, content),
             Type::Raw => raw(content.bytes()?),
-            Type::Texts => texts(content.bytes()?, 1),
+            Type::Texts => self.list(&Type::Scalar(Scalar::Text), content.bytes()?),
+            Type::List(items) => self.list(items, content.bytes()?),
             Type::Schema(instead) => self.schema(*instead, content.bytes()?),
             Type::Struct(id) => {
                 let mut object = Map::new();
@@ -125,10 +126,19 @@ impl Reader<'_> {
                 Ok(Value::Object(object))
             }
             Type::Pointer(inner) => self.value(inner, content),
-            Type::List(_) | Type::Map(_) => {
-                Err(ProtobufError::Malformed("protobuf has no lists of lists"))
+            Type::Map(_) => Err(ProtobufError::Malformed("no type has a list of maps")),
+        }
+    }
+
+    /// A list that is not a field of its own is a message around its items.
+    fn list(&self, items: &Type, bytes: &[u8]) -> Result<Value, ProtobufError> {
+        let mut list = Vec::new();
+        for field in fields(bytes) {
+            if let (1, content) = field? {
+                list.push(self.value(items, content)?);
             }
         }
+        Ok(Value::Array(list))
     }
 
     fn schema(&self, instead: InsteadOfSchema, bytes: &[u8]) -> Result<Value, ProtobufError> {
@@ -234,17 +244,6 @@ fn int_or_string(bytes: &[u8]) -> Result<Value, ProtobufError> {
         }
     }
     Ok(if is_text { text.into() } else { number.into() })
-}
-
-fn texts(bytes: &[u8], number: u32) -> Result<Value, ProtobufError> {
-    let mut list = Vec::new();
-    for field in fields(bytes) {
-        let (found, content) = field?;
-        if found == number {
-            list.push(Value::from(content.text()?));
-        }
-    }
-    Ok(Value::Array(list))
 }
 
 fn raw(bytes: &[u8]) -> Result<Value, ProtobufError> {

@@ -48,7 +48,7 @@ fn items_can_be_deleted_replaced_and_ordered() {
 fn sets_of_scalars_are_united_and_thinned() {
     let current = json!({"metadata": {"finalizers": ["a", "b"]}});
     let united = pod(&current, &json!({"metadata": {"finalizers": ["c", "a"]}})).unwrap();
-    assert_eq!(united["metadata"]["finalizers"], json!(["b", "c", "a"]));
+    assert_eq!(united["metadata"]["finalizers"], json!(["c", "a", "b"]));
     let thinned = json!({"metadata": {"$deleteFromPrimitiveList/finalizers": ["a"]}});
     assert_eq!(pod(&current, &thinned).unwrap()["metadata"]["finalizers"], json!(["b"]));
 }
