@@ -1,9 +1,54 @@
-//! Who may do what.
+//! Who asks, and who may do what.
+//!
+//! Authentication finds the caller: a verified client certificate, a token of the token file, a
+//! token of a service account, or nobody. Authorization compares what they want to do with the
+//! rules of the roles that are bound to them in that logical cluster. Everything else fails
+//! closed: what cannot be read, verified or found grants nothing.
 
-use crate::caller::Caller;
+mod account;
+pub(crate) mod aggregate;
+mod certificate;
+pub(crate) mod escalation;
+mod impersonation;
+mod index;
+pub(crate) mod review;
+mod rights;
+mod rule;
+mod signer;
+mod token_file;
+pub(crate) mod token_request;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+use parking_lot::Mutex;
+use serde_json::Value;
+
+pub use certificate::caller_of_certificate;
+pub use signer::{Signer, SignerError};
+pub use token_file::{TokenFile, TokenFileError};
+
+pub(crate) use index::{Index, Role};
+pub(crate) use rights::Rights;
+pub(crate) use rule::Rule;
+
+use crate::ask::Ask;
+use crate::audit::Auditor;
+use crate::caller::{Caller, MASTERS, UNAUTHENTICATED};
 use crate::request::Attributes;
-use crate::server::Cluster;
-use crate::status::Answer;
+use crate::server::{Cluster, Server};
+use crate::status::{Answer, Status};
+use account::Claims;
+use index::{Held, Verdict};
+use rule::{Deed, What};
+
+/// The key of a caller's extras that names the credential they came with.
+pub(crate) const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
 /// Who stands at the other end of a connection.
 #[derive(Clone, Debug, Default)]
@@ -20,33 +65,259 @@ pub struct Peer {
 pub enum Authorization {
     #[default]
     Rbac,
+    /// For tests: whoever is known may do anything.
     AlwaysAllow,
 }
 
+/// What access is decided by, besides the objects of a logical cluster.
+#[derive(Debug)]
+pub struct Access {
+    pub authorization: Authorization,
+    pub tokens: TokenFile,
+    pub signer: Signer,
+    /// Who signs tokens of the first logical cluster, and whom they are for unless they say.
+    pub issuer: String,
+    /// The certificates, as PEM, that clients trust this server by and that it trusts clients by.
+    pub authority: String,
+    pub audit: Option<Arc<Auditor>>,
+    /// Tokens whose signature was found good, by digest, so that it is computed once.
+    verified: Mutex<HashMap<[u8; 32], Arc<Claims>>>,
+}
+
+/// The issuer where nobody names one, as in every cluster.
+pub const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
+
+/// How many verified tokens are remembered before all of them are forgotten.
+const VERIFIED_MAX: usize = 4_096;
+
+/// Under whose name a request runs.
+#[derive(Clone, Debug)]
+pub(crate) struct Identity {
+    pub caller: Caller,
+    /// Who truly asks, if they act as somebody else.
+    pub impersonator: Option<Caller>,
+}
+
+/// Whether something may be done, and by what.
+#[derive(Debug)]
+pub(crate) enum Decision {
+    Allowed(Grant),
+    Denied(Vec<String>),
+}
+
+#[derive(Debug)]
+pub(crate) enum Grant {
+    Master,
+    AlwaysAllow,
+    Binding(Held),
+}
+
+/// Where nobody in particular may look.
+const PUBLIC_PATHS: [&str; 4] = ["/healthz", "/livez", "/readyz", "/version"];
+
+impl Access {
+    pub fn new(authorization: Authorization, tokens: TokenFile, signer: Signer) -> Self {
+        let issuer = ISSUER.to_owned();
+        let (authority, verified) = (String::new(), Mutex::default());
+        Self { authorization, tokens, signer, issuer, authority, audit: None, verified }
+    }
+
+    /// Each logical cluster issues its own tokens, so that none counts in another.
+    pub(crate) fn issuer(&self, cluster: &str) -> String {
+        match cluster {
+            "" => self.issuer.clone(),
+            name => format!("{}/clusters/{name}", self.issuer),
+        }
+    }
+
+    /// What others need to check tokens of a logical cluster.
+    pub(crate) fn openid_configuration(&self, cluster: &str) -> Value {
+        account::openid_configuration(&self.issuer(cluster))
+    }
+
+    pub(crate) fn key_set(&self) -> Value {
+        self.signer.key_set()
+    }
+
+    fn claims(&self, token: &str) -> Option<Arc<Claims>> {
+        let digest = token_file::digest(token);
+        if let Some(claims) = self.verified.lock().get(&digest) {
+            return Some(Arc::clone(claims));
+        }
+        let claims = Arc::new(Claims::read(&self.signer, token)?);
+        let mut verified = self.verified.lock();
+        if verified.len() >= VERIFIED_MAX {
+            verified.clear();
+        }
+        verified.insert(digest, Arc::clone(&claims));
+        Some(claims)
+    }
+}
+
+impl Decision {
+    /// As the audit log and reviews tell it.
+    pub(crate) fn reason(&self) -> String {
+        match self {
+            Self::Allowed(Grant::Master | Grant::AlwaysAllow) => String::new(),
+            Self::Allowed(Grant::Binding(held)) => format!("RBAC: allowed by {held}"),
+            Self::Denied(lost) => match &lost[..] {
+                [] => String::new(),
+                [one] => format!("RBAC: {one}"),
+                several => format!("RBAC: [{}]", several.join(", ")),
+            },
+        }
+    }
+}
+
 /// Establishes who asks.
-pub(crate) fn authenticate(peer: &Peer, _headers: &http::HeaderMap) -> Answer<Caller> {
+pub(crate) fn authenticate(
+    server: &Server,
+    cluster: &Cluster,
+    peer: &Peer,
+    headers: &HeaderMap,
+) -> Answer<Identity> {
+    let caller = true_caller(server, cluster, peer, headers)?;
+    let check = |deed: &Deed<'_>| permit(server, cluster, &caller, deed).map(|_| ());
+    Ok(match impersonation::caller(headers, check)? {
+        Some(other) => Identity { caller: other, impersonator: Some(caller) },
+        None => Identity { caller, impersonator: None },
+    })
+}
+
+fn true_caller(
+    server: &Server,
+    cluster: &Cluster,
+    peer: &Peer,
+    headers: &HeaderMap,
+) -> Answer<Caller> {
     if peer.is_local {
         return Ok(Caller::server());
     }
-    Ok(peer.certificate.clone().unwrap_or_else(Caller::anonymous))
+    if let Some(caller) = &peer.certificate {
+        return Ok(caller.clone());
+    }
+    let Some(token) = bearer_token(headers)? else {
+        return Ok(Caller::anonymous());
+    };
+    let known = caller_of_token(server, cluster, token, &[]);
+    known.map(|(caller, _)| caller).ok_or_else(Status::unauthorized)
+}
+
+/// The token of a request; other schemes prove nothing here.
+fn bearer_token(headers: &HeaderMap) -> Answer<Option<&str>> {
+    let Some(header) = headers.get(AUTHORIZATION) else { return Ok(None) };
+    let text = header.to_str().map_err(|_| Status::unauthorized())?;
+    let (scheme, token) = text.trim().split_once(' ').unwrap_or((text, ""));
+    let token = token.trim();
+    Ok((scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token))
+}
+
+/// Whom a token names, and for which of the wanted audiences (this server, if none is wanted).
+pub(crate) fn caller_of_token(
+    server: &Server,
+    cluster: &Cluster,
+    token: &str,
+    wanted: &[String],
+) -> Option<(Caller, Vec<String>)> {
+    let access = &server.access;
+    let issuer = access.issuer(&cluster.name);
+    let own = vec![issuer.clone()];
+    let wanted = if wanted.is_empty() { &own[..] } else { wanted };
+    if let Some(caller) = access.tokens.find(token) {
+        // A listed token is for this server and for nobody else.
+        return wanted.contains(&issuer).then(|| (caller.clone(), own.clone()));
+    }
+    let claims = access.claims(token)?;
+    let audiences = claims.aud.iter().filter(|audience| wanted.contains(audience));
+    let audiences: Vec<String> = audiences.cloned().collect();
+    if audiences.is_empty() {
+        return None;
+    }
+    let snapshot = server.store.snapshot();
+    let caller = claims.caller(&issuer, server.now(), &snapshot, &cluster.name)?;
+    Some((caller, audiences))
 }
 
 /// Refuses what the caller may not do.
 pub(crate) fn authorize(
-    _cluster: &Cluster,
-    _caller: &Caller,
-    _attributes: &Attributes,
-) -> Answer<()> {
-    Ok(())
+    server: &Server,
+    cluster: &Cluster,
+    caller: &Caller,
+    attributes: &Attributes,
+) -> Answer<Decision> {
+    permit(server, cluster, caller, &Deed::from(attributes))
 }
 
-/// Whom a verified client certificate names.
-pub fn caller_of_certificate(der: &[u8]) -> Option<Caller> {
-    let (_, certificate) = x509_parser::parse_x509_certificate(der).ok()?;
-    let subject = certificate.subject();
-    let name = subject.iter_common_name().next()?.as_str().ok()?.to_owned();
-    let mut groups: Vec<String> =
-        subject.iter_organization().filter_map(|o| o.as_str().ok()).map(str::to_owned).collect();
-    groups.push(crate::caller::AUTHENTICATED.to_owned());
-    Some(Caller { name, groups, ..Caller::default() })
+fn permit(
+    server: &Server,
+    cluster: &Cluster,
+    caller: &Caller,
+    deed: &Deed<'_>,
+) -> Answer<Decision> {
+    match decide(server, cluster, caller, deed) {
+        Decision::Denied(lost) => Err(refusal(caller, deed, &Decision::Denied(lost))),
+        allowed @ Decision::Allowed(_) => Ok(allowed),
+    }
+}
+
+/// Whether the caller may do something.
+pub(crate) fn may(server: &Server, cluster: &Cluster, caller: &Caller, deed: &Deed<'_>) -> bool {
+    matches!(decide(server, cluster, caller, deed), Decision::Allowed(_))
+}
+
+pub(crate) fn decide(
+    server: &Server,
+    cluster: &Cluster,
+    caller: &Caller,
+    deed: &Deed<'_>,
+) -> Decision {
+    if caller.is_in(MASTERS) {
+        return Decision::Allowed(Grant::Master);
+    }
+    if caller.is_in(UNAUTHENTICATED) && !is_public(deed) {
+        return Decision::Denied(Vec::new());
+    }
+    if server.access.authorization == Authorization::AlwaysAllow {
+        return Decision::Allowed(Grant::AlwaysAllow);
+    }
+    let judge = |index: &Index| index.judge(caller, deed);
+    match cluster.rights.with(&server.store, &cluster.name, judge) {
+        Verdict::Allowed(held) => Decision::Allowed(Grant::Binding(held)),
+        Verdict::Denied(lost) => Decision::Denied(lost),
+    }
+}
+
+/// Refuses a write that turns out to create, by whoever may only change.
+pub(crate) fn check_create(ask: &Ask) -> Answer<()> {
+    let (resource, target) = (&ask.resource, &ask.target);
+    let place = ask.namespace();
+    let deed = Deed::on("create", &resource.group, &resource.plural, place, &target.name);
+    permit(&ask.server, &ask.cluster, &ask.caller, &deed).map(|_| ())
+}
+
+/// Whether rules that are held include all that others allow.
+pub(crate) fn includes(held: &[Rule], wanted: &[Rule]) -> bool {
+    rule::missing(held, wanted).is_empty()
+}
+
+/// What no binding opens further: those whom nobody knows see health and version.
+fn is_public(deed: &Deed<'_>) -> bool {
+    let What::Path(path) = deed.what else { return false };
+    let is_below = |public: &&str| {
+        let rest = path.strip_prefix(*public);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    matches!(deed.verb, "get" | "head") && PUBLIC_PATHS.iter().any(is_below)
+}
+
+fn refusal(caller: &Caller, deed: &Deed<'_>, decision: &Decision) -> Box<Status> {
+    let reason = decision.reason();
+    let colon = if reason.is_empty() { "" } else { ": " };
+    let why = format!("User {:?} cannot {deed}{colon}{reason}", caller.name);
+    match deed.what {
+        What::Path(_) => Status::forbidden_path(&why),
+        What::Resource { group, resource, name, .. } => {
+            Status::forbidden_thing(group, resource, name, &why)
+        }
+    }
 }

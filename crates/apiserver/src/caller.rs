@@ -13,6 +13,7 @@ pub struct Caller {
 
 pub const MASTERS: &str = "system:masters";
 pub const AUTHENTICATED: &str = "system:authenticated";
+pub const ANONYMOUS: &str = "system:anonymous";
 pub const UNAUTHENTICATED: &str = "system:unauthenticated";
 
 impl Caller {
@@ -24,7 +25,7 @@ impl Caller {
 
     pub fn anonymous() -> Self {
         let groups = vec![UNAUTHENTICATED.to_owned()];
-        Self { name: "system:anonymous".to_owned(), groups, ..Self::default() }
+        Self { name: ANONYMOUS.to_owned(), groups, ..Self::default() }
     }
 
     pub fn is_in(&self, group: &str) -> bool {

@@ -61,8 +61,8 @@ where
     let attributes = Attributes::read(parts.method.as_str(), &path, &query);
     let cluster = server.cluster(&attributes.cluster);
     let cluster = cluster.ok_or_else(Status::no_such_route)?;
-    let caller = access::authenticate(peer, &parts.headers)?;
-    access::authorize(&cluster, &caller, &attributes)?;
+    let caller = access::authenticate(server, &cluster, peer, &parts.headers)?.caller;
+    access::authorize(server, &cluster, &caller, &attributes)?;
     let Some(target) = attributes.target.clone() else {
         return paths::answer(server, &cluster, &attributes, &query, accept, &parts.headers);
     };

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use convoy_api::schema::FieldError;
 
+use crate::access::{aggregate, escalation};
 use crate::ask::Ask;
 use crate::head::Entry;
 use crate::registry::Resource;
@@ -19,6 +20,7 @@ pub(crate) fn default(_resource: &Resource, _object: &mut Value) {}
 pub(crate) fn prepare_create(ask: &Ask, object: &mut Value) -> Answer<()> {
     match names(&ask.resource) {
         ("", "namespaces") => namespace::prepare_create(object),
+        ("rbac.authorization.k8s.io", _) => escalation::check(ask, object, None)?,
         _ => {}
     }
     Ok(())
@@ -28,6 +30,7 @@ pub(crate) fn prepare_create(ask: &Ask, object: &mut Value) -> Answer<()> {
 pub(crate) fn prepare_update(ask: &Ask, object: &mut Value, current: &Value) -> Answer<()> {
     match names(&ask.resource) {
         ("", "namespaces") => namespace::prepare_update(&ask.target.subresource, object, current),
+        ("rbac.authorization.k8s.io", _) => escalation::check(ask, object, Some(current))?,
         _ => {}
     }
     Ok(())
@@ -110,13 +113,23 @@ pub(crate) fn check_delete(ask: &Ask, object: &Value) -> Answer<()> {
 }
 
 /// Carries out what follows from a write at once.
-pub(crate) async fn after_write(_ask: &Ask, _entry: &Entry) -> Answer<()> {
-    Ok(())
+pub(crate) async fn after_write(ask: &Ask, _entry: &Entry) -> Answer<()> {
+    match names(&ask.resource) {
+        ("rbac.authorization.k8s.io", "clusterroles") => {
+            aggregate::settle(&ask.server, &ask.cluster).await
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Carries out what follows from a removal at once.
-pub(crate) async fn after_delete(_ask: &Ask, _entry: &Entry) -> Answer<()> {
-    Ok(())
+pub(crate) async fn after_delete(ask: &Ask, _entry: &Entry) -> Answer<()> {
+    match names(&ask.resource) {
+        ("rbac.authorization.k8s.io", "clusterroles") => {
+            aggregate::settle(&ask.server, &ask.cluster).await
+        }
+        _ => Ok(()),
+    }
 }
 
 fn names(resource: &Resource) -> (&str, &str) {

@@ -50,6 +50,13 @@ pub(crate) fn answer(
         ["openapi", ref document @ ..] => {
             openapi::answer(&cluster.published(), document, query, accept, headers, server.now())
         }
+        [".well-known", "openid-configuration"] => {
+            shown(server.access.openid_configuration(&cluster.name))
+        }
+        ["openid", "v1", "jwks"] => {
+            let text = server.access.key_set().to_string();
+            Ok(bytes(200, "application/jwk-set+json", text.into()))
+        }
         _ => Err(Status::no_such_route()),
     }
 }

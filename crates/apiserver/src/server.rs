@@ -10,6 +10,7 @@ use parking_lot::RwLock;
 use smol_str::SmolStr;
 use tokio::sync::watch;
 
+use crate::access::{Access, Authorization, Rights, Signer, TokenFile};
 use crate::head::{Entry, Head, Store};
 use crate::published::{self, Published};
 use crate::registry::{Registry, Resource, builtin};
@@ -42,6 +43,7 @@ pub struct Server {
     pub store: Store,
     pub surroundings: Arc<dyn Surroundings>,
     pub limits: Limits,
+    pub access: Access,
     clusters: RwLock<BTreeMap<SmolStr, Arc<Cluster>>>,
     /// Whether watches are to end, because the server does.
     ending: watch::Sender<bool>,
@@ -54,12 +56,18 @@ pub struct Cluster {
     pub name: SmolStr,
     registry: ArcSwap<Registry>,
     published: published::Shelf,
+    pub(crate) rights: Rights,
 }
 
 impl Cluster {
     pub fn new(name: &str) -> Self {
         let registry = ArcSwap::from_pointee(builtin().clone());
-        Self { name: SmolStr::new(name), registry, published: published::Shelf::default() }
+        Self {
+            name: SmolStr::new(name),
+            registry,
+            published: published::Shelf::default(),
+            rights: Rights::default(),
+        }
     }
 
     pub fn registry(&self) -> Arc<Registry> {
@@ -85,7 +93,16 @@ impl Server {
     pub fn new(store: Store, surroundings: Arc<dyn Surroundings>, limits: Limits) -> Self {
         let first = Arc::new(Cluster::new(""));
         let clusters = RwLock::new(BTreeMap::from([(SmolStr::default(), first)]));
-        Self { store, surroundings, limits, clusters, ending: watch::Sender::new(false) }
+        let signer = Signer::generate().expect("the machine has random numbers");
+        let access = Access::new(Authorization::default(), TokenFile::default(), signer);
+        let ending = watch::Sender::new(false);
+        Self { store, surroundings, limits, access, clusters, ending }
+    }
+
+    /// The same server under other rules of access.
+    #[must_use]
+    pub fn with_access(self, access: Access) -> Self {
+        Self { access, ..self }
     }
 
     /// Ends every watch, properly, so that clients come back to whoever follows.

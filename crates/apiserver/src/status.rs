@@ -79,12 +79,22 @@ impl Status {
 
     /// Refused by the rules of access or by admission: `pods "x" is forbidden: why`.
     pub fn forbidden(resource: &Resource, name: &str, why: &str) -> Box<Self> {
+        Self::forbidden_thing(&resource.group, &resource.plural, name, why)
+    }
+
+    /// The same of a resource that may not exist.
+    pub fn forbidden_thing(group: &str, plural: &str, name: &str, why: &str) -> Box<Self> {
+        let dot = if group.is_empty() { "" } else { "." };
         let what = if name.is_empty() {
-            resource.qualified().to_string()
+            format!("{plural}{dot}{group}")
         } else {
-            format!("{} {name:?}", resource.qualified())
+            format!("{plural}{dot}{group} {name:?}")
         };
-        Self::new(403, "Forbidden", format!("{what} is forbidden: {why}")).of(resource, name)
+        let mut status = Self::new(403, "Forbidden", format!("{what} is forbidden: {why}"));
+        name.clone_into(&mut status.details.name);
+        group.clone_into(&mut status.details.group);
+        plural.clone_into(&mut status.details.kind);
+        status
     }
 
     pub fn forbidden_path(why: &str) -> Box<Self> {

@@ -30,6 +30,11 @@ pub fn seconds(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
+/// A time as logs and leases have it: UTC, microseconds.
+pub fn micros(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()
+}
+
 /// A fresh uid.
 pub fn new_uid(surroundings: &dyn Surroundings) -> String {
     uuid::Builder::from_random_bytes(surroundings.random()).into_uuid().to_string()

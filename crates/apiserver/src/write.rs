@@ -7,6 +7,7 @@ use convoy_store::{Key, Transaction};
 use serde_json::{Value, json};
 use smol_str::SmolStr;
 
+use crate::access;
 use crate::admission::{self, Operation};
 use crate::ask::Ask;
 use crate::head::Entry;
@@ -58,6 +59,9 @@ impl Outcome {
 /// Creates a decoded object.
 pub(crate) async fn create(ask: &Ask, mut object: Value, options: &Options) -> Answer<Outcome> {
     let resource = &ask.resource;
+    if matches!(ask.verb.as_str(), "update" | "patch") {
+        access::check_create(ask)?;
+    }
     settle_place(ask, &mut object)?;
     wipe(&mut object)?;
     if metadata::drop_duplicate_owners(&mut object) {

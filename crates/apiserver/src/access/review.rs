@@ -1,0 +1,209 @@
+//! Questions about access: who am I, may I, may they, whose token is this. Nothing is stored.
+
+use convoy_api::schema::{FieldError, Reason};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::rule::{Deed, Rule, What};
+use super::{Authorization, Decision};
+use crate::ask::Ask;
+use crate::caller::{Caller, MASTERS};
+use crate::reading;
+use crate::reply::Reply;
+use crate::status::{Answer, Status};
+use crate::surroundings::seconds;
+
+/// Answers a create of a kind that is a question; none if it is not one.
+pub(crate) fn answer(ask: &Ask) -> Option<Answer<Reply>> {
+    let respond: fn(&Ask, &mut Value) -> Answer<()> =
+        match (ask.resource.group.as_str(), ask.resource.plural.as_str()) {
+            ("authorization.k8s.io", "selfsubjectaccessreviews") => self_access,
+            ("authorization.k8s.io", "subjectaccessreviews") => access,
+            ("authorization.k8s.io", "localsubjectaccessreviews") => local_access,
+            ("authorization.k8s.io", "selfsubjectrulesreviews") => self_rules,
+            ("authentication.k8s.io", "selfsubjectreviews") => self_subject,
+            ("authentication.k8s.io", "tokenreviews") => token,
+            _ => return None,
+        };
+    Some(ask.query.field_validation().and_then(|validation| {
+        let mut review = reading::object(ask, validation)?;
+        respond(ask, &mut review)?;
+        crate::canonical::canonicalise(crate::form::shape_of(&ask.resource), &mut review);
+        Ok(Reply::Object(201, review))
+    }))
+}
+
+/// A user as reviews show it.
+pub(crate) fn user_info(caller: &Caller) -> Value {
+    let mut info = Map::new();
+    info.insert("username".into(), json!(caller.name));
+    if !caller.uid.is_empty() {
+        info.insert("uid".into(), json!(caller.uid));
+    }
+    if !caller.groups.is_empty() {
+        info.insert("groups".into(), json!(caller.groups));
+    }
+    if !caller.extra.is_empty() {
+        info.insert("extra".into(), json!(caller.extra));
+    }
+    Value::Object(info)
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Spec {
+    resource_attributes: Option<ResourceAttributes>,
+    non_resource_attributes: Option<PathAttributes>,
+    user: String,
+    uid: String,
+    groups: Option<Vec<String>>,
+    extra: Option<std::collections::BTreeMap<String, Vec<String>>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ResourceAttributes {
+    namespace: String,
+    verb: String,
+    group: String,
+    resource: String,
+    subresource: String,
+    name: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct PathAttributes {
+    path: String,
+    verb: String,
+}
+
+impl Spec {
+    fn read(ask: &Ask, review: &Value) -> Answer<Self> {
+        let spec: Self = serde_json::from_value(review["spec"].clone())
+            .map_err(|error| Status::bad_request(error.to_string()))?;
+        if spec.resource_attributes.is_some() == spec.non_resource_attributes.is_some() {
+            let detail =
+                "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+            return Err(invalid(ask, "spec.resourceAttributes", &Value::Null, detail));
+        }
+        Ok(spec)
+    }
+
+    fn deed(&self) -> Deed<'_> {
+        match (&self.resource_attributes, &self.non_resource_attributes) {
+            (Some(about), _) => Deed {
+                verb: &about.verb,
+                namespace: &about.namespace,
+                what: What::Resource {
+                    group: &about.group,
+                    resource: &about.resource,
+                    subresource: &about.subresource,
+                    name: &about.name,
+                },
+            },
+            (None, Some(about)) => {
+                Deed { verb: &about.verb, namespace: "", what: What::Path(&about.path) }
+            }
+            (None, None) => Deed { verb: "", namespace: "", what: What::Path("") },
+        }
+    }
+
+    fn caller(&self) -> Caller {
+        Caller {
+            name: self.user.clone(),
+            uid: self.uid.clone(),
+            groups: self.groups.clone().unwrap_or_default(),
+            extra: self.extra.clone().unwrap_or_default(),
+        }
+    }
+}
+
+fn self_access(ask: &Ask, review: &mut Value) -> Answer<()> {
+    let spec = Spec::read(ask, review)?;
+    review["status"] = verdict(ask, &ask.caller, &spec.deed());
+    Ok(())
+}
+
+fn access(ask: &Ask, review: &mut Value) -> Answer<()> {
+    let spec = Spec::read(ask, review)?;
+    if spec.user.is_empty() && spec.groups.as_ref().is_none_or(Vec::is_empty) {
+        let detail = "at least one of user or group must be specified";
+        return Err(invalid(ask, "spec.user", &json!(""), detail));
+    }
+    review["status"] = verdict(ask, &spec.caller(), &spec.deed());
+    Ok(())
+}
+
+fn local_access(ask: &Ask, review: &mut Value) -> Answer<()> {
+    let spec = Spec::read(ask, review)?;
+    let given = spec.resource_attributes.as_ref().map(|about| about.namespace.as_str());
+    let detail = match given {
+        None => "disallowed on this kind of request",
+        Some(namespace) if namespace != ask.namespace() => "must match metadata.namespace",
+        Some(_) => return access(ask, review),
+    };
+    let path = match given {
+        None => "spec.nonResourceAttributes",
+        Some(_) => "spec.resourceAttributes.namespace",
+    };
+    Err(invalid(ask, path, &json!(given.unwrap_or_default()), detail))
+}
+
+fn verdict(ask: &Ask, caller: &Caller, deed: &Deed<'_>) -> Value {
+    let decision = super::decide(&ask.server, &ask.cluster, caller, deed);
+    let mut status = json!({"allowed": matches!(decision, Decision::Allowed(_))});
+    let reason = decision.reason();
+    if !reason.is_empty() {
+        status["reason"] = json!(reason);
+    }
+    status
+}
+
+fn self_rules(ask: &Ask, review: &mut Value) -> Answer<()> {
+    let namespace = review["spec"]["namespace"].as_str().unwrap_or_default().to_owned();
+    if namespace.is_empty() {
+        return Err(Status::bad_request("no namespace on request"));
+    }
+    let (store, cluster) = (&ask.server.store, &ask.cluster);
+    let rules = |index: &super::Index| index.rules_of(&ask.caller, &namespace);
+    let mut rules = cluster.rights.with(store, &cluster.name, rules);
+    let is_free = ask.server.access.authorization == Authorization::AlwaysAllow;
+    if is_free || ask.caller.is_in(MASTERS) {
+        let all = Rule::everything().into_iter().filter(|rule| !rules.contains(rule));
+        rules = all.collect::<Vec<_>>().into_iter().chain(rules).collect();
+    }
+    let (paths, resources): (Vec<Rule>, Vec<Rule>) =
+        rules.into_iter().partition(|rule| rule.resources.is_empty());
+    review["status"] =
+        json!({"resourceRules": resources, "nonResourceRules": paths, "incomplete": false});
+    Ok(())
+}
+
+fn self_subject(ask: &Ask, review: &mut Value) -> Answer<()> {
+    review["metadata"] = json!({"creationTimestamp": seconds(ask.server.now())});
+    review["status"] = json!({"userInfo": user_info(&ask.caller)});
+    Ok(())
+}
+
+fn token(ask: &Ask, review: &mut Value) -> Answer<()> {
+    let token = review["spec"]["token"].as_str().unwrap_or_default().to_owned();
+    if token.is_empty() {
+        return Err(Status::bad_request("token is required for TokenReview in authentication"));
+    }
+    let wanted = review["spec"]["audiences"].as_array().into_iter().flatten();
+    let wanted: Vec<String> = wanted.filter_map(Value::as_str).map(str::to_owned).collect();
+    let known = super::caller_of_token(&ask.server, &ask.cluster, &token, &wanted);
+    review["status"] = match known {
+        Some((caller, audiences)) => {
+            json!({"authenticated": true, "user": user_info(&caller), "audiences": audiences})
+        }
+        None => json!({"user": {}, "error": "invalid bearer token"}),
+    };
+    Ok(())
+}
+
+fn invalid(ask: &Ask, path: &str, value: &Value, detail: &str) -> Box<Status> {
+    let error = FieldError::about(Reason::Invalid, path, value, detail);
+    Status::invalid(&ask.resource, "", &[error])
+}

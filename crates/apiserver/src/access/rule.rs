@@ -1,0 +1,337 @@
+//! One rule of a role: what it lets happen, and whether it includes another rule.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize};
+use smol_str::SmolStr;
+
+use crate::request::Attributes;
+
+/// What a role allows: verbs on resources, or methods on paths.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Rule {
+    #[serde(deserialize_with = "list")]
+    pub verbs: Vec<SmolStr>,
+    #[serde(deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
+    pub api_groups: Vec<SmolStr>,
+    #[serde(deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<SmolStr>,
+    #[serde(deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
+    pub resource_names: Vec<SmolStr>,
+    #[serde(rename = "nonResourceURLs", deserialize_with = "list")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub non_resource_urls: Vec<SmolStr>,
+}
+
+/// Something that somebody wants to do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Deed<'d> {
+    pub verb: &'d str,
+    /// Empty: in the whole cluster.
+    pub namespace: &'d str,
+    pub what: What<'d>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum What<'d> {
+    Resource { group: &'d str, resource: &'d str, subresource: &'d str, name: &'d str },
+    Path(&'d str),
+}
+
+const ALL: &str = "*";
+
+impl<'d> From<&'d Attributes> for Deed<'d> {
+    fn from(attributes: &'d Attributes) -> Self {
+        let verb = attributes.verb.as_str();
+        match &attributes.target {
+            None => Self { verb, namespace: "", what: What::Path(&attributes.path) },
+            Some(target) => Self {
+                verb,
+                namespace: &target.namespace,
+                what: What::Resource {
+                    group: &target.group,
+                    resource: &target.resource,
+                    subresource: &target.subresource,
+                    name: &target.name,
+                },
+            },
+        }
+    }
+}
+
+impl<'d> Deed<'d> {
+    /// A verb on a named object.
+    pub(crate) fn on(
+        verb: &'d str,
+        group: &'d str,
+        resource: &'d str,
+        namespace: &'d str,
+        name: &'d str,
+    ) -> Self {
+        Self { verb, namespace, what: What::Resource { group, resource, subresource: "", name } }
+    }
+}
+
+/// As refusals tell it: what the caller cannot do, and where.
+impl fmt::Display for Deed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.what {
+            What::Path(path) => write!(f, "{} path {path:?}", self.verb),
+            What::Resource { group, resource, subresource, .. } => {
+                let slash = if subresource.is_empty() { "" } else { "/" };
+                let full = format!("{resource}{slash}{subresource}");
+                write!(f, "{} resource {full:?} in API group {group:?} ", self.verb)?;
+                match self.namespace {
+                    "" => f.write_str("at the cluster scope"),
+                    namespace => write!(f, "in the namespace {namespace:?}"),
+                }
+            }
+        }
+    }
+}
+
+impl Rule {
+    /// Everything there is: on resources, and on paths.
+    pub(crate) fn everything() -> [Self; 2] {
+        let all = || vec![SmolStr::new_static(ALL)];
+        let resources =
+            Self { verbs: all(), api_groups: all(), resources: all(), ..Self::default() };
+        [resources, Self { verbs: all(), non_resource_urls: all(), ..Self::default() }]
+    }
+
+    pub(crate) fn allows(&self, deed: &Deed<'_>) -> bool {
+        if !has(&self.verbs, deed.verb) {
+            return false;
+        }
+        match deed.what {
+            What::Path(path) => self.non_resource_urls.iter().any(|url| url_covers(url, path)),
+            What::Resource { group, resource, subresource, name } => {
+                has(&self.api_groups, group)
+                    && self.resources.iter().any(|known| resource_is(known, resource, subresource))
+                    && self.has_name(name)
+            }
+        }
+    }
+
+    /// Deeds without a name, such as create and deletecollection, are never allowed by name.
+    fn has_name(&self, name: &str) -> bool {
+        self.resource_names.is_empty()
+            || !name.is_empty() && self.resource_names.iter().any(|known| known == name)
+    }
+
+    /// Whether this rule alone allows all that an atomic rule does.
+    fn covers(&self, atom: &Self) -> bool {
+        let names = self.resource_names.is_empty()
+            || !atom.resource_names.is_empty()
+                && all_in(&self.resource_names, &atom.resource_names);
+        let resources = self.resources.iter().any(|resource| resource == ALL)
+            || atom.resources.iter().all(|wanted| {
+                let sub = wanted.split_once('/').map_or("", |(_, sub)| sub);
+                self.resources.iter().any(|known| {
+                    known == wanted
+                        || !sub.is_empty() && known.strip_prefix("*/").is_some_and(|it| it == sub)
+                })
+            });
+        let urls = atom
+            .non_resource_urls
+            .iter()
+            .all(|wanted| self.non_resource_urls.iter().any(|known| url_covers(known, wanted)));
+        let groups = atom.api_groups.iter().all(|group| has(&self.api_groups, group));
+        atom.verbs.iter().all(|verb| has(&self.verbs, verb)) && groups && resources && names && urls
+    }
+
+    /// The rule as rules of one verb on one thing each.
+    fn atoms(&self) -> Vec<Self> {
+        let mut atoms = Vec::new();
+        for verb in &self.verbs {
+            let verbs = vec![verb.clone()];
+            for group in &self.api_groups {
+                for resource in &self.resources {
+                    let atom = Self {
+                        verbs: verbs.clone(),
+                        api_groups: vec![group.clone()],
+                        resources: vec![resource.clone()],
+                        ..Self::default()
+                    };
+                    if self.resource_names.is_empty() {
+                        atoms.push(atom);
+                        continue;
+                    }
+                    atoms.extend(
+                        self.resource_names.iter().map(|name| Self {
+                            resource_names: vec![name.clone()],
+                            ..atom.clone()
+                        }),
+                    );
+                }
+            }
+            atoms.extend(self.non_resource_urls.iter().map(|url| Self {
+                verbs: verbs.clone(),
+                non_resource_urls: vec![url.clone()],
+                ..Self::default()
+            }));
+        }
+        atoms
+    }
+}
+
+/// What `wanted` allows and `held` does not, in the smallest pieces; empty: nothing.
+pub(crate) fn missing(held: &[Rule], wanted: &[Rule]) -> Vec<Rule> {
+    let mut missing: Vec<Rule> = Vec::new();
+    // A rule that is held as it stands need not be taken apart.
+    for rule in wanted.iter().filter(|rule| !held.contains(rule)) {
+        let atoms = rule.atoms();
+        missing.extend(atoms.into_iter().filter(|atom| !held.iter().any(|rule| rule.covers(atom))));
+    }
+    missing
+}
+
+/// As refusals tell it.
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = [
+            ("APIGroups", &self.api_groups),
+            ("Resources", &self.resources),
+            ("NonResourceURLs", &self.non_resource_urls),
+            ("ResourceNames", &self.resource_names),
+            ("Verbs", &self.verbs),
+        ];
+        let mut texts = Vec::new();
+        for (label, list) in parts {
+            if !list.is_empty() {
+                let quoted: Vec<String> = list.iter().map(|one| format!("{one:?}")).collect();
+                texts.push(format!("{label}:[{}]", quoted.join(" ")));
+            }
+        }
+        write!(f, "{{{}}}", texts.join(", "))
+    }
+}
+
+fn has(list: &[SmolStr], wanted: &str) -> bool {
+    list.iter().any(|known| known == ALL || known == wanted)
+}
+
+fn all_in(list: &[SmolStr], wanted: &[SmolStr]) -> bool {
+    wanted.iter().all(|one| list.contains(one))
+}
+
+/// `*`, `pods`, `pods/status`, `*/status`.
+fn resource_is(known: &str, resource: &str, subresource: &str) -> bool {
+    if known == ALL {
+        return true;
+    }
+    match known.split_once('/') {
+        None => subresource.is_empty() && known == resource,
+        Some((left, right)) => {
+            right == subresource && !right.is_empty() && (left == ALL || left == resource)
+        }
+    }
+}
+
+/// The path itself, or a beginning of it before a trailing `*`.
+fn url_covers(url: &str, path: &str) -> bool {
+    url == ALL || url == path || url.ends_with('*') && path.starts_with(url.trim_end_matches('*'))
+}
+
+fn list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<SmolStr>, D::Error> {
+    Ok(Option::<Vec<SmolStr>>::deserialize(deserializer)?.unwrap_or_default())
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// `get list | core apps | pods deployments | a b`, or `get | /healthz`.
+    pub(crate) fn rule(text: &str) -> Rule {
+        crate::bootstrap::read_rule(text).expect("a rule in the table's own form")
+    }
+
+    fn deed<'d>(verb: &'d str, group: &'d str, full: &'d str, name: &'d str) -> Deed<'d> {
+        let (resource, subresource) = full.split_once('/').unwrap_or((full, ""));
+        Deed { verb, namespace: "", what: What::Resource { group, resource, subresource, name } }
+    }
+
+    #[test]
+    fn a_rule_allows_what_it_names() {
+        let cases = [
+            ("get | core | pods", ("get", "", "pods", "a"), true),
+            ("get | core | pods", ("list", "", "pods", ""), false),
+            ("get | core | pods", ("get", "apps", "pods", ""), false),
+            ("get | core | pods", ("get", "", "pods/log", "a"), false),
+            ("get | core | pods/log", ("get", "", "pods/log", "a"), true),
+            ("get | core | pods/log", ("get", "", "pods", "a"), false),
+            ("get | core | */log", ("get", "", "pods/log", "a"), true),
+            ("get | core | */log", ("get", "", "pods/exec", "a"), false),
+            ("get | core | */log", ("get", "", "pods", "a"), false),
+            ("get | core | pods/*", ("get", "", "pods/log", "a"), false),
+            ("* | * | *", ("delete", "x.io", "things/scale", ""), true),
+            ("get | core | pods | a b", ("get", "", "pods", "b"), true),
+            ("get | core | pods | a b", ("get", "", "pods", "c"), false),
+            ("create | core | pods | a", ("create", "", "pods", ""), false),
+            ("deletecollection | core | pods | a", ("deletecollection", "", "pods", ""), false),
+            ("list | core | pods | a", ("list", "", "pods", "a"), true),
+            ("get | /healthz", ("get", "", "pods", ""), false),
+        ];
+        for (text, (verb, group, full, name), expected) in cases {
+            assert_eq!(
+                rule(text).allows(&deed(verb, group, full, name)),
+                expected,
+                "{text}: {full}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_rule_allows_paths() {
+        let cases = [
+            ("get | /healthz", "/healthz", true),
+            ("get | /healthz", "/healthz/ping", false),
+            ("get | /healthz/*", "/healthz/ping", true),
+            ("get | /healthz/*", "/healthz", false),
+            ("get | /api*", "/apis/apps", true),
+            ("get | *", "/metrics", true),
+            ("* | * | *", "/metrics", false),
+        ];
+        for (text, path, expected) in cases {
+            let deed = Deed { verb: "get", namespace: "", what: What::Path(path) };
+            assert_eq!(rule(text).allows(&deed), expected, "{text}: {path}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_held_is_told_in_pieces() {
+        let cases: [(&[&str], &str, &[&str]); 9] = [
+            (&["* | * | *"], "get list | core apps | pods secrets", &[]),
+            (&["get | core | pods", "list | core | pods"], "get list | core | pods", &[]),
+            (&["get | core | pods"], "get list | core | pods", &["list | core | pods"]),
+            (&["get | core | pods | a"], "get | core | pods", &["get | core | pods"]),
+            (&["get | core | pods | a"], "get | core | pods | a b", &["get | core | pods | b"]),
+            (&["get | core | */scale"], "get | core | pods/scale", &[]),
+            (&["get | core | pods"], "get | core | *", &["get | core | *"]),
+            (&["get | /api/*"], "get | /api/v1 /healthz", &["get | /healthz"]),
+            (&["get | /api/*"], "get | *", &["get | *"]),
+        ];
+        for (held, wanted, expected) in cases {
+            let held: Vec<Rule> = held.iter().map(|text| rule(text)).collect();
+            let expected: Vec<Rule> = expected.iter().map(|text| rule(text)).collect();
+            assert_eq!(missing(&held, &[rule(wanted)]), expected, "{wanted}");
+        }
+    }
+
+    #[test]
+    fn refusals_name_the_place() {
+        assert_eq!(
+            Deed { namespace: "a", ..deed("update", "apps", "deployments/scale", "d") }.to_string(),
+            "update resource \"deployments/scale\" in API group \"apps\" in the namespace \"a\""
+        );
+        assert_eq!(
+            deed("list", "", "nodes", "").to_string(),
+            "list resource \"nodes\" in API group \"\" at the cluster scope"
+        );
+        assert_eq!(
+            rule("get | core | pods | x").to_string(),
+            r#"{APIGroups:[""], Resources:["pods"], ResourceNames:["x"], Verbs:["get"]}"#
+        );
+    }
+}

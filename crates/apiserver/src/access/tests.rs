@@ -1,0 +1,1 @@
+//! Access as a whole.

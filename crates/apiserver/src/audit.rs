@@ -1,0 +1,138 @@
+//! The audit log: who asked for what, under whose name, and what came of it. One JSON object a
+//! line, written by a thread of its own; requests never wait for it, and what does not fit into
+//! its queue is counted instead of kept.
+
+mod event;
+mod policy;
+mod sink;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+
+use crate::access::{Decision, Identity};
+use crate::request::Attributes;
+
+pub use policy::{Level, Policy, PolicyError, Stage};
+pub use sink::Counts;
+
+use event::Event;
+use policy::Chosen;
+use sink::Sink;
+
+/// A running audit log.
+#[derive(Debug)]
+pub struct Auditor {
+    policy: Policy,
+    sink: Sink,
+}
+
+/// One request on its way into the log. Whatever is told to it late is simply missing from the
+/// lines before.
+#[derive(Debug)]
+pub struct Record {
+    auditor: Arc<Auditor>,
+    chosen: Chosen,
+    event: Event,
+}
+
+/// What is known of a request before anybody answers it.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'r> {
+    pub id: &'r str,
+    pub uri: &'r str,
+    pub user_agent: &'r str,
+    pub address: &'r str,
+    pub received: Timestamp,
+}
+
+impl Auditor {
+    /// Begins to write lines to `out`, of at most `queue_max` requests at a time.
+    pub fn start(
+        policy: Policy,
+        out: Box<dyn std::io::Write + Send>,
+        queue_max: usize,
+    ) -> std::io::Result<Arc<Self>> {
+        Ok(Arc::new(Self { policy, sink: Sink::start(out, queue_max)? }))
+    }
+
+    /// How many lines were written, and how many were lost.
+    pub fn counts(&self) -> Counts {
+        self.sink.counts()
+    }
+
+    /// Waits until everything handed over before is written.
+    pub fn flush(&self) {
+        self.sink.flush();
+    }
+
+    /// Opens the record of a request whose caller is known; none if the policy wants none.
+    pub(crate) fn record(
+        self: &Arc<Self>,
+        request: Request<'_>,
+        identity: &Identity,
+        attributes: &Attributes,
+    ) -> Option<Record> {
+        let caller = identity.impersonator.as_ref().unwrap_or(&identity.caller);
+        let chosen = self.policy.choose(caller, attributes);
+        if chosen.level == Level::None {
+            return None;
+        }
+        let mut event = Event::new(chosen.level, request, identity, attributes);
+        event.omit_managed_fields = chosen.omit_managed_fields;
+        let record = Record { auditor: Arc::clone(self), chosen, event };
+        record.log(Stage::RequestReceived, request.received);
+        Some(record)
+    }
+}
+
+impl Record {
+    /// Whether bodies belong into the log: those of requests, those of answers.
+    pub fn wants_bodies(&self) -> (bool, bool) {
+        (self.chosen.level >= Level::Request, self.chosen.level >= Level::RequestResponse)
+    }
+
+    /// What the rules of access said, and why.
+    pub(crate) fn decided(&mut self, decision: &Decision) {
+        let verdict = if matches!(decision, Decision::Allowed(_)) { "allow" } else { "forbid" };
+        self.event.annotate("authorization.k8s.io/decision", verdict.to_owned());
+        self.event.annotate("authorization.k8s.io/reason", decision.reason());
+    }
+
+    pub fn request_body(&mut self, body: &Bytes) {
+        if self.wants_bodies().0 {
+            self.event.request_object = event::object(body);
+        }
+    }
+
+    /// The head of an answer that goes on for a while was sent.
+    pub fn started(&mut self, code: u16, now: Timestamp) {
+        self.event.code = code;
+        self.log(Stage::ResponseStarted, now);
+    }
+
+    /// The answer is complete. `body` if it was at hand.
+    pub fn completed(mut self, code: u16, body: Option<&Bytes>, now: Timestamp) {
+        self.event.code = code;
+        if let (true, Some(body)) = (self.wants_bodies().1, body) {
+            self.event.response_object = event::object(body);
+        }
+        self.log(Stage::ResponseComplete, now);
+    }
+
+    /// The server failed while it made the answer.
+    pub fn panicked(mut self, now: Timestamp) {
+        self.event.code = 500;
+        self.log(Stage::Panic, now);
+    }
+
+    fn log(&self, stage: Stage, now: Timestamp) {
+        if !self.chosen.omits(stage) {
+            self.auditor.sink.send(self.event.at(stage, now));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,1 @@
+//! What the audit log tells, and what it keeps to itself.

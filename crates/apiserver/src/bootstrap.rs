@@ -1,0 +1,77 @@
+//! What every logical cluster begins with: namespaces, roles and bindings, the Service of the
+//! server itself. Repeated at each start, it adds what is missing and leaves the rest alone.
+
+mod objects;
+mod roles;
+mod template;
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+use convoy_store::Transaction;
+
+use crate::access::aggregate;
+use crate::head::Head;
+use crate::server::{Cluster, Server};
+use crate::status::Answer;
+use template::{Stamp, Template};
+
+#[cfg(test)]
+pub(crate) use roles::read_rule;
+
+/// Where the server is found from inside a logical cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Of the Service `kubernetes`: the first of the services' range.
+    pub service: IpAddr,
+    /// Where the server listens.
+    pub address: IpAddr,
+    pub port: u16,
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        let service = IpAddr::V4(Ipv4Addr::new(10, 96, 0, 1));
+        Self { service, address: IpAddr::V4(Ipv4Addr::LOCALHOST), port: 6443 }
+    }
+}
+
+/// Brings a logical cluster to what it begins with, in one transaction.
+pub async fn bootstrap(server: &Arc<Server>, cluster: &Arc<Cluster>, place: Place) -> Answer<()> {
+    let own = objects::of_cluster(place, &server.access.authority);
+    let own: Vec<Template> = own.iter().map(Template::of).collect();
+    settle(server, cluster, &[roles::templates(), &own]).await?;
+    // A crash may have come between a role and the sums that it is a part of.
+    aggregate::settle(server, cluster).await
+}
+
+/// Gives a namespace what every namespace has: an account for its pods, and the certificates
+/// that they trust this server by.
+pub async fn furnish(server: &Arc<Server>, cluster: &Arc<Cluster>, namespace: &str) -> Answer<()> {
+    let own = objects::of_namespace(namespace, &server.access.authority);
+    let own: Vec<Template> = own.iter().map(Template::of).collect();
+    settle(server, cluster, &[&own]).await
+}
+
+/// Writes what is missing, and again if somebody else wrote meanwhile.
+async fn settle(
+    server: &Arc<Server>,
+    cluster: &Arc<Cluster>,
+    templates: &[&[Template]],
+) -> Answer<()> {
+    loop {
+        let snapshot = server.store.snapshot();
+        let stamp = Stamp { surroundings: &*server.surroundings, now: server.now() };
+        let writes = templates.iter().copied().flatten().filter_map(|template| {
+            let key = template.key(&cluster.name);
+            template.write(snapshot.get(&key).map(|entry| &**entry), key, &stamp)
+        });
+        let writes: Vec<convoy_store::Write<Head>> = writes.collect();
+        if writes.is_empty() || server.commit(Transaction::new(writes)).await?.is_some() {
+            return Ok(());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,1 @@
+//! What a logical cluster begins with.
