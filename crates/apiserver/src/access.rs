@@ -38,7 +38,7 @@ pub(crate) use rights::Rights;
 pub(crate) use rule::Rule;
 
 use crate::ask::Ask;
-use crate::audit::Auditor;
+use crate::audit::{Auditor, Log};
 use crate::caller::{Caller, MASTERS, UNAUTHENTICATED};
 use crate::request::Attributes;
 use crate::server::{Cluster, Server};
@@ -89,14 +89,6 @@ pub const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 
 /// How many verified tokens are remembered before all of them are forgotten.
 const VERIFIED_MAX: usize = 4_096;
-
-/// Under whose name a request runs.
-#[derive(Clone, Debug)]
-pub(crate) struct Identity {
-    pub caller: Caller,
-    /// Who truly asks, if they act as somebody else.
-    pub impersonator: Option<Caller>,
-}
 
 /// Whether something may be done, and by what.
 #[derive(Debug)]
@@ -155,6 +147,13 @@ impl Access {
 }
 
 impl Decision {
+    fn permit(self, caller: &Caller, deed: &Deed<'_>) -> Answer<()> {
+        match self {
+            Self::Allowed(_) => Ok(()),
+            Self::Denied(_) => Err(refusal(caller, deed, &self.reason())),
+        }
+    }
+
     /// As the audit log and reviews tell it.
     pub(crate) fn reason(&self) -> String {
         match self {
@@ -169,19 +168,31 @@ impl Decision {
     }
 }
 
-/// Establishes who asks.
-pub(crate) fn authenticate(
+/// Lets a request in, under the name that it runs under: establishes who asks, takes on the
+/// identity that they ask for, and refuses what that identity may not do.
+pub(crate) fn admit(
     server: &Server,
     cluster: &Cluster,
     peer: &Peer,
     headers: &HeaderMap,
-) -> Answer<Identity> {
-    let caller = true_caller(server, cluster, peer, headers)?;
-    let check = |deed: &Deed<'_>| permit(server, cluster, &caller, deed).map(|_| ());
-    Ok(match impersonation::caller(headers, check)? {
-        Some(other) => Identity { caller: other, impersonator: Some(caller) },
-        None => Identity { caller, impersonator: None },
-    })
+    attributes: &Attributes,
+    log: &mut Log<'_>,
+) -> Answer<Caller> {
+    let auditor = server.access.audit.as_ref();
+    let found = true_caller(server, cluster, peer, headers);
+    // Whoever fails to prove who they are is logged as nobody.
+    log.open(auditor, found.as_ref().unwrap_or(&Caller::default()), attributes);
+    let mut caller = found?;
+    let check = |deed: &Deed<'_>| permit(server, cluster, &caller, deed);
+    if let Some(other) = impersonation::caller(headers, check)? {
+        log.impersonating(&other);
+        caller = other;
+    }
+    let deed = Deed::from(attributes);
+    let decision = decide(server, cluster, &caller, &deed);
+    log.decided(&decision);
+    decision.permit(&caller, &deed)?;
+    Ok(caller)
 }
 
 fn true_caller(
@@ -239,25 +250,8 @@ pub(crate) fn caller_of_token(
 }
 
 /// Refuses what the caller may not do.
-pub(crate) fn authorize(
-    server: &Server,
-    cluster: &Cluster,
-    caller: &Caller,
-    attributes: &Attributes,
-) -> Answer<Decision> {
-    permit(server, cluster, caller, &Deed::from(attributes))
-}
-
-fn permit(
-    server: &Server,
-    cluster: &Cluster,
-    caller: &Caller,
-    deed: &Deed<'_>,
-) -> Answer<Decision> {
-    match decide(server, cluster, caller, deed) {
-        Decision::Denied(lost) => Err(refusal(caller, deed, &Decision::Denied(lost))),
-        allowed @ Decision::Allowed(_) => Ok(allowed),
-    }
+fn permit(server: &Server, cluster: &Cluster, caller: &Caller, deed: &Deed<'_>) -> Answer<()> {
+    decide(server, cluster, caller, deed).permit(caller, deed)
 }
 
 /// Whether the caller may do something.
@@ -292,7 +286,7 @@ pub(crate) fn check_create(ask: &Ask) -> Answer<()> {
     let (resource, target) = (&ask.resource, &ask.target);
     let place = ask.namespace();
     let deed = Deed::on("create", &resource.group, &resource.plural, place, &target.name);
-    permit(&ask.server, &ask.cluster, &ask.caller, &deed).map(|_| ())
+    permit(&ask.server, &ask.cluster, &ask.caller, &deed)
 }
 
 /// Whether rules that are held include all that others allow.
@@ -310,8 +304,7 @@ fn is_public(deed: &Deed<'_>) -> bool {
     matches!(deed.verb, "get" | "head") && PUBLIC_PATHS.iter().any(is_below)
 }
 
-fn refusal(caller: &Caller, deed: &Deed<'_>, decision: &Decision) -> Box<Status> {
-    let reason = decision.reason();
+fn refusal(caller: &Caller, deed: &Deed<'_>, reason: &str) -> Box<Status> {
     let colon = if reason.is_empty() { "" } else { ": " };
     let why = format!("User {:?} cannot {deed}{colon}{reason}", caller.name);
     match deed.what {

@@ -9,9 +9,13 @@ mod sink;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use http::Response;
 use jiff::Timestamp;
 
-use crate::access::{Decision, Identity};
+use crate::access::Decision;
+use crate::access::review::user_info;
+use crate::body::Body;
+use crate::caller::Caller;
 use crate::request::Attributes;
 
 pub use policy::{Level, Policy, PolicyError, Stage};
@@ -47,6 +51,13 @@ pub struct Request<'r> {
     pub received: Timestamp,
 }
 
+/// The record of a request as it is handled, from before its caller is known.
+#[derive(Debug)]
+pub struct Log<'r> {
+    request: Request<'r>,
+    record: Option<Record>,
+}
+
 impl Auditor {
     /// Begins to write lines to `out`, of at most `queue_max` requests at a time.
     pub fn start(
@@ -67,19 +78,18 @@ impl Auditor {
         self.sink.flush();
     }
 
-    /// Opens the record of a request whose caller is known; none if the policy wants none.
-    pub(crate) fn record(
+    /// Opens the record of a request; none if the policy wants none.
+    fn record(
         self: &Arc<Self>,
         request: Request<'_>,
-        identity: &Identity,
+        caller: &Caller,
         attributes: &Attributes,
     ) -> Option<Record> {
-        let caller = identity.impersonator.as_ref().unwrap_or(&identity.caller);
         let chosen = self.policy.choose(caller, attributes);
         if chosen.level == Level::None {
             return None;
         }
-        let mut event = Event::new(chosen.level, request, identity, attributes);
+        let mut event = Event::new(chosen.level, request, caller, attributes);
         event.omit_managed_fields = chosen.omit_managed_fields;
         let record = Record { auditor: Arc::clone(self), chosen, event };
         record.log(Stage::RequestReceived, request.received);
@@ -87,23 +97,62 @@ impl Auditor {
     }
 }
 
-impl Record {
-    /// Whether bodies belong into the log: those of requests, those of answers.
-    pub fn wants_bodies(&self) -> (bool, bool) {
-        (self.chosen.level >= Level::Request, self.chosen.level >= Level::RequestResponse)
+impl<'r> Log<'r> {
+    pub fn new(request: Request<'r>) -> Self {
+        Self { request, record: None }
+    }
+
+    pub(crate) fn open(
+        &mut self,
+        auditor: Option<&Arc<Auditor>>,
+        caller: &Caller,
+        attributes: &Attributes,
+    ) {
+        self.record = auditor.and_then(|auditor| auditor.record(self.request, caller, attributes));
+    }
+
+    /// The request runs under another name than that of who asks.
+    pub(crate) fn impersonating(&mut self, caller: &Caller) {
+        if let Some(record) = &mut self.record {
+            record.event.impersonated = Some(user_info(caller));
+        }
     }
 
     /// What the rules of access said, and why.
     pub(crate) fn decided(&mut self, decision: &Decision) {
+        let Some(record) = &mut self.record else { return };
         let verdict = if matches!(decision, Decision::Allowed(_)) { "allow" } else { "forbid" };
-        self.event.annotate("authorization.k8s.io/decision", verdict.to_owned());
-        self.event.annotate("authorization.k8s.io/reason", decision.reason());
+        record.event.annotate("authorization.k8s.io/decision", verdict.to_owned());
+        record.event.annotate("authorization.k8s.io/reason", decision.reason());
     }
 
-    pub fn request_body(&mut self, body: &Bytes) {
-        if self.wants_bodies().0 {
-            self.event.request_object = event::object(body);
+    pub(crate) fn request_body(&mut self, body: &Bytes) {
+        if let Some(record) = self.record.as_mut().filter(|record| record.wants_bodies().0) {
+            record.event.request_object = event::object(body);
         }
+    }
+
+    /// The answer is decided. One that is followed goes on from here; its record comes back, to
+    /// be completed when it ends.
+    pub(crate) fn answered(self, response: &Response<Body>, now: Timestamp) -> Option<Record> {
+        let mut record = self.record?;
+        let code = response.status().as_u16();
+        match response.body() {
+            Body::Watch(_) => {
+                record.started(code, now);
+                return Some(record);
+            }
+            Body::Whole(Some(bytes)) => record.completed(code, Some(bytes), now),
+            _ => record.completed(code, None, now),
+        }
+        None
+    }
+}
+
+impl Record {
+    /// Whether bodies belong into the log: those of requests, those of answers.
+    pub fn wants_bodies(&self) -> (bool, bool) {
+        (self.chosen.level >= Level::Request, self.chosen.level >= Level::RequestResponse)
     }
 
     /// The head of an answer that goes on for a while was sent.

@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use crate::accept::Accept;
 use crate::access::{self, Peer};
 use crate::ask::Ask;
+use crate::audit::{self, Log};
 use crate::body::Body;
 use crate::caller::Caller;
 use crate::paths;
@@ -37,10 +38,20 @@ where
     let accept = accept_header(request.headers());
     let query = Query::parse(request.uri().query().unwrap_or_default());
     let pretty = Accept { pretty: wants_pretty(&query, request.headers()), ..Accept::default() };
-    let mut response = match answer(server, request, peer, &accept).await {
+    let uri = request.uri().to_string();
+    let agent = header(request.headers(), &USER_AGENT);
+    let mut log = Log::new(audit::Request {
+        id: audit_id.to_str().unwrap_or_default(),
+        uri: &uri,
+        user_agent: &agent,
+        address: &peer.address,
+        received: server.now(),
+    });
+    let mut response = match answer(server, request, peer, &accept, &mut log).await {
         Ok(response) => response,
         Err(status) => refusal(&status, pretty),
     };
+    log.answered(&response, server.now());
     response.headers_mut().insert(AUDIT_ID, audit_id);
     response
 }
@@ -50,6 +61,7 @@ async fn answer<B>(
     request: Request<B>,
     peer: &Peer,
     accept: &str,
+    log: &mut Log<'_>,
 ) -> Answer<Response<Body>>
 where
     B: http_body::Body<Data = Bytes> + Send,
@@ -61,12 +73,12 @@ where
     let attributes = Attributes::read(parts.method.as_str(), &path, &query);
     let cluster = server.cluster(&attributes.cluster);
     let cluster = cluster.ok_or_else(Status::no_such_route)?;
-    let caller = access::authenticate(server, &cluster, peer, &parts.headers)?.caller;
-    access::authorize(server, &cluster, &caller, &attributes)?;
+    let caller = access::admit(server, &cluster, peer, &parts.headers, &attributes, log)?;
     let Some(target) = attributes.target.clone() else {
         return paths::answer(server, &cluster, &attributes, &query, accept, &parts.headers);
     };
     let body = read_body(body, server.limits.body_bytes_max).await?;
+    log.request_body(&body);
     let mut ask = ask(server, cluster, attributes, target, query, caller)?;
     ask.accept = Accept::read(accept, false)?;
     ask.accept.pretty |= wants_pretty(&ask.query, &parts.headers);

@@ -10,7 +10,9 @@ use convoy_store::backend::{DiskBackend, Durability};
 use convoy_store::{BackendError, MemoryBackend};
 use jiff::Timestamp;
 
+use crate::access::{Access, Authorization, Signer, SignerError, TokenFile};
 use crate::authority::{Authority, AuthorityError, server_names, write_private};
+use crate::bootstrap::{Place, bootstrap};
 use crate::head::Store;
 use crate::kubeconfig::kubeconfig;
 use crate::listener::Listener;
@@ -54,6 +56,16 @@ pub enum HomeError {
         #[source]
         source: io::Error,
     },
+    #[error(transparent)]
+    Signer(#[from] SignerError),
+    #[error("could not keep the signing key {path}")]
+    SignerFile {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("could not write what a cluster begins with: {0}")]
+    Bootstrap(String),
     #[error("could not write the kubeconfig {path}")]
     Kubeconfig {
         path: PathBuf,
@@ -75,7 +87,19 @@ impl Home {
         let failed = |source| HomeError::Listen { address, source };
         let listener = Listener::bind(address, authority.server_config()?).await.map_err(failed)?;
         let address = listener.address().map_err(failed)?;
-        let server = Arc::new(Server::new(store, Arc::new(System), settings.limits));
+        let mut access = Access::new(
+            Authorization::Rbac,
+            TokenFile::default(),
+            signer(settings.data_directory.as_deref())?,
+        );
+        access.authority = authority.certificate.clone();
+        let server = Server::new(store, Arc::new(System), settings.limits).with_access(access);
+        let server = Arc::new(server);
+        let place = Place { address: address.ip(), port: address.port(), ..Place::default() };
+        for cluster in server.clusters() {
+            let done = bootstrap(&server, &cluster, place).await;
+            done.map_err(|status| HomeError::Bootstrap(status.message))?;
+        }
         let Settings { kubeconfig, durability, .. } = settings;
         let home = Self { server, address, authority, kubeconfig, listener, durability };
         home.write_kubeconfig()?;
@@ -128,6 +152,21 @@ async fn flush_often(server: Arc<Server>, pause: Duration) {
         // A failure stays with the store, which refuses writes from then on.
         drop(tokio::task::spawn_blocking(move || store.flush()).await);
     }
+}
+
+/// The key that signs tokens of service accounts: kept, or made anew with every start.
+fn signer(directory: Option<&Path>) -> Result<Signer, HomeError> {
+    let Some(directory) = directory else { return Ok(Signer::generate()?) };
+    let path = directory.join("pki").join("service-account.key");
+    match std::fs::read_to_string(&path) {
+        Ok(pem) => return Ok(Signer::from_pem(&pem)?),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(source) => return Err(HomeError::SignerFile { path, source }),
+    }
+    let signer = Signer::generate()?;
+    let written = write_private(&path, signer.to_pem().as_bytes());
+    written.map_err(|source| HomeError::SignerFile { path, source })?;
+    Ok(signer)
 }
 
 fn open_store(settings: &Settings) -> Result<Store, BackendError> {

@@ -10,7 +10,7 @@ use crate::body::Body;
 use crate::handler::wants_pretty;
 use crate::query::Query;
 use crate::registry::Registry;
-use crate::reply::encoded;
+use crate::reply::{bytes, encoded};
 use crate::request::Attributes;
 use crate::server::{Cluster, Server};
 use crate::status::{Answer, Status};

@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 
 use super::Request;
 use super::policy::{Level, Stage};
-use crate::access::Identity;
 use crate::access::review::user_info;
+use crate::caller::Caller;
 use crate::protobuf;
 use crate::request::{Attributes, Target};
 use crate::surroundings::micros;
@@ -22,7 +22,7 @@ pub(super) struct Event {
     uri: String,
     verb: String,
     user: Value,
-    impersonated: Option<Value>,
+    pub(super) impersonated: Option<Value>,
     address: String,
     user_agent: String,
     target: Option<Target>,
@@ -52,20 +52,16 @@ impl Event {
     pub(super) fn new(
         level: Level,
         request: Request<'_>,
-        identity: &Identity,
+        caller: &Caller,
         attributes: &Attributes,
     ) -> Self {
-        let (user, impersonated) = match &identity.impersonator {
-            Some(truly) => (user_info(truly), Some(user_info(&identity.caller))),
-            None => (user_info(&identity.caller), None),
-        };
         Self {
             level,
             id: request.id.to_owned(),
             uri: request.uri.to_owned(),
             verb: attributes.verb.to_string(),
-            user,
-            impersonated,
+            user: user_info(caller),
+            impersonated: None,
             address: request.address.to_owned(),
             user_agent: request.user_agent.to_owned(),
             target: attributes.target.clone(),
