@@ -8,7 +8,7 @@ mod defaulting;
 mod embedded;
 mod error;
 mod format;
-mod go;
+pub mod go;
 mod lists;
 mod node;
 mod numbers;

@@ -4,6 +4,7 @@
 pub mod accept;
 pub mod access;
 mod admission;
+pub mod apply;
 pub mod ask;
 pub mod audit;
 pub mod authority;

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde_json::Value;
 
 /// A value inside an error: strings quoted, numbers and booleans bare, the rest as JSON.
-pub(super) fn shown(value: &Value) -> String {
+pub fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => quoted(text),
         Value::Number(number) => match number.as_i64() {
@@ -18,7 +18,7 @@ pub(super) fn shown(value: &Value) -> String {
 }
 
 /// `%q`.
-pub(super) fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
     for letter in text.chars() {
