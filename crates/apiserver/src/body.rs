@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
+use crate::compress::Compressed;
 use crate::encoding::{View, write_entry};
 use crate::head::Entry;
 use crate::verb::watch::Follow;
@@ -18,6 +19,7 @@ pub enum Body {
     Whole(Option<Bytes>),
     List(ListBody),
     Watch(Box<Follow>),
+    Compressed(Compressed),
 }
 
 /// A list that is written as it is sent, so that a long one never stands in memory twice.
@@ -58,6 +60,11 @@ impl ListBody {
         Self { opening: Some(opening), entries, api_version, bare, closed: false }
     }
 
+    /// About how long the text is.
+    pub(crate) fn length(&self) -> usize {
+        self.entries.as_slice().iter().map(|entry| entry.value.len()).sum()
+    }
+
     /// The next stretch of text; none at the end.
     pub fn next_chunk(&mut self) -> Option<Bytes> {
         if self.closed {
@@ -94,6 +101,7 @@ impl http_body::Body for Body {
             Self::Whole(bytes) => bytes.take(),
             Self::List(list) => list.next_chunk(),
             Self::Watch(follow) => std::task::ready!(follow.poll_chunk(context)),
+            Self::Compressed(body) => body.next_chunk(),
         };
         Poll::Ready(chunk.map(|bytes| Ok(Frame::data(bytes))))
     }
@@ -103,6 +111,7 @@ impl http_body::Body for Body {
             Self::Whole(bytes) => bytes.is_none(),
             Self::List(list) => list.closed,
             Self::Watch(_) => false,
+            Self::Compressed(body) => body.is_done(),
         }
     }
 
@@ -111,7 +120,7 @@ impl http_body::Body for Body {
             Self::Whole(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
             }
-            Self::List(_) | Self::Watch(_) => SizeHint::default(),
+            Self::List(_) | Self::Watch(_) | Self::Compressed(_) => SizeHint::default(),
         }
     }
 }

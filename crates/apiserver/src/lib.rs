@@ -12,6 +12,7 @@ pub mod body;
 pub mod bootstrap;
 pub mod caller;
 pub mod canonical;
+pub mod compress;
 mod convert;
 pub mod custom;
 pub mod decode;
@@ -47,6 +48,7 @@ pub mod surroundings;
 pub mod table;
 #[cfg(test)]
 mod testing;
+pub mod transport;
 pub mod types;
 pub mod verb;
 mod write;

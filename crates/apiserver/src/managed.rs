@@ -1,19 +1,132 @@
 //! Who owns which fields: server-side apply, and what other writes mean for it.
 
-use serde_json::Value;
+use std::sync::LazyLock;
 
+use convoy_api::schema::{FieldError, Reason};
+use serde_json::Value;
+use smol_str::SmolStr;
+
+use crate::apply::{self, Context, Reset, Step};
 use crate::ask::Ask;
 use crate::reply::Reply;
-use crate::status::{Answer, Status};
-use crate::write::Options;
+use crate::status::{Answer, Cause, Status};
+use crate::write::{self, Options, Wanted};
+use crate::{form, reading};
 
-pub(crate) fn track_create(_ask: &Ask, _object: &mut Value, _options: &Options) {}
+/// Records who owns the fields of a new object.
+pub(crate) fn track_create(ask: &Ask, object: &mut Value, options: &Options) {
+    if options.tracks {
+        with_context(ask, options, |context| apply::track_update(context, None, object));
+    }
+}
 
-pub(crate) fn track_update(_ask: &Ask, _current: &Value, _object: &mut Value, _options: &Options) {}
+/// Records what a change means for who owns what.
+pub(crate) fn track_update(ask: &Ask, current: &Value, object: &mut Value, options: &Options) {
+    if options.tracks {
+        with_context(ask, options, |context| apply::track_update(context, Some(current), object));
+    }
+}
 
 /// Restores old times of ownership where nothing else changed.
-pub(crate) fn revert_if_quiet(_object: &mut Value, _current: &Value) {}
+pub(crate) fn revert_if_quiet(object: &mut Value, current: &Value) {
+    apply::revert_times(current, object);
+}
 
-pub(crate) async fn apply(_ask: &Ask, _options: &Options) -> Answer<Reply> {
-    Err(Status::method_not_allowed())
+/// Server-side apply: the object becomes what its owners want of it.
+pub(crate) async fn apply(ask: &Ask, options: &Options) -> Answer<Reply> {
+    if ask.query.get("fieldManager").is_none_or(str::is_empty) {
+        let detail = "is required for apply patch";
+        let error = FieldError::plain(Reason::Required, "fieldManager", detail);
+        return Err(Status::invalid_thing("PatchOptions.meta.k8s.io", "", &[error]));
+    }
+    let config = reading::configuration(ask, options.validation)?;
+    let force = ask.query.flag("force");
+    let options = Options { tracks: false, ..options.clone() };
+    let name = &ask.target.name;
+    let applied = |live: Option<&Value>| {
+        with_context(ask, &options, |context| apply::apply(context, live, &config, force))
+            .map_err(|error| refusal(&error))
+    };
+    loop {
+        let exists = ask.server.store.snapshot().get(&ask.key(name)).is_some();
+        if exists {
+            let change =
+                |current: &Value| Ok(Wanted { object: applied(Some(current))?, is_pinned: false });
+            match write::modify(ask, name, &options, change).await {
+                // It went between the look and the change; then it is to be made.
+                Err(status) if status.code == 404 && ask.target.subresource.is_empty() => {}
+                outcome => return Ok(outcome?.reply(200)),
+            }
+        } else if ask.target.subresource.is_empty() {
+            let object = applied(None)?;
+            match write::create(ask, object, &options).await {
+                // Somebody else made it meanwhile; then it is to be changed.
+                Err(status) if status.reason == "AlreadyExists" && !is_leaving(ask) => {}
+                outcome => return Ok(outcome?.reply(201)),
+            }
+        } else {
+            return Err(Status::not_found(&ask.resource, name));
+        }
+    }
+}
+
+fn is_leaving(ask: &Ask) -> bool {
+    let snapshot = ask.server.store.snapshot();
+    snapshot.get(&ask.key(&ask.target.name)).is_some_and(|entry| entry.head.is_deleting())
+}
+
+fn refusal(error: &apply::Error) -> Box<Status> {
+    match error {
+        apply::Error::Conflicts(conflicts) => {
+            let causes = conflicts.causes().map(|cause| Cause {
+                reason: cause.reason.to_string(),
+                message: cause.message,
+                field: cause.field,
+            });
+            Status::apply_conflict(conflicts.message(), causes.collect())
+        }
+        apply::Error::ManagedFieldsInConfig => Status::bad_request(error.to_string()),
+        apply::Error::Config { .. } | apply::Error::Live { .. } | apply::Error::Managers(_) => {
+            let mut status = Status::internal(error);
+            status.message = error.to_string();
+            status
+        }
+    }
+}
+
+fn with_context<T>(ask: &Ask, options: &Options, act: impl FnOnce(&Context<'_>) -> T) -> T {
+    let resource = &ask.resource;
+    let api_version = resource.api_version();
+    let versions = ask.registry.groups();
+    let served: Vec<SmolStr> = versions
+        .get(resource.group.as_str())
+        .into_iter()
+        .flatten()
+        .map(|version| crate::registry::api_version(&resource.group, version))
+        .collect();
+    act(&Context {
+        shape: form::shape_of(resource),
+        api_version: &api_version,
+        served: &served,
+        manager: &options.manager,
+        subresource: &ask.target.subresource,
+        now: ask.server.now(),
+        reset: reset(ask),
+    })
+}
+
+/// What a request on this part of the resource cannot set, and so nobody comes to own by it.
+fn reset(ask: &Ask) -> &'static Reset {
+    static NOTHING: LazyLock<Reset> = LazyLock::new(Reset::nothing);
+    static STATUS: LazyLock<Reset> = LazyLock::new(|| Reset::names(&[&["status"]]));
+    static SPEC: LazyLock<Reset> = LazyLock::new(|| Reset::names(&[&["spec"]]));
+    static ALL_BUT_STATUS: LazyLock<Reset> =
+        LazyLock::new(|| Reset::AllBut(vec![vec![Step::Field("status".into())]]));
+    let resource = &ask.resource;
+    match ask.target.subresource.as_str() {
+        "status" if resource.custom.is_some() => &ALL_BUT_STATUS,
+        "status" => &SPEC,
+        "" if write::has_status(resource) && !resource.is("", "nodes") => &STATUS,
+        _ => &NOTHING,
+    }
 }

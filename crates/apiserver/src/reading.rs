@@ -38,6 +38,43 @@ pub(crate) fn options(ask: &Ask) -> Answer<Value> {
     Ok(read(ask, shape, "DeleteOptions")?.value)
 }
 
+/// What is to be applied: YAML, and of exactly the kind and version that the path names.
+pub(crate) fn configuration(ask: &Ask, validation: FieldValidation) -> Answer<Value> {
+    let shape = form::shape_of(&ask.resource);
+    let refuse = |error: DecodeError| Status::bad_request(format!("error decoding YAML: {error}"));
+    let Decoded { value: mut config, mut unknown, duplicates } =
+        decode::decode_yaml(shape, &ask.body).map_err(refuse)?;
+    let text = |field: &str| config[field].as_str().unwrap_or_default();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    if api_version.is_empty() || kind.is_empty() {
+        let message = format!("invalid object type: {api_version}, Kind={kind}");
+        return Err(Status::bad_request(message));
+    }
+    let expected = ask.resource.api_version();
+    if api_version != expected {
+        return Err(Status::bad_request(format!(
+            "Incorrect version specified in apply patch. Specified patch version: {api_version}, expected: {expected}"
+        )));
+    }
+    unknown.extend(prune(ask, &mut config));
+    let findings = findings(&unknown, &duplicates);
+    if validation == FieldValidation::Strict && !findings.is_empty() {
+        let message = format!("error strict decoding patch: {}", findings.join(", "));
+        return Err(Status::bad_request(message));
+    }
+    tell(ask, validation, findings);
+    write_place(ask, &mut config)?;
+    Ok(config)
+}
+
+/// A configuration may leave out the place that the path names.
+fn write_place(ask: &Ask, config: &mut Value) -> Answer<()> {
+    crate::write::settle_place(ask, config)?;
+    let metadata = crate::metadata::of(config);
+    metadata.insert("name".into(), json!(ask.target.name));
+    Ok(())
+}
+
 /// What a patch made, checked as if it had been sent.
 pub(crate) fn patched(ask: &Ask, mut object: Value, validation: FieldValidation) -> Answer<Value> {
     let shape = form::shape_of(&ask.resource);

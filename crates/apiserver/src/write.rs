@@ -24,6 +24,8 @@ pub(crate) struct Options {
     pub dry_run: bool,
     pub validation: FieldValidation,
     pub manager: SmolStr,
+    /// Whether the write itself says who owns what; an apply has said so already.
+    pub tracks: bool,
 }
 
 /// What a write left behind.
@@ -43,6 +45,7 @@ impl Options {
             dry_run: ask.query.dry_run()?,
             validation: ask.query.field_validation()?,
             manager: ask.query.field_manager(&ask.user_agent)?,
+            tracks: true,
         })
     }
 }
@@ -264,7 +267,7 @@ pub(crate) fn settle_place(ask: &Ask, object: &mut Value) -> Answer<()> {
     }
     if !url_name.is_empty() {
         match metadata.get("name").and_then(Value::as_str).unwrap_or_default() {
-            "" if ask.verb == "create" => {
+            "" if ask.verb == "create" || ask.verb == "patch" => {
                 metadata.insert("name".into(), json!(url_name));
             }
             given if given != url_name => {

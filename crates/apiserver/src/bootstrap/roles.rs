@@ -57,7 +57,7 @@ pub(crate) fn read_rule(line: &str) -> Option<Rule> {
 }
 
 fn read_object(line: &str) -> Option<Value> {
-    let mut words = line.split(' ');
+    let mut words = line.split_whitespace();
     match words.next()? {
         "clusterrole" => Some(role("ClusterRole", "", words.next()?, words)),
         "role" => Some(role("Role", words.next()?, words.next()?, words)),

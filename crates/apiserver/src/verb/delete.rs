@@ -116,6 +116,7 @@ pub(crate) async fn delete_named(
             dry_run: options.dry_run,
             validation: FieldValidation::Ignore,
             manager: "".into(),
+            tracks: false,
         };
         admission::validate(ask, Operation::Delete, None, Some(&current), &write_options).await?;
         kinds::check_delete(ask, &current)?;

@@ -1,0 +1,112 @@
+//! Long answers are sent compressed to clients that take them so.
+
+use std::io::Write;
+
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, HeaderValue, VARY};
+use http::{HeaderMap, Response};
+
+use crate::body::Body;
+
+/// Shorter answers cost more to compress than to send.
+const BYTES_MIN: usize = 128 << 10;
+
+/// Another body, compressed as it is sent.
+#[derive(Debug)]
+pub struct Compressed {
+    inner: Box<Body>,
+    encoder: Option<GzEncoder<Vec<u8>>>,
+}
+
+impl Compressed {
+    /// What the next stretch of the inner body adds; none at the end.
+    pub(crate) fn next_chunk(&mut self) -> Option<Bytes> {
+        loop {
+            let encoder = self.encoder.as_mut()?;
+            let chunk = match &mut *self.inner {
+                Body::Whole(bytes) => bytes.take(),
+                Body::List(list) => list.next_chunk(),
+                // Neither is ever put in here: see `compress`.
+                Body::Watch(_) | Body::Compressed(_) => None,
+            };
+            let Some(chunk) = chunk else {
+                let rest = self.encoder.take()?.finish().expect("writing to memory does not fail");
+                return Some(Bytes::from(rest));
+            };
+            encoder.write_all(&chunk).expect("writing to memory does not fail");
+            if !encoder.get_ref().is_empty() {
+                return Some(Bytes::from(std::mem::take(encoder.get_mut())));
+            }
+        }
+    }
+
+    pub(crate) fn is_done(&self) -> bool {
+        self.encoder.is_none()
+    }
+}
+
+/// Compresses an answer if it is long and the client asked for it.
+pub(crate) fn compress(request: &HeaderMap, response: Response<Body>) -> Response<Body> {
+    let accepted = request.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    let takes_gzip = accepted
+        .flat_map(|value| value.split(','))
+        .any(|coding| coding.split(';').next().is_some_and(|name| name.trim() == "gzip"));
+    let length = match response.body() {
+        Body::Whole(bytes) => bytes.as_ref().map_or(0, Bytes::len),
+        Body::List(list) => list.length(),
+        Body::Watch(_) | Body::Compressed(_) => 0,
+    };
+    if !takes_gzip || length <= BYTES_MIN {
+        return response;
+    }
+    let (mut parts, body) = response.into_parts();
+    parts.headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    parts.headers.append(VARY, HeaderValue::from_static("Accept-Encoding"));
+    parts.headers.remove(CONTENT_LENGTH);
+    let encoder = Some(GzEncoder::new(Vec::new(), Compression::fast()));
+    Response::from_parts(parts, Body::Compressed(Compressed { inner: Box::new(body), encoder }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    fn sent(length: usize, accept: &'static str) -> (bool, Vec<u8>) {
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(accept));
+        let text = vec![b'x'; length];
+        let response = compress(&headers, Response::new(Body::from(Bytes::from(text))));
+        let is_gzip = response.headers().contains_key(CONTENT_ENCODING);
+        let bytes = match response.into_body() {
+            Body::Compressed(mut body) => {
+                let mut all = Vec::new();
+                while let Some(chunk) = body.next_chunk() {
+                    all.extend_from_slice(&chunk);
+                }
+                all
+            }
+            Body::Whole(bytes) => bytes.unwrap_or_default().to_vec(),
+            other => panic!("{other:?}"),
+        };
+        (is_gzip, bytes)
+    }
+
+    #[test]
+    fn long_answers_come_back_whole() {
+        let (is_gzip, bytes) = sent(BYTES_MIN + 1, "deflate, gzip;q=0.5");
+        assert!(is_gzip && bytes.len() < 4_096);
+        let mut text = Vec::new();
+        flate2::read::GzDecoder::new(&bytes[..]).read_to_end(&mut text).unwrap();
+        assert_eq!(text.len(), BYTES_MIN + 1);
+    }
+
+    #[test]
+    fn short_or_unwanted_compression_is_left_out() {
+        assert!(!sent(BYTES_MIN, "gzip").0);
+        assert!(!sent(BYTES_MIN + 1, "identity").0);
+    }
+}
