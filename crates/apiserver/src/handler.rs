@@ -1,12 +1,16 @@
 //! From an HTTP request to its answer.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
+use futures_util::FutureExt;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
 use http::{HeaderMap, Request, Response};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use parking_lot::Mutex;
+use smol_str::SmolStr;
 
 use crate::accept::Accept;
 use crate::access::{self, Peer};
@@ -14,6 +18,7 @@ use crate::ask::Ask;
 use crate::audit::{self, Log};
 use crate::body::Body;
 use crate::caller::Caller;
+use crate::compress::compress;
 use crate::paths;
 use crate::query::Query;
 use crate::reply::{Reply, add_warnings, refusal};
@@ -21,6 +26,7 @@ use crate::request::{Attributes, Target};
 use crate::server::{Cluster, Server};
 use crate::status::{Answer, Status};
 use crate::subresource;
+use crate::traffic;
 use crate::verb;
 
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
@@ -47,10 +53,24 @@ where
         address: &peer.address,
         received: server.now(),
     });
-    let mut response = match answer(server, request, peer, &accept, &mut log).await {
-        Ok(response) => response,
+    let begun = Instant::now();
+    let path = percent_encoding::percent_decode_str(request.uri().path()).decode_utf8_lossy();
+    let attributes = Attributes::read(request.method().as_str(), &path, &query);
+    let in_flight = server.metrics.begin(traffic::mutates(&attributes));
+    let headers = request.headers().clone();
+    let answered = answer(server, request, &attributes, &query, peer, &accept, &mut log);
+    // A defect costs one answer, not the server.
+    let answered = AssertUnwindSafe(answered).catch_unwind().await.unwrap_or_else(|_| {
+        tracing::error!(%uri, "a request ended in a panic");
+        Err(Status::internal("the server could not finish the request"))
+    });
+    let mut response = match answered {
+        Ok(response) => compress(&headers, response),
         Err(status) => refusal(&status, pretty),
     };
+    drop(in_flight);
+    let dry_run = query.get("dryRun").is_some();
+    server.metrics.answered(&attributes, dry_run, response.status().as_u16(), begun.elapsed());
     log.answered(&response, server.now());
     response.headers_mut().insert(AUDIT_ID, audit_id);
     response
@@ -59,6 +79,8 @@ where
 async fn answer<B>(
     server: &Arc<Server>,
     request: Request<B>,
+    attributes: &Attributes,
+    query: &Query,
     peer: &Peer,
     accept: &str,
     log: &mut Log<'_>,
@@ -68,31 +90,36 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let (parts, body) = request.into_parts();
-    let path = percent_encoding::percent_decode_str(parts.uri.path()).decode_utf8_lossy();
-    let query = Query::parse(parts.uri.query().unwrap_or_default());
-    let attributes = Attributes::read(parts.method.as_str(), &path, &query);
     let cluster = server.cluster(&attributes.cluster);
     let cluster = cluster.ok_or_else(Status::no_such_route)?;
-    let caller = access::admit(server, &cluster, peer, &parts.headers, &attributes, log)?;
+    let caller = access::admit(server, &cluster, peer, &parts.headers, attributes, log)?;
     let Some(target) = attributes.target.clone() else {
-        return paths::answer(server, &cluster, &attributes, &query, accept, &parts.headers);
+        return paths::answer(server, &cluster, attributes, query, accept, &parts.headers);
     };
+    let _place = server.traffic.enter(attributes, &caller)?;
+    let limit = traffic::timeout(attributes, query);
     let body = read_body(body, server.limits.body_bytes_max).await?;
     log.request_body(&body);
-    let mut ask = ask(server, cluster, attributes, target, query, caller)?;
+    let mut ask = ask(server, cluster, &attributes.verb, target, query.clone(), caller)?;
     ask.accept = Accept::read(accept, false)?;
     ask.accept.pretty |= wants_pretty(&ask.query, &parts.headers);
     ask.user_agent = header(&parts.headers, &USER_AGENT);
     ask.content_type = header(&parts.headers, &CONTENT_TYPE);
     ask.body = body;
     ask.check_verb()?;
-    carry_out(ask).await
+    match limit {
+        None => carry_out(ask).await,
+        Some(limit) => tokio::time::timeout(limit, carry_out(ask)).await.unwrap_or_else(|_| {
+            let message = "request did not complete within the allotted timeout";
+            Err(Status::timeout(format!("Timeout: {message}")))
+        }),
+    }
 }
 
 fn ask(
     server: &Arc<Server>,
     cluster: Arc<Cluster>,
-    attributes: Attributes,
+    verb: &SmolStr,
     target: Target,
     query: Query,
     caller: Caller,
@@ -104,11 +131,11 @@ fn ask(
     if is_namespaced_path && !resource.namespaced {
         return Err(Status::no_such_route());
     }
-    let verb = attributes.verb;
+    let verb = verb.clone();
     // A name that a selector pins counts for access, not as the name in the path.
     let mut target = target;
     if matches!(verb.as_str(), "list" | "watch" | "deletecollection") {
-        target.name = smol_str::SmolStr::default();
+        target.name = SmolStr::default();
     }
     let needs_place = resource.namespaced && target.namespace.is_empty();
     if needs_place && !matches!(verb.as_str(), "list" | "watch") {

@@ -29,6 +29,7 @@ pub mod kubeconfig;
 pub mod listener;
 mod managed;
 pub mod metadata;
+pub mod metrics;
 mod openapi;
 pub mod patch;
 mod paths;
@@ -48,6 +49,7 @@ pub mod surroundings;
 pub mod table;
 #[cfg(test)]
 mod testing;
+pub mod traffic;
 pub mod transport;
 pub mod types;
 pub mod verb;

@@ -57,6 +57,10 @@ pub(crate) fn answer(
             let text = server.access.key_set().to_string();
             Ok(bytes(200, "application/jwk-set+json", text.into()))
         }
+        ["metrics"] => {
+            let media = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+            Ok(bytes(200, media, server.metrics.text(&server.store).into()))
+        }
         _ => Err(Status::no_such_route()),
     }
 }

@@ -12,10 +12,12 @@ use tokio::sync::watch;
 
 use crate::access::{Access, Authorization, Rights, Signer, TokenFile};
 use crate::head::{Entry, Head, Store};
+use crate::metrics::Metrics;
 use crate::published::{self, Published};
 use crate::registry::{Registry, Resource, builtin};
 use crate::status::{Answer, Status};
 use crate::surroundings::Surroundings;
+use crate::traffic::Traffic;
 
 /// Limits of requests and of what they may cost.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +46,8 @@ pub struct Server {
     pub surroundings: Arc<dyn Surroundings>,
     pub limits: Limits,
     pub access: Access,
+    pub metrics: Metrics,
+    pub(crate) traffic: Traffic,
     clusters: RwLock<BTreeMap<SmolStr, Arc<Cluster>>>,
     /// Whether watches are to end, because the server does.
     ending: watch::Sender<bool>,
@@ -96,7 +100,8 @@ impl Server {
         let signer = Signer::generate().expect("the machine has random numbers");
         let access = Access::new(Authorization::default(), TokenFile::default(), signer);
         let ending = watch::Sender::new(false);
-        Self { store, surroundings, limits, access, clusters, ending }
+        let (metrics, traffic) = (Metrics::default(), Traffic::new(&limits));
+        Self { store, surroundings, limits, access, metrics, traffic, clusters, ending }
     }
 
     /// The same server under other rules of access.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use convoy_api::schema::{FieldError, Reason};
 use convoy_store::{Change, Event, Revision, Watch};
+use prometheus_client::metrics::counter::Counter;
 use serde_json::{Value, json};
 use tokio::time::{Instant, Sleep, sleep_until};
 
@@ -17,6 +18,7 @@ use crate::ask::Ask;
 use crate::body::Body;
 use crate::encoding::write_entry;
 use crate::head::{Entry, Head};
+use crate::metrics::InFlight;
 use crate::reply::{Reply, partial, with_media};
 use crate::selection::Selection;
 use crate::status::{Answer, Status};
@@ -40,6 +42,8 @@ pub struct Follow {
     ending: Pin<Box<dyn Future<Output = ()> + Send>>,
     columns_sent: bool,
     ended: bool,
+    events: Counter,
+    _open: InFlight,
 }
 
 impl std::fmt::Debug for Follow {
@@ -85,6 +89,8 @@ pub async fn watch(ask: Ask) -> Answer<Reply> {
         ending: Box::pin(ask.server.ending()),
         columns_sent: false,
         ended: false,
+        events: ask.server.metrics.events_of(&ask.resource.qualified()),
+        _open: ask.server.metrics.watch_opened(),
         ask,
     };
     Ok(Reply::Raw(with_media(200, "application/json", Body::Watch(Box::new(follow)))))
@@ -229,6 +235,7 @@ impl Follow {
     }
 
     fn write_object(&mut self, out: &mut Vec<u8>, kind: &str, entry: &Entry, revision: Revision) {
+        self.events.inc();
         if self.ask.accept == Accept::default() && self.ask.shows_as_stored(entry) {
             out.extend_from_slice(b"{\"type\":\"");
             out.extend_from_slice(kind.as_bytes());

@@ -1,0 +1,220 @@
+//! What the server counts, under the names that dashboards of Kubernetes know.
+
+use std::time::Duration;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+use crate::head::Store;
+use crate::request::Attributes;
+
+/// Everything that is counted as requests go by.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    requests: Family<Request, Counter>,
+    durations: Family<Asked, Histogram, fn() -> Histogram>,
+    in_flight: Family<Kind, Gauge>,
+    long_running: Gauge,
+    watch_events: Family<Watched, Counter>,
+    objects: Family<Watched, Gauge>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Request {
+    verb: String,
+    group: String,
+    version: String,
+    resource: String,
+    subresource: String,
+    scope: String,
+    component: String,
+    dry_run: String,
+    code: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Asked {
+    verb: String,
+    group: String,
+    resource: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Kind {
+    request_kind: &'static str,
+}
+
+/// A resource, as the store keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Watched {
+    resource: String,
+}
+
+/// A request that is being answered: counted until it is dropped.
+#[derive(Debug)]
+pub(crate) struct InFlight(Gauge);
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut registry = Registry::default();
+        let requests = Family::<Request, Counter>::default();
+        registry.register("apiserver_request", "Requests answered", requests.clone());
+        let histogram: fn() -> Histogram = || {
+            Histogram::new([
+                0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0,
+            ])
+        };
+        let durations =
+            Family::<Asked, Histogram, fn() -> Histogram>::new_with_constructor(histogram);
+        registry.register(
+            "apiserver_request_duration_seconds",
+            "Time from a request to its answer",
+            durations.clone(),
+        );
+        let in_flight = Family::<Kind, Gauge>::default();
+        registry.register(
+            "apiserver_current_inflight_requests",
+            "Requests being answered",
+            in_flight.clone(),
+        );
+        let long_running = Gauge::default();
+        registry.register(
+            "apiserver_longrunning_requests",
+            "Watches that are open",
+            long_running.clone(),
+        );
+        let watch_events = Family::<Watched, Counter>::default();
+        registry.register("apiserver_watch_events", "Events sent to watches", watch_events.clone());
+        let objects = Family::<Watched, Gauge>::default();
+        registry.register("apiserver_resource_objects", "Objects that are stored", objects.clone());
+        Self { registry, requests, durations, in_flight, long_running, watch_events, objects }
+    }
+}
+
+impl Metrics {
+    pub(crate) fn begin(&self, mutates: bool) -> InFlight {
+        let request_kind = if mutates { "mutating" } else { "readOnly" };
+        let gauge = self.in_flight.get_or_create(&Kind { request_kind }).clone();
+        gauge.inc();
+        InFlight(gauge)
+    }
+
+    /// Counts a watch for as long as it is open.
+    pub(crate) fn watch_opened(&self) -> InFlight {
+        self.long_running.inc();
+        InFlight(self.long_running.clone())
+    }
+
+    /// Counts the events that a watch of a resource sends.
+    pub(crate) fn events_of(&self, resource: &str) -> Counter {
+        self.watch_events.get_or_create(&Watched { resource: resource.to_owned() }).clone()
+    }
+
+    pub(crate) fn answered(
+        &self,
+        attributes: &Attributes,
+        dry_run: bool,
+        code: u16,
+        took: Duration,
+    ) {
+        let target = attributes.target.clone().unwrap_or_default();
+        let scope = match (&attributes.target, target.name.is_empty(), target.namespace.is_empty())
+        {
+            (None, ..) => "",
+            (_, false, _) => "resource",
+            (_, true, false) => "namespace",
+            (_, true, true) => "cluster",
+        };
+        let verb = if matches!(attributes.verb.as_str(), "list" | "watch" | "deletecollection") {
+            attributes.verb.to_uppercase()
+        } else {
+            method(&attributes.verb).to_owned()
+        };
+        let request = Request {
+            verb: verb.clone(),
+            group: target.group.to_string(),
+            version: target.version.to_string(),
+            resource: target.resource.to_string(),
+            subresource: target.subresource.to_string(),
+            scope: scope.to_owned(),
+            component: "apiserver".to_owned(),
+            dry_run: if dry_run { "All" } else { "" }.to_owned(),
+            code,
+        };
+        self.requests.get_or_create(&request).inc();
+        if !attributes.is_long_running() {
+            let Request { group, resource, .. } = request;
+            let asked = Asked { verb, group, resource };
+            self.durations.get_or_create(&asked).observe(took.as_secs_f64());
+        }
+    }
+
+    /// The text that Prometheus reads.
+    pub(crate) fn text(&self, store: &Store) -> String {
+        let snapshot = store.snapshot();
+        self.objects.clear();
+        for shelf in snapshot.shelves() {
+            let resource = match shelf.resource.split_once('/') {
+                Some((group, plural)) => format!("{plural}.{group}"),
+                None => shelf.resource.to_string(),
+            };
+            let count = i64::try_from(snapshot.count(shelf)).unwrap_or(i64::MAX);
+            self.objects.get_or_create(&Watched { resource }).inc_by(count);
+        }
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        drop(prometheus_client::encoding::text::encode(&mut text, &self.registry));
+        text
+    }
+}
+
+fn method(verb: &str) -> &str {
+    match verb {
+        "create" | "post" => "POST",
+        "update" | "put" => "PUT",
+        "patch" => "PATCH",
+        "delete" => "DELETE",
+        "get" => "GET",
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use convoy_store::{MemoryBackend, Settings};
+
+    use super::*;
+    use crate::query::Query;
+
+    #[test]
+    fn requests_are_counted_under_known_names() {
+        let metrics = Metrics::default();
+        let query = Query::default();
+        let attributes = Attributes::read("GET", "/api/v1/namespaces/a/pods", &query);
+        metrics.answered(&attributes, false, 200, Duration::from_millis(3));
+        let store = Store::open(MemoryBackend, Settings::default()).unwrap();
+        let in_flight = metrics.begin(true);
+        let text = metrics.text(&store);
+        for line in [
+            "apiserver_request_total{verb=\"LIST\",group=\"\",version=\"v1\",resource=\"pods\",subresource=\"\",scope=\"namespace\",component=\"apiserver\",dry_run=\"\",code=\"200\"} 1",
+            "apiserver_request_duration_seconds_bucket{le=\"0.005\",verb=\"LIST\",group=\"\",resource=\"pods\"} 1",
+            "apiserver_current_inflight_requests{request_kind=\"mutating\"} 1",
+        ] {
+            assert!(text.contains(line), "{line}\n{text}");
+        }
+        drop(in_flight);
+        let text = metrics.text(&store);
+        assert!(text.contains("apiserver_current_inflight_requests{request_kind=\"mutating\"} 0"));
+    }
+}

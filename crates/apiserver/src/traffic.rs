@@ -1,0 +1,99 @@
+//! How many requests may be on their way at once, and for how long.
+
+use std::time::Duration;
+
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use crate::caller::{Caller, MASTERS};
+use crate::query::Query;
+use crate::request::Attributes;
+use crate::server::Limits;
+use crate::status::{Answer, Status};
+
+/// The places that requests take. Watches take none, and administrators are never kept out.
+#[derive(Debug)]
+pub struct Traffic {
+    reads: Semaphore,
+    writes: Semaphore,
+}
+
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(34);
+
+impl Traffic {
+    pub fn new(limits: &Limits) -> Self {
+        Self {
+            reads: Semaphore::new(limits.reads_in_flight_max),
+            writes: Semaphore::new(limits.writes_in_flight_max),
+        }
+    }
+
+    /// Takes a place, or sends the client away for a second.
+    pub(crate) fn enter(
+        &self,
+        attributes: &Attributes,
+        caller: &Caller,
+    ) -> Answer<Option<SemaphorePermit<'_>>> {
+        if attributes.is_long_running() || caller.is_in(MASTERS) {
+            return Ok(None);
+        }
+        let places = if mutates(attributes) { &self.writes } else { &self.reads };
+        places
+            .try_acquire()
+            .map(Some)
+            .map_err(|_| Status::too_many_requests("too many requests, please try again later", 1))
+    }
+}
+
+pub(crate) fn mutates(attributes: &Attributes) -> bool {
+    !matches!(attributes.verb.as_str(), "get" | "list" | "watch" | "head")
+}
+
+/// How long an answer may take; none for those that last as long as the client likes.
+pub(crate) fn timeout(attributes: &Attributes, query: &Query) -> Option<Duration> {
+    if attributes.is_long_running() {
+        return None;
+    }
+    let longest = if mutates(attributes) { WRITE_TIMEOUT } else { READ_TIMEOUT };
+    let asked = query.get("timeout").and_then(|text| text.parse().ok());
+    let asked = asked.and_then(|asked: convoy_api::text::GoDuration| {
+        Duration::try_from(asked.signed()).ok().filter(|asked| !asked.is_zero())
+    });
+    Some(asked.map_or(longest, |asked| asked.min(longest)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attributes(method: &str, query: &str) -> Attributes {
+        Attributes::read(method, "/api/v1/nodes", &Query::parse(query))
+    }
+
+    #[test]
+    fn places_are_counted_apart_and_given_back() {
+        let limits =
+            Limits { reads_in_flight_max: 1, writes_in_flight_max: 1, ..Limits::default() };
+        let traffic = Traffic::new(&limits);
+        let somebody = Caller { name: "bob".into(), ..Caller::default() };
+        let place = traffic.enter(&attributes("GET", ""), &somebody).unwrap();
+        let refused = traffic.enter(&attributes("GET", ""), &somebody).unwrap_err();
+        assert_eq!((refused.code, refused.details.retry_after_seconds), (429, 1));
+        traffic.enter(&attributes("POST", ""), &somebody).unwrap();
+        traffic.enter(&attributes("GET", "watch=1"), &somebody).unwrap();
+        traffic.enter(&attributes("GET", ""), &Caller::server()).unwrap();
+        drop(place);
+        traffic.enter(&attributes("GET", ""), &somebody).unwrap();
+    }
+
+    #[test]
+    fn clients_may_shorten_their_wait() {
+        let of = |method, text| timeout(&attributes(method, text), &Query::parse(text));
+        assert_eq!(of("GET", ""), Some(READ_TIMEOUT));
+        assert_eq!(of("GET", "timeout=32s"), Some(Duration::from_secs(32)));
+        assert_eq!(of("GET", "timeout=2h"), Some(READ_TIMEOUT));
+        assert_eq!(of("GET", "timeout=soon"), Some(READ_TIMEOUT));
+        assert_eq!(of("POST", ""), Some(WRITE_TIMEOUT));
+        assert_eq!(of("GET", "watch=1"), None);
+    }
+}
