@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use crate::ask::Ask;
+use crate::kinds;
 use crate::status::{Answer, Status};
 use crate::write::Options;
 
@@ -18,12 +19,13 @@ pub(crate) enum Operation {
 pub(crate) async fn mutate(
     ask: &Ask,
     operation: Operation,
-    object: Value,
+    mut object: Value,
     _old: Option<&Value>,
     _options: &Options,
 ) -> Answer<Value> {
     if operation == Operation::Create {
         check_namespace(ask)?;
+        kinds::admit(ask, &mut object)?;
     }
     Ok(object)
 }

@@ -166,7 +166,9 @@ async fn carry_out(ask: Ask) -> Answer<Response<Body>> {
             other => unreachable!("a watch is answered as a stream, not as {other:?}"),
         };
     }
-    let reply = if ask.target.subresource.is_empty() || ask.target.subresource == "status" {
+    let reply = if let Some(reply) = subresource::read(&ask) {
+        reply
+    } else if ask.target.subresource.is_empty() || ask.target.subresource == "status" {
         match ask.verb.as_str() {
             "get" => verb::get::get(&ask).await,
             "list" => verb::list::list(&ask).await,

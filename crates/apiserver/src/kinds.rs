@@ -1,26 +1,88 @@
 //! What single kinds do differently: defaults, initial states, rules. Everything else about a
 //! kind is its row in the registry and its form.
 
+mod access;
+mod at;
+mod batch;
+mod certificate;
+mod config;
+mod defaults;
+mod event;
+mod fill;
 mod namespace;
-
-use serde_json::Value;
+mod networking;
+mod node;
+mod pod;
+mod policy;
+mod priority;
+mod selector;
+mod service;
+mod storage;
+mod webhook;
+mod workload;
 
 use convoy_api::schema::FieldError;
+use convoy_store::Write;
+use serde_json::{Value, json};
 
 use crate::access::{aggregate, escalation};
 use crate::ask::Ask;
-use crate::head::Entry;
+use crate::head::{Entry, Head};
 use crate::registry::Resource;
 use crate::status::{Answer, Status};
+use crate::surroundings::seconds;
+
+pub(crate) use at::{At, Errors};
+pub(crate) use selector::matches as selects;
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+
+/// Kinds whose status sub-resource takes no metadata at all.
+const STATUS_ALONE: [(&str, &str); 7] = [
+    ("certificates.k8s.io", "certificatesigningrequests"),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicies"),
+    ("apiregistration.k8s.io", "apiservices"),
+    ("apiextensions.k8s.io", "customresourcedefinitions"),
+    ("flowcontrol.apiserver.k8s.io", "flowschemas"),
+    ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"),
+    ("storage.k8s.io", "volumeattachments"),
+];
 
 /// Fills in what the kind leaves to the server.
-pub(crate) fn default(_resource: &Resource, _object: &mut Value) {}
+pub(crate) fn default(resource: &Resource, object: &mut Value) {
+    defaults::fill(resource, object);
+}
+
+/// What the server decides for a new object before users' webhooks see it.
+pub(crate) fn admit(ask: &Ask, object: &mut Value) -> Answer<()> {
+    match names(&ask.resource) {
+        ("", "pods") if ask.target.subresource.is_empty() => priority::admit_pod(ask, object),
+        ("", "persistentvolumeclaims") => {
+            priority::choose_storage_class(ask, object);
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
 
 /// Gives a new object its initial state.
 pub(crate) fn prepare_create(ask: &Ask, object: &mut Value) -> Answer<()> {
     match names(&ask.resource) {
         ("", "namespaces") => namespace::prepare_create(object),
-        ("rbac.authorization.k8s.io", _) => escalation::check(ask, object, None)?,
+        (RBAC, _) => escalation::check(ask, object, None)?,
+        ("", "pods") => pod::prepare_create(object),
+        ("", "services") => service::prepare_create(ask, object)?,
+        ("", "persistentvolumes") => {
+            let now = seconds(ask.server.now());
+            object["status"] = json!({"phase": "Pending", "lastPhaseTransitionTime": now});
+        }
+        ("", "persistentvolumeclaims") => storage::prepare_claim(object),
+        ("apps", "daemonsets") => workload::count_template(object, None),
+        ("batch", "jobs") => batch::prepare_create(object),
+        ("certificates.k8s.io", "certificatesigningrequests") => {
+            certificate::prepare_create(ask, object);
+        }
+        ("scheduling.k8s.io", "priorityclasses") => priority::check_default(ask, object)?,
         _ => {}
     }
     Ok(())
@@ -30,25 +92,111 @@ pub(crate) fn prepare_create(ask: &Ask, object: &mut Value) -> Answer<()> {
 pub(crate) fn prepare_update(ask: &Ask, object: &mut Value, current: &Value) -> Answer<()> {
     match names(&ask.resource) {
         ("", "namespaces") => namespace::prepare_update(&ask.target.subresource, object, current),
-        ("rbac.authorization.k8s.io", _) => escalation::check(ask, object, Some(current))?,
+        (RBAC, _) => escalation::check(ask, object, Some(current))?,
+        ("", "pods") => pod::prepare_update(ask, object, current),
+        ("", "services") => service::prepare_update(ask, object, current)?,
+        ("apps", "daemonsets") => workload::count_template(object, Some(current)),
+        ("certificates.k8s.io", "certificatesigningrequests") => {
+            certificate::prepare_update(ask, object, current);
+        }
+        ("scheduling.k8s.io", "priorityclasses") => priority::check_default(ask, object)?,
         _ => {}
     }
     Ok(())
 }
 
-/// Everything about the object that breaks a rule of its kind.
-pub(crate) fn validate(
-    _resource: &Resource,
-    _object: &Value,
-    _old: Option<&Value>,
-) -> Vec<FieldError> {
-    Vec::new()
+/// What is written in one transaction with an object: with `object` as it shall be, none when
+/// it goes, and `current` as it is, none when it comes.
+pub(crate) fn companions(
+    ask: &Ask,
+    object: Option<&Value>,
+    current: Option<&Entry>,
+) -> Vec<Write<Head>> {
+    match names(&ask.resource) {
+        ("", "services") => service::companions(ask, object, current),
+        _ => Vec::new(),
+    }
 }
 
-/// What of the metadata a status update may change besides.
-pub(crate) fn take_status_metadata(_resource: &Resource, object: &mut Value, offered: &Value) {
-    if let (Value::Object(_), Some(managed)) = (&*object, offered.get("managedFields")) {
-        crate::metadata::of(object).insert("managedFields".into(), managed.clone());
+/// Everything about the object that breaks a rule of its kind.
+pub(crate) fn validate(
+    resource: &Resource,
+    subresource: &str,
+    object: &Value,
+    old: Option<&Value>,
+) -> Vec<FieldError> {
+    match names(resource) {
+        ("", "pods") => pod::validate(subresource, object, old),
+        _ if subresource == "status" => Errors::new(),
+        ("", plural) => validate_core(plural, object, old),
+        ("apps", "deployments") => workload::deployment(object, old),
+        ("apps", "replicasets") => workload::replica_set(object, old),
+        ("apps", "daemonsets") => workload::daemon_set(object, old),
+        ("apps", "statefulsets") => workload::stateful_set(object, old),
+        ("apps", "controllerrevisions") => workload::controller_revision(object, old),
+        ("batch", "jobs") => batch::job(object, old),
+        ("batch", "cronjobs") => batch::cron_job(object, old),
+        ("policy", "poddisruptionbudgets") => policy::disruption_budget(object),
+        ("coordination.k8s.io", "leases") => policy::lease(object),
+        ("scheduling.k8s.io", "priorityclasses") => policy::priority_class(object, old),
+        ("autoscaling", "horizontalpodautoscalers") => policy::autoscaler(object),
+        ("events.k8s.io", "events") => event::validate("events.k8s.io", object, old),
+        (RBAC, "roles") => access::role(object, true),
+        (RBAC, "clusterroles") => access::role(object, false),
+        (RBAC, "rolebindings") => access::binding(object, old, true),
+        (RBAC, "clusterrolebindings") => access::binding(object, old, false),
+        ("admissionregistration.k8s.io", plural) if plural.ends_with("webhookconfigurations") => {
+            webhook::configuration(object)
+        }
+        ("networking.k8s.io", "networkpolicies") => networking::policy(object),
+        ("networking.k8s.io", "ingresses") => networking::ingress(object),
+        ("discovery.k8s.io", "endpointslices") => networking::endpoint_slice(object, old),
+        ("storage.k8s.io", "storageclasses") => storage::class(object, old),
+        ("certificates.k8s.io", "certificatesigningrequests") => {
+            certificate::validate(subresource, object, old)
+        }
+        _ => Errors::new(),
+    }
+}
+
+fn validate_core(plural: &str, object: &Value, old: Option<&Value>) -> Errors {
+    match plural {
+        "services" => service::validate(object, old),
+        "configmaps" => config::config_map(object, old),
+        "secrets" => config::secret(object, old),
+        "nodes" => node::validate(object, old),
+        "events" => event::validate("", object, old),
+        "persistentvolumes" => storage::volume(object, old),
+        "persistentvolumeclaims" => storage::claim(object, old),
+        "replicationcontrollers" => workload::replication_controller(object),
+        "podtemplates" => {
+            let mut errors = Errors::new();
+            workload::pod_template(&At::root(object).get("template"), &mut errors);
+            errors
+        }
+        _ => Errors::new(),
+    }
+}
+
+/// What of the metadata a status update may change besides: all that clients may set for most
+/// built-in kinds, nothing but ownership of fields for custom ones.
+pub(crate) fn take_status_metadata(resource: &Resource, object: &mut Value, offered: &Value) {
+    let taken: &[&str] = match names(resource) {
+        _ if resource.custom.is_some() => &["managedFields"],
+        pair if STATUS_ALONE.contains(&pair) => &["managedFields"],
+        ("apps", "deployments") => {
+            &["annotations", "finalizers", "ownerReferences", "managedFields"]
+        }
+        ("", "pods") => &["labels", "annotations", "finalizers", "managedFields"],
+        _ => &["labels", "annotations", "finalizers", "ownerReferences", "managedFields"],
+    };
+    let metadata = crate::metadata::of(object);
+    for field in taken {
+        match offered.get(field) {
+            Some(value) => metadata.insert((*field).to_owned(), value.clone()),
+            None if *field == "managedFields" => None,
+            None => metadata.shift_remove(*field),
+        };
     }
 }
 
@@ -59,16 +207,11 @@ pub(crate) fn wants_differ(resource: &Resource, object: &Value, current: &Value)
         "status" => resource.custom.is_some() && !crate::write::has_status(resource),
         _ => true,
     };
-    let part = |object: &Value| -> Vec<(String, Value)> {
-        let fields = object.as_object().into_iter().flatten();
-        let mut part: Vec<_> = fields
-            .filter(|(key, _)| counts(key))
-            .map(|(key, value)| (key.clone(), value.clone()))
-            .collect();
-        part.sort_by(|(a, _), (b, _)| a.cmp(b));
-        part
+    let wants = |these: &Value, those: &Value| {
+        let fields = these.as_object().into_iter().flatten();
+        fields.filter(|(key, _)| counts(key)).any(|(key, value)| those.get(key) != Some(value))
     };
-    part(object) != part(current)
+    wants(object, current) || wants(current, object)
 }
 
 /// How long a deletion waits for the object's processes to end.

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use convoy_api::schema::FieldError;
-use convoy_store::{Key, Transaction};
+use convoy_store::{Expect, Key, Transaction, Write};
 use serde_json::{Value, json};
 use smol_str::SmolStr;
 
 use crate::access;
 use crate::admission::{self, Operation};
 use crate::ask::Ask;
-use crate::head::Entry;
+use crate::head::{Entry, Head};
 use crate::query::FieldValidation;
 use crate::registry::Resource;
 use crate::reply::Reply;
@@ -80,7 +80,7 @@ pub(crate) async fn create(ask: &Ask, mut object: Value, options: &Options) -> A
         wipe_status(resource, &mut object);
         kinds::prepare_create(ask, &mut object)?;
         canonical(resource, &mut object);
-        refuse_invalid(resource, &object, None)?;
+        refuse_invalid(ask, &object, None)?;
         admission::validate(ask, Operation::Create, Some(&object), None, options).await?;
         let name = metadata::text(&object, "name").to_owned();
         let key = ask.key(&name);
@@ -90,21 +90,24 @@ pub(crate) async fn create(ask: &Ask, mut object: Value, options: &Options) -> A
             }
             return Ok(Outcome::Shown(object));
         }
-        let value = stored_form(resource, &object);
-        if let Some(entries) = ask.server.commit(Transaction::create(key.clone(), value)).await? {
+        let put = Write::put(key.clone(), Expect::Absent, stored_form(resource, &object));
+        let companions = kinds::companions(ask, Some(&object), None);
+        if let Some(entries) = ask.server.commit(together(put, companions)).await? {
             let entry = first(entries);
             kinds::after_write(ask, &entry).await?;
             return Ok(Outcome::Stored(entry));
         }
-        if named {
-            let snapshot = ask.server.store.snapshot();
-            return Err(snapshot.get(&key).map_or_else(
-                || Status::already_exists(resource, &name),
-                |standing| exists(resource, &name, standing),
-            ));
+        // Without an object of the name it was something else that somebody else got first.
+        if named && let Some(standing) = ask.server.store.snapshot().get(&key) {
+            return Err(exists(resource, &name, standing));
         }
     }
     Err(Status::already_exists(resource, metadata::text(&object, "generateName")).retry_after(1))
+}
+
+/// An object with what has to be written in the same moment.
+pub(crate) fn together(object: Write<Head>, companions: Vec<Write<Head>>) -> Transaction<Head> {
+    Transaction::new(std::iter::once(object).chain(companions).collect())
 }
 
 fn exists(resource: &Resource, name: &str, standing: &Entry) -> Box<Status> {
@@ -193,10 +196,10 @@ async fn settle_update(
     keep_system_fields(&mut object, current);
     separate_status(ask, &mut object, current);
     kinds::prepare_update(ask, &mut object, current)?;
-    count_generation(ask, &mut object, current);
     canonical(resource, &mut object);
+    count_generation(ask, &mut object, current);
     managed::revert_if_quiet(&mut object, current);
-    refuse_invalid(resource, &object, Some(current))?;
+    refuse_invalid(ask, &object, Some(current))?;
     admission::validate(ask, Operation::Update, Some(&object), Some(current), options).await?;
     Ok(object)
 }
@@ -217,12 +220,15 @@ async fn store_update(
         return Ok(Some(Outcome::Shown(object)));
     }
     if finished {
-        let gone = ask.server.commit(Transaction::delete(key.clone(), entry.modified)).await?;
+        let delete = Write::delete(key.clone(), entry.modified);
+        let companions = kinds::companions(ask, None, Some(entry));
+        let gone = ask.server.commit(together(delete, companions)).await?;
         return Ok(gone.map(|_| Outcome::Shown(object)));
     }
     let value = stored_form(&ask.resource, &object);
-    let transaction = Transaction::update(key.clone(), entry.modified, value);
-    let Some(entries) = ask.server.commit(transaction).await? else {
+    let put = Write::put(key.clone(), Expect::At(entry.modified), value);
+    let companions = kinds::companions(ask, Some(&object), Some(entry));
+    let Some(entries) = ask.server.commit(together(put, companions)).await? else {
         return Ok(None);
     };
     let entry = first(entries);
@@ -425,18 +431,15 @@ fn canonical(resource: &Resource, object: &mut Value) {
     crate::canonical::canonicalise(form::shape_of(resource), object);
 }
 
-pub(crate) fn refuse_invalid(
-    resource: &Resource,
-    object: &Value,
-    old: Option<&Value>,
-) -> Answer<()> {
+pub(crate) fn refuse_invalid(ask: &Ask, object: &Value, old: Option<&Value>) -> Answer<()> {
+    let resource = &ask.resource;
     let mut errors = metadata::validate(resource, object);
     if let Some(old) = old {
         errors.extend(metadata::validate_update(object, old));
     }
     match &resource.custom {
         Some(custom) => errors.extend(custom.schema.validate_stored(object, old)),
-        None => errors.extend(kinds::validate(resource, object, old)),
+        None => errors.extend(kinds::validate(resource, &ask.target.subresource, object, old)),
     }
     if errors.is_empty() {
         return Ok(());

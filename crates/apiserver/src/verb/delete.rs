@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use convoy_api::schema::{FieldError, Reason};
-use convoy_store::Transaction;
+use convoy_store::{Transaction, Write};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ use crate::registry::Resource;
 use crate::reply::Reply;
 use crate::status::{Answer, Status, success};
 use crate::surroundings::seconds;
-use crate::write::{Options, stored_form};
+use crate::write::{Options, stored_form, together};
 use crate::{kinds, metadata, reading};
 
 use super::list;
@@ -126,8 +126,9 @@ pub(crate) async fn delete_named(
             Next::Unchanged => return Ok(Deleted::Waiting(current)),
             Next::Mark(object) if options.dry_run => return Ok(Deleted::Waiting(object)),
             Next::Remove => {
-                let gone =
-                    ask.server.commit(Transaction::delete(key.clone(), entry.modified)).await?;
+                let delete = Write::delete(key.clone(), entry.modified);
+                let companions = kinds::companions(ask, None, Some(entry));
+                let gone = ask.server.commit(together(delete, companions)).await?;
                 if gone.is_some() {
                     kinds::after_delete(ask, entry).await?;
                 }

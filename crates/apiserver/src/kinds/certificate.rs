@@ -1,0 +1,163 @@
+//! Requests for certificates: who asks is never what the request says, and only `approval`
+//! decides about it.
+
+use serde_json::{Value, json};
+
+use super::at::{At, Errors};
+use crate::ask::Ask;
+use crate::surroundings::seconds;
+
+const DECISIONS: [&str; 2] = ["Approved", "Denied"];
+
+pub(super) fn prepare_create(ask: &Ask, object: &mut Value) {
+    let caller = &ask.caller;
+    let spec = &mut object["spec"];
+    if !spec.is_object() {
+        *spec = json!({});
+    }
+    spec["username"] = json!(caller.name);
+    spec["uid"] = json!(caller.uid);
+    spec["groups"] = json!(caller.groups);
+    spec["extra"] = json!(caller.extra);
+    object["status"] = json!({});
+}
+
+pub(super) fn prepare_update(ask: &Ask, object: &mut Value, current: &Value) {
+    object["spec"] = current["spec"].clone();
+    let offered = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let standing = current["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    match ask.target.subresource.as_str() {
+        "approval" => {
+            let managed = object["metadata"].get("managedFields").cloned();
+            *object = current.clone();
+            if let Some(managed) = managed {
+                crate::metadata::of(object).insert("managedFields".into(), managed);
+            }
+            object["status"]["conditions"] = json!(timed(ask, offered, &standing));
+        }
+        "status" => {
+            // Decisions are not made here: those that stand stay, others are dropped.
+            let decided = standing.iter().filter(|one| is_decision(one)).cloned();
+            let others = offered.into_iter().filter(|one| !is_decision(one));
+            let all = decided.chain(others).collect();
+            if !object["status"].is_object() {
+                object["status"] = json!({});
+            }
+            object["status"]["conditions"] = json!(timed(ask, all, &standing));
+        }
+        _ => {}
+    }
+}
+
+fn is_decision(condition: &Value) -> bool {
+    DECISIONS.contains(&condition["type"].as_str().unwrap_or_default())
+}
+
+/// Fills in when conditions were set and changed.
+fn timed(ask: &Ask, conditions: Vec<Value>, standing: &[Value]) -> Vec<Value> {
+    let now = seconds(ask.server.now());
+    let mut timed = conditions;
+    for condition in &mut timed {
+        let before = standing.iter().find(|one| one["type"] == condition["type"]);
+        let is_same = before.is_some_and(|one| one["status"] == condition["status"]);
+        if condition["lastUpdateTime"].is_null() {
+            condition["lastUpdateTime"] = json!(now);
+        }
+        if condition["lastTransitionTime"].is_null() {
+            let kept = before.filter(|_| is_same).map(|one| one["lastTransitionTime"].clone());
+            condition["lastTransitionTime"] = kept.unwrap_or_else(|| json!(now));
+        }
+    }
+    timed
+}
+
+pub(super) fn validate(subresource: &str, object: &Value, old: Option<&Value>) -> Errors {
+    let root = At::root(object);
+    let spec = root.get("spec");
+    let mut errors = Errors::new();
+    if old.is_none() {
+        if spec.get("request").is_empty() {
+            errors.push(spec.get("request").required(""));
+        }
+        let signer = spec.get("signerName");
+        if signer.is_empty() {
+            errors.push(signer.required(""));
+        } else if !signer.text().contains('/') {
+            let detail =
+                "must be a fully qualified domain and path of the form 'example.com/signer-name'";
+            errors.push(signer.invalid(detail));
+        }
+        if spec.get("usages").is_empty() {
+            errors.push(spec.get("usages").required("usages is required"));
+        }
+        let duration = spec.get("expirationSeconds");
+        if duration.integer().is_some_and(|seconds| seconds < 600) {
+            errors.push(
+                duration.invalid("may not specify a duration less than 600 seconds (10 minutes)"),
+            );
+        }
+    }
+    if subresource == "approval" {
+        decisions(&root.get("status.conditions"), old, &mut errors);
+    }
+    errors
+}
+
+fn decisions(conditions: &At<'_>, old: Option<&Value>, errors: &mut Errors) {
+    let mut given: Vec<&str> = Vec::new();
+    for condition in conditions.items() {
+        let (kind, status) = (condition.get("type"), condition.get("status"));
+        if kind.is_empty() {
+            errors.push(kind.required(""));
+        }
+        if matches!(kind.text(), "Approved" | "Denied" | "Failed") && status.text() != "True" {
+            errors.push(status.unsupported(&["True"]));
+        }
+        if given.contains(&kind.text()) {
+            errors.push(kind.duplicate());
+        }
+        let clash = match kind.text() {
+            "Approved" => given.contains(&"Denied"),
+            "Denied" => given.contains(&"Approved"),
+            _ => false,
+        };
+        if clash {
+            let detail = "Approved and Denied conditions are mutually exclusive";
+            errors.push(condition.get("type").invalid(detail));
+        }
+        given.push(kind.text());
+    }
+    let standing = old.map(|old| At::root(old).get("status.conditions"));
+    for before in standing.map(|list| list.items()).unwrap_or_default() {
+        let kind = before.get("type").text();
+        if DECISIONS.contains(&kind) && !given.contains(&kind) {
+            let detail = format!("updates may not remove a condition of type {kind:?}");
+            errors.push(conditions.forbidden(&detail));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_says_what_it_wants_and_of_whom() {
+        let sound = json!({"spec": {"request": "eA==", "signerName": "example.com/s", "usages": ["client auth"]}});
+        assert!(validate("", &sound, None).is_empty());
+        assert_eq!(validate("", &json!({"spec": {}}), None).len(), 3);
+    }
+
+    #[test]
+    fn a_decision_is_made_once() {
+        let with = |kinds: &[&str]| {
+            let conditions: Vec<Value> =
+                kinds.iter().map(|kind| json!({"type": kind, "status": "True"})).collect();
+            json!({"status": {"conditions": conditions}})
+        };
+        let old = with(&["Approved"]);
+        assert!(validate("approval", &with(&["Approved"]), Some(&old)).is_empty());
+        assert_eq!(validate("approval", &with(&["Approved", "Denied"]), Some(&old)).len(), 1);
+        assert_eq!(validate("approval", &with(&[]), Some(&old)).len(), 1);
+    }
+}

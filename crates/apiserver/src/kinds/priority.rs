@@ -1,0 +1,146 @@
+//! What the server decides for pods and claims from other objects: how important a pod is, whom
+//! it acts as, how long it bears a failing node, and which storage a claim gets.
+
+use serde_json::{Value, json};
+
+use super::fill;
+use super::policy::system_priority;
+use crate::ask::Ask;
+use crate::encoding::read_entry;
+use crate::head::Entry;
+use crate::metadata;
+use crate::status::{Answer, Status};
+
+const PREEMPTS: &str = "PreemptLowerPriority";
+
+/// How long pods stay on a node that does not answer, unless they say otherwise.
+const TOLERATION_SECONDS: i64 = 300;
+
+pub(super) fn admit_pod(ask: &Ask, pod: &mut Value) -> Answer<()> {
+    set_priority(ask, pod)?;
+    let Some(spec) = fill::spec(pod) else { return Ok(()) };
+    if fill::given(spec, "serviceAccountName").is_empty() {
+        for field in ["serviceAccountName", "serviceAccount"] {
+            spec.insert(field.to_owned(), json!("default"));
+        }
+    }
+    tolerate(spec);
+    Ok(())
+}
+
+fn tolerate(spec: &mut fill::Fields) {
+    let has = |spec: &fill::Fields, key: &str| {
+        let given = spec.get("tolerations").and_then(Value::as_array).into_iter().flatten();
+        given.into_iter().any(|toleration| {
+            let own = toleration["key"].as_str().unwrap_or_default();
+            let effect = toleration["effect"].as_str().unwrap_or_default();
+            (own == key || own.is_empty()) && matches!(effect, "" | "NoExecute")
+        })
+    };
+    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+        if has(spec, key) {
+            continue;
+        }
+        fill::absent(spec, "tolerations", || json!([]));
+        if let Some(Value::Array(list)) = spec.get_mut("tolerations") {
+            list.push(json!({"key": key, "operator": "Exists", "effect": "NoExecute",
+                "tolerationSeconds": TOLERATION_SECONDS}));
+        }
+    }
+}
+
+/// A pod's priority is that of its class, whatever else it says.
+fn set_priority(ask: &Ask, pod: &mut Value) -> Answer<()> {
+    let name = metadata::text(pod, "name").to_owned();
+    let refuse = |why: String| Err(Status::forbidden(&ask.resource, &name, &why));
+    let wanted = pod["spec"]["priorityClassName"].as_str().unwrap_or_default().to_owned();
+    let class = if wanted.is_empty() { default_class(ask) } else { class_named(ask, &wanted) };
+    if class.is_none() && !wanted.is_empty() && system_priority(&wanted).is_none() {
+        return refuse(format!("no PriorityClass with name {wanted} was found"));
+    }
+    let (value, policy) = match &class {
+        Some(class) => (
+            class["value"].as_i64().unwrap_or(0),
+            class["preemptionPolicy"].as_str().unwrap_or(PREEMPTS).to_owned(),
+        ),
+        None => (system_priority(&wanted).unwrap_or(0), PREEMPTS.to_owned()),
+    };
+    let Some(spec) = fill::spec(pod) else { return Ok(()) };
+    if let Some(given) = spec.get("priority").and_then(Value::as_i64)
+        && given != value
+    {
+        return refuse(format!(
+            "the integer value of priority ({given}) must not be provided in pod spec; priority admission controller computed {value} from the given PriorityClass name"
+        ));
+    }
+    if let Some(given) = spec.get("preemptionPolicy").and_then(Value::as_str)
+        && given != policy
+    {
+        return refuse(format!(
+            "the string value of PreemptionPolicy ({given}) must not be provided in pod spec; priority admission controller computed {policy} from the given PriorityClass name"
+        ));
+    }
+    if let Some(class) = class.filter(|_| wanted.is_empty()) {
+        let class_name = metadata::text(&class, "name");
+        spec.insert("priorityClassName".to_owned(), json!(class_name));
+    }
+    spec.insert("priority".to_owned(), json!(value));
+    spec.insert("preemptionPolicy".to_owned(), json!(policy));
+    Ok(())
+}
+
+fn class_named(ask: &Ask, name: &str) -> Option<Value> {
+    let resource = ask.registry.get("scheduling.k8s.io", "v1", "priorityclasses")?;
+    let key = ask.cluster.shelf(resource).key("", name);
+    ask.server.store.snapshot().get(&key).map(|entry| read_entry(entry))
+}
+
+fn default_class(ask: &Ask) -> Option<Value> {
+    let classes = all(ask, "scheduling.k8s.io", "priorityclasses");
+    let defaults = classes.into_iter().filter(|class| class["globalDefault"] == Value::Bool(true));
+    // There should be one; if there are more, the least important wins.
+    defaults.min_by_key(|class| class["value"].as_i64())
+}
+
+fn all(ask: &Ask, group: &str, plural: &str) -> Vec<Value> {
+    let Some(resource) = ask.registry.get(group, "v1", plural) else { return Vec::new() };
+    let shelf = ask.cluster.shelf(resource);
+    let snapshot = ask.server.store.snapshot();
+    snapshot.list(&shelf).map(|entry: &std::sync::Arc<Entry>| read_entry(entry)).collect()
+}
+
+/// There is one default at most.
+pub(super) fn check_default(ask: &Ask, class: &Value) -> Answer<()> {
+    if class["globalDefault"] != Value::Bool(true) {
+        return Ok(());
+    }
+    let name = metadata::text(class, "name");
+    let other = all(ask, "scheduling.k8s.io", "priorityclasses").into_iter().find(|other| {
+        other["globalDefault"] == Value::Bool(true) && metadata::text(other, "name") != name
+    });
+    let Some(other) = other else { return Ok(()) };
+    let why = format!(
+        "PriorityClass {} has already been marked as default. Only one default can exist",
+        metadata::text(&other, "name")
+    );
+    Err(Status::forbidden(&ask.resource, name, &why))
+}
+
+/// A claim that names no class gets the default one, the youngest if there are several.
+pub(super) fn choose_storage_class(ask: &Ask, claim: &mut Value) {
+    if !claim["spec"]["storageClassName"].is_null() {
+        return;
+    }
+    let classes = all(ask, "storage.k8s.io", "storageclasses");
+    let defaults = classes.into_iter().filter(|class| {
+        let annotations = &class["metadata"]["annotations"];
+        annotations["storageclass.kubernetes.io/is-default-class"] == "true"
+    });
+    let chosen = defaults.max_by(|a, b| {
+        let age = |class: &Value| metadata::text(class, "creationTimestamp").to_owned();
+        age(a).cmp(&age(b)).then_with(|| metadata::text(b, "name").cmp(metadata::text(a, "name")))
+    });
+    if let (Some(class), Some(spec)) = (chosen, fill::spec(claim)) {
+        spec.insert("storageClassName".to_owned(), json!(metadata::text(&class, "name")));
+    }
+}

@@ -1,0 +1,362 @@
+//! Rules of the controllers of pods: what they select, what they make, how they replace it.
+
+use convoy_api::text::Name;
+use serde_json::{Value, json};
+
+use super::at::{At, Errors, same};
+use super::pod::{Place, validate_spec};
+use super::selector;
+
+pub(super) fn deployment(object: &Value, old: Option<&Value>) -> Errors {
+    let spec = At::root(object).get("spec");
+    let mut errors = Errors::new();
+    if let Some(old) = old {
+        immutable(&spec, &At::root(old).get("spec"), &["selector"], &mut errors);
+    }
+    spec.get("replicas").not_negative(&mut errors);
+    required_selector(&spec, "deployment", &mut errors);
+    matching_template(&spec, "ReplicaSet", &mut errors);
+    deployment_strategy(&spec.get("strategy"), &mut errors);
+    spec.get("minReadySeconds").not_negative(&mut errors);
+    spec.get("revisionHistoryLimit").not_negative(&mut errors);
+    let deadline = spec.get("progressDeadlineSeconds");
+    deadline.not_negative(&mut errors);
+    let ready = spec.get("minReadySeconds").integer().unwrap_or(0);
+    if deadline.integer().is_some_and(|seconds| seconds <= ready) {
+        errors.push(deadline.invalid("must be greater than minReadySeconds"));
+    }
+    errors
+}
+
+pub(super) fn replica_set(object: &Value, old: Option<&Value>) -> Errors {
+    let spec = At::root(object).get("spec");
+    let mut errors = Errors::new();
+    if let Some(old) = old {
+        immutable(&spec, &At::root(old).get("spec"), &["selector"], &mut errors);
+    }
+    spec.get("replicas").not_negative(&mut errors);
+    spec.get("minReadySeconds").not_negative(&mut errors);
+    required_selector(&spec, "deployment", &mut errors);
+    matching_template(&spec, "ReplicaSet", &mut errors);
+    errors
+}
+
+/// The oldest of them: its selector is a plain map.
+pub(super) fn replication_controller(object: &Value) -> Errors {
+    let spec = At::root(object).get("spec");
+    let mut errors = Errors::new();
+    spec.get("minReadySeconds").not_negative(&mut errors);
+    let wanted = spec.get("selector");
+    if wanted.is_empty() {
+        errors.push(wanted.required(""));
+    }
+    spec.get("replicas").not_negative(&mut errors);
+    let template = spec.get("template");
+    if template.is_absent() {
+        errors.push(template.required(""));
+        return errors;
+    }
+    let labels = template.get("metadata.labels");
+    let chosen =
+        wanted.entries().iter().all(|(key, value)| labels.value.get(*key) == Some(value.value));
+    if !wanted.is_empty() && !chosen {
+        errors.push(labels.invalid("`selector` does not match template `labels`"));
+    }
+    pod_template(&template, &mut errors);
+    always(&template, "ReplicationController", &mut errors);
+    errors
+}
+
+pub(super) fn daemon_set(object: &Value, old: Option<&Value>) -> Errors {
+    let spec = At::root(object).get("spec");
+    let mut errors = Errors::new();
+    if let Some(old) = old {
+        immutable(&spec, &At::root(old).get("spec"), &["selector"], &mut errors);
+    }
+    if spec.get("selector").is_absent() {
+        errors.push(spec.get("selector").required(""));
+    }
+    selector::validate(&spec.get("selector"), &mut errors);
+    let labels = spec.get("template.metadata.labels");
+    if !spec.get("selector").is_absent()
+        && !selector::matches(spec.get("selector").value, labels.value)
+    {
+        errors.push(labels.invalid("`selector` does not match template `labels`"));
+    }
+    if !spec.get("selector").is_absent() && selector::is_empty(spec.get("selector").value) {
+        errors.push(spec.get("selector").invalid("empty selector is invalid for daemonset"));
+    }
+    pod_template(&spec.get("template"), &mut errors);
+    always(&spec.get("template"), "DaemonSet", &mut errors);
+    spec.get("minReadySeconds").not_negative(&mut errors);
+    daemon_strategy(&spec.get("updateStrategy"), &mut errors);
+    spec.get("revisionHistoryLimit").not_negative(&mut errors);
+    errors
+}
+
+pub(super) fn stateful_set(object: &Value, old: Option<&Value>) -> Errors {
+    let spec = At::root(object).get("spec");
+    let mut errors = Errors::new();
+    let policy = spec.get("podManagementPolicy");
+    if !matches!(policy.text(), "OrderedReady" | "Parallel") {
+        errors.push(policy.invalid("must be 'OrderedReady' or 'Parallel'"));
+    }
+    stateful_strategy(&spec.get("updateStrategy"), &mut errors);
+    let retention = spec.get("persistentVolumeClaimRetentionPolicy");
+    for field in ["whenDeleted", "whenScaled"] {
+        retention.get(field).one_of_if_given(&["Retain", "Delete"], &mut errors);
+    }
+    spec.get("replicas").not_negative(&mut errors);
+    spec.get("minReadySeconds").not_negative(&mut errors);
+    spec.get("ordinals.start").not_negative(&mut errors);
+    if old.is_none() {
+        spec.get("serviceName").name(Name::Dns1123Label, &mut errors);
+    }
+    required_selector(&spec, "statefulset", &mut errors);
+    let with_claims = template_with_claims(&spec);
+    let template = At { path: "spec.template".to_owned(), value: &with_claims };
+    does_select(&spec, &template, &mut errors);
+    pod_template(&template, &mut errors);
+    always(&template, "StatefulSet", &mut errors);
+    if let Some(old) = old {
+        stateful_update(&spec, &old["spec"], &mut errors);
+    }
+    errors
+}
+
+fn stateful_update(spec: &At<'_>, old: &Value, errors: &mut Errors) {
+    let mut kept = spec.value.clone();
+    let Value::Object(fields) = &mut kept else { return };
+    for field in [
+        "replicas",
+        "template",
+        "updateStrategy",
+        "minReadySeconds",
+        "ordinals",
+        "revisionHistoryLimit",
+        "persistentVolumeClaimRetentionPolicy",
+    ] {
+        match old.get(field) {
+            Some(value) => fields.insert(field.to_owned(), value.clone()),
+            None => fields.shift_remove(field),
+        };
+    }
+    if !same(&kept, old) {
+        let detail = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
+        errors.push(spec.forbidden(detail));
+    }
+}
+
+/// Claims become volumes of the pods, and pods may mount them.
+fn template_with_claims(spec: &At<'_>) -> Value {
+    let mut template = spec.get("template").value.clone();
+    let claims = spec.get("volumeClaimTemplates").items();
+    let names: Vec<&str> = claims.iter().map(|claim| claim.get("metadata.name").text()).collect();
+    if let Value::Object(pod) = &mut template["spec"] {
+        for field in ["hostname", "subdomain"] {
+            pod.shift_remove(field);
+        }
+        if !names.is_empty() {
+            let own = pod.get("volumes").and_then(Value::as_array).cloned().unwrap_or_default();
+            let claimed = names
+                .iter()
+                .map(|name| json!({"name": name, "persistentVolumeClaim": {"claimName": name}}));
+            let others = own
+                .into_iter()
+                .filter(|volume| !names.contains(&volume["name"].as_str().unwrap_or_default()));
+            let all: Vec<Value> = claimed.chain(others).collect();
+            pod.insert("volumes".to_owned(), Value::Array(all));
+        }
+    }
+    template
+}
+
+pub(super) fn immutable(new: &At<'_>, old: &At<'_>, fields: &[&str], errors: &mut Errors) {
+    for field in fields {
+        new.get(field).immutable(&old.get(field), errors);
+    }
+}
+
+fn required_selector(spec: &At<'_>, kind: &str, errors: &mut Errors) {
+    let wanted = spec.get("selector");
+    if wanted.is_absent() {
+        errors.push(wanted.required(""));
+        return;
+    }
+    selector::validate(&wanted, errors);
+    if selector::is_empty(wanted.value) {
+        errors.push(wanted.invalid(&format!("empty selector is invalid for {kind}")));
+    }
+}
+
+fn matching_template(spec: &At<'_>, kind: &str, errors: &mut Errors) {
+    let template = spec.get("template");
+    does_select(spec, &template, errors);
+    pod_template(&template, errors);
+    always(&template, kind, errors);
+}
+
+fn does_select(spec: &At<'_>, template: &At<'_>, errors: &mut Errors) {
+    let wanted = spec.get("selector");
+    let labels = template.get("metadata.labels");
+    let can_match = !wanted.is_absent() && !selector::is_empty(wanted.value);
+    if can_match && !selector::matches(wanted.value, labels.value) {
+        errors.push(labels.invalid("`selector` does not match template `labels`"));
+    }
+}
+
+/// The template of pods, wherever it stands.
+pub(super) fn pod_template(template: &At<'_>, errors: &mut Errors) {
+    template.get("metadata.labels").labels_at(&format!("{}.labels", template.path), errors);
+    validate_spec(&template.get("spec"), Place::Template, errors);
+    if !template.get("spec.ephemeralContainers").is_empty() {
+        let detail = "ephemeral containers not allowed in pod template";
+        errors.push(template.get("spec.ephemeralContainers").forbidden(detail));
+    }
+}
+
+/// Pods that somebody watches over never end by themselves.
+fn always(template: &At<'_>, kind: &str, errors: &mut Errors) {
+    let policy = template.get("spec.restartPolicy");
+    if policy.text() != "Always" {
+        errors.push(policy.unsupported(&["Always"]));
+    }
+    let deadline = template.get("spec.activeDeadlineSeconds");
+    if !deadline.is_absent() {
+        let detail = format!("activeDeadlineSeconds in {kind} is not Supported");
+        errors.push(deadline.forbidden(&detail));
+    }
+}
+
+fn deployment_strategy(strategy: &At<'_>, errors: &mut Errors) {
+    let rolling = strategy.get("rollingUpdate");
+    match strategy.get("type").text() {
+        "Recreate" if !rolling.is_absent() => {
+            let detail = "may not be specified when strategy `type` is 'Recreate'";
+            errors.push(rolling.forbidden(detail));
+        }
+        "Recreate" => {}
+        "RollingUpdate" => {
+            let (down, surge) = (rolling.get("maxUnavailable"), rolling.get("maxSurge"));
+            count_or_percent(&down, errors);
+            count_or_percent(&surge, errors);
+            if number_in(&down) == 0 && number_in(&surge) == 0 {
+                errors.push(down.invalid("may not be 0 when `maxSurge` is 0"));
+            }
+            at_most_all(&down, errors);
+        }
+        _ => errors.push(strategy.unsupported(&["Recreate", "RollingUpdate"])),
+    }
+}
+
+fn daemon_strategy(strategy: &At<'_>, errors: &mut Errors) {
+    match strategy.get("type").text() {
+        "OnDelete" => {}
+        "RollingUpdate" => {
+            let rolling = strategy.get("rollingUpdate");
+            let (down, surge) = (rolling.get("maxUnavailable"), rolling.get("maxSurge"));
+            count_or_percent(&down, errors);
+            count_or_percent(&surge, errors);
+            at_most_all(&down, errors);
+            at_most_all(&surge, errors);
+            match (number_in(&down) != 0, number_in(&surge) != 0) {
+                (true, true) => {
+                    errors.push(surge.invalid("may not be set when maxUnavailable is non-zero"));
+                }
+                (false, false) => errors.push(down.required("cannot be 0 when maxSurge is 0")),
+                _ => {}
+            }
+        }
+        _ => errors.push(strategy.unsupported(&["RollingUpdate", "OnDelete"])),
+    }
+}
+
+fn stateful_strategy(strategy: &At<'_>, errors: &mut Errors) {
+    let rolling = strategy.get("rollingUpdate");
+    match strategy.get("type").text() {
+        "OnDelete" if !rolling.is_absent() => {
+            errors.push(rolling.invalid("only allowed for updateStrategy 'RollingUpdate'"));
+        }
+        "OnDelete" => {}
+        "RollingUpdate" => {
+            rolling.get("partition").not_negative(errors);
+            let down = rolling.get("maxUnavailable");
+            if !down.is_absent() {
+                count_or_percent(&down, errors);
+                if number_in(&down) == 0 {
+                    errors.push(down.invalid("cannot be 0"));
+                }
+                at_most_all(&down, errors);
+            }
+        }
+        _ => errors.push(strategy.invalid("must be 'RollingUpdate' or 'OnDelete'")),
+    }
+}
+
+/// A count that is not negative, or a percentage.
+pub(super) fn count_or_percent(value: &At<'_>, errors: &mut Errors) {
+    match value.value {
+        Value::String(text) if !is_percent(text) => {
+            let detail = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
+            errors.push(value.invalid(detail));
+        }
+        Value::String(_) => {}
+        _ => value.not_negative(errors),
+    }
+}
+
+fn is_percent(text: &str) -> bool {
+    text.strip_suffix('%').is_some_and(|digits| {
+        !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+    })
+}
+
+/// No more than all of them.
+pub(super) fn at_most_all(value: &At<'_>, errors: &mut Errors) {
+    if is_percent(value.text()) && number_in(value) > 100 {
+        errors.push(value.invalid("must not be greater than 100%"));
+    }
+}
+
+fn number_in(value: &At<'_>) -> i64 {
+    match value.value {
+        Value::String(text) => {
+            text.strip_suffix('%').and_then(|digits| digits.parse().ok()).unwrap_or(0)
+        }
+        _ => value.integer().unwrap_or(0),
+    }
+}
+
+/// Daemon sets count their templates in an annotation, for clients that remember it.
+pub(super) fn count_template(object: &mut Value, current: Option<&Value>) {
+    const COUNT: &str = "deprecated.daemonset.template.generation";
+    let count = match current {
+        None => 1,
+        Some(current) => {
+            let before = current["metadata"]["annotations"][COUNT].as_str();
+            let before = before.and_then(|text| text.parse::<i64>().ok()).unwrap_or(0);
+            let changed = !same(&object["spec"]["template"], &current["spec"]["template"]);
+            before + i64::from(changed)
+        }
+    };
+    let metadata = crate::metadata::of(object);
+    if let Some(annotations) = super::fill::make(metadata, "annotations") {
+        annotations.insert(COUNT.to_owned(), json!(count.to_string()));
+    }
+}
+
+/// A stored revision never changes.
+pub(super) fn controller_revision(object: &Value, old: Option<&Value>) -> Errors {
+    let root = At::root(object);
+    let mut errors = Errors::new();
+    if object["revision"].as_i64().is_some_and(|revision| revision < 0) {
+        errors.push(root.get("revision").invalid("must be greater than or equal to 0"));
+    }
+    if old.is_none() && root.get("data").is_absent() {
+        errors.push(root.get("data").required("data is mandatory"));
+    }
+    if let Some(old) = old {
+        root.get("data").immutable(&At::root(old).get("data"), &mut errors);
+    }
+    errors
+}

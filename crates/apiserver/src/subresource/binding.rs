@@ -1,0 +1,115 @@
+//! Bindings: a scheduler puts a pod on a node.
+
+use convoy_api::schema::FieldError;
+use convoy_store::{Expect, Write};
+use serde_json::{Value, json};
+
+use super::{conditions, done};
+use crate::ask::Ask;
+use crate::kinds::At;
+use crate::reply::Reply;
+use crate::status::{Answer, Status};
+use crate::write::{Options, settle_place, stored_form, together};
+use crate::{kinds, metadata, reading};
+
+/// Answers both `pods/NAME/binding` and `bindings`, where the binding names the pod.
+pub(super) async fn create(ask: &Ask) -> Answer<Reply> {
+    let options = Options::of(ask)?;
+    let mut binding = reading::other(ask, "v1", "Binding")?;
+    let is_bare = ask.target.subresource.is_empty();
+    if !is_bare && metadata::text(&binding, "name") != ask.target.name {
+        return Err(Status::bad_request("name in URL does not match name in Binding object"));
+    }
+    settle_place(ask, &mut binding)?;
+    let name = metadata::text(&binding, "name").to_owned();
+    check(&name, &binding)?;
+    let pods = super::plain(ask, "", "pods", &name);
+    assign(&pods, &name, &binding, &options).await?;
+    Ok(done())
+}
+
+fn check(name: &str, binding: &Value) -> Answer<()> {
+    let target = At::root(binding).get("target");
+    let mut errors: Vec<FieldError> = Vec::new();
+    let kind = target.get("kind");
+    if !matches!(kind.text(), "" | "Node") {
+        errors.push(kind.unsupported(&["Node", "<empty>"]));
+    }
+    if target.get("name").text().is_empty() {
+        errors.push(target.get("name").required(""));
+    }
+    if errors.is_empty() { Ok(()) } else { Err(Status::invalid_thing("Binding", name, &errors)) }
+}
+
+async fn assign(pods: &Ask, name: &str, binding: &Value, options: &Options) -> Answer<()> {
+    let key = pods.key(name);
+    loop {
+        let snapshot = pods.server.store.snapshot();
+        let Some(entry) = snapshot.get(&key) else {
+            return Err(Status::not_found(&pods.resource, name));
+        };
+        let mut pod = pods.read(entry);
+        check_pod(name, &pod, binding)?;
+        bind(pods, &mut pod, binding);
+        crate::canonical::canonicalise(crate::form::shape_of(&pods.resource), &mut pod);
+        if options.dry_run {
+            return Ok(());
+        }
+        let value = stored_form(&pods.resource, &pod);
+        let put = Write::put(key.clone(), Expect::At(entry.modified), value);
+        if let Some(entries) = pods.server.commit(together(put, Vec::new())).await? {
+            for entry in entries {
+                kinds::after_write(pods, &entry).await?;
+            }
+            return Ok(());
+        }
+    }
+}
+
+/// Only a pod that waits for a node gets one.
+fn check_pod(name: &str, pod: &Value, binding: &Value) -> Answer<()> {
+    let conflict = |why: String| {
+        let message = format!("Operation cannot be fulfilled on pods/binding {name:?}: {why}");
+        let mut status = Status::apply_conflict(message, Vec::new());
+        name.clone_into(&mut status.details.name);
+        "pods/binding".clone_into(&mut status.details.kind);
+        Err(status)
+    };
+    for field in ["uid", "resourceVersion"] {
+        let (given, actual) = (metadata::text(binding, field), metadata::text(pod, field));
+        if !given.is_empty() && given != actual {
+            return conflict(format!(
+                "Precondition failed: {field} in precondition: {given}, in object: {actual}"
+            ));
+        }
+    }
+    if !metadata::text(pod, "deletionTimestamp").is_empty() {
+        return conflict(format!("pod {name} is being deleted, cannot be assigned to a host"));
+    }
+    let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
+    if !node.is_empty() {
+        return conflict(format!("pod {name} is already assigned to node {node:?}"));
+    }
+    if !At::root(pod).get("spec.schedulingGates").is_empty() {
+        return conflict(format!("pod {name} has non-empty .spec.schedulingGates"));
+    }
+    Ok(())
+}
+
+fn bind(ask: &Ask, pod: &mut Value, binding: &Value) {
+    pod["spec"]["nodeName"] = binding["target"]["name"].clone();
+    for field in ["annotations", "labels"] {
+        let Some(Value::Object(given)) = binding["metadata"].get(field) else { continue };
+        let into = metadata::of(pod).entry(field).or_insert_with(|| json!({}));
+        if !into.is_object() {
+            *into = json!({});
+        }
+        for (key, value) in given {
+            into[key.as_str()] = value.clone();
+        }
+    }
+    if let Some(status) = pod["status"].as_object_mut() {
+        status.shift_remove("nominatedNodeName");
+    }
+    conditions::set(ask, pod, &json!({"type": "PodScheduled", "status": "True"}));
+}

@@ -1,0 +1,36 @@
+//! The parts of a control plane. They are all in this process, so they are well if it answers.
+
+use serde_json::{Value, json};
+
+use crate::ask::Ask;
+use crate::reply::Reply;
+use crate::status::{Answer, Status};
+
+const PARTS: [(&str, &str); 3] =
+    [("scheduler", "ok"), ("controller-manager", "ok"), ("etcd-0", "ok")];
+
+const WARNING: &str = "v1 ComponentStatus is deprecated in v1.19+";
+
+pub(super) fn get(ask: &Ask) -> Answer<Reply> {
+    ask.warn(WARNING);
+    let name = &ask.target.name;
+    let part = PARTS.iter().find(|(part, _)| part == name);
+    let (name, message) = part.ok_or_else(|| Status::not_found(&ask.resource, name))?;
+    let mut object = component(name, message);
+    object["kind"] = json!("ComponentStatus");
+    object["apiVersion"] = json!("v1");
+    Ok(Reply::Object(200, object))
+}
+
+pub(super) fn list(ask: &Ask) -> Answer<Reply> {
+    ask.warn(WARNING);
+    let items: Vec<Value> = PARTS.iter().map(|(name, message)| component(name, message)).collect();
+    let list =
+        json!({"kind": "ComponentStatusList", "apiVersion": "v1", "metadata": {}, "items": items});
+    Ok(Reply::Plain(200, list))
+}
+
+fn component(name: &str, message: &str) -> Value {
+    let condition = json!({"type": "Healthy", "status": "True", "message": message});
+    json!({"metadata": {"name": name}, "conditions": [condition]})
+}
