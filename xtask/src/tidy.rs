@@ -123,6 +123,16 @@ fn every_file_says_what_it_is_for_and_stays_short() {
 }
 
 #[test]
+fn property_tests_draw_the_same_cases_every_time() {
+    for path in sources(&root().join("crates"), "rs") {
+        let text = read(&path);
+        let blocks = text.lines().filter(|line| line.trim() == "proptest! {").count();
+        let fixed = text.matches("property::config(").count();
+        assert!(fixed >= blocks, "{} has a property test without a fixed seed", path.display());
+    }
+}
+
+#[test]
 fn no_module_hides_in_a_mod_file() {
     let hidden =
         sources(&root().join("crates"), "rs").into_iter().find(|path| path.ends_with("mod.rs"));

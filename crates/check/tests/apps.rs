@@ -5,7 +5,7 @@ use convoy_api::apps::{DEPLOYMENT, POD, REPLICA_SET};
 use convoy_api::{Object, ObjectKey};
 use convoy_check::{Applier, History, settle};
 use convoy_plan::{Plan, Step, Verdict, World};
-use convoy_testkit::{NOW, apps};
+use convoy_testkit::{NOW, apps, property};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -119,43 +119,74 @@ fn assert_nothing_found(history: &History) {
     assert_eq!(findings, Vec::<String>::new());
 }
 
+fn ends_and_then_is_quiet(case: &Case) {
+    let mut applier = Applier::new(world(case), NOW.parse().expect("an instant"));
+    let mut luck = case.luck;
+    let settled = settle(&mut applier, 400, |applier| cluster_moves(applier, &mut luck));
+    let settled = settled.expect("comes to rest");
+    assert_nothing_found(&settled.history);
+    assert_rolled_out(applier.world(), &settled.plan, case);
+}
+
+fn survives_restarts(case: &Case) {
+    let mut applier = Applier::new(world(case), NOW.parse().expect("an instant"));
+    let (mut luck, mut history) = (case.luck, History::new());
+    for round in 0..2_000u32 {
+        let mut plan = convoy_plan::plan(applier.world(), applier.now());
+        history.observe(applier.world(), &plan);
+        plan.steps.retain(|step| step.dialect == "apps");
+        let quiet = plan.steps[0].is_quiet();
+        let step = &mut plan.steps[0];
+        if !step.actions.is_empty() && round % 3 != 0 {
+            step.actions.truncate(1);
+            step.status = None;
+        }
+        applier.apply(step).expect("fenced by what was observed");
+        let changed = round % 2 == 0 && cluster_moves(&mut applier, &mut luck);
+        if quiet && !changed && round % 2 == 0 {
+            break;
+        }
+    }
+    assert_nothing_found(&history);
+    let plan = convoy_plan::plan(applier.world(), applier.now());
+    assert_rolled_out(applier.world(), &plan, case);
+}
+
+/// What random searches found once.
+#[test]
+fn rollouts_that_once_failed_end_too() {
+    let case = |replicas, surge: Value, sets: &[i64], image, luck| Case {
+        replicas,
+        strategy: json!({"type": "RollingUpdate",
+            "rollingUpdate": {"maxSurge": surge, "maxUnavailable": 0}}),
+        sets: sets.iter().map(|size| (0, *size, 0, 0)).collect(),
+        image,
+        history_limit: 0,
+        luck,
+    };
+    let found = [
+        case(0, json!(1), &[], 0, 0),
+        case(4, json!("51%"), &[7, 6], 0, 0),
+        case(5, json!(3), &[3, 2], 1, 3_668_219_287_531_431_668),
+    ];
+    for case in &found {
+        ends_and_then_is_quiet(case);
+        survives_restarts(case);
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(150))]
+    #![proptest_config(property::config(150))]
 
     #[test]
     fn rollouts_end_and_then_are_quiet(case in cases()) {
-        let mut applier = Applier::new(world(&case), NOW.parse().expect("an instant"));
-        let mut luck = case.luck;
-        let settled = settle(&mut applier, 400, |applier| cluster_moves(applier, &mut luck));
-        let settled = settled.expect("comes to rest");
-        assert_nothing_found(&settled.history);
-        assert_rolled_out(applier.world(), &settled.plan, &case);
+        ends_and_then_is_quiet(&case);
     }
 
     /// G5: the process dies after any write, and the next one starts from the objects alone.
     #[test]
     fn a_restart_between_any_two_writes_changes_nothing(case in cases()) {
-        let mut applier = Applier::new(world(&case), NOW.parse().expect("an instant"));
-        let (mut luck, mut history) = (case.luck, History::new());
-        for round in 0..2_000u32 {
-            let mut plan = convoy_plan::plan(applier.world(), applier.now());
-            history.observe(applier.world(), &plan);
-            plan.steps.retain(|step| step.dialect == "apps");
-            let quiet = plan.steps[0].is_quiet();
-            let step = &mut plan.steps[0];
-            if !step.actions.is_empty() && round % 3 != 0 {
-                step.actions.truncate(1);
-                step.status = None;
-            }
-            applier.apply(step).expect("fenced by what was observed");
-            let changed = round % 2 == 0 && cluster_moves(&mut applier, &mut luck);
-            if quiet && !changed && round % 2 == 0 {
-                break;
-            }
-        }
-        assert_nothing_found(&history);
-        let plan = convoy_plan::plan(applier.world(), applier.now());
-        assert_rolled_out(applier.world(), &plan, &case);
+        survives_restarts(&case);
     }
 
     #[test]

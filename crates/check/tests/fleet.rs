@@ -8,7 +8,7 @@ use agents::{Agents, BINDING, act, decision, instant, namespace};
 use convoy_api::Object;
 use convoy_check::{Applier, check, settle};
 use convoy_plan::{Verdict, World, plan};
-use convoy_testkit::{NOW, fleet};
+use convoy_testkit::{NOW, fleet, property};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -117,7 +117,7 @@ prop_compose! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(property::config(64))]
 
     #[test]
     fn every_plan_keeps_the_promises(objects in middle()) {

@@ -10,7 +10,7 @@ use agents::{Agents, BINDING, act, decision, instant, namespace};
 use convoy_api::{GroupKind, Object};
 use convoy_check::{Applier, settle};
 use convoy_plan::{World, plan};
-use convoy_testkit::{NOW, fleet, object};
+use convoy_testkit::{NOW, fleet, object, property};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -160,7 +160,7 @@ fn sound(applier: &Applier, policy: &Value) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
+    #![proptest_config(property::config(32))]
 
     #[test]
     fn clusters_that_fit_are_picked(members in prop::collection::vec(member(), 1..10), policy in policy()) {

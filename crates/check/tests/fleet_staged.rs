@@ -7,7 +7,7 @@ use agents::{Agents, BINDING, act, decision, instant, namespace};
 use convoy_api::{GroupKind, Object, ObjectKey};
 use convoy_check::{Applier, Settled, settle};
 use convoy_plan::{HoldReason, Verdict, World};
-use convoy_testkit::{NOW, fleet};
+use convoy_testkit::{NOW, fleet, property};
 use jiff::SignedDuration;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -172,7 +172,7 @@ fn a_deleted_run_takes_its_requests_along() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+    #![proptest_config(property::config(12))]
 
     #[test]
     fn every_run_keeps_the_promises_to_its_end(

@@ -5,7 +5,7 @@ use convoy_api::karpenter::names::{NODE_CLAIM, NODE_POOL};
 use convoy_api::{GroupKind, Object, ObjectKey};
 use convoy_check::{Applier, check, settle};
 use convoy_plan::{Verdict, World, plan};
-use convoy_testkit::{NOW, karpenter};
+use convoy_testkit::{NOW, karpenter, property};
 use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -262,7 +262,7 @@ fn world_of(nodes: &[Found], budgets: &[Value], after: &str) -> World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(property::config(64))]
 
     #[test]
     fn plans_keep_every_promise(

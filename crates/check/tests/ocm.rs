@@ -7,10 +7,10 @@ use convoy_api::ocm::names::{
 use convoy_api::{Object, ObjectKey};
 use convoy_check::{Applier, History, Settled, check, settle};
 use convoy_plan::{Plan, Step, Verdict, World, condition, plan};
-use convoy_testkit::NOW;
 use convoy_testkit::ocm::{
     NAMESPACE, bound_set, condition as report, managed_cluster, placement, replica_set, template,
 };
+use convoy_testkit::{NOW, property};
 use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -158,7 +158,7 @@ fn names(step: &Step, key: &str) -> Vec<String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(property::config(96))]
 
     #[test]
     fn plans_keep_their_promises_and_come_to_rest(case in cases(false)) {

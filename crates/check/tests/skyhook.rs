@@ -7,7 +7,7 @@ use convoy_api::skyhook::GROUP;
 use convoy_api::{GroupKind, Object, ObjectKey};
 use convoy_check::{Applier, History, check, settle};
 use convoy_plan::{Plan, Step, Verdict, World};
-use convoy_testkit::{NOW, node, object};
+use convoy_testkit::{NOW, node, object, property};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -262,8 +262,42 @@ fn a_config_change_is_handed_on_past_a_compartment_that_failures_stopped() {
     change_after_rest(&case, 3).unwrap();
 }
 
+/// A process dies after so many writes of a round, round by round, and then no more.
+fn crashes_after(case: &Case, cuts: &[usize]) -> Result<(), TestCaseError> {
+    let (mut applier, kubelets) = applier(case);
+    let mut history = History::new();
+    for cut in cuts.iter().copied() {
+        let plan = convoy_plan::plan(applier.world(), applier.now());
+        history.observe(applier.world(), &plan);
+        for step in &plan.steps {
+            crash_after(&mut applier, step, cut);
+        }
+        kubelets.act(&mut applier);
+    }
+    prop_assert_eq!(history.findings(), &[]);
+    let plan = come_to_rest(&mut applier, &kubelets)?;
+    ends_well(&applier, &plan, &kubelets)?;
+    Ok(())
+}
+
+#[test]
+fn crashes_that_once_left_a_rollout_behind_change_nothing() {
+    let case = Case {
+        nodes: vec![(0, false, false); 9],
+        compartments: vec![],
+        skyhooks: vec![(1, vec![]), (1, vec![3, 1])],
+        failures: (5, false),
+        seed: 6_260_946_227_008_502_416,
+    };
+    let mut cuts = vec![11, 3, 3, 1];
+    cuts.extend([0; 25]);
+    cuts.extend([1, 19, 10, 37, 29, 0, 10, 20, 14, 14, 0, 19, 23, 0, 9, 17, 39, 17, 9, 21, 3, 9]);
+    cuts.extend([1, 10, 6, 33, 33, 24, 39, 1, 26]);
+    crashes_after(&case, &cuts).unwrap();
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 32, max_shrink_iters: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { max_shrink_iters: 300, ..property::config(32) })]
 
     #[test]
     fn rollouts_end_and_keep_every_promise(case in cases()) {
@@ -279,19 +313,7 @@ proptest! {
 
     #[test]
     fn a_crash_between_any_two_writes_changes_nothing(case in cases(), cuts in prop::collection::vec(0..40usize, 60)) {
-        let (mut applier, kubelets) = applier(&case);
-        let mut history = History::new();
-        for cut in cuts {
-            let plan = convoy_plan::plan(applier.world(), applier.now());
-            history.observe(applier.world(), &plan);
-            for step in &plan.steps {
-                crash_after(&mut applier, step, cut);
-            }
-            kubelets.act(&mut applier);
-        }
-        prop_assert_eq!(history.findings(), &[]);
-        let plan = come_to_rest(&mut applier, &kubelets)?;
-        ends_well(&applier, &plan, &kubelets)?;
+        crashes_after(&case, &cuts)?;
     }
 
     #[test]

@@ -108,11 +108,14 @@ impl<K: Ord + Clone, V: Clone> Sorted<K, V> {
 mod tests {
     use std::collections::BTreeMap;
 
+    use convoy_testkit::property;
     use proptest::prelude::*;
 
     use super::*;
 
     proptest! {
+        #![proptest_config(property::config(256))]
+
         #[test]
         fn it_behaves_as_a_btree_map(writes in prop::collection::vec((any::<bool>(), 0u16..600), 0..2_000)) {
             let mut model = BTreeMap::new();

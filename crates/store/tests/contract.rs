@@ -8,6 +8,7 @@ use bytes::Bytes;
 use convoy_store::{
     Change, Event, Key, MemoryBackend, Revision, Settings, Shelf, Store, Transaction, WriteError,
 };
+use convoy_testkit::property;
 use proptest::prelude::*;
 
 fn store() -> Store<()> {
@@ -88,6 +89,8 @@ fn state(snapshot: &convoy_store::Snapshot<()>, shelf: &Shelf) -> Model {
 }
 
 proptest! {
+    #![proptest_config(property::config(256))]
+
     #[test]
     fn reads_of_every_revision_and_watches_from_every_revision_agree(steps in steps()) {
         let (store, mut model) = (store(), Model::new());

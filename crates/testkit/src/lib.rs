@@ -7,5 +7,6 @@ pub mod fleet;
 pub mod karpenter;
 pub mod mutate;
 pub mod ocm;
+pub mod property;
 
 pub use builder::{Builder, NOW, node, object};

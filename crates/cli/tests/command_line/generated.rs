@@ -8,6 +8,7 @@ use convoy_cli::finding;
 use convoy_cli::input::{Bag, Limits, read_bytes};
 use convoy_cli::report::Report;
 use convoy_testkit::mutate::Templates;
+use convoy_testkit::property;
 use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -60,7 +61,7 @@ fn scribbled() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(property::config(256))]
 
     #[test]
     fn any_bytes_are_read(bytes in prop::collection::vec(any::<u8>(), 0..256)) {

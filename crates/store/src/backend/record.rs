@@ -88,12 +88,15 @@ fn take_part(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 
 #[cfg(test)]
 mod tests {
+    use convoy_testkit::property;
     use proptest::prelude::*;
 
     use super::*;
     use crate::key::Shelf;
 
     proptest! {
+        #![proptest_config(property::config(256))]
+
         #[test]
         fn records_read_back(
             revision in 1u64.., created in 0u64.., value in any::<Vec<u8>>(),
