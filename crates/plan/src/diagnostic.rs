@@ -1,7 +1,5 @@
 //! What is wrong with an object: which object, which field, which value, what would be right.
 
-use std::collections::BTreeSet;
-
 use convoy_api::{Object, ObjectKey};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -76,12 +74,6 @@ impl Diagnostic {
             format!("{}/{}/{}/{}", object.api_version(), key.kind.kind, key.namespace, key.name);
         Self { severity, object: name, key, field: field.into(), message: message.into() }
     }
-}
-
-/// The objects that at least one error speaks of.
-pub(crate) fn refused(diagnostics: &[Diagnostic]) -> BTreeSet<ObjectKey> {
-    let errors = diagnostics.iter().filter(|found| found.severity == Severity::Error);
-    errors.map(|found| found.key.clone()).collect()
 }
 
 impl Serialize for Severity {

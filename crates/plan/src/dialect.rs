@@ -41,6 +41,11 @@ pub trait Dialect: Sync {
     /// What a decision about `rollout` looks at.
     fn snapshot<'w>(&self, world: &'w World, rollout: &'w Object) -> Snapshot<'w>;
 
+    /// Whether `rollout` has to stand still because `refused`, which is in its snapshot, was
+    /// refused by this dialect: it is a member or may be one, or says what is done to members.
+    /// Rollouts stand beside each other, so that one refused does not stop its peers.
+    fn hangs_on(&self, world: &World, rollout: &Object, refused: &Object) -> bool;
+
     /// What happens next in one rollout, and why nothing more does. Total: an object that
     /// validation would refuse gives a step with [`Verdict::Invalid`](crate::Verdict::Invalid).
     fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step;

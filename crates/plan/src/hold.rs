@@ -77,6 +77,9 @@ pub enum HoldReason {
     Stalled { detail: String },
     /// The rollout object was refused; these fields are at fault.
     Invalid { fields: Vec<String> },
+    /// An object that the rollout hangs on was refused: what is missing with it must not be
+    /// taken for gone. `others` counts further such objects.
+    HangsOnRefused { object: String, field: String, message: String, others: u32 },
 }
 
 impl Hold {
@@ -143,6 +146,11 @@ impl fmt::Display for HoldReason {
             Self::NoReason => f.write_str("nothing to change"),
             Self::Stalled { detail } => write!(f, "stalled: {detail}"),
             Self::Invalid { fields } => write!(f, "refused: {}", fields.join(", ")),
+            Self::HangsOnRefused { object, field, message, others } => {
+                let colon = if field.is_empty() { "" } else { ": " };
+                write!(f, "{object} is refused: {field}{colon}{message}")?;
+                if *others > 0 { write!(f, " (and {others} more objects)") } else { Ok(()) }
+            }
         }
     }
 }

@@ -16,6 +16,7 @@ pub mod json;
 pub mod limit;
 pub mod merge_patch;
 pub mod pace;
+mod refusal;
 pub mod selector;
 pub mod snapshot;
 pub mod step;
@@ -33,6 +34,8 @@ pub use world::World;
 
 use jiff::Timestamp;
 
+use self::refusal::Refusals;
+
 /// What every rollout does next, and what is wrong with the objects given.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
@@ -45,18 +48,21 @@ pub struct Plan {
 /// Decides the next step of every rollout in `world`, as of `now`.
 ///
 /// Equal inputs give equal plans, byte for byte, in whatever order the objects were listed.
-/// Objects that a dialect refuses take no part: they give diagnostics and a step whose
-/// verdict is [`Verdict::Invalid`], and the others go on.
+/// Objects that a dialect refuses take no part: they give diagnostics and, if they are
+/// rollouts, a step whose verdict is [`Verdict::Invalid`]. A rollout that hangs on a refused
+/// object is held, so that nothing is done because it is missing; the others go on.
 #[must_use = "a plan changes nothing until it is applied"]
 pub fn plan(world: &World, now: Timestamp) -> Plan {
     let diagnostics = validate(world);
-    let refused = diagnostic::refused(&diagnostics);
-    let sound = world.without(&refused);
+    let refusals = Refusals::among(&diagnostics);
     let mut steps = Vec::new();
     for dialect in DIALECTS {
+        let sound = refusals.sound(*dialect, world);
         for rollout in dialect.rollouts(world) {
-            steps.push(if refused.contains(rollout.key()) {
+            steps.push(if refusals.contains(rollout.key()) {
                 Step::invalid(dialect.name(), rollout, &diagnostics)
+            } else if let Some(hold) = refusals.hold(*dialect, world, rollout) {
+                Step::held(dialect.name(), rollout, hold)
             } else {
                 step::finished(dialect.step(&dialect.snapshot(&sound, rollout), now))
             });

@@ -88,6 +88,14 @@ impl Step {
         step
     }
 
+    /// The step of a rollout that stands still as a whole: nothing is written, and what its
+    /// status says stays.
+    pub(crate) fn held(dialect: &'static str, rollout: &Object, hold: Hold) -> Self {
+        let mut step = Self::new(dialect, rollout, Verdict::Held);
+        step.holds.push(hold);
+        step
+    }
+
     /// Whether carrying out this step would write anything.
     pub fn is_quiet(&self) -> bool {
         self.actions.is_empty() && self.status.is_none()

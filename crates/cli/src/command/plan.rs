@@ -16,7 +16,8 @@ use crate::{exit, finding};
 ///
 /// Reads any bag of Kubernetes objects and decides, for every rollout object in it, what
 /// would be written now, what waits and for what, and when to look again. Nothing is written
-/// anywhere. Objects that are invalid are refused and take no part; the others are planned.
+/// anywhere. Objects that are invalid are refused and take no part; rollouts that hang on one
+/// are held, the others are planned.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Exit status: 0 every object is sound, 1 --check found a broken \
     guarantee, 2 an object was refused or input could not be read.")]

@@ -108,6 +108,10 @@ impl Dialect for Apps {
         Snapshot::new(rollout, sets.chain(pods.into_iter().flatten()))
     }
 
+    fn hangs_on(&self, _world: &World, rollout: &Object, refused: &Object) -> bool {
+        concerns(rollout, refused)
+    }
+
     fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
         let rollout = snapshot.rollout();
         if *rollout.kind() == REPLICA_SET {

@@ -121,6 +121,10 @@ impl Dialect for Fleet {
         Snapshot::new(rollout, scope::surroundings(world, rollout))
     }
 
+    fn hangs_on(&self, world: &World, rollout: &Object, refused: &Object) -> bool {
+        scope::hangs_on(world, rollout, refused)
+    }
+
     fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
         match Role::of(snapshot.rollout().kind()) {
             Some(Role::Placement(_)) => placement_step(snapshot, now),

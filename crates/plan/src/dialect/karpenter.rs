@@ -122,6 +122,19 @@ impl Dialect for Karpenter {
         Snapshot::new(rollout, objects)
     }
 
+    fn hangs_on(&self, _world: &World, rollout: &Object, refused: &Object) -> bool {
+        if *refused.kind() == names::NODE_CLAIM {
+            // One that does not name its pool may be anybody's.
+            let pool = refused.label(names::label::NODE_POOL);
+            return pool.is_none_or(|pool| pool == rollout.name());
+        }
+        let class = rollout.spec().pointer("/template/spec/nodeClassRef");
+        let named = |field: &str| class.and_then(|class| class.get(field)?.as_str());
+        *refused.kind() == names::KWOK_NODE_CLASS
+            && named("kind").is_none_or(|kind| kind == refused.kind().kind)
+            && named("name").is_none_or(|name| name == refused.name())
+    }
+
     fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
         let mut cluster = Cluster::new(snapshot, now);
         let daemons = snapshot.of(&DAEMON_SET);

@@ -53,6 +53,10 @@ impl Dialect for Ocm {
         watch::snapshot(world, rollout)
     }
 
+    fn hangs_on(&self, world: &World, rollout: &Object, refused: &Object) -> bool {
+        watch::hangs_on(world, rollout, refused)
+    }
+
     fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
         if *snapshot.rollout().kind() == PLACEMENT {
             placement::step(snapshot, now)

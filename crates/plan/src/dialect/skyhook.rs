@@ -128,6 +128,10 @@ impl Dialect for Skyhook {
         Snapshot::new(rollout, objects.chain(world.of(&CONFIG_MAP).filter(relevant)))
     }
 
+    fn hangs_on(&self, _world: &World, rollout: &Object, refused: &Object) -> bool {
+        *refused.kind() == POLICY && policy_of(rollout) == Some(refused.name())
+    }
+
     fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
         let rollout = snapshot.rollout();
         let hook = match Hook::read(rollout) {
@@ -176,16 +180,18 @@ fn reservation(skyhook: &Object, status: &serde_json::Value, message: String) ->
     Action::patch_status(Verb::Record, skyhook, patch, Why::new("Reserved", message))
 }
 
+/// The policy that a Skyhook names.
+fn policy_of(skyhook: &Object) -> Option<&str> {
+    skyhook.spec().get("deploymentPolicy").and_then(serde_json::Value::as_str)
+}
+
 type Test<'t> = Box<dyn Fn(&Object) -> bool + 't>;
 
 /// Which Skyhooks a change concerns, where the changed object still tells.
 fn affected_by_name<'t>(world: &'t World, changed: &'t ObjectKey) -> Option<Test<'t>> {
     let object = world.get(changed);
     if changed.kind == POLICY {
-        return Some(Box::new(|skyhook| {
-            let policy = skyhook.spec().get("deploymentPolicy");
-            policy.and_then(serde_json::Value::as_str) == Some(&changed.name)
-        }));
+        return Some(Box::new(|skyhook| policy_of(skyhook) == Some(&changed.name)));
     }
     let object = object?;
     if changed.kind == NODE {

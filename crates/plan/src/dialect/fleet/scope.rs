@@ -3,7 +3,7 @@
 use convoy_api::{GroupKind, Object, ObjectKey};
 
 use super::names::{self, Family, MEMBER_CLUSTER};
-use super::placement::{Placement, text};
+use super::placement::{Pick, Placement, text};
 use super::selection::kind::{NAMESPACE, is_selectable};
 use super::selection::select::{candidates, may_select};
 use super::{Role, available, membership};
@@ -104,6 +104,41 @@ fn owned<'w>(world: &'w World, family: Family, namespace: &str, name: &str) -> V
         found.extend(all.filter(|object| object.label(names::PARENT) == Some(name)));
     }
     found
+}
+
+/// Whether a rollout has to stand still because an object that it looks at was refused.
+pub(super) fn hangs_on(world: &World, rollout: &Object, refused: &Object) -> bool {
+    let kind = refused.kind();
+    let is_member = *kind == MEMBER_CLUSTER;
+    match Role::of(rollout.kind()) {
+        Some(Role::Placement(_)) if is_member => may_be_on(world, rollout, refused.name()),
+        Some(Role::Placement(_)) => is_selectable(kind) && may_select(rollout, refused.key()),
+        Some(Role::Run(family)) => {
+            let asked = *kind == family.approval_request()
+                && refused.label(names::TARGET_RUN).is_none_or(|run| run == rollout.name());
+            is_member || asked || [family.placement(), family.strategy()].contains(kind)
+        }
+        Some(Role::Eviction) if is_member => {
+            text(rollout.spec(), "clusterName") == refused.name().as_str()
+        }
+        Some(Role::Eviction) => {
+            [Family::Cluster.placement(), names::DISRUPTION_BUDGET].contains(kind)
+        }
+        Some(Role::Override | Role::Member) | None => false,
+    }
+}
+
+/// Whether a placement is, or could be, on a cluster. Only one that names its clusters leaves
+/// no doubt.
+fn may_be_on(world: &World, placement: &Object, cluster: &str) -> bool {
+    let family = Family::of(placement);
+    let bindings = world.in_namespace(&family.binding(), placement.namespace());
+    let mut own = bindings.filter(|it| it.label(names::PARENT) == Some(placement.name()));
+    own.any(|binding| text(binding.spec(), "targetCluster") == cluster)
+        || Placement::read(placement).is_ok_and(|placement| match placement.policy.pick {
+            Pick::Fixed(names) => names.iter().any(|name| name == cluster),
+            Pick::All | Pick::Number(_) => true,
+        })
 }
 
 /// The rollouts to look at again after `changed` changed, appeared or vanished.

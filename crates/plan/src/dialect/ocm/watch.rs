@@ -10,6 +10,7 @@ use convoy_api::ocm::names::{
 };
 use convoy_api::{Object, ObjectKey};
 
+use super::placement::schedule::Membership;
 use super::{list, text};
 use crate::dialect::{Keep, Watch};
 use crate::snapshot::Snapshot;
@@ -94,6 +95,38 @@ pub(super) fn affected(world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
     }
     found.retain(|key| world.get(key).is_some());
     found.into_iter().collect()
+}
+
+/// Whether a rollout has to stand still because an object that it looks at was refused.
+pub(super) fn hangs_on(world: &World, rollout: &Object, refused: &Object) -> bool {
+    if *rollout.kind() == PLACEMENT {
+        let in_reach = *refused.kind() != MANAGED_CLUSTER || may_select(world, rollout, refused);
+        return in_reach
+            && placements(world, refused.key()).any(|place| place.key() == rollout.key());
+    }
+    let referenced = referenced(rollout).collect::<BTreeSet<_>>().into_iter();
+    let mut referenced =
+        referenced.filter_map(|name| world.find(&PLACEMENT, rollout.namespace(), name));
+    [MANIFEST_WORK, PLACEMENT].contains(refused.kind())
+        || referenced.any(|placement| hangs_on(world, placement, refused))
+}
+
+/// Whether a placement has a cluster, or could choose it: it is in a set that is bound and
+/// asked for. A set that cannot be read holds the placement by itself.
+fn may_select(world: &World, placement: &Object, cluster: &Object) -> bool {
+    let decided = |decision: &Object| {
+        let decisions = list(decision.status().get("decisions"));
+        decisions.iter().any(|entry| text(entry, "clusterName") == cluster.name().as_str())
+    };
+    let bound = |binding: &Object| {
+        let set = world.find(&MANAGED_CLUSTER_SET, "", binding.name());
+        asks_for(placement, binding.name())
+            && set.is_some_and(|set| {
+                Membership::read(set).is_ok_and(|members| members.contains(cluster))
+            })
+    };
+    decisions_of(world, placement).any(decided)
+        || world.in_namespace(&MANAGED_CLUSTER_SET_BINDING, placement.namespace()).any(bound)
 }
 
 /// The replica set that a work belongs to.
