@@ -1,41 +1,67 @@
 //! Tables: what `kubectl get` shows, printed by the server.
+//!
+//! Which columns a kind has is data; most cells are a path into the object, the others a
+//! function of it.
 
 mod age;
+mod builtin;
+mod cells;
+mod column;
+mod custom;
+pub mod json_path;
+mod network;
+mod pod;
+mod scaling;
+mod selector;
+
+use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
 use crate::ask::Ask;
+use crate::convert;
+use crate::registry::Resource;
 use crate::reply::partial;
-use crate::status::Answer;
+use crate::status::{Answer, Status};
+
+use column::{Column, Row};
+use custom::CustomColumn;
 
 pub use age::age;
 
+/// The columns of a kind.
+enum Columns<'r> {
+    Builtin(&'static [Column]),
+    Custom(Vec<CustomColumn<'r>>),
+}
+
 /// Objects as rows; the columns are named only where the client does not know them yet.
 pub fn of(ask: &Ask, objects: &[Value], with_columns: bool) -> Answer<Value> {
-    let include = ask.query.get("includeObject").unwrap_or("Metadata");
+    let columns = match objects.first() {
+        Some(object) => columns_of(&ask.resource, object).ok_or_else(Status::not_acceptable)?,
+        None => resource_columns(&ask.resource).ok_or_else(Status::not_acceptable)?,
+    };
+    let include = ask.query.get("includeObject").filter(|include| !include.is_empty());
+    if let Some(unknown) = include.filter(|one| !["Metadata", "Object", "None"].contains(one)) {
+        return Err(Status::bad_request(format!("unrecognized includeObject value: {unknown:?}")));
+    }
     let now = ask.server.now();
+    let siblings = printed(&ask.resource, objects);
     let rows: Vec<Value> = objects
         .iter()
-        .map(|object| {
+        .zip(&*siblings)
+        .map(|(object, printed)| {
             let shown = match include {
-                "None" => Value::Null,
-                "Object" => object.clone(),
+                Some("None") => Value::Null,
+                Some("Object") => object.clone(),
                 _ => partial(object),
             };
-            let created = object.pointer("/metadata/creationTimestamp").and_then(Value::as_str);
-            let cells = json!([object["metadata"]["name"], age(created, now)]);
-            json!({"cells": cells, "object": shown})
+            row(&columns, &Row { object: printed, siblings: &siblings, now }, shown)
         })
         .collect();
-    let columns = with_columns.then(|| {
-        json!([
-            {"name": "Name", "type": "string", "format": "name", "description": "", "priority": 0},
-            {"name": "Age", "type": "string", "format": "", "description": "", "priority": 0},
-        ])
-    });
     Ok(json!({
         "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": {},
-        "columnDefinitions": columns, "rows": rows,
+        "columnDefinitions": with_columns.then(|| columns.definitions()), "rows": rows,
     }))
 }
 
@@ -47,3 +73,61 @@ pub fn bookmark(object: &Value) -> Value {
         "columnDefinitions": null, "rows": [{"cells": [], "object": object}],
     })
 }
+
+/// Objects in the one version that cells are made from.
+fn printed<'o>(resource: &Resource, objects: &'o [Value]) -> Cow<'o, [Value]> {
+    if resource.custom.is_some() || !convert::differs_from_stored(resource) {
+        return Cow::Borrowed(objects);
+    }
+    let mut objects = objects.to_vec();
+    objects.iter_mut().for_each(|object| convert::to_stored(resource, object));
+    Cow::Owned(objects)
+}
+
+fn row(columns: &Columns<'_>, row: &Row<'_>, shown: Value) -> Value {
+    let mut value = json!({"cells": columns.cells(row)});
+    if row.object["kind"] == "Pod"
+        && let Some(conditions) = pod::row_conditions(row.object)
+    {
+        value["conditions"] = conditions;
+    }
+    value["object"] = shown;
+    value
+}
+
+/// The columns of an object that a request at a resource shows: the resource's own kind, or
+/// what one of its sub-resources gives. None for kinds that are never printed.
+fn columns_of<'r>(resource: &'r Resource, object: &Value) -> Option<Columns<'r>> {
+    match object["kind"].as_str() {
+        Some(kind) if kind != resource.kind => builtin::of_part(kind).map(Columns::Builtin),
+        _ => resource_columns(resource),
+    }
+}
+
+fn resource_columns(resource: &Resource) -> Option<Columns<'_>> {
+    match &resource.custom {
+        Some(custom) => Some(Columns::Custom(custom::columns(&custom.columns))),
+        // Reviews and bindings are answers to a question; there is nothing to list.
+        None if !resource.has_verb("get") => None,
+        None => Some(Columns::Builtin(builtin::of(&resource.group, &resource.kind))),
+    }
+}
+
+impl Columns<'_> {
+    fn definitions(&self) -> Value {
+        match self {
+            Self::Builtin(columns) => columns.iter().map(Column::definition).collect(),
+            Self::Custom(columns) => columns.iter().map(CustomColumn::definition).collect(),
+        }
+    }
+
+    fn cells(&self, row: &Row<'_>) -> Vec<Value> {
+        match self {
+            Self::Builtin(columns) => columns.iter().map(|column| column.cell(row)).collect(),
+            Self::Custom(columns) => columns.iter().map(|column| column.cell(row)).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -11,12 +11,13 @@ const YEAR: i64 = 365 * DAY;
 pub fn age(time: Option<&str>, now: Timestamp) -> String {
     match time.and_then(|text| text.parse::<Timestamp>().ok()) {
         None => "<unknown>".to_owned(),
-        Some(time) => duration(now.as_second() - time.as_second()),
+        // Counted in whole seconds, of which a begun one does not count.
+        Some(time) => duration(now.duration_since(time).as_secs()),
     }
 }
 
 /// A number of seconds in at most two units.
-pub fn duration(seconds: i64) -> String {
+pub(super) fn duration(seconds: i64) -> String {
     let two = |large: i64, large_name: char, small: i64, small_name: char| {
         let rest = seconds % large / small;
         match rest {
