@@ -40,6 +40,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     Ok(())
 }
 
+/// A kubectl for tests: the machine's own, or one built from its Go module.
+pub(crate) fn kubectl() -> Result<PathBuf> {
+    binaries::kubectl()
+}
+
 fn root() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }

@@ -5,9 +5,10 @@ mod kubernetes;
 mod tidy;
 mod types;
 
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -29,12 +30,19 @@ fn main() -> ExitCode {
 fn ci() -> Result<()> {
     cargo(&["fmt", "--all", "--check"])?;
     cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;
-    cargo(&["test", "--workspace"])
+    let kubectl = kubernetes::kubectl().context("the tests need a kubectl, and there is none")?;
+    cargo_with(&["test", "--workspace"], Some(&kubectl))
 }
 
 fn cargo(args: &[&str]) -> Result<()> {
+    cargo_with(args, None)
+}
+
+fn cargo_with(args: &[&str], kubectl: Option<&Path>) -> Result<()> {
     eprintln!("$ cargo {}", args.join(" "));
-    let status = Command::new(env!("CARGO")).args(args).status()?;
+    let mut command = Command::new(env!("CARGO"));
+    command.args(args).envs(kubectl.map(|path| ("CONVOY_KUBECTL", path)));
+    let status = command.status()?;
     if !status.success() {
         bail!("cargo {} failed", args.join(" "));
     }

@@ -208,9 +208,9 @@ impl Status {
     }
 
     /// A patch that could be read but not carried out.
-    pub fn patch_failed(resource: &Resource, name: &str) -> Box<Self> {
+    pub fn patch_failed() -> Box<Self> {
         let message = "the server rejected our request due to an error in our request";
-        Self::new(422, "Invalid", message).of(resource, name)
+        Self::new(422, "Invalid", message)
     }
 
     pub fn too_many_requests(message: impl Into<String>, seconds: u32) -> Box<Self> {

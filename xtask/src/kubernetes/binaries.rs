@@ -32,6 +32,18 @@ pub(super) fn build() -> Result<Binaries> {
     Ok(Binaries { apiserver, etcd })
 }
 
+/// The machine's own kubectl, or one that is built here.
+pub(super) fn kubectl() -> Result<PathBuf> {
+    let asked = Command::new("kubectl").args(["version", "--client"]).output();
+    if asked.is_ok_and(|output| output.status.success()) {
+        return Ok(PathBuf::from("kubectl"));
+    }
+    program("kubectl", KUBERNETES, |scratch| {
+        let module = module_file(scratch)?;
+        build_program(scratch, &module, "k8s.io/kubernetes/cmd/kubectl", "kubectl")
+    })
+}
+
 /// The cached program, made by `build` in its directory where it is not there yet.
 fn program(name: &str, version: &str, build: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
     let directory = cache()?.join(format!("{name}-{version}"));

@@ -84,7 +84,7 @@ fn refusal(ask: &Ask, error: &PatchError) -> Box<Status> {
         PatchError::BadBody(why) => Status::bad_request(why.clone()),
         PatchError::Failed(why) => {
             tracing::debug!(%why, "a patch could not be carried out");
-            Status::patch_failed(&ask.resource, &ask.target.name)
+            Status::patch_failed()
         }
         PatchError::TooMany { .. } => {
             let mut status = Status::too_large(ask.server.limits.body_bytes_max);

@@ -1,0 +1,7 @@
+//! `convoy up` as people and stock clients meet it.
+
+#![expect(clippy::unwrap_used, reason = "a test stops where its own setup is wrong")]
+
+mod kubectl;
+mod process;
+mod running;
