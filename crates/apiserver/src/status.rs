@@ -97,6 +97,24 @@ impl Status {
         status
     }
 
+    /// Refused by a webhook, with the code that it chose.
+    pub fn denied(code: u16, reason: &str, message: String) -> Box<Self> {
+        let reasons = [
+            (400, "BadRequest"),
+            (401, "Unauthorized"),
+            (403, "Forbidden"),
+            (404, "NotFound"),
+            (409, "Conflict"),
+            (422, "Invalid"),
+            (429, "TooManyRequests"),
+            (503, "ServiceUnavailable"),
+        ];
+        let by_code = |(known, _): &&(u16, &str)| *known == code;
+        let by_name = |(_, name): &&(u16, &str)| *name == reason;
+        let found = reasons.iter().find(by_name).or_else(|| reasons.iter().find(by_code));
+        Self::new(code, found.map_or("Forbidden", |(_, name)| name), message)
+    }
+
     pub fn forbidden_path(why: &str) -> Box<Self> {
         Self::new(403, "Forbidden", format!("forbidden: {why}"))
     }

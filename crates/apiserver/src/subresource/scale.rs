@@ -69,7 +69,7 @@ async fn patch_scale(ask: &Ask) -> Answer<Reply> {
 fn patched(ask: &Ask, scale: &Value) -> Answer<Value> {
     let kind = PatchKind::from_content_type(&ask.content_type);
     let refuse = |error: PatchError| match error {
-        PatchError::Failed(_) => Status::patch_failed(&ask.resource, &ask.target.name),
+        PatchError::Failed(_) => Status::patch_failed(),
         PatchError::TooMany { .. } => Status::too_large(ask.server.limits.patch_operations_max),
         PatchError::BadBody(message) => Status::bad_request(message),
     };

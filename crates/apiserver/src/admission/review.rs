@@ -1,0 +1,157 @@
+//! What webhooks are sent, and what their answers mean.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::Operation;
+use crate::ask::Ask;
+use crate::registry::split_api_version;
+use crate::status::{Answer, Status};
+use crate::surroundings::new_uid;
+
+/// The request of a review: all that a webhook, or a condition, may know.
+pub(super) fn request(
+    ask: &Ask,
+    operation: Operation,
+    object: Option<&Value>,
+    old: Option<&Value>,
+    dry_run: bool,
+) -> Value {
+    let resource = &ask.resource;
+    let (group, version) = (&resource.group, &resource.version);
+    let kind = json!({"group": group, "version": version, "kind": resource.kind});
+    let named = json!({"group": group, "version": version, "resource": resource.plural});
+    let name = match (ask.target.name.as_str(), object) {
+        ("", Some(object)) => object["metadata"]["name"].as_str().unwrap_or_default(),
+        (name, _) => name,
+    };
+    let caller = &ask.caller;
+    let mut request = json!({
+        "uid": new_uid(&*ask.server.surroundings),
+        "kind": kind, "resource": named, "requestKind": kind, "requestResource": named,
+        "name": name, "operation": operation.word(),
+        "userInfo": {"username": caller.name, "groups": caller.groups},
+        "object": object, "oldObject": old, "dryRun": dry_run,
+        "options": {"kind": operation.options_kind(), "apiVersion": "meta.k8s.io/v1"},
+    });
+    if !ask.target.subresource.is_empty() {
+        request["subResource"] = json!(ask.target.subresource);
+        request["requestSubResource"] = json!(ask.target.subresource);
+    }
+    if !ask.namespace().is_empty() {
+        request["namespace"] = json!(ask.namespace());
+    }
+    if !caller.uid.is_empty() {
+        request["userInfo"]["uid"] = json!(caller.uid);
+    }
+    if !caller.extra.is_empty() {
+        request["userInfo"]["extra"] = json!(caller.extra);
+    }
+    request
+}
+
+pub(super) fn review(request: &Value) -> Value {
+    json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request})
+}
+
+/// What a webhook said.
+#[derive(Debug)]
+pub(super) struct Verdict {
+    pub patch: Option<json_patch::Patch>,
+    pub warnings: Vec<String>,
+}
+
+/// Reads an answer. The outer error: it is none; the inner one: it is a no.
+pub(super) fn verdict(
+    name: &str,
+    request: &Value,
+    answer: &Value,
+) -> Result<Answer<Verdict>, String> {
+    let (group, version) = split_api_version(answer["apiVersion"].as_str().unwrap_or_default());
+    if answer["kind"] != "AdmissionReview" || group != "admission.k8s.io" || version != "v1" {
+        return Err(format!(
+            "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got {}, Kind={}",
+            answer["apiVersion"].as_str().unwrap_or_default(),
+            answer["kind"].as_str().unwrap_or_default()
+        ));
+    }
+    let response = &answer["response"];
+    if response["uid"] != request["uid"] {
+        return Err(format!("expected response.uid={}, got {}", request["uid"], response["uid"]));
+    }
+    if response["allowed"] != true {
+        return Ok(Err(denial(name, &response["status"])));
+    }
+    let patch = match response["patch"].as_str() {
+        None | Some("") => None,
+        Some(_) if response["patchType"] != "JSONPatch" => {
+            return Err(format!("invalid response.patchType: {}", response["patchType"]));
+        }
+        Some(text) => {
+            let bytes =
+                STANDARD.decode(text).map_err(|error| format!("response.patch: {error}"))?;
+            Some(
+                serde_json::from_slice(&bytes)
+                    .map_err(|error| format!("response.patch: {error}"))?,
+            )
+        }
+    };
+    let warnings = response["warnings"].as_array().into_iter().flatten();
+    let warnings = warnings.filter_map(Value::as_str).map(str::to_owned).collect();
+    Ok(Ok(Verdict { patch, warnings }))
+}
+
+fn denial(name: &str, status: &Value) -> Box<Status> {
+    let text = |field: &str| status[field].as_str().filter(|text| !text.is_empty());
+    let message = match (text("message"), text("reason")) {
+        (Some(message), _) => format!("admission webhook {name:?} denied the request: {message}"),
+        (None, Some(reason)) => format!("admission webhook {name:?} denied the request: {reason}"),
+        (None, None) => {
+            format!("admission webhook {name:?} denied the request without explanation")
+        }
+    };
+    let code = status["code"].as_u64().and_then(|code| u16::try_from(code).ok());
+    let code = code.filter(|code| (400..600).contains(code)).unwrap_or(403);
+    Status::denied(code, text("reason").unwrap_or_default(), message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answered(response: Value) -> Result<Answer<Verdict>, String> {
+        let answer = json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "response": response});
+        verdict("a.b.c", &json!({"uid": "u"}), &answer)
+    }
+
+    #[test]
+    fn answers_are_read_or_refused() {
+        assert!(answered(json!({"uid": "u", "allowed": true})).unwrap().unwrap().patch.is_none());
+        let patch = STANDARD.encode(r#"[{"op":"add","path":"/a","value":1}]"#);
+        let verdict = answered(
+            json!({"uid": "u", "allowed": true, "patch": patch, "patchType": "JSONPatch", "warnings": ["w"]}),
+        );
+        let verdict = verdict.unwrap().unwrap();
+        assert_eq!((verdict.patch.unwrap().len(), verdict.warnings), (1, vec!["w".to_owned()]));
+        assert!(answered(json!({"uid": "other", "allowed": true})).is_err());
+        assert!(answered(json!({"uid": "u", "allowed": true, "patch": "x"})).is_err());
+    }
+
+    #[test]
+    fn a_no_says_who_and_why() {
+        let refused = |status: Value| {
+            answered(json!({"uid": "u", "allowed": false, "status": status})).unwrap().unwrap_err()
+        };
+        let status = refused(json!({"message": "too big", "code": 422, "reason": "Invalid"}));
+        assert_eq!(
+            (status.code, status.message.as_str()),
+            (422, "admission webhook \"a.b.c\" denied the request: too big")
+        );
+        let status = refused(Value::Null);
+        assert_eq!(
+            (status.code, status.message.as_str()),
+            (403, "admission webhook \"a.b.c\" denied the request without explanation")
+        );
+    }
+}
