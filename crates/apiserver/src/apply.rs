@@ -35,7 +35,7 @@ use self::element::same;
 use self::managers::{Sent, sent};
 use self::merge::merge;
 use self::own::set_of;
-use self::prune::prune;
+use self::prune::{may_remove, prune};
 use self::reconcile::reconcile;
 use crate::shape::Shape;
 
@@ -213,7 +213,7 @@ fn applied(
     managers.put(Entry { manager: manager.clone(), time, fields: set.clone() });
 
     let mut object = merge(context.shape, live, config);
-    if let Some(last) = last.filter(|last| !last.fields.difference(&set).is_empty()) {
+    if let Some(last) = last.filter(|last| may_remove(context.shape, &last.fields, &set)) {
         let entries = managers.entries().iter();
         let owned = entries.fold(FieldSet::default(), |all, entry| all.union(&entry.fields));
         object = prune(context.shape, object, &last.fields, &owned);

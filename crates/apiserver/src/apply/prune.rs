@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use super::element::Identity;
+use super::element::{Element, Identity};
 use super::fields::FieldSet;
-use super::grain::{Grain, entries, grain, items};
+use super::grain::{Grain, child, entries, grain, items};
 use super::own::set_of;
 use crate::shape::{Form, Shape};
 
@@ -21,6 +21,25 @@ pub(super) fn prune(shape: Shape<'_>, merged: Value, last: &FieldSet, owned: &Fi
     let remaining = named(&set_of(shape, &remove(shape, &merged, &unowned)));
     let gone = all.difference(&remaining).intersection(&last);
     if gone.is_empty() { merged } else { remove(shape, &merged, &gone) }
+}
+
+/// Whether pruning can remove anything at all when `set` is the applier's new set.
+///
+/// It cannot while everything applied last is applied again, with one exception: a declared
+/// container that was applied empty, and that others filled without owning what they put in.
+pub(super) fn may_remove(shape: Shape<'_>, last: &FieldSet, set: &FieldSet) -> bool {
+    !last.difference(set).is_empty() || owns_container(shape, last)
+}
+
+fn owns_container(shape: Shape<'_>, set: &FieldSet) -> bool {
+    set.nodes().iter().any(|node| {
+        let (declared, inner) = match &node.element {
+            Element::Field(name) => (shape.field(name).is_some(), child(shape, name)),
+            _ => (false, shape.items()),
+        };
+        let container = grain(inner, &Value::Null) != Grain::Whole;
+        declared && node.part.member && container || owns_container(inner, &node.part.below)
+    })
 }
 
 /// `value` without the members of `gone`. A container of which nothing is left becomes null.
@@ -52,7 +71,7 @@ fn remaining_keys(
     for (key, value) in fields {
         let value = match gone.field(key) {
             Some(part) if part.member => continue,
-            Some(part) => remove(super::grain::child(shape, key), value, &part.below),
+            Some(part) => remove(child(shape, key), value, &part.below),
             None => value.clone(),
         };
         left.insert(key.clone(), value);
