@@ -173,8 +173,8 @@ impl Metrics {
             self.objects.get_or_create(&Watched { resource }).inc_by(count);
         }
         let mut text = String::new();
-        // Writing to a string does not fail.
-        drop(prometheus_client::encoding::text::encode(&mut text, &self.registry));
+        prometheus_client::encoding::text::encode(&mut text, &self.registry)
+            .expect("writing to a string does not fail");
         text
     }
 }

@@ -10,11 +10,11 @@ use crate::status::{Answer, Status};
 
 /// Namespace, labels and fields that an object must have.
 #[derive(Clone, Debug, Default)]
-pub struct Selection {
+pub(crate) struct Selection {
     /// Empty: every namespace.
-    pub namespace: SmolStr,
-    pub labels: Selector,
-    pub fields: FieldSelector,
+    pub(crate) namespace: SmolStr,
+    pub(crate) labels: Selector,
+    pub(crate) fields: FieldSelector,
     /// Pods: fields are compared in the stored spelling, and the node without reading.
     is_pod: bool,
     /// Rewrites stored fields into those that the selector names.
@@ -22,7 +22,7 @@ pub struct Selection {
 }
 
 impl Selection {
-    pub fn of(ask: &Ask) -> Answer<Self> {
+    pub(crate) fn of(ask: &Ask) -> Answer<Self> {
         let labels = ask.query.get("labelSelector").unwrap_or_default();
         let labels = labels.parse().map_err(|error: convoy_plan::selector::SelectorError| {
             let begins = "unable to parse requirement";
@@ -39,11 +39,11 @@ impl Selection {
     }
 
     /// Whether labels or fields are asked for, so that a count of what follows is unknown.
-    pub fn is_narrowed(&self) -> bool {
+    pub(crate) fn is_narrowed(&self) -> bool {
         !self.labels.is_empty() || !self.fields.is_empty()
     }
 
-    pub fn matches(&self, entry: &Entry) -> bool {
+    pub(crate) fn matches(&self, entry: &Entry) -> bool {
         let key = &entry.key;
         if !self.namespace.is_empty() && key.namespace != self.namespace {
             return false;

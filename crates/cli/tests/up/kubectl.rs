@@ -139,7 +139,7 @@ fn mistakes_are_refused_with_their_field() {
     assert!(refused.contains("`selector` does not match template `labels`"), "{refused}");
     let refused = running.refused(
         "create -f - --validate=false",
-        "{apiVersion: v1, kind: ConfigMap, metadata: {name: UPPER}}",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: UPPER}\n",
     );
     assert!(refused.contains("metadata.name: Invalid value: \"UPPER\""), "{refused}");
     assert!(
