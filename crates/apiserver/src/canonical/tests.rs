@@ -1,5 +1,6 @@
 //! What the recorded answers of Go do not show: custom kinds, and that nothing is left to do.
 
+use convoy_testkit::property;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -90,6 +91,8 @@ fn any_object() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
+    #![proptest_config(property::config(256))]
+
     #[test]
     fn a_second_time_changes_nothing(object in any_object(), index in any::<prop::sample::Index>()) {
         let kinds: Vec<_> = table().kinds().collect();

@@ -1,5 +1,6 @@
 //! Bodies by hand; the recorded ones are in the crate's `tests`.
 
+use convoy_testkit::property;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -44,6 +45,8 @@ fn fields_of_newer_releases_are_skipped() {
 }
 
 proptest! {
+    #![proptest_config(property::config(256))]
+
     #[test]
     fn no_bytes_make_it_panic(raw in prop::collection::vec(any::<u8>(), 0..120)) {
         let _ = decode(&body("v1", "Pod", &raw));

@@ -1,5 +1,6 @@
 //! What holds for all objects and configurations.
 
+use convoy_testkit::property;
 use jiff::Timestamp;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
@@ -121,6 +122,8 @@ fn any_json() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
+    #![proptest_config(property::config(256))]
+
     #[test]
     fn a_set_comes_back_from_its_text(object in any_json()) {
         let set = set_of(crate::shape::untyped(), &object);
