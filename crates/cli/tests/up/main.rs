@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops where its own setup is wrong")]
 
+mod clients;
 mod kubectl;
 mod process;
 mod running;
