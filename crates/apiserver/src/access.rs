@@ -19,7 +19,7 @@ mod token_file;
 pub(crate) mod token_request;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -39,6 +39,7 @@ pub(crate) use rule::Rule;
 
 use crate::ask::Ask;
 use crate::audit::{Auditor, Log};
+use crate::bootstrap::Place;
 use crate::caller::{Caller, MASTERS, UNAUTHENTICATED};
 use crate::request::Attributes;
 use crate::server::{Cluster, Server};
@@ -79,6 +80,8 @@ pub struct Access {
     pub issuer: String,
     /// The certificates, as PEM, that clients trust this server by and that it trusts clients by.
     pub authority: String,
+    /// Where clients inside a logical cluster find this server.
+    pub place: Place,
     pub audit: Option<Arc<Auditor>>,
     /// Tokens whose signature was found good, by digest, so that it is computed once.
     verified: Mutex<HashMap<[u8; 32], Arc<Claims>>>,
@@ -109,9 +112,16 @@ const PUBLIC_PATHS: [&str; 4] = ["/healthz", "/livez", "/readyz", "/version"];
 
 impl Access {
     pub fn new(authorization: Authorization, tokens: TokenFile, signer: Signer) -> Self {
-        let issuer = ISSUER.to_owned();
-        let (authority, verified) = (String::new(), Mutex::default());
-        Self { authorization, tokens, signer, issuer, authority, audit: None, verified }
+        Self {
+            authorization,
+            tokens,
+            signer,
+            issuer: ISSUER.to_owned(),
+            authority: String::new(),
+            place: Place::default(),
+            audit: None,
+            verified: Mutex::default(),
+        }
     }
 
     /// Each logical cluster issues its own tokens, so that none counts in another.

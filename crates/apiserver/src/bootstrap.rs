@@ -37,8 +37,8 @@ impl Default for Place {
 }
 
 /// Brings a logical cluster to what it begins with, in one transaction.
-pub async fn bootstrap(server: &Arc<Server>, cluster: &Arc<Cluster>, place: Place) -> Answer<()> {
-    let own = objects::of_cluster(place, &server.access.authority);
+pub async fn bootstrap(server: &Arc<Server>, cluster: &Arc<Cluster>) -> Answer<()> {
+    let own = objects::of_cluster(server.access.place, &server.access.authority);
     let own: Vec<Template> = own.iter().map(Template::of).collect();
     settle(server, cluster, &[roles::templates(), &own]).await?;
     // A crash may have come between a role and the sums that it is a part of.

@@ -93,11 +93,11 @@ impl Home {
             signer(settings.data_directory.as_deref())?,
         );
         access.authority = authority.certificate.clone();
+        access.place = Place { address: address.ip(), port: address.port(), ..Place::default() };
         let server = Server::new(store, Arc::new(System), settings.limits).with_access(access);
         let server = Arc::new(server);
-        let place = Place { address: address.ip(), port: address.port(), ..Place::default() };
         for cluster in server.clusters() {
-            let done = bootstrap(&server, &cluster, place).await;
+            let done = bootstrap(&server, &cluster).await;
             done.map_err(|status| HomeError::Bootstrap(status.message))?;
         }
         let Settings { kubeconfig, durability, .. } = settings;

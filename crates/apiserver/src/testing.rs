@@ -10,7 +10,7 @@ use http_body_util::{BodyExt, Full};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::access::Peer;
+use crate::access::{Access, Peer};
 use crate::handler::handle;
 use crate::head::Store;
 use crate::server::{Limits, Server};
@@ -57,9 +57,28 @@ impl TestServer {
         Self { server: Arc::new(server), runtime: runtime.expect("a runtime") }
     }
 
+    /// The same server under other rules of access.
+    pub(crate) fn with_access(self, access: Access) -> Self {
+        let server = Arc::into_inner(self.server).expect("nobody else holds it yet");
+        Self { server: Arc::new(server.with_access(access)), ..self }
+    }
+
     /// Sends a request as the server itself would, and reads the whole answer.
     pub(crate) fn send(
         &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Answered {
+        let peer = Peer { is_local: true, ..Peer::default() };
+        self.send_as(&peer, method, path, headers, body)
+    }
+
+    /// Sends a request over somebody's connection, and reads the whole answer.
+    pub(crate) fn send_as(
+        &self,
+        peer: &Peer,
         method: &str,
         path: &str,
         headers: &[(&str, &str)],
@@ -70,9 +89,8 @@ impl TestServer {
             request = request.header(*name, *value);
         }
         let request = request.body(Full::new(body.into())).expect("a request");
-        let peer = Peer { is_local: true, ..Peer::default() };
         self.runtime.block_on(async {
-            let (head, body) = handle(&self.server, request, &peer).await.into_parts();
+            let (head, body) = handle(&self.server, request, peer).await.into_parts();
             let bytes = body.collect().await.expect("bodies do not fail").to_bytes();
             Answered { code: head.status.as_u16(), headers: head.headers, bytes }
         })
