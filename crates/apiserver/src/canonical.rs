@@ -78,13 +78,14 @@ fn settle_schema(shape: Shape<'_>, value: &mut Value) {
     let Some((schema, instead)) = shape.alternative() else { return };
     match value {
         Value::Object(_) => settle(schema, value),
-        Value::Array(items) if items.is_empty() => *value = Value::Null,
-        Value::Array(items) if instead == InsteadOfSchema::Schemas => {
+        Value::Bool(_) if instead == InsteadOfSchema::Boolean => {}
+        Value::Array(items) if !items.is_empty() && instead == InsteadOfSchema::Texts => {}
+        Value::Array(items) if !items.is_empty() && instead == InsteadOfSchema::Schemas => {
             for item in items {
                 settle_item(schema, item);
             }
         }
-        _ => {}
+        _ => *value = Value::Null,
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod fit;
 mod parse;
+mod path;
 
 use serde_json::Value;
 
@@ -58,11 +59,6 @@ fn fitted(
 ) -> Result<Decoded, DecodeError> {
     let unknown = fit(shape, &mut value)?;
     Ok(Decoded { value, unknown, duplicates })
-}
-
-/// `spec.containers` and `name`: the path of a field below another.
-fn below(path: &str, field: &str) -> String {
-    if path.is_empty() { field.to_owned() } else { format!("{path}.{field}") }
 }
 
 #[cfg(test)]

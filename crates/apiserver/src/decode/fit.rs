@@ -5,7 +5,8 @@ use base64::engine::general_purpose::STANDARD;
 use convoy_api::text::duration::GoDuration;
 use serde_json::Value;
 
-use super::{DecodeError, FINDINGS_MAX, below};
+use super::path::Path;
+use super::{DecodeError, FINDINGS_MAX};
 use crate::canonical::{instant, quantity};
 use crate::shape::{Form, Scalar, Shape};
 use crate::types::InsteadOfSchema;
@@ -17,7 +18,7 @@ pub fn fit(shape: Shape<'_>, value: &mut Value) -> Result<Vec<String>, DecodeErr
         _ => "",
     };
     let mut fitter = Fitter { root: root.to_owned(), fields: Vec::new(), unknown: Vec::new() };
-    fitter.value(shape, value, "", false)?;
+    fitter.value(shape, value, &Path::Root, false)?;
     Ok(fitter.unknown)
 }
 
@@ -35,7 +36,7 @@ impl Fitter {
         &mut self,
         shape: Shape<'_>,
         value: &mut Value,
-        path: &str,
+        path: &Path<'_>,
         typed: bool,
     ) -> Result<(), DecodeError> {
         let typed = typed || matches!(shape.form(), Form::Struct(of) if of.is_builtin());
@@ -45,7 +46,7 @@ impl Fitter {
             (Form::Map { .. }, Value::Object(entries)) => {
                 for (key, entry) in entries.iter_mut() {
                     let Some(child) = shape.child(key) else { continue };
-                    self.value(child, entry, &below(path, key), typed)?;
+                    self.value(child, entry, &Path::Field(path, key), typed)?;
                 }
                 Ok(())
             }
@@ -61,7 +62,7 @@ impl Fitter {
         &mut self,
         shape: Shape<'_>,
         value: &mut Value,
-        path: &str,
+        path: &Path<'_>,
         typed: bool,
     ) -> Result<(), DecodeError> {
         let Value::Object(entries) = value else { return Ok(()) };
@@ -72,11 +73,11 @@ impl Fitter {
                 continue;
             };
             self.fields.push(key.clone());
-            self.value(child, entry, &below(path, key), typed)?;
+            self.value(child, entry, &Path::Field(path, key), typed)?;
             self.fields.pop();
         }
         for key in &unknown {
-            self.tell(below(path, key));
+            self.tell(&Path::Field(path, key));
         }
         if !unknown.is_empty() {
             entries.retain(|key, _| shape.child(key).is_some());
@@ -88,24 +89,26 @@ impl Fitter {
         &mut self,
         shape: Shape<'_>,
         items: &mut [Value],
-        path: &str,
+        path: &Path<'_>,
         typed: bool,
     ) -> Result<(), DecodeError> {
         for (index, item) in items.iter_mut().enumerate() {
-            self.value(shape, item, &format!("{path}[{index}]"), typed)?;
+            self.value(shape, item, &Path::Item(path, index), typed)?;
         }
         Ok(())
     }
 
-    /// A place for a JSON schema or something shorter.
+    /// A place for a JSON schema or something shorter. Upstream's decoder of these tells no
+    /// unknown fields, so definitions that have some are taken there, and here.
     fn schema(
         &mut self,
         shape: Shape<'_>,
         value: &mut Value,
-        path: &str,
+        path: &Path<'_>,
     ) -> Result<(), DecodeError> {
         let Some((schema, instead)) = shape.alternative() else { return Ok(()) };
-        match (instead, &mut *value) {
+        let told = self.unknown.len();
+        let fitted = match (instead, &mut *value) {
             (_, Value::Object(_)) => self.value(schema, value, path, true),
             (InsteadOfSchema::Schemas, Value::Array(items)) => {
                 self.items(schema, items, path, true)
@@ -120,8 +123,10 @@ impl Fitter {
             (InsteadOfSchema::Boolean, _) => {
                 Err(DecodeError::Malformed("boolean or JSON schema expected".into()))
             }
-            _ => Err(self.wrong(value, "v1.JSONSchemaProps".into())),
-        }
+            _ => Ok(()), // reads as absent
+        };
+        self.unknown.truncate(told);
+        fitted
     }
 
     fn scalar(&self, of: Scalar, value: &Value) -> Result<(), DecodeError> {
@@ -178,9 +183,9 @@ impl Fitter {
         DecodeError::WrongType { found, place, wanted }
     }
 
-    fn tell(&mut self, path: String) {
+    fn tell(&mut self, path: &Path<'_>) {
         if self.unknown.len() < FINDINGS_MAX {
-            self.unknown.push(path);
+            self.unknown.push(path.to_string());
         }
     }
 }

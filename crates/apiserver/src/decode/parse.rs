@@ -6,7 +6,8 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use super::{DEPTH_MAX, DecodeError, FINDINGS_MAX, below};
+use super::path::Path;
+use super::{DEPTH_MAX, DecodeError, FINDINGS_MAX};
 use crate::shape::{Form, Shape};
 
 pub(super) fn json(shape: Shape<'_>, body: &[u8]) -> Result<(Value, Vec<String>), DecodeError> {
@@ -39,41 +40,39 @@ pub(super) fn yaml(shape: Shape<'_>, body: &[u8]) -> Result<(Value, Vec<String>)
 }
 
 /// Where in the body a value stands.
-struct Place<'s, 'd> {
+struct Place<'s, 'd, 'p> {
     /// Absent where no type knows the field.
     shape: Option<Shape<'s>>,
     /// Within one of Kubernetes' own structs, where JSON of no type is kept unread.
     builtin: bool,
-    path: String,
+    path: Path<'p>,
     depth: usize,
     duplicates: &'d RefCell<Vec<String>>,
 }
 
-impl<'s, 'd> Place<'s, 'd> {
+impl<'s, 'd> Place<'s, 'd, '_> {
     fn root(shape: Shape<'s>, duplicates: &'d RefCell<Vec<String>>) -> Self {
-        Self { shape: Some(shape), builtin: false, path: String::new(), depth: 0, duplicates }
+        Self { shape: Some(shape), builtin: false, path: Path::Root, depth: 0, duplicates }
     }
 
-    fn child(&self, shape: Option<Shape<'s>>, path: String) -> Self {
+    fn child<'p>(&self, shape: Option<Shape<'s>>, path: Path<'p>) -> Place<'s, 'd, 'p> {
         let builtin =
             self.builtin || matches!(self.form(), Some(Form::Struct(of)) if of.is_builtin());
-        Self { shape, builtin, path, depth: self.depth + 1, duplicates: self.duplicates }
+        Place { shape, builtin, path, depth: self.depth + 1, duplicates: self.duplicates }
     }
 
     fn form(&self) -> Option<&'s Form> {
         self.shape.map(Shape::form)
     }
 
-    /// The form of a key's value, also where a JSON schema stands in for something shorter.
     fn under(&self, key: &str) -> Option<Shape<'s>> {
-        let shape = self.shape?;
-        shape.alternative().map_or(shape, |(schema, _)| schema).child(key)
+        self.shape?.child(key)
     }
 
     /// Whether repeated keys of this object are told.
     fn is_read(&self) -> bool {
         let Some(shape) = self.shape else { return false };
-        !(self.builtin && matches!(shape.form(), Form::Untyped) && shape.alternative().is_none())
+        !(self.builtin && matches!(shape.form(), Form::Untyped))
     }
 
     fn repeated(&self, key: &str) {
@@ -81,7 +80,7 @@ impl<'s, 'd> Place<'s, 'd> {
         if !self.is_read() || self.under(key).is_none() || duplicates.len() >= FINDINGS_MAX {
             return;
         }
-        let path = below(&self.path, key);
+        let path = Path::Field(&self.path, key).to_string();
         if !duplicates.contains(&path) {
             duplicates.push(path);
         }
@@ -95,7 +94,7 @@ impl<'s, 'd> Place<'s, 'd> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Place<'_, '_> {
+impl<'de> DeserializeSeed<'de> for Place<'_, '_, '_> {
     type Value = Value;
 
     fn deserialize<D: serde::Deserializer<'de>>(self, reader: D) -> Result<Value, D::Error> {
@@ -103,7 +102,7 @@ impl<'de> DeserializeSeed<'de> for Place<'_, '_> {
     }
 }
 
-impl<'de> Visitor<'de> for Place<'_, '_> {
+impl<'de> Visitor<'de> for Place<'_, '_, '_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -148,14 +147,10 @@ impl<'de> Visitor<'de> for Place<'_, '_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
         self.go_deeper()?;
-        let items = match self.shape.map(|shape| (shape, shape.alternative())) {
-            Some((_, Some((schema, _)))) => Some(schema),
-            Some((shape, None)) => Some(shape.items()),
-            None => None,
-        };
+        let items = self.shape.map(Shape::items);
         let mut read = Vec::new();
         loop {
-            let place = self.child(items, format!("{}[{}]", self.path, read.len()));
+            let place = self.child(items, Path::Item(&self.path, read.len()));
             match access.next_element_seed(place)? {
                 Some(item) => read.push(item),
                 None => return Ok(Value::Array(read)),
@@ -170,7 +165,7 @@ impl<'de> Visitor<'de> for Place<'_, '_> {
             if entries.contains_key(&key) {
                 self.repeated(&key);
             }
-            let place = self.child(self.under(&key), below(&self.path, &key));
+            let place = self.child(self.under(&key), Path::Field(&self.path, &key));
             let value = access.next_value_seed(place)?;
             entries.insert(key, value);
         }

@@ -57,6 +57,16 @@ fn custom_kinds_leave_types_to_their_schema_but_for_metadata() {
 }
 
 #[test]
+fn a_long_key_above_a_long_list_is_not_copied_for_every_item() {
+    let shape = shape_of("v1", "ConfigMap").unwrap();
+    let (key, items) = ("k".repeat(500_000), vec!["{}"; 100_000].join(","));
+    let body = format!("{{\"{key}\":[{items}],\"metadata\":{{\"{key}\":[{items}]}}}}");
+    assert_eq!(decode_json(shape, body.as_bytes()).unwrap().unknown.len(), 2);
+    let untyped = decode_json(crate::shape::untyped(), body.as_bytes()).unwrap();
+    assert_eq!(untyped.unknown.len(), 0);
+}
+
+#[test]
 fn nesting_is_bounded() {
     let shape = crate::shape::untyped();
     for (open, depth) in [("[", 100_000), ("{\"a\":", 100_000)] {

@@ -11,6 +11,9 @@ const OPERATIONS_MAX: usize = 10_000;
 /// What all `copy` operations of a patch may add together, as the server's limit on bodies.
 const COPIED_BYTES_MAX: usize = 3 * 1024 * 1024;
 
+/// A patch of many large moves would hold up everybody else.
+const VISITED_MAX: usize = 10_000_000;
+
 /// As deep as a body may be that is read from the wire or from the store.
 const DEPTH_MAX: usize = 120;
 
@@ -28,48 +31,60 @@ pub fn parse_json_patch(body: &[u8]) -> Result<Patch, PatchError> {
 /// Carries out a JSON patch, all of it or nothing.
 pub fn json_patch(current: &Value, patch: &Patch) -> Result<Value, PatchError> {
     let mut patched = current.clone();
-    let (mut copied, mut depth_bound) = (0, depth(current));
+    let mut bounds = Bounds { depth: 0, copied: 0, visited: 0 };
+    bounds.depth = bounds.depth_of(current);
     for operation in &patch.0 {
-        let put = match operation {
-            PatchOperation::Add(add) => Some(&add.value),
-            PatchOperation::Replace(replace) => Some(&replace.value),
-            PatchOperation::Move(moved) => patched.pointer(moved.from.as_str()),
-            PatchOperation::Copy(copy) => {
-                let source = patched.pointer(copy.from.as_str());
-                copied += source.map_or(0, encoded_length);
-                source
-            }
-            PatchOperation::Remove(_) | PatchOperation::Test(_) => None,
-        };
-        if copied > COPIED_BYTES_MAX {
-            return Err(PatchError::Failed("the patch copies too much".into()));
-        }
-        let levels = operation.path().count();
-        depth_bound = depth_bound.max(put.map_or(0, |value| levels + depth(value)));
+        bounds.check(operation, &patched)?;
         json_patch::patch_unsafe(&mut patched, std::slice::from_ref(operation))
             .map_err(|error| PatchError::Failed(error.to_string()))?;
-        // Removals make the bound too high, so it is measured before it counts.
-        if depth_bound > DEPTH_MAX {
-            depth_bound = depth(&patched);
-        }
-        if depth_bound > DEPTH_MAX {
-            return Err(PatchError::Failed("the patched object is nested too deeply".into()));
-        }
     }
     Ok(patched)
 }
 
-fn encoded_length(value: &Value) -> usize {
-    serde_json::to_string(value).map_or(0, |text| text.len())
+struct Bounds {
+    /// No value is nested more deeply than this.
+    depth: usize,
+    copied: usize,
+    /// Values that were looked at to know how deep they are.
+    visited: usize,
 }
 
-fn depth(value: &Value) -> usize {
-    let below = match value {
-        Value::Array(items) => items.iter().map(depth).max(),
-        Value::Object(entries) => entries.values().map(depth).max(),
-        _ => return 0,
-    };
-    1 + below.unwrap_or(0)
+impl Bounds {
+    /// Before an operation: whether its result stays within the bounds.
+    fn check(&mut self, operation: &PatchOperation, object: &Value) -> Result<(), PatchError> {
+        let put = match operation {
+            PatchOperation::Add(add) => Some(&add.value),
+            PatchOperation::Replace(replace) => Some(&replace.value),
+            PatchOperation::Move(moved) => object.pointer(moved.from.as_str()),
+            PatchOperation::Copy(copy) => object.pointer(copy.from.as_str()),
+            PatchOperation::Remove(_) | PatchOperation::Test(_) => None,
+        };
+        let Some(put) = put else { return Ok(()) };
+        self.depth = self.depth.max(operation.path().count() + self.depth_of(put));
+        if let PatchOperation::Copy(_) = operation {
+            self.copied += serde_json::to_string(put).map_or(0, |text| text.len());
+        }
+        let refused = if self.depth > DEPTH_MAX {
+            "the patched object is nested too deeply"
+        } else if self.copied > COPIED_BYTES_MAX {
+            "the patch copies too much"
+        } else if self.visited > VISITED_MAX {
+            "the patch moves too much"
+        } else {
+            return Ok(());
+        };
+        Err(PatchError::Failed(refused.into()))
+    }
+
+    fn depth_of(&mut self, value: &Value) -> usize {
+        self.visited += 1;
+        let below = match value {
+            Value::Array(items) => items.iter().map(|item| self.depth_of(item)).max(),
+            Value::Object(entries) => entries.values().map(|entry| self.depth_of(entry)).max(),
+            _ => return 0,
+        };
+        1 + below.unwrap_or(0)
+    }
 }
 
 #[cfg(test)]

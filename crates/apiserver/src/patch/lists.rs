@@ -11,6 +11,9 @@ use super::PatchError;
 use super::strategic::{self, DIRECTIVE, Directive, directive, stripped};
 use crate::shape::Shape;
 
+/// As much of an item as an error shows.
+const SHOWN_MAX: usize = 200;
+
 /// What tells the items of a merged list apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum MergeKey {
@@ -31,14 +34,15 @@ impl MergeKey {
             (Self::Itself, scalar) => scalar,
             (Self::Field(name), Value::Object(entries)) => {
                 entries.get(name.as_str()).ok_or_else(|| {
+                    let item: String = item.to_string().chars().take(SHOWN_MAX).collect();
                     let message = format!("{item} does not contain declared merge key: {name}");
                     PatchError::BadBody(message)
                 })?
             }
             (Self::Field(_), other) => {
-                return Err(PatchError::BadBody(format!(
-                    "expected an object in a list, got {other}"
-                )));
+                let shape = convoy_api::object::shape(other);
+                let message = format!("expected an object in a merged list, got {shape}");
+                return Err(PatchError::BadBody(message));
             }
         };
         Ok(identity.to_string())

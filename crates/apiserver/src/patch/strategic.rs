@@ -3,6 +3,8 @@
 //! Keys with a `$` in front are directives to the merge. They never reach the object, and one
 //! of an unknown name is an error.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
@@ -60,7 +62,7 @@ pub(super) fn merge(
     retain_keys(&mut current, patch)?;
     let ordered = set_orders(shape, &mut current, patch)?;
     for (key, value) in patch {
-        if ordered.contains(&key.as_str()) || is_done_before(key) {
+        if ordered.contains(key.as_str()) || is_done_before(key) {
             continue;
         }
         if let Some(field) = target(key, DELETE)? {
@@ -102,7 +104,8 @@ fn retain_keys(
     let Value::Array(retained) = retained else {
         return Err(PatchError::BadBody(format!("{RETAIN_KEYS} must be a list of fields")));
     };
-    let is_retained = |key: &str| retained.iter().any(|entry| entry == key);
+    let retained: BTreeSet<&str> = retained.iter().filter_map(Value::as_str).collect();
+    let is_retained = |key: &str| retained.contains(key);
     let is_field = |key: &str| ![DELETE, ORDER, DIRECTIVE].iter().any(|it| key.starts_with(it));
     for (key, value) in patch {
         if key != RETAIN_KEYS && !value.is_null() && is_field(key) && !is_retained(key) {
@@ -119,14 +122,14 @@ fn set_orders<'p>(
     shape: Shape<'_>,
     current: &mut Map<String, Value>,
     patch: &'p Map<String, Value>,
-) -> Result<Vec<&'p str>, PatchError> {
-    let mut done = Vec::new();
+) -> Result<BTreeSet<&'p str>, PatchError> {
+    let mut done = BTreeSet::new();
     for (key, order) in patch {
         let Some(field) = target(key, ORDER)? else { continue };
         let order = as_list(order, key)?;
         let before = current.get(field).map(|list| as_list(list, field)).transpose()?;
         let after = patch.get(field).map(|list| as_list(list, field)).transpose()?;
-        done.push(field);
+        done.insert(field);
         let place = Place::of(shape, field);
         let Some(merge_key) = place.merge_key() else {
             // A list that is one value has its order from the patch itself.
@@ -170,7 +173,7 @@ fn delete_from_list(
     gone: &Value,
 ) -> Result<(), PatchError> {
     if gone.is_null() {
-        current.shift_remove(field);
+        current.remove(field);
         return Ok(());
     }
     let gone = as_list(gone, field)?;
@@ -178,7 +181,8 @@ fn delete_from_list(
         return Err(PatchError::BadBody(format!("{DELETE}/{field} must be a list of scalars")));
     }
     if let Some(Value::Array(items)) = current.get_mut(field) {
-        items.retain(|item| !gone.contains(item));
+        let gone: BTreeSet<String> = gone.iter().map(Value::to_string).collect();
+        items.retain(|item| !gone.contains(&item.to_string()));
     }
     Ok(())
 }
@@ -231,7 +235,7 @@ fn merge_field(
             current.insert(key.to_owned(), merged);
         }
         None => {
-            current.shift_remove(key);
+            current.remove(key);
         }
     }
     Ok(())

@@ -74,6 +74,22 @@ fn objects_obey_their_directives() {
 }
 
 #[test]
+fn long_lists_and_many_keys_take_no_longer_than_they_must() {
+    let shape = shape_of("v1", "Pod").expect("a kind");
+    let items: Vec<Value> = (0..20_000).map(|i| json!({"name": i.to_string()})).collect();
+    let labels: Map<String, Value> = (0..20_000).map(|i| (i.to_string(), json!("x"))).collect();
+    let gone: Map<String, Value> = labels.keys().map(|key| (key.clone(), Value::Null)).collect();
+    let names: Vec<&String> = labels.keys().collect();
+    let current = json!({"metadata": {"labels": labels, "annotations": labels},
+        "spec": {"containers": items}});
+    let patch = json!({"metadata": {"labels": gone, "annotations": {"$retainKeys": names}},
+        "spec": {"containers": items, "$setElementOrder/containers": items}});
+    let merged = strategic_merge(shape, &current, &patch).unwrap();
+    assert_eq!(merged["metadata"]["labels"], json!({}));
+    assert_eq!(merged["spec"]["containers"].as_array().map(Vec::len), Some(20_000));
+}
+
+#[test]
 fn a_selector_of_a_budget_is_replaced_as_a_whole() {
     let shape = shape_of("policy/v1", "PodDisruptionBudget").expect("a kind");
     let current = json!({"spec": {"selector": {"matchLabels": {"a": "1"}}}});
