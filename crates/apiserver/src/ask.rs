@@ -89,7 +89,7 @@ impl Ask {
     /// Whether an object's stored bytes say all that this request is to see.
     pub fn shows_as_stored(&self, entry: &Entry) -> bool {
         match &self.resource.custom {
-            Some(custom) => entry.modified.0 >= custom.defaults_since,
+            Some(custom) => custom.has_defaults_at(entry.modified),
             None => !convert::differs_from_stored(&self.resource),
         }
     }
@@ -99,9 +99,9 @@ impl Ask {
         let mut object = encoding::read_entry(entry);
         convert::from_stored(&self.resource, &mut object);
         if let Some(custom) = &self.resource.custom
-            && entry.modified.0 < custom.defaults_since
+            && !custom.has_defaults_at(entry.modified)
         {
-            custom.schema.default(&mut object);
+            custom.form.schema.default(&mut object);
         }
         object
     }

@@ -1,10 +1,20 @@
 //! What a `CustomResourceDefinition` says about one served version of its kind.
 
-use convoy_api::schema::Schema;
+mod form;
+mod ratchet;
+mod scale;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use convoy_api::schema::FieldError;
+use convoy_store::Revision;
+use jiff::Timestamp;
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use crate::shape::{ShapeId, Shapes};
+pub use form::CustomForm;
+pub use scale::Scale;
 
 /// One served version of a custom kind, compiled.
 #[derive(Debug)]
@@ -16,28 +26,23 @@ pub struct Custom {
     /// The version that objects are stored in.
     pub storage_version: SmolStr,
     /// Objects that were written before this revision may lack defaults of the schema.
-    pub defaults_since: u64,
-    pub schema: Schema,
-    /// The `openAPIV3Schema` as it was written, for OpenAPI.
-    pub open_api: Value,
-    pub shapes: Shapes,
-    pub shape: ShapeId,
+    pub(crate) defaults_since: AtomicU64,
+    /// When every request is over that may still write by an older schema; none if there is
+    /// nothing to wait for, or no end to it.
+    pub(crate) defaults_settle_at: Option<Timestamp>,
+    /// What the schema says; shared by all clusters that have it.
+    pub form: Arc<CustomForm>,
     pub has_status: bool,
     /// Paths of the scale sub-resource.
     pub scale: Option<Scale>,
+    /// Empty if the definition names none: then the age is shown.
     pub columns: Vec<Column>,
     /// JSON paths that field selectors may name, without the leading dot.
     pub selectable_fields: Vec<SmolStr>,
     /// Being deleted: nothing new may be created.
     pub terminating: bool,
+    /// What everyone is told who uses this version.
     pub deprecation_warning: Option<String>,
-}
-
-#[derive(Clone, Debug)]
-pub struct Scale {
-    pub spec_replicas: String,
-    pub status_replicas: String,
-    pub label_selector: Option<String>,
 }
 
 /// A column of `kubectl get`.
@@ -49,4 +54,24 @@ pub struct Column {
     pub description: String,
     pub priority: i64,
     pub json_path: String,
+}
+
+impl Custom {
+    /// Whether an object that was written at `revision` surely has the schema's defaults.
+    pub fn has_defaults_at(&self, revision: Revision) -> bool {
+        revision.0 >= self.defaults_since.load(Ordering::Relaxed)
+    }
+
+    /// Every rule that an object, pruned and defaulted, breaks. What was stored before a rule
+    /// came may stay as it is: only what a write changes must keep to the rule.
+    pub fn validate(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+        let mut errors = self.form.schema.validate_stored(object, old);
+        if let Some(scale) = &self.scale {
+            errors.extend(scale.validate(object));
+        }
+        match old {
+            Some(old) if !errors.is_empty() => ratchet::keep_new(&self.form, errors, object, old),
+            _ => errors,
+        }
+    }
 }

@@ -6,7 +6,7 @@ use crate::types;
 
 pub fn shape_of(resource: &Resource) -> Shape<'_> {
     match &resource.custom {
-        Some(custom) => custom.shapes.get(custom.shape),
+        Some(custom) => custom.form.shape(),
         None => builtin(&resource.api_version(), &resource.kind),
     }
 }

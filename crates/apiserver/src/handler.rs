@@ -107,6 +107,10 @@ where
     ask.content_type = header(&parts.headers, &CONTENT_TYPE);
     ask.body = body;
     ask.check_verb()?;
+    let custom = ask.resource.custom.as_ref();
+    if let Some(warning) = custom.and_then(|custom| custom.deprecation_warning.as_ref()) {
+        ask.warn(warning);
+    }
     match limit {
         None => carry_out(ask).await,
         Some(limit) => tokio::time::timeout(limit, carry_out(ask)).await.unwrap_or_else(|_| {

@@ -21,13 +21,17 @@ mod storage;
 mod webhook;
 mod workload;
 
+use std::sync::Arc;
+
 use convoy_api::schema::FieldError;
 use convoy_store::Write;
 use serde_json::{Value, json};
 
 use crate::access::{aggregate, escalation};
 use crate::ask::Ask;
+use crate::definition;
 use crate::head::{Entry, Head};
+use crate::logical;
 use crate::registry::Resource;
 use crate::status::{Answer, Status};
 use crate::surroundings::seconds;
@@ -36,6 +40,7 @@ pub(crate) use at::{At, Errors};
 pub(crate) use selector::matches as selects;
 
 const RBAC: &str = "rbac.authorization.k8s.io";
+const EXTENSIONS: &str = "apiextensions.k8s.io";
 
 /// Kinds whose status sub-resource takes no metadata at all.
 const STATUS_ALONE: [(&str, &str); 7] = [
@@ -50,6 +55,9 @@ const STATUS_ALONE: [(&str, &str); 7] = [
 
 /// Fills in what the kind leaves to the server.
 pub(crate) fn default(resource: &Resource, object: &mut Value) {
+    if definition::is_definition(resource) {
+        definition::default(object);
+    }
     defaults::fill(resource, object);
 }
 
@@ -83,9 +91,11 @@ pub(crate) fn prepare_create(ask: &Ask, object: &mut Value) -> Answer<()> {
             certificate::prepare_create(ask, object);
         }
         ("scheduling.k8s.io", "priorityclasses") => priority::check_default(ask, object)?,
+        (EXTENSIONS, "customresourcedefinitions") => definition::prepare_create(object),
+        ("convoy.dev", "logicalclusters") => logical::prepare_create(object),
         _ => {}
     }
-    Ok(())
+    custom_may_be_created(ask, object)
 }
 
 /// Keeps what an update of the kind may not change, and carries out what it implies.
@@ -100,6 +110,9 @@ pub(crate) fn prepare_update(ask: &Ask, object: &mut Value, current: &Value) -> 
             certificate::prepare_update(ask, object, current);
         }
         ("scheduling.k8s.io", "priorityclasses") => priority::check_default(ask, object)?,
+        (EXTENSIONS, "customresourcedefinitions") => {
+            definition::prepare_update(object, &ask.target.subresource);
+        }
         _ => {}
     }
     Ok(())
@@ -148,6 +161,7 @@ pub(crate) fn validate(
         ("admissionregistration.k8s.io", plural) if plural.ends_with("webhookconfigurations") => {
             webhook::configuration(object)
         }
+        (EXTENSIONS, "customresourcedefinitions") => definition::validate(object, old),
         ("networking.k8s.io", "networkpolicies") => networking::policy(object),
         ("networking.k8s.io", "ingresses") => networking::ingress(object),
         ("discovery.k8s.io", "endpointslices") => networking::endpoint_slice(object, old),
@@ -241,7 +255,16 @@ pub(crate) fn may_vanish(resource: &Resource, object: &Value) -> bool {
 pub(crate) fn mark_deleting(resource: &Resource, object: &mut Value) {
     if resource.is("", "namespaces") {
         object["status"]["phase"] = Value::String("Terminating".to_owned());
+    } else if logical::is_logical_cluster(resource) {
+        object["status"]["phase"] = Value::String("Terminating".to_owned());
+    } else if definition::is_definition(resource) {
+        definition::mark_deleting(object);
     }
+}
+
+/// A finalizer that the kind's deletion begins with.
+pub(crate) fn deletion_finalizer(resource: &Resource) -> Option<&'static str> {
+    definition::is_definition(resource).then_some(definition::CLEANUP)
 }
 
 /// Refuses deletions that nobody may ask for.
@@ -256,23 +279,38 @@ pub(crate) fn check_delete(ask: &Ask, object: &Value) -> Answer<()> {
 }
 
 /// Carries out what follows from a write at once.
-pub(crate) async fn after_write(ask: &Ask, _entry: &Entry) -> Answer<()> {
+pub(crate) async fn after_write(ask: &Ask, entry: &Arc<Entry>) -> Answer<()> {
     match names(&ask.resource) {
-        ("rbac.authorization.k8s.io", "clusterroles") => {
-            aggregate::settle(&ask.server, &ask.cluster).await
+        (RBAC, "clusterroles") => aggregate::settle(&ask.server, &ask.cluster).await,
+        (EXTENSIONS, "customresourcedefinitions") => {
+            definition::refresh(&ask.server, &ask.cluster, &entry.key.name).await
+        }
+        ("convoy.dev", "logicalclusters") if !entry.head.is_deleting() => {
+            logical::serve(&ask.server, entry).await
         }
         _ => Ok(()),
     }
 }
 
 /// Carries out what follows from a removal at once.
-pub(crate) async fn after_delete(ask: &Ask, _entry: &Entry) -> Answer<()> {
+pub(crate) async fn after_delete(ask: &Ask, entry: &Entry) -> Answer<()> {
     match names(&ask.resource) {
-        ("rbac.authorization.k8s.io", "clusterroles") => {
-            aggregate::settle(&ask.server, &ask.cluster).await
+        (RBAC, "clusterroles") => aggregate::settle(&ask.server, &ask.cluster).await,
+        (EXTENSIONS, "customresourcedefinitions") => {
+            definition::refresh(&ask.server, &ask.cluster, &entry.key.name).await
         }
         _ => Ok(()),
     }
+}
+
+/// Nothing is created of a kind that is on its way out.
+fn custom_may_be_created(ask: &Ask, object: &Value) -> Answer<()> {
+    if ask.resource.custom.as_ref().is_some_and(|custom| custom.terminating) {
+        let name = crate::metadata::text(object, "name");
+        let why = "create not allowed while custom resource definition is terminating";
+        return Err(Status::forbidden(&ask.resource, name, why));
+    }
+    Ok(())
 }
 
 fn names(resource: &Resource) -> (&str, &str) {

@@ -138,7 +138,7 @@ fn fingerprint(registry: &Registry, group: &str, version: &str) -> std::sync::Ar
             resource.subresources
         );
         if let Some(custom) = &resource.custom {
-            basis += &custom.open_api.to_string();
+            basis += &format!("{:?}", custom.form.digest());
         }
     }
     hash(basis.as_bytes())

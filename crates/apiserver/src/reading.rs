@@ -121,7 +121,7 @@ fn of_kind(
 /// Drops what the schema of a custom kind does not know; their paths.
 fn prune(ask: &Ask, object: &mut Value) -> Vec<String> {
     match &ask.resource.custom {
-        Some(custom) if !is_other_kind(ask) => custom.schema.prune(object),
+        Some(custom) if !is_other_kind(ask) => custom.form.schema.prune(object),
         _ => Vec::new(),
     }
 }

@@ -51,10 +51,18 @@ pub struct Subresource {
 
 /// The kinds of one logical cluster, by group, version and plural. Replaced as a whole when a
 /// definition changes.
+///
+/// What every cluster has is shared, so that a hundred of them cost no more than what their
+/// definitions add.
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
-    resources: BTreeMap<(SmolStr, SmolStr), BTreeMap<SmolStr, Arc<Resource>>>,
+    shared: Option<&'static Registry>,
+    /// A group and version that stands here hides the shared one, whose resources it contains.
+    own: BTreeMap<(SmolStr, SmolStr), Arc<Plurals>>,
 }
+
+/// The resources of one group and version, by plural.
+pub type Plurals = BTreeMap<SmolStr, Arc<Resource>>;
 
 impl Resource {
     /// `v1`, `apps/v1`.
@@ -94,12 +102,30 @@ impl Resource {
 }
 
 impl Registry {
+    /// The built-in kinds, to which definitions add.
+    pub fn over_builtin() -> Self {
+        Self { shared: Some(builtin()), own: BTreeMap::new() }
+    }
+
     pub fn insert(&mut self, resource: Resource) {
         let place = (resource.group.clone(), resource.version.clone());
-        self.resources
-            .entry(place)
-            .or_default()
-            .insert(resource.plural.clone(), Arc::new(resource));
+        let shared = self.shared.and_then(|shared| shared.own.get(&place));
+        let plurals = self.own.entry(place).or_insert_with(|| shared.cloned().unwrap_or_default());
+        Arc::make_mut(plurals).insert(resource.plural.clone(), Arc::new(resource));
+    }
+
+    /// Takes away what a definition has brought.
+    pub fn remove_definition(&mut self, definition: &str) {
+        let is_its = |resource: &Resource| {
+            resource.custom.as_ref().is_some_and(|custom| custom.definition == definition)
+        };
+        self.own.retain(|place, plurals| {
+            if plurals.values().any(|resource| is_its(resource)) {
+                Arc::make_mut(plurals).retain(|_, resource| !is_its(resource));
+            }
+            let shared = self.shared.and_then(|shared| shared.own.get(place));
+            plurals.len() > shared.map_or(0, |shared| shared.len())
+        });
     }
 
     pub fn get(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
@@ -107,12 +133,10 @@ impl Registry {
     }
 
     /// The resources of one group and version, by plural.
-    pub fn group_version(
-        &self,
-        group: &str,
-        version: &str,
-    ) -> Option<&BTreeMap<SmolStr, Arc<Resource>>> {
-        self.resources.get(&(SmolStr::new(group), SmolStr::new(version)))
+    pub fn group_version(&self, group: &str, version: &str) -> Option<&Plurals> {
+        let place = (SmolStr::new(group), SmolStr::new(version));
+        let own = self.own.get(&place);
+        own.or_else(|| self.shared?.own.get(&place)).map(|plurals| &**plurals)
     }
 
     /// The resource that serves a kind.
@@ -122,8 +146,27 @@ impl Registry {
         resources.find(|resource| resource.kind == kind)
     }
 
+    /// The resource that keeps objects on a shelf, in one of its served versions.
+    pub fn of_shelf(&self, shelf: &str) -> Option<&Arc<Resource>> {
+        self.own_of_shelf(shelf).or_else(|| self.shared?.own_of_shelf(shelf))
+    }
+
+    fn own_of_shelf(&self, shelf: &str) -> Option<&Arc<Resource>> {
+        let (group, plural) = split_api_version(shelf);
+        let places = self.own.range((SmolStr::new(group), SmolStr::default())..);
+        places
+            .take_while(|((of, _), _)| of == group)
+            .find_map(|(_, plurals)| plurals.get(plural).filter(|resource| resource.shelf == shelf))
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Resource>> {
-        self.resources.values().flat_map(BTreeMap::values)
+        self.places().flat_map(|(_, plurals)| plurals.values())
+    }
+
+    /// What definitions have added.
+    pub fn customs(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        let own = self.own.values().flat_map(|plurals| plurals.values());
+        own.filter(|resource| resource.custom.is_some())
     }
 
     /// Each stored resource once, whatever number of versions serves it.
@@ -138,13 +181,22 @@ impl Registry {
     /// Groups with their versions, the preferred one first. The core group is named "".
     pub fn groups(&self) -> BTreeMap<&str, Vec<&str>> {
         let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        for (group, version) in self.resources.keys() {
+        for ((group, version), _) in self.places() {
             groups.entry(group).or_default().push(version);
         }
         for versions in groups.values_mut() {
             versions.sort_by(|a, b| version_order(b).cmp(&version_order(a)));
         }
         groups
+    }
+
+    /// Everything that is served, in order of group and version.
+    fn places(&self) -> impl Iterator<Item = (&(SmolStr, SmolStr), &Arc<Plurals>)> {
+        let shared = self.shared.into_iter().flat_map(|shared| &shared.own);
+        let mut places: Vec<_> =
+            shared.filter(|(place, _)| !self.own.contains_key(*place)).chain(&self.own).collect();
+        places.sort_by_key(|(place, _)| *place);
+        places.into_iter()
     }
 }
 

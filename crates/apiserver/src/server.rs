@@ -1,7 +1,7 @@
 //! The server's state: one store, many logical clusters.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use convoy_store::{Shelf, Transaction, WriteError};
@@ -11,10 +11,12 @@ use smol_str::SmolStr;
 use tokio::sync::watch;
 
 use crate::access::{Access, Authorization, Rights, Signer, TokenFile};
+use crate::bootstrap::Place;
 use crate::head::{Entry, Head, Store};
+use crate::logical;
 use crate::metrics::Metrics;
 use crate::published::{self, Published};
-use crate::registry::{Registry, Resource, builtin};
+use crate::registry::{Registry, Resource};
 use crate::status::{Answer, Status};
 use crate::surroundings::Surroundings;
 use crate::traffic::Traffic;
@@ -51,6 +53,8 @@ pub struct Server {
     clusters: RwLock<BTreeMap<SmolStr, Arc<Cluster>>>,
     /// Whether watches are to end, because the server does.
     ending: watch::Sender<bool>,
+    /// Where clusters that are made later are told to find the server.
+    place: OnceLock<Place>,
 }
 
 /// One logical cluster: an API server of its own in all that clients can see.
@@ -61,15 +65,21 @@ pub struct Cluster {
     registry: ArcSwap<Registry>,
     published: published::Shelf,
     pub(crate) rights: Rights,
+    /// Held while definitions are looked at, so that the kinds are those of the newest ones.
+    pub(crate) definitions: tokio::sync::Mutex<()>,
 }
 
 impl Cluster {
     pub fn new(name: &str) -> Self {
-        let registry = ArcSwap::from_pointee(builtin().clone());
+        let mut registry = Registry::over_builtin();
+        if name.is_empty() {
+            registry.insert(logical::resource());
+        }
         Self {
             name: SmolStr::new(name),
-            registry,
+            registry: ArcSwap::from_pointee(registry),
             published: published::Shelf::default(),
+            definitions: tokio::sync::Mutex::default(),
             rights: Rights::default(),
         }
     }
@@ -99,9 +109,19 @@ impl Server {
         let clusters = RwLock::new(BTreeMap::from([(SmolStr::default(), first)]));
         let signer = Signer::generate().expect("the machine has random numbers");
         let access = Access::new(Authorization::default(), TokenFile::default(), signer);
-        let ending = watch::Sender::new(false);
-        let (metrics, traffic) = (Metrics::default(), Traffic::new(&limits));
-        Self { store, surroundings, limits, access, metrics, traffic, clusters, ending }
+        let server = Self {
+            metrics: Metrics::default(),
+            traffic: Traffic::new(&limits),
+            store,
+            surroundings,
+            limits,
+            access,
+            clusters,
+            ending: watch::Sender::new(false),
+            place: OnceLock::new(),
+        };
+        logical::load(&server);
+        server
     }
 
     /// The same server under other rules of access.
@@ -126,6 +146,16 @@ impl Server {
             // The sender lives in the server; if it is gone, so is everything.
             drop(ending.wait_for(|ending| *ending).await);
         }
+    }
+
+    /// Tells where the server listens; once, at start.
+    pub fn set_place(&self, place: Place) {
+        // It does not move while it runs.
+        let _ = self.place.set(place);
+    }
+
+    pub fn place(&self) -> Place {
+        self.place.get().copied().unwrap_or_default()
     }
 
     pub fn now(&self) -> Timestamp {

@@ -1,13 +1,13 @@
 //! A server in this process and a client of it, for tests.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use convoy_store::{MemoryBackend, Settings};
 use http::{HeaderMap, Request};
 use http_body_util::{BodyExt, Full};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::access::{Access, Peer};
@@ -19,6 +19,7 @@ use crate::surroundings::Surroundings;
 /// A server whose clock stands still, with a runtime to call it in.
 pub(crate) struct TestServer {
     pub(crate) server: Arc<Server>,
+    clock: Arc<Still>,
     runtime: tokio::runtime::Runtime,
 }
 
@@ -30,15 +31,17 @@ pub(crate) struct Answered {
     pub(crate) bytes: Bytes,
 }
 
-/// The test instant, and numbers for chance.
+/// The test instant, moved only by tests, and numbers for chance.
 #[derive(Debug, Default)]
 struct Still {
     drawn: AtomicU64,
+    ahead_secs: AtomicI64,
 }
 
 impl Surroundings for Still {
     fn now(&self) -> Timestamp {
-        "2026-01-01T00:00:00Z".parse().expect("a time")
+        let start: Timestamp = "2026-01-01T00:00:00Z".parse().expect("a time");
+        start + SignedDuration::from_secs(self.ahead_secs.load(Ordering::Relaxed))
     }
 
     fn random(&self) -> [u8; 16] {
@@ -51,10 +54,21 @@ impl Surroundings for Still {
 impl TestServer {
     pub(crate) fn new() -> Self {
         let settings = Settings { inline: true, ..Settings::default() };
-        let store = Store::open(MemoryBackend, settings).expect("memory opens");
-        let server = Server::new(store, Arc::new(Still::default()), Limits::default());
+        Self::over(Store::open(MemoryBackend, settings).expect("memory opens"))
+    }
+
+    /// A server over a store that another one may have filled.
+    pub(crate) fn over(store: Store) -> Self {
+        let clock = Arc::new(Still::default());
+        let surroundings: Arc<dyn Surroundings> = clock.clone();
+        let server = Arc::new(Server::new(store, surroundings, Limits::default()));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        Self { server: Arc::new(server), runtime: runtime.expect("a runtime") }
+        Self { server, clock, runtime: runtime.expect("a runtime") }
+    }
+
+    /// Lets time pass.
+    pub(crate) fn advance_secs(&self, seconds: i64) {
+        self.clock.ahead_secs.fetch_add(seconds, Ordering::Relaxed);
     }
 
     /// The same server under other rules of access.

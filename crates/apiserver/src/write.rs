@@ -40,6 +40,12 @@ pub(crate) enum Outcome {
 const NAME_ATTEMPTS: usize = 8;
 
 impl Options {
+    /// Of what the server does itself.
+    pub(crate) fn internal() -> Self {
+        let manager = SmolStr::new("convoy");
+        Self { dry_run: false, validation: FieldValidation::Ignore, manager, tracks: true }
+    }
+
     pub(crate) fn of(ask: &Ask) -> Answer<Self> {
         Ok(Self {
             dry_run: ask.query.dry_run()?,
@@ -223,6 +229,9 @@ async fn store_update(
         let delete = Write::delete(key.clone(), entry.modified);
         let companions = kinds::companions(ask, None, Some(entry));
         let gone = ask.server.commit(together(delete, companions)).await?;
+        if gone.is_some() {
+            kinds::after_delete(ask, entry).await?;
+        }
         return Ok(gone.map(|_| Outcome::Shown(object)));
     }
     let value = stored_form(&ask.resource, &object);
@@ -419,8 +428,8 @@ fn count_generation(ask: &Ask, object: &mut Value, current: &Value) {
 pub(crate) fn defaults(resource: &Resource, object: &mut Value) {
     match &resource.custom {
         Some(custom) => {
-            custom.schema.prune(object);
-            custom.schema.default(object);
+            custom.form.schema.prune(object);
+            custom.form.schema.default(object);
         }
         None => kinds::default(resource, object),
     }
@@ -438,7 +447,7 @@ pub(crate) fn refuse_invalid(ask: &Ask, object: &Value, old: Option<&Value>) -> 
         errors.extend(metadata::validate_update(object, old));
     }
     match &resource.custom {
-        Some(custom) => errors.extend(custom.schema.validate_stored(object, old)),
+        Some(custom) => errors.extend(custom.validate(object, old)),
         None => errors.extend(kinds::validate(resource, &ask.target.subresource, object, old)),
     }
     if errors.is_empty() {

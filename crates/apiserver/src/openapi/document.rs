@@ -24,7 +24,7 @@ pub(super) fn of(registry: &Registry, group: &str, version: &str) -> Value {
     let mut schemas = components.finish(group, version);
     for resource in resources() {
         if let Some(definition) = &resource.custom {
-            custom::add_schemas(resource, &definition.open_api, &mut schemas);
+            custom::add_schemas(resource, &definition.form.open_api(), &mut schemas);
         }
     }
     json!({

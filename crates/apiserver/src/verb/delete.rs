@@ -247,10 +247,26 @@ fn wanted_finalizers(resource: &Resource, object: &Value, options: &DeleteOption
         Propagation::Foreground => finalizers.push(FOREGROUND.to_owned()),
         Propagation::Background => {}
     }
+    let is_first = object["metadata"]["deletionTimestamp"].is_null();
+    if let Some(own) = kinds::deletion_finalizer(resource).filter(|_| is_first)
+        && !finalizers.iter().any(|finalizer| finalizer == own)
+    {
+        finalizers.push(own.to_owned());
+    }
     finalizers
 }
 
 impl DeleteOptions {
+    /// Of the very version that was looked at.
+    pub(crate) fn fenced(propagation: Propagation, uid: &str, revision: u64) -> Self {
+        Self {
+            propagation: Some(propagation),
+            uid: Some(uid.to_owned()),
+            resource_version: Some(revision.to_string()),
+            ..Self::default()
+        }
+    }
+
     pub(crate) fn background() -> Self {
         Self { propagation: Some(Propagation::Background), ..Self::default() }
     }

@@ -1,0 +1,91 @@
+//! A logical cluster that goes takes everything in it along.
+
+use std::sync::Arc;
+
+use convoy_store::{Change, Transaction, Write};
+use smol_str::SmolStr;
+
+use crate::ask::Ask;
+use crate::head::Snapshot;
+use crate::logical::{self, CLEANUP};
+use crate::server::Server;
+use crate::status::Answer;
+
+use super::collect::{edit_metadata, retain};
+use super::queue::Queue;
+use super::{BATCH, Event};
+
+#[derive(Debug, Default)]
+pub(super) struct Clusters {
+    pub(super) queue: Queue<SmolStr>,
+}
+
+impl Clusters {
+    pub(super) fn observe(&mut self, server: &Server, event: &Event) {
+        let key = &event.entry.key;
+        let cluster = &key.shelf.cluster;
+        if cluster.is_empty() {
+            if key.shelf.resource == logical::SHELF {
+                self.queue.add(key.name.clone());
+            }
+        } else if event.change != Change::Deleted && server.cluster(cluster).is_none() {
+            // A request that was still under way when its cluster went.
+            self.queue.add(cluster.clone());
+        }
+    }
+
+    pub(super) async fn step(&mut self, server: &Arc<Server>) -> bool {
+        let now = server.now();
+        let Some(name) = self.queue.take(1, now).pop() else { return false };
+        match look_at(server, &name).await {
+            Ok(has_more) => {
+                self.queue.succeed(&name);
+                if has_more {
+                    self.queue.add(name);
+                }
+            }
+            Err(status) => {
+                tracing::warn!(cluster = %name, message = status.message, "a logical cluster could not be looked after");
+                self.queue.fail(name, now);
+            }
+        }
+        true
+    }
+}
+
+/// Serves a cluster, or goes one step towards its end; whether there is another to go at once.
+async fn look_at(server: &Arc<Server>, name: &SmolStr) -> Answer<bool> {
+    let snapshot = server.store.snapshot();
+    let row = logical::row(server);
+    let first = server.cluster("").expect("the first cluster is always there");
+    let entry = snapshot.get(&first.shelf(&row).key("", name));
+    if let Some(entry) = entry.filter(|entry| !entry.head.is_deleting()) {
+        logical::serve(server, entry).await?;
+        return Ok(false);
+    }
+    server.remove_cluster(name);
+    if remove_content(server, &snapshot, name).await? {
+        return Ok(true);
+    }
+    if let Some(entry) = entry.filter(|entry| entry.head.has_finalizer(CLEANUP)) {
+        let mut ask = Ask::internal(server, &first, &row, "", name);
+        edit_metadata(&mut ask, name, Some(&entry.head.uid), |metadata| {
+            retain(metadata, "finalizers", |known| known != CLEANUP);
+        })
+        .await?;
+    }
+    Ok(false)
+}
+
+/// Removes some of what a cluster holds; whether there was any.
+async fn remove_content(server: &Server, snapshot: &Snapshot, name: &str) -> Answer<bool> {
+    let shelves = snapshot.shelves().filter(|shelf| shelf.cluster == name);
+    let objects = shelves.flat_map(|shelf| snapshot.list(shelf)).take(BATCH);
+    let writes: Vec<_> =
+        objects.map(|entry| Write::delete(entry.key.clone(), entry.modified)).collect();
+    if writes.is_empty() {
+        return Ok(false);
+    }
+    server.commit(Transaction::new(writes)).await?;
+    Ok(true)
+}

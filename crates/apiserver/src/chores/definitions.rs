@@ -1,0 +1,133 @@
+//! Definitions are served, and take their objects with them when they go.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use convoy_store::{Change, Shelf};
+use serde_json::Value;
+use smol_str::SmolStr;
+
+use crate::ask::Ask;
+use crate::conditions::{self, Condition};
+use crate::definition::{self, CLEANUP};
+use crate::encoding;
+use crate::head::{Entry, shelf_name};
+use crate::own;
+use crate::server::{Cluster, Server};
+use crate::status::Answer;
+use crate::surroundings::seconds;
+
+use super::collect::{edit_metadata, retain};
+use super::namespaces::delete_all;
+use super::queue::Queue;
+use super::{BATCH, Event};
+
+/// A cluster's name and a definition's.
+type Place = (SmolStr, SmolStr);
+
+#[derive(Debug, Default)]
+pub(super) struct Definitions {
+    /// Where objects are kept whose definition is on its way out.
+    emptying: BTreeMap<Shelf, Place>,
+    pub(super) queue: Queue<Place>,
+}
+
+impl Definitions {
+    pub(super) fn observe(&mut self, event: &Event) {
+        let key = &event.entry.key;
+        if key.shelf.resource != definition::resource().shelf {
+            if let Some(place) = self.emptying.get(&key.shelf) {
+                self.queue.add(place.clone());
+            }
+            return;
+        }
+        let Some((plural, group)) = key.name.split_once('.') else { return };
+        let shelf =
+            Shelf { cluster: key.shelf.cluster.clone(), resource: shelf_name(group, plural) };
+        let place = (key.shelf.cluster.clone(), key.name.clone());
+        if event.change == Change::Deleted {
+            self.emptying.remove(&shelf);
+        } else if event.entry.head.is_deleting() {
+            self.emptying.insert(shelf, place.clone());
+            self.queue.add(place);
+        } else {
+            self.queue.add(place);
+        }
+    }
+
+    pub(super) async fn step(&mut self, server: &Arc<Server>) -> bool {
+        let now = server.now();
+        let Some(place) = self.queue.take(1, now).pop() else { return false };
+        match look_at(server, &place).await {
+            Ok(has_more) => {
+                self.queue.succeed(&place);
+                if has_more {
+                    self.queue.add(place);
+                }
+            }
+            Err(status) => {
+                tracing::warn!(definition = %place.1, message = status.message, "a definition could not be emptied");
+                self.queue.fail(place, now);
+            }
+        }
+        true
+    }
+}
+
+/// Goes one step towards the end of a definition; whether there is another to go at once.
+async fn look_at(server: &Arc<Server>, (cluster, name): &Place) -> Answer<bool> {
+    let Some(cluster) = server.cluster(cluster) else { return Ok(false) };
+    let snapshot = server.store.snapshot();
+    let key = cluster.shelf(definition::resource()).key("", name);
+    let Some(entry) = snapshot.get(&key) else { return Ok(false) };
+    let object = encoding::read_entry(entry);
+    if !entry.head.is_deleting() {
+        // Whoever wrote it may have ended before it was served.
+        if object["status"]["conditions"].is_null() {
+            definition::refresh(server, &cluster, name).await?;
+        }
+        return Ok(false);
+    }
+    if !entry.head.has_finalizer(CLEANUP) {
+        return Ok(false);
+    }
+    let resource = definition::storage_resource(&object).map(Arc::new);
+    // One that was never served has no objects; those on its shelf are somebody else's.
+    let is_served = conditions::is_true(&object["status"], "Established");
+    if let Some(resource) = resource.filter(|_| is_served) {
+        let objects = || snapshot.list(&cluster.shelf(&resource));
+        let next: Vec<&Arc<Entry>> =
+            objects().filter(|entry| !entry.head.is_deleting()).take(BATCH).collect();
+        if !next.is_empty() {
+            delete_all(server, &cluster, &resource, &next).await?;
+            return Ok(true);
+        }
+        if objects().next().is_some() {
+            return note_progress(server, entry).await;
+        }
+    }
+    finish(server, &cluster, name, &entry.head.uid).await?;
+    Ok(false)
+}
+
+/// Objects are left that wait for somebody.
+async fn note_progress(server: &Server, entry: &Arc<Entry>) -> Answer<bool> {
+    let now = seconds(server.now());
+    let condition = Condition {
+        kind: "Terminating",
+        is_true: true,
+        reason: "InstanceDeletionInProgress",
+        message: "objects are being deleted, and some wait for their finalizers",
+    };
+    let change = |object: &mut Value| conditions::set(&mut object["status"], &condition, &now);
+    own::amend_at(server, definition::resource(), entry, change).await?;
+    Ok(false)
+}
+
+async fn finish(server: &Arc<Server>, cluster: &Arc<Cluster>, name: &str, uid: &str) -> Answer<()> {
+    let mut ask = Ask::internal(server, cluster, definition::resource(), "", name);
+    edit_metadata(&mut ask, name, Some(uid), |metadata| {
+        retain(metadata, "finalizers", |known| known != CLEANUP);
+    })
+    .await
+}

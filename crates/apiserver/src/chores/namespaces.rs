@@ -1,0 +1,269 @@
+//! The life of namespaces: new ones are furnished, those that go are emptied first.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use convoy_store::Change;
+use futures_util::future::join_all;
+use serde_json::Value;
+use smol_str::SmolStr;
+
+use crate::ask::Ask;
+use crate::bootstrap::furnish;
+use crate::conditions::{self, Condition};
+use crate::encoding;
+use crate::head::{Entry, Snapshot};
+use crate::own;
+use crate::registry::{Resource, builtin};
+use crate::server::{Cluster, Server};
+use crate::status::Answer;
+use crate::surroundings::seconds;
+use crate::verb::delete::{DeleteOptions, Propagation, delete_named};
+use crate::write::{self, Options, Wanted};
+
+use super::queue::Queue;
+use super::{BATCH, Event, is_overtaken};
+
+/// What keeps a namespace until it is empty.
+const CONTENT: &str = "kubernetes";
+const ACCOUNT: &str = "default";
+const CERTIFICATES: &str = "kube-root-ca.crt";
+
+/// A cluster's name and a namespace's.
+type Place = (SmolStr, SmolStr);
+
+#[derive(Debug, Default)]
+pub(super) struct Namespaces {
+    emptying: BTreeSet<Place>,
+    pub(super) queue: Queue<Place>,
+}
+
+impl Namespaces {
+    pub(super) fn observe(&mut self, event: &Event) {
+        let key = &event.entry.key;
+        let cluster = || key.shelf.cluster.clone();
+        if key.shelf.resource == "namespaces" {
+            let place = (cluster(), key.name.clone());
+            match event.change {
+                Change::Deleted => {
+                    self.emptying.remove(&place);
+                }
+                _ if event.entry.head.is_deleting() => {
+                    self.emptying.insert(place.clone());
+                    self.queue.add(place);
+                }
+                Change::Created => self.queue.add(place),
+                Change::Modified => {}
+            }
+        } else if !key.namespace.is_empty() {
+            let is_furniture = matches!(
+                (key.shelf.resource.as_str(), key.name.as_str()),
+                ("serviceaccounts", ACCOUNT) | ("configmaps", CERTIFICATES)
+            );
+            let is_missing = is_furniture && event.change == Change::Deleted;
+            if is_missing || !self.emptying.is_empty() {
+                let place = (cluster(), key.namespace.clone());
+                if is_missing || self.emptying.contains(&place) {
+                    self.queue.add(place);
+                }
+            }
+        }
+    }
+
+    pub(super) async fn step(&mut self, server: &Arc<Server>) -> bool {
+        let now = server.now();
+        let Some(place) = self.queue.take(1, now).pop() else { return false };
+        match look_at(server, &place).await {
+            Ok(has_more) => {
+                self.queue.succeed(&place);
+                if has_more {
+                    self.queue.add(place);
+                }
+            }
+            Err(status) => {
+                tracing::warn!(namespace = %place.1, message = status.message, "a namespace could not be looked after");
+                self.queue.fail(place, now);
+            }
+        }
+        true
+    }
+}
+
+/// Furnishes a namespace, or goes one step towards its end; whether there is another step to go
+/// at once.
+async fn look_at(server: &Arc<Server>, (cluster, name): &Place) -> Answer<bool> {
+    let Some(cluster) = server.cluster(cluster) else { return Ok(false) };
+    let snapshot = server.store.snapshot();
+    let Some(entry) = snapshot.get(&cluster.shelf(resource("namespaces")).key("", name)) else {
+        return Ok(false);
+    };
+    if !entry.head.is_deleting() {
+        furnish(server, &cluster, name).await?;
+        return Ok(false);
+    }
+    let finalizers = &encoding::read_entry(entry)["spec"]["finalizers"];
+    if !finalizers.as_array().is_some_and(|list| list.iter().any(|known| known == CONTENT)) {
+        return Ok(false);
+    }
+    let content = content(&snapshot, &cluster, name);
+    let mut has_more = false;
+    for (resource, objects) in content.next() {
+        delete_all(server, &cluster, resource, &objects).await?;
+        has_more = true;
+    }
+    if has_more {
+        return Ok(true);
+    }
+    if content.is_empty() {
+        finish(server, &cluster, name).await?;
+    } else {
+        let now = seconds(server.now());
+        let change = |object: &mut Value| content.describe(&mut object["status"], &now);
+        own::amend_at(server, resource("namespaces"), entry, change).await?;
+    }
+    Ok(false)
+}
+
+/// What is left in a namespace.
+#[derive(Debug, Default)]
+struct Content<'s> {
+    resources: Vec<(Arc<Resource>, Vec<&'s Arc<Entry>>)>,
+}
+
+fn content<'s>(snapshot: &'s Snapshot, cluster: &Cluster, namespace: &str) -> Content<'s> {
+    let registry = cluster.registry();
+    let stored = registry.stored().into_iter();
+    let resources = stored
+        .filter(|resource| resource.namespaced && resource.has_verb("delete"))
+        .filter_map(|resource| {
+            let objects: Vec<_> =
+                snapshot.list_namespace(&cluster.shelf(resource), namespace).collect();
+            (!objects.is_empty()).then(|| (Arc::clone(resource), objects))
+        });
+    Content { resources: resources.collect() }
+}
+
+impl<'s> Content<'s> {
+    fn is_empty(&self) -> bool {
+        self.resources.is_empty()
+    }
+
+    /// What to delete next. Pods go before everything that they may need to end well.
+    fn next(&self) -> Vec<(&Arc<Resource>, Vec<&'s Arc<Entry>>)> {
+        let has_pods = self.resources.iter().any(|(resource, _)| resource.is("", "pods"));
+        let mut left = BATCH;
+        let mut next = Vec::new();
+        for (resource, objects) in &self.resources {
+            if has_pods && !resource.is("", "pods") {
+                continue;
+            }
+            let open = objects.iter().filter(|entry| !entry.head.is_deleting());
+            let some: Vec<_> = open.take(left).copied().collect();
+            left -= some.len();
+            if !some.is_empty() {
+                next.push((resource, some));
+            }
+        }
+        next
+    }
+
+    /// Says in a namespace's status what it waits for.
+    fn describe(&self, status: &mut Value, now: &str) {
+        let mut set = |kind: &str, is_true: bool, reason: &str, message: &str| {
+            conditions::set(status, &Condition { kind, is_true, reason, message }, now);
+        };
+        set(
+            "NamespaceDeletionDiscoveryFailure",
+            false,
+            "ResourcesDiscovered",
+            "every resource was found",
+        );
+        set(
+            "NamespaceDeletionGroupVersionParsingFailure",
+            false,
+            "ParsedGroupVersions",
+            "every version was read",
+        );
+        set(
+            "NamespaceDeletionContentFailure",
+            false,
+            "ContentDeleted",
+            "everything has been asked to go",
+        );
+        let counts = self.resources.iter().map(|(resource, objects)| {
+            format!("{} has {} resource instances", resource.qualified(), objects.len())
+        });
+        let counts = format!("objects are left: {}", counts.collect::<Vec<_>>().join(", "));
+        set("NamespaceContentRemaining", true, "SomeResourcesRemain", &counts);
+        let mut finalizers: BTreeMap<&str, usize> = BTreeMap::new();
+        for entry in self.resources.iter().flat_map(|(_, objects)| objects) {
+            for finalizer in &entry.head.finalizers {
+                *finalizers.entry(finalizer).or_default() += 1;
+            }
+        }
+        if finalizers.is_empty() {
+            set(
+                "NamespaceFinalizersRemaining",
+                false,
+                "ContentHasNoFinalizers",
+                "no finalizer holds an object",
+            );
+        } else {
+            let counts = finalizers
+                .iter()
+                .map(|(name, count)| format!("{name} in {count} resource instances"));
+            let counts =
+                format!("finalizers hold objects: {}", counts.collect::<Vec<_>>().join(", "));
+            set("NamespaceFinalizersRemaining", true, "SomeFinalizersRemain", &counts);
+        }
+    }
+}
+
+/// Begins to delete objects of one resource, together.
+pub(super) async fn delete_all(
+    server: &Arc<Server>,
+    cluster: &Arc<Cluster>,
+    resource: &Arc<Resource>,
+    objects: &[&Arc<Entry>],
+) -> Answer<()> {
+    let work = objects.iter().map(|entry| async move {
+        let key = &entry.key;
+        let mut ask = Ask::internal(server, cluster, resource, &key.namespace, &key.name);
+        ask.verb = SmolStr::new("delete");
+        let options =
+            DeleteOptions::fenced(Propagation::Background, &entry.head.uid, entry.modified.0);
+        delete_named(&ask, &key.name, &options).await
+    });
+    let mut outcome = Ok(());
+    for answer in join_all(work).await {
+        match answer {
+            Ok(_) => {}
+            Err(status) if is_overtaken(&status) => {}
+            Err(status) => outcome = Err(status),
+        }
+    }
+    outcome
+}
+
+/// Nothing is left that keeps the namespace.
+async fn finish(server: &Arc<Server>, cluster: &Arc<Cluster>, name: &str) -> Answer<()> {
+    let mut ask = Ask::internal(server, cluster, resource("namespaces"), "", name);
+    ask.verb = SmolStr::new("update");
+    ask.target.subresource = SmolStr::new("finalize");
+    let options = Options::internal();
+    let change = |current: &Value| {
+        let mut object = current.clone();
+        if let Some(Value::Array(finalizers)) = object.pointer_mut("/spec/finalizers") {
+            finalizers.retain(|known| known != CONTENT);
+        }
+        Ok(Wanted { object, is_pinned: false })
+    };
+    match write::modify(&ask, name, &options, change).await {
+        Err(status) if is_overtaken(&status) => Ok(()),
+        answer => answer.map(|_| ()),
+    }
+}
+
+fn resource(plural: &str) -> &'static Arc<Resource> {
+    builtin().get("", "v1", plural).expect("a built-in resource")
+}

@@ -1,0 +1,90 @@
+//! Things to look at: each once, in the order in which they came, again later if it failed.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use jiff::{SignedDuration, Timestamp};
+
+const FIRST_DELAY: SignedDuration = SignedDuration::from_secs(1);
+const DOUBLINGS_MAX: u32 = 8;
+
+#[derive(Debug)]
+pub(super) struct Queue<T> {
+    order: VecDeque<T>,
+    waiting: BTreeSet<T>,
+    /// What failed: when to try again, and how often it did.
+    later: BTreeMap<T, (Timestamp, u32)>,
+}
+
+impl<T> Default for Queue<T> {
+    fn default() -> Self {
+        Self { order: VecDeque::new(), waiting: BTreeSet::new(), later: BTreeMap::new() }
+    }
+}
+
+impl<T: Clone + Ord> Queue<T> {
+    pub(super) fn add(&mut self, item: T) {
+        if self.waiting.insert(item.clone()) {
+            self.order.push_back(item);
+        }
+    }
+
+    /// The next few.
+    pub(super) fn take(&mut self, most: usize, now: Timestamp) -> Vec<T> {
+        let due: Vec<T> = self
+            .later
+            .iter()
+            .filter(|(_, (at, _))| *at <= now)
+            .map(|(item, _)| item.clone())
+            .collect();
+        for item in due {
+            self.add(item);
+        }
+        let count = most.min(self.order.len());
+        let taken: Vec<T> = self.order.drain(..count).collect();
+        for item in &taken {
+            self.waiting.remove(item);
+        }
+        taken
+    }
+
+    /// Tries again after a while, longer each time.
+    pub(super) fn fail(&mut self, item: T, now: Timestamp) {
+        let failures = self.later.get(&item).map_or(0, |(_, failures)| *failures);
+        let delay = FIRST_DELAY * (1 << failures.min(DOUBLINGS_MAX));
+        let at = now.checked_add(delay).unwrap_or(now);
+        self.later.insert(item, (at, failures + 1));
+    }
+
+    pub(super) fn succeed(&mut self, item: &T) {
+        self.later.remove(item);
+    }
+
+    pub(super) fn wake_at(&self) -> Option<Timestamp> {
+        self.later.values().map(|(at, _)| *at).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_wait_longer_each_time() {
+        let mut queue = Queue::default();
+        let start: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+        let after = |seconds| start + SignedDuration::from_secs(seconds);
+        queue.add("a");
+        queue.add("b");
+        queue.add("a");
+        assert_eq!(queue.take(1, start), ["a"]);
+        assert_eq!(queue.take(9, start), ["b"]);
+        queue.fail("a", start);
+        assert_eq!(queue.take(9, start), Vec::<&str>::new());
+        assert_eq!(queue.wake_at(), Some(after(1)));
+        assert_eq!(queue.take(9, after(1)), ["a"]);
+        queue.fail("a", after(1));
+        assert_eq!(queue.wake_at(), Some(after(3)));
+        queue.succeed(&"a");
+        assert_eq!(queue.wake_at(), None);
+    }
+}
