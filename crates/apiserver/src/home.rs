@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use crate::access::{Access, Authorization, Signer, SignerError, TokenFile};
 use crate::authority::{Authority, AuthorityError, server_names, write_private};
 use crate::bootstrap::{Place, bootstrap};
+use crate::chores;
 use crate::head::Store;
 use crate::kubeconfig::kubeconfig;
 use crate::listener::Listener;
@@ -135,7 +136,10 @@ impl Home {
             }
             Durability::Sync | Durability::None => None,
         };
+        let chores = chores::start(Arc::clone(&server), server.ending());
         listener.serve(Arc::clone(&server), shutdown).await;
+        // A defect in there was logged when it happened; there is nothing more to do for it.
+        drop(chores.await);
         if let Some(flushing) = flushing {
             flushing.abort();
         }

@@ -61,7 +61,7 @@ pub(crate) fn load(server: &Server) {
 pub(crate) async fn serve(server: &Arc<Server>, entry: &Arc<Entry>) -> Answer<()> {
     let name = &entry.key.name;
     let cluster = server.add_cluster(name);
-    bootstrap(server, &cluster, server.place()).await?;
+    bootstrap(server, &cluster).await?;
     let status = json!({"phase": "Ready", "path": format!("/clusters/{name}")});
     own::amend_at(server, &resource(), entry, |object| object["status"] = status).await?;
     Ok(())

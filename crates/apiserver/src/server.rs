@@ -1,7 +1,7 @@
 //! The server's state: one store, many logical clusters.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use convoy_store::{Shelf, Transaction, WriteError};
@@ -11,7 +11,6 @@ use smol_str::SmolStr;
 use tokio::sync::watch;
 
 use crate::access::{Access, Authorization, Rights, Signer, TokenFile};
-use crate::bootstrap::Place;
 use crate::head::{Entry, Head, Store};
 use crate::logical;
 use crate::metrics::Metrics;
@@ -53,8 +52,6 @@ pub struct Server {
     clusters: RwLock<BTreeMap<SmolStr, Arc<Cluster>>>,
     /// Whether watches are to end, because the server does.
     ending: watch::Sender<bool>,
-    /// Where clusters that are made later are told to find the server.
-    place: OnceLock<Place>,
 }
 
 /// One logical cluster: an API server of its own in all that clients can see.
@@ -118,7 +115,6 @@ impl Server {
             access,
             clusters,
             ending: watch::Sender::new(false),
-            place: OnceLock::new(),
         };
         logical::load(&server);
         server
@@ -146,16 +142,6 @@ impl Server {
             // The sender lives in the server; if it is gone, so is everything.
             drop(ending.wait_for(|ending| *ending).await);
         }
-    }
-
-    /// Tells where the server listens; once, at start.
-    pub fn set_place(&self, place: Place) {
-        // It does not move while it runs.
-        let _ = self.place.set(place);
-    }
-
-    pub fn place(&self) -> Place {
-        self.place.get().copied().unwrap_or_default()
     }
 
     pub fn now(&self) -> Timestamp {
