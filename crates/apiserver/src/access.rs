@@ -14,6 +14,7 @@ mod index;
 pub(crate) mod review;
 mod rights;
 mod rule;
+mod settings;
 mod signer;
 mod token_file;
 pub(crate) mod token_request;
@@ -30,6 +31,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 pub use certificate::caller_of_certificate;
+pub use settings::{AccessError, AccessSettings};
 pub use signer::{Signer, SignerError};
 pub use token_file::{TokenFile, TokenFileError};
 

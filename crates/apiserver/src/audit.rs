@@ -17,6 +17,7 @@ use crate::access::review::user_info;
 use crate::body::Body;
 use crate::caller::Caller;
 use crate::request::Attributes;
+use crate::surroundings::Surroundings;
 
 pub use policy::{Level, Policy, PolicyError, Stage};
 pub use sink::Counts;
@@ -56,6 +57,22 @@ pub struct Request<'r> {
 pub struct Log<'r> {
     request: Request<'r>,
     record: Option<Record>,
+}
+
+/// Completes the record of an answer when the last of it is gone.
+#[derive(Debug)]
+pub(crate) struct Finish {
+    record: Option<Record>,
+    code: u16,
+    surroundings: Arc<dyn Surroundings>,
+}
+
+impl Drop for Finish {
+    fn drop(&mut self) {
+        if let Some(record) = self.record.take() {
+            record.completed(self.code, None, self.surroundings.now());
+        }
+    }
 }
 
 impl Auditor {
@@ -132,20 +149,24 @@ impl<'r> Log<'r> {
         }
     }
 
-    /// The answer is decided. One that is followed goes on from here; its record comes back, to
-    /// be completed when it ends.
-    pub(crate) fn answered(self, response: &Response<Body>, now: Timestamp) -> Option<Record> {
-        let mut record = self.record?;
+    /// The answer is decided. One that is followed goes on from here, and takes the record with
+    /// it, to be completed when it ends.
+    pub(crate) fn answered(
+        self,
+        response: &mut Response<Body>,
+        surroundings: &Arc<dyn Surroundings>,
+    ) {
+        let Some(mut record) = self.record else { return };
         let code = response.status().as_u16();
-        match response.body() {
-            Body::Watch(_) => {
-                record.started(code, now);
-                return Some(record);
+        match response.body_mut() {
+            Body::Watch(follow) => {
+                record.started(code, surroundings.now());
+                let surroundings = Arc::clone(surroundings);
+                follow.audited = Some(Finish { record: Some(record), code, surroundings });
             }
-            Body::Whole(Some(bytes)) => record.completed(code, Some(bytes), now),
-            _ => record.completed(code, None, now),
+            Body::Whole(Some(bytes)) => record.completed(code, Some(bytes), surroundings.now()),
+            _ => record.completed(code, None, surroundings.now()),
         }
-        None
     }
 }
 

@@ -65,13 +65,14 @@ where
         Err(Status::internal("the server could not finish the request"))
     });
     let mut response = match answered {
-        Ok(response) => compress(&headers, response),
+        Ok(response) => response,
         Err(status) => refusal(&status, pretty),
     };
     drop(in_flight);
     let dry_run = query.get("dryRun").is_some();
     server.metrics.answered(&attributes, dry_run, response.status().as_u16(), begun.elapsed());
-    log.answered(&response, server.now());
+    log.answered(&mut response, &server.surroundings);
+    let mut response = compress(&headers, response);
     response.headers_mut().insert(AUDIT_ID, audit_id);
     response
 }

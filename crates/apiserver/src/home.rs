@@ -10,7 +10,7 @@ use convoy_store::backend::{DiskBackend, Durability};
 use convoy_store::{BackendError, MemoryBackend};
 use jiff::Timestamp;
 
-use crate::access::{Access, Authorization, Signer, SignerError, TokenFile};
+use crate::access::{AccessError, AccessSettings, Signer, SignerError};
 use crate::authority::{Authority, AuthorityError, server_names, write_private};
 use crate::bootstrap::{Place, bootstrap};
 use crate::chores;
@@ -30,6 +30,7 @@ pub struct Settings {
     /// Where the kubeconfig goes; by default into the data directory.
     pub kubeconfig: PathBuf,
     pub limits: Limits,
+    pub access: AccessSettings,
 }
 
 /// A home that serves.
@@ -57,6 +58,8 @@ pub enum HomeError {
         #[source]
         source: io::Error,
     },
+    #[error(transparent)]
+    Access(#[from] AccessError),
     #[error(transparent)]
     Signer(#[from] SignerError),
     #[error("could not keep the signing key {path}")]
@@ -88,11 +91,7 @@ impl Home {
         let failed = |source| HomeError::Listen { address, source };
         let listener = Listener::bind(address, authority.server_config()?).await.map_err(failed)?;
         let address = listener.address().map_err(failed)?;
-        let mut access = Access::new(
-            Authorization::Rbac,
-            TokenFile::default(),
-            signer(settings.data_directory.as_deref())?,
-        );
+        let mut access = settings.access.open(signer(settings.data_directory.as_deref())?)?;
         access.authority = authority.certificate.clone();
         access.place = Place { address: address.ip(), port: address.port(), ..Place::default() };
         let server = Server::new(store, Arc::new(System), settings.limits).with_access(access);
@@ -142,6 +141,9 @@ impl Home {
         drop(chores.await);
         if let Some(flushing) = flushing {
             flushing.abort();
+        }
+        if let Some(audit) = &server.access.audit {
+            audit.flush();
         }
         server.store.shut_down()?;
         Ok(())

@@ -165,6 +165,7 @@ async fn the_kubeconfig_leads_to_the_server() {
         listen: "127.0.0.1:0".parse().unwrap(),
         kubeconfig: directory.path().join("kubeconfig"),
         limits: Limits::default(),
+        access: convoy_apiserver::access::AccessSettings::default(),
     };
     let home = Home::start(settings).await.unwrap();
     let text = std::fs::read_to_string(directory.path().join("kubeconfig")).unwrap();

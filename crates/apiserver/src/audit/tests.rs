@@ -194,3 +194,13 @@ fn a_slow_disk_costs_lines_and_no_answers() {
     let counts = auditor.counts();
     assert_eq!(counts.written + counts.dropped, 100, "{counts:?}");
 }
+
+#[test]
+fn a_watch_is_logged_when_it_begins_and_when_it_ends() {
+    let (world, auditor, sheet) = audited(BODIES);
+    world.test.server.end_watches();
+    world.ask("root-token", "GET", "/api/v1/pods?watch=1", &Value::Null);
+    auditor.flush();
+    let stages: Vec<Value> = sheet.lines().iter().map(|line| line["stage"].clone()).collect();
+    assert_eq!(stages, ["ResponseStarted", "ResponseComplete"]);
+}

@@ -15,6 +15,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::accept::{Accept, Form};
 use crate::ask::Ask;
+use crate::audit::Finish;
 use crate::body::Body;
 use crate::encoding::write_entry;
 use crate::head::{Entry, Head};
@@ -44,6 +45,8 @@ pub struct Follow {
     ended: bool,
     events: Counter,
     _open: InFlight,
+    /// Tells the audit log when the watch is over.
+    pub(crate) audited: Option<Finish>,
 }
 
 impl std::fmt::Debug for Follow {
@@ -92,6 +95,7 @@ pub async fn watch(ask: Ask) -> Answer<Reply> {
         events: ask.server.metrics.events_of(&ask.resource.qualified()),
         _open: ask.server.metrics.watch_opened(),
         ask,
+        audited: None,
     };
     Ok(Reply::Raw(with_media(200, "application/json", Body::Watch(Box::new(follow)))))
 }

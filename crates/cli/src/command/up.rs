@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
+use convoy_apiserver::access::{AccessSettings, Authorization};
 use convoy_apiserver::home::{Home, Settings};
 use convoy_apiserver::server::Limits;
 use convoy_store::backend::Durability;
@@ -36,6 +37,19 @@ pub struct Args {
     /// survives the process; power loss takes up to so much), `none`
     #[arg(long, value_name = "MODE", default_value = "sync", value_parser = durability)]
     durability: Durability,
+    /// Accept the tokens of a CSV file: `token,user,uid,"group1,group2"`, one a line
+    #[arg(long, value_name = "FILE")]
+    token_auth_file: Option<PathBuf>,
+    /// What callers may do: what roles and bindings allow them, or everything
+    #[arg(long, value_enum, default_value_t = AuthorizationMode::Rbac)]
+    authorization: AuthorizationMode,
+    /// Log every request to a file, one line of JSON each
+    #[arg(long, value_name = "FILE")]
+    audit_log: Option<PathBuf>,
+    /// How much of which requests is logged: a file with an `audit.k8s.io/v1` Policy [default:
+    /// everything but bodies]
+    #[arg(long, value_name = "FILE", requires = "audit_log")]
+    audit_policy: Option<PathBuf>,
     /// What to print when ready
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
@@ -48,6 +62,13 @@ enum Output {
     Json,
 }
 
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum AuthorizationMode {
+    Rbac,
+    /// For tests: whoever is known may do anything
+    AlwaysAllow,
+}
+
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -58,7 +79,18 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
 }
 
 async fn serve(args: Args) -> Result<()> {
-    let Args { data_dir, ephemeral, listen, kubeconfig, durability, output } = args;
+    let Args {
+        data_dir,
+        ephemeral,
+        listen,
+        kubeconfig,
+        durability,
+        token_auth_file,
+        authorization,
+        audit_log,
+        audit_policy,
+        output,
+    } = args;
     let data_directory = match (ephemeral, data_dir) {
         (true, _) => None,
         (false, Some(directory)) => Some(directory),
@@ -76,8 +108,17 @@ async fn serve(args: Args) -> Result<()> {
     };
     // Before anything is started, so that no signal is missed.
     let shutdown = shutdown_signal()?;
-    let settings =
-        Settings { data_directory, durability, listen, kubeconfig, limits: Limits::default() };
+    let access = AccessSettings {
+        authorization: match authorization {
+            AuthorizationMode::Rbac => Authorization::Rbac,
+            AuthorizationMode::AlwaysAllow => Authorization::AlwaysAllow,
+        },
+        token_file: token_auth_file,
+        audit_log,
+        audit_policy,
+    };
+    let limits = Limits::default();
+    let settings = Settings { data_directory, durability, listen, kubeconfig, limits, access };
     let home = Home::start(settings).await?;
     announce(&home, output)?;
     home.run(shutdown).await?;
