@@ -11,6 +11,7 @@ use std::sync::Arc;
 use convoy_store::Transaction;
 
 use crate::access::aggregate;
+use crate::discovery::services;
 use crate::head::Head;
 use crate::server::{Cluster, Server};
 use crate::status::Answer;
@@ -42,7 +43,8 @@ pub async fn bootstrap(server: &Arc<Server>, cluster: &Arc<Cluster>) -> Answer<(
     let own: Vec<Template> = own.iter().map(Template::of).collect();
     settle(server, cluster, &[roles::templates(), &own]).await?;
     // A crash may have come between a role and the sums that it is a part of.
-    aggregate::settle(server, cluster).await
+    aggregate::settle(server, cluster).await?;
+    services::keep(server, cluster).await
 }
 
 /// Gives a namespace what every namespace has: an account for its pods, and the certificates

@@ -15,6 +15,7 @@ use std::sync::atomic::Ordering;
 
 use serde_json::{Value, json};
 
+use crate::discovery::services;
 use crate::encoding;
 use crate::head::Entry;
 use crate::own;
@@ -106,7 +107,7 @@ pub(crate) async fn refresh(server: &Server, cluster: &Cluster, name: &str) -> A
             todo.extend(names::waiting(&snapshot, &shelf, &verdict.group));
         }
     }
-    Ok(())
+    services::keep(server, cluster).await
 }
 
 /// Puts the served versions of a definition into a registry, in place of those it had.

@@ -5,7 +5,7 @@
 
 mod aggregated;
 mod order;
-pub mod services;
+pub(crate) mod services;
 
 use http::header::{HeaderValue, VARY};
 use http::{HeaderMap, Response};

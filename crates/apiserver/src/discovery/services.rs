@@ -5,7 +5,6 @@
 //! their own; [`keep`] brings them in line with the registry.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use convoy_store::{Expect, Transaction, Write};
 use serde_json::{Value, json};
@@ -21,7 +20,7 @@ use crate::surroundings::{new_uid, seconds};
 const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 
 /// Writes the objects that are missing and removes those of versions no longer served.
-pub async fn keep(server: &Arc<Server>, cluster: &Arc<Cluster>) -> Answer<()> {
+pub(crate) async fn keep(server: &Server, cluster: &Cluster) -> Answer<()> {
     loop {
         let registry = cluster.registry();
         let Some(resource) = registry.get("apiregistration.k8s.io", "v1", "apiservices") else {
