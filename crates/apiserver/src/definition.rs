@@ -1,4 +1,4 @@
-//! CustomResourceDefinitions: what users add to the kinds of their cluster.
+//! `CustomResourceDefinitions`: what users add to the kinds of their cluster.
 //!
 //! A definition is served before its status says so, and its rows in the registry are those of
 //! its newest version: whoever changes a definition brings the registry up to date before the

@@ -87,15 +87,12 @@ pub fn write_entry(out: &mut Vec<u8>, entry: &Entry, revision: u64, view: View<'
 
 /// The bytes to store.
 pub fn stored(object: &Value) -> Bytes {
-    let without = match object.pointer("/metadata/resourceVersion") {
-        None => return Bytes::from(object.to_string()),
-        Some(_) => {
-            let mut object = object.clone();
-            if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
-                metadata.shift_remove("resourceVersion");
-            }
-            object
+    let without = if object.pointer("/metadata/resourceVersion").is_none() { return Bytes::from(object.to_string()) } else {
+        let mut object = object.clone();
+        if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+            metadata.shift_remove("resourceVersion");
         }
+        object
     };
     Bytes::from(without.to_string())
 }

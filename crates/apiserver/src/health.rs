@@ -25,10 +25,7 @@ pub(crate) fn answer(
         if !known.contains(&check) {
             return Err(Status::no_such_route());
         }
-        let (code, text) = match is_well(server, check) {
-            true => (200, "ok".to_owned()),
-            false => (500, format!("internal server error: {check} failed\n")),
-        };
+        let (code, text) = if is_well(server, check) { (200, "ok".to_owned()) } else { (500, format!("internal server error: {check} failed\n")) };
         return Ok(text_answer(code, text));
     }
     let mut lines = String::new();

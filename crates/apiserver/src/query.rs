@@ -105,17 +105,14 @@ impl Query {
 }
 
 pub(crate) fn check_dry_run(values: &[&str]) -> Answer<bool> {
-    match values.iter().find(|value| **value != "All") {
-        None => Ok(!values.is_empty()),
-        Some(_) => {
-            let error = FieldError::about(
-                Reason::NotSupported,
-                "dryRun",
-                &json!(values),
-                "supported values: \"All\"",
-            );
-            Err(Status::invalid_thing("PatchOptions.meta.k8s.io", "", &[error]))
-        }
+    if values.iter().find(|value| **value != "All").is_none() { Ok(!values.is_empty()) } else {
+        let error = FieldError::about(
+            Reason::NotSupported,
+            "dryRun",
+            &json!(values),
+            "supported values: \"All\"",
+        );
+        Err(Status::invalid_thing("PatchOptions.meta.k8s.io", "", &[error]))
     }
 }
 

@@ -47,7 +47,7 @@ pub(crate) async fn carry_out(ask: &Ask) -> Answer<Reply> {
         ("binding", "create") => binding::create(ask).await,
         ("eviction", "create") => eviction::create(ask).await,
         ("log", "get") => log::get(ask),
-        ("finalize", "update") | ("approval" | "ephemeralcontainers" | "resize", "update") => {
+        ("finalize" | "approval" | "ephemeralcontainers" | "resize", "update") => {
             verb::update::update(ask).await
         }
         ("approval" | "ephemeralcontainers" | "resize", "patch") => verb::patch::patch(ask).await,

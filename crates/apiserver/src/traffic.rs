@@ -17,7 +17,7 @@ pub struct Traffic {
     writes: Semaphore,
 }
 
-const READ_TIMEOUT: Duration = Duration::from_secs(60);
+const READ_TIMEOUT: Duration = Duration::from_mins(1);
 const WRITE_TIMEOUT: Duration = Duration::from_secs(34);
 
 impl Traffic {

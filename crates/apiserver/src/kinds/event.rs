@@ -51,7 +51,7 @@ fn common(root: &At<'_>, spelling: &Spelling, errors: &mut Errors) {
     let about = root.get(spelling.regarding).get("namespace");
     let elsewhere = At::new("involvedObject.namespace", about.value);
     let mismatch = |errors: &mut Errors| {
-        errors.push(elsewhere.invalid_as(about.text(), "does not match event.namespace"))
+        errors.push(elsewhere.invalid_as(about.text(), "does not match event.namespace"));
     };
     if root.get("eventTime").is_absent() {
         let expected = if about.text().is_empty() { "default" } else { about.text() };

@@ -60,10 +60,7 @@ fn operation(operation: &Value) -> Value {
                     "schema": first_schema(&value["content"]),
                 }));
             }
-            "parameters" => match parameters(value) {
-                Value::Array(more) => given.extend(more),
-                _ => {}
-            },
+            "parameters" => if let Value::Array(more) = parameters(value) { given.extend(more) },
             "responses" => {
                 let produces = fields(value).next().map(|(_, answer)| &answer["content"]);
                 let media: Vec<&String> =
@@ -100,7 +97,7 @@ fn parameters(list: &Value) -> Value {
         for (key, value) in fields(parameter) {
             match key.as_str() {
                 "schema" => {
-                    out.extend(fields(value).map(|(key, value)| (key.clone(), value.clone())))
+                    out.extend(fields(value).map(|(key, value)| (key.clone(), value.clone())));
                 }
                 _ => {
                     out.insert(key.clone(), value.clone());

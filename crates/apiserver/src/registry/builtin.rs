@@ -81,10 +81,7 @@ fn read_subresource(word: &str) -> Subresource {
 
 /// Both spellings of events are one resource.
 fn shelf(group: &str, plural: &str) -> SmolStr {
-    match (group, plural) {
-        ("" | "events.k8s.io", _) => SmolStr::new(plural),
-        _ => format_smolstr!("{group}/{plural}"),
-    }
+    if let ("" | "events.k8s.io", _) = (group, plural) { SmolStr::new(plural) } else { format_smolstr!("{group}/{plural}") }
 }
 
 #[cfg(test)]

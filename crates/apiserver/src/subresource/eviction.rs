@@ -49,10 +49,7 @@ pub(super) async fn create(ask: &Ask) -> Answer<Reply> {
             return Err(Status::not_found(&pods.resource, name));
         };
         let pod = pods.read(entry);
-        let standing = match is_exempt(&pod) {
-            true => Vec::new(),
-            false => budgets_of(&budgets, &pod),
-        };
+        let standing = if is_exempt(&pod) { Vec::new() } else { budgets_of(&budgets, &pod) };
         if standing.len() > 1 {
             return Ok(several_budgets());
         }

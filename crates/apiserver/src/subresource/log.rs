@@ -113,11 +113,8 @@ fn container(pod: &Value, asked: &str) -> Answer<String> {
     let (regular, init) = (names("containers"), names("initContainers"));
     let all = [regular.clone(), init.clone(), names("ephemeralContainers")].concat();
     if !asked.is_empty() {
-        return match all.contains(&asked) {
-            true => Ok(asked.to_owned()),
-            false => {
-                Err(Status::bad_request(format!("container {asked} is not valid for pod {name}")))
-            }
+        return if all.contains(&asked) { Ok(asked.to_owned()) } else {
+            Err(Status::bad_request(format!("container {asked} is not valid for pod {name}")))
         };
     }
     let marked = &pod["metadata"]["annotations"]["kubectl.kubernetes.io/default-container"];

@@ -57,7 +57,7 @@ impl std::fmt::Debug for Follow {
 }
 
 /// How often an idle watch is told how far it is.
-const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
 
 /// How much is written before it is handed on.
 const CHUNK: usize = 64 << 10;
@@ -143,16 +143,13 @@ impl Start {
 
 /// Half an hour to an hour, so that many clients do not come back at once.
 fn lasts_for(ask: &Ask, seconds: i64) -> Duration {
-    match u64::try_from(seconds) {
-        Ok(seconds @ 1..) => Duration::from_secs(seconds),
-        _ => {
-            let random = u16::from_le_bytes([
-                ask.server.surroundings.random()[0],
-                ask.server.surroundings.random()[1],
-            ]);
-            Duration::from_secs(1_800)
-                + Duration::from_millis(u64::from(random) * 1_800_000 / 65_536)
-        }
+    if let Ok(seconds @ 1..) = u64::try_from(seconds) { Duration::from_secs(seconds) } else {
+        let random = u16::from_le_bytes([
+            ask.server.surroundings.random()[0],
+            ask.server.surroundings.random()[1],
+        ]);
+        Duration::from_mins(30)
+            + Duration::from_millis(u64::from(random) * 1_800_000 / 65_536)
     }
 }
 

@@ -148,7 +148,7 @@ fn addresses(service: &Value, spec: &At<'_>, errors: &mut Errors) {
     let listed = all.items();
     match (one.text(), listed.first()) {
         ("", Some(_)) => {
-            errors.push(all.invalid("must be empty when `clusterIP` is not specified"))
+            errors.push(all.invalid("must be empty when `clusterIP` is not specified"));
         }
         (text, None) if !text.is_empty() => errors.push(all.required("")),
         (text, Some(first)) if first.text() != text => {
