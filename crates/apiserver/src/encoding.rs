@@ -87,7 +87,9 @@ pub fn write_entry(out: &mut Vec<u8>, entry: &Entry, revision: u64, view: View<'
 
 /// The bytes to store.
 pub fn stored(object: &Value) -> Bytes {
-    let without = if object.pointer("/metadata/resourceVersion").is_none() { return Bytes::from(object.to_string()) } else {
+    let without = if object.pointer("/metadata/resourceVersion").is_none() {
+        return Bytes::from(object.to_string());
+    } else {
         let mut object = object.clone();
         if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
             metadata.shift_remove("resourceVersion");
@@ -132,13 +134,11 @@ fn skip_value(bytes: &[u8], at: usize) -> usize {
         match (in_text, byte) {
             (true, b'\\') => position += 1,
             (true, b'"') => in_text = false,
-            (true, _) => {}
             (false, b'"') => in_text = true,
             (false, b'{' | b'[') => depth += 1,
-            (false, b'}' | b']') if depth == 0 => return position,
+            (false, b'}' | b']' | b',' | b':') if depth == 0 => return position,
             (false, b'}' | b']') => depth -= 1,
-            (false, b',' | b':') if depth == 0 => return position,
-            (false, _) => {}
+            (true | false, _) => {}
         }
         position += 1;
         if depth == 0 && !in_text && matches!(byte, b'"' | b'}' | b']') {

@@ -253,9 +253,7 @@ pub(crate) fn may_vanish(resource: &Resource, object: &Value) -> bool {
 
 /// What a deletion changes besides the metadata.
 pub(crate) fn mark_deleting(resource: &Resource, object: &mut Value) {
-    if resource.is("", "namespaces") {
-        object["status"]["phase"] = Value::String("Terminating".to_owned());
-    } else if logical::is_logical_cluster(resource) {
+    if resource.is("", "namespaces") || logical::is_logical_cluster(resource) {
         object["status"]["phase"] = Value::String("Terminating".to_owned());
     } else if definition::is_definition(resource) {
         definition::mark_deleting(object);

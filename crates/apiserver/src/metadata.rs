@@ -90,8 +90,7 @@ fn texts(list: &Value) -> Vec<&str> {
 fn name_errors(resource: &Resource, name: &str, field: &str, shown: &str) -> Vec<FieldError> {
     let details = match (resource.group.as_str(), resource.plural.as_str()) {
         ("rbac.authorization.k8s.io", _) => path_segment(name),
-        ("", "namespaces") => Name::Dns1123Label.errors(name),
-        ("", "services") => Name::Dns1123Label.errors(name),
+        ("", "namespaces" | "services") => Name::Dns1123Label.errors(name),
         _ => Name::Dns1123Subdomain.errors(name),
     };
     let invalid = |detail: &String| FieldError::invalid(field, &json!(shown), detail);

@@ -128,8 +128,8 @@ fn fingerprint(registry: &Registry, group: &str, version: &str) -> std::sync::Ar
     let mut basis = crate::paths::git_version();
     let resources = registry.group_version(group, version).into_iter().flat_map(BTreeMap::values);
     for resource in resources {
-        basis += &format!(
-            "\n{} {} {} {} {:?} {:?}",
+        basis = format!(
+            "{basis}\n{} {} {} {} {:?} {:?}",
             resource.api_version(),
             resource.plural,
             resource.kind,
@@ -138,7 +138,7 @@ fn fingerprint(registry: &Registry, group: &str, version: &str) -> std::sync::Ar
             resource.subresources
         );
         if let Some(custom) = &resource.custom {
-            basis += &format!("{:?}", custom.form.digest());
+            basis = format!("{basis}{:?}", custom.form.digest());
         }
     }
     hash(basis.as_bytes())

@@ -105,7 +105,9 @@ impl Query {
 }
 
 pub(crate) fn check_dry_run(values: &[&str]) -> Answer<bool> {
-    if values.iter().find(|value| **value != "All").is_none() { Ok(!values.is_empty()) } else {
+    if values.iter().find(|value| **value != "All").is_none() {
+        Ok(!values.is_empty())
+    } else {
         let error = FieldError::about(
             Reason::NotSupported,
             "dryRun",

@@ -14,6 +14,7 @@ pub use builtin::builtin;
 
 /// One served version of one resource.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "the flags of upstream's table, each on its own")]
 pub struct Resource {
     /// Empty for the core group.
     pub group: SmolStr,

@@ -26,7 +26,11 @@ impl Selection {
         let labels = ask.query.get("labelSelector").unwrap_or_default();
         let labels = labels.parse().map_err(|error: convoy_plan::selector::SelectorError| {
             let begins = "unable to parse requirement";
-            if error.message.starts_with(begins) { Status::bad_request(error.message) } else { Status::bad_request(format!("{begins}: {}", error.message)) }
+            if error.message.starts_with(begins) {
+                Status::bad_request(error.message)
+            } else {
+                Status::bad_request(format!("{begins}: {}", error.message))
+            }
         })?;
         let fields = ask.query.get("fieldSelector").unwrap_or_default();
         let fields = FieldSelector::parse(fields, &ask.resource)?;

@@ -33,7 +33,7 @@ pub(crate) fn read(ask: &Ask) -> Option<Answer<Reply>> {
     }
     match ask.verb.as_str() {
         "get" => Some(component::get(ask)),
-        "list" => Some(component::list(ask)),
+        "list" => Some(Ok(component::list(ask))),
         _ => None,
     }
 }
@@ -52,8 +52,9 @@ pub(crate) async fn carry_out(ask: &Ask) -> Answer<Reply> {
         }
         ("approval" | "ephemeralcontainers" | "resize", "patch") => verb::patch::patch(ask).await,
         ("approval" | "ephemeralcontainers" | "resize", "get") => verb::get::get(ask).await,
-        ("exec" | "attach" | "portforward", "get" | "create") => Err(not_simulated(name)),
-        ("proxy", _) => Err(not_simulated(name)),
+        ("exec" | "attach" | "portforward", "get" | "create") | ("proxy", _) => {
+            Err(not_simulated(name))
+        }
         _ => Err(Status::method_not_allowed()),
     }
 }

@@ -80,7 +80,9 @@ fn printed<'o>(resource: &Resource, objects: &'o [Value]) -> Cow<'o, [Value]> {
         return Cow::Borrowed(objects);
     }
     let mut objects = objects.to_vec();
-    objects.iter_mut().for_each(|object| convert::to_stored(resource, object));
+    for object in &mut objects {
+        convert::to_stored(resource, object);
+    }
     Cow::Owned(objects)
 }
 

@@ -374,10 +374,12 @@ pub(crate) fn has_status(resource: &Resource) -> bool {
 
 /// New objects begin without a status, except nodes, which bring theirs.
 fn wipe_status(resource: &Resource, object: &mut Value) {
-    if has_status(resource) && !resource.is("", "nodes")
-        && let Value::Object(fields) = object {
-            fields.shift_remove("status");
-        }
+    if has_status(resource)
+        && !resource.is("", "nodes")
+        && let Value::Object(fields) = object
+    {
+        fields.shift_remove("status");
+    }
 }
 
 /// The main resource does not change the status; the status sub-resource changes nothing else.

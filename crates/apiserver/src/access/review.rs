@@ -180,6 +180,7 @@ fn self_rules(ask: &Ask, review: &mut Value) -> Answer<()> {
     Ok(())
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "one signature for all questions")]
 fn self_subject(ask: &Ask, review: &mut Value) -> Answer<()> {
     review["metadata"] = json!({"creationTimestamp": seconds(ask.server.now())});
     review["status"] = json!({"userInfo": user_info(&ask.caller)});

@@ -31,9 +31,8 @@ impl TokenFile {
                 continue;
             }
             let fields = split(line).ok_or_else(|| refuse("has an open quote"))?;
-            let (token, name, uid) = match &fields[..] {
-                [token, name, uid, ..] => (token, name, uid),
-                _ => return Err(refuse("has fewer than three fields")),
+            let [token, name, uid, ..] = &fields[..] else {
+                return Err(refuse("has fewer than three fields"));
             };
             if token.is_empty() || name.is_empty() {
                 return Err(refuse("has no token or no user"));

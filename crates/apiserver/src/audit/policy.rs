@@ -100,8 +100,8 @@ impl Policy {
         let policy: Self =
             serde_json::from_value(value).map_err(|error| PolicyError::Read(error.to_string()))?;
         let is_mixed = |rule: &PolicyRule| {
-            !rule.non_resource_urls.is_empty()
-                && !(rule.resources.is_empty() && rule.namespaces.is_empty())
+            let names_resources = !rule.resources.is_empty() || !rule.namespaces.is_empty();
+            names_resources && !rule.non_resource_urls.is_empty()
         };
         match policy.rules.iter().position(is_mixed) {
             Some(at) => Err(PolicyError::Mixed(at)),

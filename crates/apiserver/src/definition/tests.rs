@@ -71,6 +71,7 @@ fn a_definition_is_served_once_it_is_accepted() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one table of all rules")]
 fn what_a_definition_must_be_like() {
     let server = TestServer::new();
     let good = widgets(&json!([version("v1", true, &size(&Value::Null))]));

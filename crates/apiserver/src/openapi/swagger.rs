@@ -60,7 +60,11 @@ fn operation(operation: &Value) -> Value {
                     "schema": first_schema(&value["content"]),
                 }));
             }
-            "parameters" => if let Value::Array(more) = parameters(value) { given.extend(more) },
+            "parameters" => {
+                if let Value::Array(more) = parameters(value) {
+                    given.extend(more);
+                }
+            }
             "responses" => {
                 let produces = fields(value).next().map(|(_, answer)| &answer["content"]);
                 let media: Vec<&String> =

@@ -81,7 +81,11 @@ fn read_subresource(word: &str) -> Subresource {
 
 /// Both spellings of events are one resource.
 fn shelf(group: &str, plural: &str) -> SmolStr {
-    if let ("" | "events.k8s.io", _) = (group, plural) { SmolStr::new(plural) } else { format_smolstr!("{group}/{plural}") }
+    if let ("" | "events.k8s.io", _) = (group, plural) {
+        SmolStr::new(plural)
+    } else {
+        format_smolstr!("{group}/{plural}")
+    }
 }
 
 #[cfg(test)]

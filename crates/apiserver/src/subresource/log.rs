@@ -113,7 +113,9 @@ fn container(pod: &Value, asked: &str) -> Answer<String> {
     let (regular, init) = (names("containers"), names("initContainers"));
     let all = [regular.clone(), init.clone(), names("ephemeralContainers")].concat();
     if !asked.is_empty() {
-        return if all.contains(&asked) { Ok(asked.to_owned()) } else {
+        return if all.contains(&asked) {
+            Ok(asked.to_owned())
+        } else {
             Err(Status::bad_request(format!("container {asked} is not valid for pod {name}")))
         };
     }
@@ -129,7 +131,7 @@ fn container(pod: &Value, asked: &str) -> Answer<String> {
         regular.join(" ")
     );
     if !init.is_empty() {
-        message.push_str(&format!(" or one of the init containers: [{}]", init.join(" ")));
+        message = format!("{message} or one of the init containers: [{}]", init.join(" "));
     }
     Err(Status::bad_request(message))
 }

@@ -192,7 +192,9 @@ impl Places {
 /// `.spec.replicas` as a JSON pointer.
 fn pointer(path: &str) -> String {
     let parts = path.split('.').filter(|part| !part.is_empty());
-    parts.map(|part| format!("/{}", part.replace('~', "~0").replace('/', "~1"))).collect()
+    let escaped =
+        parts.flat_map(|part| ["/".to_owned(), part.replace('~', "~0").replace('/', "~1")]);
+    escaped.collect()
 }
 
 /// Puts a value at a pointer, making the objects on the way.

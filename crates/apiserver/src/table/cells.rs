@@ -71,7 +71,11 @@ pub(super) fn event_last_seen(row: &Row<'_>) -> Value {
 }
 
 pub(super) fn event_count(row: &Row<'_>) -> Value {
-    json!(if row.object["series"].is_object() { row.number("/series/count") } else { row.number("/count").max(1) })
+    json!(if row.object["series"].is_object() {
+        row.number("/series/count")
+    } else {
+        row.number("/count").max(1)
+    })
 }
 
 pub(super) fn event_object(row: &Row<'_>) -> Value {

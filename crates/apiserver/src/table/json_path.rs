@@ -88,7 +88,9 @@ fn take<'v>(step: &'v Step, values: Vec<&'v Value>) -> Found<'v> {
         Step::Each => Some(values.into_iter().flat_map(children).collect()),
         Step::Descend => {
             let mut found = Vec::new();
-            values.into_iter().for_each(|value| descend(value, &mut found));
+            for value in values {
+                descend(value, &mut found);
+            }
             Some(found)
         }
         Step::Slice { from, to, by } => {
@@ -135,7 +137,9 @@ fn descend<'v>(value: &'v Value, found: &mut Vec<&'v Value>) {
         return;
     }
     found.push(value);
-    children.into_iter().for_each(|child| descend(child, found));
+    for child in children {
+        descend(child, found);
+    }
 }
 
 fn slice(items: &[Value], from: Option<i64>, to: To, by: Option<i64>) -> Found<'_> {

@@ -267,10 +267,6 @@ impl DeleteOptions {
         }
     }
 
-    pub(crate) fn background() -> Self {
-        Self { propagation: Some(Propagation::Background), ..Self::default() }
-    }
-
     /// From the body, or from the query if there is none.
     pub(crate) fn of(ask: &Ask) -> Answer<Self> {
         if !ask.body.is_empty() {

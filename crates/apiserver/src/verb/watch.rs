@@ -143,13 +143,14 @@ impl Start {
 
 /// Half an hour to an hour, so that many clients do not come back at once.
 fn lasts_for(ask: &Ask, seconds: i64) -> Duration {
-    if let Ok(seconds @ 1..) = u64::try_from(seconds) { Duration::from_secs(seconds) } else {
+    if let Ok(seconds @ 1..) = u64::try_from(seconds) {
+        Duration::from_secs(seconds)
+    } else {
         let random = u16::from_le_bytes([
             ask.server.surroundings.random()[0],
             ask.server.surroundings.random()[1],
         ]);
-        Duration::from_mins(30)
-            + Duration::from_millis(u64::from(random) * 1_800_000 / 65_536)
+        Duration::from_mins(30) + Duration::from_millis(u64::from(random) * 1_800_000 / 65_536)
     }
 }
 

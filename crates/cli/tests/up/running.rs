@@ -11,7 +11,8 @@ pub(crate) struct Running {
     pub(crate) kubeconfig: PathBuf,
     pub(crate) url: String,
     /// Kept until the test ends.
-    _directory: Option<tempfile::TempDir>,
+    #[expect(dead_code, reason = "it is there to be dropped")]
+    directory: Option<tempfile::TempDir>,
 }
 
 impl Running {
@@ -19,7 +20,7 @@ impl Running {
     pub(crate) fn start() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let mut running = Self::start_in(directory.path(), &[]);
-        running._directory = Some(directory);
+        running.directory = Some(directory);
         running
     }
 
@@ -39,7 +40,7 @@ impl Running {
             child,
             kubeconfig: ready["kubeconfig"].as_str().unwrap().into(),
             url: ready["url"].as_str().unwrap().to_owned(),
-            _directory: None,
+            directory: None,
         }
     }
 

@@ -167,6 +167,9 @@ fn odd_lifetimes_and_places_are_refused() {
     assert_eq!(world.ask("ada-token", "POST", &path, &request).0, 403);
 }
 
+/// What is done to good claims, and how it is called.
+type Change = (&'static str, fn(&mut Claims));
+
 #[test]
 fn every_claim_must_hold() {
     let world = World::new();
@@ -192,7 +195,7 @@ fn every_claim_must_hold() {
     let signer = &world.test.server.access.signer;
     let is_known = |claims: &Claims| world.is_known(&claims.token(signer).unwrap());
     assert!(is_known(&good));
-    let changes: [(&str, fn(&mut Claims)); 11] = [
+    let changes: [Change; 11] = [
         ("expired", |claims| claims.exp -= 1),
         ("not yet", |claims| claims.nbf += 61),
         ("another issuer", |claims| claims.iss.push('x')),

@@ -23,7 +23,9 @@ pub(super) fn volume(object: &mut Value) {
         ("scaleIO", &[("storageMode", "ThinProvisioned"), ("fsType", "xfs")]),
     ] {
         if let Some(source) = fill::fields(spec.get_mut(source)) {
-            defaults.iter().for_each(|(key, text)| fill::text(source, key, text));
+            for (key, text) in defaults {
+                fill::text(source, key, text);
+            }
         }
     }
     if let Some(disk) = fill::fields(spec.get_mut("azureDisk")) {

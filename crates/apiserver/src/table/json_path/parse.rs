@@ -149,7 +149,9 @@ impl Reader<'_> {
         };
         let inner = self.rest()[1..end].to_owned();
         let parts: Vec<&str> = inner.split(',').map(str::trim).collect();
-        let steps = if let [one] = parts[..] { vec![self.bracket(one)?] } else {
+        let steps = if let [one] = parts[..] {
+            vec![self.bracket(one)?]
+        } else {
             let parts = parts.into_iter().map(|part| Ok(vec![self.bracket(part)?]));
             vec![Step::Union(parts.collect::<Result<_, PathError>>()?)]
         };
