@@ -15,6 +15,8 @@ mod node;
 mod pod;
 mod policy;
 mod priority;
+#[cfg(test)]
+mod recorded;
 mod selector;
 mod service;
 mod storage;
@@ -78,7 +80,7 @@ pub(crate) fn prepare_create(ask: &Ask, object: &mut Value) -> Answer<()> {
     match names(&ask.resource) {
         ("", "namespaces") => namespace::prepare_create(object),
         (RBAC, _) => escalation::check(ask, object, None)?,
-        ("", "pods") => pod::prepare_create(object),
+        ("", "pods") => pod::prepare_create(object, &seconds(ask.server.now())),
         ("", "services") => service::prepare_create(ask, object)?,
         ("", "persistentvolumes") => {
             let now = seconds(ask.server.now());
@@ -216,6 +218,10 @@ pub(crate) fn take_status_metadata(resource: &Resource, object: &mut Value, offe
 
 /// Whether two versions of an object want different things of the world.
 pub(crate) fn wants_differ(resource: &Resource, object: &Value, current: &Value) -> bool {
+    // Priorities are counted once and never again.
+    if resource.is("scheduling.k8s.io", "priorityclasses") {
+        return false;
+    }
     let counts = |key: &str| match key {
         "metadata" | "apiVersion" | "kind" => false,
         "status" => resource.custom.is_some() && !crate::write::has_status(resource),

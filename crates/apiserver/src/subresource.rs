@@ -83,3 +83,6 @@ fn done() -> Reply {
     });
     Reply::Plain(201, status)
 }
+
+#[cfg(test)]
+mod tests;

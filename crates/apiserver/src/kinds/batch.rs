@@ -22,6 +22,9 @@ pub(super) fn prepare_create(job: &mut Value) {
     }
     let uid = metadata::text(job, "uid").to_owned();
     let name = metadata::text(job, "name").to_owned();
+    // A job that took over the labels of its pods keeps doing so.
+    let is_labelled_alike = job["metadata"]["labels"].is_object()
+        && job["metadata"]["labels"] == job["spec"]["template"]["metadata"]["labels"];
     let Some(spec) = fill::spec(job) else { return };
     let template =
         fill::make(spec, "template").and_then(|template| fill::make(template, "metadata"));
@@ -38,12 +41,20 @@ pub(super) fn prepare_create(job: &mut Value) {
     {
         labels.insert(UID_LABELS[0].to_owned(), json!(uid));
     }
+    if is_labelled_alike {
+        let labels = job["spec"]["template"]["metadata"]["labels"].clone();
+        metadata::of(job).insert("labels".to_owned(), labels);
+    }
 }
 
 pub(super) fn job(object: &Value, old: Option<&Value>) -> Errors {
     let root = At::root(object);
     let spec = root.get("spec");
     let mut errors = Errors::new();
+    if old.is_none() {
+        generated(&root, &mut errors);
+    }
+    job_spec(&spec, &mut errors);
     let wanted = spec.get("selector");
     if wanted.is_absent() {
         errors.push(wanted.required(""));
@@ -54,12 +65,23 @@ pub(super) fn job(object: &Value, old: Option<&Value>) -> Errors {
             errors.push(labels.invalid("`selector` does not match template `labels`"));
         }
     }
-    job_spec(&spec, &mut errors);
     if let Some(old) = old {
         job_update(&spec, &At::root(old).get("spec"), &mut errors);
     }
     indexed_name(&root, &mut errors);
     errors
+}
+
+/// A selector that is not the job's own is not to be relied on, unless its owner insists.
+fn generated(root: &At<'_>, errors: &mut Errors) {
+    if root.get("spec.manualSelector").is_true() {
+        return;
+    }
+    let expected = json!({"matchLabels": {UID_LABELS[0]: root.get("metadata.uid").text()}});
+    let wanted = root.get("spec.selector");
+    if !same(wanted.value, &expected) {
+        errors.push(wanted.invalid("`selector` not auto-generated"));
+    }
 }
 
 /// The pods of an indexed job are named after it and their index.
@@ -96,8 +118,13 @@ fn job_spec(spec: &At<'_>, errors: &mut Errors) {
     let mode = spec.get("completionMode");
     mode.one_of_if_given(&["NonIndexed", "Indexed"], errors);
     if mode.text() == "Indexed" {
-        if !has("completions") {
-            errors.push(spec.get("completions").required("when completion mode is Indexed"));
+        let completions = spec.get("completions");
+        if completions.is_absent() {
+            errors.push(completions.required("when completion mode is Indexed"));
+        }
+        let failed = spec.get("maxFailedIndexes");
+        if completions.integer().is_some() && failed.integer() > completions.integer() {
+            errors.push(failed.invalid("must be less than or equal to completions"));
         }
     } else if mode.is_absent() || mode.text() == "NonIndexed" {
         for field in ["backoffLimitPerIndex", "maxFailedIndexes", "successPolicy"] {

@@ -19,11 +19,11 @@ pub(super) fn fill(resource: &Resource, object: &mut Value) {
     match (resource.group.as_str(), resource.plural.as_str()) {
         ("", _) => core(&resource.plural, object),
         ("apps", "deployments") => {
-            fill::spec(object);
+            workload::make_template(object);
             *object = apps::deployment(object);
         }
         ("apps", "replicasets") => {
-            fill::spec(object);
+            workload::make_template(object);
             *object = apps::replica_set(object);
         }
         ("apps", "daemonsets") => workload::daemon_set(object),

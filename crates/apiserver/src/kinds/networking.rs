@@ -238,7 +238,12 @@ pub(super) fn endpoint_slice(object: &Value, old: Option<&Value>) -> Errors {
                 _ => true,
             };
             if !sound {
-                let detail = format!("must be a valid {} address", kind.text());
+                let detail = match address.text().parse::<IpAddr>() {
+                    Ok(_) => format!("must be an {} address", kind.text()),
+                    Err(_) => {
+                        "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".to_owned()
+                    }
+                };
                 errors.push(address.invalid(&detail));
             }
         }

@@ -15,11 +15,11 @@ use crate::metadata;
 pub(super) use containers::{port_name, port_reference};
 pub(super) use spec::{Place, validate as validate_spec};
 
-pub(super) fn prepare_create(object: &mut Value) {
+pub(super) fn prepare_create(object: &mut Value, now: &str) {
     let mut status = json!({"phase": "Pending", "qosClass": quality::class(object)});
     if !At::root(object).get("spec.schedulingGates").is_empty() {
         status["conditions"] = json!([{"type": "PodScheduled", "status": "False",
-            "reason": "SchedulingGated",
+            "reason": "SchedulingGated", "lastTransitionTime": now,
             "message": "Scheduling is blocked due to non-empty scheduling gates"}]);
     }
     object["status"] = status;
@@ -27,6 +27,7 @@ pub(super) fn prepare_create(object: &mut Value) {
 
 pub(super) fn prepare_update(ask: &Ask, object: &mut Value, current: &Value) {
     match ask.target.subresource.as_str() {
+        "" => super::priority::admit_pod_update(object, current),
         "status" => keep_observations(object, current),
         "ephemeralcontainers" => {
             let containers = object["spec"]["ephemeralContainers"].take();

@@ -16,6 +16,18 @@ const PREEMPTS: &str = "PreemptLowerPriority";
 /// How long pods stay on a node that does not answer, unless they say otherwise.
 const TOLERATION_SECONDS: i64 = 300;
 
+/// An update neither takes tolerations away that the server gave, nor changes how important
+/// the pod is.
+pub(super) fn admit_pod_update(pod: &mut Value, current: &Value) {
+    let Some(spec) = fill::spec(pod) else { return };
+    for field in ["priority", "preemptionPolicy"] {
+        if let Some(value) = current["spec"].get(field) {
+            fill::absent(spec, field, || value.clone());
+        }
+    }
+    tolerate(spec);
+}
+
 pub(super) fn admit_pod(ask: &Ask, pod: &mut Value) -> Answer<()> {
     set_priority(ask, pod)?;
     let Some(spec) = fill::spec(pod) else { return Ok(()) };

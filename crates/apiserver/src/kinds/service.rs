@@ -10,6 +10,9 @@ pub(super) use rules::validate;
 
 use serde_json::Value;
 
+#[cfg(test)]
+mod tests;
+
 fn kind(service: &Value) -> &str {
     service["spec"]["type"].as_str().unwrap_or("ClusterIP")
 }

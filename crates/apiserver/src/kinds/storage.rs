@@ -25,11 +25,12 @@ const NO_SOURCE: [&str; 9] = [
 pub(super) fn volume(object: &Value, old: Option<&Value>) -> Errors {
     let spec = At::root(object).get("spec");
     let mut errors = Errors::new();
-    access_modes(&spec.get("accessModes"), &mut errors);
+    access_modes(&spec.get("accessModes"), "", &mut errors);
     let capacity = spec.get("capacity");
     if capacity.is_empty() {
         errors.push(capacity.required(""));
-    } else if capacity.key("storage").is_absent() || capacity.entries().len() > 1 {
+    }
+    if capacity.key("storage").is_absent() || capacity.entries().len() > 1 {
         errors.push(capacity.unsupported(&["storage"]));
     }
     let policies = ["Delete", "Recycle", "Retain"];
@@ -45,6 +46,10 @@ pub(super) fn volume(object: &Value, old: Option<&Value>) -> Errors {
                 errors.push(spec.get(kind).forbidden("may not specify more than 1 volume type"));
             }
         }
+    }
+    let path = spec.get("hostPath.path");
+    if !spec.get("hostPath").is_absent() && path.is_empty() {
+        errors.push(path.required(""));
     }
     let Some(old) = old else { return errors };
     let of_old: Value = sources_value(&old["spec"]);
@@ -70,9 +75,9 @@ fn sources_value(spec: &Value) -> Value {
     Value::Object(pairs.collect())
 }
 
-fn access_modes(modes: &At<'_>, errors: &mut Errors) {
+fn access_modes(modes: &At<'_>, missing: &str, errors: &mut Errors) {
     if modes.is_empty() {
-        errors.push(modes.required("at least 1 access mode is required"));
+        errors.push(modes.required(missing));
     }
     for mode in modes.items() {
         if !ACCESS.contains(&mode.text()) {
@@ -88,12 +93,20 @@ fn access_modes(modes: &At<'_>, errors: &mut Errors) {
 }
 
 pub(super) fn claim(object: &Value, old: Option<&Value>) -> Errors {
-    let spec = At::root(object).get("spec");
     let mut errors = Errors::new();
-    access_modes(&spec.get("accessModes"), &mut errors);
-    selector::validate(&spec.get("selector"), &mut errors);
+    claim_spec(&At::root(object).get("spec"), &mut errors);
+    if let Some(old) = old {
+        claim_update(object, old, &mut errors);
+    }
+    errors
+}
+
+/// What is claimed, by itself or in a template.
+pub(super) fn claim_spec(spec: &At<'_>, errors: &mut Errors) {
+    access_modes(&spec.get("accessModes"), "at least 1 access mode is required", errors);
+    selector::validate(&spec.get("selector"), errors);
     let amount = spec.get("resources.requests").key("storage");
-    let amount = At { path: "spec.resources[storage]".to_owned(), value: amount.value };
+    let amount = At { path: format!("{}.resources[storage]", spec.path), value: amount.value };
     match quantity(amount.value) {
         None => errors.push(amount.required("")),
         Some(quantity) if quantity <= Quantity::ZERO => {
@@ -101,12 +114,8 @@ pub(super) fn claim(object: &Value, old: Option<&Value>) -> Errors {
         }
         Some(_) => {}
     }
-    spec.get("storageClassName").name(Name::Dns1123Subdomain, &mut errors);
-    spec.get("volumeMode").one_of_if_given(&MODES, &mut errors);
-    if let Some(old) = old {
-        claim_update(object, old, &mut errors);
-    }
-    errors
+    spec.get("storageClassName").name(Name::Dns1123Subdomain, errors);
+    spec.get("volumeMode").one_of_if_given(&MODES, errors);
 }
 
 fn claim_update(object: &Value, old: &Value, errors: &mut Errors) {
@@ -159,13 +168,13 @@ pub(super) fn class(object: &Value, old: Option<&Value>) -> Errors {
     let Some(old) = old else { return errors };
     for (field, detail) in [
         ("parameters", "updates to parameters are forbidden."),
-        ("provisioner", "updates to provisioner are forbidden."),
         ("reclaimPolicy", "updates to reclaimPolicy are forbidden."),
     ] {
         if !same(root.get(field).value, &old[field]) {
             errors.push(root.get(field).forbidden(detail));
         }
     }
+    root.get("provisioner").immutable(&At::root(old).get("provisioner"), &mut errors);
     root.get("volumeBindingMode").immutable(&At::root(old).get("volumeBindingMode"), &mut errors);
     errors
 }
@@ -228,7 +237,7 @@ mod tests {
         assert!(class(&object("a"), Some(&object("a"))).is_empty());
         assert_eq!(
             class(&object("b"), Some(&object("a")))[0].to_string(),
-            "provisioner: Forbidden: updates to provisioner are forbidden."
+            "provisioner: Invalid value: \"b\": field is immutable"
         );
         assert_eq!(class(&json!({}), None).len(), 1);
     }

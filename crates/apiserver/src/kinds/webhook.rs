@@ -136,10 +136,10 @@ fn client(client: &At<'_>, errors: &mut Errors) {
     } else if !url.is_absent() {
         address(&url, errors);
     } else {
-        // Upstream checks the two in each other's place; both are needed all the same.
-        for field in ["namespace", "name"] {
+        // The real server reports the one under the other's name, and clients compare.
+        for (field, shown) in [("namespace", "name"), ("name", "namespace")] {
             if service.get(field).is_empty() {
-                errors.push(service.get(field).required(""));
+                errors.push(service.get(shown).required(""));
             }
         }
         let port = service.get("port");

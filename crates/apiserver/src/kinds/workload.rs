@@ -10,9 +10,6 @@ use super::selector;
 pub(super) fn deployment(object: &Value, old: Option<&Value>) -> Errors {
     let spec = At::root(object).get("spec");
     let mut errors = Errors::new();
-    if let Some(old) = old {
-        immutable(&spec, &At::root(old).get("spec"), &["selector"], &mut errors);
-    }
     spec.get("replicas").not_negative(&mut errors);
     required_selector(&spec, "deployment", &mut errors);
     matching_template(&spec, "ReplicaSet", &mut errors);
@@ -25,19 +22,22 @@ pub(super) fn deployment(object: &Value, old: Option<&Value>) -> Errors {
     if deadline.integer().is_some_and(|seconds| seconds <= ready) {
         errors.push(deadline.invalid("must be greater than minReadySeconds"));
     }
+    if let Some(old) = old {
+        immutable(&spec, &At::root(old).get("spec"), &["selector"], &mut errors);
+    }
     errors
 }
 
 pub(super) fn replica_set(object: &Value, old: Option<&Value>) -> Errors {
     let spec = At::root(object).get("spec");
     let mut errors = Errors::new();
-    if let Some(old) = old {
-        immutable(&spec, &At::root(old).get("spec"), &["selector"], &mut errors);
-    }
     spec.get("replicas").not_negative(&mut errors);
     spec.get("minReadySeconds").not_negative(&mut errors);
     required_selector(&spec, "deployment", &mut errors);
     matching_template(&spec, "ReplicaSet", &mut errors);
+    if let Some(old) = old {
+        immutable(&spec, &At::root(old).get("spec"), &["selector"], &mut errors);
+    }
     errors
 }
 
@@ -70,16 +70,12 @@ pub(super) fn replication_controller(object: &Value) -> Errors {
 pub(super) fn daemon_set(object: &Value, old: Option<&Value>) -> Errors {
     let spec = At::root(object).get("spec");
     let mut errors = Errors::new();
-    if let Some(old) = old {
-        immutable(&spec, &At::root(old).get("spec"), &["selector"], &mut errors);
-    }
-    if spec.get("selector").is_absent() {
-        errors.push(spec.get("selector").required(""));
-    }
     selector::validate(&spec.get("selector"), &mut errors);
+    let is_readable = errors.is_empty();
     let labels = spec.get("template.metadata.labels");
-    if !spec.get("selector").is_absent()
-        && !selector::matches(spec.get("selector").value, labels.value)
+    if is_readable
+        && (spec.get("selector").is_absent()
+            || !selector::matches(spec.get("selector").value, labels.value))
     {
         errors.push(labels.invalid("`selector` does not match template `labels`"));
     }
@@ -91,6 +87,9 @@ pub(super) fn daemon_set(object: &Value, old: Option<&Value>) -> Errors {
     spec.get("minReadySeconds").not_negative(&mut errors);
     daemon_strategy(&spec.get("updateStrategy"), &mut errors);
     spec.get("revisionHistoryLimit").not_negative(&mut errors);
+    if let Some(old) = old {
+        immutable(&spec, &At::root(old).get("spec"), &["selector"], &mut errors);
+    }
     errors
 }
 
@@ -110,6 +109,9 @@ pub(super) fn stateful_set(object: &Value, old: Option<&Value>) -> Errors {
     spec.get("minReadySeconds").not_negative(&mut errors);
     spec.get("ordinals.start").not_negative(&mut errors);
     if old.is_none() {
+        for claim in spec.get("volumeClaimTemplates").items() {
+            super::storage::claim_spec(&claim.get("spec"), &mut errors);
+        }
         spec.get("serviceName").name(Name::Dns1123Label, &mut errors);
     }
     required_selector(&spec, "statefulset", &mut errors);
@@ -151,7 +153,10 @@ fn stateful_update(spec: &At<'_>, old: &Value, errors: &mut Errors) {
 fn template_with_claims(spec: &At<'_>) -> Value {
     let mut template = spec.get("template").value.clone();
     let claims = spec.get("volumeClaimTemplates").items();
-    let names: Vec<&str> = claims.iter().map(|claim| claim.get("metadata.name").text()).collect();
+    let mut names: Vec<&str> =
+        claims.iter().map(|claim| claim.get("metadata.name").text()).collect();
+    names.sort_unstable();
+    names.dedup();
     if let Value::Object(pod) = &mut template["spec"] {
         for field in ["hostname", "subdomain"] {
             pod.shift_remove(field);
@@ -191,6 +196,12 @@ fn required_selector(spec: &At<'_>, kind: &str, errors: &mut Errors) {
 
 fn matching_template(spec: &At<'_>, kind: &str, errors: &mut Errors) {
     let template = spec.get("template");
+    let mut unreadable = Errors::new();
+    selector::validate(&spec.get("selector"), &mut unreadable);
+    if !unreadable.is_empty() {
+        errors.push(spec.get("selector").invalid("invalid label selector"));
+        return;
+    }
     does_select(spec, &template, errors);
     pod_template(&template, errors);
     always(&template, kind, errors);
@@ -199,8 +210,10 @@ fn matching_template(spec: &At<'_>, kind: &str, errors: &mut Errors) {
 fn does_select(spec: &At<'_>, template: &At<'_>, errors: &mut Errors) {
     let wanted = spec.get("selector");
     let labels = template.get("metadata.labels");
-    let can_match = !wanted.is_absent() && !selector::is_empty(wanted.value);
-    if can_match && !selector::matches(wanted.value, labels.value) {
+    // A selector that is not there takes nothing, an empty one everything.
+    let takes = !wanted.is_absent()
+        && (selector::is_empty(wanted.value) || selector::matches(wanted.value, labels.value));
+    if !takes {
         errors.push(labels.invalid("`selector` does not match template `labels`"));
     }
 }

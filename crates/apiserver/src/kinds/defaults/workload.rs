@@ -9,6 +9,14 @@ use crate::kinds::fill::{self, Fields};
 /// The largest `int32`: no limit.
 const UNLIMITED: i64 = i32::MAX as i64;
 
+/// A template is never absent, though it may be empty.
+pub(super) fn make_template(object: &mut Value) {
+    let template = fill::spec(object).and_then(|spec| fill::make(spec, "template"));
+    if let Some(template) = template {
+        fill::make(template, "spec");
+    }
+}
+
 pub(super) fn daemon_set(object: &mut Value) {
     let Some(spec) = fill::spec(object) else { return };
     if let Some(strategy) = fill::make(spec, "updateStrategy") {
@@ -46,8 +54,9 @@ pub(super) fn stateful_set(object: &mut Value) {
     fill::absent(spec, "revisionHistoryLimit", || json!(10));
     template_in(spec);
     fill::each(spec.get_mut("volumeClaimTemplates"), |claim| {
-        fill::text(claim, "kind", "PersistentVolumeClaim");
-        fill::text(claim, "apiVersion", "v1");
+        // Whatever it says, a template of claims is one.
+        claim.insert("kind".to_owned(), json!("PersistentVolumeClaim"));
+        claim.insert("apiVersion".to_owned(), json!("v1"));
         storage::claim(claim);
     });
 }

@@ -118,7 +118,10 @@ pub(in crate::kinds) fn port_name(name: &At<'_>, errors: &mut Errors) {
     if text.len() > 15 {
         errors.push(name.invalid("must be no more than 15 characters"));
     }
-    if !text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+    if text.is_empty()
+        || !text
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
     {
         let detail = "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)";
         errors.push(name.invalid(detail));
@@ -165,9 +168,42 @@ fn environment(container: &At<'_>, errors: &mut Errors) {
                 errors.push(source.get("key").required(""));
             }
         }
-        if !from.get("fieldRef").is_absent() && from.get("fieldRef.fieldPath").is_empty() {
-            errors.push(from.get("fieldRef.fieldPath").required(""));
-        }
+        field_reference(&from.get("fieldRef"), errors);
+    }
+}
+
+/// A field of the pod that its containers can be told.
+fn field_reference(reference: &At<'_>, errors: &mut Errors) {
+    const FIELDS: [&str; 12] = [
+        "metadata.name",
+        "metadata.namespace",
+        "metadata.uid",
+        "metadata.annotations",
+        "metadata.labels",
+        "spec.nodeName",
+        "spec.serviceAccountName",
+        "spec.restartPolicy",
+        "status.hostIP",
+        "status.hostIPs",
+        "status.podIP",
+        "status.podIPs",
+    ];
+    let path = reference.get("fieldPath");
+    if reference.is_absent() {
+        return;
+    }
+    // One key of a map is named in brackets.
+    let field = path.text().split("['").next().unwrap_or_default();
+    if path.text().is_empty() {
+        errors.push(path.required(""));
+    } else if reference.get("apiVersion").text() != "v1" {
+        let version = reference.get("apiVersion").text();
+        let detail = format!("error converting fieldPath: unsupported pod version: {version}");
+        errors.push(path.invalid(&detail));
+    } else if !FIELDS.contains(&field) {
+        let detail =
+            format!("error converting fieldPath: field label not supported: {}", path.text());
+        errors.push(path.invalid(&detail));
     }
 }
 

@@ -37,7 +37,9 @@ pub(in crate::kinds) fn validate(spec: &At<'_>, place: Place, errors: &mut Error
     spec.get("hostname").name(Name::Dns1123Label, errors);
     spec.get("subdomain").name(Name::Dns1123Label, errors);
     tolerations(&spec.get("tolerations"), errors);
-    spec.get("preemptionPolicy").one_of_if_given(&["PreemptLowerPriority", "Never"], errors);
+    if !spec.get("preemptionPolicy").is_absent() {
+        spec.get("preemptionPolicy").one_of(&["PreemptLowerPriority", "Never"], errors);
+    }
     for secret in spec.get("imagePullSecrets").items() {
         if secret.get("name").is_empty() {
             errors.push(secret.get("name").required(""));
@@ -57,10 +59,10 @@ fn gates(spec: &At<'_>, place: Place, errors: &mut Errors) {
     for gate in gates.items() {
         let name = gate.get("name");
         for detail in Name::QualifiedName.errors(name.text()) {
-            errors.push(name.invalid_as(name.text(), &detail));
+            errors.push(gate.invalid_as(name.text(), &detail));
         }
         if seen.contains(&name.text()) {
-            errors.push(name.duplicate());
+            errors.push(At::new(&gate.path, name.value).duplicate());
         }
         seen.push(name.text());
     }
@@ -143,6 +145,9 @@ pub(in crate::kinds) fn node_term(term: &At<'_>, errors: &mut Errors) {
                 requirement.get("operator").invalid_as(other, "not a valid selector operator"),
             ),
         }
+        if matches!(requirement.get("operator").text(), "In" | "NotIn") {
+            values.items().iter().for_each(|value| value.name(Name::LabelValue, errors));
+        }
         let key = requirement.get("key");
         for detail in Name::QualifiedName.errors(key.text()) {
             errors.push(key.invalid_as(key.text(), &detail));
@@ -151,7 +156,8 @@ pub(in crate::kinds) fn node_term(term: &At<'_>, errors: &mut Errors) {
 }
 
 fn spread(constraints: &At<'_>, errors: &mut Errors) {
-    for constraint in constraints.items() {
+    let all = constraints.items();
+    for (index, constraint) in all.iter().enumerate() {
         let skew = constraint.get("maxSkew");
         if skew.integer().unwrap_or(0) <= 0 {
             errors.push(skew.invalid_as(skew.integer().unwrap_or(0), "must be greater than zero"));
@@ -159,12 +165,21 @@ fn spread(constraints: &At<'_>, errors: &mut Errors) {
         let key = constraint.get("topologyKey");
         if key.text().is_empty() {
             errors.push(key.required("can not be empty"));
-        } else {
-            key.name(Name::QualifiedName, errors);
         }
         let actions = ["DoNotSchedule", "ScheduleAnyway"];
         if !actions.contains(&constraint.get("whenUnsatisfiable").text()) {
             errors.push(constraint.get("whenUnsatisfiable").unsupported(&actions));
+        }
+        let pair = |one: &At<'_>| {
+            (
+                one.get("topologyKey").text().to_owned(),
+                one.get("whenUnsatisfiable").text().to_owned(),
+            )
+        };
+        let (key, action) = pair(constraint);
+        if all[index + 1..].iter().any(|other| pair(other) == (key.clone(), action.clone())) {
+            let path = format!("{}.{{topologyKey, whenUnsatisfiable}}", constraint.path);
+            errors.push(At::new(&path, &json!(format!("{{{key}, {action}}}"))).duplicate());
         }
         selector::validate(&constraint.get("labelSelector"), errors);
     }

@@ -108,7 +108,8 @@ fn allocate(ask: &Ask, service: &mut Value, held: &BTreeSet<Claim>) -> Answer<()
     if needs_node_ports(service) {
         node_ports(ask, &snapshot, service, held)?;
     }
-    if needs_health_check(service) && port_number(&service["spec"]["healthCheckNodePort"]).is_none()
+    if needs_health_check(service)
+        && service["spec"]["healthCheckNodePort"].as_i64().unwrap_or(0) == 0
     {
         let taken: BTreeSet<u16> = service["spec"]["ports"]
             .as_array()
@@ -222,6 +223,10 @@ fn node_ports(
     let mut taken: BTreeSet<u16> =
         ports.iter().filter_map(|port| port_number(&port["nodePort"])).collect();
     for (index, port) in ports.iter_mut().enumerate() {
+        let given = port["nodePort"].as_i64().unwrap_or(0);
+        if given != 0 && port_number(&port["nodePort"]).is_none() {
+            return Err(out_of_range(ask, &name, index, given));
+        }
         let Some(number) = port_number(&port["nodePort"]) else {
             let number = free_port(ask, snapshot, &taken)?;
             taken.insert(number);
@@ -232,22 +237,30 @@ fn node_ports(
         if held.contains(&claim) {
             continue;
         }
-        let detail = if !NODE_PORTS.contains(&number) {
-            format!(
-                "provided port is not in the valid range. The range of valid ports is {}-{}",
-                NODE_PORTS.start(),
-                NODE_PORTS.end()
-            )
-        } else if snapshot.get(&claim.key(ask)).is_some() {
-            "provided port is already allocated".to_owned()
-        } else {
-            continue;
-        };
-        let field = format!("spec.ports[{index}].nodePort");
-        let error = FieldError::invalid(&field, &json!(number), &detail);
-        return Err(Status::invalid(&ask.resource, &name, &[error]));
+        if !NODE_PORTS.contains(&number) {
+            return Err(out_of_range(ask, &name, index, given));
+        }
+        if snapshot.get(&claim.key(ask)).is_some() {
+            let detail = "provided port is already allocated";
+            return Err(bad_port(ask, &name, index, given, detail));
+        }
     }
     Ok(())
+}
+
+fn out_of_range(ask: &Ask, name: &str, index: usize, given: i64) -> Box<Status> {
+    let detail = format!(
+        "provided port is not in the valid range. The range of valid ports is {}-{}",
+        NODE_PORTS.start(),
+        NODE_PORTS.end()
+    );
+    bad_port(ask, name, index, given, &detail)
+}
+
+fn bad_port(ask: &Ask, name: &str, index: usize, given: i64, detail: &str) -> Box<Status> {
+    let field = format!("spec.ports[{index}].nodePort");
+    let error = FieldError::invalid(&field, &json!(given), detail);
+    Status::invalid(&ask.resource, name, &[error])
 }
 
 fn free_port(ask: &Ask, snapshot: &Snapshot, taken: &BTreeSet<u16>) -> Answer<u16> {

@@ -53,7 +53,7 @@ fn keep_node_ports(service: &mut Value, current: &Value) {
     let Some(ports) = service["spec"]["ports"].as_array_mut() else { return };
     let mut used: BTreeSet<u16> =
         ports.iter().filter_map(|port| port_number(&port["nodePort"])).collect();
-    for port in ports.iter_mut().filter(|port| port_number(&port["nodePort"]).is_none()) {
+    for port in ports.iter_mut().filter(|port| port["nodePort"].as_i64().unwrap_or(0) == 0) {
         let name = |port: &Value| port["name"].as_str().unwrap_or_default().to_owned();
         let same = old.iter().find(|before| name(before) == name(port));
         if let Some(number) = same.and_then(|before| port_number(&before["nodePort"]))

@@ -59,6 +59,13 @@ fn update(service: &Value, old: &Value, errors: &mut Errors) {
         }
         _ => {}
     }
+    let check = At::new("spec.healthCheckNodePort", &service["spec"]["healthCheckNodePort"]);
+    if needs_health_check(service)
+        && needs_health_check(old)
+        && check.value != &old["spec"]["healthCheckNodePort"]
+    {
+        errors.push(check.forbidden("field is immutable"));
+    }
     if kind(service) == "LoadBalancer" && kind(old) == "LoadBalancer" {
         let class = At::new("spec.loadBalancerClass", &service["spec"]["loadBalancerClass"]);
         if class.value != &old["spec"]["loadBalancerClass"] {
@@ -199,6 +206,9 @@ fn traffic(service: &Value, spec: &At<'_>, errors: &mut Errors) {
         let detail =
             "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'";
         errors.push(check.invalid(detail));
+    }
+    if needs_health_check(service) {
+        check.port(errors);
     }
     spec.get("internalTrafficPolicy").one_of_if_given(&["Cluster", "Local"], errors);
     let near = ["PreferClose", "PreferSameZone", "PreferSameNode"];
