@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use smol_str::SmolStr;
 
 use super::style::{DIM, painted};
-use super::words::{count, member, names, plain};
+use super::words::{count, member, names, plain, plural};
 use super::{rollout, time};
 
 /// How many different reasons are told of one rollout.
@@ -36,14 +36,14 @@ pub(super) fn write(text: &mut String, step: &Step, now: Timestamp) {
     if together.len() > REASONS_MAX {
         let rest = &together[REASONS_MAX..];
         let members: usize = rest.iter().map(|hold| hold.members.len()).sum();
-        let noun = member(step.dialect);
+        let noun = member(step.dialect, None);
         let more = format!("and {} for other reasons; -o json has them all", count(members, noun));
         let _ = writeln!(text, "    {}", painted(DIM, &more));
     }
 }
 
 fn one(text: &mut String, hold: &Together<'_>, step: &Step, now: Timestamp) {
-    let noun = member(step.dialect);
+    let noun = member(step.dialect, hold.group.map(SmolStr::as_str));
     let number = hold.members.len();
     let who = match (hold.of_rollout, hold.group) {
         (true, None) => "the rollout".to_owned(),
@@ -53,6 +53,8 @@ fn one(text: &mut String, hold: &Together<'_>, step: &Step, now: Timestamp) {
                 [only] => format!("{noun} {}", plain(only)),
                 many => count(many.len(), noun),
             };
+            // A group that only says what its members are is not worth its name.
+            let group = group.filter(|group| **group != plural(noun));
             group.map_or(members.clone(), |group| format!("{members} of {}", plain(group)))
         }
     };

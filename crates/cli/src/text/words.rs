@@ -48,12 +48,13 @@ pub(super) fn verdict(verdict: Verdict) -> &'static str {
     }
 }
 
-/// What the members of a dialect's rollouts are.
-pub(super) fn member(dialect: &str) -> &'static str {
-    match dialect {
-        "skyhook" | "karpenter" => "node",
-        "fleet" | "ocm" => "cluster",
-        "apps" => "pod",
+/// What the members of a dialect's rollouts are, in a group of theirs if it has one.
+pub(super) fn member(dialect: &str, group: Option<&str>) -> &'static str {
+    match (dialect, group) {
+        ("skyhook" | "karpenter", _) => "node",
+        ("fleet", Some("bindings")) => "binding",
+        ("fleet" | "ocm", _) => "cluster",
+        ("apps", _) => "pod",
         _ => "member",
     }
 }

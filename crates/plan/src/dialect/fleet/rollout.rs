@@ -165,7 +165,7 @@ fn hold_back(part: &mut Part, shared: &Shared<'_>) {
     match shared {
         Shared::Wait { binding, behind } => {
             let reason = HoldReason::Depends { on: format!("deletion of binding {behind}") };
-            part.holds.push(Hold::of_member(*binding, reason));
+            part.holds.push(Hold::of_member(*binding, reason).in_group(report::GROUP));
             part.verdict = Some(Verdict::Held);
             requeue(part, CLEAN_UP_SECS);
         }

@@ -12,7 +12,7 @@ use crate::hold::{Hold, HoldReason};
 use crate::step::{GroupReport, MemberState, Verb, Verdict};
 
 /// The one group that a rolling update has.
-const GROUP: &str = "bindings";
+pub(super) const GROUP: &str = "bindings";
 
 /// How many names a hold gives for whoever takes its room.
 const NAMED: usize = 3;
