@@ -47,18 +47,23 @@ impl Compressed {
     }
 }
 
+/// Whether a client takes compressed answers.
+pub(crate) fn takes_gzip(request: &HeaderMap) -> bool {
+    let accepted = request.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    accepted
+        .flat_map(|value| value.split(','))
+        .any(|coding| coding.split(';').next().is_some_and(|name| name.trim() == "gzip"))
+}
+
 /// Compresses an answer if it is long and the client asked for it.
 pub(crate) fn compress(request: &HeaderMap, response: Response<Body>) -> Response<Body> {
-    let accepted = request.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
-    let takes_gzip = accepted
-        .flat_map(|value| value.split(','))
-        .any(|coding| coding.split(';').next().is_some_and(|name| name.trim() == "gzip"));
     let length = match response.body() {
         Body::Whole(bytes) => bytes.as_ref().map_or(0, Bytes::len),
         Body::List(list) => list.length(),
         Body::Watch(_) | Body::Compressed(_) => 0,
     };
-    if !takes_gzip || length <= BYTES_MIN {
+    let is_done = response.headers().contains_key(CONTENT_ENCODING);
+    if is_done || length <= BYTES_MIN || !takes_gzip(request) {
         return response;
     }
     let (mut parts, body) = response.into_parts();

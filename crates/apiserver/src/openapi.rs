@@ -8,6 +8,7 @@ mod custom;
 mod document;
 mod kinds;
 mod operations;
+mod required;
 mod schemas;
 mod swagger;
 
@@ -18,9 +19,7 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
-use http::header::{
-    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, EXPIRES, HeaderValue, LOCATION, VARY,
-};
+use http::header::{CACHE_CONTROL, CONTENT_ENCODING, EXPIRES, HeaderValue, LOCATION, VARY};
 use http::{HeaderMap, Response, StatusCode};
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
@@ -28,6 +27,7 @@ use serde_json::{Map, Value, json};
 
 use crate::accept::Accept;
 use crate::body::Body;
+use crate::compress::takes_gzip;
 use crate::published::{Document, Published, hash};
 use crate::query::Query;
 use crate::registry::{Registry, builtin};
@@ -173,10 +173,7 @@ fn compressed(value: &Value) -> Document {
 
 /// The document, compressed as it is kept if the client takes that.
 fn respond(document: &Document, headers: &HeaderMap) -> Answer<Response<Body>> {
-    let takes_gzip = headers.get_all(ACCEPT_ENCODING).iter().any(|value| {
-        let text = value.to_str().unwrap_or_default();
-        text.split(',').any(|coding| coding.trim().split(';').next() == Some("gzip"))
-    });
+    let takes_gzip = takes_gzip(headers);
     let shown = if takes_gzip {
         document.clone()
     } else {

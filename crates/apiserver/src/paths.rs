@@ -69,7 +69,15 @@ pub(crate) fn answer(
 fn paths(registry: &Registry) -> Vec<String> {
     let mut paths = discovery::paths(registry);
     paths.extend(health::paths());
-    let others = ["/metrics", "/openapi/v2", "/openapi/v3", "/openapi/v3/", "/version"];
+    let others = [
+        "/.well-known/openid-configuration",
+        "/metrics",
+        "/openapi/v2",
+        "/openapi/v3",
+        "/openapi/v3/",
+        "/openid/v1/jwks",
+        "/version",
+    ];
     paths.extend(others.map(str::to_owned));
     paths.sort();
     paths

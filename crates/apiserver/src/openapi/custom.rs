@@ -50,3 +50,32 @@ fn whole(resource: &Resource, open_api: &Value) -> Value {
     schema.insert("x-kubernetes-group-version-kind".into(), kind);
     Value::Object(schema)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::builtin;
+
+    #[test]
+    fn a_definition_describes_its_kind() {
+        let pods = builtin().get("", "v1", "pods").unwrap();
+        let widgets = Resource {
+            group: "clux.dev".into(),
+            kind: "Foo".into(),
+            list_kind: "FooList".into(),
+            ..Resource::clone(pods)
+        };
+        let open_api = json!({"type": "object", "description": "A foo.", "properties": {
+            "metadata": {"type": "object"},
+            "spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}});
+        let mut schemas = Map::new();
+        add_schemas(&widgets, &open_api, &mut schemas);
+        let foo = &schemas["dev.clux.v1.Foo"];
+        assert_eq!(foo["description"], "A foo.");
+        assert_eq!(foo["properties"]["spec"]["x-kubernetes-preserve-unknown-fields"], true);
+        assert!(foo["properties"]["metadata"]["allOf"][0]["$ref"].is_string());
+        assert_eq!(foo["x-kubernetes-group-version-kind"][0]["group"], "clux.dev");
+        let items = &schemas["dev.clux.v1.FooList"]["properties"]["items"]["items"];
+        assert_eq!(items["$ref"], "#/components/schemas/dev.clux.v1.Foo");
+    }
+}

@@ -7,7 +7,7 @@ use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use super::kinds;
+use super::{kinds, required};
 use crate::registry::{Resource, split_api_version};
 use crate::shape::{Form, ListKind};
 use crate::types::{self, Field, Struct, Type};
@@ -24,8 +24,6 @@ const PREFIX: &str = "#/components/schemas/";
 #[derive(Debug)]
 pub(super) struct Schemas {
     generator: SchemaGenerator,
-    /// Schemas that are kinds, with group, version and kind.
-    kinds: BTreeMap<String, Value>,
     lists: Vec<(String, Value)>,
 }
 
@@ -35,7 +33,7 @@ impl Default for Schemas {
         settings.definitions_path = "/components/schemas".into();
         settings.meta_schema = None;
         let generator = settings.into_generator();
-        Self { generator, kinds: BTreeMap::new(), lists: Vec::new() }
+        Self { generator, lists: Vec::new() }
     }
 }
 
@@ -48,10 +46,6 @@ impl Schemas {
     /// A kind, with everything that it consists of.
     pub(super) fn add_kind(&mut self, api_version: &str, kind: &str) {
         kinds::add(&mut self.generator, api_version, kind);
-        if let Some(name) = schema_name(api_version, kind) {
-            let (group, version) = split_api_version(api_version);
-            self.kinds.insert(name, kind_entry(group, version, kind));
-        }
     }
 
     /// The list of a kind whose schema has the given name.
@@ -69,8 +63,12 @@ impl Schemas {
             tidy(schema);
             settle_special(name, schema);
             overlay(name, schema);
-            if let Some(kind) = self.kinds.get(name) {
-                schema[GROUP_VERSION_KIND] = json!([kind]);
+        }
+        for (api_version, kind) in types::table().kinds() {
+            let schema = schema_name(api_version, kind).and_then(|name| schemas.get_mut(&name));
+            if let Some(schema) = schema {
+                let (group, version) = split_api_version(api_version);
+                schema[GROUP_VERSION_KIND] = json!([kind_entry(group, version, kind)]);
             }
         }
         for (name, kind) in [(DELETE_OPTIONS, "DeleteOptions"), (WATCH_EVENT, "WatchEvent")] {
@@ -151,7 +149,6 @@ fn settle_special(name: &str, schema: &mut Value) {
     let Value::Object(fields) = schema else { return };
     let alternatives = match name.rsplit('.').next() {
         Some("IntOrString") => {
-            fields.shift_remove("x-kubernetes-int-or-string");
             fields.insert("format".into(), json!("int-or-string"));
             json!([{"type": "integer"}, {"type": "string"}])
         }
@@ -168,6 +165,7 @@ fn settle_special(name: &str, schema: &mut Value) {
         _ => return,
     };
     fields.shift_remove("type");
+    fields.shift_remove("x-kubernetes-int-or-string");
     fields.insert("oneOf".into(), alternatives);
 }
 
@@ -175,7 +173,11 @@ fn settle_special(name: &str, schema: &mut Value) {
 fn overlay(name: &str, schema: &mut Value) {
     // `io.k8s.api.core.v1.PodSpec` is `core.v1.PodSpec` in the table.
     let Some((start, _)) = name.rmatch_indices('.').nth(2) else { return };
-    let Some(of) = types::table().find(&name[start + 1..]) else { return };
+    let name = &name[start + 1..];
+    if let Value::Object(fields) = schema {
+        required::settle(name, fields);
+    }
+    let Some(of) = types::table().find(name) else { return };
     if of.atomic {
         schema["x-kubernetes-map-type"] = json!("atomic");
     }

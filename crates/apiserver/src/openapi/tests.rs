@@ -53,6 +53,9 @@ fn kubectl_finds_what_it_decides_by() {
     let strategy = &schemas["io.k8s.api.apps.v1.DeploymentSpec"]["properties"]["strategy"];
     assert_eq!(strategy["x-kubernetes-patch-strategy"], "retainKeys");
     assert!(strategy["allOf"][0]["$ref"].is_string());
+    assert_eq!(deployment["required"], Value::Null);
+    let claim = &schemas["io.k8s.api.core.v1.PersistentVolumeClaim"];
+    assert_eq!(claim["x-kubernetes-group-version-kind"][0]["kind"], "PersistentVolumeClaim");
 }
 
 #[test]
