@@ -42,7 +42,6 @@ pub async fn bootstrap(server: &Arc<Server>, cluster: &Arc<Cluster>) -> Answer<(
     let own = objects::of_cluster(server.access.place, &server.access.authority);
     let own: Vec<Template> = own.iter().map(Template::of).collect();
     settle(server, cluster, &[roles::templates(), &own]).await?;
-    services::keep(server, cluster).await?;
     // A crash may have come between a role and the sums that it is a part of.
     aggregate::settle(server, cluster).await?;
     services::keep(server, cluster).await
