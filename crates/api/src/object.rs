@@ -5,6 +5,7 @@
 //! fields every part of Convoy needs, without building a view.
 
 mod key;
+pub mod member;
 pub mod meta;
 pub mod view;
 
@@ -25,6 +26,16 @@ pub struct Object {
     key: ObjectKey,
     api_version: SmolStr,
     raw: Arc<Value>,
+    sections: Sections,
+}
+
+/// Where the parts that everyone asks for stand among the members of the JSON, so that they
+/// are found without comparing names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Sections {
+    metadata: usize,
+    spec: usize,
+    status: usize,
 }
 
 /// Why a JSON value is not a Kubernetes object.
@@ -58,7 +69,8 @@ impl Object {
         let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
         let kind = GroupKind { group: SmolStr::new(group), kind };
         let key = ObjectKey { cluster: SmolStr::default(), kind, namespace, name };
-        Ok(Self { key, api_version, raw: Arc::new(raw) })
+        let sections = Sections::of(&raw);
+        Ok(Self { key, api_version, raw: Arc::new(raw), sections })
     }
 
     /// The same object as a member of another cluster than the home one.
@@ -71,7 +83,12 @@ impl Object {
     /// The same object with other JSON, e.g. after defaulting. The identity stays.
     #[must_use]
     pub fn with_raw(&self, raw: Value) -> Self {
-        Self { key: self.key.clone(), api_version: self.api_version.clone(), raw: Arc::new(raw) }
+        Self {
+            key: self.key.clone(),
+            api_version: self.api_version.clone(),
+            sections: Sections::of(&raw),
+            raw: Arc::new(raw),
+        }
     }
 
     pub fn key(&self) -> &ObjectKey {
@@ -105,12 +122,34 @@ impl Object {
         &self.raw
     }
 
+    pub fn metadata(&self) -> &Value {
+        self.section(self.sections.metadata)
+    }
+
     pub fn spec(&self) -> &Value {
-        self.raw.get("spec").unwrap_or(&Value::Null)
+        self.section(self.sections.spec)
     }
 
     pub fn status(&self) -> &Value {
-        self.raw.get("status").unwrap_or(&Value::Null)
+        self.section(self.sections.status)
+    }
+
+    fn section(&self, at: usize) -> &Value {
+        let members = self.raw.as_object();
+        members.and_then(|members| members.values().nth(at)).unwrap_or(&Value::Null)
+    }
+}
+
+impl Sections {
+    fn of(raw: &Value) -> Self {
+        let members = raw.as_object();
+        // What is not there stands behind the last.
+        let at = |name: &str| {
+            members.map_or(0, |members| {
+                members.keys().position(|key| key == name).unwrap_or(members.len())
+            })
+        };
+        Self { metadata: at("metadata"), spec: at("spec"), status: at("status") }
     }
 }
 
@@ -165,6 +204,19 @@ mod tests {
         let object = Object::from_value(raw).unwrap();
         assert_eq!(object.key().to_string(), "apps/Deployment/shop/web");
         assert_eq!((object.api_version(), object.version()), ("apps/v1", "v1"));
+    }
+
+    #[test]
+    fn sections_are_found_wherever_they_stand() {
+        let raw = json!({"status": {"a": 1}, "kind": "Pod", "other": 0, "metadata": {"name": "p"},
+            "apiVersion": "v1"});
+        let object = Object::from_value(raw).unwrap();
+        assert_eq!(object.status(), &json!({"a": 1}));
+        assert_eq!(object.metadata(), &json!({"name": "p"}));
+        assert_eq!(object.spec(), &Value::Null);
+        let other = object.with_raw(json!({"spec": 7, "status": 8}));
+        assert_eq!((other.spec(), other.status()), (&json!(7), &json!(8)));
+        assert_eq!(object.with_raw(Value::Null).metadata(), &Value::Null);
     }
 
     #[test]

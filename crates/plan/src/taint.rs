@@ -1,6 +1,7 @@
 //! Taints and tolerations, with Kubernetes' matching rules. Nodes, member clusters and
 //! managed clusters use the same shapes; which effects count is the dialect's matter.
 
+use convoy_api::object::member::text;
 use serde_json::Value;
 
 /// A taint as a node or cluster carries it.
@@ -69,10 +70,6 @@ pub fn first_intolerable<'o>(
     let tolerated =
         |taint: &Taint<'_>| tolerations.iter().any(|toleration| toleration.tolerates(taint));
     taints.iter().find(|taint| !tolerated(taint)).copied()
-}
-
-fn text<'o>(value: &'o Value, field: &str) -> &'o str {
-    value.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use super::types::{Field, Release, Shape, Table, TypeId, table};
 use super::{TEMPLATE_HASH, defaults};
+use crate::object::member::{member, same};
 use crate::text::quantity::Quantity;
 
 /// A template to compare others with. Its stored form is made at most once, and only if
@@ -59,10 +60,14 @@ fn same_when_stored(left: &Value, right: &Value) -> bool {
 
 /// The JSON is the same, but for the hash label. True of what one server stored twice.
 fn same_as_written(left: &Value, right: &Value) -> bool {
-    if left.get("spec") != right.get("spec") {
+    let alike = match (member(left, "spec"), member(right, "spec")) {
+        (Some(left), Some(right)) => same(left, right),
+        (left, right) => left == right,
+    };
+    if !alike {
         return false;
     }
-    let (left, right) = (left.get("metadata"), right.get("metadata"));
+    let (left, right) = (member(left, "metadata"), member(right, "metadata"));
     let (Some(left), Some(right)) =
         (left.and_then(Value::as_object), right.and_then(Value::as_object))
     else {
@@ -90,11 +95,11 @@ fn same_labels(left: Option<&Value>, right: Option<&Value>) -> bool {
 /// makes equal. False means only that a closer look is needed.
 fn differs_at_sight(left: &Value, right: &Value) -> bool {
     match (left, right) {
-        (Value::Object(left), Value::Object(right)) => left.iter().any(|(key, value)| {
+        (Value::Object(fields), Value::Object(_)) => fields.iter().any(|(key, value)| {
             // One of the two spellings of the service account overrides the other.
             key != TEMPLATE_HASH
                 && key != "serviceAccount"
-                && right.get(key).is_some_and(|other| differs_at_sight(value, other))
+                && member(right, key).is_some_and(|other| differs_at_sight(value, other))
         }),
         (Value::Array(left), Value::Array(right)) => {
             left.len() != right.len()

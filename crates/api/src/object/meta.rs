@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::Object;
+use super::member::{list, member, text};
 
 /// An entry of `metadata.ownerReferences`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,88 +17,90 @@ pub struct OwnerReference<'o> {
     pub controller: bool,
 }
 
-impl Object {
-    pub fn metadata(&self) -> &Value {
-        self.raw().get("metadata").unwrap_or(&Value::Null)
+impl<'o> OwnerReference<'o> {
+    fn read(owner: &'o Value) -> Self {
+        Self {
+            api_version: text(owner, "apiVersion"),
+            kind: text(owner, "kind"),
+            name: text(owner, "name"),
+            uid: text(owner, "uid"),
+            controller: is_controller(owner),
+        }
     }
+}
 
+impl Object {
     pub fn uid(&self) -> Option<&str> {
-        self.metadata().get("uid")?.as_str()
+        member(self.metadata(), "uid")?.as_str()
     }
 
     pub fn resource_version(&self) -> Option<&str> {
-        self.metadata().get("resourceVersion")?.as_str()
+        member(self.metadata(), "resourceVersion")?.as_str()
     }
 
     /// 0 where the server has not set it, as in Go.
     pub fn generation(&self) -> i64 {
-        self.metadata().get("generation").and_then(Value::as_i64).unwrap_or(0)
+        member(self.metadata(), "generation").and_then(Value::as_i64).unwrap_or(0)
     }
 
     pub fn created_at(&self) -> Option<Timestamp> {
-        timestamp(self.metadata().get("creationTimestamp"))
+        timestamp(member(self.metadata(), "creationTimestamp"))
     }
 
     pub fn deleted_at(&self) -> Option<Timestamp> {
-        timestamp(self.metadata().get("deletionTimestamp"))
+        timestamp(member(self.metadata(), "deletionTimestamp"))
     }
 
     /// Whether deletion has begun. True also where the timestamp cannot be read.
     pub fn is_deleting(&self) -> bool {
-        self.metadata().get("deletionTimestamp").is_some_and(|at| !at.is_null())
+        member(self.metadata(), "deletionTimestamp").is_some_and(|at| !at.is_null())
     }
 
     pub fn label(&self, key: &str) -> Option<&str> {
-        self.metadata().get("labels")?.get(key)?.as_str()
+        member(member(self.metadata(), "labels")?, key)?.as_str()
     }
 
     pub fn annotation(&self, key: &str) -> Option<&str> {
-        self.metadata().get("annotations")?.get(key)?.as_str()
+        member(member(self.metadata(), "annotations")?, key)?.as_str()
     }
 
     /// `(key, value)` pairs of `metadata.labels`, in the order they were written.
     pub fn labels(&self) -> impl Iterator<Item = (&str, &str)> {
-        pairs(self.metadata().get("labels"))
+        pairs(member(self.metadata(), "labels"))
     }
 
     pub fn annotations(&self) -> impl Iterator<Item = (&str, &str)> {
-        pairs(self.metadata().get("annotations"))
+        pairs(member(self.metadata(), "annotations"))
     }
 
     pub fn has_finalizer(&self, finalizer: &str) -> bool {
-        let finalizers = self.metadata().get("finalizers").and_then(Value::as_array);
-        finalizers.is_some_and(|list| list.iter().any(|item| item.as_str() == Some(finalizer)))
+        list(self.metadata(), "finalizers").iter().any(|item| item.as_str() == Some(finalizer))
     }
 
     pub fn owners(&self) -> impl Iterator<Item = OwnerReference<'_>> {
-        let owners = self.metadata().get("ownerReferences").and_then(Value::as_array);
-        owners.into_iter().flatten().map(|owner| {
-            let text = |field| owner.get(field).and_then(Value::as_str).unwrap_or_default();
-            OwnerReference {
-                api_version: text("apiVersion"),
-                kind: text("kind"),
-                name: text("name"),
-                uid: text("uid"),
-                controller: owner.get("controller").and_then(Value::as_bool).unwrap_or(false),
-            }
-        })
+        list(self.metadata(), "ownerReferences").iter().map(OwnerReference::read)
     }
 
     /// The owner that manages this object, of which there is at most one.
     pub fn controller(&self) -> Option<OwnerReference<'_>> {
-        self.owners().find(|owner| owner.controller)
+        let mut owners = list(self.metadata(), "ownerReferences").iter();
+        owners.find(|owner| is_controller(owner)).map(OwnerReference::read)
     }
 
     /// The entry of `status.conditions` with this type.
     pub fn condition(&self, kind: &str) -> Option<&Value> {
-        let conditions = self.status().get("conditions")?.as_array()?;
-        conditions.iter().find(|entry| entry.get("type").and_then(Value::as_str) == Some(kind))
+        let mut conditions = list(self.status(), "conditions").iter();
+        conditions.find(|entry| member(entry, "type").and_then(Value::as_str) == Some(kind))
     }
 
     /// The status word of a condition: `True`, `False`, `Unknown`.
     pub fn condition_status(&self, kind: &str) -> Option<&str> {
-        self.condition(kind)?.get("status")?.as_str()
+        member(self.condition(kind)?, "status")?.as_str()
     }
+}
+
+fn is_controller(owner: &Value) -> bool {
+    member(owner, "controller").and_then(Value::as_bool).unwrap_or(false)
 }
 
 /// Reads an RFC 3339 instant out of a field.

@@ -76,11 +76,6 @@ pub(crate) fn list(value: Option<&Value>) -> &[Value] {
     value.and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// A text field; empty where it is absent or something else.
-pub(crate) fn text<'v>(value: &'v Value, field: &str) -> &'v str {
-    value.get(field).and_then(Value::as_str).unwrap_or_default()
-}
-
 /// A short digest of several texts, in lower-case hexadecimal.
 pub(crate) fn digest(parts: &[&str]) -> String {
     let mut hasher = Sha256::new();

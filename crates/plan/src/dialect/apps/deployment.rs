@@ -2,6 +2,7 @@
 
 use convoy_api::apps::UNLIMITED;
 use convoy_api::apps::equality::Template;
+use convoy_api::object::member::{field, member};
 use convoy_api::{Object, apps::annotation};
 use serde_json::Value;
 
@@ -34,7 +35,7 @@ impl<'o> Deployment<'o> {
     pub(super) fn read(object: &'o Object) -> Result<Self, Vec<String>> {
         let spec = object.spec();
         let mut wrong = Vec::new();
-        let mut count = |field: &str, otherwise: i64| match spec.get(field) {
+        let mut count = |field: &str, otherwise: i64| match member(spec, field) {
             None | Some(Value::Null) => otherwise,
             Some(value) => {
                 value.as_i64().filter(|n| (0..=UNLIMITED).contains(n)).unwrap_or_else(|| {
@@ -47,12 +48,12 @@ impl<'o> Deployment<'o> {
         let min_ready_secs = count("minReadySeconds", 0);
         let history = count("revisionHistoryLimit", 10);
         let deadline = count("progressDeadlineSeconds", 600);
-        let selector = Selector::from_value(spec.get("selector").unwrap_or(&Value::Null));
+        let selector = Selector::from_value(field(spec, "selector"));
         let selector = selector.unwrap_or_else(|_| {
             wrong.push("spec.selector".to_owned());
             Selector::default()
         });
-        let strategy = Strategy::read(spec.get("strategy").unwrap_or(&Value::Null), replicas);
+        let strategy = Strategy::read(field(spec, "strategy"), replicas);
         let strategy = strategy.unwrap_or_else(|field| {
             wrong.push(field);
             Strategy::default()
@@ -71,12 +72,12 @@ impl<'o> Deployment<'o> {
             paused: spec.get("paused").and_then(Value::as_bool).unwrap_or(false),
             history_limit: usize::try_from(history).ok().filter(|_| history != UNLIMITED),
             deadline_secs: Some(deadline).filter(|secs| *secs != UNLIMITED),
-            template: Template::new(spec.get("template").unwrap_or(&Value::Null)),
+            template: Template::new(field(spec, "template")),
         })
     }
 
     pub(super) fn raw_template(&self) -> &'o Value {
-        self.object.spec().get("template").unwrap_or(&Value::Null)
+        field(self.object.spec(), "template")
     }
 
     /// How many replicas may be asked for at once.
@@ -91,7 +92,7 @@ impl<'o> Deployment<'o> {
 
     /// A number of `status`, 0 where it is absent.
     pub(super) fn stored(&self, field: &str) -> i64 {
-        self.object.status().get(field).and_then(Value::as_i64).unwrap_or(0)
+        member(self.object.status(), field).and_then(Value::as_i64).unwrap_or(0)
     }
 
     pub(super) fn collision_count(&self) -> Option<i64> {

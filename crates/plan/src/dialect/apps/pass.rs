@@ -2,6 +2,7 @@
 //! step writes in the end. Each decision is a module of its own below.
 
 use convoy_api::apps::REPLICA_SET;
+use convoy_api::object::member::field;
 use convoy_api::{Object, apps::POD};
 use jiff::Timestamp;
 use serde_json::Value;
@@ -163,5 +164,5 @@ impl<'o> Pass<'o> {
 }
 
 pub(super) fn template_of(set: &Object) -> &Value {
-    set.spec().get("template").unwrap_or(&Value::Null)
+    field(set.spec(), "template")
 }

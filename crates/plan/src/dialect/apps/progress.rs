@@ -1,5 +1,6 @@
 //! Conditions of a Deployment: pausing, progress and its deadline, failures of ReplicaSets.
 
+use convoy_api::object::member::{member, text};
 use convoy_api::object::meta::timestamp;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -17,11 +18,11 @@ const PAUSED: &str = "DeploymentPaused";
 
 /// The entry of a type.
 pub(super) fn find<'c>(conditions: &'c [Value], kind: &str) -> Option<&'c Value> {
-    conditions.iter().find(|entry| entry.get("type").and_then(Value::as_str) == Some(kind))
+    conditions.iter().find(|entry| member(entry, "type").and_then(Value::as_str) == Some(kind))
 }
 
 pub(super) fn word<'c>(condition: Option<&'c Value>, field: &str) -> &'c str {
-    condition.and_then(|entry| entry.get(field)).and_then(Value::as_str).unwrap_or_default()
+    condition.map_or("", |entry| text(entry, field))
 }
 
 /// Sets a condition the way Deployments do: the same status and reason leave it untouched,

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use convoy_api::Object;
+use convoy_api::object::member::member;
 use serde_json::Value;
 
 use super::pass::{Ending, Pass};
@@ -50,5 +51,5 @@ impl<'o> Pass<'o> {
 
 /// Whether a pod has run to its end. One whose phase is not known counts as running.
 pub(super) fn is_over(pod: &Object) -> bool {
-    matches!(pod.status().get("phase").and_then(Value::as_str), Some("Failed" | "Succeeded"))
+    matches!(member(pod.status(), "phase").and_then(Value::as_str), Some("Failed" | "Succeeded"))
 }

@@ -1,6 +1,7 @@
 //! Revision numbers, and what a ReplicaSet records about the Deployment it serves.
 
 use convoy_api::apps::annotation;
+use convoy_api::object::member::member;
 use serde_json::Value;
 
 use super::pass::Pass;
@@ -34,7 +35,8 @@ impl<'o> Pass<'o> {
         let min_ready_secs = self.deployment.min_ready_secs;
         let set = &mut self.sets[at];
         let changed = sync_annotations(set, copied, next);
-        let stored = set.object.spec().get("minReadySeconds").and_then(Value::as_i64).unwrap_or(0);
+        let stored =
+            member(set.object.spec(), "minReadySeconds").and_then(Value::as_i64).unwrap_or(0);
         if stored != min_ready_secs {
             set.min_ready_secs = Some(min_ready_secs);
         }

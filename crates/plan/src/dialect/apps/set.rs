@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use convoy_api::Object;
 use convoy_api::apps::{UNLIMITED, annotation};
+use convoy_api::object::member::member;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use smol_str::SmolStr;
@@ -49,7 +50,7 @@ pub(super) enum Revision {
 
 impl<'o> Set<'o> {
     pub(super) fn new(object: &'o Object, adopted: bool) -> Self {
-        let had = object.spec().get("replicas").and_then(Value::as_i64).unwrap_or(1).max(0);
+        let had = member(object.spec(), "replicas").and_then(Value::as_i64).unwrap_or(1).max(0);
         Self {
             object,
             created_at: object.created_at(),
@@ -132,7 +133,7 @@ pub(super) fn by_age(left: &Set<'_>, right: &Set<'_>) -> Ordering {
 
 impl Counts {
     fn of(status: &Value) -> Self {
-        let number = |field: &str| status.get(field).and_then(Value::as_i64);
+        let number = |field: &str| member(status, field).and_then(Value::as_i64);
         let observed_generation = number("observedGeneration").unwrap_or(0);
         // A set that nobody has looked after yet has nothing to terminate.
         let unseen = (observed_generation == 0).then_some(0);

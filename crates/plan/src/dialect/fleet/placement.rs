@@ -4,6 +4,8 @@ use convoy_api::{GroupKind, Object};
 use serde_json::{Map, Value, json};
 use smol_str::SmolStr;
 
+pub(super) use convoy_api::object::member::{field, list, text};
+
 use super::names::Family;
 use crate::budget::{IntOrPercent, Rounding};
 
@@ -197,21 +199,6 @@ pub fn apply_strategy(raw: &Value) -> Value {
         canonical.insert("serverSideApplyConfig".into(), json!({"force": force}));
     }
     Value::Object(canonical)
-}
-
-/// A member of a JSON object; null where there is none.
-pub(super) fn field<'v>(value: &'v Value, name: &str) -> &'v Value {
-    value.get(name).unwrap_or(&Value::Null)
-}
-
-/// A text member of a JSON object; empty where there is none.
-pub(super) fn text<'v>(value: &'v Value, name: &str) -> &'v str {
-    value.get(name).and_then(Value::as_str).unwrap_or_default()
-}
-
-/// The entries of a list member; none where there is no list.
-pub(super) fn list<'v>(value: &'v Value, name: &str) -> &'v [Value] {
-    value.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ mod work;
 use std::collections::BTreeSet;
 
 use convoy_api::Object;
+use convoy_api::object::member::text;
 use convoy_api::ocm::names::{PLACEMENT_NAME_LABEL, REPLICA_SET_FINALIZER};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -18,7 +19,7 @@ use self::reference::{Outcome, Rolled, roll};
 use self::standing::Standing;
 use self::work::{Template, Works, delete, owner_value};
 use super::placement::schedule::earlier;
-use super::{group_title, list, seconds_until, text};
+use super::{group_title, list, seconds_until};
 use crate::hold::{Hold, HoldReason};
 use crate::snapshot::Snapshot;
 use crate::step::{Action, GroupReport, MemberState, Step, Verb, Verdict, Why};

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use convoy_api::object::member::text;
 use convoy_api::ocm::names::{
     ADD_ON_PLACEMENT_SCORE, APPLIED_MANIFEST_WORK, CLUSTER_CLAIM, MANAGED_CLUSTER,
     MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING, MANIFEST_WORK, MANIFEST_WORK_REPLICA_SET,
@@ -12,10 +13,10 @@ use convoy_api::ocm::spelling;
 use convoy_api::{GroupKind, Object};
 use serde_json::Value;
 
+use super::list;
 use super::placement::policy::Policy;
 use super::placement::schedule::Membership;
 use super::replicaset::strategy::{Strategy, old_spellings};
-use super::{list, text};
 use crate::diagnostic::Diagnostic;
 use crate::selector::is_dns_label;
 use crate::validation;

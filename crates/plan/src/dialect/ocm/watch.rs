@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use convoy_api::object::member::text;
 use convoy_api::ocm::names::{
     ADD_ON_PLACEMENT_SCORE, MANAGED_CLUSTER, MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING,
     MANIFEST_WORK, MANIFEST_WORK_REPLICA_SET, PLACEMENT, PLACEMENT_DECISION, PLACEMENT_LABEL,
@@ -10,8 +11,8 @@ use convoy_api::ocm::names::{
 };
 use convoy_api::{Object, ObjectKey};
 
+use super::list;
 use super::placement::schedule::Membership;
-use super::{list, text};
 use crate::dialect::{Keep, Watch};
 use crate::snapshot::Snapshot;
 use crate::world::World;

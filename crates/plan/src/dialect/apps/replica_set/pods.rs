@@ -2,6 +2,7 @@
 
 use convoy_api::Object;
 use convoy_api::apps::annotation;
+use convoy_api::object::member::{list, member};
 use convoy_api::object::meta::timestamp;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -33,7 +34,7 @@ pub(super) enum Condition {
 
 impl<'o> Pod<'o> {
     pub(super) fn new(object: &'o Object) -> Self {
-        let text = |part: &'o Value, field: &str| part.get(field).and_then(Value::as_str);
+        let text = |part: &'o Value, field: &str| member(part, field).and_then(Value::as_str);
         let phase = match text(object.status(), "phase") {
             Some("Running") => Phase::Running,
             Some("Unknown") => Phase::Unknown,
@@ -41,7 +42,7 @@ impl<'o> Pod<'o> {
         };
         let ready = match object.condition("Ready") {
             Some(entry) if text(entry, "status") == Some("True") => {
-                Condition::True { since: timestamp(entry.get("lastTransitionTime")) }
+                Condition::True { since: timestamp(member(entry, "lastTransitionTime")) }
             }
             _ => Condition::False,
         };
@@ -63,7 +64,7 @@ impl<'o> Pod<'o> {
     pub(super) fn restarts(&self) -> (i64, i64) {
         let (spec, status) = (self.object.spec(), self.object.status());
         let sidecars = list(spec, "initContainers").iter().filter(|container| {
-            container.get("restartPolicy").and_then(Value::as_str) == Some("Always")
+            member(container, "restartPolicy").and_then(Value::as_str) == Some("Always")
         });
         let sidecars: Vec<Option<&Value>> =
             sidecars.map(|container| container.get("name")).collect();
@@ -75,9 +76,5 @@ impl<'o> Pod<'o> {
 }
 
 fn restart_count(status: &Value) -> i64 {
-    status.get("restartCount").and_then(Value::as_i64).unwrap_or(0)
-}
-
-fn list<'o>(part: &'o Value, field: &str) -> &'o [Value] {
-    part.get(field).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    member(status, "restartCount").and_then(Value::as_i64).unwrap_or(0)
 }

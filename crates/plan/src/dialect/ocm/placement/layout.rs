@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use convoy_api::Object;
+use convoy_api::object::member::text;
 use convoy_api::ocm::names::{PLACEMENT_DECISION, PLACEMENT_LABEL, STRATEGY_HASH};
 use convoy_api::ocm::spelling::decision_group;
 use serde_json::Value;
 
-use crate::dialect::ocm::{list, text};
+use crate::dialect::ocm::list;
 use crate::snapshot::Snapshot;
 
 /// The present decisions of one placement.

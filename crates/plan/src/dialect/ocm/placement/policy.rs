@@ -3,6 +3,7 @@
 
 use convoy_api::Object;
 use convoy_api::cel::Program;
+use convoy_api::object::member::text;
 use convoy_api::ocm::spelling;
 use serde_json::Value;
 use smol_str::SmolStr;
@@ -10,7 +11,7 @@ use smol_str::SmolStr;
 use super::predicate;
 use super::prioritizer::{self, Weighted};
 use crate::budget::IntOrPercent;
-use crate::dialect::ocm::{list, text};
+use crate::dialect::ocm::list;
 use crate::selector::{Selector, SelectorError, is_label_value};
 
 /// Which clusters a placement wants, and how they are grouped.

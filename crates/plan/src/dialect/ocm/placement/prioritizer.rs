@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use convoy_api::Object;
+use convoy_api::object::member::text;
 use convoy_api::object::meta::timestamp;
 use convoy_api::ocm::names::{ADD_ON_PLACEMENT_SCORE, PLACEMENT_DECISION, PLACEMENT_LABEL};
 use convoy_api::text::quantity::Quantity;
@@ -12,7 +13,7 @@ use smol_str::SmolStr;
 
 use super::layout::{Layout, clusters_of};
 use super::policy::Misconfiguration;
-use crate::dialect::ocm::{list, text};
+use crate::dialect::ocm::list;
 use crate::snapshot::Snapshot;
 
 /// The best a cluster can score.

@@ -1,6 +1,7 @@
 //! Which clusters a placement selects, and what kept the others out.
 
 use convoy_api::Object;
+use convoy_api::object::member::text;
 use convoy_api::object::meta::timestamp;
 use convoy_api::ocm::names::{
     CLUSTER_SET_LABEL, DEFAULT_CLUSTER_SET, MANAGED_CLUSTER, MANAGED_CLUSTER_SET,
@@ -13,7 +14,7 @@ use serde_json::Value;
 use super::layout::Layout;
 use super::policy::{Policy, Toleration};
 use super::prioritizer;
-use crate::dialect::ocm::{list, text};
+use crate::dialect::ocm::list;
 use crate::hold::HoldReason;
 use crate::selector::Selector;
 use crate::snapshot::Snapshot;

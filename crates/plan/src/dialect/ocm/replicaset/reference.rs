@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use convoy_api::Object;
+use convoy_api::object::member::text;
 use convoy_api::ocm::names::PLACEMENT;
 use convoy_api::ocm::spelling::decision_group;
 use jiff::Timestamp;
@@ -18,7 +19,6 @@ use crate::dialect::ocm::placement::group::{count, length};
 use crate::dialect::ocm::placement::layout::Layout;
 use crate::dialect::ocm::placement::policy::Policy;
 use crate::dialect::ocm::placement::{is_disabled, select};
-use crate::dialect::ocm::text;
 use crate::hold::HoldReason;
 use crate::snapshot::Snapshot;
 

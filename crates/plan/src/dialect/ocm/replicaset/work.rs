@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use convoy_api::object::member::{member, same};
 use convoy_api::ocm::names::{
     HANDED_OUT_AT, MANIFEST_WORK, MANIFEST_WORK_REPLICA_SET, PLACEMENT_NAME_LABEL,
     REPLICA_SET_LABEL,
@@ -98,7 +99,7 @@ impl<'o> Template<'o> {
     }
 
     pub(super) fn is_held_by(&self, work: &Object) -> bool {
-        work.spec() == self.spec
+        same(work.spec(), self.spec)
             || same_spec(work.spec(), self.spec)
             || !self.defaulted.is_null() && same_spec(work.spec(), &self.defaulted)
     }
@@ -202,7 +203,7 @@ fn same_spec(a: &Value, b: &Value) -> bool {
 }
 
 fn same_manifest(a: &Value, b: &Value) -> bool {
-    a == b
+    same(a, b)
         || same_fields(a, b, &|key, a, b| match key {
             "metadata" => same_metadata(a, b),
             "spec" => same_fields(a, b, &|key, a, b| match key {
@@ -220,8 +221,8 @@ fn same_metadata(a: &Value, b: &Value) -> bool {
     same_fields(a, b, &|key, a, b| key == "creationTimestamp" || a == b)
 }
 
-/// Whether all fields of two objects are the `same`; a null one and an absent one are.
-fn same_fields(a: &Value, b: &Value, same: &dyn Fn(&str, &Value, &Value) -> bool) -> bool {
+/// Whether all fields of two objects are `alike`; a null one and an absent one are.
+fn same_fields(a: &Value, b: &Value, alike: &dyn Fn(&str, &Value, &Value) -> bool) -> bool {
     let is_map = |value: &Value| value.is_object() || value.is_null();
     if !is_map(a) || !is_map(b) {
         return a == b;
@@ -229,9 +230,9 @@ fn same_fields(a: &Value, b: &Value, same: &dyn Fn(&str, &Value, &Value) -> bool
     let null = Value::Null;
     let of = |from: &Value, to: &Value, only_new: bool| {
         let fields = from.as_object().into_iter().flatten();
-        fields.filter(|(key, _)| !only_new || to.get(*key).is_none()).all(|(key, value)| {
-            let other = to.get(key).unwrap_or(&null);
-            if only_new { same(key, other, value) } else { same(key, value, other) }
+        fields.filter(|(key, _)| !only_new || member(to, key).is_none()).all(|(key, value)| {
+            let other = member(to, key).unwrap_or(&null);
+            if only_new { alike(key, other, value) } else { alike(key, value, other) }
         })
     };
     of(a, b, false) && of(b, a, true)
