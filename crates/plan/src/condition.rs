@@ -1,8 +1,9 @@
 //! Status conditions: a list keyed by type whose transition time changes only when the
 //! status does, so that an unchanged world writes nothing.
 
+use convoy_api::object::member::{member, text};
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 /// A condition as it should read, but for its transition time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,23 +20,31 @@ pub struct Condition {
 /// Puts `wanted` into the list `conditions`, replacing the entry of its type where it stands.
 /// `lastTransitionTime` is kept unless the status word changes.
 pub fn set(conditions: &mut Vec<Value>, wanted: &Condition, now: Timestamp) {
-    let existing = conditions.iter().position(|entry| entry["type"] == wanted.kind.as_str());
-    let since = existing
-        .map(|at| &conditions[at])
-        .filter(|entry| entry["status"] == wanted.status)
-        .and_then(|entry| entry.get("lastTransitionTime").cloned())
-        .filter(Value::is_string)
-        .unwrap_or_else(|| instant(now));
-    let entry = rendered(wanted, since);
+    let existing = position(conditions, &wanted.kind);
+    let entry = updated(existing.map(|at| &conditions[at]), wanted, now);
     match existing {
         Some(at) => conditions[at] = entry,
         None => conditions.push(entry),
     }
 }
 
+/// The list with `wanted` in it; none if it reads so already.
+pub fn with(conditions: &[Value], wanted: &Condition, now: Timestamp) -> Option<Vec<Value>> {
+    let existing = position(conditions, &wanted.kind);
+    let entry = updated(existing.map(|at| &conditions[at]), wanted, now);
+    match existing {
+        Some(at) if conditions[at] == entry => None,
+        Some(at) => {
+            let (before, after) = (&conditions[..at], &conditions[at + 1..]);
+            Some(before.iter().cloned().chain([entry]).chain(after.iter().cloned()).collect())
+        }
+        None => Some(conditions.iter().cloned().chain([entry]).collect()),
+    }
+}
+
 /// Takes the entry of a type out of the list.
 pub fn remove(conditions: &mut Vec<Value>, kind: &str) {
-    conditions.retain(|entry| entry["type"] != kind);
+    conditions.retain(|entry| text(entry, "type") != kind);
 }
 
 /// An instant as Kubernetes writes it: UTC, whole seconds.
@@ -44,16 +53,25 @@ pub fn instant(at: Timestamp) -> Value {
     Value::String(whole.to_string())
 }
 
-fn rendered(wanted: &Condition, since: Value) -> Value {
-    let mut entry = Map::new();
-    entry.insert("type".into(), json!(wanted.kind));
-    entry.insert("status".into(), json!(wanted.status));
+fn position(conditions: &[Value], kind: &str) -> Option<usize> {
+    conditions.iter().position(|entry| text(entry, "type") == kind)
+}
+
+/// `wanted` as an entry that takes the place of `existing`.
+fn updated(existing: Option<&Value>, wanted: &Condition, now: Timestamp) -> Value {
+    let since = existing
+        .filter(|entry| text(entry, "status") == wanted.status)
+        .and_then(|entry| member(entry, "lastTransitionTime"))
+        .filter(|since| since.is_string());
+    let mut entry = Map::with_capacity(6);
+    entry.insert("type".into(), wanted.kind.as_str().into());
+    entry.insert("status".into(), wanted.status.into());
     if let Some(generation) = wanted.observed_generation {
-        entry.insert("observedGeneration".into(), json!(generation));
+        entry.insert("observedGeneration".into(), generation.into());
     }
-    entry.insert("lastTransitionTime".into(), since);
-    entry.insert("reason".into(), json!(wanted.reason));
-    entry.insert("message".into(), json!(wanted.message));
+    entry.insert("lastTransitionTime".into(), since.cloned().unwrap_or_else(|| instant(now)));
+    entry.insert("reason".into(), wanted.reason.as_str().into());
+    entry.insert("message".into(), wanted.message.as_str().into());
     Value::Object(entry)
 }
 
@@ -83,5 +101,14 @@ mod tests {
         set(&mut conditions, &ready("False", "b"), late);
         assert_eq!(conditions[0]["lastTransitionTime"], "2026-01-02T00:00:00Z");
         assert_eq!(conditions.len(), 1);
+    }
+
+    #[test]
+    fn a_list_that_says_it_already_is_left_alone() {
+        let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+        let once = with(&[], &ready("True", "a"), now).expect("it was empty");
+        assert_eq!(with(&once, &ready("True", "a"), now), None);
+        let twice = with(&once, &ready("True", "b"), now).expect("another message");
+        assert_eq!((twice.len(), &twice[0]["message"]), (1, &"b".into()));
     }
 }

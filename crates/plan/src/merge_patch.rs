@@ -30,11 +30,27 @@ pub fn between(old: &Value, new: &Value) -> Option<Value> {
     Some(Value::Object(patch))
 }
 
+/// `value` as the member at `path` of an otherwise empty object. Unlike a literal with a
+/// variable in it, this moves the value instead of copying it.
+pub fn nested(path: &[&str], value: Value) -> Value {
+    path.iter().rev().fold(value, |inner, name| {
+        let mut object = Map::with_capacity(1);
+        object.insert((*name).to_owned(), inner);
+        Value::Object(object)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_value_is_put_at_the_end_of_its_path() {
+        assert_eq!(nested(&["a", "b"], json!([1])), json!({"a": {"b": [1]}}));
+        assert_eq!(nested(&[], json!(1)), json!(1));
+    }
 
     #[test]
     fn the_patch_leads_from_old_to_new() {

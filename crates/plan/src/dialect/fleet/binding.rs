@@ -6,12 +6,13 @@
 pub mod write;
 
 use convoy_api::Object;
+use convoy_api::object::member::member;
 use convoy_api::object::meta::timestamp;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::names::PREVIOUS_STATE;
-use super::placement::text;
+use super::placement::{list, text};
 
 pub const ROLLOUT_STARTED: &str = "RolloutStarted";
 pub const OVERRIDDEN: &str = "Overridden";
@@ -41,6 +42,10 @@ const INSTANT: SignedDuration = SignedDuration::from_nanos(1);
 pub struct Binding<'w> {
     pub object: &'w Object,
     pub state: State,
+    cluster: &'w str,
+    generation: i64,
+    deleting: bool,
+    conditions: &'w [Value],
 }
 
 /// What the scheduler and the rollout have made of it.
@@ -67,13 +72,21 @@ pub enum Readiness {
 impl<'w> Binding<'w> {
     /// A binding whose state is none of the known words is nobody's business.
     pub fn read(object: &'w Object) -> Option<Self> {
-        let state = match text(object.spec(), "state") {
+        let spec = object.spec();
+        let state = match text(spec, "state") {
             "Scheduled" => State::Scheduled,
             "Bound" => State::Bound,
             "Unscheduled" => State::Unscheduled,
             _ => return None,
         };
-        Some(Self { object, state })
+        Some(Self {
+            object,
+            state,
+            cluster: text(spec, "targetCluster"),
+            generation: object.generation(),
+            deleting: object.is_deleting(),
+            conditions: list(object.status(), "conditions"),
+        })
     }
 
     pub fn name(&self) -> &'w str {
@@ -81,7 +94,7 @@ impl<'w> Binding<'w> {
     }
 
     pub fn cluster(&self) -> &'w str {
-        text(self.object.spec(), "targetCluster")
+        self.cluster
     }
 
     pub fn resource_snapshot(&self) -> &'w str {
@@ -92,8 +105,17 @@ impl<'w> Binding<'w> {
         text(self.object.spec(), "schedulingPolicySnapshotName")
     }
 
+    pub fn generation(&self) -> i64 {
+        self.generation
+    }
+
+    /// Its conditions, those of older generations among them.
+    pub fn conditions(&self) -> &'w [Value] {
+        self.conditions
+    }
+
     pub fn is_deleting(&self) -> bool {
-        self.object.is_deleting()
+        self.deleting
     }
 
     /// Whether it was Bound before it was de-selected.
@@ -112,14 +134,14 @@ impl<'w> Binding<'w> {
 
     /// A condition of the binding's current generation.
     pub fn condition(&self, kind: &str) -> Option<&'w Value> {
-        let condition = self.object.condition(kind)?;
-        let observed = condition.get("observedGeneration").and_then(Value::as_i64).unwrap_or(0);
-        (observed == self.object.generation()).then_some(condition)
+        let condition = self.conditions.iter().find(|entry| text(entry, "type") == kind)?;
+        let observed = member(condition, "observedGeneration").and_then(Value::as_i64);
+        (observed.unwrap_or(0) == self.generation).then_some(condition)
     }
 
     /// The status word of a condition of the current generation.
     pub fn status(&self, kind: &str) -> Option<&'w str> {
-        self.condition(kind)?.get("status")?.as_str()
+        member(self.condition(kind)?, "status")?.as_str()
     }
 
     pub fn is_true(&self, kind: &str) -> bool {
@@ -139,7 +161,7 @@ impl<'w> Binding<'w> {
             return Readiness::Ready;
         }
         // Without a readable time it has stood since the beginning, as a zero time would.
-        let since = timestamp(available.get("lastTransitionTime")).unwrap_or(Timestamp::MIN);
+        let since = timestamp(member(available, "lastTransitionTime")).unwrap_or(Timestamp::MIN);
         // Strictly longer than the period.
         let ready_at = since.checked_add(period).and_then(|end| end.checked_add(INSTANT));
         match ready_at {

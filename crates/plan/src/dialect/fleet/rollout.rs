@@ -122,11 +122,11 @@ fn roll(part: &mut Part, groups: &Groups<'_>, wanted: Wanted<'_, '_>, now: Times
     part.decision.insert("blocked".into(), names(picked.blocked().map(|it| it.binding)));
     for candidate in picked.blocked() {
         let binding = candidate.binding;
-        let generation = binding.object.generation();
+        let generation = binding.generation();
         part.actions.extend(write::rollout_started(&binding, false, generation, NOT_STARTED, now));
     }
     for binding in groups.current.iter().filter(|binding| !binding.is_true(ROLLOUT_STARTED)) {
-        let generation = binding.object.generation();
+        let generation = binding.generation();
         part.actions.extend(write::rollout_started(binding, true, generation, STARTED, now));
     }
     for candidate in &picked.roll {
@@ -149,7 +149,7 @@ fn rolled(candidate: &Candidate<'_>, resource_snapshot: &str, now: Timestamp) ->
     let (verb, reason) = report::meaning(binding);
     let message = format!("cluster {} gets {resource_snapshot}", binding.cluster());
     let granted = wish.grant(binding, verb, Why::new(reason, message));
-    let generation = binding.object.generation().saturating_add(1);
+    let generation = binding.generation().saturating_add(1);
     let started = write::rollout_started(binding, true, generation, STARTED, now);
     [granted].into_iter().chain(started).collect()
 }

@@ -7,6 +7,7 @@ mod mirror;
 use std::collections::BTreeMap;
 
 use convoy_api::Object;
+use convoy_api::object::member::member;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
@@ -61,7 +62,8 @@ impl<'w> Draft<'_, 'w> {
             return;
         };
         let decisions = list(policy.status(), "targetClusters");
-        let picked = |entry: &&Value| entry.get("selected").and_then(Value::as_bool) == Some(true);
+        let picked =
+            |entry: &&Value| member(entry, "selected").and_then(Value::as_bool) == Some(true);
         let selected: Vec<&Value> = decisions.iter().filter(picked).collect();
         let unselected: Vec<&Value> = decisions.iter().filter(|entry| !picked(entry)).collect();
         let entries = cluster::entries(self.inputs, policy, &selected, resources.as_ref());

@@ -6,7 +6,8 @@ use serde_json::{Map, Value, json};
 use super::{Binding, ROLLOUT_STARTED, State};
 use crate::condition::{self, Condition};
 use crate::dialect::fleet::overrides::Applicable;
-use crate::dialect::fleet::placement::{apply_strategy, field, list};
+use crate::dialect::fleet::placement::{apply_strategy, field};
+use crate::merge_patch::nested;
 use crate::step::{Action, Verb, Why};
 
 /// What a binding's spec should say.
@@ -38,7 +39,7 @@ impl Wish<'_> {
         if let Some(wanted) = self.apply_strategy {
             spec.insert("applyStrategy".into(), strategy_patch(binding, wanted));
         }
-        Action::patch(verb, binding.object, json!({"spec": spec}), why)
+        Action::patch(verb, binding.object, nested(&["spec"], Value::Object(spec)), why)
     }
 }
 
@@ -46,7 +47,8 @@ impl Wish<'_> {
 /// any does not: whoever makes bindings leaves it to the rollout.
 pub fn has_strategy(binding: &Binding<'_>, wanted: &Value) -> bool {
     let carried = field(binding.object.spec(), "applyStrategy");
-    !carried.is_null() && apply_strategy(carried) == *wanted
+    // Most say it in the very words.
+    !carried.is_null() && (carried == wanted || apply_strategy(carried) == *wanted)
 }
 
 /// The merge patch that makes the binding's apply strategy `wanted`: what it has beyond goes.
@@ -70,8 +72,6 @@ pub fn rollout_started(
 ) -> Option<Action> {
     let (status, reason) =
         if started { ("True", "RolloutStarted") } else { ("False", "RolloutNotStartedYet") };
-    let existing = list(binding.object.status(), "conditions");
-    let mut conditions = existing.to_vec();
     let wanted = Condition {
         kind: ROLLOUT_STARTED.to_owned(),
         status,
@@ -79,12 +79,9 @@ pub fn rollout_started(
         message: message.to_owned(),
         observed_generation: Some(generation),
     };
-    condition::set(&mut conditions, &wanted, now);
-    if conditions == existing {
-        return None;
-    }
+    let conditions = condition::with(binding.conditions(), &wanted, now)?;
     let why = Why::new(reason, message);
-    let patch = json!({"status": {"conditions": conditions}});
+    let patch = nested(&["status", "conditions"], Value::Array(conditions));
     Some(Action::patch_status(Verb::Record, binding.object, patch, why))
 }
 

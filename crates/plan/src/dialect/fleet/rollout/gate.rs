@@ -3,10 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::json;
-
 use crate::dialect::fleet::binding::{Binding, State, write};
 use crate::dialect::fleet::placement::Placement;
+use crate::merge_patch::nested;
 use crate::step::{Action, Verb, Why};
 
 /// What two bindings of one cluster mean.
@@ -28,7 +27,7 @@ pub fn push_apply_strategy(placement: &Placement<'_>, bindings: &[Binding<'_>]) 
         .map(|binding| {
             let strategy = write::strategy_patch(binding, wanted);
             let why = Why::new("ApplyStrategyChanged", "the placement's apply strategy changed");
-            let patch = json!({"spec": {"applyStrategy": strategy}});
+            let patch = nested(&["spec", "applyStrategy"], strategy);
             Action::patch(Verb::Record, binding.object, patch, why)
         })
         .collect()
@@ -68,6 +67,7 @@ pub fn shared_cluster<'w>(bindings: &[Binding<'w>]) -> Option<Shared<'w>> {
 #[cfg(test)]
 mod tests {
     use convoy_api::Object;
+    use serde_json::json;
 
     use super::*;
 

@@ -150,10 +150,28 @@ pub(super) fn bounded(entries: impl Iterator<Item = Value>) -> Value {
         if bytes > MOST_BYTES {
             strip(&mut entry);
         }
-        bytes = bytes.saturating_add(entry.to_string().len());
+        bytes = bytes.saturating_add(length(&entry));
         entry
     });
     Value::Array(bounded.collect())
+}
+
+/// How many bytes a value takes on the wire.
+fn length(value: &Value) -> usize {
+    struct Counter(usize);
+    impl std::io::Write for Counter {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 = self.0.saturating_add(bytes.len());
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut counter = Counter(0);
+    serde_json::to_writer(&mut counter, value).expect("a counter takes whatever is written");
+    counter.0
 }
 
 fn strip(entry: &mut Value) {
@@ -193,7 +211,7 @@ impl<'w> Entry<'w> {
             entry.insert("observedResourceIndex".into(), json!(self.index));
         }
         entry.extend(self.fields.clone());
-        entry.insert("conditions".into(), json!(self.conditions));
+        entry.insert("conditions".into(), Value::Array(self.conditions.clone()));
         Value::Object(entry)
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use convoy_api::Object;
+use convoy_api::object::member::member;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -40,15 +41,16 @@ impl<'w> Classes<'w> {
         };
         for binding in bindings {
             let (spec, cluster) = (binding.spec(), target(binding));
+            let state = text(spec, "state");
             if binding.is_deleting() {
                 classes.deleting.push(binding);
-            } else if text(spec, "state") == "Unscheduled" {
+            } else if state == "Unscheduled" {
                 classes.unscheduled.insert(cluster, binding);
             } else if !is_staying(cluster) {
                 classes.dangling.push(binding);
             } else if text(spec, "schedulingPolicySnapshotName") != active_policy {
                 classes.obsolete.insert(cluster, binding);
-            } else if text(spec, "state") == "Bound" {
+            } else if state == "Bound" {
                 classes.bound.push(binding);
             } else {
                 classes.scheduled.push(binding);
@@ -62,7 +64,7 @@ impl<'w> Classes<'w> {
 pub(super) fn recorded_score(binding: &Object) -> Option<Score> {
     let score = field(field(binding.spec(), "clusterDecision"), "clusterScore");
     let part = |name: &str| {
-        let value = score.get(name).and_then(Value::as_i64).unwrap_or(0);
+        let value = member(score, name).and_then(Value::as_i64).unwrap_or(0);
         i32::try_from(value).unwrap_or(if value < 0 { i32::MIN } else { i32::MAX })
     };
     score.is_object().then(|| Score {

@@ -1,9 +1,10 @@
 //! What the active policy snapshot's status says about a scheduling run.
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use convoy_api::Object;
+use convoy_api::object::member::member;
 
 use super::super::names;
 use super::super::placement::{Pick, Placement};
@@ -11,6 +12,7 @@ use super::cycle::{Change, Outcome, target};
 use super::write::{decision, score_json};
 use crate::condition::{self, Condition};
 use crate::hold::{Hold, HoldReason};
+use crate::merge_patch::nested;
 use crate::step::{Action, Verb, Why};
 
 /// The most clusters that are listed at all, and of those that were not selected.
@@ -49,14 +51,14 @@ pub(super) fn status(
     condition::set(&mut conditions, &wanted, now);
     let generation = policy.annotation(names::GENERATION).and_then(|text| text.parse().ok());
     let generation: i64 = generation.unwrap_or_else(|| placement.object.generation());
-    let status = json!({
-        "observedCRPGeneration": generation,
-        "conditions": conditions,
-        "targetClusters": decisions(placement, outcome),
-    });
+    let mut status = Map::with_capacity(3);
+    status.insert("observedCRPGeneration".into(), generation.into());
+    status.insert("conditions".into(), Value::Array(conditions));
+    status.insert("targetClusters".into(), Value::Array(decisions(placement, outcome)));
+    let status = Value::Object(status);
     let why = Why::new("Scheduled", wanted.message);
-    (policy.status() != &status)
-        .then(|| Action::patch_status(Verb::Record, policy, json!({"status": status}), why))
+    (*policy.status() != status)
+        .then(|| Action::patch_status(Verb::Record, policy, nested(&["status"], status), why))
 }
 
 /// What keeps the policy from being fulfilled, for people.
@@ -122,7 +124,7 @@ fn decisions(placement: &Placement<'_>, outcome: &Outcome<'_>) -> Vec<Value> {
 
 /// The decision that was written down when the cluster was picked.
 fn recorded(binding: &Object) -> Option<Value> {
-    let decision = binding.spec().get("clusterDecision")?;
-    decision.get("clusterName").filter(|name| name.is_string())?;
+    let decision = member(binding.spec(), "clusterDecision")?;
+    member(decision, "clusterName").filter(|name| name.is_string())?;
     Some(decision.clone())
 }
