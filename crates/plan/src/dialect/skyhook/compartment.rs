@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use convoy_api::Object;
 use convoy_api::skyhook::StatusWord;
-use serde_json::Value;
+use smol_str::SmolStr;
 
 use super::batch::BatchState;
 use super::member::Member;
@@ -29,66 +30,102 @@ pub(super) struct Compartment {
     pub(super) starts: Vec<usize>,
 }
 
-/// Nodes that no selector can tell apart.
-struct Kind {
-    /// The compartments that want them, other than the default.
-    candidates: Vec<usize>,
-    members: Vec<usize>,
+/// Kinds of nodes: those that agree on every label that some selector asks about go the same
+/// way. Nodes are put into kinds as they are read, since coming back to their labels is dear.
+#[derive(Debug, Default)]
+pub(super) struct Kinds<'w> {
+    /// What selectors ask about, sorted.
+    keys: Vec<SmolStr>,
+    /// By what nodes answer (index of the key, and value), the number of the kind.
+    known: BTreeMap<Vec<(usize, &'w str)>, usize>,
+    /// What the last node answered.
+    answers: Vec<(usize, &'w str)>,
+}
+
+impl<'w> Kinds<'w> {
+    pub(super) fn new(terms: &[Terms]) -> Self {
+        let keys = terms.iter().flat_map(|terms| terms.selector.keys());
+        let mut keys: Vec<SmolStr> = keys.map(SmolStr::new).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        Self { keys, ..Self::default() }
+    }
+
+    /// The kind of a node.
+    pub(super) fn of(&mut self, node: &'w Object) -> usize {
+        if self.keys.is_empty() {
+            return self.numbered();
+        }
+        let keys = &self.keys;
+        let asked = |key: &str| keys.binary_search_by(|known| known.as_str().cmp(key)).ok();
+        self.answers.clear();
+        self.answers.extend(node.labels().filter_map(|(key, value)| Some((asked(key)?, value))));
+        self.answers.sort_unstable();
+        self.numbered()
+    }
+
+    fn numbered(&mut self) -> usize {
+        if let Some(kind) = self.known.get(self.answers.as_slice()) {
+            return *kind;
+        }
+        let kind = self.known.len();
+        self.known.insert(self.answers.clone(), kind);
+        kind
+    }
+
+    /// By kind, the compartments, other than the default, that select it.
+    fn candidates(&self, terms: &[Terms]) -> Vec<Vec<usize>> {
+        let mut candidates = vec![Vec::new(); self.known.len()];
+        for (answers, kind) in &self.known {
+            let look_up = |key: &str| {
+                let asked = self.keys.binary_search_by(|known| known.as_str().cmp(key)).ok()?;
+                let at = answers.binary_search_by_key(&asked, |(key, _)| *key).ok()?;
+                Some(answers[at].1)
+            };
+            let named = 0..terms.len().saturating_sub(1);
+            candidates[*kind] =
+                named.filter(|at| terms[*at].selector.matches_with(look_up)).collect();
+        }
+        candidates
+    }
 }
 
 /// Puts every member into exactly one compartment. `terms` end with the default, which takes
 /// whoever no other selector does.
-pub(super) fn assign(terms: Vec<Terms>, members: &mut [Member<'_>]) -> Vec<Compartment> {
+pub(super) fn assign(
+    terms: Vec<Terms>,
+    kinds: &Kinds<'_>,
+    members: &mut [Member<'_>],
+) -> Vec<Compartment> {
     if terms.is_empty() {
         return Vec::new(); // the policy is missing: nobody goes anywhere
     }
-    let mut keys: Vec<&str> = terms.iter().flat_map(|terms| terms.selector.keys()).collect();
-    keys.sort_unstable();
-    keys.dedup();
-    // Nodes that agree on every label that some selector asks about go the same way.
-    let mut kinds: BTreeMap<Vec<Option<&str>>, Kind> = BTreeMap::new();
-    for (index, member) in members.iter().enumerate() {
-        let labels = member.node.metadata().get("labels").unwrap_or(&Value::Null);
-        let values: Vec<Option<&str>> =
-            keys.iter().map(|key| labels.get(key).and_then(Value::as_str)).collect();
-        let kind = kinds.entry(values).or_insert_with_key(|values| Kind {
-            candidates: wanting(&terms, &keys, values),
-            members: Vec::new(),
-        });
-        kind.members.push(index);
+    let candidates = kinds.candidates(&terms);
+    let mut sizes = vec![0u32; candidates.len()];
+    for member in members.iter() {
+        sizes[member.kind] = sizes[member.kind].saturating_add(1);
     }
     let mut matched = vec![0u32; terms.len()];
-    for kind in kinds.values() {
-        for candidate in &kind.candidates {
-            matched[*candidate] = matched[*candidate].saturating_add(count(kind.members.len()));
+    for (kind, wanting) in candidates.iter().enumerate() {
+        for at in wanting {
+            matched[*at] = matched[*at].saturating_add(sizes[kind]);
         }
     }
     let default = terms.len().saturating_sub(1);
-    let mut chosen = vec![default; members.len()];
-    for kind in kinds.values() {
-        let wanting = kind.candidates.iter().copied();
-        let best = wanting.min_by_key(|at| terms[*at].safety(matched[*at]));
-        for index in &kind.members {
-            chosen[*index] = best.unwrap_or(default);
-        }
-    }
-    drop(kinds);
+    let best = |wanting: &Vec<usize>| {
+        let wanting = wanting.iter().copied();
+        wanting.min_by_key(|at| terms[*at].safety(matched[*at])).unwrap_or(default)
+    };
+    let chosen: Vec<usize> = candidates.iter().map(best).collect();
     let mut compartments: Vec<Compartment> = terms.into_iter().map(Compartment::new).collect();
-    for (index, at) in chosen.into_iter().enumerate() {
-        members[index].compartment = at;
-        compartments[at].members.push(index);
+    for (index, member) in members.iter_mut().enumerate() {
+        member.compartment = chosen[member.kind];
+        compartments[member.compartment].members.push(index);
     }
     for compartment in &mut compartments {
         compartment.ceiling = compartment.terms.ceiling(compartment.total());
     }
     compartments
-}
-
-/// Which compartments, other than the default, select nodes with these label values.
-fn wanting(terms: &[Terms], keys: &[&str], values: &[Option<&str>]) -> Vec<usize> {
-    let look_up = |key: &str| keys.binary_search(&key).ok().and_then(|at| values[at]);
-    let named = terms.len().saturating_sub(1);
-    (0..named).filter(|at| terms[*at].selector.matches_with(look_up)).collect()
 }
 
 impl Compartment {

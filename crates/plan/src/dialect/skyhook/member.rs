@@ -3,11 +3,13 @@
 use std::rc::Rc;
 
 use convoy_api::Object;
+use convoy_api::object::member::{field, list, member};
 use convoy_api::skyhook::{Stage, StatusWord};
 use jiff::Timestamp;
 use serde_json::Value;
 
 use super::assess::{Assessment, Assessor};
+use super::compartment::Kinds;
 use super::hook::Hook;
 use super::names::{IGNORE, NODE_STATE};
 use super::observe::{Observation, observe};
@@ -34,8 +36,28 @@ pub(super) struct Member<'w> {
     pub(super) picked_at: Option<&'w str>,
     /// It rebooted, other than by an interrupt, and has to start over.
     pub(super) rebooted: bool,
+    /// What it carries in this Skyhook's name.
+    pub(super) carried: Carried<'w>,
+    /// Which of [`Kinds`] it is.
+    pub(super) kind: usize,
     /// Index of its compartment.
     pub(super) compartment: usize,
+}
+
+/// What a node carries of one Skyhook, beside the state of its packages.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Carried<'w> {
+    word: Option<&'w str>,
+    label: Option<&'w str>,
+    pub(super) is_cordoned: bool,
+}
+
+impl Carried<'_> {
+    /// Whether annotation and label both are this word.
+    pub(super) fn says(&self, word: StatusWord) -> bool {
+        let text = Some(word_text(word));
+        self.word == text && self.label == text
+    }
 }
 
 impl Member<'_> {
@@ -135,10 +157,26 @@ pub(super) struct Surroundings<'s, 'w> {
     pub(super) changing: &'s [&'s str],
 }
 
-/// The nodes that a Skyhook targets: oldest first, then by name.
-pub(super) fn members<'w>(around: Surroundings<'_, 'w>, nodes: &[&'w Object]) -> Vec<Member<'w>> {
+/// The nodes that a Skyhook targets, and those that it targets no more.
+#[derive(Debug)]
+pub(super) struct Gathered<'w> {
+    /// Oldest first, then by name.
+    pub(super) members: Vec<Member<'w>>,
+    /// Not targeted, and still cordoned in its name.
+    pub(super) left: Vec<&'w Object>,
+}
+
+/// Reads every node once: their parts lie all over the memory, and coming back costs more
+/// than keeping what is found.
+pub(super) fn gather<'w>(
+    around: Surroundings<'_, 'w>,
+    nodes: &[&'w Object],
+    kinds: &mut Kinds<'w>,
+) -> Gathered<'w> {
     let mut gather = Gather {
         around,
+        kinds,
+        left: Vec::new(),
         tolerations: around.hook.tolerations(around.options),
         own: Assessor::new(around.hook),
         earlier: around.earlier.iter().map(|hook| (*hook, Assessor::new(hook))).collect(),
@@ -147,11 +185,13 @@ pub(super) fn members<'w>(around: Surroundings<'_, 'w>, nodes: &[&'w Object]) ->
     let mut members: Vec<Member<'w>> =
         nodes.iter().filter_map(|node| gather.member(node)).collect();
     members.sort_by_key(|member| member.created); // stable: nodes come by name
-    members
+    Gathered { members, left: gather.left }
 }
 
 struct Gather<'s, 'w> {
     around: Surroundings<'s, 'w>,
+    kinds: &'s mut Kinds<'w>,
+    left: Vec<&'w Object>,
     tolerations: Vec<Toleration<'s>>,
     own: Assessor<'s, 'w>,
     earlier: Vec<(&'s Hook<'w>, Assessor<'s, 'w>)>,
@@ -162,13 +202,16 @@ impl<'s, 'w: 's> Gather<'s, 'w> {
     fn member(&mut self, node: &'w Object) -> Option<Member<'w>> {
         let around = self.around;
         let metadata = node.metadata();
-        let labels = metadata.get("labels").unwrap_or(&Value::Null);
-        let text = |map: &'w Value, key: &str| map.get(key).and_then(Value::as_str);
+        let labels = field(metadata, "labels");
+        let text = |map: &'w Value, key: &str| member(map, key).and_then(Value::as_str);
+        let annotations = field(metadata, "annotations");
+        let keys = &around.hook.keys;
+        let is_cordoned = text(annotations, &keys.cordon).is_some();
         if !around.hook.selector.matches_with(|key| text(labels, key)) {
+            self.left.extend(is_cordoned.then_some(node));
             return None;
         }
-        let annotations = metadata.get("annotations").unwrap_or(&Value::Null);
-        let mut assessed = self.own.read(text(annotations, &around.hook.keys.node_state));
+        let mut assessed = self.own.read(text(annotations, &keys.node_state));
         let pods = around.pods.on(node.name());
         let mut seen = None;
         if !pods.is_empty() || !around.changing.is_empty() {
@@ -188,16 +231,19 @@ impl<'s, 'w: 's> Gather<'s, 'w> {
             false if rebooted => Some(HoldReason::Depends { on: "a reset after a reboot".into() }),
             false => self.obstacle(node, labels, annotations, &assessed),
         };
-        let word = text(annotations, &around.hook.keys.status).and_then(parse_word);
+        let label = text(labels, &keys.status);
+        let carried = Carried { word: text(annotations, &keys.status), label, is_cordoned };
         Some(Member {
             node,
             created: node.created_at(),
-            observed: word.filter(|_| !rebooted),
+            observed: carried.word.and_then(parse_word).filter(|_| !rebooted),
             assessed,
             seen,
             obstacle,
             picked_at: text(self.priority, node.name()).filter(|_| !rebooted),
             rebooted,
+            carried,
+            kind: self.kinds.of(node),
             compartment: 0,
         })
     }
@@ -228,7 +274,7 @@ impl<'s, 'w: 's> Gather<'s, 'w> {
         annotations: &'w Value,
         assessed: &Assessment,
     ) -> Option<HoldReason> {
-        let text = |map: &'w Value, key: &str| map.get(key).and_then(Value::as_str);
+        let text = |map: &'w Value, key: &str| member(map, key).and_then(Value::as_str);
         if text(labels, IGNORE) == Some("true") {
             return Some(HoldReason::Ignored { by: format!("label {IGNORE}") });
         }
@@ -244,7 +290,7 @@ impl<'s, 'w: 's> Gather<'s, 'w> {
         if let Some(detail) = &assessed.unreadable {
             return Some(HoldReason::NotDisruptable { detail: detail.clone() });
         }
-        let taints = node.spec().get("taints").and_then(Value::as_array)?;
+        let taints = list(node.spec(), "taints");
         let taints: Vec<Taint<'_>> = taints.iter().map(Taint::from_value).collect();
         let taint = first_intolerable(&taints, &self.tolerations)?;
         Some(HoldReason::TaintNotTolerated { taint: taint.to_string() })

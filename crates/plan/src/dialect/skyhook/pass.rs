@@ -9,12 +9,12 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::batch::BatchState;
-use super::compartment::{Compartment, assign, count};
+use super::compartment::{Compartment, Kinds, assign, count};
 use super::config;
 use super::drain::{BUDGET, Disruptions};
 use super::drive::{Road, Work, drive};
 use super::hook::Hook;
-use super::member::{Member, Surroundings, members};
+use super::member::{Gathered, Member, Surroundings, gather};
 use super::observe::Observation;
 use super::options::Options;
 use super::pod::{Pods, node_of};
@@ -37,6 +37,8 @@ pub(super) struct Pass<'p, 'w> {
     pub(super) snapshot: &'p Snapshot<'w>,
     pub(super) now: Timestamp,
     pub(super) members: Vec<Member<'w>>,
+    /// Nodes that are targeted no more and still cordoned in its name.
+    pub(super) left: Vec<&'w Object>,
     pub(super) compartments: Vec<Compartment>,
     /// Whether the policy that the Skyhook names is not there.
     pub(super) policy_missing: bool,
@@ -65,11 +67,15 @@ impl<'p, 'w: 'p> Pass<'p, 'w> {
         let names: Vec<&str> = changing.keys().copied().collect();
         let around =
             Surroundings { hook, earlier: &earlier, options, pods: &pods, changing: &names };
-        let mut members = members(around, snapshot.of(&NODE));
-        let terms = terms(hook, snapshot, count(members.len()));
-        let policy_missing = terms.is_none();
-        let (terms, policy_reset) = terms.unwrap_or_default();
-        let compartments = assign(terms, &mut members);
+        let policy = policy(hook, snapshot);
+        let policy_missing = policy.is_none() && !hook.policy.is_empty();
+        let (mut terms, policy_reset) = policy.unwrap_or_default();
+        let mut kinds = Kinds::new(&terms);
+        let Gathered { mut members, left } = gather(around, snapshot.of(&NODE), &mut kinds);
+        if hook.policy.is_empty() {
+            terms.push(legacy(hook.budget.as_ref(), count(members.len())));
+        }
+        let compartments = assign(terms, &kinds, &mut members);
         let complete = !policy_missing && members.iter().all(Member::is_complete);
         let versions_changed = versions_changed(hook, &members);
         let mut pass = Self {
@@ -79,6 +85,7 @@ impl<'p, 'w: 'p> Pass<'p, 'w> {
             snapshot,
             now,
             members,
+            left,
             compartments,
             policy_missing,
             complete,
@@ -216,15 +223,11 @@ impl<'p, 'w: 'p> Pass<'p, 'w> {
     }
 }
 
-/// The compartments asked for, and whether the policy resets batch state. None: the Skyhook
-/// names a policy that is not there.
-fn terms(
-    hook: &Hook<'_>,
-    snapshot: &Snapshot<'_>,
-    nodes: u32,
-) -> Option<(Vec<Terms>, Option<bool>)> {
+/// The compartments that the policy asks for, and whether it resets batch state. None where
+/// there is no policy, or none of the name that the Skyhook gives.
+fn policy(hook: &Hook<'_>, snapshot: &Snapshot<'_>) -> Option<(Vec<Terms>, Option<bool>)> {
     if hook.policy.is_empty() {
-        return Some((vec![legacy(hook.budget.as_ref(), nodes)], None));
+        return None;
     }
     // A policy that cannot be read is refused by validation, which names the field.
     snapshot.find(&POLICY, "", &hook.policy).and_then(|policy| read(policy).ok())

@@ -172,12 +172,11 @@ pub(super) fn verdict(pass: &Pass<'_, '_>, holds: &[Hold]) -> Verdict {
     if pass.hook.stands_still() {
         return Verdict::Paused;
     }
-    let held: std::collections::BTreeSet<&str> =
-        holds.iter().filter_map(|hold| hold.member.as_deref()).collect();
+    let whole = standing_still(pass);
     let moves = (0..pass.members.len()).any(|index| {
-        let acts = pass.work.get(&index).is_some_and(|work| !work.evictions.is_empty());
-        let name = pass.members[index].node.name().as_str();
-        state(pass, index) == MemberState::Moving && (acts || !held.contains(name))
+        let acts = || pass.work.get(&index).is_some_and(|work| !work.evictions.is_empty());
+        let goes_on = || moving_hold(pass, index, whole.as_ref()).is_none();
+        state(pass, index) == MemberState::Moving && (acts() || goes_on())
     });
     if moves {
         return Verdict::Moving;

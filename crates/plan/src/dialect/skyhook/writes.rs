@@ -14,7 +14,7 @@ use super::member::Member;
 use super::metadata;
 use super::names::{FINALIZER, PACKAGE, VERSION};
 use super::node_write::{NodeWrite, conditions, has_taint, is_new};
-use super::pass::{NODE, Pass};
+use super::pass::Pass;
 use super::pod::body::{Maker, salvaged};
 use super::pod::{Tag, is_outdated};
 use crate::step::{Action, Propagation, Verb, Why};
@@ -81,6 +81,42 @@ fn node(pass: &Pass<'_, '_>, index: usize, pile: &mut Pile) {
     let member = &pass.members[index];
     let work = pass.work.get(&index);
     let word = pass.word_after(index);
+    if is_written(pass, member, work, word) {
+        written(pass, index, word, pile);
+    }
+    if pile.records.len() < RECORDS_MAX && !member.rebooted {
+        let erroring = member
+            .assessed
+            .state
+            .values()
+            .any(|entry| matches!(entry.state, PackageState::Erroring | PackageState::Unknown));
+        let standing = (member.is_complete(), erroring);
+        let (name, keys) = (pass.hook.name(), &pass.hook.keys);
+        pile.records.extend(conditions(member.node, name, keys, standing, pass.now));
+    }
+}
+
+/// Whether anything about a node may have to be written, as far as what is known of it tells.
+/// Of most nodes of a large fleet nothing has.
+fn is_written(
+    pass: &Pass<'_, '_>,
+    member: &Member<'_>,
+    work: Option<&Work<'_>>,
+    word: StatusWord,
+) -> bool {
+    work.is_some()
+        || member.seen.is_some()
+        || member.rebooted
+        || member.assessed.migrated
+        || pass.hook.runtime_required()
+        || !member.carried.says(word)
+        || member.is_complete() && member.carried.is_cordoned
+}
+
+/// The patch of one node, and what is done to its pods.
+fn written(pass: &Pass<'_, '_>, index: usize, word: StatusWord, pile: &mut Pile) {
+    let member = &pass.members[index];
+    let work = pass.work.get(&index);
     let mut write = NodeWrite::new(member.node);
     if member.rebooted {
         write.forget(&pass.hook.keys);
@@ -102,7 +138,6 @@ fn node(pass: &Pass<'_, '_>, index: usize, pile: &mut Pile) {
         write.cordon(&pass.hook.keys);
     }
     let started = pass.is_started(index);
-    let (verb, why) = meaning(pass, index, started, taints);
     let released =
         matches!(word, StatusWord::Complete | StatusWord::Erroring | StatusWord::Blocked)
             && member.observed != Some(word);
@@ -115,21 +150,14 @@ fn node(pass: &Pass<'_, '_>, index: usize, pile: &mut Pile) {
     } else {
         &mut pile.records
     };
-    shelf.extend(write.action(verb, why));
+    if !write.is_empty() {
+        let (verb, why) = meaning(pass, index, started, taints);
+        shelf.extend(write.action(verb, why));
+    }
     if let Some(work) = work {
         shelf.extend(disturbances(pass, member, work));
     }
     shelf.extend(clean_up(pass, index, member));
-    if pile.records.len() < RECORDS_MAX {
-        let erroring = member
-            .assessed
-            .state
-            .values()
-            .any(|entry| matches!(entry.state, PackageState::Erroring | PackageState::Unknown));
-        let standing = (member.is_complete(), erroring);
-        let (name, keys) = (pass.hook.name(), &pass.hook.keys);
-        pile.records.extend(conditions(member.node, name, keys, standing, pass.now));
-    }
 }
 
 /// What the patch of a node means to a person.
@@ -282,14 +310,11 @@ fn outdated(pass: &Pass<'_, '_>, member: &Member<'_>, tag: &Tag, pod: &Object) -
 /// Lifts our cordon from nodes that the Skyhook no longer targets.
 fn let_go(pass: &Pass<'_, '_>) -> Vec<Action> {
     let keys = &pass.hook.keys;
-    let held = pass.snapshot.of(&NODE).iter().copied().filter(|node| {
-        node.annotation(&keys.cordon).is_some() && !pass.hook.selector.matches(node)
-    });
-    held.filter_map(|node| {
+    let lifted = |node: &&Object| {
         let mut write = NodeWrite::new(node);
         write.uncordon(keys);
         let why = Why::new("NoLongerTargeted", "the Skyhook does not select the node any more");
         write.action(Verb::Uncordon, why)
-    })
-    .collect()
+    };
+    pass.left.iter().filter_map(lifted).collect()
 }
