@@ -76,8 +76,10 @@ pub fn plan(world: &World, now: Timestamp) -> Plan {
 pub fn validate(world: &World) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     for dialect in DIALECTS {
-        for object in world.iter().filter(|object| dialect.validates(object.kind())) {
-            found.extend(dialect.validate(world, object));
+        for (_, objects) in world.by_kind().filter(|(kind, _)| dialect.validates(kind)) {
+            for object in objects {
+                found.extend(dialect.validate(world, object));
+            }
         }
     }
     found.sort();

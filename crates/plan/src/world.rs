@@ -78,6 +78,11 @@ impl World {
         self.shelves.values().flat_map(BTreeMap::values)
     }
 
+    /// The objects by kind, cluster by cluster.
+    pub fn by_kind(&self) -> impl Iterator<Item = (&GroupKind, impl Iterator<Item = &Object>)> {
+        self.shelves.iter().map(|((_, kind), shelf)| (kind, shelf.values()))
+    }
+
     pub fn len(&self) -> usize {
         self.shelves.values().map(BTreeMap::len).sum()
     }
@@ -102,12 +107,27 @@ impl World {
 
 impl FromIterator<Object> for World {
     fn from_iter<I: IntoIterator<Item = Object>>(objects: I) -> Self {
-        let mut world = Self::new();
-        for object in objects {
-            world.insert(object);
+        let mut shelves: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        let mut objects = objects.into_iter().peekable();
+        while let Some(first) = objects.next() {
+            // They mostly come kind by kind, so that the shelf is looked up once for many.
+            let key = first.key();
+            let shelf = (key.cluster.clone(), key.kind.clone());
+            let list = shelves.entry(shelf.clone()).or_default();
+            list.push(placed(first));
+            let fits = |next: &Object| next.key().cluster == shelf.0 && *next.kind() == shelf.1;
+            while let Some(next) = objects.next_if(|next| fits(next)) {
+                list.push(placed(next));
+            }
         }
-        world
+        let shelves = shelves.into_iter().map(|(shelf, list)| (shelf, list.into_iter().collect()));
+        Self { shelves: shelves.collect() }
     }
+}
+
+/// An object beside its place on the shelf of its kind.
+fn placed(object: Object) -> ((SmolStr, SmolStr), Object) {
+    ((object.namespace().clone(), object.name().clone()), object)
 }
 
 #[cfg(test)]
@@ -136,6 +156,19 @@ mod tests {
         };
         assert_eq!(names(world.of(&POD).collect()), ["a/1", "a/2", "ab/0", "b/1"]);
         assert_eq!(names(world.in_namespace(&POD, "a").collect()), ["a/1", "a/2"]);
+    }
+
+    #[test]
+    fn the_last_of_several_versions_stays() {
+        let version = |generation: i64| {
+            let mut raw = pod("a", "1").raw().clone();
+            raw["metadata"]["generation"] = json!(generation);
+            pod("a", "1").with_raw(raw)
+        };
+        let world: World =
+            [version(1), pod("b", "1"), version(3), version(2)].into_iter().collect();
+        assert_eq!(world.len(), 2);
+        assert_eq!(world.find(&POD, "a", "1").unwrap().generation(), 2);
     }
 
     #[test]
