@@ -88,13 +88,14 @@ impl Pass<'_> {
         }
         metadata.insert("labels".to_owned(), labels);
         metadata.insert("annotations".to_owned(), Value::Object(annotations));
-        metadata.insert("ownerReferences".to_owned(), json!([claim::reference(owner)]));
-        json!({
-            "apiVersion": "apps/v1",
-            "kind": "ReplicaSet",
-            "metadata": metadata,
-            "spec": spec,
-        })
+        metadata.insert("ownerReferences".to_owned(), Value::Array(vec![claim::reference(owner)]));
+        // Put together by hand: a literal would copy the template once more.
+        let mut object = Map::with_capacity(4);
+        object.insert("apiVersion".to_owned(), json!("apps/v1"));
+        object.insert("kind".to_owned(), json!("ReplicaSet"));
+        object.insert("metadata".to_owned(), Value::Object(metadata));
+        object.insert("spec".to_owned(), Value::Object(spec));
+        Value::Object(object)
     }
 }
 

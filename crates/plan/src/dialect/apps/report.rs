@@ -24,19 +24,21 @@ pub(super) fn step(mut pass: Pass<'_>, ending: Ending) -> Step {
     }
     let status = pass.status((ending != Ending::Aside).then_some(&counters));
     let mut step = Step::new("apps", pass.deployment.object, Verdict::Moving);
-    step.actions = actions(&pass);
+    step.decision = decision(&pass, &status);
     step.events = std::mem::take(&mut pass.events);
     step.events.extend(scale_events(&pass));
-    step.decision = decision(&pass, &status);
     standing::fill(&mut step, &pass, &counters, ending);
     let changed = !says_the_same(&status, pass.deployment.object.status());
     step.status = changed.then_some(status);
+    let object = pass.created.as_mut().map(|created| std::mem::take(&mut created.object));
+    step.actions = actions(&pass, object.unwrap_or_default());
     standing::judge(&mut step, &pass, &counters, ending);
     step
 }
 
 /// Ownership first, then the new set, then sizes, then history, then the Deployment itself.
-fn actions(pass: &Pass<'_>) -> Vec<Action> {
+/// `object` is the new set, where one is made.
+fn actions(pass: &Pass<'_>, object: Value) -> Vec<Action> {
     let owner = pass.deployment.object;
     let mut actions = Vec::new();
     for set in &pass.released {
@@ -53,7 +55,7 @@ fn actions(pass: &Pass<'_>) -> Vec<Action> {
             created.revision, created.replicas, pass.deployment.replicas
         );
         let why = Why::new("NewTemplate", message);
-        actions.push(Action::create(Verb::Create, key, created.object.clone(), why));
+        actions.push(Action::create(Verb::Create, key, object, why));
     }
     // Those that shrink go first: dying in between must not leave more than are allowed.
     let (growing, others): (Vec<_>, Vec<_>) =

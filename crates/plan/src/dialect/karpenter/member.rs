@@ -61,7 +61,7 @@ pub(crate) struct ClaimFacts<'w> {
     pub(crate) hash_version: Option<&'w str>,
     pub(crate) command: Option<&'w str>,
     pub(crate) proposal: Option<&'w str>,
-    pub(crate) created: Option<&'w Value>,
+    pub(crate) created: Option<Timestamp>,
     pub(crate) instance_type: Option<&'w str>,
     pub(crate) zone: Option<&'w str>,
     pub(crate) capacity_type: Option<&'w str>,
@@ -126,7 +126,7 @@ impl<'w> Member<'w> {
     }
 
     pub(crate) fn created_at(&self) -> Option<Timestamp> {
-        timestamp(self.facts.created)
+        self.facts.created
     }
 
     /// When a pod last came or went, else when the node was initialized.
@@ -230,7 +230,7 @@ impl<'w> ClaimFacts<'w> {
             match key.as_str() {
                 "labels" => self.read_labels(value),
                 "annotations" => self.read_annotations(value),
-                "creationTimestamp" => self.created = Some(value),
+                "creationTimestamp" => self.created = timestamp(Some(value)),
                 "deletionTimestamp" => self.is_deleting = !value.is_null(),
                 _ => {}
             }
