@@ -4,9 +4,12 @@ use std::hint::black_box;
 
 use convoy_api::Object;
 use convoy_plan::{DIALECTS, Dialect, Step, World};
-use convoy_testkit::{NOW, apps};
+use convoy_testkit::{NOW, apps, parsed};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use jiff::Timestamp;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc; // as the binary has it
 
 fn decide(dialect: &dyn Dialect, world: &World, rollout: &Object, now: Timestamp) -> Step {
     dialect.step(&dialect.snapshot(world, rollout), now)
@@ -28,7 +31,7 @@ fn deployment(replicas: i64, image: &str) -> World {
     let deployment = apps::deployment(replicas, image)
         .annotation("deployment.kubernetes.io/revision", "11")
         .build();
-    sets.chain([deployment]).collect()
+    sets.chain([deployment]).map(|object| parsed(&object)).collect()
 }
 
 fn deployments(criterion: &mut Criterion) {
@@ -36,9 +39,9 @@ fn deployments(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("apps/deployment");
     for replicas in [10, 1_000, 10_000, 100_000] {
         for (name, image) in [("at-rest", "web:v10"), ("new-template", "web:v11")] {
-            let world = deployment(replicas, image);
-            let rollout = dialect().rollouts(&world)[0];
             group.bench_function(BenchmarkId::new(name, replicas), |bench| {
+                let world = deployment(replicas, image);
+                let rollout = dialect().rollouts(&world)[0];
                 bench.iter(|| decide(dialect(), black_box(&world), rollout, now));
             });
         }
@@ -46,18 +49,22 @@ fn deployments(criterion: &mut Criterion) {
     group.finish();
 }
 
+/// One pod too many, so that they are ranked.
+fn pods_and_set(pods: i64) -> World {
+    let set = apps::replica_set("web-1", "web:v1", pods - 1, pods).build();
+    let pods_of_set = (0..pods)
+        .map(|pod| apps::replica(&format!("p{pod}"), "web-1", "2025-12-31T00:00:00Z").build());
+    pods_of_set.chain([set]).map(|object| parsed(&object)).collect()
+}
+
 fn replica_sets(criterion: &mut Criterion) {
     let now: Timestamp = NOW.parse().expect("an instant");
     let mut group = criterion.benchmark_group("apps/replica-set");
     group.sample_size(10);
     for pods in [10, 1_000, 10_000, 100_000] {
-        // One too many, so that pods are ranked.
-        let set = apps::replica_set("web-1", "web:v1", pods - 1, pods).build();
-        let pods_of_set = (0..pods)
-            .map(|pod| apps::replica(&format!("p{pod}"), "web-1", "2025-12-31T00:00:00Z").build());
-        let world: World = pods_of_set.chain([set]).collect();
-        let rollout = dialect().rollouts(&world)[0];
         group.bench_function(BenchmarkId::new("one-too-many", pods), |bench| {
+            let world = pods_and_set(pods);
+            let rollout = dialect().rollouts(&world)[0];
             bench.iter(|| decide(dialect(), black_box(&world), rollout, now));
         });
     }

@@ -1,12 +1,18 @@
 //! A placement in the middle of a rolling update, and a staged run in its first stage: snapshot
-//! and step, from a world that is already there.
+//! and step from a world that is there already, and whole plans from objects that are merely
+//! parsed (`cold`).
 
 use convoy_api::Object;
 use convoy_plan::dialect::fleet::Fleet;
-use convoy_plan::{Dialect, World};
-use convoy_testkit::{NOW, fleet, object};
-use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use convoy_plan::dialect::fleet::names::Family;
+use convoy_plan::{Dialect, World, Write, plan};
+use convoy_testkit::{NOW, fleet, object, parsed};
+use criterion::{BatchSize, BenchmarkId, Criterion, criterion_group, criterion_main};
+use jiff::Timestamp;
 use serde_json::{Value, json};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc; // as the binary has it
 
 const MEMBERS: [usize; 4] = [10, 1_000, 10_000, 100_000];
 
@@ -57,20 +63,58 @@ fn world(members: usize, strategy: &Value) -> World {
     world.insert(policy());
     world.insert(fleet::resource_snapshot("web", 0, false, &[resource("1")]).build());
     world.insert(fleet::resource_snapshot("web", 1, true, &[resource("2")]).build());
+    reported(world).iter().map(parsed).collect()
+}
+
+/// The world with the statuses of placement and policy as the engine itself writes them; it
+/// takes two passes, for the one is made from the other.
+fn reported(mut world: World) -> World {
+    for _ in 0..2 {
+        let rollout = placement_of(&world).clone();
+        let step = Fleet.step(&Fleet.snapshot(&world, &rollout), now());
+        let written = step.actions.into_iter().find(|it| it.target == *policy().key());
+        if let Some(Write::Patch { patch, .. }) = written.map(|action| action.write) {
+            world.insert(with_status(&policy(), patch["status"].clone()));
+        }
+        if let Some(status) = step.status {
+            world.insert(with_status(&rollout, status));
+        }
+    }
     world
 }
 
+fn with_status(object: &Object, status: Value) -> Object {
+    let mut raw = object.raw().clone();
+    raw["status"] = status;
+    object.with_raw(raw)
+}
+
+fn placement_of(world: &World) -> &Object {
+    world.find(&Family::Cluster.placement(), "", "web").expect("made above")
+}
+
+fn now() -> Timestamp {
+    NOW.parse().expect("a fixed instant")
+}
+
 fn steps(c: &mut Criterion, name: &str, kind: &str, world: impl Fn(usize) -> World) {
-    let now = NOW.parse().expect("a fixed instant");
     let mut group = c.benchmark_group(name);
     group.sample_size(10);
     for members in MEMBERS {
-        let world = world(members);
-        let rollouts = Fleet.rollouts(&world);
-        let rollout = rollouts.into_iter().find(|rollout| rollout.kind().kind == kind);
-        let rollout = rollout.expect("the world has one");
         group.bench_function(BenchmarkId::from_parameter(members), |bencher| {
-            bencher.iter(|| Fleet.step(&Fleet.snapshot(&world, rollout), now));
+            let world = world(members);
+            let rollouts = Fleet.rollouts(&world);
+            let rollout = rollouts.into_iter().find(|rollout| rollout.kind().kind == kind);
+            let rollout = rollout.expect("the world has one");
+            bencher.iter(|| Fleet.step(&Fleet.snapshot(&world, rollout), now()));
+        });
+        group.bench_function(BenchmarkId::new("cold", members), |bencher| {
+            let objects: Vec<Object> = world(members).iter().cloned().collect();
+            bencher.iter_batched(
+                || objects.clone(),
+                |objects| plan(&objects.into_iter().collect(), now()),
+                BatchSize::PerIteration,
+            );
         });
     }
     group.finish();

@@ -1,13 +1,17 @@
-//! A pool with 50 budgets, most of them windows, over fleets of several sizes: from objects
-//! that are parsed already to a decision with a reason for every node.
+//! A pool with 50 budgets, most of them windows, over fleets of several sizes: snapshot and
+//! step from a world that is there already, and whole plans from objects that are merely
+//! parsed (`cold`). Every node gets a reason.
 
 use convoy_api::Object;
 use convoy_plan::dialect::karpenter::Karpenter;
-use convoy_plan::{Dialect, World};
-use convoy_testkit::{NOW, karpenter};
-use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use convoy_plan::{Dialect, World, plan};
+use convoy_testkit::{NOW, karpenter, parsed};
+use criterion::{BatchSize, BenchmarkId, Criterion, criterion_group, criterion_main};
 use jiff::Timestamp;
 use serde_json::{Value, json};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc; // as the binary has it
 
 const MEMBERS: [usize; 5] = [10, 1_000, 5_000, 10_000, 100_000];
 
@@ -36,21 +40,33 @@ fn pair(at: usize) -> [Object; 2] {
     [Object::from_value(raw).expect("a whole object"), node]
 }
 
-fn snapshot_and_step(criterion: &mut Criterion) {
-    let now: Timestamp = NOW.parse().expect("a constant");
+fn objects(members: usize) -> Vec<Object> {
     let disruption = json!({"consolidateAfter": "Never", "budgets": budgets()});
+    let pool = karpenter::pool("default", &disruption).build();
+    (0..members).flat_map(pair).chain([pool]).map(|object| parsed(&object)).collect()
+}
+
+fn bench(criterion: &mut Criterion) {
+    let now: Timestamp = NOW.parse().expect("a constant");
     let mut group = criterion.benchmark_group("karpenter, 50 budgets");
     group.sample_size(10);
     for members in MEMBERS {
-        let mut world: World = (0..members).flat_map(pair).collect();
-        world.insert(karpenter::pool("default", &disruption).build());
-        let pool = Karpenter.rollouts(&world)[0];
         group.bench_function(BenchmarkId::from_parameter(members), |bench| {
+            let world: World = objects(members).into_iter().collect();
+            let pool = Karpenter.rollouts(&world)[0];
             bench.iter(|| Karpenter.step(&Karpenter.snapshot(&world, pool), now));
+        });
+        group.bench_function(BenchmarkId::new("cold", members), |bench| {
+            let objects = objects(members);
+            bench.iter_batched(
+                || objects.clone(),
+                |objects| plan(&objects.into_iter().collect(), now),
+                BatchSize::PerIteration,
+            );
         });
     }
     group.finish();
 }
 
-criterion_group!(benches, snapshot_and_step);
+criterion_group!(benches, bench);
 criterion_main!(benches);

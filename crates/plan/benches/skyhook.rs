@@ -1,15 +1,21 @@
-//! One decision about a Skyhook, snapshot and step, from a world that is there already:
-//! fleets of 10 to 100,000 nodes in 20 compartments, never seen before and halfway through.
+//! One decision about a Skyhook, snapshot and step, from a world that is there already, and
+//! whole plans from objects that are merely parsed (`cold`): fleets of 10 to 100,000 nodes in
+//! 20 compartments, never seen before and halfway through.
 
+use convoy_api::Object;
 use convoy_plan::dialect::Dialect;
 use convoy_plan::dialect::skyhook::Skyhook;
-use convoy_plan::{Step, World};
-use convoy_testkit::{Builder, NOW, node, object};
-use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use convoy_plan::{Step, World, plan};
+use convoy_testkit::{Builder, NOW, node, object, parsed};
+use criterion::{BatchSize, BenchmarkId, Criterion, criterion_group, criterion_main};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc; // as the binary has it
+
 const COMPARTMENTS: u32 = 20;
+const NODES: [u32; 4] = [10, 1_000, 10_000, 100_000];
 const VERSION: &str = "skyhook.nvidia.com/v1alpha1";
 
 /// Each compartment has a label of its own, so that every selector asks another question.
@@ -50,16 +56,15 @@ fn worker(index: u32) -> Builder {
 }
 
 /// A fleet that no Skyhook has looked at.
-fn untouched(nodes: u32) -> World {
-    let mut world: World = (0..nodes).map(|index| worker(index).build()).collect();
-    world.insert(policy().build());
-    world.insert(skyhook().build());
-    world
+fn untouched(nodes: u32) -> Vec<Object> {
+    let workers = (0..nodes).map(worker);
+    let all = workers.chain([policy(), skyhook()]).map(Builder::build);
+    all.map(|object| parsed(&object)).collect()
 }
 
 /// A fleet of which every second node is complete and the others wait on the old version, as
 /// the engine itself records it.
-fn halfway(nodes: u32) -> World {
+fn halfway(nodes: u32) -> Vec<Object> {
     let entry = |name: &str, version: &str, stage: &str| {
         format!(
             r#""{name}|{version}":{{"name":"{name}","version":"{version}","image":"example/{name}","stage":"{stage}","state":"complete"}}"#
@@ -68,7 +73,7 @@ fn halfway(nodes: u32) -> World {
     let (driver, old) =
         (entry("driver", "2.0.0", "post-interrupt"), entry("driver", "1.0.0", "post-interrupt"));
     let tuning = entry("tuning", "1.0.0", "config");
-    let mut world = untouched(0);
+    let mut objects = untouched(0);
     for index in 0..nodes {
         let complete = (index / COMPARTMENTS).is_multiple_of(2);
         let (word, state) = if complete {
@@ -81,9 +86,9 @@ fn halfway(nodes: u32) -> World {
             .annotation("skyhook.nvidia.com/status_roll", word)
             .annotation("skyhook.nvidia.com/version_roll", "v0.13.0")
             .annotation("skyhook.nvidia.com/nodeState_roll", &state);
-        world.insert(recorded.build());
+        objects.push(parsed(&recorded.build()));
     }
-    world
+    objects
 }
 
 fn decide(world: &World, now: Timestamp) -> Step {
@@ -94,13 +99,21 @@ fn decide(world: &World, now: Timestamp) -> Step {
 
 fn bench(criterion: &mut Criterion) {
     let now: Timestamp = NOW.parse().expect("a constant of the test kit");
-    for (name, make) in [("untouched", untouched as fn(u32) -> World), ("halfway", halfway)] {
+    for (name, make) in [("untouched", untouched as fn(u32) -> Vec<Object>), ("halfway", halfway)] {
         let mut group = criterion.benchmark_group(format!("skyhook/{name}"));
         group.sample_size(10);
-        for nodes in [10, 1_000, 10_000, 100_000] {
-            let world = make(nodes);
-            group.bench_with_input(BenchmarkId::from_parameter(nodes), &world, |bencher, world| {
-                bencher.iter(|| decide(world, now));
+        for nodes in NODES {
+            group.bench_function(BenchmarkId::from_parameter(nodes), |bencher| {
+                let world: World = make(nodes).into_iter().collect();
+                bencher.iter(|| decide(&world, now));
+            });
+            group.bench_function(BenchmarkId::new("cold", nodes), |bencher| {
+                let objects = make(nodes);
+                bencher.iter_batched(
+                    || objects.clone(),
+                    |objects| plan(&objects.into_iter().collect(), now),
+                    BatchSize::PerIteration,
+                );
             });
         }
         group.finish();

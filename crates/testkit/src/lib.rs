@@ -9,4 +9,4 @@ pub mod mutate;
 pub mod ocm;
 pub mod property;
 
-pub use builder::{Builder, NOW, node, object};
+pub use builder::{Builder, NOW, node, object, parsed};
