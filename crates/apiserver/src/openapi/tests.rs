@@ -94,3 +94,47 @@ fn references(value: &Value) -> Vec<(String, String)> {
         _ => Vec::new(),
     }
 }
+
+#[test]
+fn a_new_definition_shows_at_once_and_changes_no_other_document() {
+    let server = TestServer::new();
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": {"plural": "widgets", "singular": "widget", "kind": "Widget",
+                "listKind": "WidgetList", "shortNames": ["wd"]},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "additionalPrinterColumns": [
+                    {"name": "Size", "type": "integer", "jsonPath": ".spec.size"}],
+                "schema": {"openAPIV3Schema": {"type": "object", "description": "A widget.",
+                    "properties": {"spec": {"type": "object", "properties": {
+                        "size": {"type": "integer", "description": "How large."}}}}}},
+            }],
+        },
+    });
+    let before = url(&server, "api/v1");
+    server.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition);
+    assert_eq!(url(&server, "api/v1"), before);
+    assert_eq!(server.get("/apis/example.com/v1")["resources"][0]["shortNames"], json!(["wd"]));
+    let service = server.get("/apis/apiregistration.k8s.io/v1/apiservices/v1.example.com");
+    assert_eq!(service["metadata"]["labels"]["kube-aggregator.kubernetes.io/automanaged"], "true");
+    let document = server.get(&url(&server, "apis/example.com/v1"));
+    let widget = &document["components"]["schemas"]["com.example.v1.Widget"];
+    assert_eq!(widget["properties"]["spec"]["properties"]["size"]["description"], "How large.");
+    let item = &document["paths"]["/apis/example.com/v1/namespaces/{namespace}/widgets/{name}"];
+    let bodies = item["patch"]["requestBody"]["content"].as_object().unwrap();
+    assert!(!bodies.contains_key("application/strategic-merge-patch+json"));
+    assert_eq!(item["patch"]["operationId"], "patchExampleComV1NamespacedWidget");
+    let swagger = server.get("/openapi/v2");
+    assert!(swagger["definitions"]["com.example.v1.WidgetList"].is_object());
+    let table = server.send(
+        "GET",
+        "/apis/example.com/v1/widgets",
+        &[("accept", "application/json;as=Table;v=v1;g=meta.k8s.io")],
+        "",
+    );
+    assert_eq!(table.json()["columnDefinitions"][1]["name"], "Size");
+}
