@@ -47,12 +47,12 @@ impl Definitions {
         let place = (key.shelf.cluster.clone(), key.name.clone());
         if event.change == Change::Deleted {
             self.emptying.remove(&shelf);
-        } else if event.entry.head.is_deleting() {
-            self.emptying.insert(shelf, place.clone());
-            self.queue.add(place);
-        } else {
-            self.queue.add(place);
+            return;
         }
+        if event.entry.head.is_deleting() {
+            self.emptying.insert(shelf, place.clone());
+        }
+        self.queue.add(place);
     }
 
     pub(super) async fn step(&mut self, server: &Arc<Server>) -> bool {

@@ -142,20 +142,12 @@ mod tests {
         let cases: [(&str, Value, &[&str]); 5] = [
             ("nothing changes", old.clone(), &[]),
             ("another field changes", with("limit", json!(2)), &[]),
-            ("the field itself", with("size", json!(300)), &["spec.size", "<rules>"]),
-            ("an item", with("kinds", json!(["z", "x"])), &["spec.kinds[0]", ""]),
+            ("the field itself changes", with("size", json!(300)), &["spec.size", ""]),
+            ("an item changes", with("kinds", json!(["z", "x"])), &["spec.kinds[0]", ""]),
             ("a list grows, its old items stay", with("kinds", json!(["a", "x", "b"])), &[]),
         ];
         for (name, object, expected) in cases {
-            let found = remaining(&old, &object);
-            let expected: Vec<&str> =
-                expected.iter().copied().filter(|field| *field != "<rules>").collect();
-            let found: Vec<&str> = found.iter().map(String::as_str).collect();
-            if name == "the field itself" {
-                assert!(found.contains(&"spec.size"), "{name}: {found:?}");
-            } else {
-                assert_eq!(found, expected, "{name}");
-            }
+            assert_eq!(remaining(&old, &object), expected, "{name}");
         }
     }
 

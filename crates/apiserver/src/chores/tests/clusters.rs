@@ -83,3 +83,21 @@ fn clusters_are_there_again_after_a_restart() {
     settle(&again);
     assert_eq!(again.call("GET", &format!("{CLUSTERS}/west"), &Value::Null).0, 404);
 }
+
+/// A hub and a hundred members are one process, so an empty cluster must be small.
+#[test]
+fn an_empty_cluster_costs_little() {
+    let server = server();
+    server.create(CLUSTERS, &cluster("east"));
+    settle(&server);
+    let snapshot = server.server.store.snapshot();
+    let shelves = snapshot.shelves().filter(|shelf| shelf.cluster == "east");
+    let sizes: Vec<usize> = shelves
+        .flat_map(|shelf| snapshot.list(shelf))
+        .map(|entry| entry.value.len() + size_of_val(&**entry))
+        .collect();
+    let bytes: usize = sizes.iter().sum();
+    assert!(bytes < 256 << 10, "{} objects, {bytes} bytes", sizes.len());
+    let own = server.server.cluster("east").unwrap().registry().customs().count();
+    assert_eq!(own, 0, "built-in kinds are shared");
+}
