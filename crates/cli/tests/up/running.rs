@@ -11,7 +11,6 @@ pub(crate) struct Running {
     pub(crate) kubeconfig: PathBuf,
     pub(crate) url: String,
     /// Kept until the test ends.
-    #[expect(dead_code, reason = "it is there to be dropped")]
     directory: Option<tempfile::TempDir>,
 }
 
