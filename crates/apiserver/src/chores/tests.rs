@@ -1,3 +1,5 @@
+//! What the server does of itself, step by step, through its own API.
+
 mod clusters;
 mod garbage;
 mod graphs;

@@ -1,3 +1,5 @@
+//! Definitions as clients meet them: served, checked, changed, gone.
+
 use serde_json::{Value, json};
 
 use crate::testing::TestServer;

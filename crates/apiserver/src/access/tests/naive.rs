@@ -1,5 +1,6 @@
 //! The index against the plainest reading of the rules: all bindings of the cluster, one by one.
 
+use convoy_testkit::property;
 use proptest::prelude::*;
 
 use super::super::index::{Index, Source, Verdict};
@@ -144,7 +145,7 @@ fn deeds() -> Vec<Deed<'static>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(property::config(64))]
 
     /// However objects come, change and go, the index says what the objects say.
     #[test]

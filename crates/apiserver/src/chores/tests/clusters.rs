@@ -1,3 +1,5 @@
+//! Logical clusters come, go and are there again.
+
 use super::*;
 
 const CLUSTERS: &str = "/apis/convoy.dev/v1/logicalclusters";

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use convoy_testkit::property;
 use proptest::prelude::*;
 
 use super::super::Chores;
@@ -80,7 +81,8 @@ fn build(server: &TestServer, graph: &[Owners]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+    #![proptest_config(property::config(96))]
+
     #[test]
     fn what_remains_is_what_the_rules_say(
         graph in prop::collection::vec(

@@ -1,3 +1,5 @@
+//! Namespaces are furnished, and go with their content.
+
 use super::*;
 
 fn conditions(namespace: &Value) -> Vec<String> {
