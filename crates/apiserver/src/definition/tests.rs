@@ -1,5 +1,7 @@
 //! Definitions as clients meet them: served, checked, changed, gone.
 
+mod shipped;
+
 use serde_json::{Value, json};
 
 use crate::testing::TestServer;
