@@ -18,12 +18,10 @@ use serde_json::Value;
 
 use server::Server;
 
-pub(crate) fn run(arguments: &[String]) -> Result<()> {
-    let is_recording = match arguments {
-        [] => false,
-        [flag] if flag == "--record" => true,
-        _ => bail!("usage: cargo xtask kubernetes [--record]"),
-    };
+pub(crate) use binaries::Binaries;
+pub(crate) use server::start_etcd;
+
+pub(crate) fn run(is_recording: bool) -> Result<()> {
     let binaries = binaries::build()?;
     let server = Server::start(&binaries)?;
     server.kubectl(&["apply", "--server-side", "-f", "-"], &crds()?)?;
@@ -45,7 +43,12 @@ pub(crate) fn kubectl() -> Result<PathBuf> {
     binaries::kubectl()
 }
 
-fn root() -> PathBuf {
+/// The pinned API server and etcd, if this task has built them.
+pub(crate) fn built() -> Option<Binaries> {
+    binaries::built()
+}
+
+pub(crate) fn root() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
 

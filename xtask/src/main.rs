@@ -1,6 +1,8 @@
 //! Build tasks: `cargo xtask ci` is the whole gate, the same for people and machines.
 
+mod bench;
 mod kubernetes;
+mod running;
 #[cfg(test)]
 mod tidy;
 mod types;
@@ -9,14 +11,39 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
+use clap::{Parser, Subcommand};
+
+/// Build tasks of Convoy
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// The whole gate: format, lints, tests
+    Ci,
+    /// Asks a real API server about our CRDs and about damaged objects
+    Kubernetes {
+        /// Write its answers down instead of comparing them
+        #[arg(long)]
+        record: bool,
+    },
+    /// Reads the facts about Kubernetes' types from its Go modules
+    Types,
+    /// Measures on this machine, with nothing else running if the figures are to mean anything
+    #[command(subcommand)]
+    Bench(bench::Bench),
+}
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let result = match arguments.split_first() {
-        Some((task, [])) if task == "ci" => ci(),
-        Some((task, rest)) if task == "kubernetes" => kubernetes::run(rest),
-        Some((task, [])) if task == "types" => types::run(),
-        _ => Err(anyhow::anyhow!("usage: cargo xtask ci|kubernetes|types")),
+    let result = match Arguments::parse().task {
+        Task::Ci => ci(),
+        Task::Kubernetes { record } => kubernetes::run(record),
+        Task::Types => types::run(),
+        Task::Bench(bench) => bench::run(bench),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -34,7 +61,7 @@ fn ci() -> Result<()> {
     cargo_with(&["test", "--workspace"], Some(&kubectl))
 }
 
-fn cargo(args: &[&str]) -> Result<()> {
+pub(crate) fn cargo(args: &[&str]) -> Result<()> {
     cargo_with(args, None)
 }
 

@@ -13,9 +13,9 @@ const STAGING: &str = "v0.36.3";
 const ETCD: &str = "v3.6.16";
 
 /// Where the two programs are.
-pub(super) struct Binaries {
-    pub(super) apiserver: PathBuf,
-    pub(super) etcd: PathBuf,
+pub(crate) struct Binaries {
+    pub(crate) apiserver: PathBuf,
+    pub(crate) etcd: PathBuf,
 }
 
 pub(super) fn build() -> Result<Binaries> {
@@ -32,6 +32,14 @@ pub(super) fn build() -> Result<Binaries> {
     Ok(Binaries { apiserver, etcd })
 }
 
+/// The two programs if they were built before.
+pub(super) fn built() -> Option<Binaries> {
+    let there = |name: &str, version: &str| {
+        cache().ok().map(|cache| place(&cache, name, version)).filter(|path| path.exists())
+    };
+    Some(Binaries { apiserver: there("kube-apiserver", KUBERNETES)?, etcd: there("etcd", ETCD)? })
+}
+
 /// The machine's own kubectl, or one that is built here.
 pub(super) fn kubectl() -> Result<PathBuf> {
     let asked = Command::new("kubectl").args(["version", "--client"]).output();
@@ -46,14 +54,18 @@ pub(super) fn kubectl() -> Result<PathBuf> {
 
 /// The cached program, made by `build` in its directory where it is not there yet.
 fn program(name: &str, version: &str, build: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
-    let directory = cache()?.join(format!("{name}-{version}"));
-    let program = directory.join(name);
+    let program = place(&cache()?, name, version);
     if !program.exists() {
+        let directory = program.parent().context("a program lies in a directory")?;
         eprintln!("building {name} {version}; this takes minutes, once");
-        fs::create_dir_all(&directory)?;
-        build(&directory).with_context(|| format!("could not build {name} {version}"))?;
+        fs::create_dir_all(directory)?;
+        build(directory).with_context(|| format!("could not build {name} {version}"))?;
     }
     Ok(program)
+}
+
+fn place(cache: &Path, name: &str, version: &str) -> PathBuf {
+    cache.join(format!("{name}-{version}")).join(name)
 }
 
 fn cache() -> Result<PathBuf> {

@@ -1,21 +1,20 @@
 //! A running API server on loopback, for as long as the value lives.
 
-use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use super::binaries::Binaries;
+use crate::running::{Running, flags, free_ports};
 
 /// etcd, kube-apiserver and a proxy that speaks plain HTTP, with their files.
 pub(super) struct Server {
-    directory: PathBuf,
-    children: Vec<Child>,
+    running: Running,
     proxy: String,
 }
 
@@ -24,44 +23,23 @@ const PATIENCE: Duration = Duration::from_mins(2);
 
 impl Server {
     pub(super) fn start(binaries: &Binaries) -> Result<Self> {
-        let directory =
-            std::env::temp_dir().join(format!("convoy-kubernetes-{}", std::process::id()));
-        fs::create_dir_all(&directory)?;
-        let mut server = Self { directory, children: Vec::new(), proxy: String::new() };
+        let mut server = Self { running: Running::new("kubernetes")?, proxy: String::new() };
         let [client, peer, secure] = free_ports()?;
-        server.start_etcd(&binaries.etcd, client, peer)?;
+        start_etcd(&mut server.running, &binaries.etcd, client, peer)?;
         server.start_apiserver(&binaries.apiserver, client, secure)?;
         server.wait_until_ready()?;
         server.start_proxy()?;
         Ok(server)
     }
 
-    fn start_etcd(&mut self, etcd: &Path, client: u16, peer: u16) -> Result<()> {
-        let (client, peer) =
-            (format!("http://127.0.0.1:{client}"), format!("http://127.0.0.1:{peer}"));
-        let cluster = format!("default={peer}");
-        let arguments = [
-            ("--data-dir", "etcd"),
-            ("--listen-client-urls", &client),
-            ("--advertise-client-urls", &client),
-            ("--listen-peer-urls", &peer),
-            ("--initial-advertise-peer-urls", &peer),
-            ("--initial-cluster", &cluster),
-        ];
-        self.spawn(etcd, &arguments.map(|(flag, value)| format!("{flag}={value}")))
-    }
-
     fn start_apiserver(&mut self, apiserver: &Path, etcd: u16, port: u16) -> Result<()> {
-        let key = self.directory.join("service-account.key");
-        let made = Command::new("openssl").args(["genrsa", "-out"]).arg(&key).arg("2048").output();
-        ensure!(made.context("could not run openssl")?.status.success(), "openssl genrsa failed");
-        let token = Command::new("openssl").args(["rand", "-hex", "16"]).output()?.stdout;
-        let token = String::from_utf8_lossy(&token).trim().to_owned();
-        self.write("tokens.csv", &format!("{token},admin,admin,system:masters\n"))?;
-        self.write("kubeconfig", &kubeconfig(port, &token))?;
+        self.running.openssl("genrsa -out service-account.key 2048")?;
+        let token = self.running.openssl("rand -hex 16")?;
+        self.running.write("tokens.csv", &format!("{token},admin,admin,system:masters\n"))?;
+        self.running.write("kubeconfig", &kubeconfig(port, &token))?;
         let etcd = format!("http://127.0.0.1:{etcd}");
         let port = port.to_string();
-        let arguments = [
+        let arguments = flags(&[
             ("--etcd-servers", etcd.as_str()),
             ("--bind-address", "127.0.0.1"),
             ("--advertise-address", "127.0.0.1"),
@@ -76,15 +54,15 @@ impl Server {
             ("--service-cluster-ip-range", "10.96.0.0/16"),
             ("--disable-admission-plugins", "ServiceAccount"),
             ("--endpoint-reconciler-type", "none"),
-        ];
-        self.spawn(apiserver, &arguments.map(|(flag, value)| format!("{flag}={value}")))
+        ]);
+        self.running.spawn(apiserver, &arguments)
     }
 
     fn start_proxy(&mut self) -> Result<()> {
         let mut command = self.kubectl_command(&["proxy", "--port=0"]);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         let output = child.stdout.take().context("the proxy's output is piped")?;
-        self.children.push(child);
+        self.running.add(child);
         let mut line = String::new();
         BufReader::new(output).read_line(&mut line)?;
         let address = line.trim().rsplit(' ').next().unwrap_or_default();
@@ -100,7 +78,10 @@ impl Server {
             }
             std::thread::sleep(Duration::from_millis(500));
         }
-        bail!("the API server is not ready after {PATIENCE:?}; its log is {}", self.log().display())
+        bail!(
+            "the API server is not ready after {PATIENCE:?}; its log is {}",
+            self.running.log().display()
+        )
     }
 
     /// Runs kubectl against the server and returns what it prints.
@@ -119,7 +100,7 @@ impl Server {
 
     fn kubectl_command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new("kubectl");
-        command.args(arguments).env("KUBECONFIG", self.directory.join("kubeconfig"));
+        command.args(arguments).env("KUBECONFIG", self.running.directory.join("kubeconfig"));
         command
     }
 
@@ -140,44 +121,21 @@ impl Server {
         let body = end.map_or(&[][..], |end| &answer[end + 4..]);
         serde_json::from_slice(body).context("the answer is JSON")
     }
-
-    fn spawn(&mut self, program: &Path, arguments: &[String]) -> Result<()> {
-        let log = fs::File::options().create(true).append(true).open(self.log())?;
-        let mut command = Command::new(program);
-        command.args(arguments).current_dir(&self.directory);
-        let child = command.stdout(log.try_clone()?).stderr(log).spawn();
-        self.children.push(child.with_context(|| format!("could not run {}", program.display()))?);
-        Ok(())
-    }
-
-    fn write(&self, name: &str, text: &str) -> Result<()> {
-        fs::write(self.directory.join(name), text)
-            .with_context(|| format!("could not write {name}"))
-    }
-
-    fn log(&self) -> PathBuf {
-        self.directory.join("log")
-    }
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        for child in self.children.iter_mut().rev() {
-            // One that has gone by itself needs no ending.
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-        let _ = fs::remove_dir_all(&self.directory);
-    }
-}
-
-fn free_ports() -> Result<[u16; 3]> {
-    let listeners = [0; 3].map(|_| TcpListener::bind("127.0.0.1:0"));
-    let mut ports = [0; 3];
-    for (port, listener) in ports.iter_mut().zip(listeners) {
-        *port = listener?.local_addr()?.port();
-    }
-    Ok(ports)
+/// A durable etcd of one node, with its defaults.
+pub(crate) fn start_etcd(running: &mut Running, etcd: &Path, client: u16, peer: u16) -> Result<()> {
+    let (client, peer) = (format!("http://127.0.0.1:{client}"), format!("http://127.0.0.1:{peer}"));
+    let cluster = format!("default={peer}");
+    let arguments = flags(&[
+        ("--data-dir", "etcd"),
+        ("--listen-client-urls", &client),
+        ("--advertise-client-urls", &client),
+        ("--listen-peer-urls", &peer),
+        ("--initial-advertise-peer-urls", &peer),
+        ("--initial-cluster", &cluster),
+    ]);
+    running.spawn(etcd, &arguments)
 }
 
 fn kubeconfig(port: u16, token: &str) -> String {
