@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
 
 use crate::running::Running;
 
@@ -20,16 +21,33 @@ fn run(command: &mut Command) -> String {
     text
 }
 
+/// Builds a Go program beside this file; where it is.
+pub(crate) fn go_program(folder: &str) -> PathBuf {
+    // One build at a time: tests run side by side, and Go keeps what it has compiled.
+    static BUILDING: Mutex<()> = Mutex::new(());
+    let _turn = BUILDING.lock();
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
+    let mut build = Command::new("go");
+    build.args(["build", "-buildvcs=false", "-o"]).arg(&program).current_dir(here(folder));
+    run(&mut build);
+    program
+}
+
 #[test]
 fn go_programs_work() {
-    let directory = tempfile::tempdir().unwrap();
-    let program = directory.path().join("client");
-    let mut build = Command::new("go");
-    build.args(["build", "-buildvcs=false", "-o"]).arg(&program).current_dir(here("client_go"));
-    run(&mut build);
+    let program = go_program("client_go");
     let running = Running::start();
     let printed = run(Command::new(program).env("KUBECONFIG", &running.kubeconfig));
     assert_eq!(printed, "ok\n");
+}
+
+#[test]
+fn managers_of_controller_runtime_work() {
+    let program = go_program("manager");
+    let running = Running::start();
+    let mut manager = Command::new(program);
+    manager.arg("reconcile").env("KUBECONFIG", &running.kubeconfig);
+    assert_eq!(run(&mut manager), "ok\n");
 }
 
 #[test]
