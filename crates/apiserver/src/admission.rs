@@ -3,18 +3,23 @@
 
 mod call;
 mod hook;
+mod kept;
 mod review;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
 
 use self::hook::{Hook, Match, Subject};
 use crate::ask::Ask;
+use crate::head::Store;
 use crate::kinds;
+use crate::patch;
 use crate::status::{Answer, Status};
 use crate::write::{self, Options};
-use crate::{encoding, patch};
+
+pub(crate) use self::kept::Webhooks;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
@@ -41,9 +46,6 @@ impl Operation {
     }
 }
 
-const MUTATING: &str = "mutatingwebhookconfigurations";
-const VALIDATING: &str = "validatingwebhookconfigurations";
-
 /// Lets plugins and webhooks change the object.
 pub(crate) async fn mutate(
     ask: &Ask,
@@ -53,28 +55,43 @@ pub(crate) async fn mutate(
     options: &Options,
 ) -> Answer<Value> {
     if operation == Operation::Create {
-        check_namespace(ask)?;
+        check_namespace(ask, review::name(ask, Some(&object)))?;
         kinds::admit(ask, &mut object)?;
     }
-    let hooks = hooks(ask, MUTATING);
-    let mut changed_at = Vec::new();
-    for (index, hook) in hooks.iter().enumerate() {
-        if let Some(changed) = ask_to_change(ask, operation, hook, &object, old, options).await? {
-            object = changed;
-            changed_at.push(index);
+    let hooks = hooks(ask, Webhooks::mutating);
+    let mut asked = Vec::new();
+    let mut again = 0;
+    for hook in &*hooks {
+        match ask_to_change(ask, operation, hook, &object, old, options).await? {
+            Said::Nothing => continue,
+            Said::Unchanged => {}
+            Said::Changed(changed) => {
+                object = changed;
+                again = asked.len();
+            }
+        }
+        if hook.is_reinvoked {
+            asked.push(hook);
         }
     }
     // Those that want to see what later ones did are asked once more.
-    let last = changed_at.last().copied().unwrap_or(0);
-    for hook in hooks[..last].iter().filter(|hook| hook.is_reinvoked) {
-        if let Some(changed) = ask_to_change(ask, operation, hook, &object, old, options).await? {
+    for hook in &asked[..again] {
+        let said = ask_to_change(ask, operation, hook, &object, old, options).await?;
+        if let Said::Changed(changed) = said {
             object = changed;
         }
     }
     Ok(object)
 }
 
-/// The object as a webhook changed it; none if it did not.
+/// What came of asking a webhook for its changes.
+enum Said {
+    /// It was not to be asked.
+    Nothing,
+    Unchanged,
+    Changed(Value),
+}
+
 async fn ask_to_change(
     ask: &Ask,
     operation: Operation,
@@ -82,15 +99,15 @@ async fn ask_to_change(
     object: &Value,
     old: Option<&Value>,
     options: &Options,
-) -> Answer<Option<Value>> {
+) -> Answer<Said> {
     let request = review::request(ask, operation, Some(object), old, options.dry_run);
     let subject = Subject { ask, operation, object: Some(object), old, request: &request };
-    let Some(verdict) = consult(hook, &subject, options).await? else { return Ok(None) };
-    let Some(changes) = verdict else { return Ok(None) };
+    let Some(verdict) = consult(hook, &subject, options).await? else { return Ok(Said::Nothing) };
+    let Some(changes) = verdict else { return Ok(Said::Unchanged) };
     let mut changed = patch::json_patch(object, &changes)
         .map_err(|error| Status::internal(format!("webhook {:?}: {error}", hook.name)))?;
     write::defaults(&ask.resource, &mut changed);
-    Ok((changed != *object).then_some(changed))
+    Ok(if changed == *object { Said::Unchanged } else { Said::Changed(changed) })
 }
 
 /// Lets plugins and webhooks refuse the object.
@@ -101,7 +118,7 @@ pub(crate) async fn validate(
     old: Option<&Value>,
     options: &Options,
 ) -> Answer<()> {
-    let hooks = hooks(ask, VALIDATING);
+    let hooks = hooks(ask, Webhooks::validating);
     if hooks.is_empty() {
         return Ok(());
     }
@@ -112,8 +129,8 @@ pub(crate) async fn validate(
     Ok(())
 }
 
-/// Asks a webhook. None: it is not to be asked, or its failure does not matter; inner none: it
-/// has nothing to change.
+/// Asks a webhook. None: it is not to be asked; inner none: it has nothing to change, or its
+/// failure does not matter.
 async fn consult(
     hook: &Hook,
     subject: &Subject<'_>,
@@ -123,7 +140,8 @@ async fn consult(
     match hook.matches(subject) {
         Match::No => return Ok(None),
         Match::Unknown(why) => {
-            return Err(Status::forbidden(&ask.resource, &ask.target.name, &why));
+            let name = review::name(ask, subject.object);
+            return Err(Status::forbidden(&ask.resource, name, &why));
         }
         Match::Yes => {}
     }
@@ -135,7 +153,7 @@ async fn consult(
     }
     let timeout = Duration::from_secs(hook.timeout_seconds);
     let review = review::review(subject.request);
-    let answer = call::call(ask, &hook.client, &review, timeout).await;
+    let answer = hook.client.call(ask, &review, timeout).await;
     let verdict = answer.and_then(|answer| review::verdict(&hook.name, subject.request, &answer));
     match verdict {
         Ok(Ok(verdict)) => {
@@ -147,7 +165,7 @@ async fn consult(
         Ok(Err(denied)) => Err(denied),
         Err(why) if hook.ignores_failure => {
             tracing::warn!(webhook = hook.name, %why, "a webhook failed and is ignored");
-            Ok(None)
+            Ok(Some(None))
         }
         Err(why) => Err(Status::internal(format!(
             "failed calling webhook {:?}: failed to call webhook: {why}",
@@ -156,23 +174,18 @@ async fn consult(
     }
 }
 
-/// The webhooks of all configurations of a kind, by name and position. Configurations are not
-/// subject to webhooks, lest one locks itself in; nor are questions about access.
-fn hooks(ask: &Ask, plural: &str) -> Vec<Hook> {
+/// The webhooks that requests of this kind meet. Configurations are not subject to webhooks,
+/// lest one locks itself in; nor are questions about access.
+fn hooks(ask: &Ask, of: impl FnOnce(&Webhooks, &Store) -> Arc<[Hook]>) -> Arc<[Hook]> {
     let exempt = ["admissionregistration.k8s.io", "authentication.k8s.io", "authorization.k8s.io"];
     if exempt.contains(&ask.resource.group.as_str()) {
-        return Vec::new();
+        return Arc::default();
     }
-    let Some(resource) = ask.registry.get("admissionregistration.k8s.io", "v1", plural) else {
-        return Vec::new();
-    };
-    let snapshot = ask.server.store.snapshot();
-    let entries = snapshot.list(&ask.cluster.shelf(resource));
-    entries.flat_map(|entry| Hook::of(&encoding::read_entry(entry))).collect()
+    of(&ask.cluster.webhooks, &ask.server.store)
 }
 
 /// New objects need a namespace that exists and is not on its way out.
-fn check_namespace(ask: &Ask) -> Answer<()> {
+fn check_namespace(ask: &Ask, name: &str) -> Answer<()> {
     let namespace = ask.namespace();
     if namespace.is_empty() {
         return Ok(());
@@ -190,7 +203,7 @@ fn check_namespace(ask: &Ask) -> Answer<()> {
         "unable to create new content in namespace {namespace} because it is being terminated"
     );
     let cause = format!("namespace {namespace} is being terminated");
-    Err(Status::forbidden(&ask.resource, &ask.target.name, &why).with_cause(
+    Err(Status::forbidden(&ask.resource, name, &why).with_cause(
         "NamespaceTerminating",
         &cause,
         "metadata.namespace",

@@ -11,7 +11,7 @@ use crate::ask::Ask;
 use crate::reply::Reply;
 use crate::status::{Answer, Cause, Status};
 use crate::write::{self, Options, Wanted};
-use crate::{form, reading};
+use crate::{form, reading, registry};
 
 /// Records who owns the fields of a new object.
 pub(crate) fn track_create(ask: &Ask, object: &mut Value, options: &Options) {
@@ -97,13 +97,9 @@ fn refusal(error: &apply::Error) -> Box<Status> {
 fn with_context<T>(ask: &Ask, options: &Options, act: impl FnOnce(&Context<'_>) -> T) -> T {
     let resource = &ask.resource;
     let api_version = resource.api_version();
-    let versions = ask.registry.groups();
-    let served: Vec<SmolStr> = versions
-        .get(resource.group.as_str())
-        .into_iter()
-        .flatten()
-        .map(|version| crate::registry::api_version(&resource.group, version))
-        .collect();
+    let versions = ask.registry.versions(&resource.group).into_iter();
+    let served: Vec<SmolStr> =
+        versions.map(|version| registry::api_version(&resource.group, version)).collect();
     act(&Context {
         shape: form::shape_of(resource),
         api_version: &api_version,

@@ -191,6 +191,25 @@ impl Registry {
         groups
     }
 
+    /// The versions of one group, the preferred one first.
+    pub fn versions(&self, group: &str) -> Vec<&str> {
+        let mut versions: Vec<&str> = self.own_versions(group).collect();
+        if let Some(shared) = self.shared {
+            versions.extend(shared.own_versions(group));
+        }
+        versions.sort_by(|a, b| version_order(b).cmp(&version_order(a)));
+        versions.dedup();
+        versions
+    }
+
+    fn own_versions<'r>(&'r self, group: &str) -> impl Iterator<Item = &'r str> + use<'r> {
+        let group = SmolStr::new(group);
+        let places = self.own.range((group.clone(), SmolStr::default())..);
+        places
+            .take_while(move |((of, _), _)| *of == group)
+            .map(|((_, version), _)| version.as_str())
+    }
+
     /// Everything that is served, in order of group and version.
     fn places(&self) -> impl Iterator<Item = (&(SmolStr, SmolStr), &Arc<Plurals>)> {
         let shared = self.shared.into_iter().flat_map(|shared| &shared.own);
@@ -270,6 +289,12 @@ mod tests {
     fn the_preferred_version_is_first() {
         let registry = builtin();
         assert_eq!(registry.groups()["autoscaling"], ["v2", "v1"]);
+        let mut above = Registry::over_builtin();
+        let hidden = registry.get("autoscaling", "v2", "horizontalpodautoscalers").unwrap();
+        above.insert(Resource { plural: "others".into(), ..Resource::clone(hidden) });
+        above.insert(Resource { version: "v3alpha1".into(), ..Resource::clone(hidden) });
+        assert_eq!(above.versions("autoscaling"), ["v2", "v1", "v3alpha1"]);
+        assert_eq!(above.versions("nobody.example.com"), [""; 0]);
         assert_eq!(registry.of_kind("apps/v1", "Deployment").unwrap().plural, "deployments");
     }
 }

@@ -8,7 +8,9 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::{Request, Uri};
 use http_body_util::{BodyExt, Full, Limited};
-use hyper_util::client::legacy::Client;
+use hyper_rustls::HttpsConnector;
+use hyper_util::client::legacy;
+use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -19,53 +21,75 @@ use crate::ask::Ask;
 /// What an answer may be long.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
 
-/// Where a webhook is.
-#[derive(Debug, PartialEq, Eq)]
-struct Address {
-    url: String,
-    /// The name that its certificate must have, where it is not the URL's.
-    name: Option<String>,
+/// How a webhook is reached: made once per configuration, so that its connections serve again.
+#[derive(Debug)]
+pub(super) struct Client {
+    place: Place,
+    http: Result<Http, String>,
 }
 
-/// Posts a review to a webhook; its answer, or why there is none.
-pub(super) async fn call(
-    ask: &Ask,
-    client: &Value,
-    review: &Value,
-    timeout: Duration,
-) -> Result<Value, String> {
-    let address = address(ask, client)?;
-    let config = tls(client)?;
-    let builder = hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(config).https_only();
-    let connector = match &address.name {
-        None => builder.enable_http1().build(),
-        Some(name) => {
-            let name = ServerName::try_from(name.clone()).map_err(|error| error.to_string())?;
-            let resolver = hyper_rustls::FixedServerNameResolver::new(name);
-            builder.with_server_name_resolver(resolver).enable_http1().build()
-        }
-    };
-    let url = with_timeout(&address.url, timeout)?;
-    let request = Request::post(url)
-        .header(http::header::CONTENT_TYPE, "application/json")
-        .header(http::header::ACCEPT, "application/json")
-        .body(Full::new(Bytes::from(review.to_string())))
-        .map_err(|error| error.to_string())?;
-    let posted = async {
-        let client: Client<_, Full<Bytes>> = Client::builder(TokioExecutor::new()).build(connector);
-        let response = client.request(request).await.map_err(|error| chain(&error))?;
-        let status = response.status();
-        let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
-        let body = body.map_err(|error| error.to_string())?.to_bytes();
+type Http = legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
+
+/// Where a webhook is.
+#[derive(Debug)]
+enum Place {
+    Url(String),
+    Service { namespace: String, name: String, path: String, port: u64 },
+}
+
+impl Client {
+    /// Reads a `clientConfig`. What is wrong with it shows when the webhook is called.
+    pub(super) fn new(config: &Value) -> Self {
+        let place = Place::read(config);
+        let http = http(config, &place);
+        Self { place, http }
+    }
+
+    /// Posts a review to the webhook; its answer, or why there is none.
+    pub(super) async fn call(
+        &self,
+        ask: &Ask,
+        review: &Value,
+        timeout: Duration,
+    ) -> Result<Value, String> {
+        let http = self.http.as_ref().map_err(Clone::clone)?;
+        let url = with_timeout(&self.place.url(ask)?, timeout)?;
+        let request = Request::post(&url)
+            .header(http::header::CONTENT_TYPE, "application/json")
+            .header(http::header::ACCEPT, "application/json")
+            .body(Full::new(Bytes::from(review.to_string())))
+            .map_err(|error| error.to_string())?;
+        let posted = async {
+            let response = http.request(request).await.map_err(|error| chain(&error))?;
+            let status = response.status();
+            let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
+            Ok((status, body.map_err(|error| error.to_string())?.to_bytes()))
+        };
+        let timed_out = |_| Err("context deadline exceeded".to_owned());
+        let posted = tokio::time::timeout(timeout, posted).await.unwrap_or_else(timed_out);
+        let (status, body) = posted.map_err(|why| format!("Post \"{url}\": {why}"))?;
         if !status.is_success() {
             return Err(format!(
                 "an error on the server ({status}) has prevented the request from succeeding"
             ));
         }
         serde_json::from_slice(&body).map_err(|error| error.to_string())
+    }
+}
+
+fn http(config: &Value, place: &Place) -> Result<Http, String> {
+    let builder =
+        hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(tls(config)?).https_only();
+    let connector = match place {
+        Place::Url(_) => builder.enable_http1().build(),
+        Place::Service { namespace, name, .. } => {
+            let name = ServerName::try_from(format!("{name}.{namespace}.svc"));
+            let name = name.map_err(|error| error.to_string())?;
+            let resolver = hyper_rustls::FixedServerNameResolver::new(name);
+            builder.with_server_name_resolver(resolver).enable_http1().build()
+        }
     };
-    let timed_out = |_| Err("context deadline exceeded".to_owned());
-    tokio::time::timeout(timeout, posted).await.unwrap_or_else(timed_out)
+    Ok(legacy::Client::builder(TokioExecutor::new()).build(connector))
 }
 
 fn with_timeout(url: &str, timeout: Duration) -> Result<Uri, String> {
@@ -102,19 +126,27 @@ fn tls(client: &Value) -> Result<rustls::ClientConfig, String> {
     Ok(config.with_root_certificates(roots).with_no_client_auth())
 }
 
-fn address(ask: &Ask, client: &Value) -> Result<Address, String> {
-    if let Some(url) = client["url"].as_str() {
-        return Ok(Address { url: url.to_owned(), name: None });
+impl Place {
+    fn read(config: &Value) -> Self {
+        if let Some(url) = config["url"].as_str() {
+            return Self::Url(url.to_owned());
+        }
+        let service = &config["service"];
+        let text = |field: &str| service[field].as_str().unwrap_or_default().to_owned();
+        let port = service["port"].as_u64().unwrap_or(443);
+        Self::Service { namespace: text("namespace"), name: text("name"), path: text("path"), port }
     }
-    let service = &client["service"];
-    let text = |field: &str| service[field].as_str().unwrap_or_default();
-    let (namespace, name, path) = (text("namespace"), text("name"), text("path"));
-    let port = service["port"].as_u64().unwrap_or(443);
-    let (host, port) = endpoint(ask, namespace, name, port)
-        .ok_or_else(|| format!("no endpoints available for service {name:?}"))?;
-    let host = if host.contains(':') { format!("[{host}]") } else { host };
-    let url = format!("https://{host}:{port}/{}", path.trim_start_matches('/'));
-    Ok(Address { url, name: Some(format!("{name}.{namespace}.svc")) })
+
+    fn url(&self, ask: &Ask) -> Result<String, String> {
+        let (namespace, name, path, port) = match self {
+            Self::Url(url) => return Ok(url.clone()),
+            Self::Service { namespace, name, path, port } => (namespace, name, path, *port),
+        };
+        let (host, port) = endpoint(ask, namespace, name, port)
+            .ok_or_else(|| format!("no endpoints available for service {name:?}"))?;
+        let host = if host.contains(':') { format!("[{host}]") } else { host };
+        Ok(format!("https://{host}:{port}/{}", path.trim_start_matches('/')))
+    }
 }
 
 /// There is no cluster network here: a service is wherever its endpoints are.

@@ -5,14 +5,18 @@ use convoy_plan::selector::Selector;
 use serde_json::Value;
 
 use super::Operation;
+use super::call::Client;
 use crate::ask::Ask;
 
 /// One webhook of a configuration.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "the choices of upstream, each on its own")]
 pub(super) struct Hook {
     pub name: String,
-    pub client: Value,
+    pub client: Client,
     rules: Vec<Rule>,
+    /// Asked about the versions that its rules name, not about others of the same resource.
+    is_exact: bool,
     pub ignores_failure: bool,
     pub is_reinvoked: bool,
     pub timeout_seconds: u64,
@@ -70,8 +74,9 @@ impl Hook {
         let rules = hook["rules"].as_array().into_iter().flatten();
         Some(Self {
             name: hook["name"].as_str()?.to_owned(),
-            client: hook["clientConfig"].clone(),
+            client: Client::new(&hook["clientConfig"]),
             rules: rules.map(Rule::read).collect(),
+            is_exact: hook["matchPolicy"] == "Exact",
             ignores_failure: hook["failurePolicy"] == "Ignore",
             is_reinvoked: hook["reinvocationPolicy"] == "IfNeeded",
             timeout_seconds: hook["timeoutSeconds"].as_u64().unwrap_or(10).clamp(1, 30),
@@ -87,7 +92,13 @@ impl Hook {
 
     pub(super) fn matches(&self, subject: &Subject<'_>) -> Match {
         let ask = subject.ask;
-        let by_rules = self.rules.iter().any(|rule| rule.matches(ask, subject.operation));
+        let versions = if self.is_exact {
+            vec![ask.resource.version.as_str()]
+        } else {
+            ask.registry.versions(&ask.resource.group)
+        };
+        let mut rules = self.rules.iter();
+        let by_rules = rules.any(|rule| rule.matches(ask, subject.operation, &versions));
         if !by_rules || !self.selects_namespace(subject) || !self.selects_object(subject) {
             return Match::No;
         }
@@ -155,15 +166,13 @@ impl Rule {
         }
     }
 
-    /// A webhook for one version of a resource is asked about all versions of it: they differ
-    /// by their name alone.
-    fn matches(&self, ask: &Ask, operation: Operation) -> bool {
+    /// `versions` are those under which the request may be known: they differ by their name
+    /// alone.
+    fn matches(&self, ask: &Ask, operation: Operation, versions: &[&str]) -> bool {
         let has = |list: &[String], wanted: &str| {
             list.iter().any(|known| known == "*" || known == wanted)
         };
         let resource = &ask.resource;
-        let served = ask.registry.groups();
-        let versions = served.get(resource.group.as_str()).map_or(&[][..], Vec::as_slice);
         let version = versions.iter().any(|version| has(&self.versions, version));
         let scope = match self.scope.as_str() {
             "Namespaced" => resource.namespaced,

@@ -22,15 +22,11 @@ pub(super) fn request(
     let (group, version) = (&resource.group, &resource.version);
     let kind = json!({"group": group, "version": version, "kind": resource.kind});
     let named = json!({"group": group, "version": version, "resource": resource.plural});
-    let name = match (ask.target.name.as_str(), object) {
-        ("", Some(object)) => object["metadata"]["name"].as_str().unwrap_or_default(),
-        (name, _) => name,
-    };
     let caller = &ask.caller;
     let mut request = json!({
         "uid": new_uid(&*ask.server.surroundings),
         "kind": kind, "resource": named, "requestKind": kind, "requestResource": named,
-        "name": name, "operation": operation.word(),
+        "name": name(ask, object), "operation": operation.word(),
         "userInfo": {"username": caller.name, "groups": caller.groups},
         "object": object, "oldObject": old, "dryRun": dry_run,
         "options": {"kind": operation.options_kind(), "apiVersion": "meta.k8s.io/v1"},
@@ -49,6 +45,14 @@ pub(super) fn request(
         request["userInfo"]["extra"] = json!(caller.extra);
     }
     request
+}
+
+/// The name that a request is about: the path's, or that of what is to be made.
+pub(super) fn name<'r>(ask: &'r Ask, object: Option<&'r Value>) -> &'r str {
+    match (ask.target.name.as_str(), object) {
+        ("", Some(object)) => object["metadata"]["name"].as_str().unwrap_or_default(),
+        (name, _) => name,
+    }
 }
 
 pub(super) fn review(request: &Value) -> Value {

@@ -1,5 +1,6 @@
 //! Configurations of admission webhooks.
 
+use convoy_api::cel::Program;
 use convoy_api::text::Name;
 use serde_json::Value;
 
@@ -185,6 +186,8 @@ fn conditions(conditions: &At<'_>, errors: &mut Errors) {
         let (name, expression) = (condition.get("name"), condition.get("expression"));
         if expression.text().trim().is_empty() {
             errors.push(expression.required(""));
+        } else if let Err(error) = Program::compile(expression.text()) {
+            errors.push(expression.invalid(&format!("compilation failed: {error}")));
         }
         if name.text().is_empty() {
             errors.push(name.required(""));

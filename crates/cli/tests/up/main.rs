@@ -6,3 +6,4 @@ mod clients;
 mod kubectl;
 mod process;
 mod running;
+mod webhooks;
