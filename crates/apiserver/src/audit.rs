@@ -149,6 +149,13 @@ impl<'r> Log<'r> {
         }
     }
 
+    /// The server failed while it made the answer.
+    pub(crate) fn panicked(self, now: Timestamp) {
+        if let Some(record) = self.record {
+            record.panicked(now);
+        }
+    }
+
     /// The answer is decided. One that is followed goes on from here, and takes the record with
     /// it, to be completed when it ends.
     pub(crate) fn answered(

@@ -52,18 +52,29 @@ pub struct Chores {
     clusters: Clusters,
 }
 
-/// Does the chores in a task, until `shutdown`.
+/// Does the chores in a task, until `shutdown`. What is to be done is known when this returns.
 pub fn start(
     server: Arc<Server>,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> JoinHandle<()> {
+    let mut chores = Chores::new(&server);
+    let tended = Tended(server);
     tokio::spawn(async move {
-        let mut chores = Chores::new(&server);
+        let _tended = tended;
         tokio::select! {
             () = shutdown => {}
             () = chores.run() => {}
         }
     })
+}
+
+/// Somebody does the chores, until this is dropped, by a defect too.
+struct Tended(Arc<Server>);
+
+impl Drop for Tended {
+    fn drop(&mut self) {
+        self.0.leave_untended();
+    }
 }
 
 /// Does everything that can be done now, from scratch.

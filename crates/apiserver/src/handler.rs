@@ -60,7 +60,9 @@ where
     let headers = request.headers().clone();
     let answered = answer(server, request, &attributes, &query, peer, &accept, &mut log);
     // A defect costs one answer, not the server.
-    let answered = AssertUnwindSafe(answered).catch_unwind().await.unwrap_or_else(|_| {
+    let answered = AssertUnwindSafe(answered).catch_unwind().await;
+    let has_panicked = answered.is_err();
+    let answered = answered.unwrap_or_else(|_| {
         tracing::error!(%uri, "a request ended in a panic");
         Err(Status::internal("the server could not finish the request"))
     });
@@ -71,7 +73,11 @@ where
     drop(in_flight);
     let dry_run = query.get("dryRun").is_some();
     server.metrics.answered(&attributes, dry_run, response.status().as_u16(), begun.elapsed());
-    log.answered(&mut response, &server.surroundings);
+    if has_panicked {
+        log.panicked(server.now());
+    } else {
+        log.answered(&mut response, &server.surroundings);
+    }
     let mut response = compress(&headers, response);
     response.headers_mut().insert(AUDIT_ID, audit_id);
     response

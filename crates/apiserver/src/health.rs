@@ -68,12 +68,47 @@ fn checks(endpoint: &str) -> &'static [&'static str] {
 fn is_well(server: &Server, check: &str) -> bool {
     match check {
         "store" => server.store.failure().is_none(),
-        // Caches are filled before the first request is taken, and the others can only fail by
-        // not answering.
+        // What the server knows of its own store is read before the first request is taken; from
+        // then on it is wrong only if nobody follows the store any more.
+        "informer-sync" => !server.is_untended(),
+        "shutdown" => !server.is_ending(),
+        // The others can only fail by not answering.
         _ => true,
     }
 }
 
 fn text_answer(code: u16, text: String) -> Response<Body> {
     bytes(code, "text/plain; charset=utf-8", text.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use crate::chores;
+    use crate::testing::TestServer;
+
+    #[test]
+    fn a_server_that_ends_is_alive_and_not_ready() {
+        let test = TestServer::new();
+        let code = |path: &str| test.call("GET", path, &Value::Null).0;
+        assert_eq!([code("/readyz"), code("/readyz/shutdown"), code("/livez")], [200; 3]);
+        test.server.end_watches();
+        assert_eq!([code("/readyz"), code("/readyz/shutdown"), code("/livez")], [500, 500, 200]);
+    }
+
+    #[test]
+    fn a_server_that_lost_its_chores_is_not_ready() {
+        let test = TestServer::new();
+        let code = |path: &str| test.call("GET", path, &Value::Null).0;
+        let mut started = None;
+        test.run(async {
+            started = Some(chores::start(test.server.clone(), std::future::pending()));
+        });
+        let chores = started.unwrap();
+        assert_eq!(code("/readyz/informer-sync"), 200);
+        chores.abort();
+        assert!(test.run(chores).is_err());
+        assert_eq!([code("/readyz/informer-sync"), code("/readyz")], [500; 2]);
+    }
 }

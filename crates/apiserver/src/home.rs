@@ -9,13 +9,14 @@ use std::time::Duration;
 use convoy_store::backend::{DiskBackend, Durability};
 use convoy_store::{BackendError, MemoryBackend};
 use jiff::Timestamp;
+use serde_json::Value;
 
 use crate::access::{AccessError, AccessSettings, Signer, SignerError};
 use crate::authority::{Authority, AuthorityError, server_names, write_private};
 use crate::bootstrap::{Place, bootstrap};
 use crate::chores;
 use crate::head::Store;
-use crate::kubeconfig::kubeconfig;
+use crate::kubeconfig::{kubeconfig, merged};
 use crate::listener::Listener;
 use crate::server::{Limits, Server};
 use crate::surroundings::System;
@@ -38,8 +39,8 @@ pub struct Settings {
 pub struct Home {
     pub server: Arc<Server>,
     pub address: SocketAddr,
-    pub authority: Authority,
     pub kubeconfig: PathBuf,
+    authority: Arc<Authority>,
     listener: Listener,
     durability: Durability,
 }
@@ -76,6 +77,8 @@ pub enum HomeError {
         #[source]
         source: io::Error,
     },
+    #[error("{path} is there and is no kubeconfig, so it was left as it is: {why}")]
+    NoKubeconfig { path: PathBuf, why: String },
 }
 
 impl Home {
@@ -101,7 +104,8 @@ impl Home {
             done.map_err(|status| HomeError::Bootstrap(status.message))?;
         }
         let Settings { kubeconfig, durability, .. } = settings;
-        let home = Self { server, address, authority, kubeconfig, listener, durability };
+        let authority = Arc::new(authority);
+        let home = Self { server, address, kubeconfig, authority, listener, durability };
         home.write_kubeconfig()?;
         Ok(home)
     }
@@ -111,34 +115,27 @@ impl Home {
     }
 
     /// Writes how to reach the server, for its owner alone.
-    pub fn write_kubeconfig(&self) -> Result<(), HomeError> {
-        let clusters = self.server.clusters();
-        let names: Vec<&str> = clusters.iter().map(|cluster| &*cluster.name).collect();
-        let config = kubeconfig(&self.authority, &self.url(), &names);
-        let text = serde_saphyr::to_string(&config).unwrap_or_else(|_| config.to_string());
-        let path = &self.kubeconfig;
-        let write = || {
-            if let Some(parent) = path.parent().filter(|parent| *parent != Path::new("")) {
-                std::fs::create_dir_all(parent)?;
-            }
-            write_private(path, text.as_bytes())
-        };
-        write().map_err(|source| HomeError::Kubeconfig { path: path.clone(), source })
+    fn write_kubeconfig(&self) -> Result<(), HomeError> {
+        write_kubeconfig(&self.kubeconfig, &self.server, &self.authority, &self.url())
     }
 
     /// Serves until `shutdown` is done, then leaves everything durable.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), HomeError> {
-        let Self { server, listener, durability, .. } = self;
+        let url = self.url();
+        let Self { server, kubeconfig, authority, listener, durability, .. } = self;
         let flushing = match durability {
             Durability::Interval(pause) => {
                 Some(tokio::spawn(flush_often(Arc::clone(&server), pause)))
             }
             Durability::Sync | Durability::None => None,
         };
+        let refreshing =
+            tokio::spawn(refresh_kubeconfig(Arc::clone(&server), kubeconfig, authority, url));
         let chores = chores::start(Arc::clone(&server), server.ending());
         listener.serve(Arc::clone(&server), shutdown).await;
         // A defect in there was logged when it happened; there is nothing more to do for it.
         drop(chores.await);
+        refreshing.abort();
         if let Some(flushing) = flushing {
             flushing.abort();
         }
@@ -148,6 +145,57 @@ impl Home {
         server.store.shut_down()?;
         Ok(())
     }
+}
+
+/// Keeps the contexts of the kubeconfig those of the clusters that are served.
+async fn refresh_kubeconfig(
+    server: Arc<Server>,
+    path: PathBuf,
+    authority: Arc<Authority>,
+    url: String,
+) {
+    let mut comings = server.comings();
+    while comings.changed().await.is_ok() {
+        let write = {
+            let (server, authority) = (Arc::clone(&server), Arc::clone(&authority));
+            let (path, url) = (path.clone(), url.clone());
+            move || write_kubeconfig(&path, &server, &authority, &url)
+        };
+        // A panic in there was reported where it happened.
+        if let Ok(Err(error)) = tokio::task::spawn_blocking(write).await {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(error, "the kubeconfig lacks what has changed");
+        }
+    }
+}
+
+fn write_kubeconfig(
+    path: &Path,
+    server: &Server,
+    authority: &Authority,
+    url: &str,
+) -> Result<(), HomeError> {
+    let failed = |source| HomeError::Kubeconfig { path: path.to_owned(), source };
+    let existing = match std::fs::read_to_string(path) {
+        Ok(text) if text.trim().is_empty() => Value::Null,
+        Ok(text) => serde_saphyr::from_str(&text).map_err(|error| HomeError::NoKubeconfig {
+            path: path.to_owned(),
+            why: error.to_string(),
+        })?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Value::Null,
+        Err(source) => return Err(failed(source)),
+    };
+    let clusters = server.clusters();
+    let names: Vec<&str> = clusters.iter().map(|cluster| &*cluster.name).collect();
+    let config = merged(&existing, kubeconfig(authority, url, &names));
+    let text = serde_saphyr::to_string(&config).unwrap_or_else(|_| config.to_string());
+    let write = || {
+        if let Some(parent) = path.parent().filter(|parent| *parent != Path::new("")) {
+            std::fs::create_dir_all(parent)?;
+        }
+        write_private(path, text.as_bytes())
+    };
+    write().map_err(failed)
 }
 
 /// Makes durable what a relaxed durability left open, again and again.

@@ -36,9 +36,68 @@ pub fn kubeconfig(authority: &Authority, url: &str, clusters: &[&str]) -> Value 
     })
 }
 
+/// Puts our entries into a kubeconfig that may hold those of others: what is not ours stays, and
+/// so does the current context as long as there is one of its name.
+pub fn merged(existing: &Value, ours: Value) -> Value {
+    let Value::Object(existing) = existing else { return ours };
+    let Value::Object(mut merged) = ours else { return ours };
+    for list in ["clusters", "contexts", "users"] {
+        let others = existing.get(list).and_then(Value::as_array).into_iter().flatten();
+        let others = others.filter(|entry| !is_ours(entry["name"].as_str().unwrap_or_default()));
+        if let Some(Value::Array(entries)) = merged.get_mut(list) {
+            entries.extend(others.cloned());
+        }
+    }
+    let current = existing.get("current-context").and_then(Value::as_str).unwrap_or_default();
+    if merged["contexts"].as_array().is_some_and(|all| all.iter().any(|one| one["name"] == current))
+    {
+        merged.insert("current-context".to_owned(), json!(current));
+    }
+    for (field, value) in existing {
+        merged.entry(field).or_insert_with(|| value.clone());
+    }
+    Value::Object(merged)
+}
+
+/// The names that this program gives, and takes back.
+fn is_ours(name: &str) -> bool {
+    name == "convoy" || name.starts_with("convoy-")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_others_keep_in_the_file_stays() {
+        let ours = |names: &[&str]| -> Value {
+            let entries = |form: fn(&str) -> Value| -> Value {
+                names.iter().map(|name| form(name)).collect()
+            };
+            json!({"apiVersion": "v1", "kind": "Config", "current-context": "convoy",
+                "clusters": entries(|name| json!({"name": name, "cluster": {"server": "new"}})),
+                "contexts": entries(|name| json!({"name": name, "context": {"cluster": name}})),
+                "users": [{"name": "convoy-admin"}]})
+        };
+        assert_eq!(merged(&Value::Null, ours(&["convoy"])), ours(&["convoy"]));
+        let existing = json!({"apiVersion": "v1", "kind": "Config", "current-context": "convoy-east",
+            "clusters": [{"name": "convoy", "cluster": {"server": "old"}}, {"name": "work"}],
+            "contexts": [{"name": "convoy"}, {"name": "convoy-east"}, {"name": "work"}],
+            "users": [{"name": "me"}], "extensions": [{"name": "theirs"}]});
+        let both = merged(&existing, ours(&["convoy", "convoy-east"]));
+        let names = |config: &Value, list: &str| -> Vec<String> {
+            let entries = config[list].as_array().unwrap().iter();
+            entries.map(|entry| entry["name"].as_str().unwrap().to_owned()).collect()
+        };
+        assert_eq!(names(&both, "clusters"), ["convoy", "convoy-east", "work"]);
+        assert_eq!(both["clusters"][0]["cluster"]["server"], "new");
+        assert_eq!(names(&both, "users"), ["convoy-admin", "me"]);
+        assert_eq!(both["current-context"], "convoy-east");
+        assert_eq!(both["extensions"], existing["extensions"]);
+        let without = merged(&both, ours(&["convoy"]));
+        assert_eq!(names(&without, "contexts"), ["convoy", "work"]);
+        assert_eq!(without["current-context"], "convoy", "the other one went");
+    }
 
     #[test]
     fn every_cluster_has_a_context() {

@@ -1,5 +1,6 @@
 //! What the server counts, under the names that dashboards of Kubernetes know.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use prometheus_client::encoding::EncodeLabelSet;
@@ -9,6 +10,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+use crate::audit::Counts;
 use crate::head::Store;
 use crate::request::Attributes;
 
@@ -22,6 +24,8 @@ pub struct Metrics {
     long_running: Gauge,
     watch_events: Family<Watched, Counter>,
     objects: Family<Watched, Gauge>,
+    audit_events: Counter,
+    audit_errors: Family<Plugin, Counter>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -47,6 +51,12 @@ struct Asked {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Kind {
     request_kind: &'static str,
+}
+
+/// What writes audit events: the log alone.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Plugin {
+    plugin: &'static str,
 }
 
 /// A resource, as the store keeps it.
@@ -98,7 +108,29 @@ impl Default for Metrics {
         registry.register("apiserver_watch_events", "Events sent to watches", watch_events.clone());
         let objects = Family::<Watched, Gauge>::default();
         registry.register("apiserver_resource_objects", "Objects that are stored", objects.clone());
-        Self { registry, requests, durations, in_flight, long_running, watch_events, objects }
+        let audit_events = Counter::default();
+        registry.register(
+            "apiserver_audit_event",
+            "Audit events handed to the log",
+            audit_events.clone(),
+        );
+        let audit_errors = Family::<Plugin, Counter>::default();
+        registry.register(
+            "apiserver_audit_error",
+            "Audit events that were lost",
+            audit_errors.clone(),
+        );
+        Self {
+            registry,
+            requests,
+            durations,
+            in_flight,
+            long_running,
+            watch_events,
+            objects,
+            audit_events,
+            audit_errors,
+        }
     }
 }
 
@@ -161,8 +193,13 @@ impl Metrics {
     }
 
     /// The text that Prometheus reads.
-    pub(crate) fn text(&self, store: &Store) -> String {
+    pub(crate) fn text(&self, store: &Store, audit: Counts) -> String {
         let snapshot = store.snapshot();
+        // Counted where they are written; only shown here.
+        self.audit_events.inner().store(audit.written + audit.dropped, Ordering::Relaxed);
+        let errors = self.audit_errors.get_or_create(&Plugin { plugin: "log" });
+        errors.inner().store(audit.dropped, Ordering::Relaxed);
+        drop(errors);
         self.objects.clear();
         for shelf in snapshot.shelves() {
             let resource = match shelf.resource.split_once('/') {
@@ -205,8 +242,10 @@ mod tests {
         metrics.answered(&attributes, false, 200, Duration::from_millis(3));
         let store = Store::open(MemoryBackend, Settings::default()).unwrap();
         let in_flight = metrics.begin(true);
-        let text = metrics.text(&store);
+        let text = metrics.text(&store, Counts { written: 5, dropped: 2 });
         for line in [
+            "apiserver_audit_event_total 7",
+            "apiserver_audit_error_total{plugin=\"log\"} 2",
             "apiserver_request_total{verb=\"LIST\",group=\"\",version=\"v1\",resource=\"pods\",subresource=\"\",scope=\"namespace\",component=\"apiserver\",dry_run=\"\",code=\"200\"} 1",
             "apiserver_request_duration_seconds_bucket{le=\"0.005\",verb=\"LIST\",group=\"\",resource=\"pods\"} 1",
             "apiserver_current_inflight_requests{request_kind=\"mutating\"} 1",
@@ -214,7 +253,7 @@ mod tests {
             assert!(text.contains(line), "{line}\n{text}");
         }
         drop(in_flight);
-        let text = metrics.text(&store);
+        let text = metrics.text(&store, Counts::default());
         assert!(text.contains("apiserver_current_inflight_requests{request_kind=\"mutating\"} 0"));
     }
 }

@@ -59,7 +59,9 @@ pub(crate) fn answer(
         }
         ["metrics"] => {
             let media = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-            Ok(bytes(200, media, server.metrics.text(&server.store).into()))
+            let audit = server.access.audit.as_ref().map(|audit| audit.counts());
+            let text = server.metrics.text(&server.store, audit.unwrap_or_default());
+            Ok(bytes(200, media, text.into()))
         }
         _ => Err(Status::no_such_route()),
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
 use convoy_store::{Shelf, Transaction, WriteError};
@@ -11,6 +12,7 @@ use smol_str::SmolStr;
 use tokio::sync::watch;
 
 use crate::access::{Access, Authorization, Rights, Signer, TokenFile};
+use crate::admission::Webhooks;
 use crate::head::{Entry, Head, Store};
 use crate::logical;
 use crate::metrics::Metrics;
@@ -50,6 +52,10 @@ pub struct Server {
     pub metrics: Metrics,
     pub(crate) traffic: Traffic,
     clusters: RwLock<BTreeMap<SmolStr, Arc<Cluster>>>,
+    /// Counts how often a logical cluster came or went.
+    comings: watch::Sender<u64>,
+    /// Whether those who did the chores have gone.
+    untended: AtomicBool,
     /// Whether watches are to end, because the server does.
     ending: watch::Sender<bool>,
 }
@@ -62,6 +68,7 @@ pub struct Cluster {
     registry: ArcSwap<Registry>,
     published: published::Shelf,
     pub(crate) rights: Rights,
+    pub(crate) webhooks: Webhooks,
     /// Held while definitions are looked at, so that the kinds are those of the newest ones.
     pub(crate) definitions: tokio::sync::Mutex<()>,
 }
@@ -78,6 +85,7 @@ impl Cluster {
             published: published::Shelf::default(),
             definitions: tokio::sync::Mutex::default(),
             rights: Rights::default(),
+            webhooks: Webhooks::new(name),
         }
     }
 
@@ -114,6 +122,8 @@ impl Server {
             limits,
             access,
             clusters,
+            comings: watch::Sender::new(0),
+            untended: AtomicBool::new(false),
             ending: watch::Sender::new(false),
         };
         logical::load(&server);
@@ -133,6 +143,15 @@ impl Server {
 
     pub fn is_ending(&self) -> bool {
         *self.ending.borrow()
+    }
+
+    /// Whether the server has ceased to look after what it holds.
+    pub fn is_untended(&self) -> bool {
+        self.untended.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn leave_untended(&self) {
+        self.untended.store(true, Ordering::Relaxed);
     }
 
     /// Done when watches are to end.
@@ -158,12 +177,22 @@ impl Server {
 
     pub fn add_cluster(&self, name: &str) -> Arc<Cluster> {
         let mut clusters = self.clusters.write();
-        let cluster = clusters.entry(SmolStr::new(name));
-        Arc::clone(cluster.or_insert_with(|| Arc::new(Cluster::new(name))))
+        let cluster = clusters.entry(SmolStr::new(name)).or_insert_with(|| {
+            self.comings.send_modify(|count| *count += 1);
+            Arc::new(Cluster::new(name))
+        });
+        Arc::clone(cluster)
     }
 
     pub fn remove_cluster(&self, name: &str) {
-        self.clusters.write().remove(name);
+        if self.clusters.write().remove(name).is_some() {
+            self.comings.send_modify(|count| *count += 1);
+        }
+    }
+
+    /// Changes whenever a logical cluster comes or goes.
+    pub fn comings(&self) -> watch::Receiver<u64> {
+        self.comings.subscribe()
     }
 
     /// Commits writes that belong together. A lost race comes back as `None`.

@@ -105,6 +105,15 @@ impl<H> Log<H> {
         kept.compacted = last_gone.map_or(kept.compacted, |last| kept.compacted.max(last));
     }
 
+    /// Events up to and including this one are gone.
+    pub(crate) fn compacted(&self) -> Revision {
+        self.kept.read().compacted
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.kept.read().events.is_empty()
+    }
+
     /// Has `waker` woken by the next [`Log::wake`].
     pub(crate) fn wake_later(&self, waker: &Waker) {
         let mut sleepers = self.sleepers.lock();

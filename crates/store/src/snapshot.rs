@@ -77,7 +77,7 @@ impl<H> Snapshot<H> {
         self.shelves.get(shelf).map_or(0, Sorted::len)
     }
 
-    /// Every shelf that holds or held something.
+    /// Every shelf that holds something.
     pub fn shelves(&self) -> impl Iterator<Item = &Shelf> {
         self.shelves.iter().map(|(shelf, _)| shelf)
     }
@@ -93,7 +93,11 @@ impl<H> Snapshot<H> {
     pub(crate) fn remove(&mut self, key: &Key) {
         if let Some(mut entries) = self.shelves.get(&key.shelf).cloned() {
             entries.remove(&(key.namespace.clone(), key.name.clone()));
-            self.shelves.insert(key.shelf.clone(), entries);
+            if entries.len() == 0 {
+                self.shelves.remove(&key.shelf);
+            } else {
+                self.shelves.insert(key.shelf.clone(), entries);
+            }
         }
     }
 

@@ -53,9 +53,15 @@ pub(crate) struct Published<H> {
     head: ArcSwap<Snapshot<H>>,
     /// Every event, in order.
     everything: Arc<Log<H>>,
-    logs: RwLock<BTreeMap<Shelf, Arc<Log<H>>>>,
-    /// Nothing at or below it is known of shelves that are looked at for the first time.
-    compacted_at_start: Revision,
+    logs: RwLock<Logs<H>>,
+}
+
+/// The events of each shelf that has some, or is followed.
+#[derive(Debug)]
+struct Logs<H> {
+    of: BTreeMap<Shelf, Arc<Log<H>>>,
+    /// Nothing at or below it is known of shelves without a log.
+    unknown: Revision,
 }
 
 impl<H: Head> Store<H> {
@@ -146,8 +152,7 @@ impl<H: Head> Published<H> {
         let published = Self {
             head: ArcSwap::from_pointee(head),
             everything: Arc::new(Log::new(loaded.compacted)),
-            logs: RwLock::default(),
-            compacted_at_start: loaded.compacted,
+            logs: RwLock::new(Logs { of: BTreeMap::new(), unknown: loaded.compacted }),
         };
         for record in loaded.history {
             let event = Arc::new(event_of(record));
@@ -169,12 +174,13 @@ impl<H> Published<H> {
 
     /// The log of a shelf; made empty where nothing was written yet.
     pub(crate) fn log(&self, shelf: &Shelf) -> Arc<Log<H>> {
-        if let Some(log) = self.logs.read().get(shelf) {
+        if let Some(log) = self.logs.read().of.get(shelf) {
             return Arc::clone(log);
         }
         let mut logs = self.logs.write();
-        let log = logs.entry(shelf.clone());
-        Arc::clone(log.or_insert_with(|| Arc::new(Log::new(self.compacted_at_start))))
+        let unknown = logs.unknown;
+        let log = logs.of.entry(shelf.clone());
+        Arc::clone(log.or_insert_with(|| Arc::new(Log::new(unknown))))
     }
 
     /// Makes committed events visible: in the logs first, then as the state, then to sleepers.
@@ -197,14 +203,30 @@ impl<H> Published<H> {
 
     pub(crate) fn compact(&self, revision: Revision) {
         self.everything.compact(revision);
-        for log in self.logs.read().values() {
+        let mut logs = self.logs.write();
+        let Logs { of, unknown } = &mut *logs;
+        // What nobody follows and tells nothing goes: shelves come and go with clusters and
+        // definitions.
+        of.retain(|_, log| {
             log.compact(revision);
-        }
+            let is_idle = Arc::strong_count(log) == 1 && log.is_empty();
+            if is_idle {
+                *unknown = log.compacted().max(*unknown);
+            }
+            !is_idle
+        });
+    }
+
+    /// How many shelves have a log: what is left of those that are gone.
+    #[cfg(test)]
+    pub(crate) fn logs_count(&self) -> usize {
+        self.logs.read().of.len()
     }
 
     /// Every event that is kept, oldest first.
     pub(crate) fn history(&self) -> Vec<Arc<Event<H>>> {
-        let mut events = self.everything.newest_first(self.compacted_at_start, self.revision());
+        let since = self.everything.compacted();
+        let mut events = self.everything.newest_first(since, self.revision());
         events.as_mut().map_or(Vec::new(), |events| {
             events.reverse();
             std::mem::take(events)
@@ -213,7 +235,7 @@ impl<H> Published<H> {
 
     fn close(&self) {
         self.everything.close();
-        for log in self.logs.read().values() {
+        for log in self.logs.read().of.values() {
             log.close();
         }
     }
@@ -231,4 +253,33 @@ fn event_of<H: Head>(record: Record) -> Event<H> {
         _ => entry_at(revision, value),
     };
     Event { revision, change, entry, previous }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::memory::MemoryBackend;
+
+    #[test]
+    fn shelves_that_are_gone_leave_nothing_behind_and_hide_nothing() {
+        let settings = Settings { inline: true, ..Settings::default() };
+        let store: Store<()> = Store::open(MemoryBackend, settings).unwrap();
+        let shelves: Vec<Shelf> =
+            (0..100).map(|number| Shelf::new(&format!("c{number}"), "pods")).collect();
+        for shelf in &shelves {
+            let key = shelf.key("", "a");
+            let made = store.write(Transaction::create(key.clone(), Bytes::new())).unwrap();
+            store.write(Transaction::delete(key, made.revision)).unwrap();
+        }
+        assert_eq!(store.snapshot().shelves().count(), 0);
+        let followed = store.watch(&shelves[7], store.revision());
+        store.compact(store.revision()).unwrap();
+        assert_eq!(store.published.logs_count(), 1, "the one that is followed");
+        // Whoever comes late is told so, though nothing is left of what it missed.
+        assert!(store.watch(&shelves[3], Revision(7)).read().is_err());
+        assert!(store.watch(&shelves[3], store.revision()).read().is_ok());
+        drop(followed);
+    }
 }

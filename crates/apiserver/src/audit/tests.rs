@@ -3,12 +3,15 @@
 use std::io::Write;
 use std::sync::Arc;
 
+use convoy_store::{MemoryBackend, Settings};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::access::Authorization;
 use crate::access::tests::World;
+use crate::access::{Access, Authorization, Peer, Signer, TokenFile};
+use crate::head::Store;
+use crate::server::{Limits, Server};
 
 /// A file in memory.
 #[derive(Clone, Default)]
@@ -203,4 +206,45 @@ fn a_watch_is_logged_when_it_begins_and_when_it_ends() {
     auditor.flush();
     let stages: Vec<Value> = sheet.lines().iter().map(|line| line["stage"].clone()).collect();
     assert_eq!(stages, ["ResponseStarted", "ResponseComplete"]);
+}
+
+/// A machine that has no chance to give, which nobody expects.
+#[derive(Debug)]
+struct NoChance;
+
+impl Surroundings for NoChance {
+    fn now(&self) -> Timestamp {
+        "2026-01-01T00:00:00Z".parse().unwrap()
+    }
+
+    fn random(&self) -> [u8; 16] {
+        panic!("there is none")
+    }
+}
+
+#[tokio::test]
+async fn a_defect_is_logged_as_one() {
+    let sheet = Sheet::default();
+    let policy = Policy::parse(BODIES).unwrap();
+    let auditor = Auditor::start(policy, Box::new(sheet.clone()), 1_000).unwrap();
+    let store = Store::open(MemoryBackend, Settings { inline: true, ..Settings::default() });
+    let server = Server::new(store.unwrap(), Arc::new(NoChance), Limits::default());
+    let signer = Signer::generate().unwrap();
+    let mut access = Access::new(Authorization::AlwaysAllow, TokenFile::default(), signer);
+    access.audit = Some(Arc::clone(&auditor));
+    let server = Arc::new(server.with_access(access));
+    let namespace = r#"{"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "a"}}"#;
+    let request = http::Request::post("/api/v1/namespaces")
+        .header("audit-id", "id-1")
+        .header("content-type", "application/json")
+        .body(http_body_util::Full::new(Bytes::from_static(namespace.as_bytes())))
+        .unwrap();
+    let peer = Peer { is_local: true, ..Peer::default() };
+    let response = crate::handler::handle(&server, request, &peer).await;
+    assert_eq!(response.status(), 500);
+    auditor.flush();
+    let lines = sheet.lines();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert_eq!((&lines[0]["stage"], &lines[0]["auditID"]), (&json!("Panic"), &json!("id-1")));
+    assert_eq!(lines[0]["responseStatus"]["code"], 500);
 }
