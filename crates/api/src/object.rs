@@ -4,6 +4,7 @@
 //! structs are views on it ([`Object::view`]); the accessors here read the few metadata
 //! fields every part of Convoy needs, without building a view.
 
+mod digest;
 mod key;
 pub mod member;
 pub mod meta;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use smol_str::SmolStr;
 
+use self::digest::Digest;
 pub use key::{GroupKind, ObjectKey};
 pub use meta::OwnerReference;
 pub use view::ViewError;
@@ -21,12 +23,19 @@ pub use view::ViewError;
 /// One Kubernetes object: its key, the version it was written in, and its JSON.
 ///
 /// Cloning is cheap; the JSON is shared.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Object {
     key: ObjectKey,
     api_version: SmolStr,
-    raw: Arc<Value>,
+    body: Arc<Body>,
+}
+
+/// The JSON, and what is found in it time and again.
+#[derive(Debug)]
+struct Body {
+    raw: Value,
     sections: Sections,
+    digest: Digest,
 }
 
 /// Where the parts that everyone asks for stand among the members of the JSON, so that they
@@ -69,8 +78,7 @@ impl Object {
         let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
         let kind = GroupKind { group: SmolStr::new(group), kind };
         let key = ObjectKey { cluster: SmolStr::default(), kind, namespace, name };
-        let sections = Sections::of(&raw);
-        Ok(Self { key, api_version, raw: Arc::new(raw), sections })
+        Ok(Self { key, api_version, body: Arc::new(Body::new(raw)) })
     }
 
     /// The same object as a member of another cluster than the home one.
@@ -86,8 +94,7 @@ impl Object {
         Self {
             key: self.key.clone(),
             api_version: self.api_version.clone(),
-            sections: Sections::of(&raw),
-            raw: Arc::new(raw),
+            body: Arc::new(Body::new(raw)),
         }
     }
 
@@ -119,25 +126,41 @@ impl Object {
     }
 
     pub fn raw(&self) -> &Value {
-        &self.raw
+        &self.body.raw
     }
 
     pub fn metadata(&self) -> &Value {
-        self.section(self.sections.metadata)
+        section(self.raw(), self.body.sections.metadata)
     }
 
     pub fn spec(&self) -> &Value {
-        self.section(self.sections.spec)
+        section(self.raw(), self.body.sections.spec)
     }
 
     pub fn status(&self) -> &Value {
-        self.section(self.sections.status)
+        section(self.raw(), self.body.sections.status)
     }
+}
 
-    fn section(&self, at: usize) -> &Value {
-        let members = self.raw.as_object();
-        members.and_then(|members| members.values().nth(at)).unwrap_or(&Value::Null)
+/// Digest and sections follow from the JSON.
+impl PartialEq for Object {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key && self.api_version == other.api_version && self.raw() == other.raw()
     }
+}
+
+impl Body {
+    fn new(raw: Value) -> Self {
+        let sections = Sections::of(&raw);
+        let [metadata, spec, status] =
+            [sections.metadata, sections.spec, sections.status].map(|at| section(&raw, at));
+        Self { digest: Digest::of(metadata, spec, status), raw, sections }
+    }
+}
+
+fn section(raw: &Value, at: usize) -> &Value {
+    let members = raw.as_object();
+    members.and_then(|members| members.values().nth(at)).unwrap_or(&Value::Null)
 }
 
 impl Sections {

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::Object;
+use super::digest::{Deletion, Found, Part};
 use super::member::{list, member, text};
 
 /// An entry of `metadata.ownerReferences`.
@@ -40,37 +41,62 @@ impl Object {
 
     /// 0 where the server has not set it, as in Go.
     pub fn generation(&self) -> i64 {
-        member(self.metadata(), "generation").and_then(Value::as_i64).unwrap_or(0)
+        self.body.digest.generation
     }
 
     pub fn created_at(&self) -> Option<Timestamp> {
-        timestamp(member(self.metadata(), "creationTimestamp"))
+        self.body.digest.created
     }
 
     pub fn deleted_at(&self) -> Option<Timestamp> {
-        timestamp(member(self.metadata(), "deletionTimestamp"))
+        match self.body.digest.deletion {
+            Deletion::Not => None,
+            Deletion::Since(at) => at,
+        }
     }
 
     /// Whether deletion has begun. True also where the timestamp cannot be read.
     pub fn is_deleting(&self) -> bool {
-        member(self.metadata(), "deletionTimestamp").is_some_and(|at| !at.is_null())
+        matches!(self.body.digest.deletion, Deletion::Since(_))
     }
 
     pub fn label(&self, key: &str) -> Option<&str> {
-        member(member(self.metadata(), "labels")?, key)?.as_str()
+        self.packed(Part::Labels, key)
     }
 
     pub fn annotation(&self, key: &str) -> Option<&str> {
-        member(member(self.metadata(), "annotations")?, key)?.as_str()
+        self.packed(Part::Annotations, key)
+    }
+
+    /// A direct member of `spec` that is a text; empty where there is none.
+    pub fn spec_text(&self, name: &str) -> &str {
+        self.packed(Part::Spec, name).unwrap_or_default()
+    }
+
+    /// A direct member of `spec`.
+    pub fn spec_member(&self, name: &str) -> Option<&Value> {
+        let found = self.body.digest.find(Part::Spec, name);
+        (found != Found::Absent).then(|| member(self.spec(), name))?
+    }
+
+    /// A direct member of `status` that is a text; empty where there is none.
+    pub fn status_text(&self, name: &str) -> &str {
+        self.packed(Part::Status, name).unwrap_or_default()
+    }
+
+    /// A direct member of `status`.
+    pub fn status_member(&self, name: &str) -> Option<&Value> {
+        let found = self.body.digest.find(Part::Status, name);
+        (found != Found::Absent).then(|| member(self.status(), name))?
     }
 
     /// `(key, value)` pairs of `metadata.labels`, in the order they were written.
     pub fn labels(&self) -> impl Iterator<Item = (&str, &str)> {
-        pairs(member(self.metadata(), "labels"))
+        self.pairs(Part::Labels)
     }
 
     pub fn annotations(&self) -> impl Iterator<Item = (&str, &str)> {
-        pairs(member(self.metadata(), "annotations"))
+        self.pairs(Part::Annotations)
     }
 
     pub fn has_finalizer(&self, finalizer: &str) -> bool {
@@ -89,13 +115,76 @@ impl Object {
 
     /// The entry of `status.conditions` with this type.
     pub fn condition(&self, kind: &str) -> Option<&Value> {
-        let mut conditions = list(self.status(), "conditions").iter();
-        conditions.find(|entry| member(entry, "type").and_then(Value::as_str) == Some(kind))
+        let at = match self.body.digest.pairs(Part::Conditions) {
+            Some(mut pairs) => pairs.position(|(found, _)| found == kind)?,
+            None => self.conditions().iter().position(|entry| text(entry, "type") == kind)?,
+        };
+        self.condition_at(at)
     }
 
     /// The status word of a condition: `True`, `False`, `Unknown`.
     pub fn condition_status(&self, kind: &str) -> Option<&str> {
-        member(self.condition(kind)?, "status")?.as_str()
+        match self.body.digest.find(Part::Conditions, kind) {
+            Found::Text(word) => Some(word),
+            Found::Absent | Found::NoText => None,
+            Found::Elsewhere => member(self.condition(kind)?, "status")?.as_str(),
+        }
+    }
+
+    /// The types of `status.conditions` with their status words, in order. What has no type
+    /// or status has an empty one.
+    pub fn condition_words(&self) -> impl Iterator<Item = (&str, &str)> {
+        let packed = self.body.digest.pairs(Part::Conditions);
+        let rest = if packed.is_some() { &[] } else { self.conditions() };
+        let word = |at| self.condition_at(at).map_or("", |entry| text(entry, "status"));
+        let packed = packed
+            .into_iter()
+            .flatten()
+            .enumerate()
+            .map(move |(at, (kind, found))| (kind, found.text().unwrap_or_else(|| word(at))));
+        packed.chain(rest.iter().map(|entry| (text(entry, "type"), text(entry, "status"))))
+    }
+
+    /// The entry of `status.conditions` at a place.
+    pub fn condition_at(&self, at: usize) -> Option<&Value> {
+        self.conditions().get(at)
+    }
+
+    fn conditions(&self) -> &[Value] {
+        list(self.status(), "conditions")
+    }
+
+    /// A text of a part, wherever it is kept.
+    fn packed(&self, part: Part, name: &str) -> Option<&str> {
+        match self.body.digest.find(part, name) {
+            Found::Text(text) => Some(text),
+            Found::Absent | Found::NoText => None,
+            Found::Elsewhere => member(self.part(part)?, name)?.as_str(),
+        }
+    }
+
+    /// The texts of a part and their names, in the order in which they are written.
+    fn pairs(&self, part: Part) -> impl Iterator<Item = (&str, &str)> {
+        let packed = self.body.digest.pairs(part);
+        let rest = if packed.is_some() { None } else { self.part(part).and_then(Value::as_object) };
+        let packed = packed.into_iter().flatten().filter_map(move |(name, found)| match found {
+            Found::Text(text) => Some((name, text)),
+            Found::Absent | Found::NoText => None,
+            Found::Elsewhere => Some((name, member(self.part(part)?, name)?.as_str()?)),
+        });
+        let rest = rest.into_iter().flatten();
+        packed.chain(rest.filter_map(|(name, value)| Some((name.as_str(), value.as_str()?))))
+    }
+
+    /// A part in the JSON.
+    fn part(&self, part: Part) -> Option<&Value> {
+        match part {
+            Part::Labels => member(self.metadata(), "labels"),
+            Part::Annotations => member(self.metadata(), "annotations"),
+            Part::Spec => Some(self.spec()),
+            Part::Status => Some(self.status()),
+            Part::Conditions => member(self.status(), "conditions"),
+        }
     }
 }
 
@@ -106,9 +195,4 @@ fn is_controller(owner: &Value) -> bool {
 /// Reads an RFC 3339 instant out of a field.
 pub fn timestamp(value: Option<&Value>) -> Option<Timestamp> {
     value?.as_str()?.parse().ok()
-}
-
-fn pairs(map: Option<&Value>) -> impl Iterator<Item = (&str, &str)> {
-    let entries = map.and_then(Value::as_object).into_iter().flatten();
-    entries.filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)))
 }

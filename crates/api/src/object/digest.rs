@@ -1,0 +1,251 @@
+//! What everyone asks of an object, packed together when it is read: labels, annotations, the
+//! texts of `spec` and `status`, condition types and a few scalars.
+//!
+//! The JSON of a large fleet does not fit into any cache, and its members lie all over the
+//! memory. A decision about 10,000 nodes looks at a handful of them on each, so fetching those
+//! is most of what it costs; here they lie side by side.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::member::{field, list, text};
+use super::meta::timestamp;
+
+/// Longer values are left where they are: there are few of them, and they would be kept twice.
+const PACKED_MAX: usize = 512;
+
+/// Longer names are nobody's, and leave the rest of the object to be read in the JSON.
+const NAME_MAX: usize = 1024;
+
+/// The parts of an object that are packed, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Labels,
+    Annotations,
+    /// The direct members of `spec`.
+    Spec,
+    /// The direct members of `status`.
+    Status,
+    /// Condition types and their status words.
+    Conditions,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Digest {
+    /// Part by part.
+    slots: Box<[Slot]>,
+    text: Box<str>,
+    /// Where each part ends.
+    ends: [u32; 5],
+    /// Something could not be packed, so that what is not found here may be there all the same.
+    is_partial: bool,
+    pub(super) generation: i64,
+    pub(super) created: Option<Timestamp>,
+    pub(super) deletion: Deletion,
+}
+
+/// Whether an object is on its way out.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) enum Deletion {
+    #[default]
+    Not,
+    /// None where the instant cannot be read.
+    Since(Option<Timestamp>),
+}
+
+/// Where a name stands, and how long it and the value right behind it are.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    at: u32,
+    name: u16,
+    value: u16,
+}
+
+/// In place of a value's length: it is no text, or too long to be packed.
+const NO_TEXT: u16 = u16::MAX;
+const ELSEWHERE: u16 = u16::MAX - 1;
+
+/// A value as far as the digest has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found<'d> {
+    Text(&'d str),
+    /// It has to be read in the JSON.
+    Elsewhere,
+    /// It is there, and no text.
+    NoText,
+    /// It is not there.
+    Absent,
+}
+
+impl<'d> Found<'d> {
+    /// The text, where it is here or there is none.
+    pub(super) fn text(self) -> Option<&'d str> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::NoText | Self::Absent => Some(""),
+            Self::Elsewhere => None,
+        }
+    }
+}
+
+impl Digest {
+    pub(super) fn of(metadata: &Value, spec: &Value, status: &Value) -> Self {
+        let mut packer = Packer::default();
+        let labels = packer.members(field(metadata, "labels"));
+        let annotations = packer.members(field(metadata, "annotations"));
+        let (spec, in_status) = (packer.members(spec), packer.members(status));
+        for condition in list(status, "conditions") {
+            packer.pair(text(condition, "type"), field(condition, "status").as_str());
+        }
+        let conditions = packer.end();
+        let deletion = match field(metadata, "deletionTimestamp") {
+            Value::Null => Deletion::Not,
+            at => Deletion::Since(timestamp(Some(at))),
+        };
+        Self {
+            slots: packer.slots.into(),
+            text: packer.text.into(),
+            ends: [labels, annotations, spec, in_status, conditions],
+            is_partial: packer.is_partial,
+            generation: field(metadata, "generation").as_i64().unwrap_or(0),
+            created: timestamp(Some(field(metadata, "creationTimestamp"))),
+            deletion,
+        }
+    }
+
+    pub(super) fn find(&self, part: Part, name: &str) -> Found<'_> {
+        let is_it =
+            |slot: &&Slot| usize::from(slot.name) == name.len() && self.name(**slot) == name;
+        match self.slots(part).iter().find(is_it) {
+            Some(slot) => self.value(*slot),
+            None if self.is_partial => Found::Elsewhere,
+            None => Found::Absent,
+        }
+    }
+
+    /// Names and values of a part, in the order in which they are written; none where not all
+    /// of them are here.
+    pub(super) fn pairs(&self, part: Part) -> Option<impl Iterator<Item = (&str, Found<'_>)>> {
+        let slots = self.slots(part).iter();
+        (!self.is_partial).then(|| slots.map(|slot| (self.name(*slot), self.value(*slot))))
+    }
+
+    fn slots(&self, part: Part) -> &[Slot] {
+        let at = part as usize;
+        let start = if at == 0 { 0 } else { self.ends[at - 1] };
+        &self.slots[start as usize..self.ends[at] as usize]
+    }
+
+    fn name(&self, slot: Slot) -> &str {
+        let at = slot.at as usize;
+        &self.text[at..at + usize::from(slot.name)]
+    }
+
+    fn value(&self, slot: Slot) -> Found<'_> {
+        let at = slot.at as usize + usize::from(slot.name);
+        match slot.value {
+            NO_TEXT => Found::NoText,
+            ELSEWHERE => Found::Elsewhere,
+            length => Found::Text(&self.text[at..at + usize::from(length)]),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Packer {
+    slots: Vec<Slot>,
+    text: String,
+    is_partial: bool,
+}
+
+impl Packer {
+    /// Packs the members of an object: where they end.
+    fn members(&mut self, value: &Value) -> u32 {
+        for (name, value) in value.as_object().into_iter().flatten() {
+            self.pair(name, value.as_str());
+        }
+        self.end()
+    }
+
+    fn pair(&mut self, name: &str, value: Option<&str>) {
+        let packed = value.filter(|value| value.len() <= PACKED_MAX);
+        let (Ok(at), Ok(length), true) =
+            (u32::try_from(self.text.len()), u16::try_from(name.len()), name.len() <= NAME_MAX)
+        else {
+            self.is_partial = true;
+            return;
+        };
+        self.text.push_str(name);
+        self.text.push_str(packed.unwrap_or_default());
+        let value = match (value, packed) {
+            (None, _) => NO_TEXT,
+            (_, None) => ELSEWHERE,
+            (_, Some(packed)) => u16::try_from(packed.len()).unwrap_or(ELSEWHERE),
+        };
+        self.slots.push(Slot { at, name: length, value });
+    }
+
+    fn end(&mut self) -> u32 {
+        u32::try_from(self.slots.len()).unwrap_or_else(|_| {
+            self.is_partial = true;
+            u32::MAX
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn members_are_found_in_their_parts() {
+        let long = "x".repeat(PACKED_MAX + 1);
+        let metadata = json!({"labels": {"a": "1", "b": 2, "c": ""}, "generation": 4,
+            "annotations": {"long": long, "short": "s"}, "deletionTimestamp": "soon"});
+        let status = json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"},
+            "odd", {"type": "Ready", "status": "False"}, {"type": "Open"}]});
+        let digest = Digest::of(&metadata, &json!({"nodeName": "n", "taints": []}), &status);
+        let cases = [
+            (Part::Labels, "a", Found::Text("1")),
+            (Part::Labels, "b", Found::NoText),
+            (Part::Labels, "c", Found::Text("")),
+            (Part::Labels, "short", Found::Absent),
+            (Part::Annotations, "long", Found::Elsewhere),
+            (Part::Annotations, "short", Found::Text("s")),
+            (Part::Spec, "nodeName", Found::Text("n")),
+            (Part::Spec, "taints", Found::NoText),
+            (Part::Status, "phase", Found::Text("Running")),
+            (Part::Conditions, "Ready", Found::Text("True")),
+            (Part::Conditions, "Open", Found::NoText),
+            (Part::Conditions, "Closed", Found::Absent),
+        ];
+        for (part, name, want) in cases {
+            assert_eq!(digest.find(part, name), want, "{part:?} {name}");
+        }
+        assert_eq!(digest.generation, 4);
+        assert!(matches!(digest.deletion, Deletion::Since(None)));
+        let kinds: Vec<&str> =
+            digest.pairs(Part::Conditions).unwrap().map(|(kind, _)| kind).collect();
+        assert_eq!(kinds, ["Ready", "", "Ready", "Open"]);
+    }
+
+    #[test]
+    fn what_is_no_object_has_an_empty_digest() {
+        let digest = Digest::of(&json!([1]), &json!("spec"), &Value::Null);
+        assert_eq!(digest.find(Part::Labels, "a"), Found::Absent);
+        assert_eq!(digest.pairs(Part::Conditions).unwrap().count(), 0);
+        assert!(matches!(digest.deletion, Deletion::Not));
+    }
+
+    #[test]
+    fn a_name_too_long_to_pack_leaves_the_rest_to_the_json() {
+        let name = "k".repeat(NAME_MAX + 1);
+        let digest =
+            Digest::of(&json!({"labels": {name: "1", "a": "2"}}), &Value::Null, &Value::Null);
+        assert_eq!(digest.find(Part::Labels, "a"), Found::Text("2"));
+        assert_eq!(digest.find(Part::Labels, "b"), Found::Elsewhere);
+        assert!(digest.pairs(Part::Labels).is_none());
+    }
+}
