@@ -21,25 +21,39 @@ pub struct Condition {
 /// `lastTransitionTime` is kept unless the status word changes.
 pub fn set(conditions: &mut Vec<Value>, wanted: &Condition, now: Timestamp) {
     let existing = position(conditions, &wanted.kind);
-    let entry = updated(existing.map(|at| &conditions[at]), wanted, now);
     match existing {
-        Some(at) => conditions[at] = entry,
-        None => conditions.push(entry),
+        Some(at) if reads(&conditions[at], wanted) => {}
+        Some(at) => conditions[at] = updated(Some(&conditions[at]), wanted, now),
+        None => conditions.push(updated(None, wanted, now)),
     }
 }
 
 /// The list with `wanted` in it; none if it reads so already.
 pub fn with(conditions: &[Value], wanted: &Condition, now: Timestamp) -> Option<Vec<Value>> {
     let existing = position(conditions, &wanted.kind);
-    let entry = updated(existing.map(|at| &conditions[at]), wanted, now);
-    match existing {
-        Some(at) if conditions[at] == entry => None,
-        Some(at) => {
-            let (before, after) = (&conditions[..at], &conditions[at + 1..]);
-            Some(before.iter().cloned().chain([entry]).chain(after.iter().cloned()).collect())
-        }
-        None => Some(conditions.iter().cloned().chain([entry]).collect()),
+    if existing.is_some_and(|at| reads(&conditions[at], wanted)) {
+        return None;
     }
+    let entry = updated(existing.map(|at| &conditions[at]), wanted, now);
+    let at = existing.unwrap_or(conditions.len());
+    let (before, after) = (&conditions[..at], conditions.get(at + 1..).unwrap_or_default());
+    Some(before.iter().cloned().chain([entry]).chain(after.iter().cloned()).collect())
+}
+
+/// Whether an entry is what [`updated`] would make of it.
+fn reads(entry: &Value, wanted: &Condition) -> bool {
+    let Value::Object(fields) = entry else { return false };
+    let generation = wanted.observed_generation;
+    fields.len() == 5 + usize::from(generation.is_some())
+        && fields.iter().all(|(name, value)| match name.as_str() {
+            "type" => value.as_str() == Some(&wanted.kind),
+            "status" => value.as_str() == Some(wanted.status),
+            "observedGeneration" => generation.is_some() && value.as_i64() == generation,
+            "lastTransitionTime" => value.is_string(),
+            "reason" => value.as_str() == Some(&wanted.reason),
+            "message" => value.as_str() == Some(&wanted.message),
+            _ => false,
+        })
 }
 
 /// Takes the entry of a type out of the list.

@@ -16,6 +16,7 @@ pub mod json;
 pub mod limit;
 pub mod merge_patch;
 pub mod pace;
+mod parallel;
 mod refusal;
 pub mod selector;
 pub mod snapshot;

@@ -35,6 +35,7 @@ use self::selection::policy::Line;
 use super::{Dialect, Keep, Watch};
 use crate::diagnostic::Diagnostic;
 use crate::hold::{Hold, HoldReason};
+use crate::parallel;
 use crate::snapshot::Snapshot;
 use crate::step::{Step, Verdict};
 use crate::world::World;
@@ -158,13 +159,24 @@ fn placement_step(snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
     step.actions.extend(cleanup::guarded(&placement));
     let line = Line::read(snapshot, &placement);
     let inputs = rollup::Inputs { snapshot, placement: &placement, policy: line.active(), now };
-    match selection::part(snapshot, &placement, now) {
-        Ok(part) => {
+    let members = snapshot.of(&placement.binding_kind()).len();
+    let ((selected, reported), rolled) = parallel::join(
+        members,
+        || {
+            let selected = selection::part(snapshot, &placement, now)
+                .map(|part| (part, schedule::part(snapshot, &placement, &line, now)));
+            let reported = selected.is_ok().then(|| rollup::status(inputs));
+            (selected, reported)
+        },
+        || rollout::part(snapshot, &placement, now),
+    );
+    match selected {
+        Ok((part, scheduled)) => {
             let policy = Part { actions: line.actions.clone(), ..Part::default() };
             policy.join(&mut step);
             part.join(&mut step);
-            schedule::part(snapshot, &placement, &line, now).join(&mut step);
-            let (status, shown) = rollup::status(inputs);
+            scheduled.join(&mut step);
+            let (status, shown) = reported.unwrap_or_default();
             step.status = status;
             step.actions.extend(shown);
         }
@@ -175,7 +187,7 @@ fn placement_step(snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
             step.verdict = Verdict::Stopped;
         }
     }
-    join_rollout(rollout::part(snapshot, &placement, now), &mut step);
+    join_rollout(rolled, &mut step);
     part::never_silently_stuck(&mut step);
     step
 }

@@ -46,7 +46,13 @@ pub struct Binding<'w> {
     generation: i64,
     deleting: bool,
     conditions: &'w [Value],
+    /// In the order of [`KINDS`], those of the current generation.
+    current: [Option<&'w Value>; KINDS.len()],
 }
+
+/// The types of conditions that count.
+const KINDS: [&str; 6] =
+    [ROLLOUT_STARTED, OVERRIDDEN, WORK_SYNCHRONIZED, APPLIED, AVAILABLE, DIFF_REPORTED];
 
 /// What the scheduler and the rollout have made of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,20 +78,21 @@ pub enum Readiness {
 impl<'w> Binding<'w> {
     /// A binding whose state is none of the known words is nobody's business.
     pub fn read(object: &'w Object) -> Option<Self> {
-        let spec = object.spec();
-        let state = match text(spec, "state") {
+        let state = match object.spec_text("state") {
             "Scheduled" => State::Scheduled,
             "Bound" => State::Bound,
             "Unscheduled" => State::Unscheduled,
             _ => return None,
         };
+        let (generation, conditions) = (object.generation(), list(object.status(), "conditions"));
         Some(Self {
             object,
             state,
-            cluster: text(spec, "targetCluster"),
-            generation: object.generation(),
+            cluster: object.spec_text("targetCluster"),
+            generation,
             deleting: object.is_deleting(),
-            conditions: list(object.status(), "conditions"),
+            conditions,
+            current: current(object, conditions, generation),
         })
     }
 
@@ -98,11 +105,11 @@ impl<'w> Binding<'w> {
     }
 
     pub fn resource_snapshot(&self) -> &'w str {
-        text(self.object.spec(), "resourceSnapshotName")
+        self.object.spec_text("resourceSnapshotName")
     }
 
     pub fn policy_snapshot(&self) -> &'w str {
-        text(self.object.spec(), "schedulingPolicySnapshotName")
+        self.object.spec_text("schedulingPolicySnapshotName")
     }
 
     pub fn generation(&self) -> i64 {
@@ -134,9 +141,7 @@ impl<'w> Binding<'w> {
 
     /// A condition of the binding's current generation.
     pub fn condition(&self, kind: &str) -> Option<&'w Value> {
-        let condition = self.conditions.iter().find(|entry| text(entry, "type") == kind)?;
-        let observed = member(condition, "observedGeneration").and_then(Value::as_i64);
-        (observed.unwrap_or(0) == self.generation).then_some(condition)
+        self.current[KINDS.iter().position(|known| *known == kind)?]
     }
 
     /// The status word of a condition of the current generation.
@@ -202,6 +207,24 @@ impl<'w> Binding<'w> {
             None => "nothing is reported for its current generation yet".to_owned(),
         }
     }
+}
+
+/// The first condition of each type, where it speaks of `generation`.
+fn current<'w>(
+    object: &Object,
+    conditions: &'w [Value],
+    generation: i64,
+) -> [Option<&'w Value>; KINDS.len()] {
+    let (mut current, mut seen) = ([None; KINDS.len()], [false; KINDS.len()]);
+    for (condition, (kind, _)) in conditions.iter().zip(object.condition_words()) {
+        let Some(at) = KINDS.iter().position(|known| *known == kind) else { continue };
+        if !seen[at] {
+            seen[at] = true;
+            let observed = member(condition, "observedGeneration").and_then(Value::as_i64);
+            current[at] = (observed.unwrap_or(0) == generation).then_some(condition);
+        }
+    }
+    current
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ mod mirror;
 use std::collections::BTreeMap;
 
 use convoy_api::Object;
-use convoy_api::object::member::member;
+use convoy_api::object::member::{member, same};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
@@ -17,8 +17,12 @@ use super::placement::{Pick, Placement, Strategy, field, list, text};
 use super::resource_group::ResourceGroup;
 use super::selection::group::contents;
 use crate::condition::{self, Condition};
+use crate::parallel;
 use crate::snapshot::Snapshot;
 use crate::step::Action;
+
+/// The field with an entry for each cluster.
+const CLUSTERS: &str = "placementStatuses";
 
 /// What the status is made of.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +62,7 @@ impl<'w> Draft<'_, 'w> {
         let resources = ResourceGroup::latest(self.inputs.snapshot, self.inputs.placement);
         self.describe(resources.as_ref());
         let Some(policy) = self.scheduled() else {
-            self.fields.insert("placementStatuses".into(), json!([]));
+            self.fields.insert(CLUSTERS.into(), json!([]));
             return;
         };
         let decisions = list(policy.status(), "targetClusters");
@@ -66,10 +70,10 @@ impl<'w> Draft<'_, 'w> {
             |entry: &&Value| member(entry, "selected").and_then(Value::as_bool) == Some(true);
         let selected: Vec<&Value> = decisions.iter().filter(picked).collect();
         let unselected: Vec<&Value> = decisions.iter().filter(|entry| !picked(entry)).collect();
-        let entries = cluster::entries(self.inputs, policy, &selected, resources.as_ref());
+        let mut entries = cluster::entries(self.inputs, policy, &selected, resources.as_ref());
         let failed = cluster::unscheduled(self.inputs, &unselected, selected.len());
-        let statuses = entries.iter().map(Entry::to_json).chain(failed);
-        self.fields.insert("placementStatuses".into(), cluster::bounded(statuses));
+        let statuses = entries.iter_mut().map(Entry::take_json).chain(failed);
+        self.fields.insert(CLUSTERS.into(), cluster::bounded(statuses));
         if entries.is_empty() {
             self.keep(&["Scheduled"]);
             return;
@@ -168,15 +172,22 @@ impl<'w> Draft<'_, 'w> {
 impl<'a, 'w> Draft<'a, 'w> {
     fn begin(inputs: Inputs<'a, 'w>) -> Self {
         let status = inputs.placement.object.status();
-        let fields = status.as_object().cloned().unwrap_or_default();
+        let fields = status.as_object().into_iter().flatten().map(|(name, value)| {
+            // The long list is made anew, so that it need not be copied; its place is kept.
+            let value = if name == CLUSTERS { Value::Null } else { value.clone() };
+            (name.clone(), value)
+        });
         let conditions = list(status, "conditions").to_vec();
-        Self { inputs, fields, conditions }
+        Self { inputs, fields: fields.collect(), conditions }
     }
 
     fn finish(mut self) -> Option<Value> {
         self.fields.insert("conditions".into(), Value::Array(self.conditions));
+        if let Some(untouched @ Value::Null) = self.fields.get_mut(CLUSTERS) {
+            untouched.clone_from(field(self.inputs.placement.object.status(), CLUSTERS));
+        }
         // Empty lists are written as absent, and read as the same.
-        for name in ["placementStatuses", "selectedResources"] {
+        for name in [CLUSTERS, "selectedResources"] {
             if self
                 .fields
                 .get(name)
@@ -189,7 +200,7 @@ impl<'a, 'w> Draft<'a, 'w> {
             self.fields.shift_remove("observedResourceIndex");
         }
         let status = Value::Object(self.fields);
-        (status != *self.inputs.placement.object.status()).then_some(status)
+        (!reads(&status, self.inputs.placement.object.status())).then_some(status)
     }
 
     fn prefixed(&self, kind: &str) -> String {
@@ -212,6 +223,24 @@ impl<'a, 'w> Draft<'a, 'w> {
         let kept: Vec<String> = kinds.iter().map(|kind| self.prefixed(kind)).collect();
         self.conditions.retain(|entry| kept.iter().any(|kind| text(entry, "type") == kind));
     }
+}
+
+/// Whether two statuses say the same. The entries of clusters are many, so they are compared
+/// on all cores.
+fn reads(one: &Value, other: &Value) -> bool {
+    let (Value::Object(fields), Value::Object(others)) = (one, other) else { return false };
+    let (entries, known) = (list(one, CLUSTERS), list(other, CLUSTERS));
+    let pairs: Vec<(&Value, &Value)> = entries.iter().zip(known).collect();
+    fields.len() == others.len()
+        && entries.len() == known.len()
+        && fields
+            .iter()
+            .filter(|(name, _)| *name != CLUSTERS)
+            .all(|(name, value)| others.get(name).is_some_and(|known| same(value, known)))
+        && fields.contains_key(CLUSTERS) == others.contains_key(CLUSTERS)
+        && parallel::pieces(&pairs, |pairs| pairs.iter().all(|(one, other)| same(one, other)))
+            .into_iter()
+            .all(|same| same)
 }
 
 /// A selected object as the status names it.

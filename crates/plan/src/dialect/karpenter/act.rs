@@ -117,7 +117,7 @@ fn marks(run: &Run<'_, '_>, cluster: &Cluster<'_>, at: usize, draft: &mut Draft<
             draft.unset(condition::CONSOLIDATABLE);
         }
     }
-    if facts.drifted.map(|mark| mark.reason) != marks.drifted.as_deref() {
+    if facts.drifted.map(|mark| mark.reason()) != marks.drifted.as_deref() {
         match &marks.drifted {
             Some(word) => draft.set(condition::DRIFTED, "True", word, word),
             None => draft.unset(condition::DRIFTED),
@@ -230,7 +230,7 @@ fn proceed(
     acts: &mut Acts,
 ) {
     let member = &cluster.members[at];
-    let word = member.facts.disruption.map_or("", |mark| mark.reason);
+    let word = member.facts.disruption.map_or("", |mark| mark.reason());
     let hold = match command::progress(cluster, snapshot, run, at) {
         Progress::Ready => {
             acts.event_of(member, "DisruptionTerminating", |kind| {

@@ -11,6 +11,7 @@ use super::candidate::Nominated;
 use super::member::{ClaimFacts, Member, Node};
 use super::pod::{POD, POD_BUDGET, Pod, PodBudgets};
 use super::pool::Pool;
+use crate::parallel;
 use crate::snapshot::Snapshot;
 
 pub(crate) const NODE: GroupKind = GroupKind::new("", "Node");
@@ -117,7 +118,7 @@ impl<'w> Cluster<'w> {
     /// sorting them is cheap.
     fn pair(&mut self, snapshot: &Snapshot<'w>, all_pools: &[&'w str]) {
         let mut nodes: Vec<Option<Node<'w>>> =
-            snapshot.of(&NODE).iter().map(|node| Some(Node::new(node))).collect();
+            parallel::map(snapshot.of(&NODE), |node| Some(Node::new(node)));
         let mut by_id: Vec<(&str, usize)> = nodes
             .iter()
             .enumerate()
@@ -127,10 +128,11 @@ impl<'w> Cluster<'w> {
             })
             .collect();
         by_id.sort_unstable();
-        self.members.reserve(snapshot.of(&names::NODE_CLAIM).len());
+        let claims = snapshot.of(&names::NODE_CLAIM);
+        let facts = parallel::map(claims, |claim| ClaimFacts::new(claim));
+        self.members.reserve(claims.len());
         let mut hint = 0;
-        for claim in snapshot.of(&names::NODE_CLAIM) {
-            let facts = ClaimFacts::new(claim);
+        for (claim, facts) in claims.iter().copied().zip(facts) {
             let at = find(&by_id, facts.provider_id, &mut hint);
             let node = at.and_then(|at| nodes[at].take());
             let named = node.filter(|node| node.is_registered).map_or(facts.pool, |node| node.pool);

@@ -51,7 +51,7 @@ pub(crate) fn progress(
     let is_late = until.is_some_and(|until| until <= cluster.now);
     let note = member.facts.command.and_then(|text| serde_json::from_str::<Note>(text).ok());
     let Some(note) = note else {
-        let word = member.facts.disruption.map_or("", |mark| mark.reason);
+        let word = member.facts.disruption.map_or("", |mark| mark.reason());
         if Reason::from_word(word) == Some(Reason::Empty) && run.is_empty(at) {
             return Progress::Ready;
         }

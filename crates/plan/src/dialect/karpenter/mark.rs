@@ -106,7 +106,7 @@ fn drift<'w>(
     if pool.has_catalogue && is_withdrawn(member, types) && is_grown() {
         return Some(NOT_FOUND.to_owned());
     }
-    let given = facts.drifted?.reason;
+    let given = facts.drifted?.reason();
     // Which types another provider has is only known from what it said before.
     let derived = DERIVED.contains(&given) || given == NOT_FOUND && pool.has_catalogue;
     (!derived).then(|| given.to_owned())

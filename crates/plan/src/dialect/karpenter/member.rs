@@ -1,11 +1,11 @@
-//! One node of a pool: its NodeClaim, its Node, or both. Facts are read in one pass over each
-//! object, because there are many of them.
+//! One node of a pool: its NodeClaim, its Node, or both, and what matters about them.
 
 use convoy_api::Object;
 use convoy_api::karpenter::names::{self, annotation, condition, label};
+use convoy_api::object::member::{member, text};
 use convoy_api::object::meta::timestamp;
 use jiff::{SignedDuration, Timestamp};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::pool;
 
@@ -69,16 +69,21 @@ pub(crate) struct ClaimFacts<'w> {
     pub(crate) grace_period: Option<&'w str>,
 }
 
-/// A condition that is True.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A condition that is True. The rest of it is read when it is asked for, which is seldom.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark<'w> {
-    pub(crate) since: Option<&'w str>,
-    pub(crate) reason: &'w str,
+    claim: &'w Object,
+    /// Its place in the list.
+    at: usize,
 }
 
-impl Mark<'_> {
+impl<'w> Mark<'w> {
+    pub(crate) fn reason(&self) -> &'w str {
+        self.claim.condition_at(self.at).map_or("", |entry| text(entry, "reason"))
+    }
+
     pub(crate) fn since(&self) -> Option<Timestamp> {
-        self.since?.parse().ok()
+        timestamp(member(self.claim.condition_at(self.at)?, "lastTransitionTime"))
     }
 }
 
@@ -137,170 +142,49 @@ impl<'w> Member<'w> {
 
 impl<'w> Node<'w> {
     pub(crate) fn new(object: &'w Object) -> Self {
-        let mut node = Self {
+        let is = |key| object.label(key) == Some("true");
+        Self {
             object,
-            pool: None,
-            is_registered: false,
-            is_initialized: false,
-            is_ready: false,
-            is_deleting: false,
-            is_tainted: false,
-            is_protected: false,
-            provider_id: "",
-            capacity: None,
-            allocatable: None,
-        };
-        for (part, value) in fields(object.raw()) {
-            match part.as_str() {
-                "metadata" => node.read_metadata(value),
-                "spec" => node.read_spec(value),
-                "status" => node.read_status(value),
-                _ => {}
-            }
-        }
-        node
-    }
-
-    fn read_metadata(&mut self, metadata: &'w Value) {
-        for (key, value) in fields(metadata) {
-            match key.as_str() {
-                "labels" => self.read_labels(value),
-                "annotations" => {
-                    let text = value.get(annotation::DO_NOT_DISRUPT).and_then(Value::as_str);
-                    self.is_protected = text == Some("true");
-                }
-                "deletionTimestamp" => self.is_deleting = !value.is_null(),
-                _ => {}
-            }
-        }
-    }
-
-    fn read_spec(&mut self, spec: &'w Value) {
-        for (key, value) in fields(spec) {
-            match key.as_str() {
-                "providerID" => self.provider_id = value.as_str().unwrap_or_default(),
-                "taints" => self.is_tainted = is_disrupted(value),
-                _ => {}
-            }
-        }
-    }
-
-    fn read_status(&mut self, status: &'w Value) {
-        for (key, value) in fields(status) {
-            match key.as_str() {
-                "capacity" => self.capacity = Some(value),
-                "allocatable" => self.allocatable = Some(value),
-                "conditions" => {
-                    let mut entries = value.as_array().into_iter().flatten();
-                    self.is_ready = entries.any(is_ready);
-                }
-                _ => {}
-            }
-        }
-    }
-
-    fn read_labels(&mut self, labels: &'w Value) {
-        for (key, value) in fields(labels) {
-            match key.as_str() {
-                label::NODE_POOL => self.pool = value.as_str(),
-                label::REGISTERED => self.is_registered = value.as_str() == Some("true"),
-                label::INITIALIZED => self.is_initialized = value.as_str() == Some("true"),
-                _ => {}
-            }
+            pool: object.label(label::NODE_POOL),
+            is_registered: is(label::REGISTERED),
+            is_initialized: is(label::INITIALIZED),
+            is_ready: object.condition_words().any(|words| words == ("Ready", "True")),
+            is_deleting: object.is_deleting(),
+            is_tainted: object.spec_member("taints").is_some_and(is_disrupted),
+            is_protected: object.annotation(annotation::DO_NOT_DISRUPT) == Some("true"),
+            provider_id: object.spec_text("providerID"),
+            capacity: object.status_member("capacity"),
+            allocatable: object.status_member("allocatable"),
         }
     }
 }
 
 impl<'w> ClaimFacts<'w> {
     pub(crate) fn new(claim: &'w Object) -> Self {
-        let mut facts = Self::default();
-        for (part, value) in fields(claim.raw()) {
-            match part.as_str() {
-                "metadata" => facts.read_metadata(value),
-                "spec" => facts.read_spec(value),
-                "status" => facts.read_status(value),
-                _ => {}
-            }
+        let mut facts = Self {
+            pool: claim.label(label::NODE_POOL),
+            provider_id: claim.status_text("providerID"),
+            is_deleting: claim.is_deleting(),
+            last_pod_event: claim.status_member("lastPodEventTime"),
+            hash: claim.annotation(annotation::HASH),
+            hash_version: claim.annotation(annotation::HASH_VERSION),
+            command: claim.annotation(annotation::COMMAND),
+            proposal: claim.annotation(annotation::PROPOSAL),
+            created: claim.created_at(),
+            instance_type: claim.label(label::INSTANCE_TYPE),
+            zone: claim.label(label::ZONE),
+            capacity_type: claim.label(label::CAPACITY_TYPE),
+            expire_after: claim.spec_member("expireAfter"),
+            grace_period: claim.spec_member("terminationGracePeriod").and_then(Value::as_str),
+            ..Self::default()
+        };
+        for (at, (kind, status)) in claim.condition_words().enumerate() {
+            facts.note(kind, (status == "True").then_some(Mark { claim, at }));
         }
         facts
     }
 
-    fn read_metadata(&mut self, metadata: &'w Value) {
-        for (key, value) in fields(metadata) {
-            match key.as_str() {
-                "labels" => self.read_labels(value),
-                "annotations" => self.read_annotations(value),
-                "creationTimestamp" => self.created = timestamp(Some(value)),
-                "deletionTimestamp" => self.is_deleting = !value.is_null(),
-                _ => {}
-            }
-        }
-    }
-
-    fn read_labels(&mut self, labels: &'w Value) {
-        for (key, value) in fields(labels) {
-            let place = match key.as_str() {
-                label::NODE_POOL => &mut self.pool,
-                label::INSTANCE_TYPE => &mut self.instance_type,
-                label::ZONE => &mut self.zone,
-                label::CAPACITY_TYPE => &mut self.capacity_type,
-                _ => continue,
-            };
-            *place = value.as_str();
-        }
-    }
-
-    fn read_spec(&mut self, spec: &'w Value) {
-        for (key, value) in fields(spec) {
-            match key.as_str() {
-                "expireAfter" => self.expire_after = Some(value),
-                "terminationGracePeriod" => self.grace_period = value.as_str(),
-                _ => {}
-            }
-        }
-    }
-
-    fn read_status(&mut self, status: &'w Value) {
-        for (key, value) in fields(status) {
-            match key.as_str() {
-                "providerID" => self.provider_id = value.as_str().unwrap_or_default(),
-                "lastPodEventTime" => self.last_pod_event = Some(value),
-                "conditions" => {
-                    for entry in value.as_array().into_iter().flatten() {
-                        self.read_condition(entry);
-                    }
-                }
-                _ => {}
-            }
-        }
-    }
-
-    fn read_annotations(&mut self, annotations: &'w Value) {
-        for (key, value) in fields(annotations) {
-            let text = value.as_str();
-            match key.as_str() {
-                annotation::HASH => self.hash = text,
-                annotation::HASH_VERSION => self.hash_version = text,
-                annotation::COMMAND => self.command = text,
-                annotation::PROPOSAL => self.proposal = text,
-                _ => {}
-            }
-        }
-    }
-
-    fn read_condition(&mut self, entry: &'w Value) {
-        let (mut kind, mut status, mut mark) = ("", "", Mark { since: None, reason: "" });
-        for (key, value) in fields(entry) {
-            let text = value.as_str();
-            match key.as_str() {
-                "type" => kind = text.unwrap_or_default(),
-                "status" => status = text.unwrap_or_default(),
-                "reason" => mark.reason = text.unwrap_or_default(),
-                "lastTransitionTime" => mark.since = text,
-                _ => {}
-            }
-        }
-        let mark = (status == "True").then_some(mark);
+    fn note(&mut self, kind: &str, mark: Option<Mark<'w>>) {
         match kind {
             condition::LAUNCHED => self.is_launched = mark.is_some(),
             condition::INSTANCE_TERMINATING => self.is_instance_terminating = mark.is_some(),
@@ -314,25 +198,8 @@ impl<'w> ClaimFacts<'w> {
     }
 }
 
-fn is_ready(condition: &Value) -> bool {
-    let (mut of_kind, mut is_true) = (false, false);
-    for (key, value) in fields(condition) {
-        match key.as_str() {
-            "type" => of_kind = value == "Ready",
-            "status" => is_true = value == "True",
-            _ => {}
-        }
-    }
-    of_kind && is_true
-}
-
 /// Whether a list of taints has the one that marks a disruption.
 pub(crate) fn is_disrupted(taints: &Value) -> bool {
     let mut taints = taints.as_array().into_iter().flatten();
     taints.any(|taint| taint.get("key").and_then(Value::as_str) == Some(names::DISRUPTED_TAINT))
-}
-
-/// The entries of a JSON object; walking a small map beats hashing a key for each field.
-fn fields(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
-    value.as_object().into_iter().flat_map(Map::iter)
 }

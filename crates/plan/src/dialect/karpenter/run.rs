@@ -17,6 +17,7 @@ use super::pod::Pod;
 use super::pool::Expiration;
 use super::reason::Reason;
 use super::simulate::{Fresh, Ground, Outcome, Question, simulate};
+use crate::parallel;
 
 /// One disruption: the members it takes, and the nodes it makes for their pods.
 #[derive(Clone, Debug)]
@@ -58,21 +59,18 @@ impl<'c, 'w> Run<'c, 'w> {
     /// Runs the loop to its end.
     pub(crate) fn new(cluster: &'c Cluster<'w>, daemons: &[&'w Object]) -> Self {
         let has_pods = !cluster.pods.is_empty() || !cluster.pending.is_empty();
-        let mut types = catalogue::Memory::default();
+        let members = cluster.members.as_slice();
         let mut run = Self {
             cluster,
             ground: has_pods.then(|| Ground::new(cluster, daemons)),
-            marks: cluster
-                .members
-                .iter()
-                .map(|member| mark::marks(cluster, member, &mut types))
-                .collect(),
-            rejections: cluster
-                .members
-                .iter()
-                .map(|member| candidate::rejection(cluster, member))
-                .collect(),
-            costs: cluster.members.iter().map(|member| cost(cluster, member)).collect(),
+            marks: parallel::pieces(members, |piece| {
+                let mut types = catalogue::Memory::default();
+                let marks = piece.iter().map(|member| mark::marks(cluster, member, &mut types));
+                marks.collect::<Vec<Marks>>()
+            })
+            .concat(),
+            rejections: parallel::map(members, |member| candidate::rejection(cluster, member)),
+            costs: members.iter().map(|member| cost(cluster, member)).collect(),
             down: cluster.counts.iter().map(|count| count.down).collect(),
             leaving: BTreeSet::new(),
             used: BTreeSet::new(),

@@ -9,7 +9,9 @@ use super::amount::Amounts;
 use super::cluster::Cluster;
 use super::decision;
 use super::draft::Draft;
+use super::member::Member;
 use super::validate;
+use crate::parallel;
 use crate::snapshot::Snapshot;
 use crate::step::{Action, Verb, Why};
 
@@ -55,13 +57,30 @@ pub(crate) fn hashed(cluster: &Cluster<'_>) -> Vec<Action> {
 
 /// What the pool's nodes have in all, and how many there are.
 fn resources(cluster: &Cluster<'_>) -> (Value, u32) {
+    let own: Vec<&Member<'_>> = cluster.own_members().map(|(_, member)| member).collect();
+    let (mut sum, mut count) = (Amounts::default(), 0);
+    for (piece, counted) in parallel::pieces(&own, |members| capacity(members)) {
+        sum.add(&piece);
+        count += counted;
+    }
+    let mut resources = Map::new();
+    let mut put = |name: &str, text: String| resources.insert(name.to_owned(), json!(text));
+    put("cpu", thousandths(sum.cpu));
+    put("ephemeral-storage", bytes(sum.storage));
+    put("memory", bytes(sum.memory));
+    put("nodes", count.to_string());
+    put("pods", sum.pods.to_string());
+    (Value::Object(resources), count)
+}
+
+/// What some members have in all, and how many say so.
+fn capacity(members: &[&Member<'_>]) -> (Amounts, u32) {
     let (mut sum, mut count) = (Amounts::default(), 0);
     let mut last: Option<(&Value, Amounts)> = None; // nodes of one pool are mostly alike
-    for (_, member) in cluster.own_members() {
-        let of_claim = || member.claim.status().get("allocatable");
+    for member in members {
         let capacity = match member.node {
             Some(node) => node.capacity.or(node.allocatable),
-            None => of_claim(),
+            None => member.claim.status().get("allocatable"),
         };
         let Some(capacity) = capacity else { continue };
         if last.as_ref().is_none_or(|(known, _)| !reads_alike(known, capacity)) {
@@ -72,14 +91,7 @@ fn resources(cluster: &Cluster<'_>) -> (Value, u32) {
         }
         count += 1;
     }
-    let mut resources = Map::new();
-    let mut put = |name: &str, text: String| resources.insert(name.to_owned(), json!(text));
-    put("cpu", thousandths(sum.cpu));
-    put("ephemeral-storage", bytes(sum.storage));
-    put("memory", bytes(sum.memory));
-    put("nodes", count.to_string());
-    put("pods", sum.pods.to_string());
-    (Value::Object(resources), count)
+    (sum, count)
 }
 
 /// Whether two maps say the same in the same order; a no costs only time.

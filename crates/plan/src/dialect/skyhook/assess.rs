@@ -2,7 +2,7 @@
 //! at the same stage carry the same text, so a large fleet costs a few readings.
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use convoy_api::skyhook::{PackageState, Stage};
 
@@ -48,23 +48,23 @@ impl Assessment {
 #[derive(Debug)]
 pub(super) struct Assessor<'h, 'o> {
     hook: &'h Hook<'o>,
-    absent: Rc<Assessment>,
-    known: BTreeMap<&'h str, Rc<Assessment>>,
+    absent: Arc<Assessment>,
+    known: BTreeMap<&'h str, Arc<Assessment>>,
 }
 
 impl<'h, 'o> Assessor<'h, 'o> {
     pub(super) fn new(hook: &'h Hook<'o>) -> Self {
-        let absent = Rc::new(Assessment::of(hook, NodeState::default()));
+        let absent = Arc::new(Assessment::of(hook, NodeState::default()));
         Self { hook, absent, known: BTreeMap::new() }
     }
 
     /// What the annotation's text says; absent means that nothing was begun.
-    pub(super) fn read(&mut self, text: Option<&'h str>) -> Rc<Assessment> {
-        let Some(text) = text else { return Rc::clone(&self.absent) };
+    pub(super) fn read(&mut self, text: Option<&'h str>) -> Arc<Assessment> {
+        let Some(text) = text else { return Arc::clone(&self.absent) };
         if let Some(known) = self.known.get(text) {
-            return Rc::clone(known);
+            return Arc::clone(known);
         }
-        let assessment = Rc::new(match NodeState::parse(text) {
+        let assessment = Arc::new(match NodeState::parse(text) {
             Ok(state) if state.entries.keys().all(|key| key.contains('|')) => {
                 Assessment::of(self.hook, state)
             }
@@ -77,7 +77,7 @@ impl<'h, 'o> Assessor<'h, 'o> {
                 Assessment { unreadable, ..Assessment::default() }
             }
         });
-        self.known.insert(text, Rc::clone(&assessment));
+        self.known.insert(text, Arc::clone(&assessment));
         assessment
     }
 }

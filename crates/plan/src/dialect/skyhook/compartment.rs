@@ -36,6 +36,9 @@ pub(super) struct Compartment {
 pub(super) struct Kinds<'w> {
     /// What selectors ask about, sorted.
     keys: Vec<SmolStr>,
+    /// By length, whether a key of it is asked about. It tells most labels apart from those
+    /// without reading their names.
+    lengths: Vec<bool>,
     /// By what nodes answer (index of the key, and value), the number of the kind.
     known: BTreeMap<Vec<(usize, &'w str)>, usize>,
     /// What the last node answered.
@@ -48,7 +51,26 @@ impl<'w> Kinds<'w> {
         let mut keys: Vec<SmolStr> = keys.map(SmolStr::new).collect();
         keys.sort_unstable();
         keys.dedup();
-        Self { keys, ..Self::default() }
+        let mut lengths = vec![false; keys.iter().map(|key| key.len() + 1).max().unwrap_or(0)];
+        for key in &keys {
+            lengths[key.len()] = true;
+        }
+        Self { keys, lengths, ..Self::default() }
+    }
+
+    /// Kinds by the same labels, none of them seen yet.
+    pub(super) fn fresh(&self) -> Self {
+        Self { keys: self.keys.clone(), lengths: self.lengths.clone(), ..Self::default() }
+    }
+
+    /// Takes in the kinds that were found in a piece of the fleet: their numbers here.
+    pub(super) fn join(&mut self, piece: Self) -> Vec<usize> {
+        let mut numbers = vec![0; piece.known.len()];
+        for (answers, kind) in piece.known {
+            let next = self.known.len();
+            numbers[kind] = *self.known.entry(answers).or_insert(next);
+        }
+        numbers
     }
 
     /// The kind of a node.
@@ -56,8 +78,11 @@ impl<'w> Kinds<'w> {
         if self.keys.is_empty() {
             return self.numbered();
         }
-        let keys = &self.keys;
-        let asked = |key: &str| keys.binary_search_by(|known| known.as_str().cmp(key)).ok();
+        let (keys, lengths) = (&self.keys, &self.lengths);
+        let asked = |key: &str| match lengths.get(key.len()) {
+            Some(true) => keys.binary_search_by(|known| known.as_str().cmp(key)).ok(),
+            _ => None,
+        };
         self.answers.clear();
         self.answers.extend(node.labels().filter_map(|(key, value)| Some((asked(key)?, value))));
         self.answers.sort_unstable();

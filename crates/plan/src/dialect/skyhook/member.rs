@@ -1,9 +1,9 @@
 //! The nodes of a Skyhook: what is known of each before anything is decided.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use convoy_api::Object;
-use convoy_api::object::member::{field, list, member};
+use convoy_api::object::member::{list, member};
 use convoy_api::skyhook::{Stage, StatusWord};
 use jiff::Timestamp;
 use serde_json::Value;
@@ -17,6 +17,7 @@ use super::options::Options;
 use super::pod::Pods;
 use super::state::NodeState;
 use crate::hold::HoldReason;
+use crate::parallel;
 use crate::taint::{Taint, Toleration, first_intolerable};
 
 /// One node.
@@ -27,7 +28,7 @@ pub(super) struct Member<'w> {
     /// The status word that the node carries.
     pub(super) observed: Option<StatusWord>,
     /// Its packages, pod results included.
-    pub(super) assessed: Rc<Assessment>,
+    pub(super) assessed: Arc<Assessment>,
     /// Its package pods, where it has any.
     pub(super) seen: Option<Box<Observation<'w>>>,
     /// Why it may not be started, whatever the limits; only of nodes that are not complete.
@@ -173,24 +174,29 @@ pub(super) fn gather<'w>(
     nodes: &[&'w Object],
     kinds: &mut Kinds<'w>,
 ) -> Gathered<'w> {
-    let mut gather = Gather {
-        around,
-        kinds,
-        left: Vec::new(),
-        tolerations: around.hook.tolerations(around.options),
-        own: Assessor::new(around.hook),
-        earlier: around.earlier.iter().map(|hook| (*hook, Assessor::new(hook))).collect(),
-        priority: around.hook.object.status().get("nodePriority").unwrap_or(&Value::Null),
-    };
-    let mut members: Vec<Member<'w>> =
-        nodes.iter().filter_map(|node| gather.member(node)).collect();
+    let asked = &*kinds;
+    let pieces = parallel::pieces(nodes, |nodes| {
+        let mut gather = Gather::new(around, asked.fresh());
+        let members: Vec<Member<'w>> =
+            nodes.iter().filter_map(|node| gather.member(node)).collect();
+        (members, gather.left, gather.kinds)
+    });
+    let (mut members, mut left) = (Vec::with_capacity(nodes.len()), Vec::new());
+    for (mut piece, piece_left, piece_kinds) in pieces {
+        let numbers = kinds.join(piece_kinds);
+        for member in &mut piece {
+            member.kind = numbers[member.kind];
+        }
+        members.extend(piece);
+        left.extend(piece_left);
+    }
     members.sort_by_key(|member| member.created); // stable: nodes come by name
-    Gathered { members, left: gather.left }
+    Gathered { members, left }
 }
 
 struct Gather<'s, 'w> {
     around: Surroundings<'s, 'w>,
-    kinds: &'s mut Kinds<'w>,
+    kinds: Kinds<'w>,
     left: Vec<&'w Object>,
     tolerations: Vec<Toleration<'s>>,
     own: Assessor<'s, 'w>,
@@ -199,19 +205,27 @@ struct Gather<'s, 'w> {
 }
 
 impl<'s, 'w: 's> Gather<'s, 'w> {
+    fn new(around: Surroundings<'s, 'w>, kinds: Kinds<'w>) -> Self {
+        Self {
+            around,
+            kinds,
+            left: Vec::new(),
+            tolerations: around.hook.tolerations(around.options),
+            own: Assessor::new(around.hook),
+            earlier: around.earlier.iter().map(|hook| (*hook, Assessor::new(hook))).collect(),
+            priority: around.hook.object.status().get("nodePriority").unwrap_or(&Value::Null),
+        }
+    }
+
     fn member(&mut self, node: &'w Object) -> Option<Member<'w>> {
         let around = self.around;
-        let metadata = node.metadata();
-        let labels = field(metadata, "labels");
-        let text = |map: &'w Value, key: &str| member(map, key).and_then(Value::as_str);
-        let annotations = field(metadata, "annotations");
         let keys = &around.hook.keys;
-        let is_cordoned = text(annotations, &keys.cordon).is_some();
-        if !around.hook.selector.matches_with(|key| text(labels, key)) {
+        let is_cordoned = node.annotation(&keys.cordon).is_some();
+        if !around.hook.selector.matches(node) {
             self.left.extend(is_cordoned.then_some(node));
             return None;
         }
-        let mut assessed = self.own.read(text(annotations, &keys.node_state));
+        let mut assessed = self.own.read(node.annotation(&keys.node_state));
         let pods = around.pods.on(node.name());
         let mut seen = None;
         if !pods.is_empty() || !around.changing.is_empty() {
@@ -219,7 +233,7 @@ impl<'s, 'w: 's> Gather<'s, 'w> {
             seen = Some(Box::new(observe(around.hook, &mut state, pods)));
             super::config::mark(around.hook, around.changing, &mut state);
             if state != assessed.state && assessed.unreadable.is_none() {
-                assessed = Rc::new(Assessment::of(around.hook, state));
+                assessed = Arc::new(Assessment::of(around.hook, state));
             }
         }
         let rebooted = around.options.reapply_on_reboot && self.has_rebooted(node);
@@ -229,10 +243,10 @@ impl<'s, 'w: 's> Gather<'s, 'w> {
         let obstacle = match assessed.complete {
             true => None,
             false if rebooted => Some(HoldReason::Depends { on: "a reset after a reboot".into() }),
-            false => self.obstacle(node, labels, annotations, &assessed),
+            false => self.obstacle(node, &assessed),
         };
-        let label = text(labels, &keys.status);
-        let carried = Carried { word: text(annotations, &keys.status), label, is_cordoned };
+        let (word, label) = (node.annotation(&keys.status), node.label(&keys.status));
+        let carried = Carried { word, label, is_cordoned };
         Some(Member {
             node,
             created: node.created_at(),
@@ -240,12 +254,17 @@ impl<'s, 'w: 's> Gather<'s, 'w> {
             assessed,
             seen,
             obstacle,
-            picked_at: text(self.priority, node.name()).filter(|_| !rebooted),
+            picked_at: self.picked_at(node).filter(|_| !rebooted),
             rebooted,
             carried,
             kind: self.kinds.of(node),
             compartment: 0,
         })
+    }
+
+    /// When the node was picked, as the status tells.
+    fn picked_at(&self, node: &Object) -> Option<&'w str> {
+        member(self.priority, node.name())?.as_str()
     }
 
     /// Whether the node runs another boot than was last seen, and no interrupt, of whichever
@@ -267,22 +286,15 @@ impl<'s, 'w: 's> Gather<'s, 'w> {
 
     /// What keeps a node from being started, the first of: a Skyhook that goes first, the
     /// ignore label, a taint, a state that cannot be read.
-    fn obstacle(
-        &mut self,
-        node: &'w Object,
-        labels: &'w Value,
-        annotations: &'w Value,
-        assessed: &Assessment,
-    ) -> Option<HoldReason> {
-        let text = |map: &'w Value, key: &str| member(map, key).and_then(Value::as_str);
-        if text(labels, IGNORE) == Some("true") {
+    fn obstacle(&mut self, node: &'w Object, assessed: &Assessment) -> Option<HoldReason> {
+        if node.label(IGNORE) == Some("true") {
             return Some(HoldReason::Ignored { by: format!("label {IGNORE}") });
         }
         for (hook, assessor) in &mut self.earlier {
-            if !hook.selector.matches_with(|key| text(labels, key)) {
+            if !hook.selector.matches(node) {
                 continue;
             }
-            if !assessor.read(text(annotations, &hook.keys.node_state)).complete {
+            if !assessor.read(node.annotation(&hook.keys.node_state)).complete {
                 let rollout = hook.name().to_string();
                 return Some(HoldReason::BehindRollout { rollout, priority: hook.priority });
             }

@@ -124,9 +124,17 @@ fn written(pass: &Pass<'_, '_>, index: usize, word: StatusWord, pile: &mut Pile)
         pile.released.extend(write.action(Verb::Record, why));
         return;
     }
+    let started = pass.is_started(index);
+    let released =
+        matches!(word, StatusWord::Complete | StatusWord::Erroring | StatusWord::Blocked)
+            && member.observed != Some(word);
+    let moved = work.is_some() || member.seen.is_some();
+    if !started && !released && !moved && pile.records.len() >= RECORDS_MAX {
+        return; // bookkeeping alone, and there is enough of it for one step
+    }
     let taints = runtime_taint(pass, member, &mut write);
     write.word(&pass.hook.keys, word, &pass.options.version);
-    if work.is_some() || member.seen.is_some() || member.assessed.migrated {
+    if moved || member.assessed.migrated {
         let state = work.map_or(&member.assessed.state, |work| &work.state);
         if member.assessed.unreadable.is_none() {
             write.node_state(&pass.hook.keys, &state.text());
@@ -137,18 +145,11 @@ fn written(pass: &Pass<'_, '_>, index: usize, word: StatusWord, pile: &mut Pile)
     } else if work.is_some_and(|work| work.cordon) {
         write.cordon(&pass.hook.keys);
     }
-    let started = pass.is_started(index);
-    let released =
-        matches!(word, StatusWord::Complete | StatusWord::Erroring | StatusWord::Blocked)
-            && member.observed != Some(word);
-    let shelf = if started {
-        &mut pile.started
-    } else if released {
-        &mut pile.released
-    } else if work.is_some() || member.seen.is_some() {
-        &mut pile.moved
-    } else {
-        &mut pile.records
+    let shelf = match (started, released, moved) {
+        (true, ..) => &mut pile.started,
+        (_, true, _) => &mut pile.released,
+        (_, _, true) => &mut pile.moved,
+        _ => &mut pile.records,
     };
     if !write.is_empty() {
         let (verb, why) = meaning(pass, index, started, taints);

@@ -1,18 +1,20 @@
 //! One entry of a placement's status per cluster: what its binding says, in a fixed order.
 
 use std::collections::BTreeMap;
+use std::mem::take;
 
 use convoy_api::Object;
 use serde_json::{Map, Value, json};
 use smol_str::SmolStr;
 
-use super::{Inputs, missing};
+use super::{CLUSTERS, Inputs, missing};
 use crate::condition::{self, Condition};
 use crate::dialect::fleet::binding::Binding;
 use crate::dialect::fleet::names::RESOURCE_INDEX;
 use crate::dialect::fleet::placement::{Placement, Strategy, field, list, text};
 use crate::dialect::fleet::resource_group::ResourceGroup;
 use crate::dialect::fleet::rollout;
+use crate::parallel;
 
 /// What all entries may take; an object that carries more is refused by stores.
 const MOST_BYTES: usize = 700 * 1024;
@@ -105,7 +107,7 @@ pub(super) fn entries<'w>(
         .filter(|binding| !binding.is_deleting() && binding.policy_snapshot() == policy.name());
     let bindings: BTreeMap<&str, &Binding<'_>> =
         live.map(|binding| (binding.cluster(), binding)).collect();
-    let old: BTreeMap<&str, &Value> = list(inputs.placement.object.status(), "placementStatuses")
+    let old: BTreeMap<&str, &Value> = list(inputs.placement.object.status(), CLUSTERS)
         .iter()
         .map(|entry| (text(entry, "clusterName"), entry))
         .collect();
@@ -120,7 +122,7 @@ pub(super) fn entries<'w>(
         entry.keep();
         entry
     };
-    selected.iter().map(entry).collect()
+    parallel::map(selected, entry)
 }
 
 /// Entries without a name, for clusters that are wanted and could not be picked.
@@ -130,7 +132,7 @@ pub(super) fn unscheduled<'d>(
     selected: usize,
 ) -> impl Iterator<Item = Value> + 'd {
     let generation = inputs.placement.object.generation();
-    let old = list(inputs.placement.object.status(), "placementStatuses").iter();
+    let old = list(inputs.placement.object.status(), CLUSTERS).iter();
     let old = old.filter(|entry| text(entry, "clusterName").is_empty());
     let mut old: Vec<Vec<Value>> = old.map(|entry| list(entry, "conditions").to_vec()).collect();
     old.reverse();
@@ -204,14 +206,15 @@ impl<'w> Entry<'w> {
         self.statuses.get(&kind).copied()
     }
 
-    pub(super) fn to_json(&self) -> Value {
+    /// The entry as it stands in the status, which leaves here only what is summed up.
+    pub(super) fn take_json(&mut self) -> Value {
         let mut entry = Map::new();
         entry.insert("clusterName".into(), json!(self.cluster));
         if !self.index.is_empty() {
             entry.insert("observedResourceIndex".into(), json!(self.index));
         }
-        entry.extend(self.fields.clone());
-        entry.insert("conditions".into(), Value::Array(self.conditions.clone()));
+        entry.extend(take(&mut self.fields));
+        entry.insert("conditions".into(), Value::Array(take(&mut self.conditions)));
         Value::Object(entry)
     }
 

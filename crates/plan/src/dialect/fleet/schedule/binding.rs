@@ -40,15 +40,14 @@ impl<'w> Classes<'w> {
             found.is_ok_and(|at| !clusters[at].is_deleting())
         };
         for binding in bindings {
-            let (spec, cluster) = (binding.spec(), target(binding));
-            let state = text(spec, "state");
+            let (cluster, state) = (target(binding), binding.spec_text("state"));
             if binding.is_deleting() {
                 classes.deleting.push(binding);
             } else if state == "Unscheduled" {
                 classes.unscheduled.insert(cluster, binding);
             } else if !is_staying(cluster) {
                 classes.dangling.push(binding);
-            } else if text(spec, "schedulingPolicySnapshotName") != active_policy {
+            } else if binding.spec_text("schedulingPolicySnapshotName") != active_policy {
                 classes.obsolete.insert(cluster, binding);
             } else if state == "Bound" {
                 classes.bound.push(binding);

@@ -9,7 +9,7 @@ use convoy_api::Object;
 use jiff::Timestamp;
 use smol_str::SmolStr;
 
-use super::super::placement::{Pick, Placement, text};
+use super::super::placement::{Pick, Placement};
 use super::binding::{Classes, recorded_score};
 use super::cluster::ineligibility;
 use super::filter::refusal;
@@ -273,5 +273,5 @@ impl<'w> Field<'w> {
 
 /// The cluster that a binding is about.
 pub(super) fn target(binding: &Object) -> &str {
-    text(binding.spec(), "targetCluster")
+    binding.spec_text("targetCluster")
 }

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use convoy_api::Object;
-use convoy_api::object::member::member;
+use convoy_api::object::member::{member, same};
 
 use super::super::names;
 use super::super::placement::{Pick, Placement};
@@ -57,7 +57,7 @@ pub(super) fn status(
     status.insert("targetClusters".into(), Value::Array(decisions(placement, outcome)));
     let status = Value::Object(status);
     let why = Why::new("Scheduled", wanted.message);
-    (*policy.status() != status)
+    (!same(policy.status(), &status))
         .then(|| Action::patch_status(Verb::Record, policy, nested(&["status"], status), why))
 }
 
