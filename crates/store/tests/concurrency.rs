@@ -2,13 +2,15 @@
 //! write once and in order, while history is compacted under them.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use bytes::Bytes;
 use convoy_store::{
-    Conflict, Entry, MemoryBackend, Revision, Settings, Shelf, Store, Transaction, WriteError,
+    Entry, MemoryBackend, Revision, Settings, Shelf, Store, Transaction, WriteError,
 };
+use convoy_testkit::history::{Operation, check_linearizable};
 
 const WRITERS: u64 = 32;
 const INCREMENTS: u64 = 200;
@@ -21,25 +23,37 @@ fn number(entry: &Entry<()>) -> u64 {
     u64::from_be_bytes(entry.value[..].try_into().expect("eight bytes"))
 }
 
-/// Adds one to a counter by compare-and-swap; gives back the revision of the write and the sum.
-fn increment(store: &Store<()>, shelf: &Shelf) -> (Revision, u64) {
+/// What all threads tell the time by: it only ever grows.
+static CLOCK: AtomicU64 = AtomicU64::new(0);
+
+fn tick() -> u64 {
+    CLOCK.fetch_add(1, Ordering::SeqCst)
+}
+
+/// Adds one to a counter by compare-and-swap; what was read on the way is part of the history.
+fn increment(store: &Store<()>, shelf: &Shelf, history: &mut Vec<Operation>) {
     let key = shelf.key("", "counter");
-    let mut current = store.snapshot().get(&key).cloned();
     loop {
-        let (transaction, sum) = match &current {
+        let begun = tick();
+        let current = store.snapshot().get(&key).cloned();
+        let (transaction, value) = match &current {
             None => (Transaction::create(key.clone(), Bytes::from(1u64.to_be_bytes().to_vec())), 1),
             Some(entry) => {
-                let sum = number(entry) + 1;
-                let value = Bytes::from(sum.to_be_bytes().to_vec());
-                (Transaction::update(key.clone(), entry.modified, value), sum)
+                let (revision, value) = (entry.modified.0, number(entry));
+                let ended = tick();
+                history.push(Operation { is_write: false, begun, ended, revision, value });
+                let next = Bytes::from((value + 1).to_be_bytes().to_vec());
+                (Transaction::update(key.clone(), entry.modified, next), value + 1)
             }
         };
+        let begun = tick();
         match store.write(transaction) {
-            Ok(written) => return (written.entries[0].modified, sum),
-            Err(WriteError::Conflict(conflict)) => {
-                let Conflict { current: found, .. } = *conflict;
-                current = found;
+            Ok(written) => {
+                let (revision, ended) = (written.entries[0].modified.0, tick());
+                history.push(Operation { is_write: true, begun, ended, revision, value });
+                return;
             }
+            Err(WriteError::Conflict(_)) => {}
             Err(other) => panic!("{other}"),
         }
     }
@@ -49,20 +63,18 @@ fn increment(store: &Store<()>, shelf: &Shelf) -> (Revision, u64) {
 fn compare_and_swap_is_linearizable_under_32_writers() {
     let store = store();
     let shelf = Shelf::new("", "counters");
-    let mut history: Vec<(Revision, u64)> = thread::scope(|scope| {
-        let writers: Vec<_> = (0..WRITERS)
-            .map(|_| {
-                scope.spawn(|| {
-                    (0..INCREMENTS).map(|_| increment(&store, &shelf)).collect::<Vec<_>>()
-                })
-            })
-            .collect();
+    let history: Vec<Operation> = thread::scope(|scope| {
+        let write = || {
+            let mut history = Vec::new();
+            (0..INCREMENTS).for_each(|_| increment(&store, &shelf, &mut history));
+            history
+        };
+        let writers: Vec<_> = (0..WRITERS).map(|_| scope.spawn(write)).collect();
         writers.into_iter().flat_map(|writer| writer.join().expect("no panic")).collect()
     });
-    // Every sum was written once, and in the order of revisions: one sequential history.
-    history.sort();
-    let sums: Vec<u64> = history.iter().map(|(_, sum)| *sum).collect();
-    assert_eq!(sums, (1..=WRITERS * INCREMENTS).collect::<Vec<_>>());
+    assert_eq!(check_linearizable(&history), Ok(()));
+    let last = history.iter().filter(|one| one.is_write).map(|write| write.value).max();
+    assert_eq!(last, Some(WRITERS * INCREMENTS));
 }
 
 #[test]

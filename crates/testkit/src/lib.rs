@@ -4,6 +4,7 @@
 pub mod apps;
 mod builder;
 pub mod fleet;
+pub mod history;
 pub mod karpenter;
 pub mod mutate;
 pub mod ocm;
