@@ -94,6 +94,9 @@ fn fields(shape: Shape<'_>, of: &Struct, mut given: Map<String, Value>) -> Map<S
     for field in &of.fields {
         let form = shape.of(field);
         let mut value = given.get_mut(field.name.as_str()).map_or(Value::Null, Value::take);
+        if value.is_null() && !field.required {
+            continue;
+        }
         settle(form, &mut value);
         let is_absent = value.is_null();
         if is_absent && field.required && !field.pointer {

@@ -4,7 +4,10 @@
 //! comparing bytes. Answers are the stored bytes with the revision put in at a known place;
 //! nothing is parsed or encoded to serve a get, a list or a watch.
 
+use std::cell::RefCell;
+
 use bytes::Bytes;
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 
 use crate::head::Entry;
@@ -30,12 +33,19 @@ pub struct View<'v> {
     pub bare: bool,
 }
 
+/// What a thread keeps of the room in which it wrote a large object.
+const SCRATCH_MAX: usize = 64 << 10;
+
 impl Layout {
     pub fn of(bytes: &[u8]) -> Self {
         let mut layout = Self::default();
         let mut at = 1;
         let mut keys_before_body = 0;
         while let Some((key, value)) = key_at(bytes, at) {
+            if key == b"metadata" && keys_before_body == 2 {
+                layout.metadata = small(value + 1);
+                break; // where it ends does not matter
+            }
             let end = skip_value(bytes, value);
             match key {
                 b"apiVersion" => {
@@ -85,18 +95,47 @@ pub fn write_entry(out: &mut Vec<u8>, entry: &Entry, revision: u64, view: View<'
     out.extend_from_slice(&bytes[metadata..]);
 }
 
-/// The bytes to store.
+/// The bytes to store: exactly as many as there are, since most objects stay for long.
 pub fn stored(object: &Value) -> Bytes {
-    let without = if object.pointer("/metadata/resourceVersion").is_none() {
-        return Bytes::from(object.to_string());
-    } else {
-        let mut object = object.clone();
-        if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
-            metadata.shift_remove("resourceVersion");
+    thread_local! {
+        /// Where objects are written before their length is known.
+        static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    }
+    SCRATCH.with_borrow_mut(|scratch| {
+        scratch.clear();
+        serde_json::to_writer(&mut *scratch, &Stored(object))
+            .expect("values have text for keys, and memory takes what is written");
+        let bytes = Bytes::copy_from_slice(scratch);
+        scratch.shrink_to(SCRATCH_MAX);
+        bytes
+    })
+}
+
+/// An object without its resourceVersion.
+struct Stored<'o>(&'o Value);
+
+impl Serialize for Stored<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Value::Object(fields) = self.0 else { return self.0.serialize(serializer) };
+        let mut map = serializer.serialize_map(None)?;
+        for (name, value) in fields {
+            match value {
+                Value::Object(metadata) if name == "metadata" => {
+                    map.serialize_entry(name, &StoredMetadata(metadata))?;
+                }
+                value => map.serialize_entry(name, value)?,
+            }
         }
-        object
-    };
-    Bytes::from(without.to_string())
+        map.end()
+    }
+}
+
+struct StoredMetadata<'o>(&'o serde_json::Map<String, Value>);
+
+impl Serialize for StoredMetadata<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().filter(|(name, _)| *name != "resourceVersion"))
+    }
 }
 
 /// The object of an entry, with its resourceVersion.

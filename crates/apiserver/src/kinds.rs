@@ -120,6 +120,11 @@ pub(crate) fn prepare_update(ask: &Ask, object: &mut Value, current: &Value) -> 
     Ok(())
 }
 
+/// Whether something is written in one transaction with objects of the kind.
+pub(crate) fn has_companions(resource: &Resource) -> bool {
+    names(resource) == ("", "services")
+}
+
 /// What is written in one transaction with an object: with `object` as it shall be, none when
 /// it goes, and `current` as it is, none when it comes.
 pub(crate) fn companions(

@@ -79,9 +79,14 @@ pub(crate) async fn create(ask: &Ask, mut object: Value, options: &Options) -> A
     defaults(resource, &mut object);
     managed::track_create(ask, &mut object, options);
     let object = admission::mutate(ask, Operation::Create, object, None, options).await?;
+    let mut object = object;
     let named = !metadata::text(&object, "name").is_empty();
-    for _ in 0..NAME_ATTEMPTS {
-        let mut object = object.clone();
+    let prefix = metadata::text(&object, "generateName").to_owned();
+    // A given name is free or taken; what the server chooses is worth choosing again.
+    let is_chosen = !named || kinds::has_companions(resource);
+    let attempts = if is_chosen { NAME_ATTEMPTS } else { 1 };
+    for left in (0..attempts).rev() {
+        let mut object = if left == 0 { std::mem::take(&mut object) } else { object.clone() };
         fill_system_fields(ask, &mut object);
         wipe_status(resource, &mut object);
         kinds::prepare_create(ask, &mut object)?;
@@ -103,12 +108,16 @@ pub(crate) async fn create(ask: &Ask, mut object: Value, options: &Options) -> A
             kinds::after_write(ask, &entry).await?;
             return Ok(Outcome::Stored(entry));
         }
-        // Without an object of the name it was something else that somebody else got first.
+        // Without an object of the name it was something else that somebody else got first, or
+        // one that has gone since.
         if named && let Some(standing) = ask.server.store.snapshot().get(&key) {
             return Err(exists(resource, &name, standing));
         }
+        if !is_chosen {
+            return Err(Status::already_exists(resource, &name));
+        }
     }
-    Err(Status::already_exists(resource, metadata::text(&object, "generateName")).retry_after(1))
+    Err(Status::already_exists(resource, &prefix).retry_after(1))
 }
 
 /// An object with what has to be written in the same moment.

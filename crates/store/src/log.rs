@@ -1,8 +1,9 @@
 //! The events of one shelf, or of all, in revision order. Watchers read it at their own pace: a
 //! slow one costs no memory, and is cut off when compaction passes it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
 
 use parking_lot::{Condvar, Mutex, RwLock};
@@ -12,7 +13,9 @@ use crate::entry::{Event, Revision};
 #[derive(Debug)]
 pub(crate) struct Log<H> {
     kept: RwLock<Kept<H>>,
-    sleepers: Mutex<Vec<Waker>>,
+    /// By the number of their watch.
+    sleepers: Mutex<BTreeMap<u64, Waker>>,
+    watches: AtomicU64,
     /// Wakes threads; the flag under it only pairs it with a lock.
     grown: (Mutex<u64>, Condvar),
 }
@@ -42,7 +45,8 @@ impl<H> Log<H> {
         let kept = Kept { events: VecDeque::new(), compacted, closed: false };
         Self {
             kept: RwLock::new(kept),
-            sleepers: Mutex::new(Vec::new()),
+            sleepers: Mutex::default(),
+            watches: AtomicU64::new(0),
             grown: (Mutex::new(0), Condvar::new()),
         }
     }
@@ -56,7 +60,8 @@ impl<H> Log<H> {
     pub(crate) fn wake(&self) {
         *self.grown.0.lock() += 1;
         self.grown.1.notify_all();
-        for sleeper in std::mem::take(&mut *self.sleepers.lock()) {
+        let sleepers = std::mem::take(&mut *self.sleepers.lock());
+        for sleeper in sleepers.into_values() {
             sleeper.wake();
         }
     }
@@ -114,12 +119,19 @@ impl<H> Log<H> {
         self.kept.read().events.is_empty()
     }
 
-    /// Has `waker` woken by the next [`Log::wake`].
-    pub(crate) fn wake_later(&self, waker: &Waker) {
-        let mut sleepers = self.sleepers.lock();
-        if !sleepers.iter().any(|sleeper| sleeper.will_wake(waker)) {
-            sleepers.push(waker.clone());
-        }
+    /// A number for a watch of this log, which no other has.
+    pub(crate) fn new_watch(&self) -> u64 {
+        self.watches.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Has `waker` woken by the next [`Log::wake`]: the newest one of a watch.
+    pub(crate) fn wake_later(&self, watch: u64, waker: &Waker) {
+        self.sleepers.lock().insert(watch, waker.clone());
+    }
+
+    /// A watch that is gone needs no waking.
+    pub(crate) fn forget(&self, watch: u64) {
+        self.sleepers.lock().remove(&watch);
     }
 
     /// Sleeps until the log is woken after `seen` wakes, or `timeout` is over.

@@ -83,20 +83,23 @@ impl<H> Snapshot<H> {
     }
 
     pub(crate) fn put(&mut self, entry: Arc<Entry<H>>) {
-        let key = &entry.key;
-        let mut entries = self.shelves.get(&key.shelf).cloned().unwrap_or_default();
-        let shelf = key.shelf.clone();
-        entries.insert((key.namespace.clone(), key.name.clone()), entry);
-        self.shelves.insert(shelf, entries);
+        let shelf = entry.key.shelf.clone();
+        let place = (entry.key.namespace.clone(), entry.key.name.clone());
+        // In place, so that a batch of writes copies what readers share once and not each time.
+        if let Some(entries) = self.shelves.get_mut(&shelf) {
+            entries.insert(place, entry);
+        } else {
+            let mut entries = Entries::default();
+            entries.insert(place, entry);
+            self.shelves.insert(shelf, entries);
+        }
     }
 
     pub(crate) fn remove(&mut self, key: &Key) {
-        if let Some(mut entries) = self.shelves.get(&key.shelf).cloned() {
+        if let Some(entries) = self.shelves.get_mut(&key.shelf) {
             entries.remove(&(key.namespace.clone(), key.name.clone()));
             if entries.len() == 0 {
                 self.shelves.remove(&key.shelf);
-            } else {
-                self.shelves.insert(key.shelf.clone(), entries);
             }
         }
     }

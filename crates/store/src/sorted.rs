@@ -39,6 +39,15 @@ impl<K: Ord + Clone, V: Clone> Sorted<K, V> {
         Some(&leaf[at].1)
     }
 
+    /// The value of a key, to be changed where it is: copied first if a clone shares it.
+    pub(crate) fn get_mut(&mut self, key: &K) -> Option<&mut V> {
+        let index = self.leaf_of(key)?;
+        let at = self.leaves[index].binary_search_by(|(found, _)| found.cmp(key)).ok()?;
+        let leaves = Arc::make_mut(&mut self.leaves);
+        let leaf = Arc::make_mut(&mut leaves[index]);
+        Some(&mut leaf[at].1)
+    }
+
     pub(crate) fn insert(&mut self, key: K, value: V) -> Option<V> {
         let index = self.leaf_of(&key);
         let leaves = Arc::make_mut(&mut self.leaves);
@@ -122,7 +131,10 @@ mod tests {
             let mut sorted = Sorted::default();
             let mut kept = None;
             for (order, (insert, key)) in writes.iter().enumerate() {
-                if *insert {
+                if order % 7 == 0 {
+                    let changed = sorted.get_mut(key).map(|value| *value += 1);
+                    prop_assert_eq!(changed, model.get_mut(key).map(|value| *value += 1));
+                } else if *insert {
                     prop_assert_eq!(sorted.insert(*key, order), model.insert(*key, order));
                 } else {
                     prop_assert_eq!(sorted.remove(key), model.remove(key));

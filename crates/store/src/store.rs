@@ -149,13 +149,14 @@ impl<H: Head> Published<H> {
                 Entry { key: live.key, created, modified, value: live.value, head: head_of };
             head.put(Arc::new(entry));
         }
+        let events: Vec<Arc<Event<H>>> =
+            loaded.history.into_iter().map(|record| Arc::new(event_of(record, &head))).collect();
         let published = Self {
             head: ArcSwap::from_pointee(head),
             everything: Arc::new(Log::new(loaded.compacted)),
             logs: RwLock::new(Logs { of: BTreeMap::new(), unknown: loaded.compacted }),
         };
-        for record in loaded.history {
-            let event = Arc::new(event_of(record));
+        for event in events {
             published.log(&event.entry.key.shelf).append([Arc::clone(&event)]);
             published.everything.append([event]);
         }
@@ -241,7 +242,8 @@ impl<H> Published<H> {
     }
 }
 
-fn event_of<H: Head>(record: Record) -> Event<H> {
+/// An event as it was, sharing with `head` the version that still stands.
+fn event_of<H: Head>(record: Record, head: &Snapshot<H>) -> Event<H> {
     let Record { revision, change, key, created, value, previous } = record;
     let entry_at = |modified, value: bytes::Bytes| {
         let head = H::read(&key, &value);
@@ -250,7 +252,10 @@ fn event_of<H: Head>(record: Record) -> Event<H> {
     let previous = previous.map(|(modified, value)| entry_at(modified, value));
     let entry = match (change, &previous) {
         (crate::entry::Change::Deleted, Some(last)) => Arc::clone(last),
-        _ => entry_at(revision, value),
+        _ => match head.get(&key).filter(|standing| standing.modified == revision) {
+            Some(standing) => Arc::clone(standing),
+            None => entry_at(revision, value),
+        },
     };
     Event { revision, change, entry, previous }
 }

@@ -12,8 +12,16 @@ use crate::store::Published;
 #[derive(Debug)]
 pub struct Watch<H> {
     log: Arc<Log<H>>,
+    /// Tells it apart among those of the log.
+    number: u64,
     published: Arc<Published<H>>,
     after: Revision,
+}
+
+impl<H> Drop for Watch<H> {
+    fn drop(&mut self) {
+        self.log.forget(self.number);
+    }
 }
 
 /// The watch's place is not kept any more: list again and watch from there.
@@ -33,7 +41,7 @@ const MOST_PER_READ: usize = 256;
 
 impl<H> Watch<H> {
     pub(crate) fn new(log: Arc<Log<H>>, published: Arc<Published<H>>, after: Revision) -> Self {
-        Self { log, published, after }
+        Self { number: log.new_watch(), log, published, after }
     }
 
     /// The revision up to which everything of this watch was handed over.
@@ -65,7 +73,7 @@ impl<H> Watch<H> {
             Ok(Some(events)) if events.is_empty() => {}
             found => return Poll::Ready(found),
         }
-        self.log.wake_later(context.waker());
+        self.log.wake_later(self.number, context.waker());
         // Events may have come between the look and the registration.
         match self.read() {
             Ok(Some(events)) if events.is_empty() => Poll::Pending,

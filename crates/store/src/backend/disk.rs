@@ -46,7 +46,10 @@ const COMPACTED: &[u8] = b"compacted";
 
 /// Small on purpose: reads are served from memory, the engine is read at start only.
 const CACHE_BYTES: u64 = 4 << 20;
-const MEMTABLE_BYTES: u64 = 8 << 20;
+const MEMTABLE_BYTES: u64 = 4 << 20;
+
+/// What a start reads again at most, besides what is stored for good.
+const JOURNAL_BYTES: u64 = 64 << 20;
 
 /// History is dropped in batches of this size, so that a compaction never holds up writes for long.
 const COMPACT_BATCH: usize = 4_096;
@@ -61,7 +64,11 @@ impl DiskBackend {
         fs::create_dir_all(directory).map_err(io("create", directory))?;
         check_format(directory)?;
         let path = directory.join(ENGINE_DIRECTORY);
-        let opened = Database::builder(&path).cache_size(CACHE_BYTES).worker_threads(1).open();
+        let opened = Database::builder(&path)
+            .cache_size(CACHE_BYTES)
+            .max_journaling_size(JOURNAL_BYTES)
+            .worker_threads(1)
+            .open();
         let database = opened.map_err(|error| engine_error(&path, "open the data in", error))?;
         let keyspace = |name: &str| {
             let options = || KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES);
