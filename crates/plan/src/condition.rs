@@ -40,6 +40,11 @@ pub fn with(conditions: &[Value], wanted: &Condition, now: Timestamp) -> Option<
     Some(before.iter().cloned().chain([entry]).chain(after.iter().cloned()).collect())
 }
 
+/// Whether the list has `wanted` in it already.
+pub fn has(conditions: &[Value], wanted: &Condition) -> bool {
+    position(conditions, &wanted.kind).is_some_and(|at| reads(&conditions[at], wanted))
+}
+
 /// Whether an entry is what [`updated`] would make of it.
 fn reads(entry: &Value, wanted: &Condition) -> bool {
     let Value::Object(fields) = entry else { return false };
@@ -122,6 +127,7 @@ mod tests {
         let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
         let once = with(&[], &ready("True", "a"), now).expect("it was empty");
         assert_eq!(with(&once, &ready("True", "a"), now), None);
+        assert!(has(&once, &ready("True", "a")) && !has(&once, &ready("True", "b")));
         let twice = with(&once, &ready("True", "b"), now).expect("another message");
         assert_eq!((twice.len(), &twice[0]["message"]), (1, &"b".into()));
     }

@@ -17,7 +17,6 @@ use super::placement::{Pick, Placement, Strategy, field, list, text};
 use super::resource_group::ResourceGroup;
 use super::selection::group::contents;
 use crate::condition::{self, Condition};
-use crate::parallel;
 use crate::snapshot::Snapshot;
 use crate::step::Action;
 
@@ -72,8 +71,15 @@ impl<'w> Draft<'_, 'w> {
         let unselected: Vec<&Value> = decisions.iter().filter(|entry| !picked(entry)).collect();
         let mut entries = cluster::entries(self.inputs, policy, &selected, resources.as_ref());
         let failed = cluster::unscheduled(self.inputs, &unselected, selected.len());
-        let statuses = entries.iter_mut().map(Entry::take_json).chain(failed);
-        self.fields.insert(CLUSTERS.into(), cluster::bounded(statuses));
+        let shown = list(self.inputs.placement.object.status(), CLUSTERS);
+        let mut failed = failed.peekable();
+        let unchanged = failed.peek().is_none()
+            && entries.len() == shown.len()
+            && entries.iter().zip(shown).all(|(entry, old)| entry.is_shown_in(old));
+        if !unchanged {
+            let statuses = entries.iter_mut().map(Entry::take_json).chain(failed);
+            self.fields.insert(CLUSTERS.into(), cluster::bounded(statuses));
+        }
         if entries.is_empty() {
             self.keep(&["Scheduled"]);
             return;
@@ -183,9 +189,6 @@ impl<'a, 'w> Draft<'a, 'w> {
 
     fn finish(mut self) -> Option<Value> {
         self.fields.insert("conditions".into(), Value::Array(self.conditions));
-        if let Some(untouched @ Value::Null) = self.fields.get_mut(CLUSTERS) {
-            untouched.clone_from(field(self.inputs.placement.object.status(), CLUSTERS));
-        }
         // Empty lists are written as absent, and read as the same.
         for name in [CLUSTERS, "selectedResources"] {
             if self
@@ -199,8 +202,19 @@ impl<'a, 'w> Draft<'a, 'w> {
         if self.fields.get("observedResourceIndex") == Some(&json!("")) {
             self.fields.shift_remove("observedResourceIndex");
         }
-        let status = Value::Object(self.fields);
-        (!reads(&status, self.inputs.placement.object.status())).then_some(status)
+        let old = self.inputs.placement.object.status();
+        let kept = self.fields.get(CLUSTERS).is_some_and(Value::is_null);
+        let reads = |(name, value): (&String, &Value)| {
+            kept && name == CLUSTERS || member(old, name).is_some_and(|old| same(value, old))
+        };
+        let length = old.as_object().map_or(0, Map::len);
+        if length == self.fields.len() && self.fields.iter().all(reads) {
+            return None;
+        }
+        if kept {
+            self.fields.insert(CLUSTERS.into(), field(old, CLUSTERS).clone());
+        }
+        Some(Value::Object(self.fields))
     }
 
     fn prefixed(&self, kind: &str) -> String {
@@ -223,24 +237,6 @@ impl<'a, 'w> Draft<'a, 'w> {
         let kept: Vec<String> = kinds.iter().map(|kind| self.prefixed(kind)).collect();
         self.conditions.retain(|entry| kept.iter().any(|kind| text(entry, "type") == kind));
     }
-}
-
-/// Whether two statuses say the same. The entries of clusters are many, so they are compared
-/// on all cores.
-fn reads(one: &Value, other: &Value) -> bool {
-    let (Value::Object(fields), Value::Object(others)) = (one, other) else { return false };
-    let (entries, known) = (list(one, CLUSTERS), list(other, CLUSTERS));
-    let pairs: Vec<(&Value, &Value)> = entries.iter().zip(known).collect();
-    fields.len() == others.len()
-        && entries.len() == known.len()
-        && fields
-            .iter()
-            .filter(|(name, _)| *name != CLUSTERS)
-            .all(|(name, value)| others.get(name).is_some_and(|known| same(value, known)))
-        && fields.contains_key(CLUSTERS) == others.contains_key(CLUSTERS)
-        && parallel::pieces(&pairs, |pairs| pairs.iter().all(|(one, other)| same(one, other)))
-            .into_iter()
-            .all(|same| same)
 }
 
 /// A selected object as the status names it.

@@ -1,9 +1,11 @@
 //! One entry of a placement's status per cluster: what its binding says, in a fixed order.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::mem::take;
 
 use convoy_api::Object;
+use convoy_api::object::member::same;
 use serde_json::{Map, Value, json};
 use smol_str::SmolStr;
 
@@ -37,8 +39,11 @@ pub(super) struct Entry<'w> {
     /// Empty where the cluster has no resource snapshot.
     pub(super) index: SmolStr,
     pub(super) is_overridden: bool,
+    /// What the status says of it now.
+    old: Option<&'w Value>,
     fields: Map<String, Value>,
-    conditions: Vec<Value>,
+    /// Copied once one of them changes.
+    conditions: Cow<'w, [Value]>,
     statuses: BTreeMap<Kind, &'static str>,
 }
 
@@ -189,16 +194,33 @@ fn strip(entry: &mut Value) {
 }
 
 impl<'w> Entry<'w> {
-    fn begin(cluster: &'w str, old: Option<&Value>) -> Self {
-        let conditions = old.map_or(&[][..], |old| list(old, "conditions")).to_vec();
+    fn begin(cluster: &'w str, old: Option<&'w Value>) -> Self {
+        let conditions = old.map_or(&[][..], |old| list(old, "conditions"));
         Self {
             cluster,
             index: SmolStr::default(),
             is_overridden: false,
+            old,
             fields: Map::new(),
-            conditions,
+            conditions: Cow::Borrowed(conditions),
             statuses: BTreeMap::new(),
         }
+    }
+
+    /// Whether the status says exactly this, in its entry `old`.
+    pub(super) fn is_shown_in(&self, old: &Value) -> bool {
+        let (Cow::Borrowed(_), Value::Object(members)) = (&self.conditions, old) else {
+            return false;
+        };
+        let shown = |(name, value): (&String, &Value)| match name.as_str() {
+            "clusterName" => value == self.cluster,
+            "observedResourceIndex" => !self.index.is_empty() && value == self.index.as_str(),
+            "conditions" => true, // borrowed from there
+            other => self.fields.get(other).is_some_and(|wanted| same(wanted, value)),
+        };
+        self.old.is_some_and(|own| std::ptr::eq(own, old))
+            && members.len() == 2 + usize::from(!self.index.is_empty()) + self.fields.len()
+            && members.iter().all(shown)
     }
 
     /// The status of a type; None where it was not reached.
@@ -214,7 +236,7 @@ impl<'w> Entry<'w> {
             entry.insert("observedResourceIndex".into(), json!(self.index));
         }
         entry.extend(take(&mut self.fields));
-        entry.insert("conditions".into(), Value::Array(take(&mut self.conditions)));
+        entry.insert("conditions".into(), Value::Array(take(&mut self.conditions).into_owned()));
         Value::Object(entry)
     }
 
@@ -307,16 +329,22 @@ impl<'w> Entry<'w> {
 
     fn set(&mut self, inputs: Inputs<'_, '_>, kind: &str, status: &'static str, why: (&str, &str)) {
         let generation = inputs.placement.object.generation();
-        condition::set(&mut self.conditions, &wanted(kind, status, why, generation), inputs.now);
+        let wanted = wanted(kind, status, why, generation);
+        if !condition::has(&self.conditions, &wanted) {
+            condition::set(self.conditions.to_mut(), &wanted, inputs.now);
+        }
     }
 
     /// Takes away the types that were not reached.
     fn keep(&mut self) {
         let statuses = &self.statuses;
-        self.conditions.retain(|entry| {
+        let is_kept = |entry: &Value| {
             let kind = text(entry, "type");
             kind == "Scheduled" || statuses.keys().any(|reached| reached.name() == kind)
-        });
+        };
+        if !self.conditions.iter().all(is_kept) {
+            self.conditions.to_mut().retain(is_kept);
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! What the active policy snapshot's status says about a scheduling run.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
@@ -18,6 +20,9 @@ use crate::step::{Action, Verb, Why};
 /// The most clusters that are listed at all, and of those that were not selected.
 const LISTED: usize = 1000;
 const UNSELECTED_LISTED: usize = 20;
+
+/// The field with a decision about each cluster.
+const DECISIONS: &str = "targetClusters";
 
 /// Whether the policy has what it asks for.
 pub(super) fn is_fulfilled(placement: &Placement<'_>, outcome: &Outcome<'_>) -> bool {
@@ -51,14 +56,29 @@ pub(super) fn status(
     condition::set(&mut conditions, &wanted, now);
     let generation = policy.annotation(names::GENERATION).and_then(|text| text.parse().ok());
     let generation: i64 = generation.unwrap_or_else(|| placement.object.generation());
+    let decisions = decisions(placement, outcome);
+    let known = policy.status().as_object();
+    let reads = known.is_some_and(|known| {
+        let old = |name: &str| known.get(name).unwrap_or(&Value::Null);
+        let listed = old(DECISIONS).as_array().map_or(&[][..], Vec::as_slice);
+        known.len() == 3
+            && old("observedCRPGeneration").as_i64() == Some(generation)
+            && old("conditions").as_array().is_some_and(|old| *old == conditions)
+            && old(DECISIONS).is_array()
+            && listed.len() == decisions.len()
+            && listed.iter().zip(&decisions).all(|(old, decision)| same(old, decision))
+    });
+    if reads {
+        return None;
+    }
+    let decisions = decisions.into_iter().map(Cow::into_owned).collect();
     let mut status = Map::with_capacity(3);
     status.insert("observedCRPGeneration".into(), generation.into());
     status.insert("conditions".into(), Value::Array(conditions));
-    status.insert("targetClusters".into(), Value::Array(decisions(placement, outcome)));
-    let status = Value::Object(status);
+    status.insert(DECISIONS.into(), Value::Array(decisions));
     let why = Why::new("Scheduled", wanted.message);
-    (!same(policy.status(), &status))
-        .then(|| Action::patch_status(Verb::Record, policy, nested(&["status"], status), why))
+    let status = nested(&["status"], Value::Object(status));
+    Some(Action::patch_status(Verb::Record, policy, status, why))
 }
 
 /// What keeps the policy from being fulfilled, for people.
@@ -99,12 +119,13 @@ fn summary(placement: &Placement<'_>, outcome: &Outcome<'_>) -> String {
     }
 }
 
-fn decisions(placement: &Placement<'_>, outcome: &Outcome<'_>) -> Vec<Value> {
+fn decisions<'w>(placement: &Placement<'_>, outcome: &Outcome<'w>) -> Vec<Cow<'w, Value>> {
     let selected = outcome.selected.iter().map(|(cluster, selected)| match selected.change {
-        Change::Keep(binding) if target(binding) == *cluster => {
-            recorded(binding).unwrap_or_else(|| decision(cluster, selected.score, placement))
-        }
-        _ => decision(cluster, selected.score, placement),
+        Change::Keep(binding) if target(binding) == *cluster => recorded(binding).map_or_else(
+            || Cow::Owned(decision(cluster, selected.score, placement)),
+            Cow::Borrowed,
+        ),
+        _ => Cow::Owned(decision(cluster, selected.score, placement)),
     });
     let unselected = outcome.unselected.iter().map(|unselected| {
         let mut entry = json!({"clusterName": unselected.cluster, "selected": false});
@@ -112,7 +133,7 @@ fn decisions(placement: &Placement<'_>, outcome: &Outcome<'_>) -> Vec<Value> {
             entry["clusterScore"] = score_json(score);
         }
         entry["reason"] = json!(unselected.reason);
-        entry
+        Cow::Owned(entry)
     });
     // A list of names is short, and people want to see each that is wrong.
     let listed = match placement.policy.pick {
@@ -123,8 +144,8 @@ fn decisions(placement: &Placement<'_>, outcome: &Outcome<'_>) -> Vec<Value> {
 }
 
 /// The decision that was written down when the cluster was picked.
-fn recorded(binding: &Object) -> Option<Value> {
+fn recorded(binding: &Object) -> Option<&Value> {
     let decision = member(binding.spec(), "clusterDecision")?;
     member(decision, "clusterName").filter(|name| name.is_string())?;
-    Some(decision.clone())
+    Some(decision)
 }
