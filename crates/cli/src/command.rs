@@ -1,5 +1,7 @@
 //! The commands, one module each: `Args` is what was typed, `Settings` what it means.
 
+#[cfg(feature = "server")]
+pub mod clusters;
 pub mod completions;
 pub mod crds;
 pub mod plan;

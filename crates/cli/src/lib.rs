@@ -2,6 +2,8 @@
 //!
 //! It is a library so that fuzz targets and tests reach the readers; the binary is one call.
 
+#[cfg(feature = "server")]
+mod client;
 pub mod command;
 pub mod error_chain;
 pub mod finding;
@@ -30,6 +32,8 @@ enum Command {
     Crds(command::crds::Args),
     #[cfg(feature = "server")]
     Up(command::up::Args),
+    #[cfg(feature = "server")]
+    Clusters(command::clusters::Args),
     Completions(command::completions::Args),
 }
 
@@ -41,6 +45,8 @@ pub fn main() -> ExitCode {
         Command::Crds(args) => command::crds::run(&args),
         #[cfg(feature = "server")]
         Command::Up(args) => command::up::run(args),
+        #[cfg(feature = "server")]
+        Command::Clusters(args) => command::clusters::run(args),
         Command::Completions(args) => command::completions::run(&args, Args::command()),
     };
     match result {

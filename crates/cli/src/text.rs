@@ -19,6 +19,19 @@ use style::{BAD, DIM, HEADING, painted};
 use table::{Cell, Table};
 use words::{count, plain, target};
 
+/// Logical clusters, a line each.
+#[cfg(feature = "server")]
+pub(crate) fn clusters(clusters: &[serde_json::Value]) -> String {
+    let mut table = Table::new(&["NAME", "PHASE", "CONTEXT", "URL"].map(Cell::heading));
+    for cluster in clusters {
+        let cell = |field: &str| Cell::new(cluster[field].as_str().unwrap_or_default());
+        table.row(["name", "phase", "context", "url"].map(cell).to_vec());
+    }
+    let mut text = String::new();
+    table.write(&mut text, 0);
+    text
+}
+
 /// A whole plan: every rollout, then the availability of ordinary objects, what is wrong,
 /// which guarantees are broken, and a last line that sums up.
 pub(crate) fn plan(report: &Report) -> String {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use convoy_store::{Change, Transaction, Write};
+use futures_util::future::join_all;
 use smol_str::SmolStr;
 
 use crate::ask::Ask;
@@ -14,6 +15,9 @@ use crate::status::Answer;
 use super::collect::{edit_metadata, retain};
 use super::queue::Queue;
 use super::{BATCH, Event};
+
+/// Clusters that one step looks at: their writes become durable together.
+const TOGETHER: usize = 16;
 
 #[derive(Debug, Default)]
 pub(super) struct Clusters {
@@ -36,20 +40,24 @@ impl Clusters {
 
     pub(super) async fn step(&mut self, server: &Arc<Server>) -> bool {
         let now = server.now();
-        let Some(name) = self.queue.take(1, now).pop() else { return false };
-        match look_at(server, &name).await {
-            Ok(has_more) => {
-                self.queue.succeed(&name);
-                if has_more {
-                    self.queue.add(name);
+        let names = self.queue.take(TOGETHER, now);
+        let outcomes = join_all(names.iter().map(|name| look_at(server, name))).await;
+        let is_busy = !names.is_empty();
+        for (name, outcome) in names.into_iter().zip(outcomes) {
+            match outcome {
+                Ok(has_more) => {
+                    self.queue.succeed(&name);
+                    if has_more {
+                        self.queue.add(name);
+                    }
+                }
+                Err(status) => {
+                    tracing::warn!(cluster = %name, message = status.message, "a logical cluster could not be looked after");
+                    self.queue.fail(name, now);
                 }
             }
-            Err(status) => {
-                tracing::warn!(cluster = %name, message = status.message, "a logical cluster could not be looked after");
-                self.queue.fail(name, now);
-            }
         }
-        true
+        is_busy
     }
 }
 

@@ -154,7 +154,8 @@ fn shutdown_signal() -> Result<impl Future<Output = ()>> {
     })
 }
 
-fn default_directory() -> Result<PathBuf> {
+/// Where everything is kept unless somebody says where.
+pub(super) fn default_directory() -> Result<PathBuf> {
     let from_home =
         || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/share"));
     let base =

@@ -32,6 +32,17 @@ fn help_of_crds() {
 }
 
 #[test]
+fn help_of_up() {
+    golden("up", &["up", "--help"]);
+}
+
+#[test]
+fn help_of_clusters() {
+    golden("clusters", &["clusters", "--help"]);
+    golden("clusters_create", &["clusters", "create", "--help"]);
+}
+
+#[test]
 fn help_of_completions() {
     golden("completions", &["completions", "--help"]);
 }

@@ -3,6 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a test stops where its own setup is wrong")]
 
 mod clients;
+mod clusters;
+mod disk;
+mod flags;
 mod kubectl;
 mod process;
 mod running;

@@ -25,12 +25,12 @@ impl Running {
 
     /// A server in a directory that outlives it.
     pub(crate) fn start_in(directory: &Path, more: &[&str]) -> Self {
-        let mut child = command(directory)
-            .args(more)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::inherit())
-            .spawn()
-            .unwrap();
+        Self::start_as(command(directory).args(more))
+    }
+
+    /// A server as a command describes it.
+    pub(crate) fn start_as(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let ready: Value = serde_json::from_str(&line)
@@ -77,6 +77,20 @@ impl Running {
         });
         child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
         child.wait_with_output().unwrap()
+    }
+
+    /// Runs another command of the same program against this server.
+    pub(crate) fn convoy(&self, arguments: &str) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_convoy"));
+        command.args(split(arguments)).env("KUBECONFIG", &self.kubeconfig).output().unwrap()
+    }
+
+    /// The memory that the server holds.
+    pub(crate) fn resident_kib(&self) -> u64 {
+        let path = format!("/proc/{}/status", self.child.id());
+        let status = std::fs::read_to_string(path).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
     }
 
     pub(crate) fn kubectl_command(&self, arguments: &str) -> Command {
