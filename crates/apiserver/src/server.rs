@@ -18,7 +18,7 @@ use crate::logical;
 use crate::metrics::Metrics;
 use crate::published::{self, Published};
 use crate::registry::{Registry, Resource};
-use crate::status::{Answer, Status};
+use crate::status::{Answer, Status, chain};
 use crate::surroundings::Surroundings;
 use crate::traffic::Traffic;
 
@@ -209,7 +209,7 @@ impl Server {
             Err(WriteError::Key(error)) => Err(Status::bad_request(error.to_string())),
             Err(error @ WriteError::Failed(_)) => {
                 tracing::error!(error = &error as &dyn std::error::Error, "a write failed");
-                Err(Status::internal(error))
+                Err(Status::internal(chain(&error)))
             }
             Err(error @ WriteError::Closed) => Err(Status::unavailable(error.to_string())),
         }

@@ -322,6 +322,17 @@ pub fn success(resource: &Resource, name: &str, uid: &str) -> Value {
     })
 }
 
+/// The whole story of an error, where the outermost alone says little.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        text = format!("{text}: {inner}");
+        source = inner.source();
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use convoy_api::schema::Reason;

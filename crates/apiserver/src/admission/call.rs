@@ -17,6 +17,7 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use serde_json::Value;
 
 use crate::ask::Ask;
+use crate::status::chain;
 
 /// What an answer may be long.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
@@ -97,17 +98,6 @@ fn with_timeout(url: &str, timeout: Duration) -> Result<Uri, String> {
     format!("{url}{joint}timeout={}s", timeout.as_secs())
         .parse()
         .map_err(|error: http::uri::InvalidUri| error.to_string())
-}
-
-/// The whole story of an error: the outer one of a connection says nothing.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(inner) = source {
-        text = format!("{text}: {inner}");
-        source = inner.source();
-    }
-    text
 }
 
 /// The webhook's own authority is all that is trusted.
