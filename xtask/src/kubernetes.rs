@@ -2,9 +2,10 @@
 //!
 //! Builds a pinned kube-apiserver and etcd from their Go modules into a cache, runs both on
 //! loopback, installs what `convoy crds` prints, and asks again about every case that
-//! `crates/api/tests/kubernetes` has on record. With `--record` the answers are written back;
-//! without, a difference is a failure. Needs go, kubectl and openssl; nothing else of the
-//! gate does.
+//! `crates/api/tests/kubernetes` has on record. Then a second one is asked, side by side with
+//! the embedded server, what the scripts of `crates/apiserver/tests/exchanges` ask. With
+//! `--record` the answers are written back; without, a difference is a failure. Needs go,
+//! kubectl and openssl; nothing else of the gate does.
 
 mod binaries;
 mod record;
@@ -23,6 +24,7 @@ pub(crate) use server::start_etcd;
 
 pub(crate) fn run(is_recording: bool) -> Result<()> {
     let binaries = binaries::build()?;
+    exchanges(&Server::start(&binaries)?, is_recording)?;
     let server = Server::start(&binaries)?;
     server.kubectl(&["apply", "--server-side", "-f", "-"], &crds()?)?;
     check_conditions(&server)?;
@@ -35,6 +37,20 @@ pub(crate) fn run(is_recording: bool) -> Result<()> {
         differences == 0 || is_recording,
         "{differences} answers differ from those on record; see them with --record and git diff"
     );
+    Ok(())
+}
+
+/// Plays the scripts to a fresh server and to ours.
+fn exchanges(server: &Server, is_recording: bool) -> Result<()> {
+    let mut command = Command::new(env!("CARGO"));
+    let test = ["test", "--package", "convoy-apiserver", "--test", "exchanges"];
+    command.args(test).current_dir(root());
+    command.env("CONVOY_KUBERNETES", server.address());
+    command.env("CONVOY_KUBERNETES_TOKENS", server.tokens());
+    if is_recording {
+        command.env("CONVOY_EXCHANGES", "record");
+    }
+    ensure!(command.status()?.success(), "the embedded server answers otherwise");
     Ok(())
 }
 

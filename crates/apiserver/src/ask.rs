@@ -120,10 +120,19 @@ impl Ask {
 
     /// Refuses methods that the resource, or its sub-resource, does not have.
     pub fn check_verb(&self) -> Answer<()> {
-        let known = match self.target.subresource.as_str() {
-            "" => self.resource.has_verb(&self.verb),
-            name => self.resource.has_subresource(name),
+        let is_named = !self.target.name.is_empty();
+        let is_misplaced = match self.verb.as_str() {
+            "create" => is_named,
+            "update" | "patch" => !is_named,
+            _ => false,
         };
-        if known { Ok(()) } else { Err(Status::method_not_allowed()) }
+        match self.target.subresource.as_str() {
+            "" if is_misplaced || !self.resource.has_verb(&self.verb) => {
+                Err(Status::method_not_allowed())
+            }
+            "" => Ok(()),
+            name if self.resource.has_subresource(name) => Ok(()),
+            _ => Err(Status::no_such_route()),
+        }
     }
 }

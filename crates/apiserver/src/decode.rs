@@ -53,6 +53,12 @@ pub fn decode_yaml(shape: Shape<'_>, body: &[u8]) -> Result<Decoded, DecodeError
     fitted(shape, parse::yaml(shape, body)?)
 }
 
+/// Reads a YAML body with all that its type does not have.
+pub(crate) fn as_sent(shape: Shape<'_>, body: &[u8]) -> Result<Decoded, DecodeError> {
+    let (value, duplicates) = parse::yaml(shape, body)?;
+    Ok(Decoded { value, duplicates, ..Decoded::default() })
+}
+
 fn fitted(
     shape: Shape<'_>,
     (mut value, duplicates): (Value, Vec<String>),

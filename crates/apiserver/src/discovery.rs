@@ -91,13 +91,21 @@ fn resources(registry: &Registry, group: &str, version: &str) -> Option<Value> {
     for resource in registry.group_version(group, version)?.values() {
         entries.push(entry(resource));
         let mut parts: Vec<&Subresource> = resource.subresources.iter().collect();
-        parts.sort_by(|a, b| a.name.cmp(&b.name));
+        // Those of custom kinds come as they are defined.
+        if resource.custom.is_none() {
+            parts.sort_by(|a, b| a.name.cmp(&b.name));
+        }
         entries.extend(parts.into_iter().map(|part| subresource_entry(resource, part)));
     }
-    Some(json!({
-        "kind": "APIResourceList", "apiVersion": "v1",
+    let mut list = json!({
+        "kind": "APIResourceList",
         "groupVersion": api_version(group, version), "resources": entries,
-    }))
+    });
+    // The oldest group has its list from before lists had versions.
+    if !group.is_empty() {
+        list["apiVersion"] = json!("v1");
+    }
+    Some(list)
 }
 
 fn entry(resource: &Resource) -> Value {

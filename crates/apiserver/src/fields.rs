@@ -29,7 +29,7 @@ impl FieldSelector {
             }
             let term = read_term(&part).ok_or_else(|| {
                 Status::bad_request(format!(
-                    "invalid selector: {text:?}; can't understand {part:?}"
+                    "invalid selector: '{text}'; can't understand '{part}'"
                 ))
             })?;
             terms.push(Term { field: known_field(&term.field, resource)?, ..term });
@@ -111,7 +111,7 @@ fn known_field(field: &str, resource: &Resource) -> Answer<SmolStr> {
     if own.contains(&field) || custom.into_iter().any(|known| known == field) {
         return Ok(SmolStr::new(field));
     }
-    let message = if own.is_empty() {
+    let message = if own.is_empty() && resource.custom.is_none() {
         format!(
             "{field:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
         )

@@ -88,7 +88,7 @@ pub(crate) fn prepare_create(ask: &Ask, object: &mut Value) -> Answer<()> {
         }
         ("", "persistentvolumeclaims") => storage::prepare_claim(object),
         ("apps", "daemonsets") => workload::count_template(object, None),
-        ("batch", "jobs") => batch::prepare_create(object),
+        ("batch", "jobs") => batch::prepare_create(object, ask.query.get("dryRun").is_none()),
         ("certificates.k8s.io", "certificatesigningrequests") => {
             certificate::prepare_create(ask, object);
         }

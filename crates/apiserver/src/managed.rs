@@ -6,8 +6,9 @@ use convoy_api::schema::{FieldError, Reason};
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use crate::apply::{self, Context, Reset, Step};
+use crate::apply::{self, Context, Managers, Reset, Step};
 use crate::ask::Ask;
+use crate::query::options_kind;
 use crate::reply::Reply;
 use crate::status::{Answer, Cause, Status};
 use crate::write::{self, Options, Wanted};
@@ -34,11 +35,7 @@ pub(crate) fn revert_if_quiet(object: &mut Value, current: &Value) {
 
 /// Server-side apply: the object becomes what its owners want of it.
 pub(crate) async fn apply(ask: &Ask, options: &Options) -> Answer<Reply> {
-    if ask.query.get("fieldManager").is_none_or(str::is_empty) {
-        let detail = "is required for apply patch";
-        let error = FieldError::plain(Reason::Required, "fieldManager", detail);
-        return Err(Status::invalid_thing("PatchOptions.meta.k8s.io", "", &[error]));
-    }
+    check_manager(ask)?;
     let config = reading::configuration(ask, options.validation)?;
     let force = ask.query.flag("force");
     let options = Options { tracks: false, ..options.clone() };
@@ -58,6 +55,13 @@ pub(crate) async fn apply(ask: &Ask, options: &Options) -> Answer<Reply> {
                 outcome => return Ok(outcome?.reply(200)),
             }
         } else if ask.target.subresource.is_empty() {
+            let uid = crate::metadata::text(&config, "uid");
+            if !uid.is_empty() {
+                let why = format!(
+                    "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+                );
+                return Err(Status::conflict(&ask.resource, name, &why));
+            }
             let object = applied(None)?;
             match write::create(ask, object, &options).await {
                 // Somebody else made it meanwhile; then it is to be changed.
@@ -68,6 +72,51 @@ pub(crate) async fn apply(ask: &Ask, options: &Options) -> Answer<Reply> {
             return Err(Status::not_found(&ask.resource, name));
         }
     }
+}
+
+/// Whoever applies has a name.
+pub(crate) fn check_manager(ask: &Ask) -> Answer<()> {
+    if ask.query.get("fieldManager").is_some_and(|manager| !manager.is_empty()) {
+        return Ok(());
+    }
+    let detail = "is required for apply patch";
+    let error = FieldError::plain(Reason::Required, "fieldManager", detail);
+    Err(Status::invalid_thing(options_kind("patch"), "", &[error]))
+}
+
+/// Applies the configuration of a Scale to that of `live`, the object that has the number at
+/// `replicas`; the Scale that comes of it, and who owns what of the object then.
+pub(crate) fn apply_scale(
+    ask: &Ask,
+    options: &Options,
+    (live, mut scale): (&Value, Value),
+    config: &Value,
+    replicas: &[&str],
+) -> Answer<(Value, Option<Value>)> {
+    const VERSION: &str = "autoscaling/v1";
+    let broken = |error: apply::BadManagers| refusal(&apply::Error::from(error));
+    let owners = |object: &Value| Managers::parse(object["metadata"].get("managedFields"));
+    let parent = owners(live).map_err(broken)?;
+    if let Some(shown) = apply::managers_of_scale(&parent, replicas).into_value() {
+        scale["metadata"]["managedFields"] = shown;
+    }
+    let served = [SmolStr::new_static(VERSION)];
+    let context = Context {
+        shape: form::builtin(VERSION, "Scale"),
+        api_version: VERSION,
+        served: &served,
+        manager: &options.manager,
+        subresource: &ask.target.subresource,
+        now: ask.server.now(),
+        reset: &NOTHING,
+    };
+    let force = ask.query.flag("force");
+    let applied = apply::apply(&context, Some(&scale), config, force);
+    let applied = applied.map_err(|error| refusal(&error))?;
+    let api_version = ask.resource.api_version();
+    let scale_owners = owners(&applied).map_err(broken)?;
+    let all = apply::managers_of_parent(&parent, &scale_owners, replicas, &api_version);
+    Ok((applied, all.into_value()))
 }
 
 fn is_leaving(ask: &Ask) -> bool {
@@ -87,9 +136,7 @@ fn refusal(error: &apply::Error) -> Box<Status> {
         }
         apply::Error::ManagedFieldsInConfig => Status::bad_request(error.to_string()),
         apply::Error::Config { .. } | apply::Error::Live { .. } | apply::Error::Managers(_) => {
-            let mut status = Status::internal(error);
-            status.message = error.to_string();
-            status
+            Status::failed(error.to_string())
         }
     }
 }
@@ -111,9 +158,10 @@ fn with_context<T>(ask: &Ask, options: &Options, act: impl FnOnce(&Context<'_>) 
     })
 }
 
+static NOTHING: LazyLock<Reset> = LazyLock::new(Reset::nothing);
+
 /// What a request on this part of the resource cannot set, and so nobody comes to own by it.
 fn reset(ask: &Ask) -> &'static Reset {
-    static NOTHING: LazyLock<Reset> = LazyLock::new(Reset::nothing);
     static STATUS: LazyLock<Reset> = LazyLock::new(|| Reset::names(&[&["status"]]));
     static SPEC: LazyLock<Reset> = LazyLock::new(|| Reset::names(&[&["spec"]]));
     static ALL_BUT_STATUS: LazyLock<Reset> =

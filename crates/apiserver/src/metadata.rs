@@ -59,6 +59,9 @@ pub fn validate(resource: &Resource, object: &Value) -> Vec<FieldError> {
     annotations(metadata, &mut errors);
     owners(metadata, &mut errors);
     finalizers(metadata, &mut errors);
+    if resource.custom.is_none() {
+        builtin_finalizers(metadata, &mut errors);
+    }
     errors
 }
 
@@ -134,8 +137,8 @@ fn annotations(metadata: &Value, errors: &mut Vec<FieldError>) {
 
 fn owners(metadata: &Value, errors: &mut Vec<FieldError>) {
     let mut controllers = Vec::new();
-    for (index, owner) in metadata["ownerReferences"].as_array().into_iter().flatten().enumerate() {
-        let at = format!("metadata.ownerReferences[{index}]");
+    for owner in metadata["ownerReferences"].as_array().into_iter().flatten() {
+        let at = "metadata.ownerReferences";
         let part = |name: &str| owner[name].as_str().unwrap_or_default();
         if part("apiVersion").is_empty() {
             let detail = "version must not be empty";
@@ -150,8 +153,13 @@ fn owners(metadata: &Value, errors: &mut Vec<FieldError>) {
                 errors.push(FieldError::invalid(&format!("{at}.{name}"), &json!(""), detail));
             }
         }
+        if part("kind") == "Event" && matches!(part("apiVersion"), "v1" | "events.k8s.io/v1") {
+            let (group, version) = crate::registry::split_api_version(part("apiVersion"));
+            let detail = format!("{group}/{version}, Kind=Event is disallowed from being an owner");
+            errors.push(FieldError::invalid(at, owner, &detail));
+        }
         if owner["controller"] == json!(true) {
-            controllers.push(part("name").to_owned());
+            controllers.push(format!("{}/{}", part("kind"), part("name")));
         }
     }
     if let [first, second, ..] = &controllers[..] {
@@ -160,6 +168,17 @@ fn owners(metadata: &Value, errors: &mut Vec<FieldError>) {
         );
         let shown = metadata["ownerReferences"].clone();
         errors.push(FieldError::invalid("metadata.ownerReferences", &shown, &detail));
+    }
+}
+
+/// Short names belong to Kubernetes, which has few of them.
+fn builtin_finalizers(metadata: &Value, errors: &mut Vec<FieldError>) {
+    for (index, finalizer) in texts(&metadata["finalizers"]).into_iter().enumerate() {
+        if !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(&finalizer) {
+            let at = format!("metadata.finalizers[{index}]");
+            let detail = "name is neither a standard finalizer name nor is it fully qualified";
+            errors.push(FieldError::invalid(&at, &json!(finalizer), detail));
+        }
     }
 }
 
@@ -231,8 +250,8 @@ mod tests {
                 {"apiVersion": "v1", "kind": "Node", "name": "a", "uid": "1", "controller": true},
                 {"apiVersion": "v1", "kind": "Node", "name": "b", "uid": "", "controller": true}]});
         let errors = errors("nodes", metadata);
-        assert_eq!(errors.len(), 4, "{errors:#?}");
-        assert!(errors[2].starts_with("metadata.ownerReferences[1].uid: Invalid value: \"\""));
+        assert_eq!(errors.len(), 5, "{errors:#?}");
+        assert!(errors[2].starts_with("metadata.ownerReferences.uid: Invalid value: \"\""));
     }
 
     #[test]

@@ -9,6 +9,9 @@ pub mod strategic;
 
 use serde_json::Value;
 
+use crate::ask::Ask;
+use crate::status::{Answer, Status};
+
 pub use json::{json_patch, parse_json_patch};
 pub use strategic::strategic_merge;
 
@@ -29,6 +32,9 @@ pub enum PatchError {
     /// It makes sense, and the object is not as it expects.
     #[error("{0}")]
     Failed(String),
+    /// It cannot be carried out on an object of this kind, whatever is in it.
+    #[error("{0}")]
+    Impossible(String),
     #[error("The allowed maximum operations in a JSON patch is {most}, got {found}")]
     TooMany { found: usize, most: usize },
 }
@@ -41,12 +47,41 @@ impl PatchKind {
         kinds.into_iter().find(|kind| kind.media_type().eq_ignore_ascii_case(media_type))
     }
 
+    /// The kinds that a resource takes; custom ones know no strategy.
+    pub(crate) fn of(ask: &Ask) -> Answer<Self> {
+        let kind = Self::from_content_type(&ask.content_type);
+        if ask.resource.custom.is_none() {
+            return kind.ok_or_else(Status::unsupported_patch);
+        }
+        kind.filter(|kind| *kind != Self::Strategic).ok_or_else(|| {
+            let taken = [Self::Json, Self::Merge, Self::Apply].map(Self::media_type);
+            Status::unsupported_media(&taken)
+        })
+    }
+
     pub fn media_type(self) -> &'static str {
         match self {
             Self::Json => "application/json-patch+json",
             Self::Merge => "application/merge-patch+json",
             Self::Strategic => "application/strategic-merge-patch+json",
             Self::Apply => "application/apply-patch+yaml",
+        }
+    }
+}
+
+/// What a client is told of a patch that gave no object.
+pub(crate) fn refusal(ask: &Ask, error: &PatchError) -> Box<Status> {
+    match error {
+        PatchError::BadBody(why) => Status::bad_request(why.clone()),
+        PatchError::Failed(why) => {
+            tracing::debug!(%why, "a patch could not be carried out");
+            Status::patch_failed()
+        }
+        PatchError::Impossible(why) => Status::failed(why.clone()),
+        PatchError::TooMany { .. } => {
+            let mut status = Status::too_large(ask.server.limits.body_bytes_max);
+            status.message = error.to_string();
+            status
         }
     }
 }
@@ -58,7 +93,9 @@ pub fn parse_merge_patch(body: &[u8]) -> Result<Value, PatchError> {
         Ok(patch @ Value::Object(_)) => Ok(patch),
         Ok(other) => {
             let shape = convoy_api::object::shape(&other);
-            Err(bad(format!("json: cannot unmarshal {shape} into Go value of type map")))
+            Err(bad(format!(
+                "json: cannot unmarshal {shape} into Go value of type map[string]interface {{}}"
+            )))
         }
         Err(error) => Err(bad(error.to_string())),
     }

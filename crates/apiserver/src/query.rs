@@ -52,7 +52,7 @@ impl Query {
         match self.get(key) {
             None | Some("") => Ok(None),
             Some(text) => text.parse().map(Some).map_err(|_| {
-                Status::bad_request(format!("the value {text:?} of {key} is not an integer"))
+                Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))
             }),
         }
     }
@@ -67,34 +67,34 @@ impl Query {
         names.next().filter(|name| !name.is_empty() && !name.contains(['/', '%', '\\']))
     }
 
-    /// Whether nothing is to be stored.
-    pub fn dry_run(&self) -> Answer<bool> {
+    /// Whether nothing is to be stored. `options`: the kind that a refusal names.
+    pub fn dry_run(&self, options: &str) -> Answer<bool> {
         let values: Vec<&str> = self.all("dryRun").collect();
-        check_dry_run(&values)
+        check_dry_run(&values, options)
     }
 
-    pub fn field_validation(&self) -> Answer<FieldValidation> {
+    pub fn field_validation(&self, options: &str) -> Answer<FieldValidation> {
         match self.get("fieldValidation") {
             None | Some("" | "Warn") => Ok(FieldValidation::Warn),
             Some("Ignore") => Ok(FieldValidation::Ignore),
             Some("Strict") => Ok(FieldValidation::Strict),
             Some(other) => {
-                let supported = "supported values: \"Ignore\", \"Strict\", \"Warn\"";
+                let supported = "supported values: \"\", \"Ignore\", \"Strict\", \"Warn\"";
                 let error = FieldError::about(
                     Reason::NotSupported,
                     "fieldValidation",
                     &json!(other),
                     supported,
                 );
-                Err(Status::invalid_thing("PatchOptions.meta.k8s.io", "", &[error]))
+                Err(Status::invalid_thing(options, "", &[error]))
             }
         }
     }
 
     /// Who owns what the request sets: as given, or the beginning of the client's own name.
-    pub fn field_manager(&self, user_agent: &str) -> Answer<SmolStr> {
+    pub fn field_manager(&self, user_agent: &str, options: &str) -> Answer<SmolStr> {
         if let Some(manager) = self.get("fieldManager").filter(|manager| !manager.is_empty()) {
-            check_manager(manager)?;
+            check_manager(manager, options)?;
             return Ok(SmolStr::new(manager));
         }
         let agent = user_agent.split('/').next().unwrap_or_default();
@@ -104,7 +104,7 @@ impl Query {
     }
 }
 
-pub(crate) fn check_dry_run(values: &[&str]) -> Answer<bool> {
+pub(crate) fn check_dry_run(values: &[&str], options: &str) -> Answer<bool> {
     if values.iter().find(|value| **value != "All").is_none() {
         Ok(!values.is_empty())
     } else {
@@ -114,11 +114,21 @@ pub(crate) fn check_dry_run(values: &[&str]) -> Answer<bool> {
             &json!(values),
             "supported values: \"All\"",
         );
-        Err(Status::invalid_thing("PatchOptions.meta.k8s.io", "", &[error]))
+        Err(Status::invalid_thing(options, "", &[error]))
     }
 }
 
-fn check_manager(manager: &str) -> Answer<()> {
+/// The kind of the options that come with a request, as refusals name it.
+pub(crate) fn options_kind(verb: &str) -> &'static str {
+    match verb {
+        "create" => "CreateOptions.meta.k8s.io",
+        "update" => "UpdateOptions.meta.k8s.io",
+        "delete" | "deletecollection" => "DeleteOptions.meta.k8s.io",
+        _ => "PatchOptions.meta.k8s.io",
+    }
+}
+
+fn check_manager(manager: &str, options: &str) -> Answer<()> {
     let error = if manager.len() > 128 {
         let detail = "may not be more than 128 bytes";
         FieldError::plain(Reason::TooLong, "fieldManager", detail)
@@ -128,7 +138,7 @@ fn check_manager(manager: &str) -> Answer<()> {
     } else {
         return Ok(());
     };
-    Err(Status::invalid_thing("PatchOptions.meta.k8s.io", "", &[error]))
+    Err(Status::invalid_thing(options, "", &[error]))
 }
 
 #[cfg(test)]
@@ -150,18 +160,21 @@ mod tests {
 
     #[test]
     fn values_that_nobody_knows_are_refused() {
-        assert!(Query::parse("dryRun=All").dry_run().unwrap());
-        let refused = Query::parse("dryRun=foo").dry_run().unwrap_err();
+        assert!(Query::parse("dryRun=All").dry_run("O").unwrap());
+        let refused = Query::parse("dryRun=foo").dry_run("O").unwrap_err();
         assert!(refused.message.contains("dryRun: Unsupported value: [\"foo\"]"), "{refused:?}");
-        assert_eq!(Query::parse("fieldValidation=Loose").field_validation().unwrap_err().code, 422);
+        assert_eq!(
+            Query::parse("fieldValidation=Loose").field_validation("O").unwrap_err().code,
+            422
+        );
         assert_eq!(Query::parse("limit=x").integer("limit").unwrap_err().code, 400);
     }
 
     #[test]
     fn the_manager_is_named_by_the_client() {
         let query = Query::parse("");
-        assert_eq!(query.field_manager("kubectl/v1.32 (linux)").unwrap(), "kubectl");
-        assert_eq!(query.field_manager("").unwrap(), "unknown");
-        assert_eq!(Query::parse("fieldManager=me").field_manager("x").unwrap(), "me");
+        assert_eq!(query.field_manager("kubectl/v1.32 (linux)", "O").unwrap(), "kubectl");
+        assert_eq!(query.field_manager("", "O").unwrap(), "unknown");
+        assert_eq!(Query::parse("fieldManager=me").field_manager("x", "O").unwrap(), "me");
     }
 }

@@ -6,7 +6,7 @@ use crate::ask::Ask;
 use crate::decode::{self, DecodeError, Decoded};
 use crate::form;
 use crate::protobuf::{self, Received};
-use crate::query::FieldValidation;
+use crate::query::{FieldValidation, options_kind};
 use crate::shape::Shape;
 use crate::status::{Answer, Status};
 
@@ -28,14 +28,21 @@ pub(crate) fn object(ask: &Ask, validation: FieldValidation) -> Answer<Value> {
 
 /// The object in the body, which is of another kind than the resource: a scale, an eviction.
 pub(crate) fn other(ask: &Ask, api_version: &str, kind: &str) -> Answer<Value> {
-    let validation = ask.query.field_validation()?;
+    let validation = ask.query.field_validation(options_kind(&ask.verb))?;
     of_kind(ask, form::builtin(api_version, kind), api_version, kind, validation)
 }
 
 /// The options in the body of a deletion.
 pub(crate) fn options(ask: &Ask) -> Answer<Value> {
     let shape = form::builtin("meta.k8s.io/v1", "DeleteOptions");
-    Ok(read(ask, shape, "DeleteOptions")?.value)
+    let options = read(ask, shape, "DeleteOptions")?.value;
+    let kind = options["kind"].as_str().unwrap_or_default();
+    if !matches!(kind, "" | "DeleteOptions") {
+        let version = options["apiVersion"].as_str().unwrap_or_default();
+        let message = format!("no kind {kind:?} is registered for version {version:?}");
+        return Err(Status::bad_request(message));
+    }
+    Ok(options)
 }
 
 /// What is to be applied: YAML, and of exactly the kind and version that the path names.
@@ -46,8 +53,13 @@ pub(crate) fn configuration(ask: &Ask, validation: FieldValidation) -> Answer<Va
         decode::decode_yaml(shape, &ask.body).map_err(refuse)?;
     let text = |field: &str| config[field].as_str().unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
-    if api_version.is_empty() || kind.is_empty() {
-        let message = format!("invalid object type: {api_version}, Kind={kind}");
+    let (group, version) = crate::registry::split_api_version(api_version);
+    let is_served = |version| {
+        let mut known = ask.registry.group_version(group, version).into_iter();
+        known.any(|all| all.values().any(|one| one.kind == kind))
+    };
+    if kind != ask.resource.kind || group != ask.resource.group || !is_served(version) {
+        let message = format!("invalid object type: {group}/{version}, Kind={kind}");
         return Err(Status::bad_request(message));
     }
     let expected = ask.resource.api_version();
@@ -61,6 +73,11 @@ pub(crate) fn configuration(ask: &Ask, validation: FieldValidation) -> Answer<Va
     if validation == FieldValidation::Strict && !findings.is_empty() {
         let message = format!("error strict decoding patch: {}", findings.join(", "));
         return Err(Status::bad_request(message));
+    }
+    if !unknown.is_empty() {
+        // Whoever applies is told of every field that nobody can own.
+        let Decoded { value, .. } = decode::as_sent(shape, &ask.body).map_err(refuse)?;
+        return Ok(value);
     }
     tell(ask, validation, findings);
     write_place(ask, &mut config)?;
@@ -78,15 +95,20 @@ fn write_place(ask: &Ask, config: &mut Value) -> Answer<()> {
 /// What a patch made, checked as if it had been sent.
 pub(crate) fn patched(ask: &Ask, mut object: Value, validation: FieldValidation) -> Answer<Value> {
     let shape = form::shape_of(&ask.resource);
-    let unknown =
-        decode::fit(shape, &mut object).map_err(|error| wrong(ask, &ask.resource.kind, &error))?;
+    let refuse = |object: &Value, detail: &str| {
+        let shown = Value::String(object.to_string());
+        let error = convoy_api::schema::FieldError::invalid("patch", &shown, detail);
+        Status::invalid_thing("", "", &[error])
+    };
+    let unknown = match decode::fit(shape, &mut object) {
+        Ok(unknown) => unknown,
+        Err(error) => return Err(refuse(&object, &error.to_string())),
+    };
     let pruned = prune(ask, &mut object);
     let findings = findings(&[unknown, pruned].concat(), &[]);
     if validation == FieldValidation::Strict && !findings.is_empty() {
-        let shown = Value::Object(serde_json::Map::new());
         let detail = format!("strict decoding error: {}", findings.join(", "));
-        let error = convoy_api::schema::FieldError::invalid("patch", &shown, &detail);
-        return Err(Status::invalid(&ask.resource, &ask.target.name, &[error]));
+        return Err(refuse(&object, &detail));
     }
     tell(ask, validation, findings);
     Ok(object)
@@ -105,14 +127,10 @@ fn of_kind(
     let findings = findings(&unknown, &duplicates);
     if validation == FieldValidation::Strict && !findings.is_empty() {
         let list = findings.join(", ");
-        let message = match ask.resource.custom {
-            Some(_) => format!("strict decoding error: {list}"),
-            None => format!(
-                "{kind} in version {:?} cannot be handled as a {kind}: strict decoding error: {list}",
-                ask.resource.version
-            ),
-        };
-        return Err(Status::bad_request(message));
+        return Err(Status::bad_request(format!(
+            "{kind} in version {:?} cannot be handled as a {kind}: strict decoding error: {list}",
+            ask.resource.version
+        )));
     }
     tell(ask, validation, findings);
     Ok(object)
@@ -161,7 +179,10 @@ fn read(ask: &Ask, shape: Shape<'_>, kind: &str) -> Answer<Decoded> {
             Ok(Decoded { value, ..Decoded::default() })
         }
     };
-    let decoded = decoded.map_err(|error| wrong(ask, kind, &error))?;
+    let mut decoded = decoded.map_err(|error| wrong(ask, kind, &error))?;
+    if decoded.value.is_null() && ask.resource.custom.is_none() {
+        decoded.value = json!({});
+    }
     if !decoded.value.is_object() {
         let message = "the body of the request is not an object of Kubernetes";
         return Err(Status::bad_request(message));

@@ -15,6 +15,9 @@ pub struct Status {
     pub details: Details,
     /// A place to go on listing from, where the one that was given is too old.
     pub continue_from: Option<String>,
+    /// Details stand in the answer even if there are none, as Kubernetes does it where no object
+    /// is at fault.
+    shows_details: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,7 +48,18 @@ impl Status {
             message: message.into(),
             details: Details::default(),
             continue_from: None,
+            shows_details: false,
         })
+    }
+
+    /// A refusal without an object to name.
+    fn general(code: u16, reason: &'static str, message: &str) -> Box<Self> {
+        Box::new(Self { shows_details: true, ..*Self::new(code, reason, message) })
+    }
+
+    /// A failure for which Kubernetes knows no reason, only words.
+    pub fn failed(message: impl Into<String>) -> Box<Self> {
+        Self::new(500, "", message)
     }
 
     fn of(mut self: Box<Self>, resource: &Resource, name: &str) -> Box<Self> {
@@ -116,7 +130,7 @@ impl Status {
     }
 
     pub fn forbidden_path(why: &str) -> Box<Self> {
-        Self::new(403, "Forbidden", format!("forbidden: {why}"))
+        Self::general(403, "Forbidden", &format!("forbidden: {why}"))
     }
 
     pub fn not_found(resource: &Resource, name: &str) -> Box<Self> {
@@ -125,12 +139,12 @@ impl Status {
     }
 
     pub fn no_such_route() -> Box<Self> {
-        Self::new(404, "NotFound", "the server could not find the requested resource")
+        Self::general(404, "NotFound", "the server could not find the requested resource")
     }
 
     pub fn method_not_allowed() -> Box<Self> {
         let message = "the server does not allow this method on the requested resource";
-        Self::new(405, "MethodNotAllowed", message)
+        Self::general(405, "MethodNotAllowed", message)
     }
 
     pub fn not_provided(message: impl Into<String>) -> Box<Self> {
@@ -191,6 +205,11 @@ impl Status {
         Self::new(415, "UnsupportedMediaType", message)
     }
 
+    /// A patch of a kind that the resource does not take.
+    pub fn unsupported_patch() -> Box<Self> {
+        Self::general(415, "UnsupportedMediaType", "415: Unsupported Media Type")
+    }
+
     /// The object breaks rules of its kind.
     pub fn invalid(resource: &Resource, name: &str, errors: &[FieldError]) -> Box<Self> {
         let mut status = Self::invalid_thing(&resource.qualified_kind(), name, errors);
@@ -212,7 +231,9 @@ impl Status {
             several => format!("[{}]", several.join(", ")),
         };
         let mut status = Self::new(422, "Invalid", format!("{kind} {name:?} is invalid: {list}"));
+        let (kind, group) = kind.split_once('.').unwrap_or((kind, ""));
         kind.clone_into(&mut status.details.kind);
+        group.clone_into(&mut status.details.group);
         name.clone_into(&mut status.details.name);
         status.details.causes = errors
             .iter()
@@ -228,7 +249,7 @@ impl Status {
     /// A patch that could be read but not carried out.
     pub fn patch_failed() -> Box<Self> {
         let message = "the server rejected our request due to an error in our request";
-        Self::new(422, "Invalid", message)
+        Self::general(422, "Invalid", message)
     }
 
     pub fn too_many_requests(message: impl Into<String>, seconds: u32) -> Box<Self> {
@@ -265,10 +286,13 @@ impl Status {
         }
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": metadata,
-            "status": "Failure", "message": self.message, "reason": self.reason,
+            "status": "Failure", "message": self.message,
         });
+        if !self.reason.is_empty() {
+            status["reason"] = json!(self.reason);
+        }
         let details = self.details.to_map();
-        if !details.is_empty() {
+        if !details.is_empty() || self.shows_details {
             status["details"] = Value::Object(details);
         }
         status["code"] = json!(self.code);

@@ -43,7 +43,9 @@ pub fn of(ask: &Ask, objects: &[Value], with_columns: bool) -> Answer<Value> {
     };
     let include = ask.query.get("includeObject").filter(|include| !include.is_empty());
     if let Some(unknown) = include.filter(|one| !["Metadata", "Object", "None"].contains(one)) {
-        return Err(Status::bad_request(format!("unrecognized includeObject value: {unknown:?}")));
+        return Err(Status::bad_request(format!(
+            "Unable to convert to Table as requested: includeObject: Invalid value: {unknown:?}: must be 'Metadata', 'Object', 'None', or empty"
+        )));
     }
     let now = ask.server.now();
     let siblings = printed(&ask.resource, objects);

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use convoy_api::schema::FieldError;
 use convoy_store::{Expect, Key, Transaction, Write};
 use serde_json::{Value, json};
 use smol_str::SmolStr;
@@ -11,7 +10,7 @@ use crate::access;
 use crate::admission::{self, Operation};
 use crate::ask::Ask;
 use crate::head::{Entry, Head};
-use crate::query::FieldValidation;
+use crate::query::{FieldValidation, options_kind};
 use crate::registry::Resource;
 use crate::reply::Reply;
 use crate::status::{Answer, Status};
@@ -47,10 +46,11 @@ impl Options {
     }
 
     pub(crate) fn of(ask: &Ask) -> Answer<Self> {
+        let kind = options_kind(&ask.verb);
         Ok(Self {
-            dry_run: ask.query.dry_run()?,
-            validation: ask.query.field_validation()?,
-            manager: ask.query.field_manager(&ask.user_agent)?,
+            dry_run: ask.query.dry_run(kind)?,
+            validation: ask.query.field_validation(kind)?,
+            manager: ask.query.field_manager(&ask.user_agent, kind)?,
             tracks: true,
         })
     }
@@ -77,6 +77,7 @@ pub(crate) async fn create(ask: &Ask, mut object: Value, options: &Options) -> A
         ask.warn(".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed");
     }
     defaults(resource, &mut object);
+    owned_form(resource, &mut object);
     managed::track_create(ask, &mut object, options);
     let object = admission::mutate(ask, Operation::Create, object, None, options).await?;
     let mut object = object;
@@ -185,9 +186,8 @@ fn check_preconditions(ask: &Ask, name: &str, wanted: &Value, current: &Value) -
         return Ok(());
     }
     if version.parse::<u64>().is_err() {
-        let detail = "must be an unsigned integer";
-        let error = FieldError::invalid("metadata.resourceVersion", &json!(version), detail);
-        return Err(Status::invalid(resource, name, &[error]));
+        let why = format!("strconv.ParseUint: parsing {version:?}: invalid syntax");
+        return Err(Status::failed(why));
     }
     Err(Status::modified_meanwhile(resource, name))
 }
@@ -205,6 +205,7 @@ async fn settle_update(
     }
     defaults(resource, &mut object);
     separate_status(ask, &mut object, current);
+    owned_form(resource, &mut object);
     managed::track_update(ask, current, &mut object, options);
     let mut object =
         admission::mutate(ask, Operation::Update, object, Some(current), options).await?;
@@ -260,10 +261,19 @@ fn first(entries: Vec<Arc<Entry>>) -> Arc<Entry> {
 
 /// The bytes of an object in its stored version.
 pub(crate) fn stored_form(resource: &Resource, object: &Value) -> bytes::Bytes {
-    if resource.custom.is_none() && !convert::differs_from_stored(resource) {
+    let is_empty_list = |value: &Value| value.as_array().is_some_and(Vec::is_empty);
+    let has_empty_list = resource.custom.is_none()
+        && object.as_object().is_some_and(|fields| fields.values().any(is_empty_list));
+    if resource.custom.is_none() && !convert::differs_from_stored(resource) && !has_empty_list {
         return encoding::stored(object);
     }
     let mut object = object.clone();
+    if has_empty_list && let Value::Object(fields) = &mut object {
+        // Lists that are always shown come out of the store without being told from none.
+        fields.values_mut().filter(|value| is_empty_list(value)).for_each(|value| {
+            value.take();
+        });
+    }
     convert::to_stored(resource, &mut object);
     encoding::stored(&object)
 }
@@ -294,6 +304,11 @@ pub(crate) fn settle_place(ask: &Ask, object: &mut Value) -> Answer<()> {
             "" if ask.verb == "create" || ask.verb == "patch" => {
                 metadata.insert("name".into(), json!(url_name));
             }
+            "" => {
+                return Err(Status::bad_request(format!(
+                    "the name of the object ({url_name} based on URL) was undeterminable: name must be provided"
+                )));
+            }
             given if given != url_name => {
                 return Err(Status::bad_request(format!(
                     "the name of the object ({given}) does not match the name on the URL ({url_name})"
@@ -312,9 +327,7 @@ fn wipe(object: &mut Value) -> Answer<()> {
         None | Some("" | "0") => {}
         Some(_) => {
             let why = "resourceVersion should not be set on objects to be created";
-            let mut status = Status::internal(why);
-            why.clone_into(&mut status.message);
-            return Err(status);
+            return Err(Status::failed(why));
         }
     }
     for field in [
@@ -448,6 +461,16 @@ pub(crate) fn defaults(resource: &Resource, object: &mut Value) {
 /// Brings fields into the order and form in which they are stored.
 fn canonical(resource: &Resource, object: &mut Value) {
     crate::canonical::canonicalise(form::shape_of(resource), object);
+}
+
+/// Brings an object into the form whose fields are owned: what the encoder adds is owned too.
+/// An empty list of owners stays, since it says that nobody is to own anything.
+fn owned_form(resource: &Resource, object: &mut Value) {
+    let owners = object.pointer_mut("/metadata/managedFields").map(Value::take);
+    canonical(resource, object);
+    if let Some(owners) = owners {
+        metadata::of(object).insert("managedFields".into(), owners);
+    }
 }
 
 pub(crate) fn refuse_invalid(ask: &Ask, object: &Value, old: Option<&Value>) -> Answer<()> {

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -15,15 +15,20 @@ use crate::running::{Running, flags, free_ports};
 /// etcd, kube-apiserver and a proxy that speaks plain HTTP, with their files.
 pub(super) struct Server {
     running: Running,
+    address: String,
     proxy: String,
 }
+
+const TOKENS: &str = "tokens.csv";
 
 /// How long the API server may take to be ready.
 const PATIENCE: Duration = Duration::from_mins(2);
 
 impl Server {
     pub(super) fn start(binaries: &Binaries) -> Result<Self> {
-        let mut server = Self { running: Running::new("kubernetes")?, proxy: String::new() };
+        let running = Running::new("kubernetes")?;
+        let (address, proxy) = (String::new(), String::new());
+        let mut server = Self { running, address, proxy };
         let [client, peer, secure] = free_ports()?;
         start_etcd(&mut server.running, &binaries.etcd, client, peer)?;
         server.start_apiserver(&binaries.apiserver, client, secure)?;
@@ -35,8 +40,9 @@ impl Server {
     fn start_apiserver(&mut self, apiserver: &Path, etcd: u16, port: u16) -> Result<()> {
         self.running.openssl("genrsa -out service-account.key 2048")?;
         let token = self.running.openssl("rand -hex 16")?;
-        self.running.write("tokens.csv", &format!("{token},admin,admin,system:masters\n"))?;
+        self.running.write(TOKENS, &users(&token))?;
         self.running.write("kubeconfig", &kubeconfig(port, &token))?;
+        self.address = format!("https://127.0.0.1:{port}");
         let etcd = format!("http://127.0.0.1:{etcd}");
         let port = port.to_string();
         let arguments = flags(&[
@@ -45,12 +51,11 @@ impl Server {
             ("--advertise-address", "127.0.0.1"),
             ("--secure-port", &port),
             ("--cert-dir", "certificates"),
-            ("--service-account-issuer", "https://kubernetes.default.svc"),
+            ("--service-account-issuer", "https://kubernetes.default.svc.cluster.local"),
             ("--service-account-key-file", "service-account.key"),
             ("--service-account-signing-key-file", "service-account.key"),
-            ("--token-auth-file", "tokens.csv"),
-            ("--authorization-mode", "AlwaysAllow"),
-            ("--anonymous-auth", "false"),
+            ("--token-auth-file", TOKENS),
+            ("--authorization-mode", "RBAC"),
             ("--service-cluster-ip-range", "10.96.0.0/16"),
             ("--disable-admission-plugins", "ServiceAccount"),
             ("--endpoint-reconciler-type", "none"),
@@ -82,6 +87,16 @@ impl Server {
             "the API server is not ready after {PATIENCE:?}; its log is {}",
             self.running.log().display()
         )
+    }
+
+    /// Where it listens.
+    pub(super) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// The file that lists its users.
+    pub(super) fn tokens(&self) -> PathBuf {
+        self.running.directory.join(TOKENS)
     }
 
     /// Runs kubectl against the server and returns what it prints.
@@ -136,6 +151,14 @@ pub(crate) fn start_etcd(running: &mut Running, etcd: &Path, client: u16, peer: 
         ("--initial-cluster", &cluster),
     ]);
     running.spawn(etcd, &arguments)
+}
+
+/// Those that the scripts of `crates/apiserver/tests/exchanges` name, with tokens that nobody
+/// else knows.
+fn users(token: &str) -> String {
+    format!(
+        "{token},admin,uid-admin,system:masters\n{token}-alice,alice,uid-alice,team\n{token}-bob,bob,uid-bob\n"
+    )
 }
 
 fn kubeconfig(port: u16, token: &str) -> String {

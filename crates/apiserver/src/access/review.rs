@@ -25,7 +25,7 @@ pub(crate) fn answer(ask: &Ask) -> Option<Answer<Reply>> {
             ("authentication.k8s.io", "tokenreviews") => token,
             _ => return None,
         };
-    Some(ask.query.field_validation().and_then(|validation| {
+    Some(ask.query.field_validation("CreateOptions.meta.k8s.io").and_then(|validation| {
         let mut review = reading::object(ask, validation)?;
         respond(ask, &mut review)?;
         crate::canonical::canonicalise(crate::form::shape_of(&ask.resource), &mut review);

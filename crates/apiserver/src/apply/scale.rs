@@ -54,6 +54,8 @@ pub fn managers_of_parent(
             continue;
         }
         let mut entry = owner.clone();
+        // Times are those of the parent's list, which does not know this owner yet.
+        entry.time = None;
         entry.manager.api_version = SmolStr::new(api_version);
         entry.fields = match result.get(&entry.manager) {
             Some(own) => own.fields.union(&number),

@@ -73,18 +73,11 @@ impl Namespaces {
     pub(super) async fn step(&mut self, server: &Arc<Server>) -> bool {
         let now = server.now();
         let Some(place) = self.queue.take(1, now).pop() else { return false };
-        match look_at(server, &place).await {
-            Ok(has_more) => {
-                self.queue.succeed(&place);
-                if has_more {
-                    self.queue.add(place);
-                }
-            }
-            Err(status) => {
-                tracing::warn!(namespace = %place.1, message = status.message, "a namespace could not be looked after");
-                self.queue.fail(place, now);
-            }
+        let done = look_at(server, &place).await;
+        if let Err(status) = &done {
+            tracing::warn!(namespace = %place.1, message = status.message, "a namespace could not be looked after");
         }
+        self.queue.settle(place, done, now);
         true
     }
 }

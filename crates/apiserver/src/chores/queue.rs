@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::status::Answer;
+
 const FIRST_DELAY: SignedDuration = SignedDuration::from_secs(1);
 const DOUBLINGS_MAX: u32 = 8;
 
@@ -53,6 +55,19 @@ impl<T: Clone + Ord> Queue<T> {
         let delay = FIRST_DELAY * (1 << failures.min(DOUBLINGS_MAX));
         let at = now.checked_add(delay).unwrap_or(now);
         self.later.insert(item, (at, failures + 1));
+    }
+
+    /// Notes what became of work that was taken: done, or there is more of it, or it failed.
+    pub(super) fn settle(&mut self, item: T, has_more: Answer<bool>, now: Timestamp) {
+        match has_more {
+            Ok(has_more) => {
+                self.succeed(&item);
+                if has_more {
+                    self.add(item);
+                }
+            }
+            Err(_) => self.fail(item, now),
+        }
     }
 
     pub(super) fn succeed(&mut self, item: &T) {

@@ -66,20 +66,18 @@ impl Fitter {
         typed: bool,
     ) -> Result<(), DecodeError> {
         let Value::Object(entries) = value else { return Ok(()) };
-        let mut unknown = Vec::new();
+        let mut has_unknown = false;
         for (key, entry) in entries.iter_mut() {
             let Some(child) = shape.child(key) else {
-                unknown.push(key.clone());
+                has_unknown = true;
+                self.tell(&Path::Field(path, key));
                 continue;
             };
             self.fields.push(key.clone());
             self.value(child, entry, &Path::Field(path, key), typed)?;
             self.fields.pop();
         }
-        for key in &unknown {
-            self.tell(&Path::Field(path, key));
-        }
-        if !unknown.is_empty() {
+        if has_unknown {
             entries.retain(|key, _| shape.child(key).is_some());
         }
         Ok(())
@@ -178,7 +176,10 @@ impl Fitter {
         let place = if self.fields.is_empty() {
             "value".to_owned()
         } else {
-            format!("struct field {}.{}", self.root, self.fields.join("."))
+            // Go names the struct that has the field; metadata are one that every kind has.
+            let in_metadata = self.fields.len() > 1 && self.fields[0] == "metadata";
+            let of = if in_metadata { "ObjectMeta" } else { &self.root };
+            format!("struct field {of}.{}", self.fields.join("."))
         };
         DecodeError::WrongType { found, place, wanted }
     }

@@ -13,7 +13,7 @@ use crate::head::shelf_name;
 use crate::registry::{Resource, Subresource, api_version};
 
 const VERBS: [&str; 8] =
-    ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+    ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 
 /// Longer than any request that writes may take.
 const WRITES_TAKE_AT_MOST: SignedDuration = SignedDuration::from_secs(60);

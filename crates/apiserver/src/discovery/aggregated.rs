@@ -32,7 +32,8 @@ fn entry(resource: &Resource) -> Value {
     let mut entry = json!({
         "resource": resource.plural,
         "responseKind": {
-            "group": resource.group, "version": resource.version, "kind": resource.kind,
+            "group": resource.group, "version": told(&resource.group, &resource.version),
+            "kind": resource.kind,
         },
         "scope": if resource.namespaced { "Namespaced" } else { "Cluster" },
         "singularResource": resource.singular,
@@ -47,11 +48,16 @@ fn entry(resource: &Resource) -> Value {
     entry
 }
 
+/// The version of a kind; the oldest group leaves it to the list that the kind is in.
+fn told<'v>(group: &str, version: &'v str) -> &'v str {
+    if group.is_empty() { "" } else { version }
+}
+
 fn subresource(resource: &Resource, part: &Subresource) -> Value {
     let (group, version, kind) = kind_of(resource, part);
     json!({
         "subresource": part.name,
-        "responseKind": {"group": group, "version": version, "kind": kind},
+        "responseKind": {"group": group, "version": told(&group, &version), "kind": kind},
         "verbs": verbs_of(part),
     })
 }

@@ -2,7 +2,7 @@
 
 use convoy_api::text::Name;
 use convoy_plan::cron::{self, Cron};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::at::{At, Errors, same};
 use super::workload::{immutable, pod_template};
@@ -16,15 +16,17 @@ const UID_LABELS: [&str; 2] = ["batch.kubernetes.io/controller-uid", "controller
 const NAME_LABELS: [&str; 2] = ["batch.kubernetes.io/job-name", "job-name"];
 
 /// A job finds its pods by its own uid, unless its owner insists on another way.
-pub(super) fn prepare_create(job: &mut Value) {
+pub(super) fn prepare_create(job: &mut Value, is_stored: bool) {
     if job["spec"]["manualSelector"] == Value::Bool(true) {
         return;
     }
     let uid = metadata::text(job, "uid").to_owned();
     let name = metadata::text(job, "name").to_owned();
-    // A job that took over the labels of its pods keeps doing so.
-    let is_labelled_alike = job["metadata"]["labels"].is_object()
-        && job["metadata"]["labels"] == job["spec"]["template"]["metadata"]["labels"];
+    // A job that took over the labels of its pods keeps doing so. One without labels takes them
+    // over when it is read from the store, so what is never stored never does.
+    let is_unlabelled = job["metadata"]["labels"].as_object().is_none_or(Map::is_empty);
+    let is_labelled_alike = is_unlabelled && is_stored
+        || job["metadata"]["labels"] == job["spec"]["template"]["metadata"]["labels"];
     let Some(spec) = fill::spec(job) else { return };
     let template =
         fill::make(spec, "template").and_then(|template| fill::make(template, "metadata"));

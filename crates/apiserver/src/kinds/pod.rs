@@ -104,7 +104,8 @@ pub(super) fn validate(subresource: &str, object: &Value, old: Option<&Value>) -
                 let class = quality::class(object);
                 if object["status"]["qosClass"] != json!(class) {
                     let detail = "Pod QOS Class may not change as a result of resizing";
-                    errors.push(root.get("spec").invalid_as(class, detail));
+                    let before = object["status"]["qosClass"].as_str().unwrap_or_default();
+                    errors.push(root.get("spec").invalid_as(before, detail));
                 }
             }
             _ => {}

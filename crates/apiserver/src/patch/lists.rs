@@ -36,7 +36,7 @@ impl MergeKey {
                 entries.get(name.as_str()).ok_or_else(|| {
                     let item: String = item.to_string().chars().take(SHOWN_MAX).collect();
                     let message = format!("{item} does not contain declared merge key: {name}");
-                    PatchError::BadBody(message)
+                    PatchError::Impossible(message)
                 })?
             }
             (Self::Field(_), other) => {

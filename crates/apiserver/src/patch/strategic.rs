@@ -45,7 +45,7 @@ pub(super) fn directive(found: Option<&Value>) -> Result<Option<Directive>, Patc
         Some(Value::String(text)) if text == "merge" => Ok(Some(Directive::Merge)),
         Some(Value::String(text)) if text == "replace" => Ok(Some(Directive::Replace)),
         Some(Value::String(text)) if text == "delete" => Ok(Some(Directive::Delete)),
-        Some(other) => Err(PatchError::BadBody(format!("unknown patch type found: {other}"))),
+        Some(other) => Err(PatchError::Impossible(format!("unknown patch type: {other}"))),
     }
 }
 
@@ -109,8 +109,8 @@ fn retain_keys(
     let is_field = |key: &str| ![DELETE, ORDER, DIRECTIVE].iter().any(|it| key.starts_with(it));
     for (key, value) in patch {
         if key != RETAIN_KEYS && !value.is_null() && is_field(key) && !is_retained(key) {
-            let message = format!("{RETAIN_KEYS} must name every field of the patch, not {key:?}");
-            return Err(PatchError::Failed(message));
+            let message = format!("invalid patch format of retainKeys: it lacks {key:?}");
+            return Err(PatchError::BadBody(message));
         }
     }
     current.retain(|key, _| is_retained(key));

@@ -22,13 +22,13 @@ pub(super) async fn create(ask: &Ask) -> Answer<Reply> {
     }
     settle_place(ask, &mut binding)?;
     let name = metadata::text(&binding, "name").to_owned();
-    check(&name, &binding)?;
+    check(&binding)?;
     let pods = super::plain(ask, "", "pods", &name);
     assign(&pods, &name, &binding, &options).await?;
     Ok(done())
 }
 
-fn check(name: &str, binding: &Value) -> Answer<()> {
+fn check(binding: &Value) -> Answer<()> {
     let target = At::root(binding).get("target");
     let mut errors: Vec<FieldError> = Vec::new();
     let kind = target.get("kind");
@@ -38,7 +38,10 @@ fn check(name: &str, binding: &Value) -> Answer<()> {
     if target.get("name").text().is_empty() {
         errors.push(target.get("name").required(""));
     }
-    if errors.is_empty() { Ok(()) } else { Err(Status::invalid_thing("Binding", name, &errors)) }
+    match errors.first() {
+        None => Ok(()),
+        Some(error) => Err(Status::failed(error.to_string())),
+    }
 }
 
 async fn assign(pods: &Ask, name: &str, binding: &Value, options: &Options) -> Answer<()> {

@@ -40,7 +40,7 @@ pub(super) async fn create(ask: &Ask) -> Answer<Reply> {
     }
     settle_place(ask, &mut eviction)?;
     let mut options = DeleteOptions::from_value(&eviction["deleteOptions"])?;
-    options.dry_run |= ask.query.dry_run()?;
+    options.dry_run |= ask.query.dry_run("CreateOptions.meta.k8s.io")?;
     let pods = plain(ask, "", "pods", name);
     let budgets = plain(ask, "policy", "poddisruptionbudgets", "");
     loop {

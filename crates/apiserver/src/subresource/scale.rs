@@ -4,12 +4,12 @@ use convoy_api::schema::FieldError;
 use serde_json::{Map, Value, json};
 
 use crate::ask::Ask;
-use crate::patch::{self, PatchError, PatchKind};
+use crate::patch::{self, PatchError, PatchKind, refusal};
 use crate::registry::Resource;
 use crate::reply::Reply;
 use crate::status::{Answer, Status};
 use crate::write::{self, Options, Outcome, Wanted};
-use crate::{metadata, reading};
+use crate::{decode, form, managed, metadata, reading};
 
 const API_VERSION: &str = "autoscaling/v1";
 
@@ -51,8 +51,38 @@ async fn update(ask: &Ask) -> Answer<Reply> {
     answer(ask, write::modify(ask, &ask.target.name, &options, change).await?)
 }
 
+/// Server-side apply: the owner of the number is recorded with the object that has it.
+async fn apply(ask: &Ask, options: &Options) -> Answer<Reply> {
+    managed::check_manager(ask)?;
+    let shape = form::builtin(API_VERSION, "Scale");
+    let config = decode::decode_yaml(shape, &ask.body)
+        .map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")))?;
+    let mut config = config.value;
+    write::settle_place(ask, &mut config)?;
+    let places = Places::of(&ask.resource);
+    let replicas: Vec<&str> = places.wanted.split('/').skip(1).collect();
+    let options = Options { tracks: false, ..options.clone() };
+    let change = |current: &Value| {
+        let before = scale_of(&ask.resource, current)?;
+        let (mut scale, owners) =
+            managed::apply_scale(ask, &options, (current, before), &config, &replicas)?;
+        metadata::of(&mut scale).shift_remove("resourceVersion");
+        let mut wanted = set(&places, current, &scale)?;
+        let metadata = metadata::of(&mut wanted.object);
+        match owners {
+            Some(owners) => drop(metadata.insert("managedFields".to_owned(), owners)),
+            None => drop(metadata.shift_remove("managedFields")),
+        }
+        Ok(wanted)
+    };
+    answer(ask, write::modify(ask, &ask.target.name, &options, change).await?)
+}
+
 async fn patch_scale(ask: &Ask) -> Answer<Reply> {
     let options = Options::of(ask)?;
+    if PatchKind::of(ask)? == PatchKind::Apply {
+        return apply(ask, &options).await;
+    }
     let places = Places::of(&ask.resource);
     let change = |current: &Value| {
         let before = scale_of(&ask.resource, current)?;
@@ -67,32 +97,17 @@ async fn patch_scale(ask: &Ask) -> Answer<Reply> {
 }
 
 fn patched(ask: &Ask, scale: &Value) -> Answer<Value> {
-    let kind = PatchKind::from_content_type(&ask.content_type);
-    let refuse = |error: PatchError| match error {
-        PatchError::Failed(_) => Status::patch_failed(),
-        PatchError::TooMany { .. } => Status::too_large(ask.server.limits.patch_operations_max),
-        PatchError::BadBody(message) => Status::bad_request(message),
-    };
-    match kind {
-        Some(PatchKind::Json) => {
+    let refuse = |error: PatchError| refusal(ask, &error);
+    match PatchKind::of(ask)? {
+        PatchKind::Json => {
             let patch = patch::parse_json_patch(&ask.body).map_err(refuse)?;
             patch::json_patch(scale, &patch).map_err(refuse)
         }
         // A scale has no lists, so the strategic merge is the plain one.
-        Some(PatchKind::Merge | PatchKind::Strategic) => {
+        PatchKind::Merge | PatchKind::Strategic | PatchKind::Apply => {
             let patch = patch::parse_merge_patch(&ask.body).map_err(refuse)?;
             Ok(patch::merge_patch(scale, &patch))
         }
-        Some(PatchKind::Apply) => {
-            let config = reading::other(ask, API_VERSION, "Scale")?;
-            Ok(patch::merge_patch(scale, &config))
-        }
-        None => Err(Status::unsupported_media(&[
-            "application/json-patch+json",
-            "application/merge-patch+json",
-            "application/strategic-merge-patch+json",
-            "application/apply-patch+yaml",
-        ])),
     }
 }
 

@@ -79,7 +79,14 @@ pub async fn delete_collection(ask: &Ask) -> Answer<Reply> {
             Err(status) if status.code == 404 => {}
             Err(status) => return Err(status),
         }
-        objects.push(ask.read(entry));
+        let mut object = ask.read(entry);
+        if ask.resource.custom.is_none()
+            && let Value::Object(fields) = &mut object
+        {
+            fields.shift_remove("kind");
+            fields.shift_remove("apiVersion");
+        }
+        objects.push(object);
     }
     let list = json!({
         "kind": ask.resource.list_kind, "apiVersion": ask.resource.api_version(),
@@ -326,7 +333,7 @@ impl DeleteOptions {
             propagation,
             uid: precondition("uid"),
             resource_version: precondition("resourceVersion"),
-            dry_run: check_dry_run(&dry_run)?,
+            dry_run: check_dry_run(&dry_run, "DeleteOptions.meta.k8s.io")?,
             was_told_not_to_orphan: orphan == Some(false),
         })
     }

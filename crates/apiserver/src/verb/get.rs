@@ -26,8 +26,10 @@ pub async fn get(ask: &Ask) -> Answer<Reply> {
 pub(crate) fn read_revision(text: Option<&str>) -> Answer<Option<u64>> {
     match text {
         None | Some("") => Ok(None),
-        Some(text) => text.parse().map(Some).map_err(|error| {
-            Status::bad_request(format!("invalid resource version: {text:?}: {error}"))
+        Some(text) => text.parse().map(Some).map_err(|_| {
+            Status::bad_request(format!(
+                "invalid resource version: resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax"
+            ))
         }),
     }
 }

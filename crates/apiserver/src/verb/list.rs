@@ -35,6 +35,8 @@ pub async fn list(ask: &Ask) -> Answer<Reply> {
     metadata.insert("resourceVersion".into(), json!(page.revision.0.to_string()));
     if let Some(next) = &page.next {
         metadata.insert("continue".into(), json!(next));
+    } else if ask.resource.custom.is_some() && ask.accept.form == Form::Object {
+        metadata.insert("continue".into(), json!(""));
     }
     if let Some(remaining) = page.remaining {
         metadata.insert("remainingItemCount".into(), json!(remaining));
@@ -133,7 +135,7 @@ fn check_match(ask: &Ask, wanted: Option<u64>, continued: bool, limit: usize) ->
         Err(Status::invalid_thing("ListOptions.meta.k8s.io", "", &[error]))
     };
     let matched = ask.query.get("resourceVersionMatch").filter(|matched| !matched.is_empty());
-    if continued && wanted.is_some_and(|wanted| wanted > 0) {
+    if continued && matched.is_none() && wanted.is_some_and(|wanted| wanted > 0) {
         let message = "specifying resource version is not allowed when using continue";
         return Err(Status::bad_request(message));
     }
@@ -148,7 +150,7 @@ fn check_match(ask: &Ask, wanted: Option<u64>, continued: bool, limit: usize) ->
         ),
         (Some("Exact"), Some(0)) => refuse(
             Reason::Forbidden,
-            "resourceVersionMatch \"Exact\" is forbidden for resourceVersion \"0\"",
+            "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
         ),
         (Some("Exact"), Some(_)) => Ok(true),
         (Some("NotOlderThan"), Some(_)) => Ok(false),
@@ -157,7 +159,7 @@ fn check_match(ask: &Ask, wanted: Option<u64>, continued: bool, limit: usize) ->
                 Reason::NotSupported,
                 "resourceVersionMatch",
                 &json!(other),
-                "supported values: \"Exact\", \"NotOlderThan\"",
+                "supported values: \"Exact\", \"NotOlderThan\", \"\"",
             );
             Err(Status::invalid_thing("ListOptions.meta.k8s.io", "", &[error]))
         }

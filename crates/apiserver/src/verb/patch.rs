@@ -1,9 +1,11 @@
 //! Objects changed in part.
 
+use convoy_api::schema::{FieldError, Reason};
 use serde_json::Value;
 
 use crate::ask::Ask;
-use crate::patch::{self, PatchError, PatchKind};
+use crate::patch::{self, PatchError, PatchKind, refusal};
+use crate::query::options_kind;
 use crate::reply::Reply;
 use crate::status::{Answer, Status};
 use crate::write::{self, Options, Wanted};
@@ -19,9 +21,14 @@ enum Patch {
 
 pub async fn patch(ask: &Ask) -> Answer<Reply> {
     let options = Options::of(ask)?;
-    let kind = kind(ask)?;
+    let kind = PatchKind::of(ask)?;
     if kind == PatchKind::Apply {
         return managed::apply(ask, &options).await;
+    }
+    if ask.query.get("force").is_some() {
+        let detail = "may not be specified for non-apply patch";
+        let error = FieldError::plain(Reason::Forbidden, "force", detail);
+        return Err(Status::invalid_thing(options_kind("patch"), "", &[error]));
     }
     let patch = Patch::read(kind, &ask.body).map_err(|error| refusal(ask, &error))?;
     let name = &ask.target.name;
@@ -33,19 +40,6 @@ pub async fn patch(ask: &Ask) -> Answer<Reply> {
         Ok(Wanted { object, is_pinned })
     };
     Ok(write::modify(ask, name, &options, change).await?.reply(200))
-}
-
-/// The kinds of patches that the resource takes; custom ones know no strategy.
-fn kind(ask: &Ask) -> Answer<PatchKind> {
-    let mut kinds = vec![PatchKind::Json, PatchKind::Merge, PatchKind::Apply];
-    if ask.resource.custom.is_none() {
-        kinds.insert(2, PatchKind::Strategic);
-    }
-    let kind = PatchKind::from_content_type(&ask.content_type).filter(|kind| kinds.contains(kind));
-    kind.ok_or_else(|| {
-        let media: Vec<&str> = kinds.iter().map(|kind| kind.media_type()).collect();
-        Status::unsupported_media(&media)
-    })
 }
 
 impl Patch {
@@ -75,21 +69,6 @@ impl Patch {
             Self::Strategic(patch) => {
                 patch::strategic_merge(form::shape_of(&ask.resource), current, patch)
             }
-        }
-    }
-}
-
-fn refusal(ask: &Ask, error: &PatchError) -> Box<Status> {
-    match error {
-        PatchError::BadBody(why) => Status::bad_request(why.clone()),
-        PatchError::Failed(why) => {
-            tracing::debug!(%why, "a patch could not be carried out");
-            Status::patch_failed()
-        }
-        PatchError::TooMany { .. } => {
-            let mut status = Status::too_large(ask.server.limits.body_bytes_max);
-            status.message = error.to_string();
-            status
         }
     }
 }

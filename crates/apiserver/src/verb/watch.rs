@@ -110,7 +110,10 @@ enum Start {
 impl Start {
     fn of(ask: &Ask) -> Answer<Self> {
         let query = &ask.query;
-        let revision = read_revision(query.get("resourceVersion"))?;
+        let revision = read_revision(query.get("resourceVersion")).map_err(|status| {
+            let why = status.message.trim_start_matches("invalid resource version: ");
+            Status::failed(why)
+        })?;
         let matched = query.get("resourceVersionMatch").filter(|matched| !matched.is_empty());
         let sends = query.optional_flag("sendInitialEvents");
         let refuse = |field: &str, detail: &str| {
