@@ -56,7 +56,7 @@ enum Action {
 const PATH: &str = "/apis/convoy.dev/v1/logicalclusters";
 
 /// How long a cluster may take to come or to go.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// How long the kubeconfig may take to follow.
 const REFRESH: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(20);

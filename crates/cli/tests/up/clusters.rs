@@ -120,7 +120,7 @@ fn a_hundred_clusters_cost_little() {
     assert_eq!(contexts(&running).len(), 101);
     let begun = Instant::now();
     printed(&running.convoy(&format!("clusters delete {}", names.join(" "))));
-    println!(
+    eprintln!(
         "100 clusters: made in {took:?}, {} KiB each, removed in {:?}, {} KiB more than before",
         (with - before) / 100,
         begun.elapsed(),
