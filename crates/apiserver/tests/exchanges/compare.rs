@@ -78,7 +78,7 @@ fn walk(wanted: &Value, given: &Value, at: &str, found: &mut Vec<(String, String
                 match (left.get(name), right.get(name)) {
                     (Some(wanted), Some(given)) => walk(wanted, given, &place, found),
                     (Some(wanted), None) => {
-                        found.push((place, format!(" lacks {}", shown(wanted))))
+                        found.push((place, format!(" lacks {}", shown(wanted))));
                     }
                     (None, given) => {
                         let given = given.cloned().unwrap_or_default();

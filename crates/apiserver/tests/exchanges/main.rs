@@ -95,8 +95,7 @@ fn answers_are_those_of_a_real_server() {
         count += found.len();
         note(&mut report, &script.name, "the real one and ours", &found);
     }
-    println!("{asked} requests");
-    assert!(count == 0, "{count} differences\n{report}");
+    assert!(count == 0, "{count} differences in {asked} requests\n{report}");
 }
 
 fn note(report: &mut String, script: &str, who: &str, found: &[String]) {

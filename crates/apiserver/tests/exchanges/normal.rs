@@ -43,7 +43,7 @@ impl Names {
                 let fields = sorted.into_iter().map(|(name, value)| {
                     let value = match value {
                         Value::Object(mut metadata) if is_list && name == "metadata" => {
-                            self.list(&mut metadata);
+                            Self::list(&mut metadata);
                             metadata.into()
                         }
                         value => self.value(&name, value, kept),
@@ -80,7 +80,7 @@ impl Names {
     }
 
     /// The version of a list is that of the whole store, which others write to as well.
-    fn list(&mut self, metadata: &mut Map<String, Value>) {
+    fn list(metadata: &mut Map<String, Value>) {
         for name in ["resourceVersion", "continue"] {
             if let Some(value) = metadata.get_mut(name).filter(|value| *value != "") {
                 *value = format!("<{name}>").into();

@@ -30,7 +30,7 @@ pub(crate) enum Target {
 /// A server that is asked, for the time of one script.
 pub(crate) enum Connection {
     Ours(Arc<Server>),
-    Real { client: Plain, address: String },
+    Real { client: Box<Plain>, address: String },
 }
 
 /// A client that sends a request once, whatever the answer.
@@ -68,7 +68,7 @@ impl Target {
                 config.accept_invalid_certs = true;
                 let connector = config.rustls_https_connector().unwrap();
                 let client = Client::builder(TokioExecutor::new()).build(connector);
-                Connection::Real { client, address: address.clone() }
+                Connection::Real { client: Box::new(client), address: address.clone() }
             }
         }
     }
