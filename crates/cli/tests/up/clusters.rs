@@ -1,5 +1,7 @@
 //! Logical clusters: made and removed by command, met with stock kubectl.
 
+use std::fs;
+use std::path::Path;
 use std::process::Output;
 use std::time::Instant;
 
@@ -51,6 +53,21 @@ fn clusters_come_and_go_by_command() {
     assert_eq!(running.kubectl("config current-context"), "convoy\n");
     let text = printed(&running.convoy("clusters list"));
     assert_eq!(text, "NAME  PHASE  CONTEXT  URL\n");
+}
+
+/// Blocks that need a server, `console server`, are left to this test by the one that runs the
+/// others.
+#[test]
+fn the_reference_shows_what_the_commands_print() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/cli.md");
+    let page = fs::read_to_string(page).unwrap();
+    let (_, block) = page.split_once("```console server\n").unwrap();
+    let (block, _) = block.split_once("```").unwrap();
+    let running = Running::start();
+    for shown in block.split("$ convoy ").skip(1) {
+        let (command, output) = shown.split_once('\n').unwrap();
+        assert_eq!(printed(&running.convoy(command)), output, "{command}");
+    }
 }
 
 #[test]
