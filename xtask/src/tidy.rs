@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Which crates a crate may depend on. Arrows point one way.
-const ARROWS: [(&str, &[&str]); 9] = [
+const ARROWS: [(&str, &[&str]); 10] = [
     ("api", &[]),
     ("plan", &["api"]),
     ("check", &["api", "plan"]),
@@ -13,7 +13,8 @@ const ARROWS: [(&str, &[&str]); 9] = [
     ("testkit", &["api"]),
     ("apiserver", &["api", "plan", "store"]),
     ("load", &[]),
-    ("cli", &["api", "plan", "check", "store", "apiserver"]),
+    ("sim", &["api", "plan"]),
+    ("cli", &["api", "plan", "check", "store", "apiserver", "sim"]),
     ("xtask", &[]),
 ];
 

@@ -1,0 +1,32 @@
+//! From a kubeconfig to a client.
+
+use std::path::Path;
+
+use kube::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
+
+use super::Client;
+
+/// Why no API server could be addressed.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    #[error("could not read the kubeconfig")]
+    Kubeconfig(#[source] KubeconfigError),
+    #[error("could not make a client")]
+    Client(#[source] kube::Error),
+}
+
+/// A client for the server that a kubeconfig names; none given: as kubectl finds it.
+pub async fn connect(
+    kubeconfig: Option<&Path>,
+    context: Option<String>,
+) -> Result<Client, ConnectError> {
+    let found = match kubeconfig {
+        Some(path) => Kubeconfig::read_from(path),
+        None => Kubeconfig::read(),
+    };
+    let options = KubeConfigOptions { context, ..KubeConfigOptions::default() };
+    let config = Config::from_custom_kubeconfig(found.map_err(ConnectError::Kubeconfig)?, &options)
+        .await
+        .map_err(ConnectError::Kubeconfig)?;
+    Client::try_from(config).map_err(ConnectError::Client)
+}

@@ -1,0 +1,57 @@
+//! Requests on their way: a part's write as an HTTP exchange.
+
+use std::sync::Arc;
+
+use http::{Method, Request as Http};
+use kube::Client;
+use serde_json::Value;
+
+use crate::part::{Answer, Key, Kind, Request, Write};
+
+/// Carries out one write.
+pub(super) async fn send(client: &Client, request: &Request) -> Answer {
+    let http = match http(request) {
+        Ok(http) => http,
+        Err(error) => return Answer::Failed(error.to_string()),
+    };
+    match client.request::<Value>(http).await {
+        Ok(object) => {
+            let is_object = !matches!(request.write, Write::Bind(_) | Write::Delete(_));
+            Answer::Done(is_object.then(|| Arc::new(object)))
+        }
+        Err(kube::Error::Api(status)) => match (status.code, status.reason.as_str()) {
+            (404, _) => Answer::Missing,
+            (409, "AlreadyExists") => Answer::Exists,
+            (409, _) => Answer::Conflict,
+            _ => Answer::Failed(status.message.clone()),
+        },
+        Err(error) => Answer::Failed(error.to_string()),
+    }
+}
+
+fn http(request: &Request) -> Result<Http<Vec<u8>>, http::Error> {
+    let path = path(&request.key);
+    let name = &request.key.name;
+    let (method, uri, kind, body) = match &request.write {
+        Write::Create(object) => (Method::POST, path, JSON, object),
+        Write::Merge(patch) => (Method::PATCH, format!("{path}/{name}"), MERGE, patch),
+        Write::MergeStatus(patch) => (Method::PATCH, format!("{path}/{name}/status"), MERGE, patch),
+        Write::Bind(binding) => (Method::POST, format!("{path}/{name}/binding"), JSON, binding),
+        Write::Delete(options) => (Method::DELETE, format!("{path}/{name}"), JSON, options),
+    };
+    let builder = Http::builder().method(method).uri(format!("{uri}?fieldManager=convoy-sim"));
+    builder.header(http::header::CONTENT_TYPE, kind).body(body.to_string().into_bytes())
+}
+
+const JSON: &str = "application/json";
+const MERGE: &str = "application/merge-patch+json";
+
+fn path(key: &Key) -> String {
+    match key.kind {
+        Kind::Pod => format!("/api/v1/namespaces/{}/pods", key.namespace),
+        Kind::Node => "/api/v1/nodes".to_owned(),
+        Kind::Lease => {
+            format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases", key.namespace)
+        }
+    }
+}

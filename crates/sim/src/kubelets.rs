@@ -1,0 +1,275 @@
+//! The kubelets of all simulated nodes: which pods they have, what they report, when.
+
+mod machine;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use convoy_api::object::member::{field, list, same, text};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+use smol_str::SmolStr;
+
+use crate::kubelet::{self, Addresses, Lifetime};
+use crate::node;
+use crate::part::{Answer, Key, Kind, Part, Request, Write, is_older};
+use crate::scenario::Scenario;
+use crate::wheel::Wheel;
+use machine::Machine;
+
+/// All simulated nodes, and the pods bound to any node.
+#[derive(Debug)]
+pub struct Kubelets {
+    scenario: Arc<Scenario>,
+    nodes: BTreeMap<SmolStr, Machine>,
+    pods: BTreeMap<Key, Held>,
+    /// Pods by the node they are bound to, simulated or not.
+    bound: BTreeMap<SmolStr, BTreeSet<Key>>,
+    wheel: Wheel<Timer>,
+    /// Nodes that are yet to be made.
+    unmade: BTreeSet<SmolStr>,
+    begun: Option<Timestamp>,
+}
+
+/// What a timer is for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Timer {
+    Pod(Key),
+    /// Its status is to be looked at.
+    Node(SmolStr),
+    Lease(SmolStr),
+    /// An event of the scenario, by its place in the file.
+    Event(SmolStr, usize),
+    /// The end of what befell it.
+    Over(SmolStr),
+}
+
+/// A pod that is bound to a node.
+#[derive(Debug)]
+struct Held {
+    object: Arc<Value>,
+    node: SmolStr,
+    begun: Timestamp,
+    ending: Option<Timestamp>,
+    address: Option<String>,
+    /// A write is on its way; what follows waits for its answer.
+    is_busy: bool,
+}
+
+/// How long to wait after a write failed for no reason of ours.
+const RETRY: SignedDuration = SignedDuration::from_secs(1);
+
+impl Kubelets {
+    pub fn new(scenario: Arc<Scenario>) -> Self {
+        Self {
+            scenario,
+            nodes: BTreeMap::new(),
+            pods: BTreeMap::new(),
+            bound: BTreeMap::new(),
+            wheel: Wheel::default(),
+            unmade: BTreeSet::new(),
+            begun: None,
+        }
+    }
+
+    /// Names of the nodes that this fleet has made or found made by an earlier run.
+    pub fn node_names(&self) -> Vec<SmolStr> {
+        self.nodes.keys().cloned().collect()
+    }
+
+    fn pod_changed(&mut self, key: &Key, object: Option<&Arc<Value>>, now: Timestamp) {
+        let bound_to = object.map_or("", |pod| text(field(pod, "spec"), "nodeName"));
+        let known = self.pods.get(key);
+        if let (Some(held), Some(object)) = (known, object)
+            && is_older(object, &held.object)
+        {
+            return;
+        }
+        let uid = |pod: &Value| text(field(pod, "metadata"), "uid").to_owned();
+        let is_another = match (known, object) {
+            (Some(held), Some(object)) => uid(object) != uid(&held.object),
+            (Some(_), None) => true,
+            (None, _) => false,
+        };
+        if is_another {
+            self.forget_pod(key);
+        }
+        let Some(object) = object.filter(|_| !bound_to.is_empty()) else { return };
+        let held = self.pods.entry(key.clone()).or_insert_with(|| Held {
+            object: Arc::clone(object),
+            node: bound_to.into(),
+            begun: started(object).unwrap_or(now),
+            ending: None,
+            address: None,
+            is_busy: false,
+        });
+        held.object = Arc::clone(object);
+        if held.ending.is_none() {
+            held.ending = ending(object, now);
+        }
+        self.bound.entry(held.node.clone()).or_default().insert(key.clone());
+        self.wheel.set(Timer::Pod(key.clone()), now);
+    }
+
+    fn forget_pod(&mut self, key: &Key) {
+        let Some(held) = self.pods.remove(key) else { return };
+        self.wheel.clear(&Timer::Pod(key.clone()));
+        if let Some(keys) = self.bound.get_mut(&held.node) {
+            keys.remove(key);
+            if keys.is_empty() {
+                self.bound.remove(&held.node);
+            }
+        }
+        if let (Some(address), Some(machine)) = (held.address, self.nodes.get_mut(&held.node)) {
+            machine.release(&address);
+        }
+    }
+
+    /// What the kubelet writes about a pod, if anything.
+    fn pod_due(&mut self, key: &Key, now: Timestamp) -> Option<Request> {
+        let held = self.pods.get_mut(key)?;
+        let machine = self.nodes.get_mut(&held.node)?;
+        let node = machine.object.clone()?;
+        if held.is_busy || machine.is_silent() {
+            return None;
+        }
+        if kubelet::is_terminal(&held.object) && held.ending.is_none() {
+            return None;
+        }
+        let address = held.address.get_or_insert_with(|| machine.take_address(&held.object));
+        let addresses = Addresses { host: machine.host(), pod: address.clone() };
+        let lifetime = Lifetime {
+            begun: held.begun,
+            ending: held.ending,
+            reboots: machine.reboots.iter().copied().filter(|at| *at > held.begun).collect(),
+        };
+        let report =
+            kubelet::report(&self.scenario, &held.object, &node, &lifetime, &addresses, now);
+        if let Some(next) = report.next {
+            self.wheel.set(Timer::Pod(key.clone()), next);
+        }
+        let is_told = kubelet::is_terminal(&held.object)
+            || says(field(&held.object, "status"), &report.status);
+        let request = if !is_told {
+            Request::status(key.clone(), &held.object, &report.status)
+        } else if report.is_over {
+            Request::delete(key.clone(), &held.object, Some(0))
+        } else {
+            return None;
+        };
+        held.is_busy = true;
+        Some(request)
+    }
+
+    fn pod_answered(&mut self, key: &Key, write: &Write, answer: &Answer, now: Timestamp) {
+        let Some(held) = self.pods.get_mut(key) else { return };
+        held.is_busy = false;
+        let again = match answer {
+            // Finalizers may hold it; the next news of it wake us.
+            Answer::Done(_) if matches!(write, Write::Delete(_)) => return,
+            Answer::Done(_) => now,
+            // News of a change are on their way and wake us; this is for when they are lost.
+            Answer::Conflict | Answer::Missing | Answer::Exists | Answer::Failed(_) => {
+                now.checked_add(RETRY).unwrap_or(now)
+            }
+        };
+        self.wheel.set(Timer::Pod(key.clone()), again);
+    }
+
+    fn wake_pods(&mut self, node: &str, now: Timestamp) {
+        for key in self.bound.get(node).into_iter().flatten() {
+            self.wheel.set(Timer::Pod(key.clone()), now);
+        }
+    }
+}
+
+impl Part for Kubelets {
+    fn changed(&mut self, key: &Key, object: Option<&Arc<Value>>, now: Timestamp) {
+        match key.kind {
+            Kind::Pod => self.pod_changed(key, object, now),
+            Kind::Node => self.node_changed(&key.name, object, now),
+            Kind::Lease => {}
+        }
+    }
+
+    fn answered(&mut self, request: &Request, answer: &Answer, now: Timestamp) {
+        let Request { key, write, .. } = request;
+        match key.kind {
+            Kind::Pod => self.pod_answered(key, write, answer, now),
+            Kind::Node => self.node_answered(&key.name, write, answer, now),
+            Kind::Lease => self.lease_answered(&key.name, answer, now),
+        }
+    }
+
+    fn due(&mut self, now: Timestamp) -> Vec<Request> {
+        let mut requests = self.begin(now);
+        while let Some(timer) = self.wheel.pop(now) {
+            requests.extend(match timer {
+                Timer::Pod(key) => self.pod_due(&key, now),
+                Timer::Node(name) => self.node_due(&name, now),
+                Timer::Lease(name) => self.lease_due(&name, now),
+                Timer::Event(name, index) => self.event_due(&name, index, now),
+                Timer::Over(name) => {
+                    self.event_over(&name, now);
+                    None
+                }
+            });
+        }
+        requests
+    }
+
+    fn next(&self) -> Option<Timestamp> {
+        self.wheel.next()
+    }
+
+    fn is_settled(&self) -> bool {
+        self.begun.is_some() && self.unmade.is_empty()
+    }
+}
+
+/// Whether `status` already reads as a kubelet would write it. What the server adds or leaves
+/// out of an entry (nulls) makes no difference.
+fn says(status: &Value, report: &Value) -> bool {
+    let Value::Object(fields) = report else { return false };
+    fields.iter().all(|(name, wanted)| agrees(field(status, name), wanted))
+}
+
+fn agrees(found: &Value, wanted: &Value) -> bool {
+    match (found, wanted) {
+        (Value::Object(found), Value::Object(wanted)) => wanted
+            .iter()
+            .all(|(name, wanted)| agrees(found.get(name).unwrap_or(&Value::Null), wanted)),
+        (Value::Null, Value::Object(wanted)) => wanted.is_empty(),
+        (Value::Array(found), Value::Array(wanted)) => {
+            found.len() == wanted.len()
+                && found.iter().zip(wanted).all(|(found, wanted)| agrees(found, wanted))
+        }
+        (Value::Null, Value::String(wanted)) => wanted.is_empty(),
+        _ => same(found, wanted),
+    }
+}
+
+fn started(pod: &Value) -> Option<Timestamp> {
+    text(field(pod, "status"), "startTime").parse().ok()
+}
+
+/// When a pod was asked to end. Its deletion timestamp is when its grace is over; an instant
+/// before which we have heard nothing of it is as good, and finer than a second.
+fn ending(pod: &Value, now: Timestamp) -> Option<Timestamp> {
+    let metadata = field(pod, "metadata");
+    let deadline: Timestamp = text(metadata, "deletionTimestamp").parse().ok()?;
+    let grace = field(metadata, "deletionGracePeriodSeconds").as_i64().unwrap_or(0);
+    let asked = deadline.checked_sub(SignedDuration::from_secs(grace)).unwrap_or(deadline);
+    let is_fresh = now.duration_since(asked) < SignedDuration::from_secs(2);
+    Some(if is_fresh { now } else { asked })
+}
+
+/// Addresses that containers of a node say they have.
+fn host_of(node: &Value) -> String {
+    let addresses = list(field(node, "status"), "addresses");
+    let internal = addresses.iter().find(|address| text(address, "type") == "InternalIP");
+    internal.map_or_else(String::new, |address| text(address, "address").to_owned())
+}
+
+#[cfg(test)]
+mod tests;

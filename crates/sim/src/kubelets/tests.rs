@@ -1,0 +1,166 @@
+use serde_json::json;
+
+use super::*;
+use crate::part::Write;
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_second(1_767_225_600 + seconds).unwrap()
+}
+
+/// Kubelets, and the objects an API server would have, version by version.
+struct World {
+    kubelets: Kubelets,
+    objects: BTreeMap<Key, Value>,
+    version: u64,
+}
+
+impl World {
+    fn new(scenario: &str) -> Self {
+        let latencies = "latencies: {pull: 1s, start: 1s, ready: 1s, stop: 2s}";
+        let scenario = Scenario::from_yaml(&format!("{latencies}\n{scenario}")).unwrap();
+        let kubelets = Kubelets::new(Arc::new(scenario));
+        let mut world = Self { kubelets, objects: BTreeMap::new(), version: 0 };
+        world.run(at(0));
+        world
+    }
+
+    fn put(&mut self, key: &Key, mut object: Value, now: Timestamp) {
+        self.version += 1;
+        object["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        if object["metadata"]["uid"].is_null() {
+            object["metadata"]["uid"] = json!(format!("uid-{}", self.version));
+        }
+        self.objects.insert(key.clone(), object.clone());
+        self.kubelets.changed(key, Some(&Arc::new(object)), now);
+    }
+
+    /// Answers everything that is asked for until nothing is due.
+    fn run(&mut self, now: Timestamp) -> usize {
+        let mut count = 0;
+        loop {
+            let requests = self.kubelets.due(now);
+            if requests.is_empty() {
+                return count;
+            }
+            for request in requests {
+                count += 1;
+                self.carry_out(&request, now);
+                self.kubelets.answered(&request, &Answer::Done(None), now);
+            }
+        }
+    }
+
+    fn carry_out(&mut self, request: &Request, now: Timestamp) {
+        let key = &request.key;
+        match &request.write {
+            Write::Create(object) => self.put(key, object.clone(), now),
+            Write::Delete(_) => {
+                self.objects.remove(key);
+                self.kubelets.changed(key, None, now);
+            }
+            Write::Merge(patch) | Write::MergeStatus(patch) => {
+                let mut object = self.objects[key].clone();
+                for (name, part) in patch.as_object().unwrap() {
+                    for (inner, value) in part.as_object().unwrap() {
+                        object[name.as_str()][inner.as_str()] = value.clone();
+                    }
+                }
+                self.put(key, object, now);
+            }
+            Write::Bind(_) => unreachable!("kubelets bind nothing"),
+        }
+    }
+
+    /// Goes from timer to timer.
+    fn run_until(&mut self, end: Timestamp) {
+        while let Some(next) = self.kubelets.next().filter(|next| *next <= end) {
+            self.run(next);
+        }
+    }
+
+    fn pod(&mut self, name: &str, node: &str) -> Key {
+        let key = Key::pod("shop", name);
+        let pod = json!({"metadata": {"name": name, "namespace": "shop"},
+            "spec": {"nodeName": node, "containers": [{"name": "c", "image": "nginx"}]},
+            "status": {"phase": "Pending"}});
+        self.put(&key, pod, at(0));
+        key
+    }
+}
+
+#[test]
+fn nodes_are_made_and_renew_their_leases() {
+    let mut world = World::new("nodes: [{count: 3}]\nheartbeat: 10s");
+    assert!(world.kubelets.is_settled());
+    let count = |kind| world.objects.keys().filter(|key| key.kind == kind).count();
+    assert_eq!((count(Kind::Node), count(Kind::Lease)), (3, 3));
+    world.run_until(at(35));
+    let renewed = &world.objects[&Key::lease("node-1")]["spec"]["renewTime"];
+    assert!(renewed.as_str().unwrap() > "2026-01-01T00:00:24", "{renewed}");
+}
+
+#[test]
+fn pods_run_on_simulated_nodes_only_and_rest() {
+    let mut world = World::new("nodes: [{count: 1}]");
+    let (ours, other) = (world.pod("a", "node-0"), world.pod("b", "elsewhere"));
+    world.run_until(at(5));
+    assert_eq!(world.objects[&ours]["status"]["phase"], "Running");
+    assert_eq!(world.objects[&ours]["status"]["podIP"], "10.0.0.1");
+    assert_eq!(world.objects[&other]["status"]["phase"], "Pending");
+    let version = world.objects[&ours]["metadata"]["resourceVersion"].clone();
+    world.run_until(at(600));
+    assert_eq!(world.objects[&ours]["metadata"]["resourceVersion"], version);
+}
+
+#[test]
+fn a_deleted_pod_ends_gracefully_and_frees_its_address() {
+    let mut world = World::new("nodes: [{count: 1}]");
+    let key = world.pod("a", "node-0");
+    world.run_until(at(5));
+    let mut pod = world.objects[&key].clone();
+    pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:40Z");
+    pod["metadata"]["deletionGracePeriodSeconds"] = json!(30);
+    world.put(&key, pod, at(10));
+    world.run_until(at(11));
+    assert_eq!(world.objects[&key]["status"]["phase"], "Running");
+    world.run_until(at(12));
+    assert!(!world.objects.contains_key(&key));
+    let next = world.pod("b", "node-0");
+    world.run_until(at(20));
+    assert_eq!(world.objects[&next]["status"]["podIP"], "10.0.0.1");
+}
+
+#[test]
+fn nodes_misbehave_on_time_and_recover() {
+    let events = "nodeEvents:\n- {node: node-0, at: 60s, event: not-ready, for: 30s}\n- {node: node-1, at: 60s, event: reboot, for: 20s}\n- {node: node-2, at: 60s, event: vanish}\n";
+    let mut world = World::new(&format!("nodes: [{{count: 3}}]\n{events}"));
+    let pod = world.pod("a", "node-1");
+    let ready = |world: &World, name: &str| {
+        let conditions = world.objects[&Key::node(name)]["status"]["conditions"].clone();
+        conditions[3]["status"].as_str().unwrap().to_owned()
+    };
+    let boot = world.objects[&Key::node("node-1")]["status"]["nodeInfo"]["bootID"].clone();
+    world.run_until(at(61));
+    assert_eq!(ready(&world, "node-0"), "False");
+    assert_eq!(ready(&world, "node-1"), "True", "nobody is there to say otherwise");
+    assert!(!world.objects.contains_key(&Key::node("node-2")));
+    let lease = |world: &World| world.objects[&Key::lease("node-1")]["spec"]["renewTime"].clone();
+    let last = lease(&world);
+    world.run_until(at(79));
+    assert_eq!(lease(&world), last);
+    world.run_until(at(100));
+    assert_eq!(ready(&world, "node-0"), "True");
+    assert_ne!(world.objects[&Key::node("node-1")]["status"]["nodeInfo"]["bootID"], boot);
+    let container = &world.objects[&pod]["status"]["containerStatuses"][0];
+    assert_eq!((&container["restartCount"], &container["ready"]), (&json!(1), &json!(true)));
+}
+
+#[test]
+fn old_news_are_not_taken_for_new() {
+    let mut world = World::new("nodes: [{count: 1}]");
+    let key = world.pod("a", "node-0");
+    let old = world.objects[&key].clone();
+    world.run_until(at(5));
+    world.kubelets.changed(&key, Some(&Arc::new(old)), at(6));
+    assert_eq!(world.run(at(6)), 0);
+}

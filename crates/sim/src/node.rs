@@ -1,0 +1,244 @@
+//! Node objects and leases as a kubelet makes them.
+
+use convoy_api::object::member::{field, list, text};
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use crate::kubelet::stamp;
+use crate::part::{Key, LEASES};
+use crate::scenario::{NodeTemplate, PREFIX, Scenario};
+use crate::seed::Seed;
+
+/// The annotation of nodes that are simulated: `sim.convoy.dev/node: "true"`.
+pub const MARK: &str = "sim.convoy.dev/node";
+
+/// How long after a renewal a lease counts, in seconds.
+pub const LEASE_SECONDS: i64 = 40;
+
+/// The kubelet version that simulated nodes report.
+const VERSION: &str = "v1.36.3";
+
+/// How a machine is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Power {
+    #[default]
+    Up,
+    /// Its kubelet says that it is not ready.
+    NotReady,
+    /// Nothing is heard of it.
+    Silent,
+}
+
+/// Whether a node is one that we simulate.
+pub fn is_simulated(node: &Value) -> bool {
+    annotation(node, "node") == Some("true")
+}
+
+/// The value of an annotation of ours.
+pub(crate) fn annotation<'n>(node: &'n Value, name: &str) -> Option<&'n str> {
+    let annotations = field(field(node, "metadata"), "annotations");
+    field(annotations, &format!("{PREFIX}{name}")).as_str()
+}
+
+/// What an annotation says about a machine.
+pub fn annotated_power(node: &Value) -> Power {
+    match annotation(node, "power") {
+        Some("not-ready") => Power::NotReady,
+        Some("silent") => Power::Silent,
+        _ => Power::Up,
+    }
+}
+
+/// The object that a new node registers with. `index` counts the nodes of the whole fleet.
+pub fn node(
+    scenario: &Scenario,
+    template: &NodeTemplate,
+    in_template: u32,
+    index: u32,
+    now: Timestamp,
+) -> Value {
+    let name = format!("{}-{in_template}", template.name);
+    let mut labels: Map<String, Value> = json!({
+        "kubernetes.io/arch": "amd64",
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/hostname": name,
+    })
+    .as_object()
+    .cloned()
+    .unwrap_or_default();
+    if !template.zones.is_empty() {
+        let zone = &template.zones[in_template as usize % template.zones.len()];
+        labels.insert("topology.kubernetes.io/zone".to_owned(), json!(zone));
+    }
+    labels.extend(template.labels.iter().map(|(key, value)| (key.clone(), json!(value))));
+    let mut annotations = json!(template.annotations);
+    annotations[MARK] = json!("true");
+    let range = format!("10.{}.{}.0/24", (index >> 8) & 0xff, index & 0xff);
+    let mut spec = json!({"podCIDR": range, "podCIDRs": [range]});
+    if !template.taints.is_empty() {
+        spec["taints"] = json!(template.taints);
+    }
+    let mut capacity =
+        json!({"cpu": "8", "memory": "32Gi", "ephemeral-storage": "100Gi", "pods": "110"});
+    for (resource, amount) in &template.capacity {
+        capacity[resource.as_str()] = json!(amount);
+    }
+    let boot = boot_id(scenario, &name, 0);
+    json!({
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels, "annotations": annotations},
+        "spec": spec,
+        "status": {
+            "capacity": capacity,
+            "allocatable": capacity,
+            "conditions": conditions(&Value::Null, Power::Up, now),
+            "addresses": [
+                {"type": "InternalIP", "address": host_address(index)},
+                {"type": "Hostname", "address": name},
+            ],
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
+            "nodeInfo": node_info(scenario, &name, &boot),
+        },
+    })
+}
+
+/// The address of a node: 172.16.0.1 and onwards.
+fn host_address(index: u32) -> String {
+    let number = index + 1;
+    format!("172.{}.{}.{}", 16 + ((number >> 16) & 0xf), (number >> 8) & 0xff, number & 0xff)
+}
+
+fn node_info(scenario: &Scenario, name: &str, boot: &str) -> Value {
+    let seed = Seed::new(scenario.seed).child("machine", name);
+    json!({
+        "architecture": "amd64",
+        "bootID": boot,
+        "containerRuntimeVersion": "containerd://2.1.4",
+        "kernelVersion": "6.12.0",
+        "kubeProxyVersion": "",
+        "kubeletVersion": VERSION,
+        "machineID": format!("{:016x}{:016x}", seed.nth(0).number(), seed.nth(1).number()),
+        "operatingSystem": "linux",
+        "osImage": "Convoy simulated node",
+        "systemUUID": uuid(seed.nth(2)),
+    })
+}
+
+/// What a node calls its current boot; every reboot has another.
+pub fn boot_id(scenario: &Scenario, name: &str, boot: u32) -> String {
+    uuid(Seed::new(scenario.seed).child("boot", name).nth(boot))
+}
+
+fn uuid(seed: Seed) -> String {
+    let (high, low) = (seed.nth(0).number(), seed.nth(1).number());
+    format!(
+        "{:08x}-{:04x}-4{:03x}-a{:03x}-{:012x}",
+        high >> 32,
+        (high >> 16) & 0xffff,
+        high & 0xfff,
+        low >> 52,
+        low & 0xffff_ffff_ffff
+    )
+}
+
+/// The conditions a kubelet posts; those of others stay.
+pub fn conditions(node: &Value, power: Power, now: Timestamp) -> Value {
+    let old = list(field(node, "status"), "conditions");
+    let fine = [
+        ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+        ("DiskPressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+        ("PIDPressure", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+    ];
+    let ready = match power {
+        Power::NotReady => ("Ready", "False", "KubeletNotReady", "the simulation says not ready"),
+        Power::Up | Power::Silent => {
+            ("Ready", "True", "KubeletReady", "kubelet is posting ready status")
+        }
+    };
+    let said = fine.map(|(kind, reason, message)| (kind, "False", reason, message));
+    let ours = said.into_iter().chain([ready]).map(|(kind, status, reason, message)| {
+        let before = old.iter().find(|condition| text(condition, "type") == kind);
+        let same = before
+            .filter(|before| text(before, "status") == status && text(before, "reason") == reason);
+        if let Some(same) = same {
+            return same.clone(); // leases are the heartbeat, so nothing is written for it
+        }
+        let turned = before.filter(|before| text(before, "status") == status);
+        let turned = turned.map(|before| text(before, "lastTransitionTime").to_owned());
+        json!({"type": kind, "status": status, "reason": reason, "message": message,
+            "lastHeartbeatTime": stamp(now),
+            "lastTransitionTime": turned.unwrap_or_else(|| stamp(now))})
+    });
+    let is_ours = |kind: &str| kind == "Ready" || fine.iter().any(|(ours, ..)| *ours == kind);
+    let others = old.iter().filter(|condition| !is_ours(text(condition, "type"))).cloned();
+    ours.chain(others).collect()
+}
+
+/// The lease of a node, which goes when the node goes.
+pub fn lease(node: &Value, now: Timestamp) -> Value {
+    let metadata = field(node, "metadata");
+    let name = text(metadata, "name");
+    json!({
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": name, "namespace": LEASES, "ownerReferences": [
+            {"apiVersion": "v1", "kind": "Node", "name": name, "uid": text(metadata, "uid")},
+        ]},
+        "spec": {"holderIdentity": name, "leaseDurationSeconds": LEASE_SECONDS,
+            "renewTime": micro_stamp(now)},
+    })
+}
+
+/// The patch that renews a lease.
+pub fn renewal(name: &str, now: Timestamp) -> (Key, Value) {
+    (Key::lease(name), json!({"spec": {"holderIdentity": name, "renewTime": micro_stamp(now)}}))
+}
+
+/// An instant as leases carry it.
+fn micro_stamp(now: Timestamp) -> String {
+    now.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn now() -> Timestamp {
+        "2026-01-01T00:00:00Z".parse().unwrap()
+    }
+
+    #[test]
+    fn a_node_is_what_its_template_says() {
+        let scenario = Scenario::from_yaml(
+            "nodes: [{name: gpu, count: 2, zones: [a, b], labels: {pool: gpu}, capacity: {'nvidia.com/gpu': '8'}, taints: [{key: gpu, effect: NoSchedule}]}]",
+        )
+        .unwrap();
+        let node = node(&scenario, &scenario.nodes[0], 1, 300, now());
+        assert_eq!(node["metadata"]["name"], "gpu-1");
+        assert_eq!(node["metadata"]["labels"]["topology.kubernetes.io/zone"], "b");
+        assert_eq!(node["metadata"]["labels"]["pool"], "gpu");
+        assert_eq!(node["spec"]["podCIDR"], "10.1.44.0/24");
+        assert_eq!(node["spec"]["taints"], json!([{"key": "gpu", "effect": "NoSchedule"}]));
+        assert_eq!(node["status"]["allocatable"]["nvidia.com/gpu"], "8");
+        assert_eq!(node["status"]["addresses"][0]["address"], "172.16.1.45");
+        assert!(is_simulated(&node));
+    }
+
+    #[test]
+    fn conditions_turn_once_and_stay() {
+        let up = json!({"status": {"conditions": conditions(&Value::Null, Power::Up, now())}});
+        let later: Timestamp = "2026-01-01T01:00:00Z".parse().unwrap();
+        assert_eq!(conditions(&up, Power::Up, later), up["status"]["conditions"]);
+        let down = conditions(&up, Power::NotReady, later);
+        assert_eq!(down[3]["status"], "False");
+        assert_eq!(down[3]["lastTransitionTime"], "2026-01-01T01:00:00Z");
+        assert_eq!(down[0], up["status"]["conditions"][0]);
+    }
+
+    #[test]
+    fn leases_carry_microseconds() {
+        let (_, patch) = renewal("n", now());
+        assert_eq!(patch["spec"]["renewTime"], "2026-01-01T00:00:00.000000Z");
+    }
+}

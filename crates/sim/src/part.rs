@@ -1,0 +1,134 @@
+//! What the parts of a simulated fleet have in common: they hear of changes, and ask for
+//! writes.
+
+use std::sync::Arc;
+
+use convoy_api::object::member::{field, text};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use smol_str::SmolStr;
+
+/// A kubelet, a scheduler, a node controller: pure, driven from outside.
+pub trait Part: Send {
+    /// An object is now so, or is gone.
+    fn changed(&mut self, key: &Key, object: Option<&Arc<Value>>, now: Timestamp);
+
+    /// A request of this part was answered. Objects in answers are told by `changed` first.
+    fn answered(&mut self, request: &Request, answer: &Answer, now: Timestamp);
+
+    /// What is to be written by now.
+    fn due(&mut self, now: Timestamp) -> Vec<Request>;
+
+    /// When to ask again, should nothing change before.
+    fn next(&self) -> Option<Timestamp>;
+
+    /// Whether everything it had to make at the start is there.
+    fn is_settled(&self) -> bool {
+        true
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    Pod,
+    Node,
+    Lease,
+}
+
+/// Which object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key {
+    pub kind: Kind,
+    pub namespace: SmolStr,
+    pub name: SmolStr,
+}
+
+/// Where nodes renew their leases.
+pub const LEASES: &str = "kube-node-lease";
+
+impl Key {
+    pub fn pod(namespace: &str, name: &str) -> Self {
+        Self { kind: Kind::Pod, namespace: namespace.into(), name: name.into() }
+    }
+
+    pub fn node(name: &str) -> Self {
+        Self { kind: Kind::Node, namespace: SmolStr::default(), name: name.into() }
+    }
+
+    pub fn lease(name: &str) -> Self {
+        Self { kind: Kind::Lease, namespace: SmolStr::new_static(LEASES), name: name.into() }
+    }
+
+    pub fn of(kind: Kind, object: &Value) -> Self {
+        let metadata = field(object, "metadata");
+        let [namespace, name] = ["namespace", "name"].map(|part| text(metadata, part).into());
+        Self { kind, namespace, name }
+    }
+}
+
+/// One write.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    pub key: Key,
+    pub write: Write,
+    /// May wait behind everything else.
+    pub is_background: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Write {
+    Create(Value),
+    /// A merge patch of the object.
+    Merge(Value),
+    /// A merge patch of its status.
+    MergeStatus(Value),
+    /// A Binding for a pod.
+    Bind(Value),
+    /// With `DeleteOptions`.
+    Delete(Value),
+}
+
+/// How a request ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    Done(Option<Arc<Value>>),
+    /// The object changed meanwhile; news of it are on their way.
+    Conflict,
+    /// A create of what is there already.
+    Exists,
+    Missing,
+    Failed(String),
+}
+
+impl Request {
+    pub fn new(key: Key, write: Write) -> Self {
+        Self { key, write, is_background: false }
+    }
+
+    /// Patches the status, fenced by the version that was looked at.
+    pub fn status(key: Key, object: &Value, status: &Value) -> Self {
+        Self::new(key, Write::MergeStatus(json!({"metadata": fence(object), "status": status})))
+    }
+
+    /// Deletes exactly this object.
+    pub fn delete(key: Key, object: &Value, grace_seconds: Option<i64>) -> Self {
+        let mut options = json!({"preconditions": {"uid": text(field(object, "metadata"), "uid")}});
+        if let Some(seconds) = grace_seconds {
+            options["gracePeriodSeconds"] = json!(seconds);
+        }
+        Self::new(key, Write::Delete(options))
+    }
+}
+
+/// What a patch carries so that it only applies to what was looked at.
+pub(crate) fn fence(object: &Value) -> Value {
+    let metadata = field(object, "metadata");
+    json!({"uid": text(metadata, "uid"), "resourceVersion": text(metadata, "resourceVersion")})
+}
+
+/// Whether `news` are older than what is known of the same object.
+pub(crate) fn is_older(news: &Value, known: &Value) -> bool {
+    let [news, known] = [news, known].map(|object| field(object, "metadata"));
+    let version = |metadata| text(metadata, "resourceVersion").parse::<u64>().unwrap_or(0);
+    text(news, "uid") == text(known, "uid") && version(news) < version(known)
+}

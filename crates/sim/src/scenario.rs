@@ -1,0 +1,250 @@
+//! Scenarios: how a simulated fleet looks and misbehaves, as a file that people write.
+//!
+//! Everything has a default, so an empty file is a sound scenario. What is not understood is
+//! refused with the field and the value.
+
+mod behaviour;
+mod latency;
+mod pattern;
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+pub use behaviour::{Adjustment, Behaviour, Failure, PREFIX};
+pub use latency::Latency;
+pub use pattern::Pattern;
+
+/// A whole scenario file.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Scenario {
+    /// Where all draws come from.
+    pub seed: u64,
+    /// The nodes to make, group by group.
+    pub nodes: Vec<NodeTemplate>,
+    pub latencies: Latencies,
+    pub rates: Rates,
+    /// What single pods do differently; later ones win.
+    pub rules: Vec<Rule>,
+    /// What happens to nodes, and when.
+    pub node_events: Vec<NodeEvent>,
+    /// How often a node renews its lease.
+    pub heartbeat: Latency,
+}
+
+/// A group of like nodes, named `NAME-0` and onwards.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct NodeTemplate {
+    pub name: String,
+    pub count: u32,
+    pub labels: BTreeMap<String, String>,
+    pub annotations: BTreeMap<String, String>,
+    pub taints: Vec<Taint>,
+    /// Beside the defaults of 8 cpu, 32Gi of memory, 100Gi of disk and 110 pods.
+    pub capacity: BTreeMap<String, String>,
+    /// Nodes take these in turn, as `topology.kubernetes.io/zone`.
+    pub zones: Vec<String>,
+}
+
+#[derive(Clone, Debug, Deserialize, PartialEq, serde::Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Taint {
+    pub key: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub value: String,
+    pub effect: String,
+}
+
+/// How long the steps of a pod's life take.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Latencies {
+    /// Until the images are there.
+    pub pull: Latency,
+    /// From there until a container runs.
+    pub start: Latency,
+    /// From there until it is ready.
+    pub ready: Latency,
+    /// From the request to end until it has ended.
+    pub stop: Latency,
+    /// How long an init container runs.
+    pub init: Latency,
+    /// How long a container of a Job runs.
+    pub job: Latency,
+}
+
+/// Shares of all pods, from 0 to 1, that fail by chance.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Rates {
+    pub crash: f64,
+    pub image_pull_error: f64,
+    pub never_ready: f64,
+}
+
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Rule {
+    /// Which containers; all that is given must hold.
+    pub when: Condition,
+    pub then: Adjustment,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Condition {
+    pub image: Option<Pattern>,
+    pub namespace: Option<Pattern>,
+    pub node: Option<Pattern>,
+    pub labels: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NodeEvent {
+    pub node: Pattern,
+    /// After the start of the fleet.
+    pub at: Latency,
+    pub event: Happening,
+    /// For how long; absent: for good, and 30s for a reboot.
+    #[serde(default, rename = "for")]
+    pub lasts: Option<Latency>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Happening {
+    /// Its kubelet runs and says it is not ready.
+    NotReady,
+    /// Nothing is heard of it.
+    Silent,
+    /// Silent for a while; back with another boot id, and every container starts again.
+    Reboot,
+    /// The machine is gone for good, and its node object with it.
+    Vanish,
+}
+
+/// Why a scenario was refused.
+#[derive(Debug, thiserror::Error)]
+pub enum ScenarioError {
+    #[error("not YAML: {0}")]
+    Syntax(String),
+    #[error("{field}: {message}")]
+    Field { field: String, message: String },
+}
+
+impl Scenario {
+    /// Reads and checks a file.
+    pub fn from_yaml(text: &str) -> Result<Self, ScenarioError> {
+        let value: Value = serde_saphyr::from_str(text)
+            .map_err(|error| ScenarioError::Syntax(error.to_string()))?;
+        let value = if value.is_null() { Value::Object(serde_json::Map::new()) } else { value };
+        let scenario: Self =
+            serde_path_to_error::deserialize(value).map_err(|error| ScenarioError::Field {
+                field: error.path().to_string(),
+                message: error.inner().to_string(),
+            })?;
+        scenario.check()?;
+        Ok(scenario)
+    }
+
+    /// One group of `count` nodes in place of those of the file, or so many of its first group.
+    #[must_use]
+    pub fn with_nodes(mut self, count: u32) -> Self {
+        let mut template = self.nodes.into_iter().next().unwrap_or_default();
+        template.count = count;
+        self.nodes = vec![template];
+        self
+    }
+
+    fn check(&self) -> Result<(), ScenarioError> {
+        for (index, template) in self.nodes.iter().enumerate() {
+            template.check(&format!("nodes[{index}]"))?;
+        }
+        let Rates { crash, image_pull_error, never_ready } = self.rates;
+        let rates =
+            [("crash", crash), ("imagePullError", image_pull_error), ("neverReady", never_ready)];
+        for (name, rate) in rates {
+            if !(0.0..=1.0).contains(&rate) {
+                return Err(refused(&format!("rates.{name}"), &rate, "want a share from 0 to 1"));
+            }
+        }
+        if self.heartbeat.shortest().is_zero() {
+            return Err(refused("heartbeat", &"0s", "want a positive duration"));
+        }
+        Ok(())
+    }
+}
+
+impl NodeTemplate {
+    fn check(&self, at: &str) -> Result<(), ScenarioError> {
+        if !convoy_plan::selector::is_dns_subdomain(&self.name) {
+            return Err(refused(&format!("{at}.name"), &self.name, "want a DNS subdomain"));
+        }
+        for (name, amount) in &self.capacity {
+            if amount.parse::<convoy_api::text::Quantity>().is_err() {
+                let field = format!("{at}.capacity.{name}");
+                return Err(refused(&field, amount, "want a quantity such as 8 or 32Gi"));
+            }
+        }
+        for (index, taint) in self.taints.iter().enumerate() {
+            if !["NoSchedule", "PreferNoSchedule", "NoExecute"].contains(&taint.effect.as_str()) {
+                let field = format!("{at}.taints[{index}].effect");
+                let want = "want NoSchedule, PreferNoSchedule or NoExecute";
+                return Err(refused(&field, &taint.effect, want));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn refused(field: &str, value: &dyn std::fmt::Debug, want: &str) -> ScenarioError {
+    ScenarioError::Field { field: field.to_owned(), message: format!("{value:?}: {want}") }
+}
+
+impl Default for Scenario {
+    fn default() -> Self {
+        Self {
+            seed: 0,
+            nodes: Vec::new(),
+            latencies: Latencies::default(),
+            rates: Rates::default(),
+            rules: Vec::new(),
+            node_events: Vec::new(),
+            heartbeat: Latency::from_millis(10_000, 10_000),
+        }
+    }
+}
+
+impl Default for NodeTemplate {
+    fn default() -> Self {
+        Self {
+            name: "node".to_owned(),
+            count: 1,
+            labels: BTreeMap::new(),
+            annotations: BTreeMap::new(),
+            taints: Vec::new(),
+            capacity: BTreeMap::new(),
+            zones: Vec::new(),
+        }
+    }
+}
+
+impl Default for Latencies {
+    fn default() -> Self {
+        Self {
+            pull: Latency::from_millis(50, 200),
+            start: Latency::from_millis(50, 150),
+            ready: Latency::from_millis(100, 500),
+            stop: Latency::from_millis(50, 250),
+            init: Latency::from_millis(100, 300),
+            job: Latency::from_millis(500, 1_500),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,301 @@
+//! Pod scheduling: which node a waiting pod is bound to, and why none is.
+//!
+//! Looked at: unschedulable nodes, taints and tolerations, node selectors and node affinity,
+//! resources. Not looked at: affinity between pods, topology spread, ports, volumes; nobody
+//! is preempted.
+
+mod room;
+mod wants;
+
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use convoy_api::object::member::{field, list, text};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+use smol_str::SmolStr;
+
+use crate::kubelet::{is_terminal, stamp};
+use crate::part::{Answer, Key, Kind, Part, Request, Write, is_older};
+use crate::wheel::Wheel;
+pub use room::Amounts;
+use room::Room;
+use wants::Wants;
+
+/// Binds pods that name no node.
+#[derive(Debug, Default)]
+pub struct Scheduler {
+    rooms: BTreeMap<SmolStr, Room>,
+    /// Pods on nodes, with what they take; also those whose binding is under way.
+    placed: BTreeMap<Key, Placed>,
+    waiting: BTreeMap<Key, Arc<Value>>,
+    /// Waiting pods to be looked at: the most important first, then the oldest.
+    queue: BTreeSet<Rank>,
+    /// Waiting pods that fit nowhere as things are.
+    misfits: BTreeSet<Key>,
+    /// Pods to be queued again after a failure.
+    wheel: Wheel<Key>,
+    /// Something changed that may make room for misfits.
+    is_stirred: bool,
+    looked_again: Option<Timestamp>,
+}
+
+/// Who is first: priority, then age. Neither changes in the life of a pod that waits.
+type Rank = (Reverse<i64>, String, Key);
+
+fn rank(key: &Key, pod: &Value) -> Rank {
+    let priority = field(field(pod, "spec"), "priority").as_i64().unwrap_or(0);
+    let created = text(field(pod, "metadata"), "creationTimestamp").to_owned();
+    (Reverse(priority), created, key.clone())
+}
+
+#[derive(Debug)]
+struct Placed {
+    node: SmolStr,
+    takes: Amounts,
+    /// The binding is not yet seen on the pod.
+    is_assumed: bool,
+}
+
+/// Pods looked at in one go, so that answers and news get their turn.
+const BATCH: usize = 500;
+
+/// Misfits are looked at again at most this often.
+const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(1);
+
+const RETRY: SignedDuration = SignedDuration::from_secs(1);
+
+/// What becomes of one pod.
+#[derive(Debug, PartialEq, Eq)]
+enum Decision {
+    Bind(SmolStr),
+    /// With the message for its condition.
+    Unschedulable(String),
+}
+
+impl Scheduler {
+    fn pod_changed(&mut self, key: &Key, pod: Option<&Arc<Value>>) {
+        let Some(pod) = pod else {
+            self.leave(key);
+            self.unplace(key);
+            return;
+        };
+        if self.waiting.get(key).is_some_and(|known| is_older(pod, known)) {
+            return;
+        }
+        let spec = field(pod, "spec");
+        let node = text(spec, "nodeName");
+        if !node.is_empty() {
+            self.leave(key);
+            if is_terminal(pod) {
+                self.unplace(key);
+            } else {
+                self.place(key, node, pod, false);
+            }
+            return;
+        }
+        let is_deleting = !text(field(pod, "metadata"), "deletionTimestamp").is_empty();
+        let is_ours = matches!(text(spec, "schedulerName"), "" | "default-scheduler");
+        let is_gated = !list(spec, "schedulingGates").is_empty();
+        if is_deleting || !is_ours || is_gated || is_terminal(pod) {
+            self.leave(key);
+            return;
+        }
+        if self.placed.get(key).is_some_and(|placed| placed.is_assumed) {
+            return; // news from before the binding
+        }
+        // Its own new condition is no reason to look at a misfit again.
+        let is_known = self.waiting.insert(key.clone(), Arc::clone(pod)).is_some();
+        if !is_known {
+            self.enqueue(key);
+        }
+    }
+
+    fn enqueue(&mut self, key: &Key) {
+        let Some(pod) = self.waiting.get(key) else { return };
+        self.misfits.remove(key);
+        self.queue.insert(rank(key, pod));
+    }
+
+    /// It waits no longer.
+    fn leave(&mut self, key: &Key) {
+        if let Some(pod) = self.waiting.remove(key) {
+            self.queue.remove(&rank(key, &pod));
+            self.misfits.remove(key);
+        }
+    }
+
+    fn place(&mut self, key: &Key, node: &str, pod: &Value, is_assumed: bool) {
+        if let Some(placed) = self.placed.get_mut(key)
+            && placed.node == node
+        {
+            placed.is_assumed = is_assumed;
+            return;
+        }
+        self.unplace(key);
+        let takes = Amounts::of_pod(field(pod, "spec"));
+        self.rooms.entry(node.into()).or_default().used.add(&takes);
+        self.placed.insert(key.clone(), Placed { node: node.into(), takes, is_assumed });
+    }
+
+    fn unplace(&mut self, key: &Key) {
+        let Some(placed) = self.placed.remove(key) else { return };
+        if let Some(room) = self.rooms.get_mut(&placed.node) {
+            room.used.subtract(&placed.takes);
+        }
+        self.is_stirred = true;
+    }
+
+    /// What becomes of a waiting pod.
+    fn decide(&self, pod: &Value) -> Decision {
+        let wants = Wants::of(pod);
+        let nodes = || self.rooms.iter().filter(|(_, room)| room.is_node);
+        let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
+        let mut fitting = Vec::new();
+        for (name, room) in nodes() {
+            match wants.refusals(name, room) {
+                refusals if refusals.is_empty() => fitting.push((name, room)),
+                refusals => {
+                    for reason in refusals {
+                        *reasons.entry(reason).or_default() += 1;
+                    }
+                }
+            }
+        }
+        if let Some(node) = wants.best(&fitting) {
+            return Decision::Bind(node.clone());
+        }
+        let total = nodes().count();
+        let mut counted: Vec<String> =
+            reasons.into_iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+        counted.sort(); // by the text, as Kubernetes does
+        Decision::Unschedulable(match total {
+            0 => "no nodes available to schedule pods".to_owned(),
+            _ => format!("0/{total} nodes are available: {}.", counted.join(", ")),
+        })
+    }
+
+    fn schedule(&mut self, key: &Key, now: Timestamp) -> Option<Request> {
+        let pod = Arc::clone(self.waiting.get(key)?);
+        match self.decide(&pod) {
+            Decision::Bind(node) => {
+                // It waits until it is seen there, so that a failure leads back here.
+                self.place(key, &node, &pod, true);
+                Some(bind(key, &pod, &node))
+            }
+            Decision::Unschedulable(message) => {
+                self.misfits.insert(key.clone());
+                told(key, &pod, &message, now)
+            }
+        }
+    }
+}
+
+impl Part for Scheduler {
+    fn changed(&mut self, key: &Key, object: Option<&Arc<Value>>, _: Timestamp) {
+        match (key.kind, object) {
+            (Kind::Pod, pod) => self.pod_changed(key, pod),
+            (Kind::Node, Some(node)) => {
+                let room = self.rooms.entry(key.name.clone()).or_default();
+                self.is_stirred |= room.update(node);
+            }
+            (Kind::Node, None) => {
+                // What its pods take is remembered, should it come back.
+                if let Some(room) = self.rooms.get_mut(&key.name) {
+                    room.is_node = false;
+                }
+            }
+            (Kind::Lease, _) => {}
+        }
+    }
+
+    fn answered(&mut self, request: &Request, answer: &Answer, now: Timestamp) {
+        let failed = !matches!(answer, Answer::Done(_));
+        if failed && matches!(request.write, Write::Bind(_)) {
+            // Still bound to nothing, or to something else: the watch says which.
+            if self.placed.get(&request.key).is_some_and(|placed| placed.is_assumed) {
+                self.unplace(&request.key);
+            }
+        }
+        if failed && *answer != Answer::Missing {
+            self.wheel.set(request.key.clone(), now.checked_add(RETRY).unwrap_or(now));
+        }
+        if let Write::Bind(binding) = &request.write
+            && let Answer::Failed(message) = answer
+        {
+            let node = text(field(binding, "target"), "name");
+            tracing::warn!(pod = %request.key.name, node, message, "could not bind a pod");
+        }
+    }
+
+    fn due(&mut self, now: Timestamp) -> Vec<Request> {
+        while let Some(key) = self.wheel.pop(now) {
+            self.enqueue(&key);
+        }
+        if self.is_stirred && self.may_look_again(now) {
+            self.is_stirred = false;
+            self.looked_again = Some(now);
+            for key in std::mem::take(&mut self.misfits) {
+                self.enqueue(&key);
+            }
+        }
+        let mut requests = Vec::new();
+        for _ in 0..BATCH {
+            let Some((_, _, key)) = self.queue.pop_first() else { break };
+            requests.extend(self.schedule(&key, now));
+        }
+        requests
+    }
+
+    fn next(&self) -> Option<Timestamp> {
+        if !self.queue.is_empty() {
+            return Some(Timestamp::MIN);
+        }
+        let stirred = (self.is_stirred && !self.misfits.is_empty()).then(|| {
+            let looked = self.looked_again.and_then(|looked| looked.checked_add(LOOK_AGAIN).ok());
+            looked.unwrap_or(Timestamp::MIN)
+        });
+        self.wheel.next().into_iter().chain(stirred).min()
+    }
+}
+
+impl Scheduler {
+    fn may_look_again(&self, now: Timestamp) -> bool {
+        self.looked_again.is_none_or(|looked| now.duration_since(looked) >= LOOK_AGAIN)
+    }
+}
+
+fn bind(key: &Key, pod: &Value, node: &str) -> Request {
+    let uid = text(field(pod, "metadata"), "uid");
+    let binding = json!({
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"namespace": key.namespace, "name": key.name, "uid": uid},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+    });
+    Request::new(key.clone(), Write::Bind(binding))
+}
+
+/// Tells a pod why it waits, unless it says so already.
+fn told(key: &Key, pod: &Value, message: &str, now: Timestamp) -> Option<Request> {
+    let old = list(field(pod, "status"), "conditions");
+    let is_scheduling = |condition: &&Value| text(condition, "type") == "PodScheduled";
+    let before = old.iter().find(is_scheduling);
+    if before.is_some_and(|before| {
+        text(before, "reason") == "Unschedulable" && text(before, "message") == message
+    }) {
+        return None;
+    }
+    let turned = before.filter(|before| text(before, "status") == "False");
+    let turned = turned.map(|before| text(before, "lastTransitionTime").to_owned());
+    let condition = json!({"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+        "message": message, "lastProbeTime": null,
+        "lastTransitionTime": turned.unwrap_or_else(|| stamp(now))});
+    let others = old.iter().filter(|condition| !is_scheduling(condition)).cloned();
+    let conditions: Vec<Value> = others.chain([condition]).collect();
+    Some(Request::status(key.clone(), pod, &json!({"conditions": conditions})))
+}

@@ -1,0 +1,184 @@
+use serde_json::json;
+
+use super::*;
+
+fn now() -> Timestamp {
+    "2026-01-01T00:00:00Z".parse().unwrap()
+}
+
+fn later(seconds: i64) -> Timestamp {
+    now().checked_add(SignedDuration::from_secs(seconds)).unwrap()
+}
+
+fn node(name: &str, more: &Value) -> (Key, Arc<Value>) {
+    let mut node = json!({"metadata": {"name": name, "labels": {"zone": "a", "size": "4"}},
+        "spec": {}, "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}}});
+    for path in ["/metadata/labels", "/spec", "/status/allocatable"] {
+        let part = path.rsplit('/').next().unwrap();
+        if let Some(changes) = more[part].as_object() {
+            node.pointer_mut(path).unwrap().as_object_mut().unwrap().extend(changes.clone());
+        }
+    }
+    (Key::node(name), Arc::new(node))
+}
+
+fn pod(name: &str, spec: Value) -> (Key, Arc<Value>) {
+    let pod = json!({"metadata": {"name": name, "namespace": "shop", "uid": name},
+        "spec": spec, "status": {"phase": "Pending"}});
+    (Key::pod("shop", name), Arc::new(pod))
+}
+
+fn asking(cpu: &str) -> Value {
+    json!({"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]})
+}
+
+fn scheduler(nodes: &[(Key, Arc<Value>)]) -> Scheduler {
+    let mut scheduler = Scheduler::default();
+    for (key, node) in nodes {
+        scheduler.changed(key, Some(node), now());
+    }
+    scheduler
+}
+
+fn bound(requests: &[Request]) -> Vec<(&str, &str)> {
+    let target = |request: &'_ Request| match &request.write {
+        Write::Bind(binding) => binding["target"]["name"].as_str().unwrap().to_owned(),
+        other => panic!("{other:?}"),
+    };
+    requests.iter().map(|request| (request.key.name.as_str(), &*target(request).leak())).collect()
+}
+
+#[test]
+fn pods_spread_over_nodes_that_have_room() {
+    let mut scheduler = scheduler(&[node("a", &json!({})), node("b", &json!({}))]);
+    for name in ["p1", "p2", "p3", "p4"] {
+        let (key, pod) = pod(name, asking("1"));
+        scheduler.changed(&key, Some(&pod), now());
+    }
+    let requests = scheduler.due(now());
+    assert_eq!(bound(&requests), [("p1", "a"), ("p2", "b"), ("p3", "a"), ("p4", "b")]);
+    assert!(scheduler.due(now()).is_empty(), "a pod is bound once");
+    assert_eq!(scheduler.next(), None);
+}
+
+#[test]
+fn the_important_go_first() {
+    let mut scheduler = scheduler(&[node("a", &json!({"allocatable": {"pods": "1"}}))]);
+    let (usual, important) = (pod("usual", json!({})), pod("vip", json!({"priority": 1000})));
+    for (key, pod) in [&usual, &important] {
+        scheduler.changed(key, Some(pod), now());
+    }
+    let requests = scheduler.due(now());
+    assert_eq!(bound(&requests[..1]), [("vip", "a")]);
+}
+
+#[test]
+fn a_pod_goes_where_it_may() {
+    let nodes = [
+        node("cordoned", &json!({"spec": {"unschedulable": true}})),
+        node("small", &json!({"allocatable": {"cpu": "500m"}})),
+        node(
+            "tainted",
+            &json!({"spec": {"taints": [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]}}),
+        ),
+        node("zone-b", &json!({"labels": {"zone": "b", "size": "16"}})),
+    ];
+    let term = |expression: Value| {
+        let required = json!({"nodeSelectorTerms": [{"matchExpressions": [expression]}]});
+        json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}})
+    };
+    let cases = [
+        ("selector", json!({"nodeSelector": {"zone": "b"}}), Some("zone-b")),
+        (
+            "greater",
+            json!({"affinity": term(json!({"key": "size", "operator": "Gt", "values": ["8"]}))}),
+            Some("zone-b"),
+        ),
+        (
+            "not in",
+            json!({"affinity": term(json!({"key": "zone", "operator": "NotIn", "values": ["a", "b"]}))}),
+            None,
+        ),
+        (
+            "tolerated",
+            json!({"nodeSelector": {"zone": "a"}, "tolerations": [{"key": "gpu", "operator": "Exists"}]}),
+            Some("tainted"),
+        ),
+        ("nowhere", json!({"nodeSelector": {"zone": "c"}}), None),
+    ];
+    for (name, more, expected) in cases {
+        let mut spec = asking("1");
+        spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let decision = scheduler(&nodes).decide(&pod(name, spec).1);
+        match expected {
+            Some(node) => assert_eq!(decision, Decision::Bind(node.into()), "{name}"),
+            None => assert!(matches!(decision, Decision::Unschedulable(_)), "{name}"),
+        }
+    }
+}
+
+#[test]
+fn preferences_outweigh_free_room() {
+    let nodes = [
+        node("a", &json!({})),
+        node("b", &json!({"labels": {"zone": "b"}, "allocatable": {"cpu": "2"}})),
+    ];
+    let spec = json!({"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
+        {"weight": 10, "preference": {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["b"]}]}}]}}});
+    assert_eq!(scheduler(&nodes).decide(&pod("p", spec).1), Decision::Bind("b".into()));
+    assert_eq!(scheduler(&nodes).decide(&pod("p", asking("1")).1), Decision::Bind("a".into()));
+}
+
+#[test]
+fn a_misfit_is_told_why_and_looked_at_again_when_something_changes() {
+    let mut scheduler = scheduler(&[
+        node("a", &json!({})),
+        node("b", &json!({})),
+        node(
+            "c",
+            &json!({"spec": {"taints": [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]}}),
+        ),
+        node("d", &json!({"spec": {"unschedulable": true}})),
+    ]);
+    let (key, pod) = pod("big", asking("6"));
+    scheduler.changed(&key, Some(&pod), now());
+    let requests = scheduler.due(now());
+    let Write::MergeStatus(patch) = &requests[0].write else { panic!("{requests:?}") };
+    let condition = &patch["status"]["conditions"][0];
+    assert_eq!(condition["reason"], "Unschedulable");
+    assert_eq!(
+        condition["message"],
+        "0/4 nodes are available: 1 node(s) had untolerated taint {gpu: yes}, 1 node(s) were unschedulable, 2 Insufficient cpu."
+    );
+    let mut told = (*pod).clone();
+    told["status"]["conditions"] = patch["status"]["conditions"].clone();
+    scheduler.changed(&key, Some(&Arc::new(told)), now());
+    assert!(scheduler.due(later(60)).is_empty());
+    let (large, object) = node("large", &json!({"allocatable": {"cpu": "16"}}));
+    scheduler.changed(&large, Some(&object), later(61));
+    assert_eq!(bound(&scheduler.due(later(61))), [("big", "large")]);
+}
+
+#[test]
+fn a_binding_that_fails_is_tried_again() {
+    let mut scheduler = scheduler(&[node("a", &json!({}))]);
+    let (key, pod) = pod("p", asking("3"));
+    scheduler.changed(&key, Some(&pod), now());
+    let requests = scheduler.due(now());
+    scheduler.answered(&requests[0], &Answer::Failed("too busy".to_owned()), now());
+    assert_eq!(bound(&scheduler.due(later(1))), [("p", "a")]);
+}
+
+#[test]
+fn without_nodes_there_is_nowhere_to_go() {
+    let message = "no nodes available to schedule pods".to_owned();
+    assert_eq!(scheduler(&[]).decide(&pod("p", json!({})).1), Decision::Unschedulable(message));
+}
+
+#[test]
+fn what_a_pod_takes_is_the_most_of_its_stages() {
+    let ask = |cpu: &str| json!({"requests": {"cpu": cpu}});
+    let spec = json!({"initContainers": [{"resources": ask("3")}, {"restartPolicy": "Always", "resources": ask("500m")}],
+        "containers": [{"resources": ask("1")}, {"resources": ask("1")}], "overhead": {"cpu": "100m"}});
+    assert_eq!(Amounts::of_pod(&spec).cpu_millis, 3_100);
+}
