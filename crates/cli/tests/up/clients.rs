@@ -6,12 +6,12 @@ use std::sync::Mutex;
 
 use crate::running::Running;
 
-fn here(folder: &str) -> PathBuf {
+pub(crate) fn here(folder: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/up").join(folder)
 }
 
 /// Runs a command, which must succeed; what it printed.
-fn run(command: &mut Command) -> String {
+pub(crate) fn run(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| {
         panic!("{command:?} cannot be run, and this test needs it: {error}")
     });
@@ -23,12 +23,18 @@ fn run(command: &mut Command) -> String {
 
 /// Builds a Go program beside this file; where it is.
 pub(crate) fn go_program(folder: &str) -> PathBuf {
+    go_tool(folder, ".")
+}
+
+/// Builds a package of the Go module beside this file, or of one that it pins; where it is.
+pub(crate) fn go_tool(folder: &str, package: &str) -> PathBuf {
     // One build at a time: tests run side by side, and Go keeps what it has compiled.
     static BUILDING: Mutex<()> = Mutex::new(());
     let _turn = BUILDING.lock();
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
     let mut build = Command::new("go");
-    build.args(["build", "-buildvcs=false", "-o"]).arg(&program).current_dir(here(folder));
+    build.args(["build", "-buildvcs=false", "-o"]).arg(&program).arg(package);
+    build.current_dir(here(folder));
     run(&mut build);
     program
 }
