@@ -1,9 +1,12 @@
 //! What stands between a sound request and the store: rules about other objects, and the
-//! webhooks that users bring.
+//! policies and webhooks that users bring.
 
+mod audience;
 mod call;
+mod condition;
 mod hook;
 mod kept;
+mod policy;
 mod review;
 
 use std::sync::Arc;
@@ -11,9 +14,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use self::hook::{Hook, Match, Subject};
+use self::audience::Subject;
+use self::condition::Match;
+use self::hook::Hook;
 use crate::ask::Ask;
-use crate::head::Store;
 use crate::kinds;
 use crate::patch;
 use crate::status::{Answer, Status};
@@ -58,7 +62,11 @@ pub(crate) async fn mutate(
         check_namespace(ask, review::name(ask, Some(&object)))?;
         kinds::admit(ask, &mut object)?;
     }
-    let hooks = hooks(ask, Webhooks::mutating);
+    let hooks = if is_exempt(ask) {
+        Arc::default()
+    } else {
+        ask.cluster.webhooks.mutating(&ask.server.store)
+    };
     let mut asked = Vec::new();
     let mut again = 0;
     for hook in &*hooks {
@@ -118,12 +126,18 @@ pub(crate) async fn validate(
     old: Option<&Value>,
     options: &Options,
 ) -> Answer<()> {
-    let hooks = hooks(ask, Webhooks::validating);
-    if hooks.is_empty() {
+    if is_exempt(ask) {
+        return Ok(());
+    }
+    let (webhooks, store) = (&ask.cluster.webhooks, &ask.server.store);
+    let hooks = webhooks.validating(store);
+    let (policies, bindings) = webhooks.policies(store);
+    if hooks.is_empty() && bindings.is_empty() {
         return Ok(());
     }
     let request = review::request(ask, operation, object, old, options.dry_run);
     let subject = Subject { ask, operation, object, old, request: &request };
+    policy::judge(&policies, &bindings, &subject)?;
     let asked = hooks.iter().map(|hook| consult(hook, &subject, options));
     futures_util::future::try_join_all(asked).await?;
     Ok(())
@@ -174,14 +188,11 @@ async fn consult(
     }
 }
 
-/// The webhooks that requests of this kind meet. Configurations are not subject to webhooks,
-/// lest one locks itself in; nor are questions about access.
-fn hooks(ask: &Ask, of: impl FnOnce(&Webhooks, &Store) -> Arc<[Hook]>) -> Arc<[Hook]> {
+/// Configurations are not subject to webhooks and policies, lest one locks itself in; nor are
+/// questions about access.
+fn is_exempt(ask: &Ask) -> bool {
     let exempt = ["admissionregistration.k8s.io", "authentication.k8s.io", "authorization.k8s.io"];
-    if exempt.contains(&ask.resource.group.as_str()) {
-        return Arc::default();
-    }
-    of(&ask.cluster.webhooks, &ask.server.store)
+    exempt.contains(&ask.resource.group.as_str())
 }
 
 /// New objects need a namespace that exists and is not on its way out.

@@ -168,6 +168,7 @@ pub(crate) fn validate(
         ("admissionregistration.k8s.io", plural) if plural.ends_with("webhookconfigurations") => {
             webhook::configuration(object)
         }
+        ("admissionregistration.k8s.io", "validatingadmissionpolicies") => webhook::policy(object),
         (EXTENSIONS, "customresourcedefinitions") => definition::validate(object, old),
         ("networking.k8s.io", "networkpolicies") => networking::policy(object),
         ("networking.k8s.io", "ingresses") => networking::ingress(object),

@@ -111,6 +111,19 @@ impl Status {
         status
     }
 
+    /// The same refusal for another reason, as policies give them.
+    #[must_use]
+    pub fn because(mut self: Box<Self>, reason: &'static str) -> Box<Self> {
+        self.code = match reason {
+            "Unauthorized" => 401,
+            "RequestEntityTooLarge" => 413,
+            "Invalid" => 422,
+            _ => 403,
+        };
+        self.reason = reason;
+        self
+    }
+
     /// Refused by a webhook, with the code that it chose.
     pub fn denied(code: u16, reason: &str, message: String) -> Box<Self> {
         let reasons = [

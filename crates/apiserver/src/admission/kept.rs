@@ -1,11 +1,14 @@
-//! The webhooks of one logical cluster, compiled once per state of their configurations.
+//! The webhooks and policies of one logical cluster, compiled once per state of their
+//! configurations.
 
 use std::sync::Arc;
 
 use convoy_store::Shelf;
 use parking_lot::RwLock;
+use serde_json::Value;
 
 use super::hook::Hook;
+use super::policy::{Binding, Policy};
 use crate::encoding;
 use crate::head::{Entry, Snapshot, Store, shelf_name};
 
@@ -13,33 +16,34 @@ use crate::head::{Entry, Snapshot, Store, shelf_name};
 /// unchanged configurations compares pointers.
 #[derive(Debug)]
 pub(crate) struct Webhooks {
-    mutating: Kept,
-    validating: Kept,
+    mutating: Kept<Hook>,
+    validating: Kept<Hook>,
+    policies: Kept<Policy>,
+    bindings: Kept<Binding>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct Kept<T> {
     shelf: Shelf,
-    compiled: RwLock<Compiled>,
+    read: fn(&Value) -> Vec<T>,
+    compiled: RwLock<Compiled<T>>,
 }
 
-#[derive(Debug, Default)]
-struct Compiled {
+#[derive(Debug)]
+struct Compiled<T> {
     /// The configurations, by name.
     from: Vec<Arc<Entry>>,
-    /// Their webhooks, in the same order.
-    hooks: Arc<[Hook]>,
+    /// What they hold, in the same order.
+    all: Arc<[T]>,
 }
 
 impl Webhooks {
     pub(crate) fn new(cluster: &str) -> Self {
-        let kept = |plural: &str| {
-            let shelf = Shelf::new(cluster, &shelf_name("admissionregistration.k8s.io", plural));
-            Kept { shelf, compiled: RwLock::default() }
-        };
         Self {
-            mutating: kept("mutatingwebhookconfigurations"),
-            validating: kept("validatingwebhookconfigurations"),
+            mutating: Kept::new(cluster, "mutatingwebhookconfigurations", Hook::of),
+            validating: Kept::new(cluster, "validatingwebhookconfigurations", Hook::of),
+            policies: Kept::new(cluster, "validatingadmissionpolicies", Policy::of),
+            bindings: Kept::new(cluster, "validatingadmissionpolicybindings", Binding::of),
         }
     }
 
@@ -50,30 +54,37 @@ impl Webhooks {
     pub(super) fn validating(&self, store: &Store) -> Arc<[Hook]> {
         self.validating.of(&store.snapshot())
     }
+
+    /// The policies, and what binds them.
+    pub(super) fn policies(&self, store: &Store) -> (Arc<[Policy]>, Arc<[Binding]>) {
+        let snapshot = store.snapshot();
+        (self.policies.of(&snapshot), self.bindings.of(&snapshot))
+    }
 }
 
-impl Kept {
-    fn of(&self, snapshot: &Snapshot) -> Arc<[Hook]> {
+impl<T> Kept<T> {
+    fn new(cluster: &str, plural: &str, read: fn(&Value) -> Vec<T>) -> Self {
+        let shelf = Shelf::new(cluster, &shelf_name("admissionregistration.k8s.io", plural));
+        let compiled = Compiled { from: Vec::new(), all: Vec::new().into() };
+        Self { shelf, read, compiled: RwLock::new(compiled) }
+    }
+
+    fn of(&self, snapshot: &Snapshot) -> Arc<[T]> {
         let known = self.compiled.read();
         if known.is_of(snapshot.list(&self.shelf)) {
-            return Arc::clone(&known.hooks);
+            return Arc::clone(&known.all);
         }
         drop(known);
         // Made without the lock: two who look at once both work, and nobody else waits.
-        let fresh = Compiled::new(snapshot.list(&self.shelf));
-        let hooks = Arc::clone(&fresh.hooks);
-        *self.compiled.write() = fresh;
-        hooks
+        let from: Vec<Arc<Entry>> = snapshot.list(&self.shelf).cloned().collect();
+        let all: Arc<[T]> =
+            from.iter().flat_map(|entry| (self.read)(&encoding::read_entry(entry))).collect();
+        *self.compiled.write() = Compiled { from, all: Arc::clone(&all) };
+        all
     }
 }
 
-impl Compiled {
-    fn new<'s>(entries: impl Iterator<Item = &'s Arc<Entry>>) -> Self {
-        let from: Vec<Arc<Entry>> = entries.cloned().collect();
-        let hooks = from.iter().flat_map(|entry| Hook::of(&encoding::read_entry(entry))).collect();
-        Self { from, hooks }
-    }
-
+impl<T> Compiled<T> {
     fn is_of<'s>(&self, entries: impl Iterator<Item = &'s Arc<Entry>>) -> bool {
         let mut known = self.from.iter();
         for entry in entries {

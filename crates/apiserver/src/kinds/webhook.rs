@@ -1,4 +1,4 @@
-//! Configurations of admission webhooks.
+//! Configurations of admission webhooks, and admission policies.
 
 use convoy_api::cel::Program;
 use convoy_api::text::Name;
@@ -178,6 +178,33 @@ fn address(url: &At<'_>, errors: &mut Errors) {
             errors.push(url.invalid_as(part, detail));
         }
     }
+}
+
+/// A `ValidatingAdmissionPolicy`: its expressions have to compile.
+pub(super) fn policy(object: &Value) -> Errors {
+    let mut errors = Errors::new();
+    let spec = At::root(object).get("spec");
+    conditions(&spec.get("matchConditions"), &mut errors);
+    let lists = [
+        ("validations", "expression"),
+        ("validations", "messageExpression"),
+        ("variables", "expression"),
+        ("auditAnnotations", "valueExpression"),
+    ];
+    for (list, field) in lists {
+        for entry in spec.get(list).items() {
+            let expression = entry.get(field);
+            if expression.text().trim().is_empty() {
+                if field != "messageExpression" {
+                    errors.push(expression.required(""));
+                }
+            } else if let Err(error) = Program::compile(expression.text()) {
+                errors.push(expression.invalid(&format!("compilation failed: {error}")));
+            }
+        }
+    }
+    spec.get("failurePolicy").one_of_if_given(&["Fail", "Ignore"], &mut errors);
+    errors
 }
 
 fn conditions(conditions: &At<'_>, errors: &mut Errors) {

@@ -244,3 +244,34 @@ fn a_webhook_may_see_what_later_ones_did() {
     webhooks.register(&running, "Mutating", "first", &unasked);
     assert_eq!(trail("not-asked-before"), "2");
 }
+
+/// Policies need no server of their own: kubectl shows what they say.
+#[test]
+fn policies_refuse_and_warn() {
+    let running = Running::start();
+    let policy = r#"{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "few"}, "spec": {"matchConstraints": {"resourceRules": [
+            {"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"],
+             "resources": ["deployments"]}]},
+            "validations": [{"expression": "object.spec.replicas <= 5",
+                "messageExpression": "'no more than 5, not ' + string(object.spec.replicas)"}]}}"#;
+    let binding = |actions: &str| {
+        format!(
+            r#"{{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
+            "metadata": {{"name": "here"}}, "spec": {{"policyName": "few",
+            "validationActions": [{actions}]}}}}"#
+        )
+    };
+    running.kubectl_with("apply -f -", policy);
+    running.kubectl_with("apply -f -", &binding("\"Deny\""));
+    running.kubectl("create deployment web --image example/web");
+    let refused = running.refused("create deployment big --image example/web --replicas 6", "");
+    let said = "deployments.apps \"big\" is forbidden: ValidatingAdmissionPolicy 'few' with binding 'here' denied request: no more than 5, not 6";
+    assert!(refused.contains(said), "{refused}");
+    running.kubectl_with("apply -f -", &binding("\"Warn\""));
+    let output = running.try_kubectl("create deployment big --image example/web --replicas 6", "");
+    let warned = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{warned}");
+    let said = "Warning: Validation failed for ValidatingAdmissionPolicy 'few' with binding 'here': no more than 5, not 6";
+    assert!(warned.contains(said), "{warned}");
+}

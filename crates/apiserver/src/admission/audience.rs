@@ -1,0 +1,208 @@
+//! Which requests a webhook or a policy is asked about.
+
+use convoy_plan::selector::Selector;
+use serde_json::Value;
+
+use super::Operation;
+use super::review::name;
+use crate::ask::Ask;
+
+/// Requests by resource, namespace and labels.
+#[derive(Debug)]
+pub(super) struct Audience {
+    rules: Vec<Rule>,
+    /// What these match is left out all the same.
+    excluded: Vec<Rule>,
+    /// Asked about the versions that its rules name, not about others of the same resource.
+    is_exact: bool,
+    namespace_selector: Selector,
+    object_selector: Selector,
+}
+
+#[derive(Debug)]
+struct Rule {
+    operations: Vec<String>,
+    groups: Vec<String>,
+    versions: Vec<String>,
+    resources: Vec<String>,
+    /// Empty: whatever the name.
+    names: Vec<String>,
+    scope: String,
+}
+
+/// What a request is about, in the terms of webhooks and policies.
+#[derive(Debug)]
+pub(super) struct Subject<'s> {
+    pub ask: &'s Ask,
+    pub operation: Operation,
+    pub object: Option<&'s Value>,
+    pub old: Option<&'s Value>,
+    /// The request as webhooks and conditions see it.
+    pub request: &'s Value,
+}
+
+impl Audience {
+    /// As webhooks describe it.
+    pub(super) fn of_hook(hook: &Value) -> Option<Self> {
+        Self::read(hook, &hook["rules"], &Value::Null)
+    }
+
+    /// As policies describe it, and their bindings.
+    pub(super) fn of_policy(constraints: &Value) -> Option<Self> {
+        Self::read(constraints, &constraints["resourceRules"], &constraints["excludeResourceRules"])
+    }
+
+    /// None where a selector cannot be read, which validation refuses.
+    fn read(from: &Value, rules: &Value, excluded: &Value) -> Option<Self> {
+        let selector = |field: &str| Selector::from_value(&from[field]).ok();
+        let list = |rules: &Value| -> Vec<Rule> {
+            rules.as_array().into_iter().flatten().map(Rule::read).collect()
+        };
+        Some(Self {
+            rules: list(rules),
+            excluded: list(excluded),
+            is_exact: from["matchPolicy"] == "Exact",
+            namespace_selector: selector("namespaceSelector")?,
+            object_selector: selector("objectSelector")?,
+        })
+    }
+
+    /// Whether no resource is named.
+    pub(super) fn names_nothing(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    pub(super) fn includes(&self, subject: &Subject<'_>) -> bool {
+        self.has_resource(subject) && self.selects(subject)
+    }
+
+    /// Whether its rules name the resource of the request.
+    fn has_resource(&self, subject: &Subject<'_>) -> bool {
+        let ask = subject.ask;
+        let versions = if self.is_exact {
+            vec![ask.resource.version.as_str()]
+        } else {
+            ask.registry.versions(&ask.resource.group)
+        };
+        let matches = |rule: &Rule| rule.matches(subject, &versions);
+        self.rules.iter().any(matches) && !self.excluded.iter().any(matches)
+    }
+
+    /// Whether its selectors select the request.
+    pub(super) fn selects(&self, subject: &Subject<'_>) -> bool {
+        self.selects_namespace(subject) && self.selects_object(subject)
+    }
+
+    fn selects_namespace(&self, subject: &Subject<'_>) -> bool {
+        if self.namespace_selector.is_empty() {
+            return true;
+        }
+        let ask = subject.ask;
+        if ask.resource.is("", "namespaces") {
+            let object = subject.object.or(subject.old);
+            return object.is_some_and(|object| selects(&self.namespace_selector, object));
+        }
+        if ask.namespace().is_empty() {
+            return true;
+        }
+        let Some(namespaces) = ask.registry.get("", "v1", "namespaces") else { return false };
+        let key = ask.cluster.shelf(namespaces).key("", ask.namespace());
+        let snapshot = ask.server.store.snapshot();
+        let entry = snapshot.get(&key);
+        entry.is_some_and(|entry| {
+            self.namespace_selector.matches_with(|label| entry.head.label(label))
+        })
+    }
+
+    fn selects_object(&self, subject: &Subject<'_>) -> bool {
+        if self.object_selector.is_empty() {
+            return true;
+        }
+        let mut objects = [subject.object, subject.old].into_iter().flatten();
+        objects.any(|object| selects(&self.object_selector, object))
+    }
+}
+
+fn selects(selector: &Selector, object: &Value) -> bool {
+    selector.matches_with(|label| object["metadata"]["labels"][label].as_str())
+}
+
+impl Rule {
+    fn read(rule: &Value) -> Self {
+        let texts = |field: &str| -> Vec<String> {
+            let list = rule[field].as_array().into_iter().flatten();
+            list.filter_map(Value::as_str).map(str::to_owned).collect()
+        };
+        Self {
+            operations: texts("operations"),
+            groups: texts("apiGroups"),
+            versions: texts("apiVersions"),
+            resources: texts("resources"),
+            names: texts("resourceNames"),
+            scope: rule["scope"].as_str().unwrap_or("*").to_owned(),
+        }
+    }
+
+    /// `versions` are those under which the request may be known: they differ by their name
+    /// alone.
+    fn matches(&self, subject: &Subject<'_>, versions: &[&str]) -> bool {
+        let ask = subject.ask;
+        let has = |list: &[String], wanted: &str| {
+            list.iter().any(|known| known == "*" || known == wanted)
+        };
+        let resource = &ask.resource;
+        let version = versions.iter().any(|version| has(&self.versions, version));
+        let scope = match self.scope.as_str() {
+            "Namespaced" => resource.namespaced,
+            "Cluster" => !resource.namespaced,
+            _ => true,
+        };
+        let resource_matches = self
+            .resources
+            .iter()
+            .any(|pattern| resource_matches(pattern, &resource.plural, &ask.target.subresource));
+        has(&self.operations, subject.operation.word())
+            && has(&self.groups, &resource.group)
+            && version
+            && scope
+            && resource_matches
+            && (self.names.is_empty() || has(&self.names, name(ask, subject.object)))
+    }
+}
+
+/// `pods`, `pods/status`, `pods/*`, `*/status`, `*`, `*/*`.
+fn resource_matches(pattern: &str, plural: &str, subresource: &str) -> bool {
+    let (wanted, part) = pattern.split_once('/').unwrap_or((pattern, ""));
+    let whole = wanted == "*" || wanted == plural;
+    let sub = match part {
+        "*" => true,
+        part => part == subresource,
+    };
+    whole && sub
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn resources_are_matched_with_their_parts() {
+        for (pattern, plural, part, expected) in [
+            ("pods", "pods", "", true),
+            ("pods", "pods", "status", false),
+            ("pods/status", "pods", "status", true),
+            ("pods/*", "pods", "status", true),
+            ("pods/*", "pods", "", true),
+            ("*", "nodes", "", true),
+            ("*", "nodes", "status", false),
+            ("*/*", "nodes", "status", true),
+            ("*/scale", "nodes", "status", false),
+        ] {
+            assert_eq!(
+                resource_matches(pattern, plural, part),
+                expected,
+                "{pattern} {plural}/{part}"
+            );
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Expressions that narrow down which requests a webhook or a policy is asked about.
+
+use convoy_api::cel::{Program, Scope};
+use serde_json::Value;
+
+use super::audience::Subject;
+
+#[derive(Debug)]
+pub(super) struct Condition {
+    name: String,
+    program: Result<Program, String>,
+}
+
+/// Whether conditions hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Match {
+    Yes,
+    No,
+    /// A condition could not be told, and that is not to be ignored.
+    Unknown(String),
+}
+
+/// Whether all of them hold; one that does not outweighs one that cannot be told.
+pub(super) fn all_hold(conditions: &[Condition], ignores_failure: bool, scope: &Scope) -> Match {
+    let mut unknown = None;
+    for condition in conditions {
+        match condition.holds(scope) {
+            Ok(true) => {}
+            Ok(false) => return Match::No,
+            Err(why) => unknown = Some(why),
+        }
+    }
+    match unknown {
+        None => Match::Yes,
+        Some(_) if ignores_failure => Match::No,
+        Some(why) => Match::Unknown(why),
+    }
+}
+
+/// The variables that every expression has.
+pub(super) fn scope(subject: &Subject<'_>) -> Scope {
+    Scope::new()
+        .variable("object", subject.object.unwrap_or(&Value::Null))
+        .variable("oldObject", subject.old.unwrap_or(&Value::Null))
+        .variable("request", subject.request)
+}
+
+impl Condition {
+    pub(super) fn read(condition: &Value) -> Self {
+        let expression = condition["expression"].as_str().unwrap_or_default();
+        Self {
+            name: condition["name"].as_str().unwrap_or_default().to_owned(),
+            program: Program::compile(expression).map_err(|error| error.to_string()),
+        }
+    }
+
+    fn holds(&self, scope: &Scope) -> Result<bool, String> {
+        let program = self.program.as_ref().map_err(Clone::clone)?;
+        program.test(scope).map_err(|error| format!("{}: {error}", self.name))
+    }
+}
