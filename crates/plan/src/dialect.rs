@@ -18,6 +18,17 @@ use crate::world::World;
 pub const DIALECTS: &[&dyn Dialect] =
     &[&skyhook::Skyhook::new(), &fleet::Fleet, &apps::Apps, &karpenter::Karpenter, &ocm::Ocm];
 
+/// What a control loop can run, part by part. `apps` is two: Deployments, and the ReplicaSets
+/// that kube-controller-manager keeps where there is one.
+pub const CONTROLLERS: &[&dyn Dialect] = &[
+    &skyhook::Skyhook::new(),
+    &fleet::Fleet,
+    &apps::Deployments,
+    &apps::ReplicaSets,
+    &karpenter::Karpenter,
+    &ocm::Ocm,
+];
+
 /// One API and its way of rolling out.
 pub trait Dialect: Sync {
     /// The word that `--dialects` and plans use.
@@ -32,10 +43,22 @@ pub trait Dialect: Sync {
     /// What is wrong with one object, alone and beside the others.
     fn validate(&self, world: &World, object: &Object) -> Vec<Diagnostic>;
 
+    /// Whether an object is judged by itself, whatever stands beside it. Then it needs to be
+    /// validated only when it changes; otherwise when any object that is validated changes.
+    fn validates_alone(&self) -> bool {
+        false
+    }
+
     /// The rollout objects in `world`, in key order.
     fn rollouts<'w>(&self, world: &'w World) -> Vec<&'w Object>;
 
-    /// Which rollouts to look at again after `changed` changed, appeared or vanished.
+    /// Whether `object`, which is in `world`, is one of the rollouts.
+    fn is_rollout(&self, world: &World, object: &Object) -> bool {
+        self.rollouts(world).iter().any(|rollout| rollout.key() == object.key())
+    }
+
+    /// Which rollouts to look at again after `changed` changed, appeared or vanished. To be asked
+    /// of the world before and after: an owner may be known from only one of them.
     fn affected(&self, world: &World, changed: &ObjectKey) -> Vec<ObjectKey>;
 
     /// What a decision about `rollout` looks at.

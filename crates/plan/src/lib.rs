@@ -27,12 +27,13 @@ pub mod window;
 pub mod world;
 
 pub use diagnostic::{Diagnostic, Severity};
-pub use dialect::{DIALECTS, Dialect, Watch};
+pub use dialect::{CONTROLLERS, DIALECTS, Dialect, Keep, Watch};
 pub use hold::{Hold, HoldReason};
 pub use snapshot::Snapshot;
 pub use step::{Action, Event, GroupReport, MemberState, Step, Verb, Verdict, Why, Write};
 pub use world::World;
 
+use convoy_api::{Object, ObjectKey};
 use jiff::Timestamp;
 
 use self::refusal::Refusals;
@@ -60,16 +61,46 @@ pub fn plan(world: &World, now: Timestamp) -> Plan {
     for dialect in DIALECTS {
         let sound = refusals.sound(*dialect, world);
         for rollout in dialect.rollouts(world) {
-            steps.push(if refusals.contains(rollout.key()) {
-                Step::invalid(dialect.name(), rollout, &diagnostics)
-            } else if let Some(hold) = refusals.hold(*dialect, world, rollout) {
-                Step::held(dialect.name(), rollout, hold)
-            } else {
-                step::finished(dialect.step(&dialect.snapshot(&sound, rollout), now))
-            });
+            steps.push(next(*dialect, (world, &sound), &refusals, rollout, now));
         }
     }
     Plan { now, diagnostics, steps }
+}
+
+/// Decides the next step of one rollout, by the rules of [`plan`]; none if `rollout` is not
+/// there, or is no rollout of this dialect any more.
+///
+/// `refused` holds what validation found wrong with the objects of this dialect. Callers that
+/// decide often keep it per object, so that a pass does not validate the world again.
+#[must_use = "a step changes nothing until it is carried out"]
+pub fn decide(
+    dialect: &dyn Dialect,
+    world: &World,
+    refused: &[Diagnostic],
+    rollout: &ObjectKey,
+    now: Timestamp,
+) -> Option<Step> {
+    let rollout = world.get(rollout).filter(|object| dialect.is_rollout(world, object))?;
+    let refusals = Refusals::among(refused);
+    let sound = refusals.sound(dialect, world);
+    Some(next(dialect, (world, &sound), &refusals, rollout, now))
+}
+
+/// One rollout of the whole world, decided in what is sound of it.
+fn next(
+    dialect: &dyn Dialect,
+    (world, sound): (&World, &World),
+    refusals: &Refusals<'_>,
+    rollout: &Object,
+    now: Timestamp,
+) -> Step {
+    if refusals.contains(rollout.key()) {
+        Step::invalid(dialect.name(), rollout, refusals.diagnostics())
+    } else if let Some(hold) = refusals.hold(dialect, world, rollout) {
+        Step::held(dialect.name(), rollout, hold)
+    } else {
+        step::finished(dialect.step(&dialect.snapshot(sound, rollout), now))
+    }
 }
 
 /// What is wrong with the objects of `world`: per object and across objects.

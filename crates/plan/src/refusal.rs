@@ -16,6 +16,7 @@ use crate::world::World;
 /// The objects of a world that validation refuses, each with the first error about it.
 #[derive(Debug)]
 pub(crate) struct Refusals<'d> {
+    diagnostics: &'d [Diagnostic],
     errors: BTreeMap<&'d ObjectKey, &'d Diagnostic>,
 }
 
@@ -25,7 +26,12 @@ impl<'d> Refusals<'d> {
         for found in diagnostics.iter().filter(|found| found.severity == Severity::Error) {
             errors.entry(&found.key).or_insert(found);
         }
-        Self { errors }
+        Self { diagnostics, errors }
+    }
+
+    /// Everything that was found.
+    pub(crate) fn diagnostics(&self) -> &'d [Diagnostic] {
+        self.diagnostics
     }
 
     pub(crate) fn contains(&self, key: &ObjectKey) -> bool {

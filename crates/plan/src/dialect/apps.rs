@@ -6,6 +6,7 @@
 
 mod auto_rollback;
 mod claim;
+mod control;
 mod create;
 mod deployment;
 mod history;
@@ -30,6 +31,7 @@ use convoy_api::{GroupKind, Object, ObjectKey};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+pub use self::control::{Deployments, ReplicaSets};
 use self::deployment::Deployment;
 use self::pass::Pass;
 use super::{Dialect, Keep, Watch};
