@@ -1,0 +1,54 @@
+//! How to reach an API server: a kubeconfig, or what a pod is given.
+
+use std::path::Path;
+
+use kube::config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::{Client, Config};
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    #[error("could not use the kubeconfig")]
+    Kubeconfig(#[source] KubeconfigError),
+    #[error("found neither a kubeconfig nor the service account of a pod")]
+    Infer(#[source] InferConfigError),
+    #[error("could not prepare the connection")]
+    Client(#[source] kube::Error),
+}
+
+/// A server that can be asked.
+#[derive(Clone)]
+pub struct Connection {
+    pub client: Client,
+    pub url: String,
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connection").field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+/// A client for what `kubeconfig` and `context` name. Without either: as kubectl finds it, or,
+/// in a pod, by its service account.
+pub async fn connect(
+    kubeconfig: Option<&Path>,
+    context: Option<&str>,
+) -> Result<Connection, ConnectError> {
+    let options =
+        KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
+    let config = match (kubeconfig, context) {
+        (Some(path), _) => {
+            let read = Kubeconfig::read_from(path).map_err(ConnectError::Kubeconfig)?;
+            let config = Config::from_custom_kubeconfig(read, &options).await;
+            config.map_err(ConnectError::Kubeconfig)?
+        }
+        (None, Some(_)) => {
+            Config::from_kubeconfig(&options).await.map_err(ConnectError::Kubeconfig)?
+        }
+        (None, None) => Config::infer().await.map_err(ConnectError::Infer)?,
+    };
+    let url = config.cluster_url.to_string();
+    let client = Client::try_from(config).map_err(ConnectError::Client)?;
+    Ok(Connection { client, url })
+}

@@ -1,0 +1,203 @@
+//! Kubernetes Events: what people see in `kubectl describe`. The same said again about the same
+//! object is counted on the event that is there.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use convoy_api::Object;
+use convoy_plan::step::EventType;
+use jiff::Timestamp;
+use kube::Client;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use crate::api;
+use crate::request::{FIELD_MANAGER, Request};
+
+/// Events that are remembered for counting; the oldest is forgotten first.
+const REMEMBERED: usize = 4096;
+/// Events on their way; a flood beyond that is dropped, as it says nothing new.
+const WAITING: usize = 1024;
+/// Where events about objects of cluster scope are kept.
+const CLUSTER_NAMESPACE: &str = "default";
+
+/// Something to be told about an object.
+#[derive(Clone, Debug)]
+pub struct Note {
+    /// What `involvedObject` says.
+    involved: Value,
+    namespace: String,
+    kind: EventType,
+    reason: String,
+    message: String,
+}
+
+impl Note {
+    pub fn new(object: &Object, kind: EventType, reason: &str, message: &str) -> Self {
+        let mut involved = json!({"apiVersion": object.api_version(), "kind": object.kind().kind,
+            "name": object.name()});
+        let optional = [
+            ("namespace", Some(object.namespace().as_str()).filter(|name| !name.is_empty())),
+            ("uid", object.uid()),
+            ("resourceVersion", object.resource_version()),
+        ];
+        for (field, value) in optional {
+            if let Some(value) = value {
+                involved[field] = json!(value);
+            }
+        }
+        let namespace = match object.namespace().as_str() {
+            "" => CLUSTER_NAMESPACE,
+            namespace => namespace,
+        };
+        let (reason, message) = (reason.to_owned(), message.to_owned());
+        Self { involved, namespace: namespace.to_owned(), kind, reason, message }
+    }
+
+    /// What makes two notes the same.
+    fn identity(&self) -> String {
+        let Self { involved, reason, message, kind, .. } = self;
+        let [of, uid, name] = ["kind", "uid", "name"].map(|field| &involved[field]);
+        format!("{of} {uid} {name} {kind:?} {reason} {message}")
+    }
+}
+
+/// Remembers which events were made.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    known: BTreeMap<String, Known>,
+    order: VecDeque<String>,
+}
+
+#[derive(Clone, Debug)]
+struct Known {
+    path: String,
+    count: u64,
+}
+
+impl Ledger {
+    /// The write that tells `note`.
+    pub fn request(&mut self, note: &Note, now: Timestamp) -> Request {
+        let identity = note.identity();
+        let time = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        if let Some(known) = self.known.get_mut(&identity) {
+            known.count += 1;
+            return Request::merge(
+                &known.path,
+                json!({"count": known.count, "lastTimestamp": time}),
+            );
+        }
+        let object = note.involved["name"].as_str().unwrap_or_default();
+        let name = format!("{object}.{:x}", now.as_nanosecond());
+        let collection = format!("/api/v1/namespaces/{}/events", note.namespace);
+        let kind = match note.kind {
+            EventType::Normal => "Normal",
+            EventType::Warning => "Warning",
+        };
+        let body = json!({
+            "apiVersion": "v1", "kind": "Event",
+            "metadata": {"name": name, "namespace": note.namespace},
+            "involvedObject": note.involved,
+            "type": kind, "reason": note.reason, "message": note.message,
+            "source": {"component": FIELD_MANAGER},
+            "reportingComponent": FIELD_MANAGER,
+            "firstTimestamp": time, "lastTimestamp": time, "count": 1,
+        });
+        self.remember(identity, Known { path: format!("{collection}/{name}"), count: 1 });
+        Request::create(&collection, body)
+    }
+
+    /// The event of a note is not there any more: servers let them expire.
+    pub fn forget(&mut self, note: &Note) {
+        self.known.remove(&note.identity());
+    }
+
+    fn remember(&mut self, identity: String, known: Known) {
+        if self.order.len() >= REMEMBERED
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.known.remove(&oldest);
+        }
+        self.order.push_back(identity.clone());
+        self.known.insert(identity, known);
+    }
+}
+
+/// Where notes go; a task writes them, so that nobody waits for it.
+#[derive(Clone, Debug)]
+pub struct Recorder(mpsc::Sender<Note>);
+
+impl Recorder {
+    /// The recorder, and the task that ends when nobody records any more.
+    pub fn start(client: Client) -> (Self, tokio::task::JoinHandle<()>) {
+        let (sender, mut notes) = mpsc::channel::<Note>(WAITING);
+        let task = tokio::spawn(async move {
+            let mut ledger = Ledger::default();
+            while let Some(note) = notes.recv().await {
+                write(&client, &mut ledger, &note).await;
+            }
+        });
+        (Self(sender), task)
+    }
+
+    pub fn record(&self, note: Note) {
+        if self.0.try_send(note).is_err() {
+            tracing::debug!("an event was dropped: too many are on their way");
+        }
+    }
+}
+
+async fn write(client: &Client, ledger: &mut Ledger, note: &Note) {
+    for _ in 0..2 {
+        match api::send(client, ledger.request(note, Timestamp::now())).await {
+            Ok(answer) if answer.code == 404 || answer.code == 409 => ledger.forget(note),
+            Ok(answer) if !answer.is_success() => {
+                let message = answer.message();
+                tracing::debug!(message, "an event was not taken");
+                return ledger.forget(note);
+            }
+            Ok(_) => return,
+            Err(error) => {
+                let why = api::chain(&error);
+                tracing::debug!(why, "an event was lost");
+                return ledger.forget(note);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use convoy_testkit::{NOW, apps};
+    use http::Method;
+
+    use super::*;
+
+    fn note(message: &str) -> Note {
+        Note::new(&apps::deployment(1, "web:v1").build(), EventType::Normal, "Scaled", message)
+    }
+
+    #[test]
+    fn repeats_are_counted_on_the_event_that_is_there() {
+        let (mut ledger, now) = (Ledger::default(), NOW.parse().unwrap());
+        let made = ledger.request(&note("up"), now);
+        assert_eq!(made.method, Method::POST);
+        assert!(made.path.starts_with("/api/v1/namespaces/shop/events?"), "{}", made.path);
+        assert_eq!(made.body["involvedObject"]["name"], "web");
+        assert_eq!(made.body["count"], 1);
+        let again = ledger.request(&note("up"), now);
+        assert_eq!((again.method, &again.body["count"]), (Method::PATCH, &json!(2)));
+        assert_eq!(ledger.request(&note("down"), now).method, Method::POST);
+        ledger.forget(&note("up"));
+        assert_eq!(ledger.request(&note("up"), now).method, Method::POST);
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let (mut ledger, now) = (Ledger::default(), NOW.parse().unwrap());
+        for number in 0..REMEMBERED + 10 {
+            ledger.request(&note(&number.to_string()), now);
+        }
+        assert_eq!(ledger.known.len(), REMEMBERED);
+        assert_eq!(ledger.request(&note("0"), now).method, Method::POST);
+    }
+}

@@ -1,0 +1,26 @@
+//! The control loop: observe, plan, apply, report, for any dialect and any API server.
+//!
+//! Nothing here knows what a rollout is. What to do is decided by `convoy-plan`; this crate
+//! knows objects, patches, preconditions and time. The first group of modules is synchronous
+//! and pure; the second carries bytes to and from an API server; [`run`] joins them.
+
+pub mod cache;
+pub mod outcome;
+pub mod projection;
+pub mod queue;
+mod refused;
+pub mod request;
+
+mod api;
+pub mod connect;
+mod discovery;
+pub mod events;
+mod executor;
+pub mod lease;
+pub mod log;
+pub mod metrics;
+pub mod run;
+pub mod serve;
+mod watch;
+
+pub use run::{Settings, run};

@@ -1,0 +1,155 @@
+//! What a cache keeps of an object. Of kinds of which there are many, that is the metadata and
+//! the few fields that the dialects name; who owns which field is of no use to anyone here.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use convoy_api::{GroupKind, Object};
+use convoy_plan::{Dialect, Keep};
+use serde_json::{Map, Value};
+
+/// What is kept of the objects of one kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Projection {
+    Whole,
+    /// Metadata, and these dotted paths.
+    Fields(BTreeSet<&'static str>),
+}
+
+/// What is kept of every kind that is watched.
+#[derive(Clone, Debug, Default)]
+pub struct Projections {
+    kinds: BTreeMap<GroupKind, Projection>,
+}
+
+impl Projections {
+    /// Enough for each of `dialects`.
+    pub fn of(dialects: &[&'static dyn Dialect]) -> Self {
+        let mut kinds: BTreeMap<GroupKind, Projection> = BTreeMap::new();
+        for watch in dialects.iter().flat_map(|dialect| dialect.watches()) {
+            let empty = Projection::Fields(BTreeSet::new());
+            kinds.entry(watch.kind.clone()).or_insert(empty).widen(watch.keep);
+        }
+        Self { kinds }
+    }
+
+    pub fn kinds(&self) -> impl Iterator<Item = &GroupKind> {
+        self.kinds.keys()
+    }
+
+    /// What is kept of an object as the server gave it; none if its kind is not watched or it
+    /// is no object.
+    pub fn read(&self, raw: Value) -> Option<Object> {
+        let object = Object::from_value(raw).ok()?;
+        let projection = self.kinds.get(object.kind())?;
+        Some(object.with_raw(projection.project(object.raw())))
+    }
+}
+
+impl Projection {
+    fn widen(&mut self, keep: Keep) {
+        match (&mut *self, keep) {
+            (Self::Whole, _) => {}
+            (Self::Fields(_), Keep::Whole) => *self = Self::Whole,
+            (Self::Fields(paths), Keep::Fields(more)) => paths.extend(more),
+        }
+    }
+
+    pub fn project(&self, raw: &Value) -> Value {
+        let mut kept = match self {
+            Self::Whole => raw.clone(),
+            Self::Fields(paths) => picked(raw, paths),
+        };
+        if let Some(Value::Object(metadata)) = kept.get_mut("metadata") {
+            metadata.shift_remove("managedFields");
+        }
+        kept
+    }
+}
+
+fn picked(raw: &Value, paths: &BTreeSet<&'static str>) -> Value {
+    let mut kept = Map::new();
+    for always in ["apiVersion", "kind", "metadata"] {
+        if let Some(value) = raw.get(always) {
+            kept.insert(always.to_owned(), value.clone());
+        }
+    }
+    for path in paths {
+        let steps: Vec<&str> = path.split('.').collect();
+        let found = steps.iter().try_fold(raw, |value, step| value.get(step));
+        if let Some(found) = found {
+            put(&mut kept, &steps, found.clone());
+        }
+    }
+    Value::Object(kept)
+}
+
+/// Puts `value` at the end of a path, making the objects on the way.
+fn put(object: &mut Map<String, Value>, path: &[&str], value: Value) {
+    match path {
+        [] => {}
+        [last] => _ = object.insert((*last).to_owned(), value),
+        [first, rest @ ..] => {
+            let inner = object.entry(*first).or_insert_with(|| Value::Object(Map::new()));
+            if let Value::Object(inner) = inner {
+                put(inner, rest, value);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use convoy_plan::dialect::apps::Deployments;
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod() -> Value {
+        json!({"apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": "a", "resourceVersion": "7", "managedFields": [{}]},
+            "spec": {"nodeName": "n1", "containers": [{"name": "c"}]},
+            "status": {"phase": "Running", "podIP": "10.0.0.1"}})
+    }
+
+    #[test]
+    fn fields_that_are_named_are_kept_and_others_not() {
+        let paths = ["spec.nodeName", "status.phase", "status.conditions"].into_iter().collect();
+        let kept = Projection::Fields(paths).project(&pod());
+        let metadata = json!({"name": "a", "resourceVersion": "7"});
+        assert_eq!(
+            kept,
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata,
+                "spec": {"nodeName": "n1"}, "status": {"phase": "Running"}})
+        );
+        assert_eq!(Projection::Fields(BTreeSet::new()).project(&kept)["metadata"], metadata);
+    }
+
+    #[test]
+    fn whole_objects_lose_only_who_owns_which_field() {
+        let mut whole = pod();
+        let kept = Projection::Whole.project(&whole);
+        whole["metadata"].as_object_mut().unwrap().shift_remove("managedFields");
+        assert_eq!(kept, whole);
+    }
+
+    #[test]
+    fn several_dialects_each_find_their_fields() {
+        let mut projection = Projection::Fields(BTreeSet::new());
+        projection.widen(Keep::Fields(&["spec.nodeName"]));
+        projection.widen(Keep::Fields(&["spec", "status.phase"]));
+        let kept = projection.project(&pod());
+        assert_eq!(kept["spec"], pod()["spec"]);
+        projection.widen(Keep::Whole);
+        projection.widen(Keep::Fields(&["spec"]));
+        assert_eq!(projection, Projection::Whole);
+    }
+
+    #[test]
+    fn kinds_that_nobody_watches_are_not_read() {
+        let projections = Projections::of(&[&Deployments]);
+        assert!(projections.read(pod()).is_some());
+        let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}});
+        assert!(projections.read(node).is_none());
+        assert_eq!(projections.kinds().count(), 3);
+    }
+}

@@ -1,0 +1,317 @@
+//! Actions as requests: method, path and body. The fence of a write travels inside it, so that
+//! the server itself refuses what is out of date.
+
+use std::collections::BTreeMap;
+
+use convoy_api::{GroupKind, Object, ObjectKey};
+use convoy_plan::merge_patch;
+use convoy_plan::step::{Precondition, Propagation, Subresource};
+use convoy_plan::{Action, Step, Verb, Why, Write};
+use http::Method;
+use serde_json::{Map, Value, json};
+
+/// Who owns the fields that are written here.
+pub const FIELD_MANAGER: &str = "convoy";
+
+const JSON: &str = "application/json";
+const MERGE_PATCH: &str = "application/merge-patch+json";
+
+/// How the server calls a kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resource {
+    /// Empty for the core group.
+    pub group: String,
+    pub version: String,
+    pub plural: String,
+    pub namespaced: bool,
+    pub has_status: bool,
+}
+
+/// What is sent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    pub method: Method,
+    pub path: String,
+    pub content_type: &'static str,
+    /// Null for none.
+    pub body: Value,
+}
+
+/// The versions that objects have by our own writes within one step. A later write of that
+/// step was fenced by the version before; ours followed on it, so the fence moves along.
+#[derive(Clone, Debug, Default)]
+pub struct OwnVersions {
+    moved: BTreeMap<ObjectKey, (String, String)>,
+}
+
+impl Resource {
+    pub fn api_version(&self) -> String {
+        match self.group.as_str() {
+            "" => self.version.clone(),
+            group => format!("{group}/{}", self.version),
+        }
+    }
+
+    /// The path of all objects of the kind, or of those in one namespace.
+    pub fn collection(&self, namespace: &str) -> String {
+        let Self { group, version, plural, .. } = self;
+        let root = if group.is_empty() {
+            format!("/api/{version}")
+        } else {
+            format!("/apis/{group}/{version}")
+        };
+        if self.namespaced && !namespace.is_empty() {
+            format!("{root}/namespaces/{namespace}/{plural}")
+        } else {
+            format!("{root}/{plural}")
+        }
+    }
+
+    pub fn object(&self, key: &ObjectKey) -> String {
+        format!("{}/{}", self.collection(&key.namespace), key.name)
+    }
+}
+
+impl Request {
+    pub fn get(path: impl Into<String>) -> Self {
+        Self { method: Method::GET, path: path.into(), content_type: JSON, body: Value::Null }
+    }
+
+    pub fn create(path: &str, body: Value) -> Self {
+        let path = format!("{path}?fieldManager={FIELD_MANAGER}");
+        Self { method: Method::POST, path, content_type: JSON, body }
+    }
+
+    pub fn replace(path: &str, body: Value) -> Self {
+        let path = format!("{path}?fieldManager={FIELD_MANAGER}");
+        Self { method: Method::PUT, path, content_type: JSON, body }
+    }
+
+    pub fn merge(path: &str, body: Value) -> Self {
+        let path = format!("{path}?fieldManager={FIELD_MANAGER}");
+        Self { method: Method::PATCH, path, content_type: MERGE_PATCH, body }
+    }
+}
+
+impl OwnVersions {
+    /// A write that was fenced by `before` left its target at `after`.
+    pub fn note(&mut self, key: &ObjectKey, before: Option<&str>, after: Option<&str>) {
+        let (Some(before), Some(after)) = (before, after) else { return };
+        // Fences name what was observed, however many writes of ours followed.
+        let observed = match self.moved.get(key) {
+            Some((observed, now)) if now == before => observed.clone(),
+            _ => before.to_owned(),
+        };
+        self.moved.insert(key.clone(), (observed, after.to_owned()));
+    }
+
+    /// The fence as it has to read now.
+    pub fn fence(&self, key: &ObjectKey, fence: &Precondition) -> Precondition {
+        let mut fence = fence.clone();
+        if let Some((observed, now)) = self.moved.get(key)
+            && fence.resource_version.as_deref() == Some(observed)
+        {
+            fence.resource_version = Some(now.clone());
+        }
+        fence
+    }
+}
+
+/// The request that carries out an action.
+pub fn request(action: &Action, resource: &Resource, own: &OwnVersions) -> Request {
+    let target = &action.target;
+    match &action.write {
+        Write::Create { object } => {
+            Request::create(&resource.collection(&target.namespace), object.clone())
+        }
+        Write::Patch { patch, subresource, precondition } => {
+            let below = match subresource {
+                Some(Subresource::Status) if resource.has_status => "/status",
+                Some(Subresource::Scale) => "/scale",
+                _ => "",
+            };
+            let path = format!("{}{below}", resource.object(target));
+            Request::merge(&path, fenced(patch.clone(), &own.fence(target, precondition)))
+        }
+        Write::Delete { precondition, propagation } => {
+            let mut options = options(&own.fence(target, precondition));
+            let policy = match propagation {
+                Propagation::Foreground => "Foreground",
+                Propagation::Background => "Background",
+                Propagation::Orphan => "Orphan",
+            };
+            options.insert("propagationPolicy".to_owned(), json!(policy));
+            let (path, body) = (resource.object(target), Value::Object(options));
+            Request { method: Method::DELETE, path, content_type: JSON, body }
+        }
+        Write::Evict { grace_secs, precondition } => {
+            let mut options = options(&own.fence(target, precondition));
+            if let Some(secs) = grace_secs {
+                options.insert("gracePeriodSeconds".to_owned(), json!(secs));
+            }
+            let body = json!({"apiVersion": "policy/v1", "kind": "Eviction",
+                "metadata": {"namespace": target.namespace, "name": target.name},
+                "deleteOptions": options});
+            Request::create(&format!("{}/eviction", resource.object(target)), body)
+        }
+    }
+}
+
+/// The write that makes the status of a rollout read as its step says.
+pub fn status(step: &Step, rollout: &Object) -> Option<Action> {
+    let empty = json!({});
+    let before = if rollout.status().is_null() { &empty } else { rollout.status() };
+    let change = merge_patch::between(before, step.status.as_ref()?)?;
+    let why = Why::new("StatusChanged", "what is known of it has changed");
+    let patch = merge_patch::nested(&["status"], change);
+    Some(Action::patch_status(Verb::Record, rollout, patch, why))
+}
+
+/// The kind that has to be known for an action: that of its target.
+pub fn kind(action: &Action) -> &GroupKind {
+    &action.target.kind
+}
+
+/// The fence of a write, if it has one.
+pub fn precondition(write: &Write) -> Option<&Precondition> {
+    match write {
+        Write::Create { .. } => None,
+        Write::Patch { precondition, .. }
+        | Write::Delete { precondition, .. }
+        | Write::Evict { precondition, .. } => Some(precondition),
+    }
+}
+
+/// A merge patch that applies only to the object as observed: a server compares the version and
+/// the uid that an update names with those of the object.
+fn fenced(mut patch: Value, fence: &Precondition) -> Value {
+    let entries = fence_entries(fence);
+    if let (Value::Object(patch), false) = (&mut patch, entries.is_empty()) {
+        let metadata = patch.entry("metadata").or_insert_with(|| json!({}));
+        if let Value::Object(metadata) = metadata {
+            metadata.extend(entries);
+        }
+    }
+    patch
+}
+
+fn options(fence: &Precondition) -> Map<String, Value> {
+    let mut options = Map::new();
+    options.insert("apiVersion".to_owned(), json!("v1"));
+    options.insert("kind".to_owned(), json!("DeleteOptions"));
+    let entries = fence_entries(fence);
+    if !entries.is_empty() {
+        options.insert("preconditions".to_owned(), Value::Object(entries));
+    }
+    options
+}
+
+fn fence_entries(fence: &Precondition) -> Map<String, Value> {
+    let Precondition { uid, resource_version } = fence;
+    let entries = [("uid", uid), ("resourceVersion", resource_version)];
+    let given = entries.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
+    given.map(|(name, value)| (name.to_owned(), json!(value))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use convoy_api::apps::POD;
+    use convoy_testkit::apps;
+
+    use super::*;
+
+    fn resource(group: &str, plural: &str) -> Resource {
+        let (group, plural) = (group.to_owned(), plural.to_owned());
+        Resource { group, version: "v1".to_owned(), plural, namespaced: true, has_status: true }
+    }
+
+    fn deployment() -> Object {
+        apps::deployment(1, "web:v1")
+            .with("/metadata/resourceVersion", json!("7"))
+            .with("/metadata/uid", json!("u"))
+            .build()
+    }
+
+    fn why() -> Why {
+        Why::new("Test", "for a test")
+    }
+
+    #[test]
+    fn patches_carry_their_fence() {
+        let patch = json!({"metadata": {"annotations": {"a": "b"}}, "spec": {"replicas": 2}});
+        let action = Action::patch(Verb::Scale, &deployment(), patch, why());
+        let sent = request(&action, &resource("apps", "deployments"), &OwnVersions::default());
+        assert_eq!(sent.method, Method::PATCH);
+        assert_eq!(sent.path, "/apis/apps/v1/namespaces/shop/deployments/web?fieldManager=convoy");
+        assert_eq!(
+            sent.body,
+            json!({"metadata": {"annotations": {"a": "b"}, "uid": "u", "resourceVersion": "7"},
+                "spec": {"replicas": 2}})
+        );
+    }
+
+    #[test]
+    fn a_second_write_of_a_step_follows_on_the_first() {
+        let object = deployment();
+        let mut own = OwnVersions::default();
+        own.note(object.key(), Some("7"), Some("9"));
+        own.note(object.key(), Some("9"), Some("11"));
+        let fence = own.fence(object.key(), &Precondition::observed(&object));
+        assert_eq!(fence.resource_version.as_deref(), Some("11"));
+        let other = Precondition { resource_version: Some("8".to_owned()), ..fence };
+        assert_eq!(own.fence(object.key(), &other), other);
+    }
+
+    #[test]
+    fn a_status_is_sent_as_what_changes() {
+        let object = deployment().with_raw({
+            let mut raw = deployment().raw().clone();
+            raw["status"] = json!({"replicas": 1, "readyReplicas": 1});
+            raw
+        });
+        let mut step = Step::new("apps", &object, convoy_plan::Verdict::Moving);
+        assert_eq!(status(&step, &object), None);
+        step.status = Some(json!({"replicas": 2}));
+        let action = status(&step, &object).unwrap();
+        let with_status = resource("apps", "deployments");
+        let sent = request(&action, &with_status, &OwnVersions::default());
+        assert!(sent.path.contains("/deployments/web/status?"), "{}", sent.path);
+        assert_eq!(sent.body["status"], json!({"replicas": 2, "readyReplicas": null}));
+        let without = Resource { has_status: false, ..with_status };
+        let sent = request(&action, &without, &OwnVersions::default());
+        assert!(sent.path.contains("/deployments/web?"), "{}", sent.path);
+    }
+
+    #[test]
+    fn deletes_and_evictions_name_what_they_mean() {
+        let pod = apps::replica("a", "web-1", "2026-01-01T00:00:00Z")
+            .with("/metadata/resourceVersion", json!("7"))
+            .with("/metadata/uid", json!("u"))
+            .build();
+        let pods = resource("", "pods");
+        let action = Action::delete(Verb::Delete, &pod, Propagation::Background, why());
+        let sent = request(&action, &pods, &OwnVersions::default());
+        assert_eq!(
+            (sent.method, sent.path.as_str()),
+            (Method::DELETE, "/api/v1/namespaces/shop/pods/a")
+        );
+        assert_eq!(sent.body["preconditions"], json!({"uid": "u", "resourceVersion": "7"}));
+        assert_eq!(sent.body["propagationPolicy"], "Background");
+        let sent = request(&Action::evict(&pod, Some(5), why()), &pods, &OwnVersions::default());
+        assert!(sent.path.starts_with("/api/v1/namespaces/shop/pods/a/eviction"), "{}", sent.path);
+        assert_eq!(sent.body["deleteOptions"]["preconditions"], json!({"uid": "u"}));
+        assert_eq!(sent.body["deleteOptions"]["gracePeriodSeconds"], 5);
+    }
+
+    #[test]
+    fn objects_of_cluster_scope_have_no_namespace_in_their_path() {
+        let nodes = Resource { namespaced: false, ..resource("", "nodes") };
+        assert_eq!(nodes.collection(""), "/api/v1/nodes");
+        assert_eq!(resource("", "pods").collection(""), "/api/v1/pods");
+        let made = json!({"apiVersion": "v1", "kind": "Pod"});
+        let create = Action::create(Verb::Create, POD.key("shop", "a"), made.clone(), why());
+        let sent = request(&create, &resource("", "pods"), &OwnVersions::default());
+        assert_eq!(sent.path, "/api/v1/namespaces/shop/pods?fieldManager=convoy");
+        assert_eq!((sent.method, sent.body), (Method::POST, made));
+    }
+}

@@ -1,0 +1,9 @@
+//! Deployments and ReplicaSets on an API server in this process, rolled by the loop. The tests
+//! play the user and the kubelet.
+
+#![expect(clippy::unwrap_used, reason = "a test stops where its own setup is wrong")]
+
+mod cluster;
+mod faults;
+mod rollouts;
+mod standing;
