@@ -4,6 +4,8 @@
 pub mod clusters;
 pub mod completions;
 pub mod crds;
+#[cfg(feature = "server")]
+pub mod fleet;
 pub mod plan;
 #[cfg(feature = "server")]
 pub mod up;

@@ -34,6 +34,8 @@ enum Command {
     Up(command::up::Args),
     #[cfg(feature = "server")]
     Clusters(command::clusters::Args),
+    #[cfg(feature = "server")]
+    Fleet(command::fleet::Args),
     Completions(command::completions::Args),
 }
 
@@ -47,6 +49,8 @@ pub fn main() -> ExitCode {
         Command::Up(args) => command::up::run(args),
         #[cfg(feature = "server")]
         Command::Clusters(args) => command::clusters::run(args),
+        #[cfg(feature = "server")]
+        Command::Fleet(args) => command::fleet::run(args),
         Command::Completions(args) => command::completions::run(&args, Args::command()),
     };
     match result {

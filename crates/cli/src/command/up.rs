@@ -10,9 +10,13 @@ use clap::ValueEnum;
 use convoy_apiserver::access::{AccessSettings, Authorization};
 use convoy_apiserver::home::{Home, Settings};
 use convoy_apiserver::server::Limits;
+use convoy_apiserver::transport::Transport;
+use convoy_sim::fleet::{self, Client, Fleet};
+use convoy_sim::scenario::Scenario;
 use convoy_store::backend::Durability;
 use serde_json::json;
 
+use super::fleet::Simulation;
 use crate::output;
 
 /// Runs a Kubernetes API server in this process, with its own store
@@ -50,6 +54,8 @@ pub struct Args {
     /// everything but bodies]
     #[arg(long, value_name = "FILE", requires = "audit_log")]
     audit_policy: Option<PathBuf>,
+    #[command(flatten)]
+    simulation: Simulation,
     /// What to print when ready
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
@@ -89,8 +95,10 @@ async fn serve(args: Args) -> Result<()> {
         authorization,
         audit_log,
         audit_policy,
+        simulation,
         output,
     } = args;
+    let scenario = simulation.scenario()?;
     let data_directory = match (ephemeral, data_dir) {
         (true, _) => None,
         (false, Some(directory)) => Some(directory),
@@ -120,9 +128,27 @@ async fn serve(args: Args) -> Result<()> {
     let limits = Limits::default();
     let settings = Settings { data_directory, durability, listen, kubeconfig, limits, access };
     let home = Home::start(settings).await?;
+    let mut fleet = scenario.map(|scenario| simulate(&home, scenario));
+    if let Some(fleet) = &mut fleet {
+        fleet.ready().await;
+    }
     announce(&home, output)?;
-    home.run(shutdown).await?;
+    let ended = async {
+        shutdown.await;
+        if let Some(fleet) = fleet {
+            fleet.end().await; // while there is a server to end on
+        }
+    };
+    home.run(ended).await?;
     Ok(())
+}
+
+/// Simulated nodes in the first cluster, with what a control plane does for them.
+fn simulate(home: &Home, scenario: Scenario) -> Fleet {
+    let client = Client::new(Transport::trusted(&home.server, ""), "default");
+    let settings =
+        fleet::Settings { schedules: true, tends_nodes: true, ..fleet::Settings::new(scenario) };
+    Fleet::start(client, settings)
 }
 
 fn announce(home: &Home, output: Output) -> Result<()> {
@@ -142,7 +168,7 @@ fn announce(home: &Home, output: Output) -> Result<()> {
 }
 
 /// Done when the process is asked to end.
-fn shutdown_signal() -> Result<impl Future<Output = ()>> {
+pub(super) fn shutdown_signal() -> Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut interrupt = signal(SignalKind::interrupt()).context("could not watch for SIGINT")?;
     let mut terminate = signal(SignalKind::terminate()).context("could not watch for SIGTERM")?;

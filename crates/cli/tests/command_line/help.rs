@@ -43,6 +43,11 @@ fn help_of_clusters() {
 }
 
 #[test]
+fn help_of_fleet() {
+    golden("fleet", &["fleet", "--help"]);
+}
+
+#[test]
 fn help_of_completions() {
     golden("completions", &["completions", "--help"]);
 }

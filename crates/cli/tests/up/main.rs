@@ -6,6 +6,7 @@ mod clients;
 mod clusters;
 mod disk;
 mod flags;
+mod fleet;
 mod helm;
 mod kubectl;
 mod process;
