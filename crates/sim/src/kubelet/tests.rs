@@ -1,3 +1,5 @@
+//! The story of a pod, instant by instant, with latencies of whole seconds.
+
 use serde_json::json;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Kubelets against objects that a test keeps, from timer to timer.
+
 use serde_json::json;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Silent nodes, and what becomes of their pods.
+
 use super::*;
 
 fn at(seconds: i64) -> Timestamp {

@@ -1,3 +1,5 @@
+//! What scenarios say, and what is refused.
+
 use serde_json::{Value, json};
 
 use super::*;

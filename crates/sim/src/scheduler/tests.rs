@@ -1,3 +1,5 @@
+//! Where pods go, and what is said when they go nowhere.
+
 use serde_json::json;
 
 use super::*;
