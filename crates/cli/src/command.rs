@@ -8,6 +8,8 @@ pub mod crds;
 pub mod fleet;
 pub mod plan;
 #[cfg(feature = "server")]
+pub mod run;
+#[cfg(feature = "server")]
 pub mod up;
 pub mod validate;
 

@@ -10,6 +10,8 @@ pub mod finding;
 pub mod input;
 pub mod output;
 pub mod report;
+#[cfg(feature = "server")]
+mod stderr;
 mod text;
 
 use std::process::ExitCode;
@@ -36,6 +38,8 @@ enum Command {
     Clusters(command::clusters::Args),
     #[cfg(feature = "server")]
     Fleet(command::fleet::Args),
+    #[cfg(feature = "server")]
+    Run(command::run::Args),
     Completions(command::completions::Args),
 }
 
@@ -51,6 +55,8 @@ pub fn main() -> ExitCode {
         Command::Clusters(args) => command::clusters::run(args),
         #[cfg(feature = "server")]
         Command::Fleet(args) => command::fleet::run(args),
+        #[cfg(feature = "server")]
+        Command::Run(args) => command::run::run(args),
         Command::Completions(args) => command::completions::run(&args, Args::command()),
     };
     match result {

@@ -43,6 +43,11 @@ fn help_of_clusters() {
 }
 
 #[test]
+fn help_of_run() {
+    golden("run", &["run", "--help"]);
+}
+
+#[test]
 fn help_of_fleet() {
     golden("fleet", &["fleet", "--help"]);
 }

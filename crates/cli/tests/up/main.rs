@@ -10,5 +10,6 @@ mod fleet;
 mod helm;
 mod kubectl;
 mod process;
+mod rollouts;
 mod running;
 mod webhooks;

@@ -1,0 +1,182 @@
+//! `convoy run`: the control loop against any Kubernetes API server.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+use convoy_controllers::connect::{Connection, connect};
+use convoy_controllers::lease::Election;
+use convoy_controllers::log::DecisionLog;
+use convoy_controllers::metrics::Metrics;
+use convoy_controllers::serve::Endpoint;
+use convoy_controllers::{Settings, run as run_loop};
+use convoy_plan::Dialect;
+use convoy_plan::dialect::apps::{Deployments, ReplicaSets};
+
+use super::up::shutdown_signal;
+use crate::{output, stderr};
+
+/// Carries out rollouts on a Kubernetes API server, as its controllers
+///
+/// Writes nothing where everything is as it should be. Stops on SIGINT and SIGTERM, once the
+/// writes that are on their way are answered.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// How to reach the server [default: as kubectl finds it, or the pod's service account]
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig [default: the current one]
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+    /// What to run; several with commas
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_value = "apps",
+        env = "CONVOY_DIALECTS"
+    )]
+    dialects: Vec<Controller>,
+    /// Decide and report, but write nothing
+    #[arg(long)]
+    observe: bool,
+    /// Append every decision to a file, one line of JSON each
+    #[arg(long, value_name = "FILE")]
+    decision_log: Option<PathBuf>,
+    /// Rollouts whose writes are on their way at once
+    #[arg(long, value_name = "NUMBER", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..))]
+    concurrency: u16,
+    /// Work only while holding a lease, so that of several processes one does
+    #[arg(long)]
+    leader_elect: bool,
+    /// The namespace of the lease
+    #[arg(long, value_name = "NAMESPACE", default_value = "convoy-system")]
+    lease_namespace: String,
+    /// The name of the lease
+    #[arg(long, value_name = "NAME", default_value = "convoy")]
+    lease_name: String,
+    /// Serve /metrics, /healthz and /readyz here; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS")]
+    metrics_listen: Option<SocketAddr>,
+}
+
+/// A part of a control plane that can be run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+enum Controller {
+    /// Deployments: in place of kube-controller-manager's deployment controller
+    Apps,
+    /// ReplicaSets, where no kube-controller-manager keeps them
+    #[value(name = "replicasets")]
+    ReplicaSets,
+}
+
+impl Controller {
+    fn dialect(self) -> &'static dyn Dialect {
+        match self {
+            Self::Apps => &Deployments,
+            Self::ReplicaSets => &ReplicaSets,
+        }
+    }
+}
+
+pub(crate) fn run(args: Args) -> Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("could not start the runtime")?;
+    runtime.block_on(serve(args))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn serve(args: Args) -> Result<()> {
+    let Args {
+        kubeconfig,
+        context,
+        mut dialects,
+        observe,
+        decision_log,
+        concurrency,
+        leader_elect,
+        lease_namespace,
+        lease_name,
+        metrics_listen,
+    } = args;
+    stderr::report();
+    let shutdown = shutdown_signal()?;
+    dialects.sort_unstable();
+    dialects.dedup();
+    let dialects: Vec<_> = dialects.into_iter().map(Controller::dialect).collect();
+    let decision_log = decision_log.map(|path| {
+        let log = DecisionLog::open(&path);
+        log.with_context(|| format!("could not open the decision log {}", path.display()))
+    });
+    let connection = connect(kubeconfig.as_deref(), context.as_deref()).await?;
+    let settings = Settings {
+        observe,
+        concurrency: usize::from(concurrency),
+        decision_log: decision_log.transpose()?,
+        ..Settings::new(dialects)
+    };
+    if let Some(address) = metrics_listen {
+        serve_metrics(address, Arc::clone(&settings.metrics)).await?;
+    }
+    announce(&connection, &settings)?;
+    // An observer writes nothing, and a lease is a write.
+    if !leader_elect || observe {
+        run_loop(connection.client, settings, shutdown).await;
+        return Ok(());
+    }
+    let election = Election::new(&lease_namespace, &lease_name, &identity());
+    lead(&connection, settings, &election, shutdown).await
+}
+
+/// Runs while the lease is ours, and hands it over at the end.
+async fn lead(
+    connection: &Connection,
+    settings: Settings,
+    election: &Election,
+    shutdown: impl Future<Output = ()>,
+) -> Result<()> {
+    let client = &connection.client;
+    let mut shutdown = std::pin::pin!(shutdown);
+    tokio::select! {
+        () = &mut shutdown => return Ok(()),
+        () = election.acquire(client) => {}
+    }
+    let mut is_lost = false;
+    let ended = async {
+        tokio::select! {
+            () = &mut shutdown => {}
+            () = election.hold(client) => is_lost = true,
+        }
+    };
+    run_loop(client.clone(), settings, ended).await;
+    if is_lost {
+        bail!("the lease {}/{} was lost", election.namespace, election.name);
+    }
+    election.release(client).await;
+    Ok(())
+}
+
+async fn serve_metrics(address: SocketAddr, metrics: Arc<Metrics>) -> Result<()> {
+    let failed = || format!("could not serve metrics on {address}");
+    let endpoint = Endpoint::bind(address).await.with_context(failed)?;
+    eprintln!("metrics on http://{}/metrics", endpoint.address().with_context(failed)?);
+    tokio::spawn(endpoint.run(metrics));
+    Ok(())
+}
+
+fn announce(connection: &Connection, settings: &Settings) -> Result<()> {
+    let names: Vec<&str> = settings.dialects.iter().map(|dialect| dialect.name()).collect();
+    let does = if settings.observe { "observes" } else { "runs" };
+    output::print(&format!("Convoy {does} {} on {}\n", names.join(", "), connection.url))
+}
+
+/// Unique among those who want the lease: in a cluster, hosts are named after their pods.
+fn identity() -> String {
+    let host = std::env::var("POD_NAME").or_else(|_| std::env::var("HOSTNAME"));
+    format!("{}_{}", host.unwrap_or_else(|_| "convoy".to_owned()), std::process::id())
+}
