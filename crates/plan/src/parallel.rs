@@ -6,8 +6,12 @@ use std::panic::resume_unwind;
 use std::sync::OnceLock;
 use std::thread;
 
-/// Fewer members than this for each core, and starting a thread costs more than it saves.
-const PIECE_MIN: usize = 128;
+/// Fewer members than this for each core, and starting a thread costs more than it saves where
+/// they are merely read.
+const PIECE_MIN: usize = 2_500;
+
+/// The same of members about whom much is made, as statuses and patches are.
+const JOIN_MIN: usize = 256;
 
 /// What `work` makes of consecutive pieces of `items`, in order. There is at least one piece.
 ///
@@ -54,7 +58,7 @@ pub(crate) fn join<A: Send, B: Send>(
     one: impl FnOnce() -> A + Send,
     other: impl FnOnce() -> B + Send,
 ) -> (A, B) {
-    if cores() < 2 || members < 2 * PIECE_MIN {
+    if cores() < 2 || members < JOIN_MIN {
         return (one(), other());
     }
     thread::scope(|scope| {
