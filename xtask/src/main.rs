@@ -10,7 +10,7 @@ mod types;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use clap::{Parser, Subcommand};
 
 /// Build tasks of Convoy
@@ -58,7 +58,23 @@ fn ci() -> Result<()> {
     cargo(&["fmt", "--all", "--check"])?;
     cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;
     let kubectl = kubernetes::kubectl().context("the tests need a kubectl, and there is none")?;
+    compile_clients()?;
     cargo_with(&["test", "--workspace"], Some(&kubectl))
+}
+
+/// Compiles the Go clients of the tests ahead of them. Go keeps what it has compiled, and tests
+/// that watch the clock do not share the cores with its compiler.
+fn compile_clients() -> Result<()> {
+    let clients = [("client_go", "."), ("manager", "."), ("helm", "helm.sh/helm/v4/cmd/helm")];
+    for (folder, package) in clients {
+        eprintln!("$ go build {package} in crates/cli/tests/up/{folder}");
+        let mut command = Command::new("go");
+        command.args(["build", "-buildvcs=false", "-o", "/dev/null", package]);
+        command.current_dir(kubernetes::root().join("crates/cli/tests/up").join(folder));
+        let status = command.status().context("the tests need go, and there is none")?;
+        ensure!(status.success(), "could not build {package} for the tests");
+    }
+    Ok(())
 }
 
 pub(crate) fn cargo(args: &[&str]) -> Result<()> {
