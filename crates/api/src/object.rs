@@ -5,17 +5,20 @@
 //! fields every part of Convoy needs, without building a view.
 
 mod digest;
+mod facts;
 mod key;
 pub mod member;
 pub mod meta;
 pub mod view;
 
+use std::any::Any;
 use std::sync::Arc;
 
 use serde_json::Value;
 use smol_str::SmolStr;
 
 use self::digest::Digest;
+use self::facts::Facts;
 pub use key::{GroupKind, ObjectKey};
 pub use meta::OwnerReference;
 pub use view::ViewError;
@@ -36,6 +39,7 @@ struct Body {
     raw: Value,
     sections: Sections,
     digest: Digest,
+    facts: Facts,
 }
 
 /// Where the parts that everyone asks for stand among the members of the JSON, so that they
@@ -129,6 +133,12 @@ impl Object {
         &self.body.raw
     }
 
+    /// What `read` finds in the object, kept with it for the next one who asks. It must follow
+    /// from the object alone: there is one answer for each type.
+    pub fn facts<T: Any + Send + Sync>(&self, read: impl FnOnce(&Self) -> T) -> &T {
+        self.body.facts.get_or_read(|| read(self))
+    }
+
     pub fn metadata(&self) -> &Value {
         section(self.raw(), self.body.sections.metadata)
     }
@@ -142,7 +152,7 @@ impl Object {
     }
 }
 
-/// Digest and sections follow from the JSON.
+/// Digest, sections and facts follow from the JSON.
 impl PartialEq for Object {
     fn eq(&self, other: &Self) -> bool {
         self.key == other.key && self.api_version == other.api_version && self.raw() == other.raw()
@@ -154,7 +164,8 @@ impl Body {
         let sections = Sections::of(&raw);
         let [metadata, spec, status] =
             [sections.metadata, sections.spec, sections.status].map(|at| section(&raw, at));
-        Self { digest: Digest::of(metadata, spec, status), raw, sections }
+        let digest = Digest::of(metadata, spec, status);
+        Self { digest, raw, sections, facts: Facts::default() }
     }
 }
 

@@ -2,7 +2,6 @@
 
 mod action;
 mod group;
-mod merge;
 
 use convoy_api::{Object, ObjectKey};
 use jiff::Timestamp;
@@ -12,7 +11,6 @@ pub use action::{
     Action, Event, EventType, Precondition, Propagation, Subresource, Verb, Why, Write,
 };
 pub use group::{BatchReport, GroupReport, MemberState};
-pub use merge::merge_patch;
 
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::hold::{Hold, HoldReason};
@@ -106,7 +104,9 @@ impl Step {
 pub(crate) fn finished(mut step: Step) -> Step {
     // Groups and actions keep the dialect's order, which means something; holds are looked up
     // by name, the rollout's own first.
-    step.holds.sort_by(|a, b| (&a.group, &a.member).cmp(&(&b.group, &b.member)));
-    step.holds.sort_by_key(|hold| hold.member.is_some());
+    fn place(hold: &Hold) -> (bool, Option<&str>, Option<&str>) {
+        (hold.member.is_some(), hold.group.as_deref(), hold.member.as_deref())
+    }
+    step.holds.sort_by(|one, other| place(one).cmp(&place(other)));
     step
 }

@@ -113,7 +113,8 @@ impl FromIterator<Object> for World {
             // They mostly come kind by kind, so that the shelf is looked up once for many.
             let key = first.key();
             let shelf = (key.cluster.clone(), key.kind.clone());
-            let list = shelves.entry(shelf.clone()).or_default();
+            let rest = objects.size_hint().0;
+            let list = shelves.entry(shelf.clone()).or_insert_with(|| Vec::with_capacity(rest + 1));
             list.push(placed(first));
             let fits = |next: &Object| next.key().cluster == shelf.0 && *next.kind() == shelf.1;
             while let Some(next) = objects.next_if(|next| fits(next)) {

@@ -161,7 +161,7 @@ fn placement_step(snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
     let inputs = rollup::Inputs { snapshot, placement: &placement, policy: line.active(), now };
     let members = snapshot.of(&placement.binding_kind()).len();
     let ((selected, reported), rolled) = parallel::join(
-        members,
+        members >= parallel::MADE_MIN,
         || {
             let selected = selection::part(snapshot, &placement, now)
                 .map(|part| (part, schedule::part(snapshot, &placement, &line, now)));

@@ -45,6 +45,7 @@ use self::pass::{NODE, POD, POLICY, Pass, SKYHOOK};
 use super::{Dialect, Keep, Watch};
 use crate::diagnostic::Diagnostic;
 use crate::hold::{Hold, HoldReason};
+use crate::merge_patch;
 use crate::snapshot::Snapshot;
 use crate::step::{Action, Step, Verb, Verdict, Why};
 use crate::world::World;
@@ -159,15 +160,15 @@ fn rendered(pass: &Pass<'_, '_>, mut step: Step) -> Step {
     let words = status::words(pass);
     let rolled_up = status::rolled_up(pass, &words);
     let status = status::status(pass, &words, rolled_up);
+    let changed = status != *pass.hook.object.status();
+    let starting = report::starting(pass);
+    let reservation = (changed && starting > 0)
+        .then(|| reservation(pass.hook.object, &status, format!("{starting} nodes are picked")));
     step.decision = report::decision(pass, rolled_up);
     step.groups = report::groups(pass);
     step.holds = report::holds(pass);
     step.verdict = report::verdict(pass, &step.holds);
     step.events = report::events(pass, rolled_up);
-    let changed = status != *pass.hook.object.status();
-    let starting = report::starting(pass);
-    let reservation = (changed && starting > 0)
-        .then(|| reservation(pass.hook.object, &status, format!("{starting} nodes are picked")));
     step.actions = writes::actions(pass, reservation);
     step.status = changed.then_some(status);
     step
@@ -175,8 +176,8 @@ fn rendered(pass: &Pass<'_, '_>, mut step: Step) -> Step {
 
 /// Who was picked, and how the last batch went, goes on record before anyone begins.
 fn reservation(skyhook: &Object, status: &serde_json::Value, message: String) -> Action {
-    let changes = crate::step::merge_patch(skyhook.status(), status);
-    let patch = serde_json::json!({"status": changes.unwrap_or_default()});
+    let changes = merge_patch::between(skyhook.status(), status);
+    let patch = merge_patch::nested(&["status"], changes.unwrap_or_default());
     Action::patch_status(Verb::Record, skyhook, patch, Why::new("Reserved", message))
 }
 

@@ -83,7 +83,7 @@ pub(crate) fn act(cluster: &Cluster<'_>, snapshot: &Snapshot<'_>, run: &Run<'_, 
             terminate::claim(cluster, snapshot, at, &mut acts);
             continue;
         }
-        if member.node.is_some_and(|node| node.is_deleting) {
+        if member.node.is_some_and(|node| node.facts.is_deleting) {
             delete(member, &mut acts, Why::new("NodeDeleted", "its Node is being deleted"));
             acts.stands.insert(at, (MemberState::Gone, None));
             continue;
@@ -109,7 +109,7 @@ pub(crate) fn act(cluster: &Cluster<'_>, snapshot: &Snapshot<'_>, run: &Run<'_, 
 /// Conditions that follow from the objects, and the hash of claims from before its version.
 fn marks(run: &Run<'_, '_>, cluster: &Cluster<'_>, at: usize, draft: &mut Draft<'_>) {
     let member = &cluster.members[at];
-    let (facts, marks, pool) = (&member.facts, &run.marks[at], cluster.pool());
+    let (facts, marks, pool) = (member.facts, &run.marks[at], cluster.pool());
     if facts.consolidatable.is_some() != marks.consolidatable {
         if marks.consolidatable {
             draft.set(condition::CONSOLIDATABLE, "True", condition::CONSOLIDATABLE, "");
@@ -117,7 +117,7 @@ fn marks(run: &Run<'_, '_>, cluster: &Cluster<'_>, at: usize, draft: &mut Draft<
             draft.unset(condition::CONSOLIDATABLE);
         }
     }
-    if facts.drifted.map(|mark| mark.reason()) != marks.drifted.as_deref() {
+    if facts.drifted.as_ref().map(|mark| mark.reason.as_str()) != marks.drifted.as_deref() {
         match &marks.drifted {
             Some(word) => draft.set(condition::DRIFTED, "True", word, word),
             None => draft.unset(condition::DRIFTED),
@@ -133,7 +133,7 @@ fn marks(run: &Run<'_, '_>, cluster: &Cluster<'_>, at: usize, draft: &mut Draft<
     if let Some(event) = marks.pod_event {
         draft.status("lastPodEventTime", crate::condition::instant(event));
     }
-    if facts.hash_version != Some(names::HASH_VERSION) && facts.hash.is_some()
+    if facts.hash_version.as_deref() != Some(names::HASH_VERSION) && facts.hash.is_some()
         || !pool.is_hashed && facts.hash.is_some()
     {
         draft.annotate(annotation::HASH_VERSION, Some(names::HASH_VERSION));
@@ -171,7 +171,7 @@ fn begin<'w>(
     let message =
         format!("{word}: {} node(s) go, {} come first", command.members.len(), names.len());
     let why = Why::new(word, message);
-    if let Some(node) = member.node.filter(|node| !node.is_tainted) {
+    if let Some(node) = member.node.filter(|node| !node.facts.is_tainted) {
         acts.start.push(taint(&node, &why));
     }
     let is_delete = names.is_empty();
@@ -204,6 +204,7 @@ fn propose(
     let carries = member
         .facts
         .proposal
+        .as_deref()
         .and_then(|text| text.split_once(' '))
         .is_some_and(|(known, _)| known == id);
     if !carries {
@@ -230,7 +231,7 @@ fn proceed(
     acts: &mut Acts,
 ) {
     let member = &cluster.members[at];
-    let word = member.facts.disruption.map_or("", |mark| mark.reason());
+    let word = member.facts.disruption_word();
     let hold = match command::progress(cluster, snapshot, run, at) {
         Progress::Ready => {
             acts.event_of(member, "DisruptionTerminating", |kind| {
@@ -272,7 +273,7 @@ fn proceed(
 
 /// Takes back what an interrupted start left behind.
 fn tidy(member: &Member<'_>, draft: &mut Draft<'_>, acts: &mut Acts) {
-    if let Some(node) = member.node.filter(|node| node.is_tainted) {
+    if let Some(node) = member.node.filter(|node| node.facts.is_tainted) {
         let why = Why::new("LeftOver", "no disruption of this node is under way");
         acts.undo.extend(untaint(&node, &why));
     }
@@ -336,7 +337,7 @@ fn taint(node: &Node<'_>, why: &Why) -> Action {
 
 fn untaint(node: &Node<'_>, why: &Why) -> Option<Action> {
     let patch = json!({"spec": {"taints": other_taints(node.object)}});
-    node.is_tainted.then(|| Action::patch(Verb::Untaint, node.object, patch, why.clone()))
+    node.facts.is_tainted.then(|| Action::patch(Verb::Untaint, node.object, patch, why.clone()))
 }
 
 /// The taints of a node but for ours.

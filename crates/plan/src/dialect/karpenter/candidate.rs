@@ -110,16 +110,16 @@ pub(crate) fn rejection(cluster: &Cluster<'_>, member: &Member<'_>) -> Option<Re
         return Some(Rejection::InFlight);
     }
     let Some(node) = member.node else { return Some(Rejection::NoNode) };
-    if !node.is_initialized {
+    if !node.facts.is_initialized {
         return Some(Rejection::NotInitialized);
     }
-    if member.is_leaving() || node.is_deleting {
+    if member.is_leaving() || node.facts.is_deleting {
         return Some(Rejection::Leaving);
     }
     if cluster.nominated.contains(node.object.name()) {
         return Some(Rejection::Nominated);
     }
-    if node.is_protected {
+    if node.facts.is_protected {
         return Some(Rejection::NodeProtected);
     }
     let Some(name) = member.pool_name else { return Some(Rejection::NoPoolLabel) };

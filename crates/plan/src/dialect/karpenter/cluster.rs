@@ -117,25 +117,28 @@ impl<'w> Cluster<'w> {
     /// Pairs claims and Nodes by provider id. Both lists are mostly in the same order, so that
     /// sorting them is cheap.
     fn pair(&mut self, snapshot: &Snapshot<'w>, all_pools: &[&'w str]) {
-        let mut nodes: Vec<Option<Node<'w>>> =
-            parallel::map(snapshot.of(&NODE), |node| Some(Node::new(node)));
+        let (claims, nodes) = (snapshot.of(&names::NODE_CLAIM), snapshot.of(&NODE));
+        let (facts, mut nodes) = parallel::join(
+            claims.len().min(nodes.len()) >= parallel::READ_MIN,
+            || claims.iter().map(|claim| ClaimFacts::of(claim)).collect::<Vec<_>>(),
+            || nodes.iter().map(|node| Some(Node::new(node))).collect::<Vec<_>>(),
+        );
         let mut by_id: Vec<(&str, usize)> = nodes
             .iter()
             .enumerate()
             .filter_map(|(at, node)| {
-                let id = node.as_ref()?.provider_id;
+                let id = node.as_ref()?.facts.provider_id.as_str();
                 (!id.is_empty()).then_some((id, at))
             })
             .collect();
         by_id.sort_unstable();
-        let claims = snapshot.of(&names::NODE_CLAIM);
-        let facts = parallel::map(claims, |claim| ClaimFacts::new(claim));
         self.members.reserve(claims.len());
         let mut hint = 0;
         for (claim, facts) in claims.iter().copied().zip(facts) {
-            let at = find(&by_id, facts.provider_id, &mut hint);
+            let at = find(&by_id, &facts.provider_id, &mut hint);
             let node = at.and_then(|at| nodes[at].take());
-            let named = node.filter(|node| node.is_registered).map_or(facts.pool, |node| node.pool);
+            let registered = node.filter(|node| node.facts.is_registered);
+            let named = registered.map_or(facts.pool.as_deref(), |node| node.pool());
             let pool = named.and_then(|name| self.index_of(name));
             let orphan = named.is_none_or(|name| !all_pools.contains(&name));
             if pool.is_some() || orphan || self.pools.len() > 1 {

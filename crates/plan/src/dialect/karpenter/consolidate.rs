@@ -51,12 +51,14 @@ impl<'w> Run<'_, 'w> {
         if pool.is_static() {
             return Some(format!("NodePool {name:?} has a fixed number of nodes"));
         }
-        let kind = member.facts.instance_type.unwrap_or_default();
+        let kind = member.facts.instance_type.as_deref().unwrap_or_default();
         if !pool.has_catalogue || catalogue::find(kind).is_none() {
             return Some(format!("Instance Type {kind:?} not found"));
         }
-        let needed =
-            [(label::CAPACITY_TYPE, member.facts.capacity_type), (label::ZONE, member.facts.zone)];
+        let needed = [
+            (label::CAPACITY_TYPE, &member.facts.capacity_type),
+            (label::ZONE, &member.facts.zone),
+        ];
         for (key, value) in needed {
             if value.is_none() {
                 return Some(format!("Node does not have label {key:?}"));
@@ -165,8 +167,9 @@ impl<'w> Run<'_, 'w> {
         mut fresh: Fresh<'w>,
         price: f64,
     ) -> Result<Fresh<'w>, String> {
-        let is_spot =
-            |at: &usize| self.cluster.members[*at].facts.capacity_type == Some(catalogue::SPOT);
+        let is_spot = |at: &usize| {
+            self.cluster.members[*at].facts.capacity_type.as_deref() == Some(catalogue::SPOT)
+        };
         let may_be_spot =
             fresh.offers.iter().any(|offer| offer.capacity_type() == Some(catalogue::SPOT));
         if may_be_spot && group.iter().all(is_spot) {
@@ -200,7 +203,7 @@ impl<'w> Run<'_, 'w> {
         let Some(fresh) = outcome.fresh.first_mut() else { return Some(outcome) };
         let mut cheapest: BTreeMap<&str, f64> = BTreeMap::new();
         for at in group {
-            let kind = self.cluster.members[*at].facts.instance_type?;
+            let kind = self.cluster.members[*at].facts.instance_type.as_deref()?;
             let entry = cheapest.entry(kind).or_insert(f64::INFINITY);
             *entry = entry.min(self.price(*at));
         }

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::condition::{self, Condition};
+use crate::merge_patch::nested;
 use crate::step::{Action, Verb, Why};
 
 /// Changes to a NodeClaim or NodePool that are being gathered.
@@ -95,15 +96,16 @@ impl<'w> Draft<'w> {
         let (metadata, status) = self.parts();
         let mut actions = Vec::new();
         if !metadata.is_empty() {
-            actions.push(Action::patch(verb, object, json!({"metadata": metadata}), why.clone()));
-        }
-        if !status.is_empty() {
-            actions.push(Action::patch_status(
+            actions.push(Action::patch(
                 verb,
                 object,
-                json!({"status": status}),
+                nested(&["metadata"], metadata.into()),
                 why.clone(),
             ));
+        }
+        if !status.is_empty() {
+            let patch = nested(&["status"], status.into());
+            actions.push(Action::patch_status(verb, object, patch, why.clone()));
         }
         actions
     }
@@ -112,10 +114,7 @@ impl<'w> Draft<'w> {
     pub(crate) fn parts(self) -> (Map<String, Value>, Map<String, Value>) {
         let mut status = self.status;
         if let Some(mut conditions) = self.conditions {
-            conditions.sort_by_key(|entry| {
-                let since = entry.get("lastTransitionTime").and_then(Value::as_str);
-                (entry["type"] == READY, since.map(str::to_owned))
-            });
+            conditions.sort_by(|one, other| place(one).cmp(&place(other)));
             status.insert("conditions".into(), Value::Array(conditions));
         }
         (self.metadata, status)
@@ -127,4 +126,10 @@ impl<'w> Draft<'w> {
             object.status().get("conditions").and_then(Value::as_array).cloned().unwrap_or_default()
         })
     }
+}
+
+/// Where a condition is written: by age, and the one that sums up the others last.
+fn place(condition: &Value) -> (bool, Option<&str>) {
+    let since = condition.get("lastTransitionTime").and_then(Value::as_str);
+    (condition["type"] == READY, since)
 }

@@ -24,7 +24,9 @@ const SEARCH_AGAIN: SignedDuration = SignedDuration::from_secs(10);
 
 /// Fills in groups, holds, verdict and the time to look again.
 pub(crate) fn explain(cluster: &Cluster<'_>, run: &Run<'_, '_>, acts: Acts, step: &mut Step) {
-    let mut group = GroupReport::new(cluster.pool().name());
+    let name = SmolStr::new(cluster.pool().name());
+    let mut group = GroupReport::new(name.as_str());
+    step.holds.reserve(cluster.members.len());
     group.ceiling = ceiling(cluster);
     let budgets = BudgetHolds::new(cluster, run);
     for (at, member) in cluster.own_members() {
@@ -36,7 +38,7 @@ pub(crate) fn explain(cluster: &Cluster<'_>, run: &Run<'_, '_>, acts: Acts, step
         if let Some((reason, until)) = hold {
             step.holds.push(
                 Hold::of_member(member.claim.name().clone(), reason)
-                    .in_group(cluster.pool().name())
+                    .in_group(name.clone())
                     .until(until),
             );
         }
@@ -62,7 +64,7 @@ fn stand(
     at: usize,
     member: &Member<'_>,
 ) -> (MemberState, Option<Why>) {
-    if member.node.is_none_or(|node| !node.is_initialized) {
+    if member.node.is_none_or(|node| !node.facts.is_initialized) {
         let detail = run.rejections[at].as_ref().map(super::candidate::Rejection::text);
         let detail = detail.unwrap_or_default();
         return (MemberState::Settling, Some((HoldReason::NotAvailable { detail }, None)));

@@ -11,6 +11,7 @@ use super::pod::{Owner, Pod};
 use super::pool::Pool;
 use convoy_api::object::meta::timestamp;
 use serde_json::Value;
+use smol_str::SmolStr;
 
 /// What is true of one member now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,7 +20,7 @@ pub(crate) struct Marks {
     /// When it becomes consolidatable, if time alone makes it so.
     pub(crate) consolidatable_at: Option<Timestamp>,
     /// The word for how it has drifted.
-    pub(crate) drifted: Option<String>,
+    pub(crate) drifted: Option<SmolStr>,
     /// Since when, for the order.
     pub(crate) drifted_since: Option<Timestamp>,
     /// Too old, in a pool where that is budgeted.
@@ -51,7 +52,7 @@ pub(crate) fn marks<'w>(
     consolidation(cluster, pool, member, &mut marks);
     marks.drifted = drift(pool, member, types, now);
     if marks.drifted.is_some() {
-        let since = member.facts.drifted.and_then(|mark| mark.since());
+        let since = member.facts.drifted.as_ref().and_then(|mark| mark.since);
         marks.drifted_since = Some(since.unwrap_or(now));
     }
     marks.expires_at = member.expires_at(pool.expire_after);
@@ -71,7 +72,7 @@ fn consolidation(cluster: &Cluster<'_>, pool: &Pool<'_>, member: &Member<'_>, ma
         *seen <= now && recorded.is_none_or(is_news)
     });
     let (Some(after), Some(_), false) =
-        (pool.consolidate_after, member.facts.initialized, pool.is_static())
+        (pool.consolidate_after, &member.facts.initialized, pool.is_static())
     else {
         return;
     };
@@ -87,37 +88,38 @@ fn drift<'w>(
     member: &Member<'w>,
     types: &mut Memory<'w>,
     now: Timestamp,
-) -> Option<String> {
-    let facts = &member.facts;
+) -> Option<SmolStr> {
+    let facts = member.facts;
     if !facts.is_launched {
         return None;
     }
-    let hashed = pool.is_hashed && facts.hash_version == Some(names::HASH_VERSION);
-    if hashed && facts.hash.is_some_and(|hash| hash != pool.hash) {
-        return Some("NodePoolDrifted".to_owned());
+    let hashed = pool.is_hashed && facts.hash_version.as_deref() == Some(names::HASH_VERSION);
+    if hashed && facts.hash.as_ref().is_some_and(|hash| *hash != pool.hash) {
+        return Some(SmolStr::new_static("NodePoolDrifted"));
     }
     if !pool.requirements.are_met_by(member.claim) {
-        return Some("RequirementsDrifted".to_owned());
+        return Some(SmolStr::new_static("RequirementsDrifted"));
     }
     let is_grown = || {
         let age = member.created_at().map(|created| now.duration_since(created));
         age.is_some_and(|age| age >= CATALOGUE_AGE)
     };
     if pool.has_catalogue && is_withdrawn(member, types) && is_grown() {
-        return Some(NOT_FOUND.to_owned());
+        return Some(SmolStr::new_static(NOT_FOUND));
     }
-    let given = facts.drifted?.reason();
+    let given = &facts.drifted.as_ref()?.reason;
     // Which types another provider has is only known from what it said before.
-    let derived = DERIVED.contains(&given) || given == NOT_FOUND && pool.has_catalogue;
-    (!derived).then(|| given.to_owned())
+    let derived = DERIVED.contains(&given.as_str()) || given == NOT_FOUND && pool.has_catalogue;
+    (!derived).then(|| given.clone())
 }
 
 /// Whether the catalogue no longer has the claim's instance type where the claim is.
 fn is_withdrawn<'w>(member: &Member<'w>, types: &mut Memory<'w>) -> bool {
-    let Some(name) = member.facts.instance_type else { return false };
+    let facts = member.facts;
+    let Some(name) = facts.instance_type.as_deref() else { return false };
     let Some(instance_type) = types.find(name) else { return true };
-    let zone = member.facts.zone.is_none_or(|zone| catalogue::ZONES.contains(&zone));
-    let capacity = member.facts.capacity_type;
+    let zone = facts.zone.as_deref().is_none_or(|zone| catalogue::ZONES.contains(&zone));
+    let capacity = facts.capacity_type.as_deref();
     !zone || capacity.is_some_and(|capacity| instance_type.price(capacity).is_none())
 }
 

@@ -59,18 +59,13 @@ impl<'c, 'w> Run<'c, 'w> {
     /// Runs the loop to its end.
     pub(crate) fn new(cluster: &'c Cluster<'w>, daemons: &[&'w Object]) -> Self {
         let has_pods = !cluster.pods.is_empty() || !cluster.pending.is_empty();
-        let members = cluster.members.as_slice();
+        let (marks, rejections) = judged(cluster);
         let mut run = Self {
             cluster,
             ground: has_pods.then(|| Ground::new(cluster, daemons)),
-            marks: parallel::pieces(members, |piece| {
-                let mut types = catalogue::Memory::default();
-                let marks = piece.iter().map(|member| mark::marks(cluster, member, &mut types));
-                marks.collect::<Vec<Marks>>()
-            })
-            .concat(),
-            rejections: parallel::map(members, |member| candidate::rejection(cluster, member)),
-            costs: members.iter().map(|member| cost(cluster, member)).collect(),
+            marks,
+            rejections,
+            costs: cluster.members.iter().map(|member| cost(cluster, member)).collect(),
             down: cluster.counts.iter().map(|count| count.down).collect(),
             leaving: BTreeSet::new(),
             used: BTreeSet::new(),
@@ -120,7 +115,7 @@ impl<'c, 'w> Run<'c, 'w> {
                 let member = &self.cluster.members[at];
                 !reason.is_graceful()
                     && rejection.is_by_pods()
-                    && member.termination_grace_period().is_some()
+                    && member.facts.grace_period.is_some()
             }
         }
     }
@@ -174,8 +169,8 @@ impl<'c, 'w> Run<'c, 'w> {
     /// What a member's machine costs per hour; 0 if that is not known.
     pub(super) fn price(&self, at: usize) -> f64 {
         let member = &self.cluster.members[at];
-        let kind = member.facts.instance_type.and_then(catalogue::find);
-        let capacity = member.facts.capacity_type;
+        let kind = member.facts.instance_type.as_deref().and_then(catalogue::find);
+        let capacity = member.facts.capacity_type.as_deref();
         kind.zip(capacity).and_then(|(kind, capacity)| kind.price(capacity)).unwrap_or(0.0)
     }
 
@@ -200,7 +195,8 @@ impl<'c, 'w> Run<'c, 'w> {
     fn expire(&mut self) {
         let mut old = self.candidates(Reason::Expired, |run, at| run.marks[at].expired);
         let since = |at: usize| {
-            let marked = self.cluster.members[at].facts.expired.and_then(|mark| mark.since());
+            let marked =
+                self.cluster.members[at].facts.expired.as_ref().and_then(|mark| mark.since);
             marked.or(self.marks[at].expires_at)
         };
         old.sort_by_key(|at| (since(*at), self.cluster.members[*at].name()));
@@ -310,6 +306,19 @@ impl<'c, 'w> Run<'c, 'w> {
             }
         }
     }
+}
+
+/// What is true of each member now, and why it may not be disrupted.
+fn judged(cluster: &Cluster<'_>) -> (Vec<Marks>, Vec<Option<Rejection>>) {
+    let members = cluster.members.as_slice();
+    parallel::join(
+        members.len() >= parallel::READ_MIN,
+        || {
+            let mut types = catalogue::Memory::default();
+            members.iter().map(|member| mark::marks(cluster, member, &mut types)).collect()
+        },
+        || members.iter().map(|member| candidate::rejection(cluster, member)).collect(),
+    )
 }
 
 fn cost(cluster: &Cluster<'_>, member: &Member<'_>) -> f64 {

@@ -11,7 +11,6 @@ use super::decision;
 use super::draft::Draft;
 use super::member::Member;
 use super::validate;
-use crate::parallel;
 use crate::snapshot::Snapshot;
 use crate::step::{Action, Verb, Why};
 
@@ -57,12 +56,7 @@ pub(crate) fn hashed(cluster: &Cluster<'_>) -> Vec<Action> {
 
 /// What the pool's nodes have in all, and how many there are.
 fn resources(cluster: &Cluster<'_>) -> (Value, u32) {
-    let own: Vec<&Member<'_>> = cluster.own_members().map(|(_, member)| member).collect();
-    let (mut sum, mut count) = (Amounts::default(), 0);
-    for (piece, counted) in parallel::pieces(&own, |members| capacity(members)) {
-        sum.add(&piece);
-        count += counted;
-    }
+    let (sum, count) = capacity(cluster.own_members().map(|(_, member)| member));
     let mut resources = Map::new();
     let mut put = |name: &str, text: String| resources.insert(name.to_owned(), json!(text));
     put("cpu", thousandths(sum.cpu));
@@ -74,32 +68,19 @@ fn resources(cluster: &Cluster<'_>) -> (Value, u32) {
 }
 
 /// What some members have in all, and how many say so.
-fn capacity(members: &[&Member<'_>]) -> (Amounts, u32) {
+fn capacity<'m, 'w: 'm>(members: impl Iterator<Item = &'m Member<'w>>) -> (Amounts, u32) {
     let (mut sum, mut count) = (Amounts::default(), 0);
-    let mut last: Option<(&Value, Amounts)> = None; // nodes of one pool are mostly alike
     for member in members {
-        let capacity = match member.node {
-            Some(node) => node.capacity.or(node.allocatable),
-            None => member.claim.status().get("allocatable"),
-        };
-        let Some(capacity) = capacity else { continue };
-        if last.as_ref().is_none_or(|(known, _)| !reads_alike(known, capacity)) {
-            last = Some((capacity, Amounts::from_value(Some(capacity))));
-        }
-        if let Some((_, amounts)) = &last {
-            sum.add(amounts);
+        if let Some(node) = member.node {
+            let Some(capacity) = &node.facts.capacity else { continue };
+            sum.add(capacity);
+        } else {
+            let Some(capacity) = member.claim.status_member("allocatable") else { continue };
+            sum.add(&Amounts::from_value(Some(capacity)));
         }
         count += 1;
     }
     (sum, count)
-}
-
-/// Whether two maps say the same in the same order; a no costs only time.
-fn reads_alike(one: &Value, other: &Value) -> bool {
-    match (one.as_object(), other.as_object()) {
-        (Some(one), Some(other)) => one.len() == other.len() && one.iter().eq(other.iter()),
-        _ => false,
-    }
 }
 
 fn thousandths(amount: i64) -> String {

@@ -33,7 +33,7 @@ pub(crate) fn claim(cluster: &Cluster<'_>, snapshot: &Snapshot<'_>, at: usize, a
     let mut draft = Draft::new(member.claim, cluster.now);
     let deadline = deadline(member, &mut draft, acts);
     let hold = match member.node {
-        Some(node) if !node.is_deleting => {
+        Some(node) if !node.facts.is_deleting => {
             delete_node(&node, acts);
             None
         }
@@ -50,8 +50,7 @@ fn deadline(member: &Member<'_>, draft: &mut Draft<'_>, acts: &mut Acts) -> Opti
     if let Some(noted) = member.claim.annotation(annotation::TERMINATION_TIMESTAMP) {
         return noted.parse().ok();
     }
-    let deadline =
-        member.claim.deleted_at()?.checked_add(member.termination_grace_period()?).ok()?;
+    let deadline = member.claim.deleted_at()?.checked_add(member.facts.grace_period?).ok()?;
     let text = crate::condition::instant(deadline);
     draft.annotate(annotation::TERMINATION_TIMESTAMP, text.as_str());
     let message = format!("All pods will be deleted by {deadline}");
@@ -112,7 +111,7 @@ fn leave(
 /// Keeps new pods and traffic away.
 fn close(node: &Node<'_>, acts: &mut Acts) {
     let is_excluded = node.object.label(label::EXCLUDE_BALANCERS).is_some();
-    if node.is_tainted && is_excluded {
+    if node.facts.is_tainted && is_excluded {
         return;
     }
     let mut taints = other_taints(node.object);

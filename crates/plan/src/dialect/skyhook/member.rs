@@ -43,6 +43,8 @@ pub(super) struct Member<'w> {
     pub(super) kind: usize,
     /// Index of its compartment.
     pub(super) compartment: usize,
+    /// Whether it was picked in this pass.
+    pub(super) starts: bool,
 }
 
 /// What a node carries of one Skyhook, beside the state of its packages.
@@ -259,6 +261,7 @@ impl<'s, 'w: 's> Gather<'s, 'w> {
             carried,
             kind: self.kinds.of(node),
             compartment: 0,
+            starts: false,
         })
     }
 

@@ -11,6 +11,7 @@ use super::member::word_text;
 use super::names::{AUTO_TAINT, CORDON, Keys, PREFIX};
 use super::options::RuntimeTaint;
 use crate::condition::instant;
+use crate::merge_patch::nested;
 use crate::step::{Action, Verb, Why};
 use crate::taint::Taint;
 
@@ -188,7 +189,7 @@ pub(super) fn conditions(
     for (kind, status, reason, message) in wanted.into_iter().rev() {
         put_first(&mut list, kind, status, reason, &message, now);
     }
-    let patch = json!({"status": {"conditions": list}});
+    let patch = nested(&["status", "conditions"], Value::Array(list));
     let standing = if complete { "complete" } else { "incomplete" };
     let why = Why::new("NodeConditions", format!("its conditions have to say {standing}"));
     Some(Action::patch_status(Verb::Record, node, patch, why))

@@ -49,7 +49,7 @@ pub(super) struct Pass<'p, 'w> {
     /// Config changes being handed on: unique name and keys.
     pub(super) changing: BTreeMap<&'p str, Vec<String>>,
     /// What is done to the nodes that hold a slot, by member index.
-    pub(super) work: BTreeMap<usize, Work<'w>>,
+    work: Vec<Option<Box<Work<'w>>>>,
 }
 
 impl<'p, 'w: 'p> Pass<'p, 'w> {
@@ -91,7 +91,7 @@ impl<'p, 'w: 'p> Pass<'p, 'w> {
             complete,
             versions_changed,
             changing,
-            work: BTreeMap::new(),
+            work: Vec::new(),
         };
         pass.take_stock(hook.reset.or(policy_reset).unwrap_or(true));
         pass.pick();
@@ -113,9 +113,20 @@ impl<'p, 'w: 'p> Pass<'p, 'w> {
         self.compartments.get(self.members[index].compartment)
     }
 
+    /// Whether it takes a slot now.
     pub(super) fn is_started(&self, index: usize) -> bool {
-        self.compartment_of(index)
-            .is_some_and(|compartment| compartment.starts.binary_search(&index).is_ok())
+        self.members[index].starts
+    }
+
+    /// What is done to a node, if it holds a slot.
+    pub(super) fn work(&self, index: usize) -> Option<&Work<'w>> {
+        self.work.get(index)?.as_deref()
+    }
+
+    /// What is done to nodes, by member index.
+    pub(super) fn works(&self) -> impl DoubleEndedIterator<Item = (usize, &Work<'w>)> {
+        let works = self.work.iter().enumerate();
+        works.filter_map(|(index, work)| Some((index, work.as_deref()?)))
     }
 
     /// The status word of a node after this pass.
@@ -176,6 +187,9 @@ impl<'p, 'w: 'p> Pass<'p, 'w> {
         }
         for compartment in &mut self.compartments {
             compartment.pick(&self.members);
+            for index in &compartment.starts {
+                self.members[*index].starts = true;
+            }
         }
     }
 
@@ -213,12 +227,13 @@ impl<'p, 'w: 'p> Pass<'p, 'w> {
             disruptions: Disruptions::new(self.snapshot.of(&BUDGET)),
             pods_left: self.hook.serial.then(|| 1u32.saturating_sub(busy)),
         };
+        self.work.resize_with(self.members.len(), || None);
         for index in going {
             let member = &self.members[index];
             let name = member.node.name().as_str();
             let on_node = on_nodes.get(name).map_or(&[] as &[&Object], Vec::as_slice);
             let work = drive(&mut road, member, on_node, pods.other_on(name));
-            self.work.insert(index, work);
+            self.work[index] = Some(Box::new(work));
         }
     }
 }

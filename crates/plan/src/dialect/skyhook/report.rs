@@ -133,7 +133,7 @@ fn moving_hold(
     whole: Option<&HoldReason>,
 ) -> Option<HoldReason> {
     let member = &pass.members[index];
-    if let Some(work) = pass.work.get(&index) {
+    if let Some(work) = pass.work(index) {
         return work.hold.clone();
     }
     let at_work = member.seen.as_ref().is_some_and(|seen| seen.is_at_work());
@@ -174,7 +174,7 @@ pub(super) fn verdict(pass: &Pass<'_, '_>, holds: &[Hold]) -> Verdict {
     }
     let whole = standing_still(pass);
     let moves = (0..pass.members.len()).any(|index| {
-        let acts = || pass.work.get(&index).is_some_and(|work| !work.evictions.is_empty());
+        let acts = || pass.work(index).is_some_and(|work| !work.evictions.is_empty());
         let goes_on = || moving_hold(pass, index, whole.as_ref()).is_none();
         state(pass, index) == MemberState::Moving && (acts() || goes_on())
     });
@@ -215,7 +215,7 @@ pub(super) fn events(pass: &Pass<'_, '_>, rolled_up: StatusWord) -> Vec<Event> {
         if member.is_complete() && member.observed.is_some_and(|word| came_from.contains(&word)) {
             tell(on_node, "State", format!("Skyhook [{skyhook}] complete."));
         }
-        let Some(work) = pass.work.get(&index) else { continue };
+        let Some(work) = pass.work(index) else { continue };
         if !work.evictions.is_empty() {
             let package = &work.drained_for;
             let message =

@@ -84,7 +84,7 @@ fn node_status(pass: &Pass<'_, '_>, words: &[StatusWord]) -> Value {
 
 fn node_state(pass: &Pass<'_, '_>) -> Value {
     let states = pass.members.iter().enumerate().map(|(index, member)| {
-        let state = pass.work.get(&index).map_or(&member.assessed.state, |work| &work.state);
+        let state = pass.work(index).map_or(&member.assessed.state, |work| &work.state);
         (member.node.name().as_str(), json!(state))
     });
     json!(states.collect::<BTreeMap<&str, Value>>())

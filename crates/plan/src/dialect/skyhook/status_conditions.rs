@@ -97,7 +97,7 @@ fn obstacles(
 /// The last package that a pod is made for now.
 fn applying(pass: &Pass<'_, '_>) -> Option<Condition> {
     let (index, pod) =
-        pass.work.iter().rev().find_map(|(index, work)| Some((*index, work.pods.last()?)))?;
+        pass.works().rev().find_map(|(index, work)| Some((index, work.pods.last()?)))?;
     let node = pass.members[index].node.name();
     Some(Condition {
         kind: format!("{PREFIX}ApplyPackage"),

@@ -79,7 +79,7 @@ fn adopt(skyhook: &Object, version: &str) -> Option<Action> {
 /// The writes of one node.
 fn node(pass: &Pass<'_, '_>, index: usize, pile: &mut Pile) {
     let member = &pass.members[index];
-    let work = pass.work.get(&index);
+    let work = pass.work(index);
     let word = pass.word_after(index);
     if is_written(pass, member, work, word) {
         written(pass, index, word, pile);
@@ -116,7 +116,7 @@ fn is_written(
 /// The patch of one node, and what is done to its pods.
 fn written(pass: &Pass<'_, '_>, index: usize, word: StatusWord, pile: &mut Pile) {
     let member = &pass.members[index];
-    let work = pass.work.get(&index);
+    let work = pass.work(index);
     let mut write = NodeWrite::new(member.node);
     if member.rebooted {
         write.forget(&pass.hook.keys);
@@ -165,7 +165,7 @@ fn written(pass: &Pass<'_, '_>, index: usize, word: StatusWord, pile: &mut Pile)
 fn meaning(pass: &Pass<'_, '_>, index: usize, started: bool, taints: Option<Verb>) -> (Verb, Why) {
     let member = &pass.members[index];
     let name = member.node.name();
-    let work = pass.work.get(&index);
+    let work = pass.work(index);
     if started {
         let Some(compartment) = pass.compartment_of(index) else {
             return (Verb::Start, Why::new("Started", name.to_string()));

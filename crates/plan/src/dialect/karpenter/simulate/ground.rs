@@ -55,7 +55,7 @@ impl<'c, 'w> Ground<'c, 'w> {
         for (at, member) in cluster.members.iter().enumerate() {
             places.extend(Place::of_member(cluster, at, member));
         }
-        for node in cluster.strangers.iter().filter(|node| !node.is_deleting) {
+        for node in cluster.strangers.iter().filter(|node| !node.facts.is_deleting) {
             let pods = cluster.pods.get(node.object.name().as_str());
             places.push(Place::new(node.object, pods.map_or(&[], Vec::as_slice)));
         }
@@ -129,12 +129,12 @@ impl<'w> Place<'w> {
             return None;
         }
         let mut place = match member.node {
-            Some(node) if node.is_deleting => return None,
+            Some(node) if node.facts.is_deleting => return None,
             Some(node) => Self::new(node.object, cluster.pods_of(member)),
             None => Self::new(member.claim, &[]),
         };
         place.member = Some(at);
-        place.is_initialized = member.node.is_some_and(|node| node.is_initialized);
+        place.is_initialized = member.node.is_some_and(|node| node.facts.is_initialized);
         if !place.is_initialized {
             // What keeps pods away while a node is set up will be gone by then.
             place.taints.clear();
