@@ -121,6 +121,12 @@ impl<H: Head> Store<H> {
         self.writer.compact(revision)
     }
 
+    /// Has the writer forget history up to and including `until`, except for the newest `keep`
+    /// events, bit by bit between its writes. Nobody waits for it.
+    pub fn forget(&self, until: Revision, keep: usize) {
+        self.writer.forget(until, keep);
+    }
+
     /// Makes everything durable that a relaxed durability left open.
     pub fn flush(&self) -> Result<(), BackendError> {
         self.writer.flush()
@@ -131,6 +137,11 @@ impl<H: Head> Store<H> {
         let flushed = self.writer.stop();
         self.published.close();
         flushed
+    }
+
+    /// How much of the past is kept: events, and the bytes of their versions.
+    pub fn history(&self) -> (usize, usize) {
+        self.writer.history()
     }
 
     /// Why writes are refused, if they are.
@@ -286,5 +297,45 @@ mod tests {
         assert!(store.watch(&shelves[3], Revision(7)).read().is_err());
         assert!(store.watch(&shelves[3], store.revision()).read().is_ok());
         drop(followed);
+    }
+
+    #[test]
+    fn old_history_goes_and_the_newest_stays() {
+        let settings = Settings { inline: true, ..Settings::default() };
+        let store: Store<()> = Store::open(MemoryBackend, settings).unwrap();
+        let shelf = Shelf::new("", "pods");
+        for number in 1..=10 {
+            let key = shelf.key("", &format!("p{number}"));
+            store.write(Transaction::create(key, Bytes::new())).unwrap();
+        }
+        let is_kept = |after: u64| store.watch(&shelf, Revision(after)).read().is_ok();
+        store.forget(Revision(0), 0);
+        assert_eq!(store.history().0, 10);
+        store.forget(Revision(6), 0);
+        assert!(is_kept(6) && !is_kept(5));
+        store.forget(Revision(10), 3);
+        assert!(is_kept(7) && !is_kept(6), "three are kept, however old");
+        store.forget(Revision(10), 3);
+        assert_eq!(store.history().0, 3);
+        assert_eq!(store.snapshot().list(&shelf).count(), 10, "what is live stays");
+    }
+
+    #[test]
+    fn the_writer_forgets_between_its_writes() {
+        let store: Store<()> = Store::open(MemoryBackend, Settings::default()).unwrap();
+        let shelf = Shelf::new("", "pods");
+        let create = |number: usize| {
+            let key = shelf.key("", &format!("p{number}"));
+            store.write(Transaction::create(key, Bytes::new())).unwrap();
+        };
+        (0..10_000).for_each(create);
+        store.forget(store.revision(), 100);
+        let mut number = 10_000;
+        while store.history().0 > 200 {
+            create(number);
+            number += 1;
+        }
+        assert!(store.watch(&shelf, Revision(1)).read().is_err());
+        assert_eq!(store.snapshot().list(&shelf).count(), number);
     }
 }
