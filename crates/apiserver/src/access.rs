@@ -37,7 +37,7 @@ pub use token_file::{TokenFile, TokenFileError};
 
 pub(crate) use index::{Index, Role};
 pub(crate) use rights::Rights;
-pub(crate) use rule::Rule;
+pub(crate) use rule::{Deed, Rule, What};
 
 use crate::ask::Ask;
 use crate::audit::{Auditor, Log};
@@ -48,7 +48,6 @@ use crate::server::{Cluster, Server};
 use crate::status::{Answer, Status};
 use account::Claims;
 use index::{Held, Verdict};
-use rule::{Deed, What};
 
 /// The key of a caller's extras that names the credential they came with.
 pub(crate) const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";

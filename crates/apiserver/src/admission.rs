@@ -2,6 +2,7 @@
 //! policies and webhooks that users bring.
 
 mod audience;
+mod authorizer;
 mod call;
 mod condition;
 mod hook;
@@ -24,6 +25,7 @@ use crate::status::{Answer, Status};
 use crate::write::{self, Options};
 
 pub(crate) use self::kept::Webhooks;
+pub(crate) use self::policy::named_variables;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
@@ -167,12 +169,19 @@ async fn consult(
     }
     let timeout = Duration::from_secs(hook.timeout_seconds);
     let review = review::review(subject.request);
+    let begun = std::time::Instant::now();
     let answer = hook.client.call(ask, &review, timeout).await;
     let verdict = answer.and_then(|answer| review::verdict(&hook.name, subject.request, &answer));
+    let rejects = !matches!(verdict, Ok(Ok(_)));
+    let (name, operation) = (&hook.name, subject.operation.word());
+    ask.server.metrics.webhook_called(name, operation, hook.role, rejects, begun.elapsed());
     match verdict {
         Ok(Ok(verdict)) => {
             for warning in verdict.warnings {
                 ask.warn(warning);
+            }
+            for (key, value) in verdict.notes {
+                ask.annotate(&format!("{}/{key}", hook.name), value);
             }
             Ok(Some(verdict.patch))
         }

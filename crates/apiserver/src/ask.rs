@@ -36,6 +36,8 @@ pub struct Ask {
     pub content_type: String,
     pub body: Bytes,
     pub(crate) warnings: Mutex<Vec<String>>,
+    /// What the audit log is to tell besides, by key.
+    pub(crate) annotations: Mutex<Vec<(String, String)>>,
 }
 
 impl Ask {
@@ -68,6 +70,7 @@ impl Ask {
             content_type: String::new(),
             body: Bytes::new(),
             warnings: Mutex::default(),
+            annotations: Mutex::default(),
         }
     }
 
@@ -112,6 +115,11 @@ impl Ask {
         if !warnings.contains(&text) {
             warnings.push(text);
         }
+    }
+
+    /// Has the audit log tell something of the request.
+    pub(crate) fn annotate(&self, key: &str, value: String) {
+        self.annotations.lock().push((key.to_owned(), value));
     }
 
     pub fn take_warnings(&self) -> Vec<String> {

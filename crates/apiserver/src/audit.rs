@@ -59,6 +59,10 @@ pub struct Log<'r> {
     record: Option<Record>,
 }
 
+/// What was found out about a request on the way, by key; travels with its answer.
+#[derive(Clone, Debug)]
+pub(crate) struct Notes(pub(crate) Vec<(String, String)>);
+
 /// Completes the record of an answer when the last of it is gone.
 #[derive(Debug)]
 pub(crate) struct Finish {
@@ -164,6 +168,10 @@ impl<'r> Log<'r> {
         surroundings: &Arc<dyn Surroundings>,
     ) {
         let Some(mut record) = self.record else { return };
+        for (key, value) in response.extensions_mut().remove().map_or(Vec::new(), |Notes(all)| all)
+        {
+            record.event.annotate(&key, value);
+        }
         let code = response.status().as_u16();
         match response.body_mut() {
             Body::Watch(follow) => {

@@ -41,10 +41,14 @@ impl Default for Place {
 pub async fn bootstrap(server: &Arc<Server>, cluster: &Arc<Cluster>) -> Answer<()> {
     let own = objects::of_cluster(server.access.place, &server.access.authority);
     let own: Vec<Template> = own.iter().map(Template::of).collect();
-    settle(server, cluster, &[roles::templates(), &own]).await?;
+    let is_new = !server.store.snapshot().shelves().any(|shelf| shelf.cluster == cluster.name);
+    settle(server, cluster, &[roles::templates(), &own], || services::changes(server, cluster))
+        .await?;
+    if is_new {
+        return Ok(());
+    }
     // A crash may have come between a role and the sums that it is a part of.
-    aggregate::settle(server, cluster).await?;
-    services::keep(server, cluster).await
+    aggregate::settle(server, cluster).await
 }
 
 /// Gives a namespace what every namespace has: an account for its pods, and the certificates
@@ -52,14 +56,16 @@ pub async fn bootstrap(server: &Arc<Server>, cluster: &Arc<Cluster>) -> Answer<(
 pub async fn furnish(server: &Arc<Server>, cluster: &Arc<Cluster>, namespace: &str) -> Answer<()> {
     let own = objects::of_namespace(namespace, &server.access.authority);
     let own: Vec<Template> = own.iter().map(Template::of).collect();
-    settle(server, cluster, &[&own]).await
+    settle(server, cluster, &[&own], Vec::new).await
 }
 
-/// Writes what is missing, and again if somebody else wrote meanwhile.
+/// Writes what is missing and what else belongs to it, in one transaction, and again if somebody
+/// else wrote meanwhile.
 async fn settle(
     server: &Arc<Server>,
     cluster: &Arc<Cluster>,
     templates: &[&[Template]],
+    others: impl Fn() -> Vec<convoy_store::Write<Head>>,
 ) -> Answer<()> {
     loop {
         let snapshot = server.store.snapshot();
@@ -68,7 +74,7 @@ async fn settle(
             let key = template.key(&cluster.name);
             template.write(snapshot.get(&key).map(|entry| &**entry), key, &stamp)
         });
-        let writes: Vec<convoy_store::Write<Head>> = writes.collect();
+        let writes: Vec<convoy_store::Write<Head>> = writes.chain(others()).collect();
         if writes.is_empty() || server.commit(Transaction::new(writes)).await?.is_some() {
             return Ok(());
         }

@@ -59,7 +59,7 @@ fn settle(shape: Shape<'_>, value: &mut Value) {
             }
         }
         (Form::Scalar(of), _) => scalar::settle(*of, value),
-        (Form::Untyped, _) => settle_schema(shape, value),
+        (Form::Untyped | Form::Raw, _) => settle_schema(shape, value),
         _ => {}
     }
 }
@@ -127,7 +127,7 @@ fn zero(shape: Shape<'_>) -> Value {
             Scalar::Time | Scalar::MicroTime | Scalar::Bytes => Value::Null,
         },
         Form::Struct(of) => Value::Object(fields(shape, of, Map::new())),
-        Form::Untyped | Form::Map { .. } | Form::List(_) => Value::Null,
+        Form::Untyped | Form::Raw | Form::Map { .. } | Form::List(_) => Value::Null,
     }
 }
 

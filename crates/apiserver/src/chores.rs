@@ -1,5 +1,6 @@
 //! What the server does of itself: it collects garbage, empties namespaces and definitions that
-//! go, furnishes new namespaces, lets events expire, and removes logical clusters.
+//! go, furnishes new namespaces, lets events expire, removes logical clusters, and forgets old
+//! history.
 //!
 //! All of it works on the committed state: what is to be done is found in the store at start
 //! and in its events from then on, so nothing is lost when the process ends. Every step is
@@ -11,6 +12,7 @@ mod collect;
 mod definitions;
 mod expiry;
 mod garbage;
+mod history;
 mod namespaces;
 mod queue;
 
@@ -30,6 +32,7 @@ use clusters::Clusters;
 use collect::Collector;
 use definitions::Definitions;
 use expiry::Expiry;
+use history::History;
 use namespaces::Namespaces;
 
 /// Objects that one step deletes at most.
@@ -50,6 +53,7 @@ pub struct Chores {
     definitions: Definitions,
     expiry: Expiry,
     clusters: Clusters,
+    history: History,
 }
 
 /// Does the chores in a task, until `shutdown`. What is to be done is known when this returns.
@@ -94,6 +98,7 @@ impl Chores {
             definitions: Definitions::default(),
             expiry: Expiry::default(),
             clusters: Clusters::default(),
+            history: History::default(),
         };
         chores.begin(&snapshot);
         chores
@@ -115,6 +120,7 @@ impl Chores {
         is_busy |= self.namespaces.step(server).await;
         is_busy |= self.collector.step(server).await;
         is_busy |= self.expiry.step(server).await;
+        self.history.step(server);
         is_busy
     }
 
@@ -126,6 +132,7 @@ impl Chores {
             self.namespaces.queue.wake_at(),
             self.collector.wake_at(),
             self.expiry.wake_at(),
+            self.history.wake_at(),
         ];
         times.into_iter().flatten().min()
     }

@@ -166,6 +166,7 @@ fn ask(
         content_type: String::new(),
         body: Bytes::new(),
         warnings: Mutex::default(),
+        annotations: Mutex::default(),
     })
 }
 
@@ -199,6 +200,10 @@ async fn carry_out(ask: Ask) -> Answer<Response<Body>> {
         Err(status) => refusal(&status, ask.accept),
     };
     add_warnings(&mut response, warnings);
+    let notes = std::mem::take(&mut *ask.annotations.lock());
+    if !notes.is_empty() {
+        response.extensions_mut().insert(audit::Notes(notes));
+    }
     Ok(response)
 }
 

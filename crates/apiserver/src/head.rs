@@ -12,7 +12,7 @@ use smol_str::{SmolStr, format_smolstr};
 use crate::encoding::Layout;
 
 /// The parsed part of a stored object.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Head {
     pub layout: Layout,
     pub uid: SmolStr,

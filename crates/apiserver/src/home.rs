@@ -18,6 +18,7 @@ use crate::chores;
 use crate::head::Store;
 use crate::kubeconfig::{kubeconfig, merged};
 use crate::listener::Listener;
+use crate::metrics::{Metered, Metrics};
 use crate::server::{Limits, Server};
 use crate::surroundings::System;
 
@@ -83,7 +84,8 @@ pub enum HomeError {
 
 impl Home {
     pub async fn start(settings: Settings) -> Result<Self, HomeError> {
-        let store = open_store(&settings)?;
+        let metrics = Metrics::default();
+        let store = open_store(&settings, &metrics)?;
         let now = Timestamp::now();
         let names = server_names(settings.listen.ip());
         let authority = match &settings.data_directory {
@@ -97,7 +99,9 @@ impl Home {
         let mut access = settings.access.open(signer(settings.data_directory.as_deref())?)?;
         access.authority = authority.certificate.clone();
         access.place = Place { address: address.ip(), port: address.port(), ..Place::default() };
-        let server = Server::new(store, Arc::new(System), settings.limits).with_access(access);
+        let server = Server::new(store, Arc::new(System), settings.limits)
+            .with_access(access)
+            .with_metrics(metrics);
         let server = Arc::new(server);
         for cluster in server.clusters() {
             let done = bootstrap(&server, &cluster).await;
@@ -147,6 +151,8 @@ impl Home {
     }
 }
 
+const REFRESH_PAUSE: Duration = Duration::from_millis(20);
+
 /// Keeps the contexts of the kubeconfig those of the clusters that are served.
 async fn refresh_kubeconfig(
     server: Arc<Server>,
@@ -156,6 +162,9 @@ async fn refresh_kubeconfig(
 ) {
     let mut comings = server.comings();
     while comings.changed().await.is_ok() {
+        // Those that come together are written together.
+        tokio::time::sleep(REFRESH_PAUSE).await;
+        comings.mark_unchanged();
         let write = {
             let (server, authority) = (Arc::clone(&server), Arc::clone(&authority));
             let (path, url) = (path.clone(), url.clone());
@@ -223,13 +232,14 @@ fn signer(directory: Option<&Path>) -> Result<Signer, HomeError> {
     Ok(signer)
 }
 
-fn open_store(settings: &Settings) -> Result<Store, BackendError> {
+fn open_store(settings: &Settings, metrics: &Metrics) -> Result<Store, BackendError> {
     let store_settings = convoy_store::Settings::default();
+    let counted = metrics.store.clone();
     match &settings.data_directory {
-        None => Store::open(MemoryBackend, store_settings),
+        None => Store::open(Metered::new(MemoryBackend, counted), store_settings),
         Some(directory) => {
             let backend = DiskBackend::open(&directory.join("store"), settings.durability)?;
-            Store::open(backend, store_settings)
+            Store::open(Metered::new(backend, counted), store_settings)
         }
     }
 }

@@ -2,7 +2,9 @@
 //! kind is its row in the registry and its form.
 
 mod access;
+mod admission_policy;
 mod at;
+mod autoscaler;
 mod batch;
 mod certificate;
 mod config;
@@ -32,6 +34,7 @@ use serde_json::{Value, json};
 use crate::access::{aggregate, escalation};
 use crate::ask::Ask;
 use crate::definition;
+use crate::discovery::services;
 use crate::head::{Entry, Head};
 use crate::logical;
 use crate::registry::Resource;
@@ -93,6 +96,7 @@ pub(crate) fn prepare_create(ask: &Ask, object: &mut Value) -> Answer<()> {
             certificate::prepare_create(ask, object);
         }
         ("scheduling.k8s.io", "priorityclasses") => priority::check_default(ask, object)?,
+        ("apiregistration.k8s.io", "apiservices") => services::settle(object, ask.server.now()),
         (EXTENSIONS, "customresourcedefinitions") => definition::prepare_create(object),
         ("convoy.dev", "logicalclusters") => logical::prepare_create(object),
         _ => {}
@@ -112,6 +116,7 @@ pub(crate) fn prepare_update(ask: &Ask, object: &mut Value, current: &Value) -> 
             certificate::prepare_update(ask, object, current);
         }
         ("scheduling.k8s.io", "priorityclasses") => priority::check_default(ask, object)?,
+        ("apiregistration.k8s.io", "apiservices") => services::settle(object, ask.server.now()),
         (EXTENSIONS, "customresourcedefinitions") => {
             definition::prepare_update(object, &ask.target.subresource);
         }
@@ -147,6 +152,9 @@ pub(crate) fn validate(
 ) -> Vec<FieldError> {
     match names(resource) {
         ("", "pods") => pod::validate(subresource, object, old),
+        ("autoscaling", "horizontalpodautoscalers") if subresource == "status" => {
+            autoscaler::status(object)
+        }
         _ if subresource == "status" => Errors::new(),
         ("", plural) => validate_core(plural, object, old),
         ("apps", "deployments") => workload::deployment(object, old),
@@ -159,7 +167,15 @@ pub(crate) fn validate(
         ("policy", "poddisruptionbudgets") => policy::disruption_budget(object),
         ("coordination.k8s.io", "leases") => policy::lease(object),
         ("scheduling.k8s.io", "priorityclasses") => policy::priority_class(object, old),
-        ("autoscaling", "horizontalpodautoscalers") => policy::autoscaler(object),
+        ("autoscaling", "horizontalpodautoscalers") if resource.version == "v1" => {
+            let newest = |object: &Value| {
+                let mut newest = object.clone();
+                crate::convert::to_stored(resource, &mut newest);
+                newest
+            };
+            autoscaler::validate(&newest(object), old.map(newest).as_ref())
+        }
+        ("autoscaling", "horizontalpodautoscalers") => autoscaler::validate(object, old),
         ("events.k8s.io", "events") => event::validate("events.k8s.io", object, old),
         (RBAC, "roles") => access::role(object, true),
         (RBAC, "clusterroles") => access::role(object, false),
@@ -168,7 +184,12 @@ pub(crate) fn validate(
         ("admissionregistration.k8s.io", plural) if plural.ends_with("webhookconfigurations") => {
             webhook::configuration(object)
         }
-        ("admissionregistration.k8s.io", "validatingadmissionpolicies") => webhook::policy(object),
+        ("admissionregistration.k8s.io", "validatingadmissionpolicies") => {
+            admission_policy::policy(object)
+        }
+        ("admissionregistration.k8s.io", "validatingadmissionpolicybindings") => {
+            admission_policy::binding(object)
+        }
         (EXTENSIONS, "customresourcedefinitions") => definition::validate(object, old),
         ("networking.k8s.io", "networkpolicies") => networking::policy(object),
         ("networking.k8s.io", "ingresses") => networking::ingress(object),

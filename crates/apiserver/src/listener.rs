@@ -20,8 +20,15 @@ use crate::server::Server;
 /// Connections that may be open at a time.
 const CONNECTIONS_MAX: usize = 4_096;
 
-/// How long a client may take to agree on keys, or to send its next request's head.
+/// How long a client may take to agree on keys.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a connection of HTTP/1 may stay open without the whole head of a next request. Clients
+/// keep connections for a while, and one that is closed on them costs a failed request.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
+
+/// Requests that one connection may have on their way at a time.
+const STREAMS_MAX: u32 = 100;
 
 /// How long requests may go on after the listener has closed.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(1_500);
@@ -126,11 +133,11 @@ async fn converse(
         }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HANDSHAKE_TIMEOUT);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(IDLE_TIMEOUT);
     builder
         .http2()
         .timer(TokioTimer::new())
-        .max_concurrent_streams(250)
+        .max_concurrent_streams(STREAMS_MAX)
         .initial_stream_window_size(256 << 10)
         .initial_connection_window_size(1 << 20)
         .keep_alive_interval(Some(Duration::from_secs(30)))

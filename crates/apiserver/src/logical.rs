@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::bootstrap::bootstrap;
 use crate::definition;
+use crate::encoding;
 use crate::head::Entry;
 use crate::own;
 use crate::registry::Resource;
@@ -15,6 +16,9 @@ use crate::status::Answer;
 
 /// Holds a logical cluster until everything in it is gone.
 pub(crate) const CLEANUP: &str = "convoy.dev/cluster-content";
+
+/// The phase of a cluster that has all it begins with.
+const READY: &str = "Ready";
 
 /// Where logical clusters are kept.
 pub(crate) const SHELF: &str = "convoy.dev/logicalclusters";
@@ -60,9 +64,13 @@ pub(crate) fn load(server: &Server) {
 /// Makes a cluster live, with what every cluster has. Repeating it changes nothing.
 pub(crate) async fn serve(server: &Arc<Server>, entry: &Arc<Entry>) -> Answer<()> {
     let name = &entry.key.name;
+    let is_served = server.cluster(name).is_some();
+    if is_served && encoding::read_entry(entry)["status"]["phase"] == READY {
+        return Ok(());
+    }
     let cluster = server.add_cluster(name);
     bootstrap(server, &cluster).await?;
-    let status = json!({"phase": "Ready", "path": format!("/clusters/{name}")});
+    let status = json!({"phase": READY, "path": format!("/clusters/{name}")});
     own::amend_at(server, &resource(), entry, |object| object["status"] = status).await?;
     Ok(())
 }

@@ -101,7 +101,7 @@ fn name_errors(resource: &Resource, name: &str, field: &str, shown: &str) -> Vec
 }
 
 /// A name that is safe as a part of a path is all that access rules ask for.
-fn path_segment(name: &str) -> Vec<String> {
+pub(crate) fn path_segment(name: &str) -> Vec<String> {
     if matches!(name, "." | "..") {
         return vec![format!("may not be '{name}'")];
     }

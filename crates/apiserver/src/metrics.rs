@@ -1,5 +1,8 @@
 //! What the server counts, under the names that dashboards of Kubernetes know.
 
+mod process;
+mod stored;
+
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -8,11 +11,14 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Metric, Registry};
 
 use crate::audit::Counts;
 use crate::head::Store;
 use crate::request::Attributes;
+use process::Process;
+
+pub use stored::{Metered, StoreMetrics};
 
 /// Everything that is counted as requests go by.
 #[derive(Debug)]
@@ -26,6 +32,9 @@ pub struct Metrics {
     objects: Family<Watched, Gauge>,
     audit_events: Counter,
     audit_errors: Family<Plugin, Counter>,
+    webhooks: Family<Called, Histogram, fn() -> Histogram>,
+    pub(crate) store: StoreMetrics,
+    process: Process,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -59,6 +68,15 @@ struct Plugin {
     plugin: &'static str,
 }
 
+/// A webhook, and what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Called {
+    name: String,
+    operation: &'static str,
+    r#type: &'static str,
+    rejected: String,
+}
+
 /// A resource, as the store keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Watched {
@@ -75,51 +93,45 @@ impl Drop for InFlight {
     }
 }
 
+/// Has a count published, and gives it to whoever counts.
+fn published<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
+    registry.register(name, help, metric.clone());
+    metric
+}
+
+fn durations() -> Histogram {
+    Histogram::new([0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0])
+}
+
 impl Default for Metrics {
     fn default() -> Self {
         let mut registry = Registry::default();
-        let requests = Family::<Request, Counter>::default();
-        registry.register("apiserver_request", "Requests answered", requests.clone());
-        let histogram: fn() -> Histogram = || {
-            Histogram::new([
-                0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0,
-            ])
-        };
-        let durations =
-            Family::<Asked, Histogram, fn() -> Histogram>::new_with_constructor(histogram);
-        registry.register(
-            "apiserver_request_duration_seconds",
-            "Time from a request to its answer",
-            durations.clone(),
-        );
-        let in_flight = Family::<Kind, Gauge>::default();
-        registry.register(
-            "apiserver_current_inflight_requests",
-            "Requests being answered",
-            in_flight.clone(),
-        );
-        let long_running = Gauge::default();
-        registry.register(
-            "apiserver_longrunning_requests",
-            "Watches that are open",
-            long_running.clone(),
-        );
-        let watch_events = Family::<Watched, Counter>::default();
-        registry.register("apiserver_watch_events", "Events sent to watches", watch_events.clone());
-        let objects = Family::<Watched, Gauge>::default();
-        registry.register("apiserver_resource_objects", "Objects that are stored", objects.clone());
-        let audit_events = Counter::default();
-        registry.register(
-            "apiserver_audit_event",
-            "Audit events handed to the log",
-            audit_events.clone(),
-        );
-        let audit_errors = Family::<Plugin, Counter>::default();
-        registry.register(
-            "apiserver_audit_error",
-            "Audit events that were lost",
-            audit_errors.clone(),
-        );
+        let all = &mut registry;
+        let requests = published(all, "apiserver_request", "Requests answered", Family::default());
+        let timed: fn() -> Histogram = durations;
+        let name = "apiserver_request_duration_seconds";
+        let family = Family::new_with_constructor(timed);
+        let durations = published(all, name, "Time from a request to its answer", family);
+        let name = "apiserver_current_inflight_requests";
+        let in_flight = published(all, name, "Requests being answered", Family::default());
+        let name = "apiserver_longrunning_requests";
+        let long_running = published(all, name, "Watches that are open", Gauge::default());
+        let name = "apiserver_watch_events";
+        let watch_events = published(all, name, "Events sent to watches", Family::default());
+        let name = "apiserver_resource_objects";
+        let objects = published(all, name, "Objects that are stored", Family::default());
+        let name = "apiserver_storage_objects";
+        let objects = published(all, name, "The same, under its older name", objects);
+        let name = "apiserver_audit_event";
+        let audit_events =
+            published(all, name, "Audit events handed to the log", Counter::default());
+        let name = "apiserver_audit_error";
+        let audit_errors = published(all, name, "Audit events that were lost", Family::default());
+        let name = "apiserver_admission_webhook_admission_duration_seconds";
+        let family = Family::new_with_constructor(timed);
+        let webhooks = published(all, name, "Time that webhooks took to answer", family);
+        let store = StoreMetrics::register(all);
+        let process = Process::register(all);
         Self {
             registry,
             requests,
@@ -130,6 +142,9 @@ impl Default for Metrics {
             objects,
             audit_events,
             audit_errors,
+            webhooks,
+            store,
+            process,
         }
     }
 }
@@ -192,6 +207,20 @@ impl Metrics {
         }
     }
 
+    /// Notes how long a webhook took, whether it changes or checks, and whether it said no.
+    pub(crate) fn webhook_called(
+        &self,
+        name: &str,
+        operation: &'static str,
+        r#type: &'static str,
+        rejected: bool,
+        took: Duration,
+    ) {
+        let (name, rejected) = (name.to_owned(), rejected.to_string());
+        let called = Called { name, operation, r#type, rejected };
+        self.webhooks.get_or_create(&called).observe(took.as_secs_f64());
+    }
+
     /// The text that Prometheus reads.
     pub(crate) fn text(&self, store: &Store, audit: Counts) -> String {
         let snapshot = store.snapshot();
@@ -209,6 +238,8 @@ impl Metrics {
             let count = i64::try_from(snapshot.count(shelf)).unwrap_or(i64::MAX);
             self.objects.get_or_create(&Watched { resource }).inc_by(count);
         }
+        self.store.look_at(store);
+        self.process.look();
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.registry)
             .expect("writing to a string does not fail");
@@ -242,6 +273,7 @@ mod tests {
         metrics.answered(&attributes, false, 200, Duration::from_millis(3));
         let store = Store::open(MemoryBackend, Settings::default()).unwrap();
         let in_flight = metrics.begin(true);
+        metrics.webhook_called("a.b.c", "CREATE", "admit", true, Duration::from_millis(2));
         let text = metrics.text(&store, Counts { written: 5, dropped: 2 });
         for line in [
             "apiserver_audit_event_total 7",
@@ -249,6 +281,9 @@ mod tests {
             "apiserver_request_total{verb=\"LIST\",group=\"\",version=\"v1\",resource=\"pods\",subresource=\"\",scope=\"namespace\",component=\"apiserver\",dry_run=\"\",code=\"200\"} 1",
             "apiserver_request_duration_seconds_bucket{le=\"0.005\",verb=\"LIST\",group=\"\",resource=\"pods\"} 1",
             "apiserver_current_inflight_requests{request_kind=\"mutating\"} 1",
+            "convoy_store_history_events 0",
+            "process_resident_memory_bytes ",
+            "apiserver_admission_webhook_admission_duration_seconds_count{name=\"a.b.c\",operation=\"CREATE\",type=\"admit\",rejected=\"true\"} 1",
         ] {
             assert!(text.contains(line), "{line}\n{text}");
         }

@@ -6,6 +6,7 @@
 
 mod custom;
 mod document;
+mod enums;
 mod kinds;
 mod operations;
 mod required;

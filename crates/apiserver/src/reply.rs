@@ -114,22 +114,47 @@ pub fn refusal(status: &Status, accept: Accept) -> Response<Body> {
     response
 }
 
+/// What all warnings of an answer may be long together, and each of them where they are longer.
+const WARNINGS_MAX: usize = 4 << 10;
+const WARNING_MAX: usize = 256;
+
 /// Adds what a client is warned about, within the limits of headers.
 pub fn add_warnings(response: &mut Response<Body>, warnings: Vec<String>) {
-    let mut room: usize = 4 << 10;
-    for warning in warnings {
-        let plain: String = warning.chars().filter(|c| !c.is_control()).collect();
-        let cut =
-            plain.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|end| *end <= 256);
-        let plain = &plain[..cut.last().unwrap_or(0)];
-        let escaped = plain.replace('\\', "\\\\").replace('"', "\\\"");
+    let plain: Vec<String> = warnings
+        .into_iter()
+        .map(|warning| warning.chars().filter(|c| !c.is_control()).collect())
+        .collect();
+    let is_long = plain.iter().map(String::len).sum::<usize>() > WARNINGS_MAX;
+    let mut room = WARNINGS_MAX;
+    for warning in plain {
+        let ends = warning.char_indices().map(|(at, c)| at + c.len_utf8());
+        let most = if is_long { WARNING_MAX } else { WARNINGS_MAX };
+        let end = ends.take_while(|end| *end <= most).last().unwrap_or(0);
+        let escaped = warning[..end].replace('\\', "\\\\").replace('"', "\\\"");
         let Ok(value) = HeaderValue::from_bytes(format!("299 - \"{escaped}\"").as_bytes()) else {
             continue;
         };
-        room = match room.checked_sub(value.len()) {
+        room = match room.checked_sub(end) {
             Some(room) => room,
             None => return,
         };
         response.headers_mut().append(WARNING, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_are_cut_only_where_they_are_too_many() {
+        let added = |warnings: Vec<String>| -> Vec<usize> {
+            let mut response = Response::new(Body::empty());
+            add_warnings(&mut response, warnings);
+            let values = response.headers().get_all(WARNING).iter();
+            values.map(|value| value.len() - "299 - \"\"".len()).collect()
+        };
+        assert_eq!(added(vec!["x".repeat(300), "say \"so\"".to_owned()]), [300, 10]);
+        assert_eq!(added(vec!["x".repeat(300); 20]), [256; 16]);
     }
 }

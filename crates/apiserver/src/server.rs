@@ -26,19 +26,13 @@ use crate::traffic::Traffic;
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     pub body_bytes_max: usize,
-    pub patch_operations_max: usize,
     pub reads_in_flight_max: usize,
     pub writes_in_flight_max: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            body_bytes_max: 3 << 20,
-            patch_operations_max: 10_000,
-            reads_in_flight_max: 400,
-            writes_in_flight_max: 200,
-        }
+        Self { body_bytes_max: 3 << 20, reads_in_flight_max: 400, writes_in_flight_max: 200 }
     }
 }
 
@@ -134,6 +128,12 @@ impl Server {
     #[must_use]
     pub fn with_access(self, access: Access) -> Self {
         Self { access, ..self }
+    }
+
+    /// The same server, counting together with others: with its store.
+    #[must_use]
+    pub fn with_metrics(self, metrics: Metrics) -> Self {
+        Self { metrics, ..self }
     }
 
     /// Ends every watch, properly, so that clients come back to whoever follows.

@@ -41,6 +41,8 @@ pub struct Shape<'s> {
 pub enum Form {
     /// Nothing is known: objects are granular, lists are one value.
     Untyped,
+    /// Data of somebody else's, owned as a whole.
+    Raw,
     Scalar(Scalar),
     Struct(Struct),
     Map {
@@ -184,7 +186,7 @@ impl<'s> Shape<'s> {
     /// The form of what stands under a key of an object; none if the key is unknown.
     pub fn child(self, name: &str) -> Option<Shape<'s>> {
         match self.form() {
-            Form::Untyped => Some(self),
+            Form::Untyped | Form::Raw => Some(self),
             Form::Struct(shape) => match self.field(name) {
                 Some(field) => Some(self.of(field)),
                 None => shape.open.then_some(untyped()),

@@ -1,5 +1,7 @@
 //! The way of a write: decoded, defaulted, admitted, validated, then compared and swapped.
 
+mod stored;
+
 use std::sync::Arc;
 
 use convoy_store::{Expect, Key, Transaction, Write};
@@ -15,7 +17,10 @@ use crate::registry::Resource;
 use crate::reply::Reply;
 use crate::status::{Answer, Status};
 use crate::surroundings::{name_suffix, new_uid, seconds};
-use crate::{convert, encoding, form, kinds, managed, metadata};
+use crate::{form, kinds, managed, metadata};
+use stored::fitting;
+
+pub(crate) use stored::stored_form;
 
 /// What a request says about how to write.
 #[derive(Clone, Debug)]
@@ -102,7 +107,7 @@ pub(crate) async fn create(ask: &Ask, mut object: Value, options: &Options) -> A
             }
             return Ok(Outcome::Shown(object));
         }
-        let put = Write::put(key.clone(), Expect::Absent, stored_form(resource, &object));
+        let put = Write::put(key.clone(), Expect::Absent, fitting(ask, &object, options)?);
         let companions = kinds::companions(ask, Some(&object), None);
         if let Some(entries) = ask.server.commit(together(put, companions)).await? {
             let entry = first(entries);
@@ -244,7 +249,7 @@ async fn store_update(
         }
         return Ok(gone.map(|_| Outcome::Shown(object)));
     }
-    let value = stored_form(&ask.resource, &object);
+    let value = fitting(ask, &object, options)?;
     let put = Write::put(key.clone(), Expect::At(entry.modified), value);
     let companions = kinds::companions(ask, Some(&object), Some(entry));
     let Some(entries) = ask.server.commit(together(put, companions)).await? else {
@@ -257,25 +262,6 @@ async fn store_update(
 
 fn first(entries: Vec<Arc<Entry>>) -> Arc<Entry> {
     entries.into_iter().next().expect("a transaction answers with an entry for each write")
-}
-
-/// The bytes of an object in its stored version.
-pub(crate) fn stored_form(resource: &Resource, object: &Value) -> bytes::Bytes {
-    let is_empty_list = |value: &Value| value.as_array().is_some_and(Vec::is_empty);
-    let has_empty_list = resource.custom.is_none()
-        && object.as_object().is_some_and(|fields| fields.values().any(is_empty_list));
-    if resource.custom.is_none() && !convert::differs_from_stored(resource) && !has_empty_list {
-        return encoding::stored(object);
-    }
-    let mut object = object.clone();
-    if has_empty_list && let Value::Object(fields) = &mut object {
-        // Lists that are always shown come out of the store without being told from none.
-        fields.values_mut().filter(|value| is_empty_list(value)).for_each(|value| {
-            value.take();
-        });
-    }
-    convert::to_stored(resource, &mut object);
-    encoding::stored(&object)
 }
 
 /// Namespace and name must be those of the path.

@@ -4,6 +4,7 @@ use convoy_api::cel::{Program, Scope};
 use serde_json::Value;
 
 use super::audience::Subject;
+use super::authorizer::{self, with_authorizer};
 
 #[derive(Debug)]
 pub(super) struct Condition {
@@ -37,12 +38,13 @@ pub(super) fn all_hold(conditions: &[Condition], ignores_failure: bool, scope: &
     }
 }
 
-/// The variables that every expression has.
-pub(super) fn scope(subject: &Subject<'_>) -> Scope {
-    Scope::new()
+/// The variables that every expression has; `asks` if one of them asks who may do what.
+pub(super) fn scope(subject: &Subject<'_>, asks: bool) -> Scope {
+    let scope = Scope::new()
         .variable("object", subject.object.unwrap_or(&Value::Null))
         .variable("oldObject", subject.old.unwrap_or(&Value::Null))
-        .variable("request", subject.request)
+        .variable("request", subject.request);
+    if asks { with_authorizer(scope, subject) } else { scope }
 }
 
 impl Condition {
@@ -52,6 +54,11 @@ impl Condition {
             name: condition["name"].as_str().unwrap_or_default().to_owned(),
             program: Program::compile(expression).map_err(|error| error.to_string()),
         }
+    }
+
+    /// Whether it asks who may do what.
+    pub(super) fn asks(&self) -> bool {
+        self.program.as_ref().is_ok_and(|program| program.mentions(authorizer::NAME))
     }
 
     fn holds(&self, scope: &Scope) -> Result<bool, String> {

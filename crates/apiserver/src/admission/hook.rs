@@ -16,6 +16,8 @@ pub(super) struct Hook {
     pub is_reinvoked: bool,
     pub timeout_seconds: u64,
     pub has_side_effects: bool,
+    /// `admit` if it changes objects, `validating` if it only checks them.
+    pub role: &'static str,
     conditions: Vec<Condition>,
 }
 
@@ -23,10 +25,12 @@ impl Hook {
     /// The webhooks of a configuration, in order.
     pub(super) fn of(configuration: &Value) -> Vec<Self> {
         let hooks = configuration["webhooks"].as_array().into_iter().flatten();
-        hooks.filter_map(Self::read).collect()
+        let is_mutating = configuration["kind"] == "MutatingWebhookConfiguration";
+        let role = if is_mutating { "admit" } else { "validating" };
+        hooks.filter_map(|hook| Self::read(hook, role)).collect()
     }
 
-    fn read(hook: &Value) -> Option<Self> {
+    fn read(hook: &Value, role: &'static str) -> Option<Self> {
         let conditions = hook["matchConditions"].as_array().into_iter().flatten();
         Some(Self {
             name: hook["name"].as_str()?.to_owned(),
@@ -39,6 +43,7 @@ impl Hook {
                 hook["sideEffects"].as_str(),
                 Some("None" | "NoneOnDryRun")
             ),
+            role,
             conditions: conditions.map(Condition::read).collect(),
         })
     }
@@ -50,6 +55,7 @@ impl Hook {
         if self.conditions.is_empty() {
             return Match::Yes;
         }
-        all_hold(&self.conditions, self.ignores_failure, &scope(subject))
+        let asks = self.conditions.iter().any(Condition::asks);
+        all_hold(&self.conditions, self.ignores_failure, &scope(subject, asks))
     }
 }

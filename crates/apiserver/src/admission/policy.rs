@@ -1,20 +1,29 @@
-//! Validating admission policies: expressions that refuse what they find wrong, or warn of it.
+//! Validating admission policies: expressions that refuse what they find wrong, or warn of it, or
+//! note it in the audit log.
 
-use std::sync::Arc;
+mod expression;
+mod parameters;
 
-use convoy_api::cel::{Program, Scope};
-use convoy_plan::selector::Selector;
-use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+use convoy_api::cel::Scope;
+use serde_json::{Value, json};
 
 use super::audience::{Audience, Subject};
 use super::condition::{Condition, Match, all_hold, scope};
 use super::review::name;
 use crate::encoding;
-use crate::registry::Resource;
 use crate::status::{Answer, Status};
+use expression::{Evaluation, Expression};
+use parameters::{Reference, parameters};
+
+pub(crate) use expression::named_variables;
 
 /// What all expressions of one policy may cost about one object.
 const BUDGET: u64 = 10_000_000;
+
+/// Where the audit log tells of what was found wrong and let pass.
+const FAILURES: &str = "validation.policy.admission.k8s.io/validation_failure";
 
 /// One `ValidatingAdmissionPolicy`.
 #[derive(Debug)]
@@ -25,7 +34,11 @@ pub(super) struct Policy {
     /// In the order in which they may use each other.
     variables: Vec<(String, Expression)>,
     validations: Vec<Validation>,
+    /// What it adds to the audit log, by key.
+    notes: Vec<(String, Expression)>,
     ignores_failure: bool,
+    /// Whether any of its expressions asks who may do what.
+    asks: bool,
     /// apiVersion and kind of what its bindings bring.
     parameters: Option<(String, String)>,
 }
@@ -37,18 +50,8 @@ pub(super) struct Binding {
     policy: String,
     audience: Option<Audience>,
     parameters: Option<Reference>,
-    denies: bool,
-    warns: bool,
-}
-
-/// Which objects a binding brings to its policy.
-#[derive(Debug)]
-struct Reference {
-    name: String,
-    namespace: String,
-    selector: Option<Selector>,
-    /// Whether requests pass where there is none.
-    may_miss: bool,
+    /// `Deny`, `Warn` and `Audit`, as it lists them.
+    actions: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -59,16 +62,20 @@ struct Validation {
     reason: &'static str,
 }
 
-#[derive(Debug)]
-struct Expression {
-    source: String,
-    program: Result<Program, String>,
-}
-
 /// Something that a policy does not put up with.
 struct Finding {
     message: String,
     reason: &'static str,
+    /// Which of its validations it was.
+    index: usize,
+}
+
+/// What came of asking a policy.
+#[derive(Default)]
+struct Outcome {
+    findings: Vec<Finding>,
+    /// What is to be noted, by key.
+    notes: Vec<(String, String)>,
 }
 
 impl Policy {
@@ -80,59 +87,89 @@ impl Policy {
         let spec = &policy["spec"];
         let list = |field: &str| spec[field].as_array().map_or(&[][..], Vec::as_slice);
         let kind = &spec["paramKind"];
-        let variable = |entry: &Value| {
-            (text(entry, "name").to_owned(), Expression::read(text(entry, "expression")))
-        };
-        Some(Self {
+        let named =
+            |entries: &[Value], name: &str, expression: &str| -> Vec<(String, Expression)> {
+                let read = |entry: &Value| {
+                    (text(entry, name).to_owned(), Expression::read(text(entry, expression)))
+                };
+                entries.iter().map(read).collect()
+            };
+        let mut read = Self {
             name: policy["metadata"]["name"].as_str()?.to_owned(),
             audience: Audience::of_policy(&spec["matchConstraints"])?,
             conditions: list("matchConditions").iter().map(Condition::read).collect(),
-            variables: list("variables").iter().map(variable).collect(),
+            variables: named(list("variables"), "name", "expression"),
             validations: list("validations").iter().map(Validation::read).collect(),
+            notes: named(list("auditAnnotations"), "key", "valueExpression"),
             ignores_failure: spec["failurePolicy"] == "Ignore",
+            asks: false,
             parameters: kind
                 .is_object()
                 .then(|| (text(kind, "apiVersion").to_owned(), text(kind, "kind").to_owned())),
-        })
+        };
+        read.asks =
+            read.conditions.iter().any(Condition::asks) || read.expressions().any(Expression::asks);
+        Some(read)
     }
 
-    /// What it does not put up with about `subject`, given one of its parameters.
-    fn findings(&self, subject: &Subject<'_>, parameter: Option<&Value>) -> Vec<Finding> {
-        let bound = || {
-            scope(subject)
-                .variable("params", parameter.unwrap_or(&Value::Null))
-                .variable("namespaceObject", &namespace(subject))
-                .budget(BUDGET)
-        };
-        let failed = |message: String| Finding { message, reason: "Invalid" };
-        match all_hold(&self.conditions, self.ignores_failure, &bound()) {
+    fn expressions(&self) -> impl Iterator<Item = &Expression> {
+        let shared = self.variables.iter().chain(&self.notes).map(|(_, expression)| expression);
+        let own = self.validations.iter().flat_map(|validation| {
+            std::iter::once(&validation.expression).chain(&validation.message_expression)
+        });
+        shared.chain(own)
+    }
+
+    /// What it says about `subject`, given one of its parameters.
+    fn outcome(&self, subject: &Subject<'_>, parameter: Option<&Value>) -> Outcome {
+        let bound: Scope = scope(subject, self.asks)
+            .variable("params", parameter.unwrap_or(&Value::Null))
+            .variable("namespaceObject", &namespace(subject))
+            .budget(BUDGET);
+        match all_hold(&self.conditions, self.ignores_failure, &bound) {
             Match::Yes => {}
-            Match::No => return Vec::new(),
-            Match::Unknown(why) => return vec![failed(why)],
+            Match::No => return Outcome::default(),
+            Match::Unknown(why) => return Outcome::failed(why),
         }
-        let mut variables = Map::new();
-        for (name, expression) in &self.variables {
-            let known = bound().variable("variables", &Value::Object(variables.clone()));
-            // One that cannot be told is missed by whoever uses it.
-            if let Ok(value) = expression.evaluate(&known) {
-                variables.insert(name.clone(), value);
-            }
-        }
-        let known = bound().variable("variables", &Value::Object(variables));
-        let mut findings = Vec::new();
-        for validation in &self.validations {
-            match validation.expression.evaluate(&known) {
+        let evaluation = Evaluation::new(&self.variables, bound);
+        let mut outcome = Outcome::default();
+        for (index, validation) in self.validations.iter().enumerate() {
+            match evaluation.value(&validation.expression) {
                 Ok(Value::Bool(true)) => {}
-                Ok(_) => findings.push(validation.finding(&known)),
+                Ok(_) => {
+                    let message = validation.message(&evaluation);
+                    outcome.findings.push(Finding { message, reason: validation.reason, index });
+                }
                 Err(_) if self.ignores_failure => {}
                 Err(why) => {
                     let source = &validation.expression.source;
-                    findings
-                        .push(failed(format!("expression '{source}' resulted in error: {why}")));
+                    let message = format!("expression '{source}' resulted in error: {why}");
+                    outcome.findings.push(Finding { message, reason: "Invalid", index });
                 }
             }
         }
-        findings
+        for (key, expression) in &self.notes {
+            match evaluation.value(expression) {
+                Ok(Value::String(value)) if !value.trim().is_empty() => {
+                    outcome.notes.push((key.clone(), value));
+                }
+                Ok(_) => {}
+                Err(_) if self.ignores_failure => {}
+                Err(why) => {
+                    let source = &expression.source;
+                    let why = format!("valueExpression '{source}' resulted in error: {why}");
+                    outcome.findings.extend(Outcome::failed(why).findings);
+                }
+            }
+        }
+        outcome
+    }
+}
+
+impl Outcome {
+    fn failed(message: String) -> Self {
+        let finding = Finding { message, reason: "Invalid", index: 0 };
+        Self { findings: vec![finding], notes: Vec::new() }
     }
 }
 
@@ -143,7 +180,7 @@ impl Binding {
 
     fn read(binding: &Value) -> Option<Self> {
         let spec = &binding["spec"];
-        let actions = spec["validationActions"].as_array().map_or(&[][..], Vec::as_slice);
+        let actions = spec["validationActions"].as_array().into_iter().flatten();
         let resources = &spec["matchResources"];
         Some(Self {
             name: binding["metadata"]["name"].as_str()?.to_owned(),
@@ -158,8 +195,7 @@ impl Binding {
             } else {
                 None
             },
-            denies: actions.iter().any(|action| action == "Deny"),
-            warns: actions.iter().any(|action| action == "Warn"),
+            actions: actions.filter_map(Value::as_str).map(str::to_owned).collect(),
         })
     }
 
@@ -172,42 +208,9 @@ impl Binding {
             }
         })
     }
-}
 
-impl Reference {
-    fn read(reference: &Value) -> Option<Self> {
-        let selector = &reference["selector"];
-        Some(Self {
-            name: text(reference, "name").to_owned(),
-            namespace: text(reference, "namespace").to_owned(),
-            selector: if selector.is_object() {
-                Some(Selector::from_value(selector).ok()?)
-            } else {
-                None
-            },
-            may_miss: reference["parameterNotFoundAction"] == "Allow",
-        })
-    }
-
-    /// The objects that it refers to. Without a namespace of its own, those beside the request's
-    /// object.
-    fn objects(&self, subject: &Subject<'_>, resource: &Resource) -> Vec<Value> {
-        let ask = subject.ask;
-        let snapshot = ask.server.store.snapshot();
-        let shelf = ask.cluster.shelf(resource);
-        let namespace = match (resource.namespaced, self.namespace.as_str()) {
-            (false, _) => "",
-            (true, "") => ask.namespace(),
-            (true, named) => named,
-        };
-        let Some(selector) = &self.selector else {
-            let found = snapshot.get(&shelf.key(namespace, &self.name));
-            return found.map(|entry| encoding::read_entry(entry)).into_iter().collect();
-        };
-        let chosen = snapshot
-            .list_namespace(&shelf, namespace)
-            .filter(|entry| selector.matches_with(|label| entry.head.label(label)));
-        chosen.map(|entry| encoding::read_entry(entry)).collect()
+    fn does(&self, action: &str) -> bool {
+        self.actions.iter().any(|known| known == action)
     }
 }
 
@@ -228,99 +231,101 @@ impl Validation {
         }
     }
 
-    fn finding(&self, scope: &Scope) -> Finding {
+    fn message(&self, evaluation: &Evaluation<'_>) -> String {
         let told = self.message_expression.as_ref().and_then(|expression| {
-            let told = expression.evaluate(scope).ok()?.as_str()?.trim().to_owned();
+            let told = evaluation.value(expression).ok()?.as_str()?.trim().to_owned();
             (!told.is_empty() && !told.contains('\n')).then_some(told)
         });
-        let message = told.unwrap_or_else(|| {
+        told.unwrap_or_else(|| {
             if self.message.is_empty() {
                 format!("failed expression: {}", self.expression.source.trim())
             } else {
                 self.message.clone()
             }
-        });
-        Finding { message, reason: self.reason }
-    }
-}
-
-impl Expression {
-    fn read(source: &str) -> Self {
-        let program = Program::compile(source).map_err(|error| error.to_string());
-        Self { source: source.to_owned(), program }
-    }
-
-    fn evaluate(&self, scope: &Scope) -> Result<Value, String> {
-        let program = self.program.as_ref().map_err(Clone::clone)?;
-        program.evaluate(scope).map_err(|error| error.to_string())
+        })
     }
 }
 
 /// Asks every policy that is bound; the first refusal stands.
 pub(super) fn judge(
     policies: &[Policy],
-    bindings: &Arc<[Binding]>,
+    bindings: &[Binding],
     subject: &Subject<'_>,
 ) -> Answer<()> {
-    for binding in bindings.iter() {
+    let mut record = Record::default();
+    let mut judged = Ok(());
+    for binding in bindings {
         let policy = policies.iter().find(|policy| policy.name == binding.policy);
         let Some(policy) = policy else { continue };
         if policy.audience.includes(subject) && binding.includes(subject) {
-            apply(policy, binding, subject)?;
+            let verdict = apply(policy, binding, subject, &mut record);
+            judged = judged.and(verdict);
         }
     }
-    Ok(())
+    record.write(subject);
+    judged
 }
 
-fn apply(policy: &Policy, binding: &Binding, subject: &Subject<'_>) -> Answer<()> {
-    let ask = subject.ask;
-    let findings = match parameters(policy, binding, subject) {
-        Ok(None) => policy.findings(subject, None),
-        Ok(Some(all)) => {
-            all.iter().flat_map(|parameter| policy.findings(subject, Some(parameter))).collect()
+/// What goes into the audit log about one request.
+#[derive(Default)]
+struct Record {
+    failures: Vec<Value>,
+    notes: BTreeMap<String, Vec<String>>,
+}
+
+impl Record {
+    fn write(self, subject: &Subject<'_>) {
+        if !self.failures.is_empty() {
+            subject.ask.annotate(FAILURES, json!(self.failures).to_string());
         }
-        Err(_) if policy.ignores_failure => Vec::new(),
-        Err(why) => {
-            let message = format!("failed to configure binding: {why}");
-            vec![Finding { message, reason: "Invalid" }]
-        }
-    };
-    let who =
-        format!("ValidatingAdmissionPolicy '{}' with binding '{}'", policy.name, binding.name);
-    if binding.warns {
-        for finding in &findings {
-            ask.warn(format!("Validation failed for {who}: {}", finding.message));
-        }
-    }
-    match findings.first().filter(|_| binding.denies) {
-        None => Ok(()),
-        Some(Finding { message, reason }) => {
-            let why = format!("{who} denied request: {message}");
-            let refused = Status::forbidden(&ask.resource, name(ask, subject.object), &why);
-            Err(refused.because(reason))
+        for (key, values) in self.notes {
+            subject.ask.annotate(&key, values.join(", "));
         }
     }
 }
 
-/// What the binding brings to its policy; none if the policy asks for nothing.
-fn parameters(
+fn apply(
     policy: &Policy,
     binding: &Binding,
     subject: &Subject<'_>,
-) -> Result<Option<Vec<Value>>, String> {
-    let Some((api_version, kind)) = &policy.parameters else { return Ok(None) };
-    let Some(reference) = &binding.parameters else { return Ok(None) };
-    let resource = subject.ask.registry.of_kind(api_version, kind);
-    let resource = resource.ok_or_else(|| {
-        format!("failed to find resource referenced by paramKind: '{api_version}, Kind={kind}'")
-    })?;
-    let found = reference.objects(subject, resource);
-    if found.is_empty() && !reference.may_miss {
-        return Err(
-            "no params found for policy binding with `Deny` parameterNotFoundAction".to_owned()
-        );
+    record: &mut Record,
+) -> Answer<()> {
+    let ask = subject.ask;
+    let outcomes = match parameters(policy, binding, subject) {
+        Ok(None) => vec![policy.outcome(subject, None)],
+        Ok(Some(all)) => {
+            all.iter().map(|parameter| policy.outcome(subject, Some(parameter))).collect()
+        }
+        Err(_) if policy.ignores_failure => Vec::new(),
+        Err(why) => vec![Outcome::failed(format!("failed to configure binding: {why}"))],
+    };
+    let who =
+        format!("ValidatingAdmissionPolicy '{}' with binding '{}'", policy.name, binding.name);
+    let mut verdict = Ok(());
+    for Outcome { findings, notes } in outcomes {
+        for (key, value) in notes {
+            let values = record.notes.entry(format!("{}/{key}", policy.name)).or_default();
+            if !values.contains(&value) {
+                values.push(value);
+            }
+        }
+        for Finding { message, reason, index } in findings {
+            if binding.does("Warn") {
+                ask.warn(format!("Validation failed for {who}: {message}"));
+            }
+            if binding.does("Audit") {
+                record.failures.push(json!({"message": message, "policy": policy.name,
+                    "binding": binding.name, "expressionIndex": index,
+                    "validationActions": binding.actions}));
+            }
+            if binding.does("Deny") && verdict.is_ok() {
+                let why = format!("{who} denied request: {message}");
+                let refused = Status::forbidden(&ask.resource, name(ask, subject.object), &why);
+                verdict = Err(refused.because(reason).with_cause("", &why, ""));
+            }
+        }
     }
-    Ok(Some(found))
+    verdict
 }
 
 /// The namespace that the request is in, as it is stored.

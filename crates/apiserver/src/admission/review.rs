@@ -64,6 +64,8 @@ pub(super) fn review(request: &Value) -> Value {
 pub(super) struct Verdict {
     pub patch: Option<json_patch::Patch>,
     pub warnings: Vec<String>,
+    /// For the audit log, by key.
+    pub notes: Vec<(String, String)>,
 }
 
 /// Reads an answer. The outer error: it is none; the inner one: it is a no.
@@ -103,7 +105,9 @@ pub(super) fn verdict(
     };
     let warnings = response["warnings"].as_array().into_iter().flatten();
     let warnings = warnings.filter_map(Value::as_str).map(str::to_owned).collect();
-    Ok(Ok(Verdict { patch, warnings }))
+    let notes = response["auditAnnotations"].as_object().into_iter().flatten();
+    let notes = notes.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())));
+    Ok(Ok(Verdict { patch, warnings, notes: notes.collect() }))
 }
 
 fn denial(name: &str, status: &Value) -> Box<Status> {

@@ -102,7 +102,7 @@ impl<'v> Walk<'v> {
                     self.step(Step::Index(index), shape, item);
                 }
             }
-            (Form::Untyped, _) => {}
+            (Form::Untyped | Form::Raw, _) => {}
             (Form::Struct(_) | Form::Map { .. }, other) => {
                 self.report(&format!("expected map, got {}", go::shown(other)));
             }

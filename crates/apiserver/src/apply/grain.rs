@@ -20,7 +20,7 @@ pub(super) enum Grain {
 pub(super) fn grain(shape: Shape<'_>, value: &Value) -> Grain {
     let atomic = match shape.form() {
         Form::Untyped => !matches!(value, Value::Object(_) | Value::Null),
-        Form::Scalar(_) => true,
+        Form::Raw | Form::Scalar(_) => true,
         Form::Struct(form) => form.atomic,
         Form::Map { atomic, .. } => *atomic,
         Form::List(list) if list.kind == ListKind::Atomic => true,

@@ -27,7 +27,7 @@ pub(super) struct Event {
     user_agent: String,
     target: Option<Target>,
     received: Timestamp,
-    annotations: BTreeMap<&'static str, String>,
+    annotations: BTreeMap<String, String>,
     pub(super) code: u16,
     /// Parsed only when the line is written, which is not on the request's time.
     pub(super) request_object: Option<Bytes>,
@@ -74,8 +74,8 @@ impl Event {
         }
     }
 
-    pub(super) fn annotate(&mut self, key: &'static str, value: String) {
-        self.annotations.insert(key, value);
+    pub(super) fn annotate(&mut self, key: &str, value: String) {
+        self.annotations.insert(key.to_owned(), value);
     }
 
     pub(super) fn at(&self, stage: Stage, time: Timestamp) -> Line {

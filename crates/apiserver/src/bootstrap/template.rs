@@ -1,7 +1,7 @@
 //! An object to begin with, encoded once and stamped for every logical cluster.
 
 use bytes::Bytes;
-use convoy_store::{Expect, Key, Shelf, Write};
+use convoy_store::{Expect, Head as _, Key, Shelf, Write};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use smol_str::SmolStr;
@@ -46,7 +46,9 @@ pub(super) struct Template {
     name: SmolStr,
     object: Value,
     /// As it is stored, with a uid and a time to be written over.
-    bytes: Vec<u8>,
+    bytes: Bytes,
+    /// What is kept parsed beside it. Its texts are shared by all that are made of it.
+    head: Head,
     uid_at: usize,
     times_at: Vec<usize>,
     /// How an object ends that is, but for its metadata, as it should be.
@@ -71,13 +73,18 @@ impl Template {
             metadata.insert("generation".into(), json!(1));
         }
         crate::canonical::canonicalise(form::shape_of(resource), &mut object);
-        let bytes = encoding::stored(&object).to_vec();
+        let bytes = encoding::stored(&object);
         let uid_at = memchr::memmem::find(&bytes, UID.as_bytes());
+        let shelf = shelf_name(split_api_version(&api_version).0, &resource.plural);
+        let namespace = SmolStr::new(metadata::text(&object, "namespace"));
+        let name = SmolStr::new(metadata::text(&object, "name"));
+        let key = Shelf::new("", &shelf).key(&namespace, &name);
         Self {
             care: plan.care,
-            resource: shelf_name(split_api_version(&api_version).0, &resource.plural),
-            namespace: SmolStr::new(metadata::text(&object, "namespace")),
-            name: SmolStr::new(metadata::text(&object, "name")),
+            head: Head::read(&key, &bytes),
+            resource: shelf,
+            namespace,
+            name,
             uid_at: uid_at.expect("the metadata hold what was put into them"),
             times_at: memchr::memmem::find_iter(&bytes, NOW).collect(),
             tail: tail(&object),
@@ -98,7 +105,7 @@ impl Template {
         stamp: &Stamp<'_>,
     ) -> Option<Write<Head>> {
         let Some(entry) = standing else {
-            return Some(Write::put(key, Expect::Absent, self.stamped(stamp)));
+            return Some(Write { key, expect: Expect::Absent, value: Some(self.stamped(stamp)) });
         };
         if self.care == Care::Create || entry.value.ends_with(self.tail.as_bytes()) {
             return None;
@@ -113,16 +120,17 @@ impl Template {
         (value != entry.value).then(|| Write::put(key, Expect::At(entry.modified), value))
     }
 
-    fn stamped(&self, stamp: &Stamp<'_>) -> Bytes {
-        let mut bytes = self.bytes.clone();
+    fn stamped(&self, stamp: &Stamp<'_>) -> (Bytes, Head) {
+        let mut bytes = self.bytes.to_vec();
         let mut put =
             |at: usize, text: &str| bytes[at..at + text.len()].copy_from_slice(text.as_bytes());
-        put(self.uid_at, &new_uid(stamp.surroundings));
+        let uid = new_uid(stamp.surroundings);
+        put(self.uid_at, &uid);
         let now = seconds(stamp.now);
         for at in &self.times_at {
             put(*at, &now);
         }
-        Bytes::from(bytes)
+        (Bytes::from(bytes), Head { uid: SmolStr::new(uid), ..self.head.clone() })
     }
 }
 

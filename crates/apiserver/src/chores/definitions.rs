@@ -56,28 +56,21 @@ impl Definitions {
     }
 
     pub(super) async fn step(&mut self, server: &Arc<Server>) -> bool {
-        let now = server.now();
-        let Some(place) = self.queue.take(1, now).pop() else { return false };
-        let done = look_at(server, &place).await;
-        if let Err(status) = &done {
-            tracing::warn!(definition = %place.1, message = status.message, "a definition could not be emptied");
-        }
-        self.queue.settle(place, done, now);
-        true
+        self.queue.work(server.now(), |place| look_at(server, place)).await
     }
 }
 
 /// Goes one step towards the end of a definition; whether there is another to go at once.
-async fn look_at(server: &Arc<Server>, (cluster, name): &Place) -> Answer<bool> {
-    let Some(cluster) = server.cluster(cluster) else { return Ok(false) };
+async fn look_at(server: &Arc<Server>, (cluster, name): Place) -> Answer<bool> {
+    let Some(cluster) = server.cluster(&cluster) else { return Ok(false) };
     let snapshot = server.store.snapshot();
-    let key = cluster.shelf(definition::resource()).key("", name);
+    let key = cluster.shelf(definition::resource()).key("", &name);
     let Some(entry) = snapshot.get(&key) else { return Ok(false) };
     let object = encoding::read_entry(entry);
     if !entry.head.is_deleting() {
         // Whoever wrote it may have ended before it was served.
         if object["status"]["conditions"].is_null() {
-            definition::refresh(server, &cluster, name).await?;
+            definition::refresh(server, &cluster, &name).await?;
         }
         return Ok(false);
     }
@@ -99,7 +92,7 @@ async fn look_at(server: &Arc<Server>, (cluster, name): &Place) -> Answer<bool> 
             return note_progress(server, entry).await;
         }
     }
-    finish(server, &cluster, name, &entry.head.uid).await?;
+    finish(server, &cluster, &name, &entry.head.uid).await?;
     Ok(false)
 }
 

@@ -71,34 +71,27 @@ impl Namespaces {
     }
 
     pub(super) async fn step(&mut self, server: &Arc<Server>) -> bool {
-        let now = server.now();
-        let Some(place) = self.queue.take(1, now).pop() else { return false };
-        let done = look_at(server, &place).await;
-        if let Err(status) = &done {
-            tracing::warn!(namespace = %place.1, message = status.message, "a namespace could not be looked after");
-        }
-        self.queue.settle(place, done, now);
-        true
+        self.queue.work(server.now(), |place| look_at(server, place)).await
     }
 }
 
 /// Furnishes a namespace, or goes one step towards its end; whether there is another step to go
 /// at once.
-async fn look_at(server: &Arc<Server>, (cluster, name): &Place) -> Answer<bool> {
-    let Some(cluster) = server.cluster(cluster) else { return Ok(false) };
+async fn look_at(server: &Arc<Server>, (cluster, name): Place) -> Answer<bool> {
+    let Some(cluster) = server.cluster(&cluster) else { return Ok(false) };
     let snapshot = server.store.snapshot();
-    let Some(entry) = snapshot.get(&cluster.shelf(resource("namespaces")).key("", name)) else {
+    let Some(entry) = snapshot.get(&cluster.shelf(resource("namespaces")).key("", &name)) else {
         return Ok(false);
     };
     if !entry.head.is_deleting() {
-        furnish(server, &cluster, name).await?;
+        furnish(server, &cluster, &name).await?;
         return Ok(false);
     }
     let finalizers = &encoding::read_entry(entry)["spec"]["finalizers"];
     if !finalizers.as_array().is_some_and(|list| list.iter().any(|known| known == CONTENT)) {
         return Ok(false);
     }
-    let content = content(&snapshot, &cluster, name);
+    let content = content(&snapshot, &cluster, &name);
     let mut has_more = false;
     for (resource, objects) in content.next() {
         delete_all(server, &cluster, resource, &objects).await?;
@@ -108,7 +101,7 @@ async fn look_at(server: &Arc<Server>, (cluster, name): &Place) -> Answer<bool> 
         return Ok(true);
     }
     if content.is_empty() {
-        finish(server, &cluster, name).await?;
+        finish(server, &cluster, &name).await?;
     } else {
         let now = seconds(server.now());
         let change = |object: &mut Value| content.describe(&mut object["status"], &now);

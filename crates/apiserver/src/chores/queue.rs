@@ -57,8 +57,23 @@ impl<T: Clone + Ord> Queue<T> {
         self.later.insert(item, (at, failures + 1));
     }
 
+    /// Has the next one looked at, if there is one; whether there was.
+    pub(super) async fn work<F>(&mut self, now: Timestamp, look_at: impl FnOnce(T) -> F) -> bool
+    where
+        F: Future<Output = Answer<bool>>,
+        T: std::fmt::Debug,
+    {
+        let Some(item) = self.take(1, now).pop() else { return false };
+        let done = look_at(item.clone()).await;
+        if let Err(status) = &done {
+            tracing::warn!(?item, message = status.message, "could not look after it");
+        }
+        self.settle(item, done, now);
+        true
+    }
+
     /// Notes what became of work that was taken: done, or there is more of it, or it failed.
-    pub(super) fn settle(&mut self, item: T, has_more: Answer<bool>, now: Timestamp) {
+    fn settle(&mut self, item: T, has_more: Answer<bool>, now: Timestamp) {
         match has_more {
             Ok(has_more) => {
                 self.succeed(&item);

@@ -51,7 +51,7 @@ impl Fitter {
                 Ok(())
             }
             (Form::List(_), Value::Array(items)) => self.items(shape.items(), items, path, typed),
-            (Form::Untyped, _) => self.schema(shape, value, path),
+            (Form::Untyped | Form::Raw, _) => self.schema(shape, value, path),
             (Form::Scalar(of), _) if typed => self.scalar(*of, value),
             _ if typed => Err(self.wrong(value, go_type(shape))),
             _ => Ok(()),
@@ -218,7 +218,7 @@ fn go_type(shape: Shape<'_>) -> String {
             Some(values) => format!("map[string]{}", go_type(values)),
             None => "map[string]string".to_owned(),
         },
-        Form::Untyped => "runtime.RawExtension".to_owned(),
+        Form::Untyped | Form::Raw => "runtime.RawExtension".to_owned(),
     }
 }
 

@@ -72,7 +72,7 @@ impl<'s, 'd> Place<'s, 'd, '_> {
     /// Whether repeated keys of this object are told.
     fn is_read(&self) -> bool {
         let Some(shape) = self.shape else { return false };
-        !(self.builtin && matches!(shape.form(), Form::Untyped))
+        !(self.builtin && matches!(shape.form(), Form::Untyped | Form::Raw))
     }
 
     fn repeated(&self, key: &str) {

@@ -7,11 +7,13 @@
 use std::collections::BTreeMap;
 
 use convoy_store::{Expect, Transaction, Write};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::order::priority;
+use crate::conditions::{self, Condition};
 use crate::encoding::stored;
-use crate::registry::{Registry, Resource};
+use crate::registry::Registry;
 use crate::server::{Cluster, Server};
 use crate::status::Answer;
 use crate::surroundings::{new_uid, seconds};
@@ -19,14 +21,12 @@ use crate::surroundings::{new_uid, seconds};
 /// Says who keeps an object: we do, unless it is absent.
 const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 
+const AVAILABLE: &str = "Available";
+
 /// Writes the objects that are missing and removes those of versions no longer served.
 pub(crate) async fn keep(server: &Server, cluster: &Cluster) -> Answer<()> {
     loop {
-        let registry = cluster.registry();
-        let Some(resource) = registry.get("apiregistration.k8s.io", "v1", "apiservices") else {
-            return Ok(());
-        };
-        let writes = changes(server, cluster, &registry, resource);
+        let writes = changes(server, cluster);
         if writes.is_empty() || server.commit(Transaction::new(writes)).await?.is_some() {
             return Ok(());
         }
@@ -34,15 +34,13 @@ pub(crate) async fn keep(server: &Server, cluster: &Cluster) -> Answer<()> {
     }
 }
 
-fn changes(
-    server: &Server,
-    cluster: &Cluster,
-    registry: &Registry,
-    resource: &Resource,
-) -> Vec<Write<crate::head::Head>> {
-    let shelf = cluster.shelf(resource);
+/// What to write for that.
+pub(crate) fn changes(server: &Server, cluster: &Cluster) -> Vec<Write<crate::head::Head>> {
+    let registry = cluster.registry();
+    let resource = registry.get("apiregistration.k8s.io", "v1", "apiservices");
+    let shelf = cluster.shelf(resource.expect("a built-in resource"));
     let snapshot = server.store.snapshot();
-    let mut wanted = wanted(registry);
+    let mut wanted = wanted(&registry);
     let mut writes = Vec::new();
     for entry in snapshot.list(&shelf) {
         let is_ours = entry.head.label(AUTOMANAGED).is_some();
@@ -60,13 +58,28 @@ fn changes(
             },
             "spec": spec,
             "status": {"conditions": [{
-                "type": "Available", "status": "True", "lastTransitionTime": now,
+                "type": AVAILABLE, "status": "True", "lastTransitionTime": now,
                 "reason": "Local", "message": "Local APIServices are always available",
             }]},
         });
         writes.push(Write::put(shelf.key("", &name), Expect::Absent, stored(&object)));
     }
     writes
+}
+
+/// Says whether what an `APIService` stands for can be reached: what this server serves itself
+/// always is, and what another one would serve is not, since nothing is forwarded.
+pub(crate) fn settle(object: &mut Value, now: Timestamp) {
+    let service = &object["spec"]["service"];
+    let text = |field: &str| service[field].as_str().unwrap_or_default().to_owned();
+    let message = format!("service/{} in {:?} is not present", text("name"), text("namespace"));
+    let condition = if service.is_null() {
+        let message = "Local APIServices are always available";
+        Condition { kind: AVAILABLE, is_true: true, reason: "Local", message }
+    } else {
+        Condition { kind: AVAILABLE, is_true: false, reason: "ServiceNotFound", message: &message }
+    };
+    conditions::set(&mut object["status"], &condition, &seconds(now));
 }
 
 /// What there shall be, by name: the label's value and the spec.

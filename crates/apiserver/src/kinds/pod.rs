@@ -13,7 +13,7 @@ use crate::ask::Ask;
 use crate::metadata;
 
 pub(super) use containers::{port_name, port_reference};
-pub(super) use spec::{Place, validate as validate_spec};
+pub(super) use spec::{Place, amount, validate as validate_spec};
 
 pub(super) fn prepare_create(object: &mut Value, now: &str) {
     let mut status = json!({"phase": "Pending", "qosClass": quality::class(object)});

@@ -1,4 +1,4 @@
-//! Disruption budgets, leases, priorities, autoscalers: small kinds with few rules.
+//! Disruption budgets, leases, priorities: small kinds with few rules.
 
 use serde_json::Value;
 
@@ -89,40 +89,6 @@ pub(super) fn system_priority(name: &str) -> Option<i64> {
     SYSTEM_CLASSES.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
 }
 
-pub(super) fn autoscaler(object: &Value) -> Errors {
-    let spec = At::root(object).get("spec");
-    let mut errors = Errors::new();
-    let (least, most) = (spec.get("minReplicas"), spec.get("maxReplicas"));
-    if least.integer().is_some_and(|count| count < 1) {
-        errors.push(least.invalid("must be greater than or equal to 1"));
-    }
-    match most.integer().unwrap_or(0) {
-        0 => errors.push(most.required("must be set and greater than 0")),
-        count if count < 0 => errors.push(most.invalid("must be greater than or equal to 1")),
-        _ => {}
-    }
-    if least.integer().is_some_and(|least| most.integer().unwrap_or(0) < least) {
-        let shown = most.integer().unwrap_or(0);
-        errors.push(most.invalid_as(shown, "must be greater than or equal to `minReplicas`"));
-    }
-    let target = spec.get("scaleTargetRef");
-    for field in ["kind", "name"] {
-        if target.get(field).is_empty() {
-            errors.push(target.get(field).required(""));
-        }
-    }
-    let kinds = ["ContainerResource", "External", "Object", "Pods", "Resource"];
-    for metric in spec.get("metrics").items() {
-        let kind = metric.get("type");
-        if kind.text().is_empty() {
-            errors.push(kind.required("must specify a metric source type"));
-        } else if !kinds.contains(&kind.text()) {
-            errors.push(kind.unsupported(&kinds));
-        }
-    }
-    errors
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -189,14 +155,5 @@ mod tests {
         }
         let changed = priority_class(&class("a", 2), Some(&class("a", 1)));
         assert_eq!(texts(changed), ["value: Forbidden: may not be changed in an update."]);
-    }
-
-    #[test]
-    fn autoscalers_have_bounds_and_a_target() {
-        let target = json!({"kind": "Deployment", "name": "web"});
-        let sound = json!({"spec": {"minReplicas": 1, "maxReplicas": 3, "scaleTargetRef": target}});
-        assert!(autoscaler(&sound).is_empty());
-        let bad = json!({"spec": {"minReplicas": 4, "maxReplicas": 3, "scaleTargetRef": {}}});
-        assert_eq!(autoscaler(&bad).len(), 3);
     }
 }

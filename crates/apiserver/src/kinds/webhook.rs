@@ -1,4 +1,4 @@
-//! Configurations of admission webhooks, and admission policies.
+//! Configurations of admission webhooks.
 
 use convoy_api::cel::Program;
 use convoy_api::text::Name;
@@ -27,17 +27,7 @@ pub(super) fn configuration(object: &Value) -> Errors {
 fn webhook(hook: &At<'_>, errors: &mut Errors) {
     full_name(&hook.get("name"), errors);
     for rule in hook.get("rules").items() {
-        let operations = rule.get("operations");
-        if operations.is_empty() {
-            errors.push(operations.required(""));
-        }
-        alone(&operations, "operations", errors);
-        for operation in operations.items() {
-            if !OPERATIONS.contains(&operation.text()) {
-                errors.push(operation.unsupported(&OPERATIONS));
-            }
-        }
-        resource_rule(&rule, errors);
+        operation_rule(&rule, errors);
     }
     hook.get("failurePolicy").one_of_if_given(&["Fail", "Ignore"], errors);
     hook.get("matchPolicy").one_of_if_given(&["Equivalent", "Exact"], errors);
@@ -55,6 +45,21 @@ fn webhook(hook: &At<'_>, errors: &mut Errors) {
     hook.get("reinvocationPolicy").one_of_if_given(&["IfNeeded", "Never"], errors);
     client(&hook.get("clientConfig"), errors);
     conditions(&hook.get("matchConditions"), errors);
+}
+
+/// Which operations on which resources are meant.
+pub(super) fn operation_rule(rule: &At<'_>, errors: &mut Errors) {
+    let operations = rule.get("operations");
+    if operations.is_empty() {
+        errors.push(operations.required(""));
+    }
+    alone(&operations, "operations", errors);
+    for operation in operations.items() {
+        if !OPERATIONS.contains(&operation.text()) {
+            errors.push(operation.unsupported(&OPERATIONS));
+        }
+    }
+    resource_rule(rule, errors);
 }
 
 /// At least three labels, so that names of different owners do not meet.
@@ -81,7 +86,7 @@ fn alone(list: &At<'_>, what: &str, errors: &mut Errors) {
     }
 }
 
-pub(super) fn resource_rule(rule: &At<'_>, errors: &mut Errors) {
+fn resource_rule(rule: &At<'_>, errors: &mut Errors) {
     for (field, what) in [("apiGroups", "API groups"), ("apiVersions", "API versions")] {
         let list = rule.get(field);
         if list.is_empty() {
@@ -180,41 +185,22 @@ fn address(url: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// A `ValidatingAdmissionPolicy`: its expressions have to compile.
-pub(super) fn policy(object: &Value) -> Errors {
-    let mut errors = Errors::new();
-    let spec = At::root(object).get("spec");
-    conditions(&spec.get("matchConditions"), &mut errors);
-    let lists = [
-        ("validations", "expression"),
-        ("validations", "messageExpression"),
-        ("variables", "expression"),
-        ("auditAnnotations", "valueExpression"),
-    ];
-    for (list, field) in lists {
-        for entry in spec.get(list).items() {
-            let expression = entry.get(field);
-            if expression.text().trim().is_empty() {
-                if field != "messageExpression" {
-                    errors.push(expression.required(""));
-                }
-            } else if let Err(error) = Program::compile(expression.text()) {
-                errors.push(expression.invalid(&format!("compilation failed: {error}")));
-            }
-        }
-    }
-    spec.get("failurePolicy").one_of_if_given(&["Fail", "Ignore"], &mut errors);
-    errors
+/// The variables of conditions, wherever they stand.
+const CONDITION_VARIABLES: [&str; 4] = ["object", "oldObject", "request", "authorizer"];
+
+pub(super) fn conditions(conditions: &At<'_>, errors: &mut Errors) {
+    conditions_with(conditions, &CONDITION_VARIABLES, errors);
 }
 
-fn conditions(conditions: &At<'_>, errors: &mut Errors) {
+/// Conditions that may use other variables besides.
+pub(super) fn conditions_with(conditions: &At<'_>, known: &[&str], errors: &mut Errors) {
     let mut names: Vec<&str> = Vec::new();
     for condition in conditions.items() {
         let (name, expression) = (condition.get("name"), condition.get("expression"));
         if expression.text().trim().is_empty() {
             errors.push(expression.required(""));
-        } else if let Err(error) = Program::compile(expression.text()) {
-            errors.push(expression.invalid(&format!("compilation failed: {error}")));
+        } else {
+            compiles(&expression, known, errors);
         }
         if name.text().is_empty() {
             errors.push(name.required(""));
@@ -226,6 +212,43 @@ fn conditions(conditions: &At<'_>, errors: &mut Errors) {
         }
         names.push(name.text());
     }
+}
+
+/// An expression has to be one, and to use what there is.
+pub(super) fn compiles(expression: &At<'_>, known: &[&str], errors: &mut Errors) {
+    let source = expression.text();
+    match Program::compile(source) {
+        Err(error) => {
+            // Compilers indent what they quote.
+            let error = error.to_string().replace("\n| ", "\n | ");
+            errors.push(expression.invalid(&format!("compilation failed: {error}")));
+        }
+        Ok(program) => {
+            if let Some(unknown) = program.variables().find(|name| !known.contains(name)) {
+                let why = undeclared(source, unknown);
+                errors.push(expression.invalid(&format!("compilation failed: {why}")));
+            }
+        }
+    }
+}
+
+/// Where an expression uses what it may not know, as compilers point at it.
+fn undeclared(source: &str, name: &str) -> String {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let at = source.match_indices(name).map(|(at, _)| at).find(|at| {
+        !source[..*at].ends_with(|c: char| is_part(c) || c == '.')
+            && !source[at + name.len()..].starts_with(is_part)
+    });
+    let before = &source[..at.unwrap_or(0)];
+    let line = before.matches('\n').count();
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count();
+    let text = source.lines().nth(line).unwrap_or_default();
+    format!(
+        "ERROR: <input>:{}:{}: undeclared reference to '{name}' (in container '')\n | {text}\n | {}^",
+        line + 1,
+        column + 1,
+        ".".repeat(column)
+    )
 }
 
 #[cfg(test)]
@@ -289,5 +312,16 @@ mod tests {
             assert_eq!(errors.len(), 1, "{errors:?}");
         }
         assert_eq!(configuration(&json!({"webhooks": [hook(), hook()]})).len(), 1);
+    }
+
+    #[test]
+    fn what_an_expression_may_not_know_is_pointed_at() {
+        let source = json!("object.nobody == 1 &&\n  nobody == 1");
+        let mut errors = Errors::new();
+        compiles(&At::new("e", &source), &["object"], &mut errors);
+        let why = errors[0].to_string();
+        let expected = "compilation failed: ERROR: <input>:2:3: undeclared reference to 'nobody' \
+                        (in container '')\n |   nobody == 1\n | ..^";
+        assert!(why.ends_with(expected), "{why}");
     }
 }

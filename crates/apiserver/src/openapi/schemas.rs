@@ -7,7 +7,7 @@ use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use super::{kinds, required};
+use super::{enums, kinds, required};
 use crate::registry::{Resource, split_api_version};
 use crate::shape::{Form, ListKind};
 use crate::types::{self, Field, Struct, Type};
@@ -183,6 +183,7 @@ fn overlay(name: &str, schema: &mut Value) {
     }
     if let Some(Value::Object(properties)) = schema.get_mut("properties") {
         overlay_fields(of, properties);
+        enums::overlay(name, properties);
     }
 }
 

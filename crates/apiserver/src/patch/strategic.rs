@@ -243,7 +243,8 @@ fn merge_field(
 
 /// JSON without a type may have any keys; only `$patch` means something there.
 fn is_directive(shape: Shape<'_>, key: &str) -> bool {
-    let has_type = !matches!(shape.form(), Form::Untyped) || shape.alternative().is_some();
+    let has_type =
+        !matches!(shape.form(), Form::Untyped | Form::Raw) || shape.alternative().is_some();
     key == DIRECTIVE || has_type && (is_done_before(key) || key.starts_with(DELETE))
 }
 

@@ -137,7 +137,7 @@ impl<'t> Builder<'t> {
     fn value(&mut self, of: &Type) -> ShapeId {
         match of {
             Type::Scalar(scalar) => self.shapes.add(Form::Scalar(*scalar)),
-            Type::Raw => self.shapes.add(Form::Untyped),
+            Type::Raw => self.shapes.add(Form::Raw),
             Type::Texts => self.list_of(&Type::Scalar(Scalar::Text)),
             Type::Schema(instead) => self.schema_or(*instead),
             Type::Struct(id) => self.declared(*id),

@@ -145,9 +145,14 @@ fn leading_digits(text: &str) -> usize {
     text.len() - text.trim_start_matches(|character: char| character.is_ascii_digit()).len()
 }
 
-/// Some seconds, as tables show how old a thing is.
+/// `7s` or `2m8s`, as tables show how old a thing is; a busy machine takes its time.
 fn is_age(text: &str) -> bool {
-    text.strip_suffix('s').is_some_and(|digits| leading_digits(digits) == digits.len())
+    let seconds = text.split_once('m').map_or(text, |(_, seconds)| seconds);
+    let minutes = &text[..text.len() - seconds.len()];
+    let digits = |part: &str, unit: char| {
+        part.strip_suffix(unit).is_some_and(|digits| leading_digits(digits) == digits.len())
+    };
+    digits(seconds, 's') && (minutes.is_empty() || digits(minutes, 'm'))
 }
 
 /// Of a time at the beginning, with or without a fraction of the second.

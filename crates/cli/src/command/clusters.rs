@@ -83,9 +83,10 @@ async fn act(args: Args) -> Result<()> {
             for name in &names {
                 create(&client, name, description.as_deref()).await?;
             }
+            await_phase(&client, &names, Some("Ready")).await?;
+            let known = await_contexts(&files, &names).await?;
             for name in &names {
-                await_phase(&client, name, Some("Ready")).await?;
-                let way = way(&client, &files, name).await?;
+                let way = way(&client, &known, name);
                 output::print(&format!("cluster {name} is ready: {way}\n"))?;
             }
         }
@@ -93,8 +94,8 @@ async fn act(args: Args) -> Result<()> {
             for name in &names {
                 ask(&client, Method::DELETE, &format!("{PATH}/{name}"), None).await?;
             }
+            await_phase(&client, &names, None).await?;
             for name in &names {
-                await_phase(&client, name, None).await?;
                 output::print(&format!("cluster {name} is gone\n"))?;
             }
         }
@@ -124,20 +125,36 @@ async fn create(client: &Client, name: &str, description: Option<&str>) -> Resul
     Ok(())
 }
 
-/// Waits until a cluster has reached a phase; none: until it is gone.
-async fn await_phase(client: &Client, name: &str, phase: Option<&str>) -> Result<()> {
+/// Waits until clusters have reached a phase; none: until they are gone. All of them are looked
+/// at together, so that a hundred cost no more questions than one.
+async fn await_phase(client: &Client, names: &[String], phase: Option<&str>) -> Result<()> {
     let begun = Instant::now();
     loop {
-        let (code, found) = client.send(Method::GET, &format!("{PATH}/{name}"), None).await?;
-        let is_there = match phase {
-            None => code == 404,
-            Some(phase) => found["status"]["phase"] == phase,
+        let answer = ask(client, Method::GET, PATH, None).await?;
+        let found = |name: &str| {
+            let mut items = answer["items"].as_array().into_iter().flatten();
+            items.find(|item| item["metadata"]["name"] == name)
         };
-        if is_there {
-            return Ok(());
-        }
+        let is_there = |name: &&String| match (phase, found(name)) {
+            (None, found) => found.is_none(),
+            (Some(phase), found) => found.is_some_and(|item| item["status"]["phase"] == phase),
+        };
+        let Some(late) = names.iter().find(|name| !is_there(name)) else { return Ok(()) };
         if begun.elapsed() > PATIENCE {
-            bail!("cluster {name} is not {} yet; it goes on without us", phase.unwrap_or("gone"));
+            bail!("cluster {late} is not {} yet; it goes on without us", phase.unwrap_or("gone"));
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// The kubeconfig as it is once it has a context for each cluster, or after a while.
+async fn await_contexts(files: &std::path::Path, names: &[String]) -> Result<Kubeconfig> {
+    let begun = Instant::now();
+    loop {
+        let config = Kubeconfig::read(files)?;
+        let has_all = names.iter().all(|name| config.has_context(&format!("convoy-{name}")));
+        if has_all || begun.elapsed() > REFRESH {
+            return Ok(config);
         }
         tokio::time::sleep(PAUSE).await;
     }
@@ -145,16 +162,13 @@ async fn await_phase(client: &Client, name: &str, phase: Option<&str>) -> Result
 
 /// How to reach a cluster: by its context, or where the kubeconfig is a copy that the server does
 /// not refresh, by its address.
-async fn way(client: &Client, files: &std::path::Path, name: &str) -> Result<String> {
-    let begun = Instant::now();
+fn way(client: &Client, config: &Kubeconfig, name: &str) -> String {
     let context = format!("convoy-{name}");
-    while begun.elapsed() < REFRESH {
-        if Kubeconfig::read(files)?.has_context(&context) {
-            return Ok(format!("kubectl --context {context}"));
-        }
-        tokio::time::sleep(PAUSE).await;
+    if config.has_context(&context) {
+        format!("kubectl --context {context}")
+    } else {
+        format!("kubectl --server {}/clusters/{name}", client.url)
     }
-    Ok(format!("kubectl --server {}/clusters/{name}", client.url))
 }
 
 async fn list(client: &Client, output: Format) -> Result<()> {

@@ -220,7 +220,7 @@ pub(in crate::kinds) fn tolerations(tolerations: &At<'_>, errors: &mut Errors) {
 }
 
 /// An amount of a resource, or nothing that is one.
-pub(super) fn amount(value: &Value) -> Option<convoy_api::text::Quantity> {
+pub(crate) fn amount(value: &Value) -> Option<convoy_api::text::Quantity> {
     match value {
         Value::String(text) => text.parse().ok(),
         Value::Number(number) => number.to_string().parse().ok(),

@@ -1,0 +1,209 @@
+//! Admission policies and what binds them.
+
+use convoy_api::text::Name;
+use serde_json::{Value, json};
+
+use super::at::{At, Errors};
+use super::selector;
+use super::webhook::{compiles, conditions_with, operation_rule};
+use crate::admission::named_variables;
+
+const REASONS: [&str; 3] = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
+const ACTIONS: [&str; 3] = ["Audit", "Deny", "Warn"];
+
+/// A `ValidatingAdmissionPolicy`.
+pub(super) fn policy(object: &Value) -> Errors {
+    let mut errors = Errors::new();
+    let spec = At::root(object).get("spec");
+    spec.get("failurePolicy").one_of_if_given(&["Fail", "Ignore"], &mut errors);
+    let kind = spec.get("paramKind");
+    if !kind.is_absent() {
+        parameter_kind(&kind, &mut errors);
+    }
+    let mut known = vec!["object", "oldObject", "request", "authorizer", "namespaceObject"];
+    if !kind.is_absent() {
+        known.push("params");
+    }
+    let constraints = spec.get("matchConstraints");
+    if constraints.is_absent() {
+        errors.push(constraints.required(""));
+    } else {
+        resources(&constraints, &mut errors);
+        let rules = constraints.get("resourceRules");
+        if rules.is_empty() {
+            errors.push(rules.required(""));
+        }
+    }
+    conditions_with(&spec.get("matchConditions"), &known, &mut errors);
+    known.push("variables");
+    for variable in spec.get("variables").items() {
+        identifier(&variable.get("name"), &mut errors);
+        let expression = variable.get("expression");
+        required_expression(&expression, "expression is not specified", &known, &mut errors);
+    }
+    let (validations, notes) = (spec.get("validations"), spec.get("auditAnnotations"));
+    if validations.is_empty() && notes.is_empty() {
+        let detail = "validations or auditAnnotations must contain at least one item";
+        errors.extend([validations.required(detail), notes.required(detail)]);
+    }
+    for validation in validations.items() {
+        self::validation(&validation, &known, &mut errors);
+    }
+    for note in notes.items() {
+        let key = note.get("key");
+        let whole =
+            json!(format!("{}/{}", At::root(object).get("metadata.name").text(), key.text()));
+        At::new(&key.path, &whole).name(Name::QualifiedName, &mut errors);
+        let value = note.get("valueExpression");
+        required_expression(&value, "valueExpression is not specified", &known, &mut errors);
+    }
+    undefined(&spec, &mut errors);
+    errors
+}
+
+fn parameter_kind(kind: &At<'_>, errors: &mut Errors) {
+    let version = kind.get("apiVersion");
+    if version.text().is_empty() {
+        errors.push(version.required(""));
+    } else if version.text().split('/').count() > 2 {
+        let detail = format!("unexpected GroupVersion string: {}", version.text());
+        errors.push(version.invalid(&detail));
+    }
+    if kind.get("kind").text().is_empty() {
+        errors.push(kind.get("kind").required(""));
+    }
+}
+
+/// Which requests a policy, or its binding, is about.
+fn resources(resources: &At<'_>, errors: &mut Errors) {
+    resources.get("matchPolicy").one_of_if_given(&["Equivalent", "Exact"], errors);
+    selector::validate(&resources.get("namespaceSelector"), errors);
+    selector::validate(&resources.get("objectSelector"), errors);
+    for list in ["resourceRules", "excludeResourceRules"] {
+        for rule in resources.get(list).items() {
+            operation_rule(&rule, errors);
+        }
+    }
+}
+
+fn identifier(name: &At<'_>, errors: &mut Errors) {
+    let text = name.text();
+    let begins = text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
+    let is_sound = text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    if text.is_empty() {
+        errors.push(name.required("name is not specified"));
+    } else if !begins || !is_sound {
+        errors.push(name.invalid("must be a valid CEL identifier"));
+    }
+}
+
+fn required_expression(expression: &At<'_>, missing: &str, known: &[&str], errors: &mut Errors) {
+    if expression.text().trim().is_empty() {
+        errors.push(expression.required(missing));
+    } else {
+        compiles(expression, known, errors);
+    }
+}
+
+fn validation(validation: &At<'_>, known: &[&str], errors: &mut Errors) {
+    let expression = validation.get("expression");
+    required_expression(&expression, "expression is not specified", known, errors);
+    let (message, told) = (validation.get("message"), validation.get("messageExpression"));
+    if !told.text().is_empty() {
+        if told.text().trim().is_empty() {
+            errors.push(told.invalid("must be non-empty if specified"));
+        } else {
+            compiles(&told, known, errors);
+        }
+    }
+    let text = message.text().trim();
+    if !message.text().is_empty() && text.is_empty() {
+        errors.push(message.invalid("must be non-empty if specified"));
+    } else if text.contains(['\n', '\r']) {
+        errors.push(message.invalid("must not contain line breaks"));
+    } else if text.is_empty() && expression.text().trim().contains(['\n', '\r']) {
+        let detail = "message must be specified if expression contains line breaks";
+        errors.push(message.required(detail));
+    }
+    let reason = validation.get("reason");
+    if !reason.is_empty() && reason.text() != "Unauthorized" {
+        reason.one_of_if_given(&REASONS, errors);
+    }
+}
+
+/// A variable is there for what comes after it.
+fn undefined(spec: &At<'_>, errors: &mut Errors) {
+    let mut defined: Vec<&str> = Vec::new();
+    let mut check = |expression: &At<'_>, defined: &[&str]| {
+        let used = named_variables(expression.text());
+        if let Some(name) = used.iter().find(|name| !defined.contains(&name.as_str())) {
+            let detail = format!("compilation failed: undefined field '{name}'");
+            errors.push(expression.invalid(&detail));
+        }
+    };
+    for variable in spec.get("variables").items() {
+        check(&variable.get("expression"), &defined);
+        defined.push(variable.get("name").text());
+    }
+    for validation in spec.get("validations").items() {
+        check(&validation.get("expression"), &defined);
+        check(&validation.get("messageExpression"), &defined);
+    }
+    for note in spec.get("auditAnnotations").items() {
+        check(&note.get("valueExpression"), &defined);
+    }
+}
+
+/// A `ValidatingAdmissionPolicyBinding`.
+pub(super) fn binding(object: &Value) -> Errors {
+    let mut errors = Errors::new();
+    let spec = At::root(object).get("spec");
+    spec.get("policyName").required_name(Name::Dns1123Subdomain, &mut errors);
+    let reference = spec.get("paramRef");
+    if !reference.is_absent() {
+        parameter_reference(&reference, &mut errors);
+    }
+    if !spec.get("matchResources").is_absent() {
+        resources(&spec.get("matchResources"), &mut errors);
+    }
+    let actions = spec.get("validationActions");
+    if actions.is_empty() {
+        errors.push(actions.required("at least one validation action is required"));
+    }
+    let mut seen: Vec<&str> = Vec::new();
+    for action in actions.items() {
+        action.one_of(&ACTIONS, &mut errors);
+        if seen.contains(&action.text()) {
+            errors.push(action.duplicate());
+        }
+        seen.push(action.text());
+    }
+    if seen.contains(&"Deny") && seen.contains(&"Warn") {
+        errors.push(actions.invalid(
+            "must not contain both Deny and Warn (repeating the same validation failure \
+             information in the API response and headers serves no purpose)",
+        ));
+    }
+    errors
+}
+
+fn parameter_reference(reference: &At<'_>, errors: &mut Errors) {
+    let (name, chosen) = (reference.get("name"), reference.get("selector"));
+    match (name.text().is_empty(), chosen.is_absent()) {
+        (true, true) => {
+            errors.push(reference.required("one of name or selector must be specified"));
+        }
+        (false, false) => {
+            let detail = "name and selector are mutually exclusive";
+            errors.extend([name.forbidden(detail), chosen.forbidden(detail)]);
+        }
+        (_, false) => selector::validate(&chosen, errors),
+        (_, true) => {}
+    }
+    let action = reference.get("parameterNotFoundAction");
+    if action.is_empty() {
+        errors.push(action.required(""));
+    } else {
+        action.one_of(&["Deny", "Allow"], errors);
+    }
+}
