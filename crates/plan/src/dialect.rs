@@ -5,6 +5,7 @@ pub mod fleet;
 pub mod karpenter;
 pub mod ocm;
 pub mod skyhook;
+pub mod workloads;
 
 use convoy_api::{GroupKind, Object, ObjectKey};
 use jiff::Timestamp;
@@ -25,6 +26,9 @@ pub const CONTROLLERS: &[&dyn Dialect] = &[
     &fleet::Fleet,
     &apps::Deployments,
     &apps::ReplicaSets,
+    &workloads::DAEMON_SETS,
+    &workloads::STATEFUL_SETS,
+    &workloads::JOBS,
     &karpenter::Karpenter,
     &ocm::Ocm,
 ];

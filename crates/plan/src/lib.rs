@@ -15,6 +15,7 @@ pub mod hold;
 pub mod json;
 pub mod limit;
 pub mod merge_patch;
+pub mod node_selector;
 pub mod pace;
 mod parallel;
 mod refusal;

@@ -5,7 +5,7 @@
 //! the rules of ownership.
 
 mod auto_rollback;
-mod claim;
+pub(super) mod claim;
 mod control;
 mod create;
 mod deployment;
@@ -31,9 +31,11 @@ use convoy_api::{GroupKind, Object, ObjectKey};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+pub(super) use self::control::keepers;
 pub use self::control::{Deployments, ReplicaSets};
 use self::deployment::Deployment;
 use self::pass::Pass;
+pub(super) use self::status::says_the_same;
 use super::{Dialect, Keep, Watch};
 use crate::diagnostic::Diagnostic;
 use crate::hold::{Hold, HoldReason};

@@ -1,6 +1,7 @@
 //! What a pod asks of its node, and how well a node meets it.
 
-use convoy_api::object::member::{field, list, text};
+use convoy_api::object::member::{field, list};
+use convoy_plan::node_selector::{CORDONED, NodeSelector, holds, intolerable};
 use convoy_plan::taint::{Taint, Toleration};
 use serde_json::Value;
 use smol_str::SmolStr;
@@ -10,9 +11,7 @@ use super::room::{Amounts, Room};
 /// The part of a pod that scheduling reads, prepared for many nodes.
 pub(super) struct Wants<'p> {
     takes: Amounts,
-    selector: &'p Value,
-    /// Absent: any node. Present: one of the terms must hold.
-    required: Option<&'p [Value]>,
+    selector: NodeSelector<'p>,
     preferred: &'p [Value],
     tolerations: Vec<Toleration<'p>>,
 }
@@ -25,11 +24,9 @@ impl<'p> Wants<'p> {
     pub(super) fn of(pod: &'p Value) -> Self {
         let spec = field(pod, "spec");
         let affinity = field(field(spec, "affinity"), "nodeAffinity");
-        let required = field(affinity, "requiredDuringSchedulingIgnoredDuringExecution");
         Self {
             takes: Amounts::of_pod(spec),
-            selector: field(spec, "nodeSelector"),
-            required: required.is_object().then(|| list(required, "nodeSelectorTerms")),
+            selector: NodeSelector::of(spec),
             preferred: list(affinity, "preferredDuringSchedulingIgnoredDuringExecution"),
             tolerations: list(spec, "tolerations").iter().map(Toleration::from_value).collect(),
         }
@@ -37,22 +34,15 @@ impl<'p> Wants<'p> {
 
     /// Why a node will not do, in the words of Kubernetes; nothing if it will.
     pub(super) fn refusals(&self, name: &str, room: &Room) -> Vec<String> {
-        let spec = field(&room.node, "spec");
-        if field(spec, "unschedulable") == &Value::Bool(true) && !self.tolerates(&CORDONED) {
-            return vec!["node(s) were unschedulable".to_owned()];
+        let hard = ["NoSchedule", "NoExecute"];
+        match intolerable(field(&room.node, "spec"), &self.tolerations, &hard) {
+            Some(CORDONED) => return vec!["node(s) were unschedulable".to_owned()],
+            Some(Taint { key, value, .. }) => {
+                return vec![format!("node(s) had untolerated taint {{{key}: {value}}}")];
+            }
+            None => {}
         }
-        let taints = list(spec, "taints").iter().map(Taint::from_value);
-        let mut hard = taints.filter(|taint| matches!(taint.effect, "NoSchedule" | "NoExecute"));
-        if let Some(taint) = hard.find(|taint| !self.tolerates(taint)) {
-            let Taint { key, value, .. } = taint;
-            return vec![format!("node(s) had untolerated taint {{{key}: {value}}}")];
-        }
-        let labels = field(field(&room.node, "metadata"), "labels");
-        let selected = self.selector.as_object().into_iter().flatten();
-        let is_selected = selected.into_iter().all(|(key, value)| labels.get(key) == Some(value));
-        let is_required =
-            self.required.is_none_or(|terms| terms.iter().any(|term| holds(term, name, labels)));
-        if !is_selected || !is_required {
+        if !self.selector.matches(name, label_of(&room.node)) {
             return vec!["node(s) didn't match Pod's node affinity/selector".to_owned()];
         }
         room.lacks(&self.takes)
@@ -62,9 +52,9 @@ impl<'p> Wants<'p> {
     /// by name.
     pub(super) fn best<'n>(&self, fitting: &[(&'n SmolStr, &Room)]) -> Option<&'n SmolStr> {
         let prefers = |name: &str, room: &Room| -> i64 {
-            let labels = field(field(&room.node, "metadata"), "labels");
+            let label = label_of(&room.node);
             let kept =
-                self.preferred.iter().filter(|p| holds(field(p, "preference"), name, labels));
+                self.preferred.iter().filter(|p| holds(field(p, "preference"), name, &label));
             kept.filter_map(|preference| field(preference, "weight").as_i64()).sum()
         };
         let disliked = |room: &Room| {
@@ -90,36 +80,8 @@ impl<'p> Wants<'p> {
     }
 }
 
-/// What a cordoned node counts as.
-const CORDONED: Taint<'static> =
-    Taint { key: "node.kubernetes.io/unschedulable", value: "", effect: "NoSchedule" };
-
-/// Whether a node selector term holds; one that asks for nothing holds for no node.
-fn holds(term: &Value, name: &str, labels: &Value) -> bool {
-    let (labelled, named) = (list(term, "matchExpressions"), list(term, "matchFields"));
-    let label = |expression: &Value| labels.get(text(expression, "key")).and_then(Value::as_str);
-    let part = |expression: &Value| (text(expression, "key") == "metadata.name").then_some(name);
-    !(labelled.is_empty() && named.is_empty())
-        && labelled.iter().all(|expression| meets(expression, label(expression)))
-        && named.iter().all(|expression| meets(expression, part(expression)))
-}
-
-/// Node selectors know numbers, which label selectors do not.
-fn meets(expression: &Value, value: Option<&str>) -> bool {
-    let values = list(expression, "values");
-    let is_listed = |value: &str| values.iter().any(|listed| listed == value);
-    let number = |text: &str| text.parse::<i64>().ok();
-    let numbers = || {
-        let bound = values.first().and_then(Value::as_str).and_then(number);
-        value.and_then(number).zip(bound)
-    };
-    match text(expression, "operator") {
-        "In" => value.is_some_and(is_listed),
-        "NotIn" => !value.is_some_and(is_listed),
-        "Exists" => value.is_some(),
-        "DoesNotExist" => value.is_none(),
-        "Gt" => numbers().is_some_and(|(value, bound)| value > bound),
-        "Lt" => numbers().is_some_and(|(value, bound)| value < bound),
-        _ => false,
-    }
+/// Looks labels of a node up.
+fn label_of<'n>(node: &'n Value) -> impl Fn(&str) -> Option<&'n str> {
+    let labels = field(field(node, "metadata"), "labels");
+    move |key| labels.get(key).and_then(Value::as_str)
 }

@@ -8,7 +8,7 @@ use crate::selector::Selector;
 
 /// What a controller makes of an object of the kind it owns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Claim {
+pub(in crate::dialect) enum Claim {
     /// Ours, and stays so.
     Keep,
     /// Nobody's, and matches: becomes ours.
@@ -19,7 +19,7 @@ pub(super) enum Claim {
     Ignore,
 }
 
-pub(super) fn claim(owner: &Object, selector: &Selector, object: &Object) -> Claim {
+pub(in crate::dialect) fn claim(owner: &Object, selector: &Selector, object: &Object) -> Claim {
     match object.controller() {
         Some(reference) if reference.uid != owner.uid().unwrap_or_default() => Claim::Ignore,
         Some(reference) if reference.uid.is_empty() && reference.name != owner.name() => {
@@ -35,7 +35,7 @@ pub(super) fn claim(owner: &Object, selector: &Selector, object: &Object) -> Cla
 }
 
 /// The reference that says "`owner` controls me".
-pub(super) fn reference(owner: &Object) -> Value {
+pub(in crate::dialect) fn reference(owner: &Object) -> Value {
     json!({
         "apiVersion": owner.api_version(),
         "kind": owner.kind().kind,
@@ -47,14 +47,14 @@ pub(super) fn reference(owner: &Object) -> Value {
 }
 
 /// `ownerReferences` of `object` after adoption; other owners stay.
-pub(super) fn adopted(owner: &Object, object: &Object) -> Value {
+pub(in crate::dialect) fn adopted(owner: &Object, object: &Object) -> Value {
     let mut references = others(owner, object);
     references.push(reference(owner));
     Value::Array(references)
 }
 
 /// `ownerReferences` of `object` after release; null takes an empty list away.
-pub(super) fn released(owner: &Object, object: &Object) -> Value {
+pub(in crate::dialect) fn released(owner: &Object, object: &Object) -> Value {
     let references = others(owner, object);
     if references.is_empty() { Value::Null } else { Value::Array(references) }
 }
@@ -68,7 +68,7 @@ fn others(owner: &Object, object: &Object) -> Vec<Value> {
 }
 
 /// A merge patch of `ownerReferences` alone.
-pub(super) fn patch(references: Value) -> Value {
+pub(in crate::dialect) fn patch(references: Value) -> Value {
     let metadata: Map<String, Value> =
         [("ownerReferences".to_owned(), references)].into_iter().collect();
     json!({"metadata": metadata})

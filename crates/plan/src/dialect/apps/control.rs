@@ -134,7 +134,11 @@ impl Dialect for ReplicaSets {
 }
 
 /// Who of a kind owns `object`, or, where nobody does, may adopt it.
-fn keepers(world: &World, kind: &GroupKind, object: &Object) -> Vec<ObjectKey> {
+pub(in crate::dialect) fn keepers(
+    world: &World,
+    kind: &GroupKind,
+    object: &Object,
+) -> Vec<ObjectKey> {
     if object.controller().is_some() {
         return owner(world, kind, object).map(|owner| owner.key().clone()).into_iter().collect();
     }

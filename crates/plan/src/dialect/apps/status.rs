@@ -89,7 +89,7 @@ fn put(status: &mut Map<String, Value>, field: &str, number: Option<i64>) {
 }
 
 /// Whether two statuses say the same: a zero may be written or left out, and so may a null.
-pub(super) fn says_the_same(left: &Value, right: &Value) -> bool {
+pub(in crate::dialect) fn says_the_same(left: &Value, right: &Value) -> bool {
     let empty = Map::new();
     let left = left.as_object().unwrap_or(&empty);
     let right = right.as_object().unwrap_or(&empty);

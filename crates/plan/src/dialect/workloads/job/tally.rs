@@ -1,0 +1,152 @@
+//! How many pods of a Job have succeeded and failed, each counted once.
+
+use std::collections::BTreeSet;
+
+use convoy_api::Object;
+use convoy_api::object::member::{field, list};
+use convoy_api::object::meta::timestamp;
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use super::super::kept::{is_over, number};
+use super::index_of;
+use super::indexes::Indexes;
+
+/// Keeps a pod until it is counted.
+pub(super) const FINALIZER: &str = "batch.kubernetes.io/job-tracking";
+
+/// The count, as it stands after this step.
+#[derive(Debug)]
+pub(super) struct Tally<'o> {
+    owner: &'o Object,
+    pods: Vec<&'o Object>,
+    /// Counted ones and those on record.
+    pub(super) succeeded: usize,
+    pub(super) failed: usize,
+    counted_succeeded: i64,
+    counted_failed: i64,
+    /// On record and not counted yet, by uid.
+    waiting_succeeded: BTreeSet<String>,
+    waiting_failed: BTreeSet<String>,
+    completed: Indexes,
+    is_indexed: bool,
+}
+
+impl<'o> Tally<'o> {
+    pub(super) fn new(owner: &'o Object, pods: &[&'o Object]) -> Self {
+        let status = owner.status();
+        let stored = |name: &str| -> BTreeSet<String> {
+            let uids = list(field(status, "uncountedTerminatedPods"), name).iter();
+            uids.filter_map(Value::as_str).map(str::to_owned).collect()
+        };
+        let mut tally = Self {
+            owner,
+            pods: pods.to_vec(),
+            succeeded: 0,
+            failed: 0,
+            counted_succeeded: number(status, "succeeded").unwrap_or(0),
+            counted_failed: number(status, "failed").unwrap_or(0),
+            waiting_succeeded: stored("succeeded"),
+            waiting_failed: stored("failed"),
+            completed: Indexes::read(owner.status_text("completedIndexes")),
+            is_indexed: owner.spec_text("completionMode") == "Indexed",
+        };
+        tally.count();
+        tally
+    }
+
+    fn count(&mut self) {
+        let held: BTreeSet<&str> = self
+            .pods
+            .iter()
+            .filter(|pod| pod.has_finalizer(FINALIZER))
+            .filter_map(|pod| pod.uid())
+            .collect();
+        // On record, and the finalizer is off: counted now.
+        let before = (self.waiting_succeeded.len(), self.waiting_failed.len());
+        self.waiting_succeeded.retain(|uid| held.contains(uid.as_str()));
+        self.waiting_failed.retain(|uid| held.contains(uid.as_str()));
+        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        self.counted_succeeded += number(before.0 - self.waiting_succeeded.len());
+        self.counted_failed += number(before.1 - self.waiting_failed.len());
+        for pod in self.pods.clone() {
+            let Some(uid) = pod.uid().filter(|uid| held.contains(uid)) else { continue };
+            let has_succeeded = pod.status_text("phase") == "Succeeded";
+            if has_succeeded {
+                self.waiting_succeeded.insert(uid.to_owned());
+                if let Some(index) = index_of(pod).filter(|_| self.is_indexed) {
+                    self.completed.insert(index);
+                }
+            } else if is_over(pod) || pod.is_deleting() {
+                self.waiting_failed.insert(uid.to_owned());
+            }
+        }
+        let whole = |counted: i64, waiting: usize| usize::try_from(counted).unwrap_or(0) + waiting;
+        self.succeeded = whole(self.counted_succeeded, self.waiting_succeeded.len());
+        self.failed = whole(self.counted_failed, self.waiting_failed.len());
+        if self.is_indexed {
+            self.succeeded = self.completed.len();
+        }
+    }
+
+    /// Whether the status says already how a pod ended.
+    pub(super) fn is_on_record(&self, pod: &Object) -> bool {
+        let stored = field(self.owner.status(), "uncountedTerminatedPods");
+        let mut uids = list(stored, "succeeded").iter().chain(list(stored, "failed"));
+        uids.any(|uid| uid.as_str() == pod.uid())
+    }
+
+    /// Whether every pod that is over is counted.
+    pub(super) fn is_settled(&self) -> bool {
+        self.waiting_succeeded.is_empty() && self.waiting_failed.is_empty()
+    }
+
+    pub(super) fn completed_indexes(&self) -> String {
+        self.completed.text()
+    }
+
+    pub(super) fn status(&self) -> Map<String, Value> {
+        let mut waiting = Map::new();
+        for (name, uids) in
+            [("succeeded", &self.waiting_succeeded), ("failed", &self.waiting_failed)]
+        {
+            if !uids.is_empty() {
+                waiting.insert(name.to_owned(), json!(uids));
+            }
+        }
+        let succeeded = if self.is_indexed {
+            i64::try_from(self.completed.len()).unwrap_or(i64::MAX)
+        } else {
+            self.counted_succeeded
+        };
+        let mut status = Map::new();
+        status.insert("succeeded".to_owned(), json!(succeeded));
+        status.insert("failed".to_owned(), json!(self.counted_failed));
+        status.insert("uncountedTerminatedPods".to_owned(), Value::Object(waiting));
+        if self.is_indexed {
+            status.insert("completedIndexes".to_owned(), json!(self.completed_indexes()));
+        }
+        status
+    }
+
+    /// How many pods failed since the last that succeeded, and when the last of them did.
+    pub(super) fn failures_in_a_row(&self) -> Option<(usize, Timestamp)> {
+        let ended = |phase: &str| -> Vec<Timestamp> {
+            let pods = self.pods.iter().filter(|pod| pod.status_text("phase") == phase);
+            pods.filter_map(|pod| ended_at(pod)).collect()
+        };
+        let success = ended("Succeeded").into_iter().max();
+        let failures: Vec<Timestamp> = ended("Failed")
+            .into_iter()
+            .filter(|at| success.is_none_or(|success| *at > success))
+            .collect();
+        Some((failures.len(), failures.into_iter().max()?))
+    }
+}
+
+/// When the last container of a pod ended; where nothing tells, when it was made.
+fn ended_at(pod: &Object) -> Option<Timestamp> {
+    let containers = list(pod.status(), "containerStatuses").iter();
+    let ends = containers.filter_map(|of| timestamp(of.pointer("/state/terminated/finishedAt")));
+    ends.max().or_else(|| pod.created_at())
+}
