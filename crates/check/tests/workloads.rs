@@ -17,7 +17,7 @@ const REVISION: GroupKind = GroupKind::new("apps", "ControllerRevision");
 /// The rollout with what is around it.
 struct Scene {
     applier: Applier,
-    dialect: Workloads,
+    dialect: &'static Workloads,
     key: ObjectKey,
     luck: u64,
     /// Jobs: what containers end with; none: they run on.
@@ -25,7 +25,7 @@ struct Scene {
 }
 
 impl Scene {
-    fn new(dialect: Workloads, rollout: Builder, nodes: usize, luck: u64) -> Self {
+    fn new(dialect: &'static Workloads, rollout: Builder, nodes: usize, luck: u64) -> Self {
         let rollout = rollout.build();
         let key = rollout.key().clone();
         let nodes = (0..nodes).map(|at| node(&format!("n{at}")).build());
@@ -165,7 +165,7 @@ proptest! {
     #[test]
     fn a_daemon_set_rolls_within_its_budget(nodes in 1usize..7, down in 0i64..4, surge in 0i64..3, luck: u64) {
         let strategy = json!({"maxUnavailable": down, "maxSurge": if down > 0 { 0 } else { surge }});
-        let mut scene = Scene::new(DAEMON_SETS, daemon_set(&strategy), nodes, luck);
+        let mut scene = Scene::new(&DAEMON_SETS, daemon_set(&strategy), nodes, luck);
         scene.settle(|_| {});
         prop_assert_eq!(images(&scene), vec![json!("web:v1"); nodes]);
         set_image(&mut scene, "web:v2");
@@ -187,7 +187,7 @@ proptest! {
     #[test]
     fn a_stateful_set_keeps_its_order(replicas in 0i64..6, ordered: bool, luck: u64) {
         let policy = if ordered { "OrderedReady" } else { "Parallel" };
-        let mut scene = Scene::new(STATEFUL_SETS, stateful_set(replicas, policy), 1, luck);
+        let mut scene = Scene::new(&STATEFUL_SETS, stateful_set(replicas, policy), 1, luck);
         let in_order = move |scene: &Scene| {
             let pods = scene.pods();
             let not_ready = pods.iter().filter(|pod| !is_available(pod)).count();
@@ -213,7 +213,7 @@ proptest! {
     #[test]
     fn a_job_counts_every_pod_once(completions in 1i64..6, parallelism in 1i64..4, indexed: bool, luck: u64) {
         let mode = if indexed { "Indexed" } else { "NonIndexed" };
-        let mut scene = Scene::new(JOBS, job(completions, parallelism, mode), 1, luck);
+        let mut scene = Scene::new(&JOBS, job(completions, parallelism, mode), 1, luck);
         scene.ends = |luck| match luck % 5 {
             0 => Some("Failed"),
             1 | 2 => Some("Succeeded"),
@@ -241,7 +241,7 @@ proptest! {
 #[test]
 fn a_job_that_fails_too_often_fails() {
     let rollout = job(3, 2, "NonIndexed").with("/spec/backoffLimit", json!(2));
-    let mut scene = Scene::new(JOBS, rollout, 1, 7);
+    let mut scene = Scene::new(&JOBS, rollout, 1, 7);
     scene.ends = |_| Some("Failed");
     scene.settle(|_| {});
     let owner = scene.owner();
@@ -252,7 +252,7 @@ fn a_job_that_fails_too_often_fails() {
 
 #[test]
 fn taints_and_labels_decide_where_daemons_run() {
-    let mut scene = Scene::new(DAEMON_SETS, daemon_set(&json!({"maxUnavailable": 1})), 4, 1);
+    let mut scene = Scene::new(&DAEMON_SETS, daemon_set(&json!({"maxUnavailable": 1})), 4, 1);
     let taint = |scene: &mut Scene, node: &str, effect: &str| {
         let key = GroupKind::new("", "Node").key("", node);
         let taints = json!([{"key": "gpu", "effect": effect}]);
@@ -284,7 +284,7 @@ fn taints_and_labels_decide_where_daemons_run() {
 
 #[test]
 fn going_back_uses_the_revision_that_is_there() {
-    let mut scene = Scene::new(STATEFUL_SETS, stateful_set(2, "Parallel"), 1, 3);
+    let mut scene = Scene::new(&STATEFUL_SETS, stateful_set(2, "Parallel"), 1, 3);
     for image in ["web:v1", "web:v2", "web:v1"] {
         set_image(&mut scene, image);
         scene.settle(|_| {});

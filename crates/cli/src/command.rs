@@ -3,6 +3,8 @@
 #[cfg(feature = "server")]
 pub mod clusters;
 pub mod completions;
+#[cfg(feature = "server")]
+mod controller;
 pub mod crds;
 #[cfg(feature = "server")]
 pub mod fleet;

@@ -6,16 +6,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use clap::ValueEnum;
 use convoy_controllers::connect::{Connection, connect};
 use convoy_controllers::lease::Election;
 use convoy_controllers::log::DecisionLog;
 use convoy_controllers::metrics::Metrics;
 use convoy_controllers::serve::Endpoint;
 use convoy_controllers::{Settings, run as run_loop};
-use convoy_plan::Dialect;
-use convoy_plan::dialect::apps::{Deployments, ReplicaSets};
 
+use super::controller::Controller;
 use super::up::shutdown_signal;
 use crate::{output, stderr};
 
@@ -63,25 +61,6 @@ pub struct Args {
     metrics_listen: Option<SocketAddr>,
 }
 
-/// A part of a control plane that can be run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-enum Controller {
-    /// Deployments: in place of kube-controller-manager's deployment controller
-    Apps,
-    /// ReplicaSets, where no kube-controller-manager keeps them
-    #[value(name = "replicasets")]
-    ReplicaSets,
-}
-
-impl Controller {
-    fn dialect(self) -> &'static dyn Dialect {
-        match self {
-            Self::Apps => &Deployments,
-            Self::ReplicaSets => &ReplicaSets,
-        }
-    }
-}
-
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -95,7 +74,7 @@ async fn serve(args: Args) -> Result<()> {
     let Args {
         kubeconfig,
         context,
-        mut dialects,
+        dialects,
         observe,
         decision_log,
         concurrency,
@@ -106,9 +85,6 @@ async fn serve(args: Args) -> Result<()> {
     } = args;
     stderr::report();
     let shutdown = shutdown_signal()?;
-    dialects.sort_unstable();
-    dialects.dedup();
-    let dialects: Vec<_> = dialects.into_iter().map(Controller::dialect).collect();
     let decision_log = decision_log.map(|path| {
         let log = DecisionLog::open(&path);
         log.with_context(|| format!("could not open the decision log {}", path.display()))
@@ -118,7 +94,7 @@ async fn serve(args: Args) -> Result<()> {
         observe,
         concurrency: usize::from(concurrency),
         decision_log: decision_log.transpose()?,
-        ..Settings::new(dialects)
+        ..Settings::new(Controller::dialects(dialects))
     };
     if let Some(address) = metrics_listen {
         serve_metrics(address, Arc::clone(&settings.metrics)).await?;

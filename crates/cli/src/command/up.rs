@@ -15,7 +15,10 @@ use convoy_sim::fleet::{self, Client, Fleet};
 use convoy_sim::scenario::Scenario;
 use convoy_store::backend::Durability;
 use serde_json::json;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
+use super::controller::Controller;
 use super::fleet::Simulation;
 use crate::output;
 
@@ -56,6 +59,9 @@ pub struct Args {
     audit_policy: Option<PathBuf>,
     #[command(flatten)]
     simulation: Simulation,
+    /// Controllers to run beside the server: `all`, or some with commas [default: none]
+    #[arg(long, value_name = "NAMES", value_parser = controllers)]
+    controllers: Option<Controllers>,
     /// What to print when ready
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
@@ -96,6 +102,7 @@ async fn serve(args: Args) -> Result<()> {
         audit_log,
         audit_policy,
         simulation,
+        controllers,
         output,
     } = args;
     let scenario = simulation.scenario()?;
@@ -128,6 +135,7 @@ async fn serve(args: Args) -> Result<()> {
     let limits = Limits::default();
     let settings = Settings { data_directory, durability, listen, kubeconfig, limits, access };
     let home = Home::start(settings).await?;
+    let control = Control::start(&home, controllers.map_or_else(Vec::new, |Controllers(all)| all));
     let mut fleet = scenario.map(|scenario| simulate(&home, scenario));
     if let Some(fleet) = &mut fleet {
         fleet.ready().await;
@@ -135,12 +143,42 @@ async fn serve(args: Args) -> Result<()> {
     announce(&home, output)?;
     let ended = async {
         shutdown.await;
+        // While there is a server to end on.
+        control.end().await;
         if let Some(fleet) = fleet {
-            fleet.end().await; // while there is a server to end on
+            fleet.end().await;
         }
     };
     home.run(ended).await?;
     Ok(())
+}
+
+/// The controllers that run beside the server, in its first cluster.
+struct Control {
+    ending: oneshot::Sender<()>,
+    running: JoinHandle<()>,
+}
+
+impl Control {
+    fn start(home: &Home, controllers: Vec<Controller>) -> Self {
+        let (ending, ended) = oneshot::channel();
+        let client = Client::new(Transport::trusted(&home.server, ""), "default");
+        let settings = convoy_controllers::Settings::new(Controller::dialects(controllers));
+        let running = tokio::spawn(async move {
+            if !settings.dialects.is_empty() {
+                let ended = async { _ = ended.await };
+                convoy_controllers::run(client, settings, ended).await;
+            }
+        });
+        Self { ending, running }
+    }
+
+    async fn end(self) {
+        let Self { ending, running } = self;
+        drop(ending);
+        // One that panicked has ended too.
+        _ = running.await;
+    }
 }
 
 /// Simulated nodes in the first cluster, with what a control plane does for them.
@@ -192,6 +230,25 @@ pub(super) fn default_directory() -> Result<PathBuf> {
     }
 }
 
+/// A list of controllers, which may be empty.
+#[derive(Clone, Debug)]
+struct Controllers(Vec<Controller>);
+
+fn controllers(text: &str) -> Result<Controllers, String> {
+    match text {
+        "none" => return Ok(Controllers(Vec::new())),
+        "all" => return Ok(Controllers(Controller::all())),
+        _ => {}
+    }
+    let names = text.split(',').map(|name| {
+        let all = Controller::all().into_iter().filter_map(|known| known.to_possible_value());
+        let names: Vec<String> = all.map(|known| known.get_name().to_owned()).collect();
+        Controller::from_str(name, false)
+            .map_err(|_| format!("want all, none, or some of {}, not {name:?}", names.join(", ")))
+    });
+    names.collect::<Result<_, _>>().map(Controllers)
+}
+
 fn durability(text: &str) -> Result<Durability, String> {
     match text.split_once(':') {
         None if text == "sync" => Ok(Durability::Sync),
@@ -211,6 +268,16 @@ fn durability(text: &str) -> Result<Durability, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn controllers_are_read_or_refused() {
+        assert_eq!(controllers("none").expect("it is a list").0, []);
+        assert_eq!(controllers("all").expect("it is a list").0, Controller::all());
+        let two = controllers("jobs,apps").expect("both are known").0;
+        assert_eq!(two, [Controller::Jobs, Controller::Apps]);
+        let refused = controllers("apps,cron").expect_err("it is not known");
+        assert!(refused.contains("\"cron\"") && refused.contains("statefulsets"), "{refused}");
+    }
 
     #[test]
     fn durability_is_read_or_refused() {

@@ -13,3 +13,4 @@ mod process;
 mod rollouts;
 mod running;
 mod webhooks;
+mod workloads;

@@ -49,7 +49,7 @@ pub struct Workloads {
 }
 
 /// Every DaemonSet.
-pub const DAEMON_SETS: Workloads = Workloads {
+pub static DAEMON_SETS: Workloads = Workloads {
     name: "daemonsets",
     kind: DAEMON_SET,
     watches: &[
@@ -62,7 +62,7 @@ pub const DAEMON_SETS: Workloads = Workloads {
 };
 
 /// Every StatefulSet.
-pub const STATEFUL_SETS: Workloads = Workloads {
+pub static STATEFUL_SETS: Workloads = Workloads {
     name: "statefulsets",
     kind: STATEFUL_SET,
     watches: &[
@@ -75,7 +75,7 @@ pub const STATEFUL_SETS: Workloads = Workloads {
 };
 
 /// Every Job.
-pub const JOBS: Workloads = Workloads {
+pub static JOBS: Workloads = Workloads {
     name: "jobs",
     kind: JOB,
     watches: &[Watch { kind: JOB, keep: Keep::Whole }, PODS],

@@ -1,0 +1,81 @@
+//! What a home runs by itself: `convoy up` with its own controllers and simulated nodes, met with
+//! stock kubectl.
+
+use serde_json::Value;
+
+use crate::running::Running;
+
+/// A workload of three pods, or of one on every node.
+fn manifest(kind: &str, extra: &str) -> String {
+    format!(
+        r#"{{"apiVersion": "apps/v1", "kind": "{kind}", "metadata": {{"name": "web"}}, "spec": {{{extra}
+        "selector": {{"matchLabels": {{"app": "web"}}}}, "template": {{
+            "metadata": {{"labels": {{"app": "web"}}}},
+            "spec": {{"containers": [{{"name": "web", "image": "example/web:1"}}]}}}}}}}}"#
+    )
+}
+
+fn apply(running: &Running, text: &str) {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), text).unwrap();
+    running.kubectl(&format!("apply -f {}", file.path().display()));
+}
+
+/// The images of the pods that stay.
+fn images(running: &Running) -> Vec<String> {
+    let pods: Value =
+        serde_json::from_str(&running.kubectl("get pods -l app=web -o json")).unwrap();
+    let staying = pods["items"].as_array().unwrap().iter();
+    let staying = staying.filter(|pod| pod["metadata"]["deletionTimestamp"].is_null());
+    staying.map(|pod| pod["spec"]["containers"][0]["image"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Rolled out, changed, and back again.
+fn rolls(running: &Running, kind: &str) {
+    let name = format!("{kind}/web");
+    let status = || running.kubectl(&format!("rollout status {name} --timeout=120s"));
+    status();
+    assert_eq!(images(running), ["example/web:1"; 3], "{kind}");
+    running.kubectl(&format!("set image {name} web=example/web:2"));
+    status();
+    assert_eq!(images(running), ["example/web:2"; 3], "{kind}");
+    let revisions = running.kubectl(&format!("rollout history {name}"));
+    assert!(revisions.contains("\n1 ") && revisions.contains("\n2 "), "{revisions}");
+    running.kubectl(&format!("rollout undo {name}"));
+    status();
+    assert_eq!(images(running), ["example/web:1"; 3], "{kind}");
+    running.kubectl(&format!("delete {name} --cascade=foreground --timeout=60s"));
+    assert_eq!(running.kubectl("get pods -l app=web -o name"), "", "{kind}");
+}
+
+#[test]
+fn a_home_runs_workloads_by_itself() {
+    let directory = tempfile::tempdir().unwrap();
+    let running = Running::start_in(directory.path(), &["--nodes", "3", "--controllers", "all"]);
+    running.kubectl("create deployment web --image example/web:1 --replicas 3");
+    rolls(&running, "deployment");
+    apply(&running, &manifest("DaemonSet", ""));
+    rolls(&running, "daemonset");
+    let claims = r#""replicas": 3, "serviceName": "web", "volumeClaimTemplates": [{"metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}],"#;
+    apply(&running, &manifest("StatefulSet", claims));
+    rolls(&running, "statefulset");
+    let kept = running.kubectl("get pvc -o name");
+    assert_eq!(kept.lines().count(), 3, "{kept}");
+}
+
+#[test]
+fn jobs_run_to_their_end() {
+    let directory = tempfile::tempdir().unwrap();
+    let running = Running::start_in(directory.path(), &["--nodes", "2", "--controllers", "all"]);
+    let text = r#"{"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "work"}, "spec": {
+        "completions": 3, "parallelism": 2, "completionMode": "Indexed", "template": {
+            "spec": {"restartPolicy": "Never", "containers": [{"name": "a", "image": "example/a"}]}}}}"#;
+    apply(&running, text);
+    running.kubectl("wait --for=condition=complete job/work --timeout=60s");
+    let status =
+        running.kubectl("get job work -o jsonpath={.status.succeeded}/{.status.completedIndexes}");
+    assert_eq!(status, "3/0-2");
+    running.kubectl("delete job work --timeout=60s");
+    assert_eq!(running.kubectl("get pods -o name"), "");
+}
