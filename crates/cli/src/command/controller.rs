@@ -3,7 +3,10 @@
 use clap::ValueEnum;
 use convoy_plan::Dialect;
 use convoy_plan::dialect::apps::{Deployments, ReplicaSets};
+use convoy_plan::dialect::skyhook::Skyhook;
 use convoy_plan::dialect::workloads::{DAEMON_SETS, JOBS, STATEFUL_SETS};
+
+const SKYHOOK: &Skyhook = &Skyhook::new();
 
 /// One part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
@@ -21,6 +24,8 @@ pub(crate) enum Controller {
     StatefulSets,
     /// Jobs, where no kube-controller-manager keeps them
     Jobs,
+    /// Skyhooks and their policies: in place of NVIDIA's operator
+    Skyhook,
 }
 
 impl Controller {
@@ -31,6 +36,7 @@ impl Controller {
             Self::DaemonSets => &DAEMON_SETS,
             Self::StatefulSets => &STATEFUL_SETS,
             Self::Jobs => &JOBS,
+            Self::Skyhook => SKYHOOK,
         }
     }
 

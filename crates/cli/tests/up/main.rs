@@ -12,5 +12,6 @@ mod kubectl;
 mod process;
 mod rollouts;
 mod running;
+mod skyhooks;
 mod webhooks;
 mod workloads;

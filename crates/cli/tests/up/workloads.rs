@@ -16,9 +16,7 @@ fn manifest(kind: &str, extra: &str) -> String {
 }
 
 fn apply(running: &Running, text: &str) {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), text).unwrap();
-    running.kubectl(&format!("apply -f {}", file.path().display()));
+    running.kubectl_with("apply -f -", text);
 }
 
 /// The images of the pods that stay.
