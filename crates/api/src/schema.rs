@@ -79,20 +79,36 @@ impl Schema {
 
     /// [`Schema::validate`] for an object that is pruned and defaulted already.
     pub fn validate_stored(&self, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
+        let mut errors = self.validate_values(value, old);
+        errors.extend(self.validate_rules(value, old, &errors));
+        errors
+    }
+
+    /// What an object, pruned and defaulted, breaks of the schema itself, without its rules.
+    pub fn validate_values(&self, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
         let mut errors = values::validate(&self.root, value);
         errors.extend(embedded::validate(&self.root, value));
         if old.is_none_or(|old| lists::validate(&self.root, old).is_empty()) {
             errors.extend(lists::validate(&self.root, value));
         }
+        errors
+    }
+
+    /// The rules that such an object breaks; that they were not asked, if one of the errors about
+    /// its values is in their way.
+    pub fn validate_rules(
+        &self,
+        value: &Value,
+        old: Option<&Value>,
+        errors: &[FieldError],
+    ) -> Vec<FieldError> {
         if !self.root.has_rules {
-            return errors;
+            return Vec::new();
         }
         if errors.iter().any(|error| error.reason.blocks_rules()) {
-            errors.push(FieldError::rules_skipped());
-        } else {
-            errors.extend(rules::validate(&self.root, value, old));
+            return vec![FieldError::rules_skipped()];
         }
-        errors
+        rules::validate(&self.root, value, old)
     }
 
     /// Fills in the schema's defaults, and drops nulls where null is no value.

@@ -24,6 +24,7 @@ use crate::patch;
 use crate::status::{Answer, Status};
 use crate::write::{self, Options};
 
+pub(crate) use self::call::Client as HookClient;
 pub(crate) use self::kept::Webhooks;
 pub(crate) use self::policy::named_variables;
 

@@ -1,16 +1,17 @@
 //! One request for a resource, with all that its verb needs.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use convoy_store::Key;
+use convoy_store::{Key, Revision};
 use parking_lot::Mutex;
 use serde_json::Value;
 use smol_str::SmolStr;
 
 use crate::accept::Accept;
 use crate::caller::Caller;
-use crate::convert;
+use crate::convert::{self, webhook};
 use crate::encoding::{self, View};
 use crate::head::Entry;
 use crate::query::Query;
@@ -38,6 +39,8 @@ pub struct Ask {
     pub(crate) warnings: Mutex<Vec<String>>,
     /// What the audit log is to tell besides, by key.
     pub(crate) annotations: Mutex<Vec<(String, String)>>,
+    /// Objects that a webhook has converted for this request, by key and revision.
+    pub(crate) converted: Mutex<BTreeMap<(Key, Revision), Value>>,
 }
 
 impl Ask {
@@ -71,6 +74,7 @@ impl Ask {
             body: Bytes::new(),
             warnings: Mutex::default(),
             annotations: Mutex::default(),
+            converted: Mutex::default(),
         }
     }
 
@@ -92,13 +96,18 @@ impl Ask {
     /// Whether an object's stored bytes say all that this request is to see.
     pub fn shows_as_stored(&self, entry: &Entry) -> bool {
         match &self.resource.custom {
-            Some(custom) => custom.has_defaults_at(entry.modified),
+            Some(custom) => {
+                custom.has_defaults_at(entry.modified) && webhook::is_in_version(custom, entry)
+            }
             None => !convert::differs_from_stored(&self.resource),
         }
     }
 
     /// An object as this request sees it: in its version, with defaults that came later.
     pub fn read(&self, entry: &Entry) -> Value {
+        if let Some(converted) = self.converted(entry) {
+            return converted;
+        }
         let mut object = encoding::read_entry(entry);
         convert::from_stored(&self.resource, &mut object);
         if let Some(custom) = &self.resource.custom
@@ -107,6 +116,20 @@ impl Ask {
             custom.form.schema.default(&mut object);
         }
         object
+    }
+
+    fn converted(&self, entry: &Entry) -> Option<Value> {
+        let custom = self.resource.custom.as_ref()?;
+        custom.conversion.as_ref()?;
+        self.converted.lock().get(&(entry.key.clone(), entry.modified)).cloned()
+    }
+
+    pub(crate) fn has_converted(&self, entry: &Entry) -> bool {
+        self.converted.lock().contains_key(&(entry.key.clone(), entry.modified))
+    }
+
+    pub(crate) fn keep_converted(&self, entry: &Entry, object: Value) {
+        self.converted.lock().insert((entry.key.clone(), entry.modified), object);
     }
 
     pub fn warn(&self, text: impl Into<String>) {

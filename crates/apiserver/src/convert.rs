@@ -1,7 +1,9 @@
-//! One stored form per resource, several spellings: custom kinds differ by `apiVersion` alone;
+//! One stored form per resource, several spellings: custom kinds differ by `apiVersion` alone,
+//! unless a webhook knows more ([`webhook`]);
 //! events and autoscalers have two spellings with different fields.
 
 mod autoscaler;
+pub(crate) mod webhook;
 
 use serde_json::{Map, Value};
 

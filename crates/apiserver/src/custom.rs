@@ -13,6 +13,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 use smol_str::SmolStr;
 
+use crate::convert::webhook::Conversion;
+
 pub use form::CustomForm;
 pub use scale::Scale;
 
@@ -32,6 +34,8 @@ pub struct Custom {
     pub(crate) defaults_settle_at: Option<Timestamp>,
     /// What the schema says; shared by all clusters that have it.
     pub form: Arc<CustomForm>,
+    /// Who converts from and to other versions.
+    pub(crate) conversion: Option<Conversion>,
     pub has_status: bool,
     /// Paths of the scale sub-resource.
     pub scale: Option<Scale>,
@@ -43,6 +47,14 @@ pub struct Custom {
     pub terminating: bool,
     /// What everyone is told who uses this version.
     pub deprecation_warning: Option<String>,
+}
+
+/// What is wrong with an object.
+#[derive(Debug)]
+pub(crate) struct Judged {
+    pub errors: Vec<FieldError>,
+    /// Rules that the object before it broke in the same places: worth a warning.
+    pub tolerated: Vec<FieldError>,
 }
 
 /// A column of `kubectl get`.
@@ -64,14 +76,21 @@ impl Custom {
 
     /// Every rule that an object, pruned and defaulted, breaks. What was stored before a rule
     /// came may stay as it is: only what a write changes must keep to the rule.
-    pub fn validate(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-        let mut errors = self.form.schema.validate_stored(object, old);
+    pub(crate) fn validate(&self, object: &Value, old: Option<&Value>) -> Judged {
+        let mut errors = self.form.schema.validate_values(object, old);
         if let Some(scale) = &self.scale {
             errors.extend(scale.validate(object));
         }
-        match old {
-            Some(old) if !errors.is_empty() => ratchet::keep_new(&self.form, errors, object, old),
-            _ => errors,
+        if let Some(old) = old.filter(|_| !errors.is_empty()) {
+            errors = ratchet::keep_new(&self.form, errors, object, old).0;
         }
+        // Asked about what is left: a value that was wrong before is in nobody's way.
+        let rules = self.form.schema.validate_rules(object, old, &errors);
+        let (new, tolerated) = match old {
+            Some(old) if !rules.is_empty() => ratchet::keep_new(&self.form, rules, object, old),
+            _ => (rules, Vec::new()),
+        };
+        errors.extend(new);
+        Judged { errors, tolerated }
     }
 }

@@ -6,6 +6,7 @@
 //! exactly. Custom kinds have their values checked by their schema, after this.
 
 mod fit;
+pub(crate) mod go_json;
 mod parse;
 mod path;
 

@@ -70,6 +70,12 @@ impl Layout {
     }
 }
 
+/// The version that an object is stored in, as it is written there.
+pub fn api_version(entry: &Entry) -> &[u8] {
+    let layout = &entry.head.layout;
+    &entry.value[layout.version_from as usize..layout.version_to as usize]
+}
+
 /// Appends a stored object, at its revision, to an answer.
 pub fn write_entry(out: &mut Vec<u8>, entry: &Entry, revision: u64, view: View<'_>) {
     let layout = &entry.head.layout;

@@ -19,6 +19,7 @@ use crate::audit::{self, Log};
 use crate::body::Body;
 use crate::caller::Caller;
 use crate::compress::compress;
+use crate::convert::webhook;
 use crate::paths;
 use crate::query::Query;
 use crate::reply::{Reply, add_warnings, refusal};
@@ -29,6 +30,8 @@ use crate::subresource;
 use crate::traffic;
 use crate::verb;
 
+const ENDPOINTS: &str =
+    "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
 /// Answers one request. Whatever goes wrong is an answer too.
@@ -118,6 +121,9 @@ where
     if let Some(warning) = custom.and_then(|custom| custom.deprecation_warning.as_ref()) {
         ask.warn(warning);
     }
+    if ask.resource.is("", "endpoints") {
+        ask.warn(ENDPOINTS);
+    }
     match limit {
         None => carry_out(ask).await,
         Some(limit) => tokio::time::timeout(limit, carry_out(ask)).await.unwrap_or_else(|_| {
@@ -167,6 +173,7 @@ fn ask(
         body: Bytes::new(),
         warnings: Mutex::default(),
         annotations: Mutex::default(),
+        converted: Mutex::default(),
     })
 }
 
@@ -193,6 +200,13 @@ async fn carry_out(ask: Ask) -> Answer<Response<Body>> {
         }
     } else {
         subresource::carry_out(&ask).await
+    };
+    let reply = match reply {
+        Ok(Reply::Entry(code, entry)) => {
+            let ready = webhook::prepare(&ask, std::slice::from_ref(&entry)).await;
+            ready.map(|()| Reply::Entry(code, entry))
+        }
+        other => other,
     };
     let warnings = ask.take_warnings();
     let mut response = match reply.and_then(|reply| reply.respond(&ask)) {

@@ -22,6 +22,7 @@ mod recorded;
 mod selector;
 mod service;
 mod storage;
+mod warnings;
 mod webhook;
 mod workload;
 
@@ -125,6 +126,13 @@ pub(crate) fn prepare_update(ask: &Ask, object: &mut Value, current: &Value) -> 
     Ok(())
 }
 
+/// Tells whoever writes an object what is odd about it.
+pub(crate) fn warn(ask: &Ask, object: &Value) {
+    for warning in warnings::of(&ask.resource, object) {
+        ask.warn(warning);
+    }
+}
+
 /// Whether something is written in one transaction with objects of the kind.
 pub(crate) fn has_companions(resource: &Resource) -> bool {
     names(resource) == ("", "services")
@@ -204,6 +212,7 @@ pub(crate) fn validate(
 
 fn validate_core(plural: &str, object: &Value, old: Option<&Value>) -> Errors {
     match plural {
+        "namespaces" => namespace::validate(object),
         "services" => service::validate(object, old),
         "configmaps" => config::config_map(object, old),
         "secrets" => config::secret(object, old),

@@ -166,8 +166,15 @@ fn owners(metadata: &Value, errors: &mut Vec<FieldError>) {
         let detail = format!(
             "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {second}"
         );
-        let shown = metadata["ownerReferences"].clone();
-        errors.push(FieldError::invalid("metadata.ownerReferences", &shown, &detail));
+        let fields = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
+        let shown = |owner: &Value| -> Value {
+            let given = fields.iter().filter_map(|field| Some((*field, owner.get(field)?.clone())));
+            given.map(|(field, value)| (field.to_owned(), value)).collect::<Map<_, _>>().into()
+        };
+        let owners = metadata["ownerReferences"].as_array().into_iter().flatten();
+        let shown: Value = owners.map(shown).collect();
+        let detail = format!("{shown}: {detail}");
+        errors.push(FieldError::plain(Reason::Invalid, "metadata.ownerReferences", &detail));
     }
 }
 

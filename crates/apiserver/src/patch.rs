@@ -10,6 +10,7 @@ pub mod strategic;
 use serde_json::Value;
 
 use crate::ask::Ask;
+use crate::decode::go_json;
 use crate::status::{Answer, Status};
 
 pub use json::{json_patch, parse_json_patch};
@@ -88,17 +89,23 @@ pub(crate) fn refusal(ask: &Ask, error: &PatchError) -> Box<Status> {
 
 /// Reads the body of a merge patch, strategic or not: a JSON object.
 pub fn parse_merge_patch(body: &[u8]) -> Result<Value, PatchError> {
-    let bad = |message: String| PatchError::BadBody(format!("error decoding patch: {message}"));
-    match serde_json::from_slice(body) {
-        Ok(patch @ Value::Object(_)) => Ok(patch),
-        Ok(other) => {
+    match parse(body)? {
+        patch @ Value::Object(_) => Ok(patch),
+        other => {
             let shape = convoy_api::object::shape(&other);
-            Err(bad(format!(
-                "json: cannot unmarshal {shape} into Go value of type map[string]interface {{}}"
+            Err(PatchError::BadBody(format!(
+                "error decoding patch: json: cannot unmarshal {shape} into Go value of type map[string]interface {{}}"
             )))
         }
-        Err(error) => Err(bad(error.to_string())),
     }
+}
+
+/// Reads a body that has to be JSON.
+fn parse(body: &[u8]) -> Result<Value, PatchError> {
+    serde_json::from_slice(body).map_err(|error| {
+        let why = go_json::error(body).unwrap_or_else(|| error.to_string());
+        PatchError::BadBody(format!("error decoding patch: {why}"))
+    })
 }
 
 /// RFC 7386: null deletes, objects merge, everything else replaces.

@@ -18,6 +18,8 @@ enum Encoding {
     Protobuf,
 }
 
+/// Where a kube-apiserver looked for a kind, as its messages have it.
+const SCHEME: &str = "scheme \"pkg/runtime/scheme.go:111\"";
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 /// The object in the body of a request on the resource itself, or on a sub-resource of its kind.
@@ -39,7 +41,7 @@ pub(crate) fn options(ask: &Ask) -> Answer<Value> {
     let kind = options["kind"].as_str().unwrap_or_default();
     if !matches!(kind, "" | "DeleteOptions") {
         let version = options["apiVersion"].as_str().unwrap_or_default();
-        let message = format!("no kind {kind:?} is registered for version {version:?}");
+        let message = format!("no kind {kind:?} is registered for version {version:?} in {SCHEME}");
         return Err(Status::bad_request(message));
     }
     Ok(options)
@@ -69,7 +71,7 @@ pub(crate) fn configuration(ask: &Ask, validation: FieldValidation) -> Answer<Va
         )));
     }
     unknown.extend(prune(ask, &mut config));
-    let findings = findings(&unknown, &duplicates);
+    let findings = findings(ask, &unknown, &duplicates);
     if validation == FieldValidation::Strict && !findings.is_empty() {
         let message = format!("error strict decoding patch: {}", findings.join(", "));
         return Err(Status::bad_request(message));
@@ -105,7 +107,7 @@ pub(crate) fn patched(ask: &Ask, mut object: Value, validation: FieldValidation)
         Err(error) => return Err(refuse(&object, &error.to_string())),
     };
     let pruned = prune(ask, &mut object);
-    let findings = findings(&[unknown, pruned].concat(), &[]);
+    let findings = findings(ask, &[unknown, pruned].concat(), &[]);
     if validation == FieldValidation::Strict && !findings.is_empty() {
         let detail = format!("strict decoding error: {}", findings.join(", "));
         return Err(refuse(&object, &detail));
@@ -124,7 +126,7 @@ fn of_kind(
     let Decoded { value: mut object, mut unknown, duplicates } = read(ask, shape, kind)?;
     check_type(ask, &mut object, api_version, kind)?;
     unknown.extend(prune(ask, &mut object));
-    let findings = findings(&unknown, &duplicates);
+    let findings = findings(ask, &unknown, &duplicates);
     if validation == FieldValidation::Strict && !findings.is_empty() {
         let list = findings.join(", ");
         return Err(Status::bad_request(format!(
@@ -149,9 +151,13 @@ fn is_other_kind(ask: &Ask) -> bool {
     ask.resource.subresources.iter().any(|one| one.name == *name && one.kind.is_some())
 }
 
-fn findings(unknown: &[String], duplicates: &[String]) -> Vec<String> {
+fn findings(ask: &Ask, unknown: &[String], duplicates: &[String]) -> Vec<String> {
     let unknown = unknown.iter().map(|path| format!("unknown field {path:?}"));
     let mut list: Vec<String> = unknown.collect();
+    // Two looks find them in custom kinds: at the metadata, and at the rest.
+    if ask.resource.custom.is_some() {
+        list.sort();
+    }
     list.extend(duplicates.iter().map(|path| format!("duplicate field {path:?}")));
     list.dedup();
     list
@@ -190,14 +196,51 @@ fn read(ask: &Ask, shape: Shape<'_>, kind: &str) -> Answer<Decoded> {
     Ok(decoded)
 }
 
+const NO_KIND: &str = "couldn't get version/kind";
+/// What Go reads first of every body.
+const TYPE_META: &str = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; \
+                         Kind string \"json:\\\"kind,omitempty\\\"\" }";
+/// How much of a body that cannot be read is shown.
+const SHOWN_MAX: usize = 30;
+
 fn wrong(ask: &Ask, kind: &str, error: &DecodeError) -> Box<Status> {
-    Status::bad_request(match error {
-        DecodeError::Syntax(why) => why.clone(),
-        error => format!(
+    match error {
+        DecodeError::Syntax(why) => {
+            let why = if why.starts_with("yaml: ") {
+                why.clone()
+            } else {
+                format!("{NO_KIND}; json parse error: {why}")
+            };
+            if kind == "DeleteOptions" {
+                Status::bad_request(why)
+            } else {
+                unrecognized(ask, kind, &why)
+            }
+        }
+        // Before anything else, a body has to be of a kind.
+        DecodeError::WrongType { found, place, .. } if place == "value" => {
+            let why = format!("json: cannot unmarshal {found} into Go value of type {TYPE_META}");
+            unrecognized(ask, kind, &format!("{NO_KIND}; json parse error: {why}"))
+        }
+        error => Status::bad_request(format!(
             "{kind} in version {:?} cannot be handled as a {kind}: {error}",
             ask.resource.version
-        ),
-    })
+        )),
+    }
+}
+
+fn unrecognized(ask: &Ask, kind: &str, why: &str) -> Box<Status> {
+    let body = &ask.body;
+    let cut = &body[..body.len().min(SHOWN_MAX)];
+    let shown = match body.first() {
+        None => "<empty>".to_owned(),
+        Some(b'{') => String::from_utf8_lossy(cut).into_owned(),
+        Some(_) => cut.iter().fold(String::new(), |shown, byte| format!("{shown}{byte:02x}")),
+    };
+    let more = if body.len() > SHOWN_MAX { " ..." } else { "" };
+    Status::bad_request(format!(
+        "the object provided is unrecognized (must be of type {kind}): {why} ({shown}{more})"
+    ))
 }
 
 fn encoding(ask: &Ask) -> Answer<Encoding> {
@@ -221,26 +264,29 @@ fn check_type(ask: &Ask, object: &mut Value, api_version: &str, kind: &str) -> A
         for (field, given) in [("Kind", &given_kind), ("apiVersion", &given_version)] {
             if given.is_empty() {
                 let shown = String::from_utf8_lossy(&ask.body);
-                let message = format!("Object '{field}' is missing in '{shown}'");
-                return Err(Status::bad_request(message));
+                let why = format!("Object '{field}' is missing in '{shown}'");
+                return Err(unrecognized(ask, kind, &why));
             }
         }
     }
     let kind_differs = !given_kind.is_empty() && given_kind != kind;
     let version_differs = !given_version.is_empty() && given_version != api_version;
     if kind_differs || version_differs {
-        let named = |version: &str, kind: &str| {
-            let (group, version) = crate::registry::split_api_version(version);
-            format!("{group}/{version}, Kind={kind}")
+        let version = if given_version.is_empty() { api_version } else { &given_version };
+        let shown = if given_kind.is_empty() { kind } else { &given_kind };
+        let short = crate::registry::split_api_version(version).1;
+        let why = if ask.registry.of_kind(version, shown).is_some() {
+            let package = |group: &str| match group.split('.').next() {
+                None | Some("") => "core".to_owned(),
+                Some(first) => first.to_owned(),
+            };
+            let wanted = package(&ask.resource.group);
+            format!("converting ({short}.{shown}) to ({wanted}.{kind}): unknown conversion")
+        } else {
+            format!("no kind {shown:?} is registered for version {version:?} in {SCHEME}")
         };
-        let group = &ask.resource.group;
         return Err(Status::bad_request(format!(
-            "{} in version {:?} cannot be handled as a {kind}: no kind {:?} is registered for version {:?}; expected {}",
-            if given_kind.is_empty() { kind } else { &given_kind },
-            crate::registry::split_api_version(&given_version).1,
-            given_kind,
-            given_version,
-            named(&crate::registry::api_version(group, &ask.resource.version), kind),
+            "{shown} in version {short:?} cannot be handled as a {kind}: {why}"
         )));
     }
     let fields = object.as_object_mut().expect("checked when it was read");

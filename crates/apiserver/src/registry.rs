@@ -174,7 +174,11 @@ impl Registry {
     pub fn stored(&self) -> Vec<&Arc<Resource>> {
         let mut stored: BTreeMap<&SmolStr, &Arc<Resource>> = BTreeMap::new();
         for resource in self.iter().filter(|resource| resource.has_verb("list")) {
-            stored.entry(&resource.shelf).or_insert(resource);
+            let known = stored.entry(&resource.shelf).or_insert(resource);
+            // In the version that needs no converting, if it is served.
+            if resource.custom.as_ref().is_some_and(|it| it.storage_version == resource.version) {
+                *known = resource;
+            }
         }
         stored.into_values().collect()
     }

@@ -11,6 +11,8 @@ use smol_str::SmolStr;
 use crate::access;
 use crate::admission::{self, Operation};
 use crate::ask::Ask;
+use crate::convert::webhook;
+use crate::custom::Judged;
 use crate::head::{Entry, Head};
 use crate::query::{FieldValidation, options_kind};
 use crate::registry::Resource;
@@ -98,6 +100,7 @@ pub(crate) async fn create(ask: &Ask, mut object: Value, options: &Options) -> A
         kinds::prepare_create(ask, &mut object)?;
         canonical(resource, &mut object);
         refuse_invalid(ask, &object, None)?;
+        kinds::warn(ask, &object);
         admission::validate(ask, Operation::Create, Some(&object), None, options).await?;
         let name = metadata::text(&object, "name").to_owned();
         let key = ask.key(&name);
@@ -107,7 +110,8 @@ pub(crate) async fn create(ask: &Ask, mut object: Value, options: &Options) -> A
             }
             return Ok(Outcome::Shown(object));
         }
-        let put = Write::put(key.clone(), Expect::Absent, fitting(ask, &object, options)?);
+        let value = fitting(ask, &object, options).await?;
+        let put = Write::put(key.clone(), Expect::Absent, value);
         let companions = kinds::companions(ask, Some(&object), None);
         if let Some(entries) = ask.server.commit(together(put, companions)).await? {
             let entry = first(entries);
@@ -161,6 +165,7 @@ pub(crate) async fn modify(
         let Some(entry) = snapshot.get(&key) else {
             return Err(Status::not_found(&ask.resource, name));
         };
+        webhook::prepare(ask, std::slice::from_ref(entry)).await?;
         let current = ask.read(entry);
         let wanted = change(&current)?;
         check_preconditions(ask, name, &wanted.object, &current)?;
@@ -221,6 +226,12 @@ async fn settle_update(
     count_generation(ask, &mut object, current);
     managed::revert_if_quiet(&mut object, current);
     refuse_invalid(ask, &object, Some(current))?;
+    // Whoever leaves it as it is need not be told again.
+    if object["metadata"]["generation"] != current["metadata"]["generation"]
+        && !resource.is("", "pods")
+    {
+        kinds::warn(ask, &object);
+    }
     admission::validate(ask, Operation::Update, Some(&object), Some(current), options).await?;
     Ok(object)
 }
@@ -249,7 +260,7 @@ async fn store_update(
         }
         return Ok(gone.map(|_| Outcome::Shown(object)));
     }
-    let value = fitting(ask, &object, options)?;
+    let value = fitting(ask, &object, options).await?;
     let put = Write::put(key.clone(), Expect::At(entry.modified), value);
     let companions = kinds::companions(ask, Some(&object), Some(entry));
     let Some(entries) = ask.server.commit(together(put, companions)).await? else {
@@ -466,7 +477,13 @@ pub(crate) fn refuse_invalid(ask: &Ask, object: &Value, old: Option<&Value>) -> 
         errors.extend(metadata::validate_update(object, old));
     }
     match &resource.custom {
-        Some(custom) => errors.extend(custom.validate(object, old)),
+        Some(custom) => {
+            let Judged { errors: new, tolerated } = custom.validate(object, old);
+            errors.extend(new);
+            for error in tolerated {
+                ask.warn(error.to_string());
+            }
+        }
         None => errors.extend(kinds::validate(resource, &ask.target.subresource, object, old)),
     }
     if errors.is_empty() {

@@ -8,10 +8,12 @@ use super::rule::{Deed, Rule, What};
 use super::{Authorization, Decision};
 use crate::ask::Ask;
 use crate::caller::{Caller, MASTERS};
+use crate::managed;
 use crate::reading;
 use crate::reply::Reply;
 use crate::status::{Answer, Status};
 use crate::surroundings::seconds;
+use crate::write::Options;
 
 /// Answers a create of a kind that is a question; none if it is not one.
 pub(crate) fn answer(ask: &Ask) -> Option<Answer<Reply>> {
@@ -27,6 +29,10 @@ pub(crate) fn answer(ask: &Ask) -> Option<Answer<Reply>> {
         };
     Some(ask.query.field_validation("CreateOptions.meta.k8s.io").and_then(|validation| {
         let mut review = reading::object(ask, validation)?;
+        if ask.resource.group == "authorization.k8s.io" {
+            crate::metadata::of(&mut review);
+            managed::track_create(ask, &mut review, &Options::of(ask)?);
+        }
         respond(ask, &mut review)?;
         crate::canonical::canonicalise(crate::form::shape_of(&ask.resource), &mut review);
         Ok(Reply::Object(201, review))
@@ -206,5 +212,10 @@ fn token(ask: &Ask, review: &mut Value) -> Answer<()> {
 
 fn invalid(ask: &Ask, path: &str, value: &Value, detail: &str) -> Box<Status> {
     let error = FieldError::about(Reason::Invalid, path, value, detail);
-    Status::invalid(&ask.resource, "", &[error])
+    let mut status = Status::invalid(&ask.resource, "", &[error]);
+    // A kube-apiserver forgets of which kind the question was.
+    let rest = status.message.strip_prefix(ask.resource.kind.as_str()).map(str::to_owned);
+    status.message = rest.unwrap_or(status.message);
+    status.details.kind = String::new();
+    status
 }

@@ -24,7 +24,7 @@ const ANSWER_BYTES_MAX: usize = 4 << 20;
 
 /// How a webhook is reached: made once per configuration, so that its connections serve again.
 #[derive(Debug)]
-pub(super) struct Client {
+pub(crate) struct Client {
     place: Place,
     http: Result<Http, String>,
 }
@@ -40,14 +40,14 @@ enum Place {
 
 impl Client {
     /// Reads a `clientConfig`. What is wrong with it shows when the webhook is called.
-    pub(super) fn new(config: &Value) -> Self {
+    pub(crate) fn new(config: &Value) -> Self {
         let place = Place::read(config);
         let http = http(config, &place);
         Self { place, http }
     }
 
     /// Posts a review to the webhook; its answer, or why there is none.
-    pub(super) async fn call(
+    pub(crate) async fn call(
         &self,
         ask: &Ask,
         review: &Value,

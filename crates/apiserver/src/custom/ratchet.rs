@@ -5,26 +5,20 @@ use convoy_api::schema::{FieldError, Reason};
 use serde_json::Value;
 
 use super::CustomForm;
+use crate::shape::{Form, List, ListKind, Shape, untyped};
 
-/// The errors that the write has made: those at places where `object` differs from `old`.
+/// The errors that the write has made, those at places where `object` differs from `old`, and
+/// the others.
 pub(super) fn keep_new(
     form: &CustomForm,
     errors: Vec<FieldError>,
     object: &Value,
     old: &Value,
-) -> Vec<FieldError> {
-    let blocks = |error: &FieldError| !is_about_rules(error);
-    let before = errors.iter().filter(|error| blocks(error)).count();
+) -> (Vec<FieldError>, Vec<FieldError>) {
     let distant = distant_rules(form);
-    let mut kept: Vec<FieldError> = errors
+    errors
         .into_iter()
-        .filter(|error| is_about_rules(error) || is_changed(error, &distant, object, old))
-        .collect();
-    // That rules were skipped is said because of errors that block them.
-    if before > 0 && !kept.iter().any(blocks) {
-        kept.clear();
-    }
-    kept
+        .partition(|error| is_about_rules(error) || is_changed(form, error, &distant, object, old))
 }
 
 /// That rules could not be checked: about no place.
@@ -32,7 +26,13 @@ fn is_about_rules(error: &FieldError) -> bool {
     error.detached && error.field.is_empty()
 }
 
-fn is_changed(error: &FieldError, distant: &[String], object: &Value, old: &Value) -> bool {
+fn is_changed(
+    form: &CustomForm,
+    error: &FieldError,
+    distant: &[String],
+    object: &Value,
+    old: &Value,
+) -> bool {
     if distant.iter().any(|message| error.message.contains(message.as_str())) {
         return without_metadata(object) != without_metadata(old);
     }
@@ -41,7 +41,8 @@ fn is_changed(error: &FieldError, distant: &[String], object: &Value, old: &Valu
         Reason::Required => parent(&error.field),
         _ => &error.field,
     };
-    at(object, place) != at(old, place)
+    let (now, before) = pair(form.shape(), object, Some(old), place);
+    now != before
 }
 
 /// What rules say that report their error at another place than the one they look at.
@@ -79,33 +80,67 @@ fn parent(path: &str) -> &str {
     }
 }
 
-/// The value at `spec.items[0].labels[a.b/c]`; the whole object at an empty path. None if there
-/// is none, or if the path cannot be followed.
-fn at<'v>(object: &'v Value, path: &str) -> Option<&'v Value> {
-    let mut value = object;
-    let mut rest = path;
-    while !rest.is_empty() {
-        if let Some(inner) = rest.strip_prefix('[') {
-            let (key, after) = inner.split_once(']')?;
-            value = match value {
-                Value::Array(items) => items.get(key.parse::<usize>().ok()?)?,
-                value => value.get(key)?,
-            };
-            rest = after;
-        } else {
-            let name = rest.strip_prefix('.').unwrap_or(rest);
-            let end = name.find(['.', '[']).unwrap_or(name.len());
-            // A field's name may hold dots; the longest that is there is meant.
-            let known = value.as_object()?.keys().filter(|key| {
-                name.strip_prefix(key.as_str())
-                    .is_some_and(|tail| tail.is_empty() || tail.starts_with(['.', '[']))
+/// The values at `spec.items[0].labels[a.b/c]` of an object and of the one before it; the whole
+/// objects at an empty path. None if there is none, or if the path cannot be followed.
+///
+/// An item of a list is the one before it that has the same keys. Lists without keys have no
+/// items that could be told apart, unless the lists are equal.
+fn pair<'v>(
+    shape: Shape<'_>,
+    object: &'v Value,
+    old: Option<&'v Value>,
+    path: &str,
+) -> (Option<&'v Value>, Option<&'v Value>) {
+    if path.is_empty() || Some(object) == old {
+        return (Some(object), old);
+    }
+    let Some((step, rest)) = next_step(object, path) else { return (None, None) };
+    match step {
+        Step::Index(index) => {
+            let Some(item) = object.get(index) else { return (None, None) };
+            let same = old.and_then(Value::as_array).and_then(|old| match shape.form() {
+                Form::List(List { kind: ListKind::Map(keys), .. }) => {
+                    let agree = |other: &Value, key: &str| other.get(key) == item.get(key);
+                    old.iter().find(|other| keys.iter().all(|key| agree(other, key)))
+                }
+                _ => None,
             });
-            let end = known.map(String::len).max().unwrap_or(end);
-            value = value.get(&name[..end])?;
-            rest = &name[end..];
+            pair(shape.items(), item, same, rest)
+        }
+        Step::Field(name) => {
+            let Some(value) = object.get(name) else { return (None, None) };
+            let before = old.and_then(|old| old.get(name));
+            match shape.child(name) {
+                Some(child) => pair(child, value, before, rest),
+                None => pair(untyped(), value, before, rest),
+            }
         }
     }
-    Some(value)
+}
+
+enum Step<'p> {
+    Field(&'p str),
+    Index(usize),
+}
+
+/// The first step of a path into a value, and what is left of the path.
+fn next_step<'p>(value: &Value, path: &'p str) -> Option<(Step<'p>, &'p str)> {
+    if let Some(inner) = path.strip_prefix('[') {
+        let (key, rest) = inner.split_once(']')?;
+        return Some(match value {
+            Value::Array(_) => (Step::Index(key.parse().ok()?), rest),
+            _ => (Step::Field(key), rest),
+        });
+    }
+    let name = path.strip_prefix('.').unwrap_or(path);
+    let end = name.find(['.', '[']).unwrap_or(name.len());
+    // A field's name may hold dots; the longest that is there is meant.
+    let known = value.as_object()?.keys().filter(|key| {
+        name.strip_prefix(key.as_str())
+            .is_some_and(|tail| tail.is_empty() || tail.starts_with(['.', '[']))
+    });
+    let end = known.map(String::len).max().unwrap_or(end);
+    Some((Step::Field(&name[..end]), &name[end..]))
 }
 
 #[cfg(test)]
@@ -125,15 +160,21 @@ mod tests {
             "size": {"type": "integer", "maximum": 100},
             "limit": {"type": "integer", "default": 1000},
             "kinds": {"type": "array", "items": {"type": "string", "enum": ["a", "b"]}},
+            "parts": {"type": "array", "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["id"], "items": {"type": "object", "properties": {
+                    "id": {"type": "string"}, "size": {"type": "integer", "maximum": 5}}}},
         }}}}));
-        let errors = form.schema.validate(object, Some(old));
-        keep_new(&form, errors, object, old).into_iter().map(|error| error.field).collect()
+        let values = form.schema.validate_values(object, Some(old));
+        let (mut errors, _) = keep_new(&form, values, object, old);
+        let rules = form.schema.validate_rules(object, Some(old), &errors);
+        errors.extend(keep_new(&form, rules, object, old).0);
+        errors.into_iter().map(|error| error.field).collect()
     }
 
     #[test]
     fn only_what_a_write_changes_must_keep_to_the_rules() {
-        let old =
-            json!({"spec": {"name": "long name", "size": 200, "limit": 1, "kinds": ["a", "x"]}});
+        let old = json!({"spec": {"name": "long name", "size": 200, "limit": 1, "kinds": ["a", "x"],
+                "parts": [{"id": "a", "size": 8}]}});
         let with = |field: &str, value: Value| {
             let mut object = old.clone();
             object["spec"][field] = value;
@@ -141,10 +182,14 @@ mod tests {
         };
         let cases: [(&str, Value, &[&str]); 5] = [
             ("nothing changes", old.clone(), &[]),
-            ("another field changes", with("limit", json!(2)), &[]),
-            ("the field itself changes", with("size", json!(300)), &["spec.size", ""]),
-            ("an item changes", with("kinds", json!(["z", "x"])), &["spec.kinds[0]", ""]),
-            ("a list grows, its old items stay", with("kinds", json!(["a", "x", "b"])), &[]),
+            ("another field changes, and its rule", with("limit", json!(2)), &["spec.name"]),
+            ("the field itself changes", with("size", json!(300)), &["spec.size", "spec.name"]),
+            ("a list changes", with("kinds", json!(["a", "x", "b"])), &["spec.kinds[1]", ""]),
+            (
+                "an item changes",
+                with("parts", json!([{"id": "b", "size": 9}, {"id": "a", "size": 8}])),
+                &["spec.parts[0].size", "spec.name"],
+            ),
         ];
         for (name, object, expected) in cases {
             assert_eq!(remaining(&old, &object), expected, "{name}");
@@ -180,7 +225,7 @@ mod tests {
             ("spec[", None),
             ("", Some(object.clone())),
         ] {
-            assert_eq!(at(&object, path), expected.as_ref(), "{path}");
+            assert_eq!(pair(untyped(), &object, None, path).0, expected.as_ref(), "{path}");
         }
         assert_eq!((parent("spec.a[3]"), parent("spec.a"), parent("spec")), ("spec.a", "spec", ""));
     }

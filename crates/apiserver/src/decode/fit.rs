@@ -1,5 +1,6 @@
 //! Whether an object fits its type: unknown fields are dropped and told, wrong types refused.
 
+use base64::DecodeError as DecodeError64;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use convoy_api::text::duration::GoDuration;
@@ -148,7 +149,7 @@ impl Fitter {
             }
             (Scalar::Time | Scalar::MicroTime, Value::String(text)) => match instant(text) {
                 Some(_) if of == Scalar::Time || has_six_decimals(text) => Ok(()),
-                _ => malformed(format!("parsing time {text:?}: not an instant of RFC 3339")),
+                _ => malformed(time_error(text, of == Scalar::MicroTime)),
             },
             (Scalar::Duration, Value::String(text)) => match text.parse::<GoDuration>() {
                 Ok(_) => Ok(()),
@@ -156,7 +157,7 @@ impl Fitter {
             },
             (Scalar::Bytes, Value::String(text)) => match base64_error(text) {
                 None => Ok(()),
-                Some(error) => malformed(format!("illegal base64 data: {error}")),
+                Some(error) => malformed(format!("illegal base64 data at input byte {error}")),
             },
             (of, _) => Err(self.wrong(value, scalar_type(of).into())),
         }
@@ -191,17 +192,44 @@ impl Fitter {
     }
 }
 
+/// Where a text ceases to be a time, by the parts that Go expects one after the other.
+fn time_error(text: &str, is_micro: bool) -> String {
+    let (fraction, layout) = if is_micro {
+        (".000000", "2006-01-02T15:04:05.000000Z07:00")
+    } else {
+        ("", "2006-01-02T15:04:05Z07:00")
+    };
+    let parts = ["2006", "-", "01", "-", "02", "T", "15", ":", "04", ":", "05", fraction];
+    let mut rest = text;
+    for part in parts {
+        let fits = rest.len() >= part.len()
+            && part.bytes().zip(rest.bytes()).all(|(wanted, byte)| {
+                if wanted.is_ascii_digit() { byte.is_ascii_digit() } else { byte == wanted }
+            });
+        if !fits {
+            return format!(
+                "parsing time {text:?} as {layout:?}: cannot parse {rest:?} as {part:?}"
+            );
+        }
+        rest = &rest[part.len()..];
+    }
+    format!("parsing time {text:?} as {layout:?}: cannot parse {rest:?} as \"Z07:00\"")
+}
+
 /// Go's layout of micro times wants exactly these.
 fn has_six_decimals(text: &str) -> bool {
     let fraction = text.get(19..).and_then(|tail| tail.strip_prefix(['.', ',']));
     fraction.is_some_and(|tail| tail.bytes().take_while(u8::is_ascii_digit).count() == 6)
 }
 
-fn base64_error(text: &str) -> Option<base64::DecodeError> {
-    if text.contains(['\r', '\n']) {
-        return STANDARD.decode(text.replace(['\r', '\n'], "")).err();
-    }
-    STANDARD.decode(text).err()
+/// Where a text ceases to be base64.
+fn base64_error(text: &str) -> Option<usize> {
+    let plain = text.replace(['\r', '\n'], "");
+    Some(match STANDARD.decode(&plain).err()? {
+        DecodeError64::InvalidByte(at, _) | DecodeError64::InvalidLastSymbol(at, _) => at,
+        DecodeError64::InvalidLength(length) => length - length % 4,
+        DecodeError64::InvalidPadding => plain.len(),
+    })
 }
 
 /// How Go prints the type of a place.

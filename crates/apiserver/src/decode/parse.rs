@@ -7,12 +7,14 @@ use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
 use super::path::Path;
-use super::{DEPTH_MAX, DecodeError, FINDINGS_MAX};
+use super::{DEPTH_MAX, DecodeError, FINDINGS_MAX, go_json};
 use crate::shape::{Form, Shape};
 
 pub(super) fn json(shape: Shape<'_>, body: &[u8]) -> Result<(Value, Vec<String>), DecodeError> {
     let duplicates = RefCell::default();
-    let syntax = |error: serde_json::Error| DecodeError::Syntax(error.to_string());
+    let syntax = |error: serde_json::Error| {
+        DecodeError::Syntax(go_json::error(body).unwrap_or_else(|| error.to_string()))
+    };
     let mut reader = serde_json::Deserializer::from_slice(body);
     let value = Place::root(shape, &duplicates).deserialize(&mut reader).map_err(syntax)?;
     reader.end().map_err(syntax)?;

@@ -8,6 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use smol_str::{SmolStr, format_smolstr};
 
+use crate::convert::webhook::Conversion;
 use crate::custom::{Column, Custom, CustomForm, Scale};
 use crate::head::shelf_name;
 use crate::registry::{Resource, Subresource, api_version};
@@ -114,6 +115,7 @@ fn custom(definition: &Value, version: &Value) -> Custom {
         defaults_since: AtomicU64::new(if differ { u64::MAX } else { 0 }),
         defaults_settle_at: None,
         form: CustomForm::of(schema),
+        conversion: Conversion::of(definition),
         has_status: version["subresources"]["status"].is_object(),
         scale: scale(&version["subresources"]["scale"]),
         columns: columns(&version["additionalPrinterColumns"]),

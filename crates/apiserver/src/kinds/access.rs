@@ -75,7 +75,8 @@ pub(super) fn binding(object: &Value, old: Option<&Value>, namespaced: bool) -> 
         one_subject(&subject, namespaced, &mut errors);
     }
     if old.is_some_and(|old| old["roleRef"] != object["roleRef"]) {
-        errors.push(role.invalid("cannot change roleRef"));
+        let fields = ["apiGroup", "kind", "name"];
+        errors.push(role.invalid_struct(&fields, "cannot change roleRef"));
     }
     errors
 }

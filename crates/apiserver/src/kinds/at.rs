@@ -90,6 +90,20 @@ impl<'v> At<'v> {
         FieldError::invalid(&self.path, &shown.into(), detail)
     }
 
+    /// Shows all of an object, as Go shows a struct of its own: every field in its order, under
+    /// the name that it has there.
+    pub(crate) fn invalid_struct(&self, fields: &[&str], detail: &str) -> FieldError {
+        let shown = fields.iter().map(|field| {
+            let name = match field.strip_prefix("api") {
+                Some(rest) => format!("API{rest}"),
+                None => format!("{}{}", field[..1].to_uppercase(), &field[1..]),
+            };
+            format!("{name:?}:{}", self.get(field).value)
+        });
+        let shown = shown.collect::<Vec<_>>().join(",");
+        FieldError::plain(Reason::Invalid, &self.path, &format!("{{{shown}}}: {detail}"))
+    }
+
     pub(crate) fn forbidden(&self, detail: &str) -> FieldError {
         FieldError::plain(Reason::Forbidden, &self.path, detail)
     }

@@ -1,6 +1,8 @@
 //! Requests for certificates: who asks is never what the request says, and only `approval`
 //! decides about it.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::at::{At, Errors};
@@ -76,8 +78,14 @@ pub(super) fn validate(subresource: &str, object: &Value, old: Option<&Value>) -
     let spec = root.get("spec");
     let mut errors = Errors::new();
     if old.is_none() {
-        if spec.get("request").is_empty() {
-            errors.push(spec.get("request").required(""));
+        let request = spec.get("request");
+        if request.is_empty() || !is_request(request.text()) {
+            errors.push(
+                request.invalid_as(request.text(), "PEM block type must be CERTIFICATE REQUEST"),
+            );
+        }
+        if spec.get("usages").is_empty() {
+            errors.push(spec.get("usages").required(""));
         }
         let signer = spec.get("signerName");
         if signer.is_empty() {
@@ -86,9 +94,6 @@ pub(super) fn validate(subresource: &str, object: &Value, old: Option<&Value>) -
             let detail =
                 "must be a fully qualified domain and path of the form 'example.com/signer-name'";
             errors.push(signer.invalid(detail));
-        }
-        if spec.get("usages").is_empty() {
-            errors.push(spec.get("usages").required("usages is required"));
         }
         let duration = spec.get("expirationSeconds");
         if duration.integer().is_some_and(|seconds| seconds < 600) {
@@ -101,6 +106,12 @@ pub(super) fn validate(subresource: &str, object: &Value, old: Option<&Value>) -
         decisions(&root.get("status.conditions"), old, &mut errors);
     }
     errors
+}
+
+/// Whether a text is the base64 of what asks for a certificate.
+fn is_request(text: &str) -> bool {
+    let pem = STANDARD.decode(text).unwrap_or_default();
+    memchr::memmem::find(&pem, b"-----BEGIN CERTIFICATE REQUEST-----").is_some()
 }
 
 fn decisions(conditions: &At<'_>, old: Option<&Value>, errors: &mut Errors) {
@@ -143,7 +154,8 @@ mod tests {
 
     #[test]
     fn a_request_says_what_it_wants_and_of_whom() {
-        let sound = json!({"spec": {"request": "eA==", "signerName": "example.com/s", "usages": ["client auth"]}});
+        let request = STANDARD.encode("-----BEGIN CERTIFICATE REQUEST-----\n");
+        let sound = json!({"spec": {"request": request, "signerName": "example.com/s", "usages": ["client auth"]}});
         assert!(validate("", &sound, None).is_empty());
         assert_eq!(validate("", &json!({"spec": {}}), None).len(), 3);
     }

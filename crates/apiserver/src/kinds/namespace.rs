@@ -1,8 +1,27 @@
 //! Namespaces live until their content is gone.
 
+use convoy_api::text::Name;
 use serde_json::{Value, json};
 
+use super::at::{At, Errors};
 use crate::metadata;
+
+/// What keeps a namespace has a name that says whose it is.
+pub(super) fn validate(object: &Value) -> Errors {
+    let mut errors = Errors::new();
+    let finalizers = At::root(object).get("spec.finalizers");
+    for finalizer in finalizers.items() {
+        let whole = At::new(&finalizers.path, finalizer.value);
+        whole.name(Name::QualifiedName, &mut errors);
+        let is_standard =
+            matches!(finalizer.text(), "kubernetes" | "orphan" | "foregroundDeletion");
+        if errors.is_empty() && !is_standard && !finalizer.text().contains('/') {
+            let detail = "name is neither a standard finalizer name nor is it fully qualified";
+            errors.push(whole.invalid(detail));
+        }
+    }
+    errors
+}
 
 pub(super) fn prepare_create(object: &mut Value) {
     let name = metadata::text(object, "name").to_owned();

@@ -17,7 +17,9 @@ pub(super) fn disruption_budget(object: &Value) -> Errors {
     let mut errors = Errors::new();
     let (least, most) = (spec.get("minAvailable"), spec.get("maxUnavailable"));
     if !least.is_absent() && !most.is_absent() {
-        errors.push(spec.invalid("minAvailable and maxUnavailable cannot be both set"));
+        let names = ["minAvailable", "selector", "maxUnavailable", "unhealthyPodEvictionPolicy"];
+        let detail = "minAvailable and maxUnavailable cannot be both set";
+        errors.push(spec.invalid_struct(&names, detail));
     }
     for amount in [&least, &most].into_iter().filter(|amount| !amount.is_absent()) {
         count_or_percent(amount, &mut errors);

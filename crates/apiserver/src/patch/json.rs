@@ -19,9 +19,15 @@ const DEPTH_MAX: usize = 120;
 
 /// Reads the body of a JSON patch.
 pub fn parse_json_patch(body: &[u8]) -> Result<Patch, PatchError> {
-    let bad =
-        |error: serde_json::Error| PatchError::BadBody(format!("error decoding patch: {error}"));
-    let operations: Vec<Value> = serde_json::from_slice(body).map_err(bad)?;
+    let operations = match super::parse(body)? {
+        Value::Array(operations) => operations,
+        other => {
+            let shape = convoy_api::object::shape(&other);
+            return Err(PatchError::BadBody(format!(
+                "error decoding patch: json: cannot unmarshal {shape} into Go value of type []handlers.jsonPatchOp"
+            )));
+        }
+    };
     if operations.len() > OPERATIONS_MAX {
         return Err(PatchError::TooMany { found: operations.len(), most: OPERATIONS_MAX });
     }

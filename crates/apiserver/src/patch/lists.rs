@@ -8,7 +8,7 @@ use serde_json::Value;
 use smol_str::SmolStr;
 
 use super::PatchError;
-use super::strategic::{self, DIRECTIVE, Directive, directive, stripped};
+use super::strategic::{self, Directive, directive, stripped};
 use crate::shape::Shape;
 
 /// As much of an item as an error shows.
@@ -34,8 +34,9 @@ impl MergeKey {
             (Self::Itself, scalar) => scalar,
             (Self::Field(name), Value::Object(entries)) => {
                 entries.get(name.as_str()).ok_or_else(|| {
-                    let item: String = item.to_string().chars().take(SHOWN_MAX).collect();
-                    let message = format!("{item} does not contain declared merge key: {name}");
+                    let item: String = go_map(item).chars().take(SHOWN_MAX).collect();
+                    let message =
+                        format!("map: {item} does not contain declared merge key: {name}");
                     PatchError::Impossible(message)
                 })?
             }
@@ -90,7 +91,7 @@ fn obey(
 ) -> Result<(Vec<Value>, Vec<Value>), PatchError> {
     let (mut plain, mut gone, mut replace) = (Vec::new(), Vec::new(), false);
     for item in patch {
-        match directive(item.get(DIRECTIVE))? {
+        match directive_of(item)? {
             None => plain.push(item.clone()),
             Some(Directive::Delete) => gone.push(key.of(item)?),
             Some(Directive::Replace) => replace = true,
@@ -157,7 +158,7 @@ pub(super) fn refilled(
     }
     let (mut gone, mut new) = (BTreeSet::new(), Vec::new());
     for item in patch {
-        match directive(item.get(DIRECTIVE))? {
+        match directive_of(item)? {
             Some(Directive::Delete) => {
                 gone.insert(key.of(item)?);
             }
@@ -230,7 +231,7 @@ pub(super) fn check_order(
     }
     let mut order = order.iter();
     for item in patch {
-        if directive(item.get(DIRECTIVE))?.is_some() {
+        if directive_of(item)?.is_some() {
             continue;
         }
         let identity = key.of(item)?;
@@ -248,4 +249,26 @@ pub(super) fn check_order(
         }
     }
     Ok(())
+}
+
+fn directive_of(item: &Value) -> Result<Option<Directive>, PatchError> {
+    item.as_object().map_or(Ok(None), directive)
+}
+
+/// A value as Go prints it.
+pub(super) fn go_map(value: &Value) -> String {
+    match value {
+        Value::Object(entries) => {
+            let mut entries: Vec<_> = entries.iter().collect();
+            entries.sort_by_key(|(key, _)| *key);
+            let entries = entries.iter().map(|(key, value)| format!("{key}:{}", go_map(value)));
+            format!("map[{}]", entries.collect::<Vec<_>>().join(" "))
+        }
+        Value::Array(items) => {
+            format!("[{}]", items.iter().map(go_map).collect::<Vec<_>>().join(" "))
+        }
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
 use super::PatchError;
-use super::lists::{self, MergeKey};
+use super::lists::{self, MergeKey, go_map};
 use crate::shape::{Form, PatchStrategy, Shape, untyped};
 
 pub(super) const DIRECTIVE: &str = "$patch";
@@ -39,13 +39,17 @@ pub(super) enum Directive {
 }
 
 /// The directive that an object of a patch carries.
-pub(super) fn directive(found: Option<&Value>) -> Result<Option<Directive>, PatchError> {
-    match found {
+pub(super) fn directive(patch: &Map<String, Value>) -> Result<Option<Directive>, PatchError> {
+    match patch.get(DIRECTIVE) {
         None => Ok(None),
         Some(Value::String(text)) if text == "merge" => Ok(Some(Directive::Merge)),
         Some(Value::String(text)) if text == "replace" => Ok(Some(Directive::Replace)),
         Some(Value::String(text)) if text == "delete" => Ok(Some(Directive::Delete)),
-        Some(other) => Err(PatchError::Impossible(format!("unknown patch type: {other}"))),
+        Some(other) => {
+            let (other, patch) = (go_map(other), go_map(&Value::Object(patch.clone())));
+            let message = format!("unknown patch type: {other} in map: {patch}");
+            Err(PatchError::Impossible(message))
+        }
     }
 }
 
@@ -54,7 +58,7 @@ pub(super) fn merge(
     mut current: Map<String, Value>,
     patch: &Map<String, Value>,
 ) -> Result<Map<String, Value>, PatchError> {
-    match directive(patch.get(DIRECTIVE))? {
+    match directive(patch)? {
         Some(Directive::Delete) => return Ok(Map::new()),
         Some(Directive::Replace) => return Ok(without_directives(shape, patch)),
         Some(Directive::Merge) | None => {}
@@ -109,7 +113,8 @@ fn retain_keys(
     let is_field = |key: &str| ![DELETE, ORDER, DIRECTIVE].iter().any(|it| key.starts_with(it));
     for (key, value) in patch {
         if key != RETAIN_KEYS && !value.is_null() && is_field(key) && !is_retained(key) {
-            let message = format!("invalid patch format of retainKeys: it lacks {key:?}");
+            let message = "invalid patch format of retainKeys".to_owned();
+            tracing::debug!(key, "a patch retains less than it sets");
             return Err(PatchError::BadBody(message));
         }
     }

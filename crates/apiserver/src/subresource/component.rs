@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::ask::Ask;
+use crate::registry::Resource;
 use crate::reply::Reply;
 use crate::status::{Answer, Status};
 
@@ -15,7 +16,11 @@ pub(super) fn get(ask: &Ask) -> Answer<Reply> {
     ask.warn(WARNING);
     let name = &ask.target.name;
     let part = PARTS.iter().find(|(part, _)| part == name);
-    let (name, message) = part.ok_or_else(|| Status::not_found(&ask.resource, name))?;
+    let (name, message) = part.ok_or_else(|| {
+        // A kube-apiserver names them by their kind.
+        let row = Resource { plural: "componentstatus".into(), ..Resource::clone(&ask.resource) };
+        Status::not_found(&row, name)
+    })?;
     let mut object = component(name, message);
     object["kind"] = json!("ComponentStatus");
     object["apiVersion"] = json!("v1");

@@ -4,6 +4,7 @@ use convoy_api::schema::FieldError;
 use serde_json::{Map, Value, json};
 
 use crate::ask::Ask;
+use crate::convert::webhook;
 use crate::patch::{self, PatchError, PatchKind, refusal};
 use crate::registry::Resource;
 use crate::reply::Reply;
@@ -26,19 +27,20 @@ struct Places {
 
 pub(super) async fn carry_out(ask: &Ask) -> Answer<Reply> {
     match ask.verb.as_str() {
-        "get" => get(ask),
+        "get" => get(ask).await,
         "update" => update(ask).await,
         "patch" => patch_scale(ask).await,
         _ => Err(Status::method_not_allowed()),
     }
 }
 
-fn get(ask: &Ask) -> Answer<Reply> {
+async fn get(ask: &Ask) -> Answer<Reply> {
     let name = &ask.target.name;
     let snapshot = ask.server.store.snapshot();
     let Some(entry) = snapshot.get(&ask.key(name)) else {
         return Err(Status::not_found(&ask.resource, name));
     };
+    webhook::prepare(ask, std::slice::from_ref(entry)).await?;
     Ok(Reply::Plain(200, scale_of(&ask.resource, &ask.read(entry))?))
 }
 
@@ -48,7 +50,7 @@ async fn update(ask: &Ask) -> Answer<Reply> {
     write::settle_place(ask, &mut scale)?;
     let places = Places::of(&ask.resource);
     let change = |current: &Value| set(&places, current, &scale);
-    answer(ask, write::modify(ask, &ask.target.name, &options, change).await?)
+    answer(ask, write::modify(ask, &ask.target.name, &options, change).await?).await
 }
 
 /// Server-side apply: the owner of the number is recorded with the object that has it.
@@ -75,7 +77,7 @@ async fn apply(ask: &Ask, options: &Options) -> Answer<Reply> {
         }
         Ok(wanted)
     };
-    answer(ask, write::modify(ask, &ask.target.name, &options, change).await?)
+    answer(ask, write::modify(ask, &ask.target.name, &options, change).await?).await
 }
 
 async fn patch_scale(ask: &Ask) -> Answer<Reply> {
@@ -93,7 +95,7 @@ async fn patch_scale(ask: &Ask) -> Answer<Reply> {
         }
         set(&places, current, &scale)
     };
-    answer(ask, write::modify(ask, &ask.target.name, &options, change).await?)
+    answer(ask, write::modify(ask, &ask.target.name, &options, change).await?).await
 }
 
 fn patched(ask: &Ask, scale: &Value) -> Answer<Value> {
@@ -134,9 +136,12 @@ fn set(places: &Places, current: &Value, scale: &Value) -> Answer<Wanted> {
     Ok(Wanted { object, is_pinned })
 }
 
-fn answer(ask: &Ask, outcome: Outcome) -> Answer<Reply> {
+async fn answer(ask: &Ask, outcome: Outcome) -> Answer<Reply> {
     let object = match outcome {
-        Outcome::Stored(entry) => ask.read(&entry),
+        Outcome::Stored(entry) => {
+            webhook::prepare(ask, std::slice::from_ref(&entry)).await?;
+            ask.read(&entry)
+        }
         Outcome::Shown(object) => object,
     };
     Ok(Reply::Plain(200, scale_of(&ask.resource, &object)?))

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::admission::{self, Operation};
 use crate::ask::Ask;
+use crate::convert::webhook;
 use crate::head::Entry;
 use crate::query::{FieldValidation, check_dry_run};
 use crate::registry::Resource;
@@ -70,6 +71,7 @@ pub async fn delete(ask: &Ask) -> Answer<Reply> {
 pub async fn delete_collection(ask: &Ask) -> Answer<Reply> {
     let options = DeleteOptions::of(ask)?;
     let page = list::page(ask).await?;
+    webhook::prepare(ask, &page.entries).await?;
     let revision = page.revision;
     let mut objects = Vec::new();
     for entry in &page.entries {
@@ -118,6 +120,7 @@ pub(crate) async fn delete_named(
             return Err(Status::not_found(&ask.resource, name));
         };
         check_preconditions(&ask.resource, name, entry, options)?;
+        webhook::prepare(ask, std::slice::from_ref(entry)).await?;
         let current = ask.read(entry);
         let write_options = Options {
             dry_run: options.dry_run,
@@ -142,12 +145,14 @@ pub(crate) async fn delete_named(
                 gone.map(|_| Deleted::Gone(Arc::clone(entry)))
             }
             Next::Mark(object) => {
-                let value = stored_form(&ask.resource, &object);
+                let stored = webhook::to_storage(ask, &object).await?;
+                let value = stored_form(&ask.resource, stored.as_ref().unwrap_or(&object));
                 let transaction = Transaction::update(key.clone(), entry.modified, value);
                 let written = ask.server.commit(transaction).await?;
                 match written.and_then(|entries| entries.into_iter().next()) {
                     Some(entry) => {
                         kinds::after_write(ask, &entry).await?;
+                        webhook::prepare(ask, std::slice::from_ref(&entry)).await?;
                         Some(Deleted::Waiting(ask.read(&entry)))
                     }
                     None => None,

@@ -11,6 +11,8 @@ use serde_json::{Map, Value, json};
 use crate::accept::{Accept, Form};
 use crate::ask::Ask;
 use crate::body::{Body, ListBody};
+use crate::convert::webhook;
+use crate::decode::go_json;
 use crate::head::{Entry, Snapshot};
 use crate::reply::{Reply, encoded, partial, with_media};
 use crate::selection::Selection;
@@ -41,6 +43,7 @@ pub async fn list(ask: &Ask) -> Answer<Reply> {
     if let Some(remaining) = page.remaining {
         metadata.insert("remainingItemCount".into(), json!(remaining));
     }
+    webhook::prepare(ask, &page.entries).await?;
     let all_plain = || page.entries.iter().all(|entry| ask.shows_as_stored(entry));
     if ask.accept == Accept::default() && all_plain() {
         return Ok(Reply::Raw(streamed(ask, &metadata, page.entries)));
@@ -180,8 +183,9 @@ fn continued(ask: &Ask, selection: &Selection, place: &str, limit: usize) -> Ans
     };
     let bytes = URL_SAFE_NO_PAD.decode(place.trim_end_matches('='));
     let bytes = bytes.map_err(|error| refuse(&error.to_string()))?;
-    let token: Value =
-        serde_json::from_slice(&bytes).map_err(|error| refuse(&error.to_string()))?;
+    let token: Value = serde_json::from_slice(&bytes).map_err(|error: serde_json::Error| {
+        refuse(&go_json::error(&bytes).unwrap_or_else(|| error.to_string()))
+    })?;
     let (Some(revision), Some(start)) = (token["rv"].as_i64(), token["start"].as_str()) else {
         return Err(refuse("it names no revision and place"));
     };

@@ -46,7 +46,14 @@ impl Patch {
     fn read(kind: PatchKind, body: &[u8]) -> Result<Self, PatchError> {
         match kind {
             PatchKind::Json => patch::parse_json_patch(body).map(Self::Json),
-            PatchKind::Strategic => patch::parse_merge_patch(body).map(Self::Strategic),
+            PatchKind::Strategic => match patch::parse_merge_patch(body) {
+                // A strategic patch is read by another part of a kube-apiserver.
+                Err(PatchError::BadBody(why)) if why.contains("json: ") => {
+                    let why = why.trim_start_matches("error decoding patch: ").to_owned();
+                    Err(PatchError::BadBody(why))
+                }
+                read => read.map(Self::Strategic),
+            },
             PatchKind::Merge | PatchKind::Apply => patch::parse_merge_patch(body).map(Self::Merge),
         }
     }

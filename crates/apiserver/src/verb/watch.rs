@@ -17,6 +17,7 @@ use crate::accept::{Accept, Form};
 use crate::ask::Ask;
 use crate::audit::Finish;
 use crate::body::Body;
+use crate::convert::webhook;
 use crate::encoding::write_entry;
 use crate::head::{Entry, Head};
 use crate::metrics::InFlight;
@@ -29,7 +30,7 @@ use super::get::{read_revision, wait_for};
 
 /// A watch as a stream of text.
 pub struct Follow {
-    ask: Ask,
+    ask: Arc<Ask>,
     selection: Selection,
     watch: Watch<Head>,
     /// What was there when the watch began and is still to be sent.
@@ -47,7 +48,11 @@ pub struct Follow {
     _open: InFlight,
     /// Tells the audit log when the watch is over.
     pub(crate) audited: Option<Finish>,
+    /// Events whose objects a webhook is converting, and what comes of that.
+    converting: Option<(Vec<Arc<Event<Head>>>, Converting)>,
 }
+
+type Converting = Pin<Box<dyn Future<Output = Answer<()>> + Send>>;
 
 impl std::fmt::Debug for Follow {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -74,7 +79,9 @@ pub async fn watch(ask: Ask) -> Answer<Reply> {
             let snapshot = store.snapshot();
             let shelf = ask.cluster.shelf(&ask.resource);
             let found = snapshot.list(&shelf).filter(|entry| selection.matches(entry));
-            (snapshot.revision(), found.cloned().collect())
+            let found: Vec<Arc<Entry>> = found.cloned().collect();
+            webhook::prepare(&ask, &found).await?;
+            (snapshot.revision(), found.into())
         }
     };
     let bookmarks = ask.query.flag("allowWatchBookmarks");
@@ -94,8 +101,9 @@ pub async fn watch(ask: Ask) -> Answer<Reply> {
         ended: false,
         events: ask.server.metrics.events_of(&ask.resource.qualified()),
         _open: ask.server.metrics.watch_opened(),
-        ask,
+        ask: Arc::new(ask),
         audited: None,
+        converting: None,
     };
     Ok(Reply::Raw(with_media(200, "application/json", Body::Watch(Box::new(follow)))))
 }
@@ -129,10 +137,15 @@ impl Start {
                 );
             }
             (None, Some(_)) => {
-                return refuse(
-                    "resourceVersionMatch",
-                    "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-                );
+                let field = "resourceVersionMatch";
+                let detail = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+                let mut errors = vec![FieldError::plain(Reason::Forbidden, field, detail)];
+                if let Some(other) = matched.filter(|matched| *matched != "NotOlderThan") {
+                    let detail = "supported values: \"NotOlderThan\"";
+                    let shown = json!(other);
+                    errors.push(FieldError::about(Reason::NotSupported, field, &shown, detail));
+                }
+                return Err(Status::invalid_thing("ListOptions.meta.k8s.io", "", &errors));
             }
         }
         Ok(match (sends, revision) {
@@ -171,17 +184,17 @@ impl Follow {
         let mut out = Vec::new();
         self.write_initial(&mut out);
         while out.len() < CHUNK && self.initial.is_empty() && !self.ended {
-            match self.watch.poll_read(context) {
-                Poll::Ready(Ok(Some(events))) => {
-                    for event in events {
-                        self.write_event(&mut out, &event);
-                    }
+            if self.converting.is_some() {
+                if self.poll_converted(context, &mut out).is_pending() {
+                    break;
                 }
+                continue;
+            }
+            match self.watch.poll_read(context) {
+                Poll::Ready(Ok(Some(events))) => self.take(events, &mut out),
                 Poll::Ready(Ok(None)) => self.ended = true,
                 Poll::Ready(Err(compacted)) => {
-                    let status = Status::expired(compacted.to_string());
-                    write_line(&mut out, "ERROR", status.to_value().to_string().as_bytes());
-                    self.ended = true;
+                    self.fail(&mut out, &Status::expired(compacted.to_string()));
                 }
                 Poll::Pending => {
                     self.keep_time(context, &mut out);
@@ -194,6 +207,54 @@ impl Follow {
             true if self.ended => Poll::Ready(None),
             true => Poll::Pending,
         }
+    }
+
+    /// Writes events, or has their objects converted first.
+    fn take(&mut self, events: Vec<Arc<Event<Head>>>, out: &mut Vec<u8>) {
+        let custom = self.ask.resource.custom.as_ref();
+        if custom.is_none_or(|custom| custom.conversion.is_none()) {
+            for event in &events {
+                self.write_event(out, event);
+            }
+            return;
+        }
+        let entries = events
+            .iter()
+            .flat_map(|event| std::iter::once(&event.entry).chain(&event.previous).map(Arc::clone));
+        let (entries, ask): (Vec<Arc<Entry>>, _) = (entries.collect(), Arc::clone(&self.ask));
+        let work = async move { webhook::prepare(&ask, &entries).await };
+        self.converting = Some((events, Box::pin(work)));
+    }
+
+    /// Writes the events whose objects are converted, once they are.
+    fn poll_converted(&mut self, context: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<()> {
+        let Some((_, work)) = &mut self.converting else { return Poll::Ready(()) };
+        let Poll::Ready(outcome) = work.as_mut().poll(context) else {
+            // Nothing is told of how far it is: these events are not told yet.
+            self.ended = self.is_over(context);
+            return Poll::Pending;
+        };
+        let events = self.converting.take().map(|(events, _)| events).unwrap_or_default();
+        match outcome {
+            Ok(()) => {
+                for event in &events {
+                    self.write_event(out, event);
+                }
+            }
+            Err(status) => self.fail(out, &status),
+        }
+        self.ask.converted.lock().clear();
+        Poll::Ready(())
+    }
+
+    fn fail(&mut self, out: &mut Vec<u8>, status: &Status) {
+        write_line(out, "ERROR", status.to_value().to_string().as_bytes());
+        self.ended = true;
+    }
+
+    fn is_over(&mut self, context: &mut Context<'_>) -> bool {
+        let is_late = self.deadline.as_mut().poll(context).is_ready();
+        is_late || self.ending.as_mut().poll(context).is_ready()
     }
 
     fn write_initial(&mut self, out: &mut Vec<u8>) {
@@ -218,10 +279,7 @@ impl Follow {
             // Asked about again at the next poll, which the text just written brings about.
             self.next_bookmark.as_mut().reset(next);
         }
-        let is_over = self.deadline.as_mut().poll(context).is_ready();
-        if is_over || self.ending.as_mut().poll(context).is_ready() {
-            self.ended = true;
-        }
+        self.ended |= self.is_over(context);
     }
 
     /// What an event means to one who sees the selected objects only.

@@ -10,7 +10,9 @@ use crate::{convert, encoding, metadata};
 
 /// The bytes to store, if they are not too many. Who owns what is the first to go, unless it is
 /// what the request is about.
-pub(super) fn fitting(ask: &Ask, object: &Value, options: &Options) -> Answer<bytes::Bytes> {
+pub(super) async fn fitting(ask: &Ask, object: &Value, options: &Options) -> Answer<bytes::Bytes> {
+    let converted = convert::webhook::to_storage(ask, object).await?;
+    let object = converted.as_ref().unwrap_or(object);
     let most = ask.server.limits.body_bytes_max;
     let value = stored_form(&ask.resource, object);
     if value.len() <= most {

@@ -275,3 +275,67 @@ fn policies_refuse_and_warn() {
     let said = "Warning: Validation failed for ValidatingAdmissionPolicy 'few' with binding 'here': no more than 5, not 6";
     assert!(warned.contains(said), "{warned}");
 }
+
+/// Lamps, whose power is told in watts and later in thousandths of one.
+fn lamps(webhooks: &Webhooks) -> Value {
+    let version = |name: &str, field: &str, stored: bool| {
+        json!({"name": name, "served": true, "storage": stored, "schema": {"openAPIV3Schema":
+            {"type": "object", "properties": {"spec": {"type": "object",
+                "properties": {field: {"type": "integer"}}}}}}})
+    };
+    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "lamps.lamps.example.com"},
+        "spec": {"group": "lamps.example.com", "scope": "Namespaced",
+            "names": {"plural": "lamps", "kind": "Lamp"},
+            "versions": [version("v1", "watts", true), version("v2", "milliwatts", false)],
+            "conversion": {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"],
+                "clientConfig": {"url": format!("{}/convert", webhooks.url),
+                    "caBundle": webhooks.authority}}}}})
+}
+
+#[test]
+fn versions_of_a_kind_are_converted_by_its_webhook() {
+    let (running, mut webhooks) = (Running::start(), Webhooks::start());
+    running.kubectl_with("create -f -", &lamps(&webhooks).to_string());
+    running.kubectl("wait --for=condition=Established crd/lamps.lamps.example.com --timeout=10s");
+    let lamp = |version: &str, name: &str, field: &str, power: u32| {
+        json!({"apiVersion": format!("lamps.example.com/{version}"), "kind": "Lamp",
+            "metadata": {"name": name}, "spec": {field: power}})
+        .to_string()
+    };
+    let shown = |version: &str, name: &str| {
+        running.kubectl(&format!(
+            "get lamps.{version}.lamps.example.com {name} -o jsonpath={{.apiVersion}}:{{.spec}}"
+        ))
+    };
+    running.kubectl_with("create -f -", &lamp("v1", "old", "watts", 60));
+    assert_eq!(webhooks.calls(), [""; 0], "it is stored as it came");
+    assert_eq!(shown("v2", "old"), r#"lamps.example.com/v2:{"milliwatts":60000}"#);
+    let made = running.kubectl_with("create -o yaml -f -", &lamp("v2", "new", "milliwatts", 5000));
+    assert!(made.contains("milliwatts: 5000"), "{made}");
+    assert_eq!(shown("v1", "new"), r#"lamps.example.com/v1:{"watts":5}"#);
+    let brighter = lamp("v2", "new", "milliwatts", 6000);
+    running.kubectl_with("apply --server-side --force-conflicts -f -", &brighter);
+    let patch =
+        r#"patch lamps.v2.lamps.example.com old --type=merge -p {"spec":{"milliwatts":7000}}"#;
+    running.kubectl(patch);
+    assert_eq!(shown("v1", "old"), r#"lamps.example.com/v1:{"watts":7}"#);
+    let listed =
+        running.kubectl("get lamps.v2.lamps.example.com -o jsonpath={.items[*].spec.milliwatts}");
+    assert_eq!(listed, "6000 7000");
+    // From the beginning, and again as it happened.
+    for from in ["", "&resourceVersion=1"] {
+        let path = "/apis/lamps.example.com/v2/namespaces/default/lamps?watch=1&timeoutSeconds=1";
+        let seen = running.kubectl(&format!("get --raw {path}{from}"));
+        let last = seen.lines().filter(|line| line.contains("\"milliwatts\":7000")).count();
+        assert!(last == 1 && !seen.contains("\"watts\""), "{seen}");
+    }
+    running.kubectl_with("create -f -", &lamp("v1", "broken", "watts", 1));
+    let refused = running.refused("get lamps.v2.lamps.example.com broken", "");
+    let said = "conversion webhook for lamps.example.com/v1, Kind=Lamp failed: it is broken";
+    assert!(refused.contains(said), "{refused}");
+    webhooks.stop();
+    let refused = running.refused("get lamps.v2.lamps.example.com old", "");
+    assert!(refused.contains("conversion webhook for lamps.example.com/v1"), "{refused}");
+    running.kubectl("delete lamps.v1.lamps.example.com old new broken");
+}

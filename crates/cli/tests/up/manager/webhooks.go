@@ -32,6 +32,7 @@ func serveWebhooks(ctx context.Context) {
 		check(err)
 		mux.Handle(path, handler)
 	}
+	mux.HandleFunc("/convert", convertLamps)
 	authority, config := certificates()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	check(err)

@@ -1,0 +1,194 @@
+//! Custom kinds whose versions differ by more than their name: a webhook of the definition
+//! converts between them.
+//!
+//! Reading is synchronous and asks nobody, so whoever reads has objects converted first
+//! ([`prepare`]); what came of it stays with the request. Writes convert before they store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::admission::HookClient;
+use crate::ask::Ask;
+use crate::custom::Custom;
+use crate::encoding;
+use crate::head::Entry;
+use crate::registry;
+use crate::status::{Answer, Status};
+use crate::surroundings::new_uid;
+
+/// How long a webhook may take to convert.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Who converts between the versions of a kind.
+#[derive(Debug)]
+pub(crate) struct Conversion {
+    client: HookClient,
+}
+
+impl Conversion {
+    /// What a definition says; none where versions differ by their name alone.
+    pub(crate) fn of(definition: &Value) -> Option<Self> {
+        let conversion = &definition["spec"]["conversion"];
+        let is_asked = conversion["strategy"] == "Webhook";
+        is_asked.then(|| Self { client: HookClient::new(&conversion["webhook"]["clientConfig"]) })
+    }
+
+    /// Objects, which are in other versions, in the wanted one.
+    async fn convert(&self, ask: &Ask, objects: &[Value], wanted: &str) -> Answer<Vec<Value>> {
+        let uid = new_uid(&*ask.server.surroundings);
+        let review = json!({
+            "kind": "ConversionReview", "apiVersion": "apiextensions.k8s.io/v1",
+            "request": {"uid": uid, "desiredAPIVersion": wanted, "objects": objects},
+        });
+        let from = objects.first().map_or("", |object| object["apiVersion"].as_str().unwrap_or(""));
+        let whose = format!("conversion webhook for {from}, Kind={}", ask.resource.kind);
+        let failed = |why: String| Status::failed(format!("{whose} failed: {why}"));
+        let answer = self.client.call(ask, &review, TIMEOUT).await.map_err(failed)?;
+        let converted = read(&answer, &uid, objects.len()).map_err(failed)?;
+        let pairs = objects.iter().zip(converted).enumerate();
+        pairs
+            .map(|(index, (before, after))| {
+                checked(before, after, wanted).map_err(|why| {
+                    let place = format!("returned invalid converted object at index {index}");
+                    Status::failed(format!("{whose} {place}: {why}"))
+                })
+            })
+            .collect()
+    }
+}
+
+/// The objects of an answer, or why there are none.
+fn read(answer: &Value, uid: &str, count: usize) -> Result<Vec<Value>, String> {
+    if answer["kind"] != "ConversionReview" || answer["apiVersion"] != "apiextensions.k8s.io/v1" {
+        return Err(format!(
+            "expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, got {}, Kind={}",
+            answer["apiVersion"].as_str().unwrap_or_default(),
+            answer["kind"].as_str().unwrap_or_default()
+        ));
+    }
+    let response = &answer["response"];
+    if response["uid"] != uid {
+        return Err(format!("expected response.uid={uid:?}, got {}", response["uid"]));
+    }
+    if response["result"]["status"] != "Success" {
+        let message = response["result"]["message"].as_str().filter(|text| !text.is_empty());
+        return Err(message.unwrap_or("the server gave no reason").to_owned());
+    }
+    let objects = response["convertedObjects"].as_array().cloned().unwrap_or_default();
+    if objects.len() != count {
+        return Err(format!("returned {} objects, expected {count}", objects.len()));
+    }
+    Ok(objects)
+}
+
+/// What a webhook made of an object: of the wanted version, and the same object still. Of its
+/// metadata only labels and annotations are the webhook's to change.
+fn checked(before: &Value, mut after: Value, wanted: &str) -> Result<Value, String> {
+    if after["apiVersion"] != wanted {
+        let given = after["apiVersion"].as_str().unwrap_or_default();
+        return Err(format!("invalid groupVersion (expected {wanted}, received {given})"));
+    }
+    if after["kind"] != before["kind"] {
+        let (expected, given) = (&before["kind"], &after["kind"]);
+        return Err(format!("invalid kind (expected {expected}, received {given})"));
+    }
+    for field in ["name", "namespace", "uid"] {
+        if after["metadata"][field] != before["metadata"][field] {
+            return Err(format!("metadata.{field} must not be changed"));
+        }
+    }
+    let mut metadata = before["metadata"].clone();
+    for field in ["labels", "annotations"] {
+        match (after["metadata"].get(field).filter(|value| !value.is_null()), &mut metadata) {
+            (Some(value), _) => metadata[field] = value.clone(),
+            (None, Value::Object(fields)) => drop(fields.shift_remove(field)),
+            (None, _) => {}
+        }
+    }
+    after["metadata"] = metadata;
+    Ok(after)
+}
+
+/// Who has to be asked before objects can be shown to a request, if anybody.
+fn converter(ask: &Ask) -> Option<(&Custom, &Conversion)> {
+    let custom = ask.resource.custom.as_deref()?;
+    Some((custom, custom.conversion.as_ref()?))
+}
+
+/// Whether an object is stored in the version that a request sees it in.
+pub(crate) fn is_in_version(custom: &Custom, entry: &Entry) -> bool {
+    custom.conversion.is_none() || encoding::api_version(entry) == custom.api_version.as_bytes()
+}
+
+/// Has objects converted that are stored in another version than the request sees them in.
+pub(crate) async fn prepare(ask: &Ask, entries: &[Arc<Entry>]) -> Answer<()> {
+    let Some((custom, conversion)) = converter(ask) else { return Ok(()) };
+    let is_open = |entry: &&Arc<Entry>| !is_in_version(custom, entry) && !ask.has_converted(entry);
+    let open: Vec<&Arc<Entry>> = entries.iter().filter(is_open).collect();
+    if open.is_empty() {
+        return Ok(());
+    }
+    let objects: Vec<Value> = open.iter().map(|entry| encoding::read_entry(entry)).collect();
+    let converted = conversion.convert(ask, &objects, &custom.api_version).await?;
+    for (entry, mut object) in open.into_iter().zip(converted) {
+        custom.form.schema.prune(&mut object);
+        custom.form.schema.default(&mut object);
+        ask.keep_converted(entry, object);
+    }
+    Ok(())
+}
+
+/// An object of a request in the version that it is stored in; none if that is its own.
+pub(crate) async fn to_storage(ask: &Ask, object: &Value) -> Answer<Option<Value>> {
+    let Some((custom, conversion)) = converter(ask) else { return Ok(None) };
+    let wanted = registry::api_version(&ask.resource.group, &custom.storage_version);
+    if wanted == custom.api_version {
+        return Ok(None);
+    }
+    let converted = conversion.convert(ask, std::slice::from_ref(object), &wanted).await?;
+    Ok(converted.into_iter().next())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn widget(version: &str, more: &Value) -> Value {
+        let mut metadata =
+            json!({"name": "w", "namespace": "default", "uid": "u", "generation": 3});
+        for (field, value) in more.as_object().unwrap() {
+            metadata[field] = value.clone();
+        }
+        json!({"apiVersion": format!("example.com/{version}"), "kind": "Widget", "metadata": metadata})
+    }
+
+    #[test]
+    fn an_answer_is_the_same_objects_in_another_version() {
+        let answer = |response: Value| {
+            json!({"kind": "ConversionReview", "apiVersion": "apiextensions.k8s.io/v1",
+                "response": response})
+        };
+        let good = json!({"uid": "1", "result": {"status": "Success"}, "convertedObjects": [{}]});
+        assert_eq!(read(&answer(good.clone()), "1", 1).unwrap().len(), 1);
+        assert!(read(&answer(good.clone()), "2", 1).unwrap_err().contains("response.uid"));
+        assert!(read(&answer(good), "1", 2).unwrap_err().contains("expected 2"));
+        let bad = json!({"uid": "1", "result": {"status": "Failure", "message": "no"}});
+        assert_eq!(read(&answer(bad), "1", 1).unwrap_err(), "no");
+        assert!(read(&json!({"kind": "Other"}), "1", 1).is_err());
+    }
+
+    #[test]
+    fn a_webhook_changes_labels_and_annotations_of_the_metadata_and_nothing_else() {
+        let before = widget("v1", &json!({"labels": {"a": "1"}}));
+        let after = widget("v2", &json!({"annotations": {"b": "2"}, "generation": 9}));
+        let checked_metadata = |after| checked(&before, after, "example.com/v2");
+        let metadata = checked_metadata(after).unwrap()["metadata"].clone();
+        assert_eq!(metadata["generation"], 3);
+        assert_eq!(metadata["annotations"]["b"], "2");
+        assert!(metadata.get("labels").is_none());
+        assert!(checked_metadata(widget("v3", &json!({}))).is_err());
+        assert!(checked_metadata(widget("v2", &json!({"name": "other"}))).is_err());
+    }
+}
