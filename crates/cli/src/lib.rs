@@ -9,6 +9,8 @@ pub mod error_chain;
 pub mod finding;
 pub mod input;
 pub mod output;
+#[cfg(feature = "server")]
+mod plugin;
 pub mod report;
 #[cfg(feature = "server")]
 mod stderr;
@@ -43,8 +45,12 @@ enum Command {
     Completions(command::completions::Args),
 }
 
-/// Runs the command that the process was started with.
+/// Runs the command that the process was started with. Under another name it is another program.
 pub fn main() -> ExitCode {
+    #[cfg(feature = "server")]
+    if is_called(plugin::NAME) {
+        return plugin::main();
+    }
     let result = match Args::parse().command {
         Command::Plan(args) => command::plan::run(args),
         Command::Validate(args) => command::validate::run(args),
@@ -67,6 +73,12 @@ pub fn main() -> ExitCode {
             ExitCode::from(exit::UNREADABLE)
         }
     }
+}
+
+#[cfg(feature = "server")]
+fn is_called(name: &str) -> bool {
+    let program = std::env::args_os().next().map(std::path::PathBuf::from);
+    program.is_some_and(|program| program.file_stem().is_some_and(|stem| stem == name))
 }
 
 /// What the exit status says; scripts rely on these.

@@ -17,6 +17,7 @@ mod glob;
 mod hook;
 mod interrupt;
 mod lifecycle;
+pub mod manual;
 mod member;
 mod metadata;
 mod names;

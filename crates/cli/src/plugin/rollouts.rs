@@ -1,0 +1,153 @@
+//! Commands on whole Skyhooks.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use convoy_api::Object;
+use convoy_api::text::GoDuration;
+use convoy_plan::dialect::skyhook::manual::{self, Switch};
+use serde_json::Value;
+
+use super::cluster::{Cluster, Part};
+use super::{Global, Target, agrees};
+use crate::output;
+
+/// A switch, and its words.
+pub(super) struct Switching {
+    switch: Switch,
+    verb: &'static str,
+    done: &'static str,
+}
+
+pub(super) const PAUSE: Switching =
+    Switching { switch: Switch::Pause, verb: "pause", done: "paused" };
+pub(super) const RESUME: Switching =
+    Switching { switch: Switch::Resume, verb: "resume", done: "resumed" };
+pub(super) const DISABLE: Switching =
+    Switching { switch: Switch::Disable, verb: "disable", done: "disabled" };
+pub(super) const ENABLE: Switching =
+    Switching { switch: Switch::Enable, verb: "enable", done: "enabled" };
+
+pub(super) async fn switch(
+    cluster: &Cluster,
+    global: &Global,
+    switching: &Switching,
+    target: &Target,
+) -> Result<()> {
+    let Switching { switch, verb, done } = switching;
+    let name = &target.skyhook;
+    cluster.skyhook(name).await?;
+    if global.dry_run {
+        return output::print(&format!("[dry-run] Would {verb} Skyhook {name:?}\n"));
+    }
+    if !agrees(&format!("This will {verb} Skyhook {name:?}."), target.confirm)? {
+        return Ok(());
+    }
+    cluster.patch(Part::Skyhook, name, &switch.patch()).await?;
+    output::print(&format!("Skyhook {name:?} {done}\n"))
+}
+
+pub(super) async fn reset(
+    cluster: &Cluster,
+    global: &Global,
+    target: &Target,
+    skip_batch_reset: bool,
+) -> Result<()> {
+    let name = &target.skyhook;
+    let skyhook = cluster.skyhook(name).await?;
+    let nodes = cluster.nodes().await?;
+    let patches: Vec<(&Object, Value)> =
+        nodes.iter().filter_map(|node| Some((node, manual::forget(node, name)?))).collect();
+    let mut text = format!("Nodes with state of Skyhook {name:?}:\n");
+    for (node, _) in &patches {
+        let packages = manual::packages(node, name).unwrap_or_default().len();
+        _ = writeln!(text, "  - {} ({packages} packages)", node.name());
+    }
+    if !skip_batch_reset {
+        text.push_str("Batch state will be reset too.\n");
+    }
+    output::print(&text)?;
+    if global.dry_run {
+        return output::print("[dry-run] No changes applied\n");
+    }
+    let question = format!("This will reset {} node(s) of Skyhook {name:?}.", patches.len());
+    if !agrees(&question, target.confirm)? {
+        return Ok(());
+    }
+    for (node, patch) in &patches {
+        cluster.patch(Part::Node, node.name(), patch).await?;
+    }
+    output::print(&format!("Successfully reset {} node(s) for Skyhook {name:?}\n", patches.len()))?;
+    let batches = manual::reset_batches(&skyhook).filter(|_| !skip_batch_reset);
+    if let Some(patch) = batches {
+        cluster.patch(Part::SkyhookStatus, name, &patch).await?;
+        output::print(&format!("Batch state reset for Skyhook {name:?}\n"))?;
+    }
+    Ok(())
+}
+
+pub(super) async fn reset_batches(
+    cluster: &Cluster,
+    global: &Global,
+    target: &Target,
+) -> Result<()> {
+    let name = &target.skyhook;
+    let skyhook = cluster.skyhook(name).await?;
+    let Some(patch) = manual::reset_batches(&skyhook) else {
+        return output::print(&format!("Skyhook {name:?} has no compartment statuses to reset\n"));
+    };
+    let (total, batches) = manual::batches(&skyhook);
+    let mut text = format!(
+        "Skyhook: {name}\nCompartments: {total} total, {} with batch state\n",
+        batches.len()
+    );
+    for state in &batches {
+        let manual::Batches { compartment, batch, completed, failed } = state;
+        _ = writeln!(
+            text,
+            "  - {compartment}: batch {batch}, {completed} completed, {failed} failed"
+        );
+    }
+    output::print(&text)?;
+    if global.dry_run {
+        let mut text = String::new();
+        for state in &batches {
+            _ = writeln!(text, "  - {}: batch 1, 0 completed, 0 failed", state.compartment);
+        }
+        return output::print(&format!("{text}[dry-run] No changes applied\n"));
+    }
+    if !agrees(&format!("This will reset the batch state of Skyhook {name:?}."), target.confirm)? {
+        return Ok(());
+    }
+    cluster.patch(Part::SkyhookStatus, name, &patch).await?;
+    output::print(&format!("Successfully reset batch state for Skyhook {name:?}\n"))
+}
+
+/// The versions of the plugin and of whoever carries Skyhooks out.
+pub(super) async fn version(cluster: &Cluster, global: &Global, timeout: &str) -> Result<()> {
+    let wait: GoDuration = timeout.parse().with_context(|| format!("--timeout {timeout:?}"))?;
+    let wait = Duration::try_from(wait.signed()).unwrap_or_default();
+    let path = format!("/apis/apps/v1/namespaces/{}/deployments", global.namespace);
+    let asked = tokio::time::timeout(wait, cluster.list(&path)).await;
+    let operator = match asked {
+        Err(_) => format!("unknown (no answer within {timeout})"),
+        Ok(Err(error)) => format!("unknown ({error})"),
+        Ok(Ok(deployments)) => deployments
+            .iter()
+            .find_map(operator_version)
+            .unwrap_or_else(|| format!("unknown (no operator in namespace {})", global.namespace)),
+    };
+    let own = env!("CARGO_PKG_VERSION");
+    output::print(&format!("Skyhook plugin:\t{own}\nSkyhook operator:\t{operator}\n"))
+}
+
+/// The version that a Deployment names, if it is the operator's.
+fn operator_version(deployment: &Object) -> Option<String> {
+    let image = deployment.spec().pointer("/template/spec/containers/0/image")?.as_str()?;
+    let mentions = image.contains("skyhook")
+        || deployment.labels().any(|(_, value)| value.contains("skyhook"));
+    let tag = image.rsplit_once(':').map_or("latest", |(_, tag)| tag);
+    let version = deployment.label("app.kubernetes.io/version").unwrap_or(tag);
+    mentions.then(|| version.to_owned())
+}
