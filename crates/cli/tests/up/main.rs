@@ -9,6 +9,7 @@ mod flags;
 mod fleet;
 mod helm;
 mod kubectl;
+mod kubectl_skyhook;
 mod process;
 mod rollouts;
 mod running;

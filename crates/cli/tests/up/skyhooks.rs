@@ -24,13 +24,13 @@ rules:
   then: {fails: crash, after: 5ms, exitCode: 2}
 ";
 
-struct Home {
-    running: Running,
-    directory: TempDir,
+pub(crate) struct Home {
+    pub(crate) running: Running,
+    pub(crate) directory: TempDir,
 }
 
 impl Home {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let scenario = directory.path().join("scenario.yaml");
         std::fs::write(&scenario, SCENARIO).unwrap();
@@ -43,19 +43,19 @@ impl Home {
         Self { running, directory }
     }
 
-    fn apply(&self, kind: &str, name: &str, spec: &Value) {
+    pub(crate) fn apply(&self, kind: &str, name: &str, spec: &Value) {
         let object = json!({"apiVersion": "skyhook.nvidia.com/v1alpha1", "kind": kind,
             "metadata": {"name": name}, "spec": spec});
         self.running.kubectl_with("apply -f -", &object.to_string());
     }
 
-    fn skyhook(&self, name: &str) -> Value {
+    pub(crate) fn skyhook(&self, name: &str) -> Value {
         let text = self.running.kubectl(&format!("get skyhook {name} -o json"));
         serde_json::from_str(&text).unwrap()
     }
 
     /// Waits until the status says this word.
-    fn wait(&self, name: &str, word: &str) -> Value {
+    pub(crate) fn wait(&self, name: &str, word: &str) -> Value {
         let begun = Instant::now();
         loop {
             let status = self.skyhook(name)["status"].clone();
@@ -67,7 +67,7 @@ impl Home {
         }
     }
 
-    fn label(&self, nodes: std::ops::Range<usize>, label: &str) {
+    pub(crate) fn label(&self, nodes: std::ops::Range<usize>, label: &str) {
         let names: Vec<String> = nodes.map(|at| format!("node-{at}")).collect();
         self.running.kubectl(&format!("label nodes {} {label} --overwrite", names.join(" ")));
     }
@@ -145,7 +145,7 @@ impl Drop for Record {
 }
 
 /// A package without and one with an interrupt.
-fn packages(version: &str) -> Value {
+pub(crate) fn packages(version: &str) -> Value {
     json!({"tuning": {"version": version, "image": "example/tuning"},
         "driver": {"version": version, "image": "example/driver", "dependsOn": {"tuning": version},
             "interrupt": {"type": "reboot"}}})
@@ -155,7 +155,7 @@ fn plain(version: &str, image: &str) -> Value {
     json!({"tuning": {"version": version, "image": image}})
 }
 
-fn targets(policy: &str, label: &str, packages: &Value) -> Value {
+pub(crate) fn targets(policy: &str, label: &str, packages: &Value) -> Value {
     json!({"deploymentPolicy": policy, "nodeSelectors": {"matchLabels": {label: "yes"}}, "packages": packages})
 }
 
@@ -320,125 +320,4 @@ fn failures_pauses_and_priorities() {
     let pods = home.running.kubectl("get pods -n skyhook -o name");
     assert_eq!(pods, "");
     assert!(!home.running.kubectl("get nodes").contains("SchedulingDisabled"));
-}
-
-/// `kubectl skyhook`, with the binary under the plugin's name on the path.
-struct Plugin<'h> {
-    home: &'h Home,
-    path: String,
-}
-
-impl<'h> Plugin<'h> {
-    fn new(home: &'h Home) -> Self {
-        let directory = home.directory.path().join("plugins");
-        std::fs::create_dir(&directory).unwrap();
-        let link = directory.join("kubectl-skyhook");
-        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_convoy"), link).unwrap();
-        let path = std::env::var("PATH").unwrap_or_default();
-        Self { home, path: format!("{}:{path}", directory.display()) }
-    }
-
-    fn run(&self, arguments: &str) -> String {
-        let mut command = self.home.running.kubectl_command(&format!("skyhook {arguments}"));
-        let output = command.env("PATH", &self.path).output().unwrap();
-        let (out, err) =
-            (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
-        assert!(output.status.success(), "kubectl skyhook {arguments}: {out}{err}");
-        out
-    }
-
-    fn json(&self, arguments: &str) -> Value {
-        serde_json::from_str(&self.run(&format!("{arguments} -o json"))).unwrap()
-    }
-}
-
-#[test]
-fn the_plugin_looks_after_skyhooks() {
-    let home = Home::start();
-    let plugin = Plugin::new(&home);
-    home.label(0..2, "pair=yes");
-    home.apply(
-        "DeploymentPolicy",
-        "pair",
-        &json!({"default": {"budget": {"count": 1}, "strategy": {"exponential": {}}}}),
-    );
-    let mut spec = targets("pair", "pair", &packages("1.0.0"));
-    spec["deploymentPolicyOptions"] = json!({"resetBatchStateOnCompletion": false});
-    home.apply("Skyhook", "pair", &spec);
-    home.wait("pair", "complete");
-
-    // Lifecycle.
-    let annotations = || home.skyhook("pair")["metadata"]["annotations"].clone();
-    assert_eq!(plugin.run("pause pair -y"), "Skyhook \"pair\" paused\n");
-    assert_eq!(plugin.run("disable pair --confirm"), "Skyhook \"pair\" disabled\n");
-    assert_eq!(plugin.run("resume pair -y"), "Skyhook \"pair\" resumed\n");
-    assert_eq!(annotations()["skyhook.nvidia.com/pause"], Value::Null);
-    assert_eq!(annotations()["skyhook.nvidia.com/disable"], "true");
-    assert_eq!(plugin.run("enable pair -y"), "Skyhook \"pair\" enabled\n");
-    assert_eq!(plugin.run("pause pair --dry-run"), "[dry-run] Would pause Skyhook \"pair\"\n");
-    assert_eq!(annotations()["skyhook.nvidia.com/disable"], Value::Null);
-
-    // Nodes.
-    home.wait("pair", "complete");
-    let listed = plugin.run("node list --skyhook pair");
-    assert!(
-        listed.contains("Summary: 2 nodes (2 complete, 0 erroring, 0 in progress)"),
-        "{listed}"
-    );
-    assert!(
-        listed.contains("NODE    STATUS    PACKAGES\n----    ------    --------\n"),
-        "{listed}"
-    );
-    let listed = plugin.json("node list --skyhook pair");
-    assert_eq!(listed["nodes"][0]["packagesComplete"], 2);
-    let status = plugin.json("node status node-[0-1]");
-    assert_eq!(status.as_array().map(Vec::len), Some(2));
-    assert_eq!(status[0]["packages"][0]["name"], "driver");
-    let ignored = plugin.run("node ignore node-0 node-1");
-    assert!(ignored.ends_with("Successfully ignored 2 node(s)\n"), "{ignored}");
-    assert!(plugin.run("node ignore node-0").contains("  node-0: already ignored\n"));
-    assert!(plugin.run("node unignore node-.*").contains("  node-5: not ignored\n"));
-
-    // Packages.
-    let status = plugin.json("package status tuning --skyhook pair --node node-1");
-    assert_eq!(
-        (&status[0]["nodeName"], &status[0]["state"]),
-        (&json!("node-1"), &json!("complete"))
-    );
-    let dry = plugin.run("package rerun tuning --skyhook pair --node node-1 --dry-run");
-    assert_eq!(dry, "[dry-run] Would reset package \"tuning\" on 1 node(s)\n");
-    plugin.run("disable pair -y");
-    let text = plugin.run("package rerun tuning --skyhook pair --node node-1 --stage apply -y");
-    assert_eq!(text, "Successfully reset package \"tuning\" on 1 node(s)\n");
-    let status = plugin.json("package status tuning --skyhook pair --node node-1");
-    assert_eq!(
-        (&status[0]["stage"], &status[0]["state"]),
-        (&json!("apply"), &json!("in_progress"))
-    );
-    plugin.run("enable pair -y");
-    home.wait("pair", "complete");
-    plugin.run("package logs tuning --skyhook pair");
-
-    // Batches, and everything.
-    let batch = || {
-        let status = home.skyhook("pair")["status"].clone();
-        status["compartmentStatuses"]["__default__"]["batchState"].clone()
-    };
-    assert!(batch()["currentBatch"].as_i64() > Some(1), "{}", batch());
-    let text = plugin.run("deployment-policy reset pair --confirm");
-    assert!(text.contains("Compartments: 1 total, 1 with batch state\n"), "{text}");
-    assert_eq!(batch(), json!({"currentBatch": 1}));
-    plugin.run("disable pair -y");
-    home.wait("pair", "complete");
-    let text = plugin.run("reset pair -y");
-    assert!(text.contains("Successfully reset 2 node(s) for Skyhook \"pair\"\n"), "{text}");
-    home.wait("pair", "disabled");
-    let nodes = home.running.kubectl("get nodes -o json");
-    assert!(!nodes.contains("nodeState_pair") && !nodes.contains("cordon_pair"));
-
-    assert!(plugin.run("version --client-only").starts_with("Skyhook plugin:\t"));
-    let mut refused = home.running.kubectl_command("skyhook node list --skyhook pair -o xml");
-    let refused = refused.env("PATH", &plugin.path).output().unwrap();
-    assert_eq!(refused.status.code(), Some(1));
-    assert_eq!(refused.stderr, b"Error: invalid output format \"xml\"\n");
 }

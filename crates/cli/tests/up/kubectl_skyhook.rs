@@ -1,0 +1,134 @@
+//! `kubectl skyhook` through stock kubectl, against the embedded home.
+
+use serde_json::{Value, json};
+
+use crate::skyhooks::{Home, packages, targets};
+
+/// `kubectl skyhook`, with the binary under the plugin's name on the path.
+struct Plugin<'h> {
+    home: &'h Home,
+    path: String,
+}
+
+impl<'h> Plugin<'h> {
+    fn new(home: &'h Home) -> Self {
+        let directory = home.directory.path().join("plugins");
+        std::fs::create_dir(&directory).unwrap();
+        let link = directory.join("kubectl-skyhook");
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_convoy"), link).unwrap();
+        let path = std::env::var("PATH").unwrap_or_default();
+        Self { home, path: format!("{}:{path}", directory.display()) }
+    }
+
+    fn run(&self, arguments: &str) -> String {
+        let mut command = self.home.running.kubectl_command(&format!("skyhook {arguments}"));
+        let output = command.env("PATH", &self.path).output().unwrap();
+        let (out, err) =
+            (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+        assert!(output.status.success(), "kubectl skyhook {arguments}: {out}{err}");
+        out
+    }
+
+    fn json(&self, arguments: &str) -> Value {
+        serde_json::from_str(&self.run(&format!("{arguments} -o json"))).unwrap()
+    }
+}
+
+#[test]
+fn the_plugin_looks_after_skyhooks() {
+    let home = Home::start();
+    let plugin = Plugin::new(&home);
+    home.label(0..2, "pair=yes");
+    home.apply(
+        "DeploymentPolicy",
+        "pair",
+        &json!({"default": {"budget": {"count": 1}, "strategy": {"exponential": {}}}}),
+    );
+    let mut spec = targets("pair", "pair", &packages("1.0.0"));
+    spec["deploymentPolicyOptions"] = json!({"resetBatchStateOnCompletion": false});
+    home.apply("Skyhook", "pair", &spec);
+    home.wait("pair", "complete");
+    switches(&home, &plugin);
+    looks_at_nodes(&home, &plugin);
+    runs_packages_again(&home, &plugin);
+    starts_over(&home, &plugin);
+}
+
+fn switches(home: &Home, plugin: &Plugin<'_>) {
+    let annotations = || home.skyhook("pair")["metadata"]["annotations"].clone();
+    assert_eq!(plugin.run("pause pair -y"), "Skyhook \"pair\" paused\n");
+    assert_eq!(plugin.run("disable pair --confirm"), "Skyhook \"pair\" disabled\n");
+    assert_eq!(plugin.run("resume pair -y"), "Skyhook \"pair\" resumed\n");
+    assert_eq!(annotations()["skyhook.nvidia.com/pause"], Value::Null);
+    assert_eq!(annotations()["skyhook.nvidia.com/disable"], "true");
+    assert_eq!(plugin.run("enable pair -y"), "Skyhook \"pair\" enabled\n");
+    assert_eq!(plugin.run("pause pair --dry-run"), "[dry-run] Would pause Skyhook \"pair\"\n");
+    assert_eq!(annotations()["skyhook.nvidia.com/disable"], Value::Null);
+}
+
+fn looks_at_nodes(home: &Home, plugin: &Plugin<'_>) {
+    home.wait("pair", "complete");
+    let listed = plugin.run("node list --skyhook pair");
+    assert!(
+        listed.contains("Summary: 2 nodes (2 complete, 0 erroring, 0 in progress)"),
+        "{listed}"
+    );
+    assert!(
+        listed.contains("NODE    STATUS    PACKAGES\n----    ------    --------\n"),
+        "{listed}"
+    );
+    let listed = plugin.json("node list --skyhook pair");
+    assert_eq!(listed["nodes"][0]["packagesComplete"], 2);
+    let status = plugin.json("node status node-[0-1]");
+    assert_eq!(status.as_array().map(Vec::len), Some(2));
+    assert_eq!(status[0]["packages"][0]["name"], "driver");
+    let ignored = plugin.run("node ignore node-0 node-1");
+    assert!(ignored.ends_with("Successfully ignored 2 node(s)\n"), "{ignored}");
+    assert!(plugin.run("node ignore node-0").contains("  node-0: already ignored\n"));
+    assert!(plugin.run("node unignore node-.*").contains("  node-5: not ignored\n"));
+}
+
+fn runs_packages_again(home: &Home, plugin: &Plugin<'_>) {
+    let status = plugin.json("package status tuning --skyhook pair --node node-1");
+    assert_eq!(
+        (&status[0]["nodeName"], &status[0]["state"]),
+        (&json!("node-1"), &json!("complete"))
+    );
+    let dry = plugin.run("package rerun tuning --skyhook pair --node node-1 --dry-run");
+    assert_eq!(dry, "[dry-run] Would reset package \"tuning\" on 1 node(s)\n");
+    plugin.run("disable pair -y");
+    let text = plugin.run("package rerun tuning --skyhook pair --node node-1 --stage apply -y");
+    assert_eq!(text, "Successfully reset package \"tuning\" on 1 node(s)\n");
+    let status = plugin.json("package status tuning --skyhook pair --node node-1");
+    assert_eq!(
+        (&status[0]["stage"], &status[0]["state"]),
+        (&json!("apply"), &json!("in_progress"))
+    );
+    plugin.run("enable pair -y");
+    home.wait("pair", "complete");
+    plugin.run("package logs tuning --skyhook pair");
+}
+
+fn starts_over(home: &Home, plugin: &Plugin<'_>) {
+    let batch = || {
+        let status = home.skyhook("pair")["status"].clone();
+        status["compartmentStatuses"]["__default__"]["batchState"].clone()
+    };
+    assert!(batch()["currentBatch"].as_i64() > Some(1), "{}", batch());
+    let text = plugin.run("deployment-policy reset pair --confirm");
+    assert!(text.contains("Compartments: 1 total, 1 with batch state\n"), "{text}");
+    assert_eq!(batch(), json!({"currentBatch": 1}));
+    plugin.run("disable pair -y");
+    home.wait("pair", "complete");
+    let text = plugin.run("reset pair -y");
+    assert!(text.contains("Successfully reset 2 node(s) for Skyhook \"pair\"\n"), "{text}");
+    home.wait("pair", "disabled");
+    let nodes = home.running.kubectl("get nodes -o json");
+    assert!(!nodes.contains("nodeState_pair") && !nodes.contains("cordon_pair"));
+
+    assert!(plugin.run("version --client-only").starts_with("Skyhook plugin:\t"));
+    let mut refused = home.running.kubectl_command("skyhook node list --skyhook pair -o xml");
+    let refused = refused.env("PATH", &plugin.path).output().unwrap();
+    assert_eq!(refused.status.code(), Some(1));
+    assert_eq!(refused.stderr, b"Error: invalid output format \"xml\"\n");
+}
