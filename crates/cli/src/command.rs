@@ -8,6 +8,7 @@ mod controller;
 pub mod crds;
 #[cfg(feature = "server")]
 pub mod fleet;
+pub mod migrate;
 pub mod plan;
 #[cfg(feature = "server")]
 pub mod run;

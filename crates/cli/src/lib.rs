@@ -34,6 +34,7 @@ enum Command {
     Plan(command::plan::Args),
     Validate(command::validate::Args),
     Crds(command::crds::Args),
+    Migrate(command::migrate::Args),
     #[cfg(feature = "server")]
     Up(command::up::Args),
     #[cfg(feature = "server")]
@@ -55,6 +56,7 @@ pub fn main() -> ExitCode {
         Command::Plan(args) => command::plan::run(args),
         Command::Validate(args) => command::validate::run(args),
         Command::Crds(args) => command::crds::run(&args),
+        Command::Migrate(args) => command::migrate::run(args),
         #[cfg(feature = "server")]
         Command::Up(args) => command::up::run(args),
         #[cfg(feature = "server")]

@@ -32,6 +32,11 @@ fn help_of_crds() {
 }
 
 #[test]
+fn help_of_migrate() {
+    golden("migrate", &["migrate", "--help"]);
+}
+
+#[test]
 fn help_of_up() {
     golden("up", &["up", "--help"]);
 }

@@ -10,5 +10,6 @@ mod generated;
 mod help;
 mod hostile;
 mod input;
+mod migrate;
 mod vectors;
 mod words;

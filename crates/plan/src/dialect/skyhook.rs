@@ -20,6 +20,7 @@ mod lifecycle;
 pub mod manual;
 mod member;
 mod metadata;
+pub mod migrate;
 mod names;
 mod node_write;
 mod observe;
