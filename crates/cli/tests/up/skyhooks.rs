@@ -321,3 +321,18 @@ fn failures_pauses_and_priorities() {
     assert_eq!(pods, "");
     assert!(!home.running.kubectl("get nodes").contains("SchedulingDisabled"));
 }
+
+#[test]
+fn the_guide_rolls_out() {
+    let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guides/skyhook.md");
+    let guide = std::fs::read_to_string(guide).unwrap();
+    let (_, rest) = guide.split_once("```yaml\n").unwrap();
+    let (objects, _) = rest.split_once("```").unwrap();
+    let home = Home::start();
+    let record = home.record("tuning");
+    home.running.kubectl_with("apply -f -", objects);
+    home.running.kubectl("wait --for=condition=Ready skyhook/tuning --timeout=120s");
+    assert_eq!(home.skyhook("tuning")["status"]["completeNodes"], "15/15");
+    let course = record.course();
+    assert!(course.contains(&1) && course.iter().all(|count| *count <= 5), "{course:?}");
+}
