@@ -77,7 +77,7 @@ async fn get(client: &Client, path: String) -> Result<Option<Value>, DiscoveryEr
 }
 
 /// The versions of a group, the preferred one first.
-fn versions(group: &Value) -> Vec<String> {
+pub fn versions(group: &Value) -> Vec<String> {
     let word = |value: &Value| value["version"].as_str().map(str::to_owned);
     let mut versions: Vec<String> = word(&group["preferredVersion"]).into_iter().collect();
     for version in group["versions"].as_array().into_iter().flatten().filter_map(word) {
@@ -89,7 +89,7 @@ fn versions(group: &Value) -> Vec<String> {
 }
 
 /// The kind among the resources of a version.
-fn among(list: &Value, kind: &GroupKind, version: &str) -> Option<Resource> {
+pub fn among(list: &Value, kind: &GroupKind, version: &str) -> Option<Resource> {
     let resources = list["resources"].as_array()?;
     let name = |resource: &Value| resource["name"].as_str().unwrap_or_default().to_owned();
     let found = resources.iter().find(|resource| {

@@ -2,9 +2,13 @@
 //!
 //! Nothing here knows what a rollout is. What to do is decided by `convoy-plan`; this crate
 //! knows objects, patches, preconditions and time. The first group of modules is synchronous
-//! and pure; the second carries bytes to and from an API server; [`run`] joins them.
+//! and pure, and [`brain`] joins it; the second carries bytes to and from an API server, which
+//! [`run`] does in real time.
 
+pub mod brain;
 pub mod cache;
+pub mod errand;
+pub mod follower;
 pub mod outcome;
 pub mod projection;
 pub mod queue;
@@ -13,7 +17,7 @@ pub mod request;
 
 mod api;
 pub mod connect;
-mod discovery;
+pub mod discovery;
 pub mod events;
 mod executor;
 pub mod lease;
@@ -23,4 +27,5 @@ pub mod run;
 pub mod serve;
 mod watch;
 
-pub use run::{Settings, run};
+pub use brain::Settings;
+pub use run::run;

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use convoy_api::{GroupKind, Object};
 use convoy_plan::{Dialect, Keep};
 use serde_json::{Map, Value};
+use smol_str::SmolStr;
 
 /// What is kept of the objects of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,9 +40,11 @@ impl Projections {
     /// What is kept of an object as the server gave it; none if its kind is not watched or it
     /// is no object.
     pub fn read(&self, raw: Value) -> Option<Object> {
-        let object = Object::from_value(raw).ok()?;
-        let projection = self.kinds.get(object.kind())?;
-        Some(object.with_raw(projection.project(object.raw())))
+        let word = |field: &str| raw.get(field).and_then(Value::as_str);
+        let group = word("apiVersion")?.rsplit_once('/').map_or("", |(group, _)| group);
+        let kind = GroupKind { group: SmolStr::new(group), kind: SmolStr::new(word("kind")?) };
+        let projection = self.kinds.get(&kind)?;
+        Object::from_value(projection.project(raw)).ok()
     }
 }
 
@@ -54,10 +57,10 @@ impl Projection {
         }
     }
 
-    pub fn project(&self, raw: &Value) -> Value {
+    pub fn project(&self, raw: Value) -> Value {
         let mut kept = match self {
-            Self::Whole => raw.clone(),
-            Self::Fields(paths) => picked(raw, paths),
+            Self::Whole => raw,
+            Self::Fields(paths) => picked(&raw, paths),
         };
         if let Some(Value::Object(metadata)) = kept.get_mut("metadata") {
             metadata.shift_remove("managedFields");
@@ -114,20 +117,20 @@ mod tests {
     #[test]
     fn fields_that_are_named_are_kept_and_others_not() {
         let paths = ["spec.nodeName", "status.phase", "status.conditions"].into_iter().collect();
-        let kept = Projection::Fields(paths).project(&pod());
+        let kept = Projection::Fields(paths).project(pod());
         let metadata = json!({"name": "a", "resourceVersion": "7"});
         assert_eq!(
             kept,
             json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata,
                 "spec": {"nodeName": "n1"}, "status": {"phase": "Running"}})
         );
-        assert_eq!(Projection::Fields(BTreeSet::new()).project(&kept)["metadata"], metadata);
+        assert_eq!(Projection::Fields(BTreeSet::new()).project(kept)["metadata"], metadata);
     }
 
     #[test]
     fn whole_objects_lose_only_who_owns_which_field() {
         let mut whole = pod();
-        let kept = Projection::Whole.project(&whole);
+        let kept = Projection::Whole.project(whole.clone());
         whole["metadata"].as_object_mut().unwrap().shift_remove("managedFields");
         assert_eq!(kept, whole);
     }
@@ -137,7 +140,7 @@ mod tests {
         let mut projection = Projection::Fields(BTreeSet::new());
         projection.widen(Keep::Fields(&["spec.nodeName"]));
         projection.widen(Keep::Fields(&["spec", "status.phase"]));
-        let kept = projection.project(&pod());
+        let kept = projection.project(pod());
         assert_eq!(kept["spec"], pod()["spec"]);
         projection.widen(Keep::Whole);
         projection.widen(Keep::Fields(&["spec"]));

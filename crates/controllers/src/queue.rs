@@ -88,6 +88,11 @@ impl<K: Clone + Ord> Queue<K> {
         self.ready.len()
     }
 
+    /// How many failed the last time they had their turn.
+    pub fn failing(&self) -> usize {
+        self.failures.len()
+    }
+
     pub fn running(&self) -> usize {
         self.running.len()
     }

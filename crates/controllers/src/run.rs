@@ -1,28 +1,24 @@
-//! The loop: what watches and our own writes tell goes into the cache, who is affected into the
-//! queue; whose turn it is gets a decision, which the executor carries out. One task decides,
-//! so that a decision sees everything that was told before it; writes run beside it.
+//! The loop on an API server, in real time. One task has the [`Brain`], so that a decision sees
+//! everything that was told before it; watches and writes run beside it and tell it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use convoy_api::{GroupKind, Object, ObjectKey};
-use convoy_plan::step::EventType;
-use convoy_plan::{Dialect, Event, Step};
+use futures_util::FutureExt;
 use jiff::Timestamp;
 use kube::Client;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use crate::cache::{Cache, Rollout};
+use crate::brain::{Brain, News, Settings};
+use crate::cache::Rollout;
 use crate::discovery::Discovery;
-use crate::events::{Note, Recorder};
-use crate::executor::{Ending, Executor};
-use crate::log::DecisionLog;
-use crate::metrics::{self, Holds, Metrics};
-use crate::projection::Projections;
-use crate::queue::Queue;
-use crate::request;
+use crate::errand::{Ended, Errand};
+use crate::events::Recorder;
+use crate::executor::Executor;
+use crate::follower::Follower;
+use crate::metrics::Metrics;
 use crate::watch::Watcher;
 
 /// What is told to the loop and not yet taken in. Whoever tells more waits.
@@ -34,53 +30,14 @@ const SLEEP_MAX: Duration = Duration::from_secs(30);
 /// How long writes that are on their way may take to end when the loop ends.
 const ENDING_MAX: Duration = Duration::from_secs(10);
 
-/// What runs, and how.
-pub struct Settings {
-    pub dialects: Vec<&'static dyn Dialect>,
-    /// Decide and report, but write nothing.
-    pub observe: bool,
-    /// Rollouts whose writes are on their way at once.
-    pub concurrency: usize,
-    pub decision_log: Option<DecisionLog>,
-    pub metrics: Arc<Metrics>,
-}
-
-impl Settings {
-    pub fn new(dialects: Vec<&'static dyn Dialect>) -> Self {
-        let metrics = Arc::new(Metrics::default());
-        Self { dialects, observe: false, concurrency: 32, decision_log: None, metrics }
-    }
-}
-
-impl std::fmt::Debug for Settings {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let dialects: Vec<&str> = self.dialects.iter().map(|dialect| dialect.name()).collect();
-        f.debug_struct("Settings")
-            .field("dialects", &dialects)
-            .field("observe", &self.observe)
-            .field("concurrency", &self.concurrency)
-            .finish_non_exhaustive()
-    }
-}
-
 /// What the loop is told.
 #[derive(Debug)]
 pub(crate) enum Message {
-    /// All objects of a kind.
-    Listed {
-        kind: GroupKind,
-        version: Option<u64>,
-        objects: Vec<Object>,
-    },
-    Changed(Object),
-    /// By a watch; this is the last state.
-    Deleted(Object),
-    /// By an own write.
-    Forgotten(ObjectKey),
+    News(News),
     /// The writes of a step have ended.
     Finished {
         rollout: Rollout,
-        ending: Ending,
+        ended: Ended,
     },
 }
 
@@ -89,32 +46,32 @@ pub(crate) enum Message {
 pub async fn run(client: Client, settings: Settings, shutdown: impl Future<Output = ()>) {
     let (sender, mut messages) = mpsc::channel(MESSAGES);
     let mut watchers = JoinSet::new();
-    let (mut brain, recording) = Brain::new(client, settings, sender, &mut watchers);
+    let (mut shell, recording) = Shell::new(client, settings, sender, &mut watchers);
     let mut shutdown = std::pin::pin!(shutdown);
     let mut told = Vec::with_capacity(MESSAGES);
     loop {
-        brain.dispatch();
+        shell.dispatch();
         tokio::select! {
             () = &mut shutdown => break,
             _ = messages.recv_many(&mut told, MESSAGES) => {
                 for message in told.drain(..) {
-                    brain.take(message);
+                    shell.take(message);
                 }
             }
-            () = tokio::time::sleep(brain.pause()) => {}
+            () = tokio::time::sleep(shell.pause()) => {}
         }
     }
     watchers.shutdown().await;
     let end = async {
-        while brain.queue.running() > 0 {
+        while shell.brain.under_way() > 0 {
             let Some(message) = messages.recv().await else { return };
-            brain.take(message);
+            shell.take(message);
         }
     };
     if tokio::time::timeout(ENDING_MAX, end).await.is_err() {
         tracing::warn!("writes did not end in time");
     }
-    drop(brain);
+    drop(shell);
     if let Some(recording) = recording
         && tokio::time::timeout(ENDING_MAX, recording).await.is_err()
     {
@@ -122,86 +79,43 @@ pub async fn run(client: Client, settings: Settings, shutdown: impl Future<Outpu
     }
 }
 
-/// Everything that is known and under way.
-struct Brain {
-    cache: Cache,
-    queue: Queue<Rollout>,
-    /// Kinds whose first list is still to come: nothing is decided before.
-    unlisted: BTreeSet<GroupKind>,
-    under_way: BTreeMap<Rollout, UnderWay>,
-    holds: BTreeMap<Rollout, Holds>,
+/// The core, and what it has to send with.
+struct Shell {
+    brain: Brain,
     executor: Arc<Executor>,
     /// None: nothing is written.
     recorder: Option<Recorder>,
-    concurrency: usize,
-    log: Option<DecisionLog>,
     metrics: Arc<Metrics>,
 }
 
-/// What follows on the writes of a step.
-struct UnderWay {
-    wake_at: Option<Timestamp>,
-    events: Vec<Event>,
-}
-
-impl Brain {
+impl Shell {
     fn new(
         client: Client,
         settings: Settings,
         messages: mpsc::Sender<Message>,
         watchers: &mut JoinSet<()>,
     ) -> (Self, Option<tokio::task::JoinHandle<()>>) {
-        let Settings { dialects, observe, concurrency, decision_log, metrics } = settings;
-        let discovery = Arc::new(Discovery::default());
-        let projections = Arc::new(Projections::of(&dialects));
-        for kind in projections.kinds() {
-            let (discovery, projections) = (Arc::clone(&discovery), Arc::clone(&projections));
-            let (client, messages) = (client.clone(), messages.clone());
-            let kind = kind.clone();
-            watchers.spawn(Watcher { client, discovery, projections, kind, messages }.run());
-        }
-        let recording = (!observe).then(|| Recorder::start(client.clone()));
+        let metrics = Arc::clone(&settings.metrics);
+        let recording = (!settings.observe).then(|| Recorder::start(client.clone()));
         let (recorder, recording) = recording.unzip();
-        let unlisted = projections.kinds().cloned().collect();
-        let metrics_of_writes = Arc::clone(&metrics);
-        let executor =
-            Executor { client, discovery, projections, messages, metrics: metrics_of_writes };
-        let brain = Self {
-            cache: Cache::new(dialects),
-            queue: Queue::default(),
-            unlisted,
-            under_way: BTreeMap::new(),
-            holds: BTreeMap::new(),
-            executor: Arc::new(executor),
-            recorder,
-            concurrency: concurrency.max(1),
-            log: decision_log,
-            metrics,
-        };
-        (brain, recording)
+        let brain = Brain::new(settings);
+        let discovery = Arc::new(Discovery::default());
+        for kind in brain.projections().kinds() {
+            let follower = Follower::new(kind.clone(), Arc::clone(brain.projections()));
+            let (client, messages) = (client.clone(), messages.clone());
+            let discovery = Arc::clone(&discovery);
+            watchers.spawn(Watcher { client, discovery, follower, messages }.run());
+        }
+        let executor = Arc::new(Executor { client, discovery, messages });
+        (Self { brain, executor, recorder, metrics }, recording)
     }
 
     fn take(&mut self, message: Message) {
-        let affected = match message {
-            Message::Listed { kind, version, objects } => {
-                let affected = self.cache.replace(&kind, version, objects);
-                if self.unlisted.remove(&kind) && self.unlisted.is_empty() {
-                    tracing::info!(objects = self.cache.world().len(), "everything is listed");
-                    self.metrics.ready();
-                    for rollout in self.cache.rollouts() {
-                        self.queue.add(rollout);
-                    }
-                }
-                affected
-            }
-            Message::Changed(object) => self.cache.put(object),
-            Message::Deleted(last) => self.cache.remove(&last),
-            Message::Forgotten(key) => self.cache.forget(&key),
-            Message::Finished { rollout, ending } => return self.finish(&rollout, ending),
-        };
-        if self.unlisted.is_empty() {
-            for rollout in affected {
-                self.queue.add(rollout);
+        match message {
+            Message::News(news) => self.brain.tell(news),
+            Message::Finished { rollout, ended } => {
+                self.brain.finish(&rollout, ended, Timestamp::now());
+                self.record();
             }
         }
     }
@@ -209,128 +123,42 @@ impl Brain {
     /// Gives their turn to as many as may have it now.
     fn dispatch(&mut self) {
         for _ in 0..PASSES {
-            if !self.may_start() {
-                break;
+            let started = Instant::now();
+            let Some(turn) = self.brain.turn(Timestamp::now()) else { break };
+            if let Some(decided) = &turn.step {
+                self.metrics.planned(decided.dialect, started.elapsed());
             }
-            let now = Timestamp::now();
-            let Some(rollout) = self.queue.take(now) else { break };
-            self.pass(rollout, now);
-        }
-        self.metrics.queue(self.queue.depth());
-    }
-
-    fn may_start(&self) -> bool {
-        self.unlisted.is_empty() && self.under_way.len() < self.concurrency
-    }
-
-    /// How long there is nothing to do unless something is told.
-    fn pause(&self) -> Duration {
-        if !self.may_start() {
-            return SLEEP_MAX;
-        }
-        if self.queue.depth() > 0 {
-            return Duration::ZERO;
-        }
-        let wait = self.queue.next_wake().map(|at| at.duration_since(Timestamp::now()));
-        // One that lies behind is due.
-        let wait = wait.map(|wait| Duration::try_from(wait).unwrap_or(Duration::ZERO));
-        wait.unwrap_or(SLEEP_MAX).min(SLEEP_MAX)
-    }
-
-    /// One pass over a rollout: decide, then let the writes begin.
-    fn pass(&mut self, rollout: Rollout, now: Timestamp) {
-        let started = Instant::now();
-        let Some(mut step) = self.cache.decide(&rollout, now) else {
-            self.queue.done(&rollout, None);
-            self.note_holds(&rollout, Holds::new());
-            if let Some(log) = &mut self.log {
-                log.forget(&rollout);
+            if let Some(errand) = turn.errand {
+                self.carry_out(turn.rollout, errand);
             }
-            return;
-        };
-        self.metrics.passed(&step, started.elapsed());
-        self.note_holds(&rollout, metrics::holds(&step));
-        self.write_down(&rollout, &step, now);
-        let object = self.cache.world().get(&rollout.key);
-        let status = object.and_then(|object| request::status(&step, object));
-        let mut actions = std::mem::take(&mut step.actions);
-        actions.extend(status);
-        if self.recorder.is_none() || actions.is_empty() {
-            self.tell(&step.events);
-            self.queue.done(&rollout, step.wake_at);
-            return;
         }
-        tracing::debug!(rollout = %rollout.key, writes = actions.len(), "carrying out");
-        let Step { wake_at, events, .. } = step;
-        self.under_way.insert(rollout.clone(), UnderWay { wake_at, events });
+        self.record();
+    }
+
+    fn carry_out(&self, rollout: Rollout, errand: Errand) {
+        tracing::debug!(rollout = %rollout.key, writes = errand.actions().len(), "carrying out");
         let executor = Arc::clone(&self.executor);
         tokio::spawn(async move {
-            let ending = executor.carry_out(&actions).await;
+            // A defect costs this attempt; the rollout is not held up by it for ever.
+            let ended = AssertUnwindSafe(executor.carry_out(errand)).catch_unwind().await;
+            let ended = ended.unwrap_or_else(|_| {
+                tracing::error!(rollout = %rollout.key, "carrying out ended in a panic");
+                Ended::broken("carrying out ended in a panic")
+            });
             // Without the loop nobody needs to know.
-            drop(executor.messages.send(Message::Finished { rollout, ending }).await);
+            drop(executor.messages.send(Message::Finished { rollout, ended }).await);
         });
     }
 
-    fn finish(&mut self, rollout: &Rollout, ending: Ending) {
-        let Some(UnderWay { wake_at, events }) = self.under_way.remove(rollout) else { return };
-        let now = Timestamp::now();
-        match ending {
-            Ending::Done => {
-                self.tell(&events);
-                self.queue.done(rollout, wake_at);
-            }
-            Ending::Conflict => {
-                tracing::debug!(rollout = %rollout.key, "not as observed; planning afresh");
-                self.queue.retry(rollout, now, Duration::ZERO);
-            }
-            Ending::Later { at_least, message } => {
-                tracing::warn!(rollout = %rollout.key, message, "the server cannot now");
-                self.queue.retry(rollout, now, at_least);
-            }
-            Ending::Refused { verb, message } => {
-                tracing::warn!(rollout = %rollout.key, verb, message, "a write was refused");
-                self.tell(&[refusal(rollout, verb, message)]);
-                self.queue.retry(rollout, now, Duration::ZERO);
+    fn pause(&self) -> Duration {
+        self.brain.pause(Timestamp::now()).unwrap_or(SLEEP_MAX).min(SLEEP_MAX)
+    }
+
+    fn record(&mut self) {
+        for note in self.brain.notes() {
+            if let Some(recorder) = &self.recorder {
+                recorder.record(note);
             }
         }
     }
-
-    /// Records events about objects that are known.
-    fn tell(&self, events: &[Event]) {
-        let Some(recorder) = &self.recorder else { return };
-        for event in events {
-            if let Some(object) = self.cache.world().get(&event.regarding) {
-                recorder.record(Note::new(object, event.kind, &event.reason, &event.message));
-            }
-        }
-    }
-
-    fn note_holds(&mut self, rollout: &Rollout, now: Holds) {
-        let before = self.holds.remove(rollout).unwrap_or_default();
-        if before != now {
-            self.metrics.held(self.cache.dialect(rollout).name(), &before, &now);
-        }
-        if !now.is_empty() {
-            self.holds.insert(rollout.clone(), now);
-        }
-    }
-
-    fn write_down(&mut self, rollout: &Rollout, step: &Step, now: Timestamp) {
-        let Some(log) = &mut self.log else { return };
-        if let Err(error) = log.note(rollout, step, &self.cache, now) {
-            let error = &error as &dyn std::error::Error;
-            tracing::error!(error, "the decision log lacks a line");
-        }
-    }
-}
-
-fn refusal(rollout: &Rollout, verb: &str, message: String) -> Event {
-    let reason = match verb {
-        "create" => "FailedCreate",
-        "delete" => "FailedDelete",
-        "evict" => "FailedEviction",
-        _ => "FailedUpdate",
-    };
-    let (regarding, reason) = (rollout.key.clone(), reason.to_owned());
-    Event { regarding, kind: EventType::Warning, reason, message }
 }

@@ -1,81 +1,47 @@
-//! Writes that meet conflicts and failures.
+//! Writes that meet conflicts and failures, defects, and watches that are lost.
 
-use std::convert::Infallible;
-use std::pin::Pin;
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll};
+use std::sync::{Arc, Mutex};
 
-use bytes::Bytes;
-use convoy_apiserver::transport::Transport;
-use http::{Method, Request, Response};
-use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Full};
-use kube::Client;
+use k8s_openapi::api::apps::v1::ReplicaSet;
+use k8s_openapi::api::core::v1::Event;
+use kube::api::{Api, ListParams, PostParams};
 use serde_json::json;
-use tower_service::Service;
 
 use crate::cluster::{Cluster, both, is_ready, start};
+use crate::transport::{Fate, is_watch, is_write, meddled};
 
-type Failure = Box<dyn std::error::Error + Send + Sync>;
-
-/// Answers every other write without carrying it out: with a conflict, a plea for patience, or
-/// a failure.
-#[derive(Clone)]
-struct Faulty {
-    inner: Transport,
-    writes: Arc<AtomicUsize>,
-}
-
-impl<B> Service<Request<B>> for Faulty
-where
-    B: http_body::Body<Data = Bytes> + Send + 'static,
-    B::Error: Into<Failure>,
-{
-    type Response = Response<UnsyncBoxBody<Bytes, Failure>>;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<B>) -> Self::Future {
-        let is_write = request.method() != Method::GET && !request.uri().path().contains("/events");
-        let number = if is_write { self.writes.fetch_add(1, Ordering::Relaxed) } else { 0 };
-        if number % 2 == 1 {
-            let code = [409, 429, 500][number / 2 % 3];
-            let text = json!({"kind": "Status", "code": code, "message": "a fault"}).to_string();
-            let body = Full::new(Bytes::from(text)).map_err(|never| match never {});
-            let response = Response::builder().status(code).body(body.boxed_unsync()).unwrap();
-            return Box::pin(async move { Ok(response) });
-        }
-        let answer = Service::call(&mut self.inner, request);
-        Box::pin(async move {
-            let answer = answer.await?;
-            Ok(answer.map(|body| body.map_err(Into::into).boxed_unsync()))
-        })
-    }
+/// Four replicas, of which one may be missing and one too many.
+fn keeps_its_promise(pods: &[k8s_openapi::api::core::v1::Pod]) {
+    let ready = pods.iter().filter(|pod| is_ready(pod)).count();
+    assert!(ready >= 3, "{ready} of 4 with one that may be missing");
+    assert!(pods.len() <= 5, "{} of 4 with one in surplus", pods.len());
 }
 
 #[tokio::test]
 async fn a_rollout_ends_though_every_other_write_fails() {
     let cluster = Cluster::new().await;
-    let inner = Transport::trusted(&cluster.server, "");
-    let writes = Arc::new(AtomicUsize::new(0));
-    let client = Client::new(Faulty { inner, writes: Arc::clone(&writes) }, "default");
+    let writes = AtomicUsize::new(0);
+    let client = meddled(&cluster, move |method, uri| {
+        if !is_write(method, uri) {
+            return Fate::Sound;
+        }
+        match writes.fetch_add(1, Ordering::Relaxed) % 8 {
+            1 => Fate::refused(409),
+            3 => Fate::refused(429),
+            5 => Fate::refused(500),
+            7 => Fate::Failed,
+            _ => Fate::Sound,
+        }
+    });
     let settings = both();
     let metrics = Arc::clone(&settings.metrics);
     let running = start(&client, settings);
     cluster.create(4).await;
     cluster.roll(|_, _| {}).await;
     cluster.set_image("web:v2").await;
-    cluster
-        .roll(|asked_for, pods| {
-            assert!(pods.iter().filter(|pod| is_ready(pod)).count() >= 3);
-            assert!(asked_for <= 5, "{asked_for} of 4 with one in surplus");
-        })
-        .await;
+    cluster.roll(|_, pods| keeps_its_promise(pods)).await;
     cluster.rest().await;
     assert_eq!(cluster.live_pods().await.len(), 4);
     running.end().await;
@@ -101,5 +67,98 @@ async fn someone_else_writing_the_same_objects_is_planned_around() {
     tokio::join!(meddling, cluster.roll(|_, _| {}));
     cluster.roll(|_, _| {}).await;
     assert_eq!(cluster.live_pods().await.len(), 3);
+    running.end().await;
+}
+
+#[tokio::test]
+async fn a_defect_in_a_write_does_not_hold_its_rollout_for_ever() {
+    let cluster = Cluster::new().await;
+    let defects = AtomicUsize::new(0);
+    let client = meddled(&cluster, move |method, uri| {
+        let strikes = is_write(method, uri) && defects.fetch_add(1, Ordering::Relaxed) < 2;
+        if strikes { Fate::Panic } else { Fate::Sound }
+    });
+    let running = start(&client, both());
+    cluster.create(2).await;
+    cluster.roll(|_, _| {}).await;
+    assert_eq!(cluster.live_pods().await.len(), 2);
+    running.end().await;
+}
+
+#[tokio::test]
+async fn what_was_done_before_a_conflict_is_told() {
+    let cluster = Cluster::new().await;
+    // The status follows on the pods in one step: they are made, and then it fails, once.
+    let statuses = AtomicUsize::new(0);
+    let client = meddled(&cluster, move |method, uri| {
+        let is_status = is_write(method, uri) && uri.path().ends_with("/status");
+        let strikes = is_status && statuses.fetch_add(1, Ordering::Relaxed) < 4;
+        if strikes { Fate::refused(409) } else { Fate::Sound }
+    });
+    let running = start(&client, both());
+    cluster.create(3).await;
+    cluster.roll(|_, _| {}).await;
+    running.end().await;
+    let events: Api<Event> = Api::default_namespaced(cluster.client.clone());
+    let events = events.list(&ListParams::default()).await.unwrap().items;
+    let told = |reason: &str| {
+        events.iter().filter(|event| event.reason.as_deref() == Some(reason)).count()
+    };
+    assert_eq!((told("ScalingReplicaSet"), told("SuccessfulCreate")), (1, 3), "{events:?}");
+}
+
+#[tokio::test]
+async fn watches_whose_place_is_gone_are_listed_anew() {
+    let cluster = Cluster::new().await;
+    // Of each kind, the first watch is refused, and the second told in the stream.
+    let watches: Mutex<BTreeMap<String, usize>> = Mutex::default();
+    let lists = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&lists);
+    let client = meddled(&cluster, move |method, uri| {
+        if !is_watch(uri) {
+            let is_list = method == http::Method::GET && uri.path().ends_with("/pods");
+            seen.fetch_add(usize::from(is_list), Ordering::Relaxed);
+            return Fate::Sound;
+        }
+        let mut watches = watches.lock().unwrap();
+        let number = watches.entry(uri.path().to_owned()).or_default();
+        *number += 1;
+        let expired = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "code": 410,
+            "status": "Failure", "reason": "Expired", "message": "too old resource version"});
+        match number {
+            1 => Fate::Answer(410, expired),
+            2 => Fate::Answer(200, json!({"type": "ERROR", "object": expired})),
+            _ => Fate::Sound,
+        }
+    });
+    let running = start(&client, both());
+    cluster.create(3).await;
+    cluster.roll(|_, _| {}).await;
+    assert_eq!(cluster.live_pods().await.len(), 3);
+    assert!(lists.load(Ordering::Relaxed) >= 3, "listed, and anew after each loss");
+    running.end().await;
+}
+
+#[tokio::test]
+async fn more_objects_than_fit_on_a_page_are_all_seen() {
+    const SETS: usize = 501;
+    let cluster = Cluster::new().await;
+    let sets: Api<ReplicaSet> = cluster.sets();
+    for number in 0..SETS {
+        let name = format!("set-{number}");
+        let labels = json!({"set": name});
+        let set = serde_json::from_value(json!({"metadata": {"name": name}, "spec": {
+            "replicas": 0, "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels},
+                "spec": {"containers": [{"name": "web", "image": "web:v1"}]}}}}));
+        sets.create(&PostParams::default(), &set.unwrap()).await.unwrap();
+    }
+    let running = start(&cluster.client, both());
+    cluster.rest().await;
+    let list = sets.list(&ListParams::default()).await.unwrap().items;
+    let observed = |set: &&ReplicaSet| {
+        set.status.as_ref().is_some_and(|status| status.observed_generation == Some(1))
+    };
+    assert_eq!(list.iter().filter(observed).count(), SETS);
     running.end().await;
 }

@@ -7,3 +7,4 @@ mod cluster;
 mod faults;
 mod rollouts;
 mod standing;
+mod transport;

@@ -53,6 +53,7 @@ async fn an_image_change_stays_within_its_promise() {
             let ready = pods.iter().filter(|pod| is_ready(pod)).count();
             assert!(ready >= 3, "{ready} of 4 with one that may be missing");
             assert!(asked_for <= 5, "{asked_for} of 4 with one in surplus");
+            assert!(pods.len() <= 5, "{} of 4 with one in surplus", pods.len());
             looks += 1;
         })
         .await;

@@ -210,6 +210,7 @@ fn selecting_all(deployment: &Deployment<'_>) -> Step {
         reason: "SelectingAll".to_owned(),
         message: "This deployment is selecting all pods. A non-empty selector is required."
             .to_owned(),
+        reports: None,
     });
     step
 }

@@ -114,6 +114,10 @@ pub struct Event {
     pub kind: EventType,
     pub reason: String,
     pub message: String,
+    /// The object whose write it reports, where that is another than the one it regards: a
+    /// step that stops halfway tells what it has done.
+    #[serde(skip)]
+    pub reports: Option<ObjectKey>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

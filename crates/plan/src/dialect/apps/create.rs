@@ -2,12 +2,12 @@
 
 use convoy_api::apps::hash::template_hash;
 use convoy_api::apps::types::Release;
-use convoy_api::apps::{TEMPLATE_HASH, annotation};
+use convoy_api::apps::{REPLICA_SET, TEMPLATE_HASH, annotation};
 use serde_json::{Map, Value, json};
 
 use super::claim;
 use super::pass::Pass;
-use crate::step::EventType;
+use crate::step::{Event, EventType};
 
 /// The longest name of an object.
 const NAME_CHARS_MAX: usize = 253;
@@ -46,7 +46,14 @@ impl Pass<'_> {
         let object = self.new_object(&name, &hash, replicas, revision);
         if replicas > 0 {
             let message = format!("Scaled up replica set {name} from 0 to {replicas}");
-            self.tell(EventType::Normal, "ScalingReplicaSet", message);
+            let owner = self.deployment.object.key();
+            self.events.push(Event {
+                regarding: owner.clone(),
+                kind: EventType::Normal,
+                reason: "ScalingReplicaSet".to_owned(),
+                message,
+                reports: Some(owner.sibling(&REPLICA_SET, &owner.namespace, &name)),
+            });
         }
         if self.deployment.deadline_secs.is_some() {
             let message = format!("Created new replica set {name:?}");

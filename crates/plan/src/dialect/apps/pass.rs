@@ -138,6 +138,26 @@ impl<'o> Pass<'o> {
         self.sets.iter().map(|set| set.wants).sum::<i64>() + created
     }
 
+    /// How many replicas may be added now. A size is what is asked for; the promise is about
+    /// pods, so those that shrunk sets still have take their place until they are gone.
+    ///
+    /// | n | surge | sets: size (pods)   | room | because                                   |
+    /// |--:|------:|---------------------|-----:|-------------------------------------------|
+    /// | 4 |     1 | 4 (4)               |    1 | the surge                                 |
+    /// | 4 |     1 | 3 (4), 1 (1)        |    0 | one was given up and is still there       |
+    /// | 4 |     1 | 3 (3), 1 (1)        |    1 | it is gone                                |
+    /// | 4 |     1 | 3 (unheard), 1 (1)  |    0 | nobody has said how many it has           |
+    pub(super) fn room(&self) -> i64 {
+        let created = self.created.as_ref().map_or(0, |created| created.replicas);
+        let taken: Option<i64> = self.sets.iter().map(Set::may_have).sum();
+        taken.map_or(0, |taken| (self.deployment.most() - taken - created).max(0))
+    }
+
+    /// A set of which nobody has said how many pods it has at the size it has now.
+    pub(super) fn unheard(&self) -> Option<&Set<'o>> {
+        self.sets.iter().find(|set| set.may_have().is_none())
+    }
+
     /// The name of the new set, if it is there or made now.
     pub(super) fn new_name(&self) -> Option<&str> {
         let created = self.created.as_ref().map(|created| created.name.as_str());
@@ -159,7 +179,8 @@ impl<'o> Pass<'o> {
 
     pub(super) fn tell(&mut self, kind: EventType, reason: &str, message: String) {
         let regarding = self.deployment.object.key().clone();
-        self.events.push(Event { regarding, kind, reason: reason.to_owned(), message });
+        let (reason, reports) = (reason.to_owned(), None);
+        self.events.push(Event { regarding, kind, reason, message, reports });
     }
 }
 

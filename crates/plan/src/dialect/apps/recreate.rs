@@ -16,7 +16,9 @@ impl<'o> Pass<'o> {
             set.resize(0, desired, most);
             shrank = true;
         }
-        if shrank || self.old_replicas_left() > 0 {
+        // Pods may still be made for a set that nobody has seen shrink.
+        let unheard = self.old().any(|set| set.may_have().is_none());
+        if shrank || unheard || self.old_replicas_left() > 0 {
             return Ending::Rollout;
         }
         if self.ensure_new(desired).is_err() {

@@ -117,7 +117,9 @@ impl<'o> Reconcile<'o> {
         if excess == self.active.len() {
             self.deleted = self.active.iter().map(|pod| pod.object).collect();
         } else if excess > 0 {
-            self.deleted = rank::first(&self.active, excess, self.object, snapshot, self.now);
+            let is_available = |pod: &Pod<'o>| self.is_available(pod);
+            self.deleted =
+                rank::first(&self.active, excess, self.object, snapshot, self.now, is_available);
         }
     }
 

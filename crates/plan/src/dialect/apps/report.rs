@@ -153,6 +153,7 @@ fn scale_events(pass: &Pass<'_>) -> Vec<Event> {
             kind: EventType::Normal,
             reason: "ScalingReplicaSet".to_owned(),
             message,
+            reports: Some(set.object.key().clone()),
         }
     };
     resized.map(event).collect()

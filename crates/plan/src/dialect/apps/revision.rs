@@ -12,13 +12,19 @@ use super::set::{Revision, Set};
 const HISTORY_CHARS_MAX: usize = 2000;
 
 impl<'o> Pass<'o> {
-    /// The revision that a new set takes: one above the highest old one.
+    /// The revision that a new set takes: one above the highest old one, and one above what the
+    /// Deployment has recorded of a set that is gone, so that no number comes back.
     pub(super) fn next_revision(&self) -> i64 {
-        let numbers = self.old().filter_map(|set| match set.revision() {
+        let number = |revision| match revision {
             Revision::Number(number) => Some(number),
             Revision::Unreadable => None,
-        });
-        numbers.max().unwrap_or(0).max(0).saturating_add(1)
+        };
+        let highest = self.old().filter_map(|set| number(set.revision())).max().unwrap_or(0);
+        let recorded = self.deployment.object.annotation(annotation::REVISION);
+        let recorded = recorded.and_then(|text| text.parse().ok()).unwrap_or(0);
+        let current = self.new_set().and_then(|set| number(set.revision()));
+        let lost = if current.is_none_or(|current| current < recorded) { recorded } else { 0 };
+        highest.max(lost).max(0).saturating_add(1)
     }
 
     /// The Deployment's own annotations that go onto its ReplicaSets.

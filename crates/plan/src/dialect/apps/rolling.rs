@@ -20,13 +20,13 @@ impl Pass<'_> {
 
     /// The size that the new set may have now.
     ///
-    /// | n | surge | old | new | result | because                                  |
-    /// |--:|------:|----:|----:|-------:|------------------------------------------|
-    /// | 10 |    3 |  10 |   0 |      3 | 13 are allowed, 10 are there             |
-    /// | 10 |    0 |  10 |   0 |      0 | no room: old ones have to go first       |
-    /// |  6 |   99 |   1 |   2 |      6 | never more than are wanted in the end    |
+    /// | n  | room | new | result | because                                  |
+    /// |---:|-----:|----:|-------:|------------------------------------------|
+    /// | 10 |    3 |   0 |      3 | 13 are allowed, 10 are there             |
+    /// | 10 |    0 |   0 |      0 | no room: old ones have to go first       |
+    /// |  6 |  102 |   2 |      6 | never more than are wanted in the end    |
     pub(super) fn grown_new(&self) -> i64 {
-        grown(self.deployment.replicas, self.deployment.surge, self.total(), self.new_size())
+        grown(self.deployment.replicas, self.room(), self.new_size())
     }
 
     /// Whether the new set changes its size.
@@ -86,9 +86,8 @@ impl Pass<'_> {
     }
 }
 
-fn grown(replicas: i64, surge: i64, total: i64, new: i64) -> i64 {
-    let room = replicas + surge - total;
-    if room <= 0 { new } else { new + room.min(replicas - new).max(0) }
+fn grown(replicas: i64, room: i64, new: i64) -> i64 {
+    new + room.min(replicas - new).max(0)
 }
 
 #[cfg(test)]
@@ -98,14 +97,14 @@ mod tests {
     #[test]
     fn the_new_set_grows_into_the_room_there_is() {
         let cases = [
-            ("room is the surge", (10, 3, 10, 0), 3),
-            ("no room", (10, 0, 10, 0), 0),
-            ("never above what is wanted", (6, 99, 3, 2), 6),
-            ("over the limit already", (10, 2, 13, 5), 5),
-            ("nothing there yet", (3, 1, 0, 0), 3),
+            ("room is the surge", (10, 3, 0), 3),
+            ("no room", (10, 0, 0), 0),
+            ("never above what is wanted", (6, 102, 2), 6),
+            ("no room for one that has some", (10, 0, 5), 5),
+            ("nothing there yet", (3, 4, 0), 3),
         ];
-        for (name, (replicas, surge, total, new), expected) in cases {
-            assert_eq!(grown(replicas, surge, total, new), expected, "{name}");
+        for (name, (replicas, room, new), expected) in cases {
+            assert_eq!(grown(replicas, room, new), expected, "{name}");
         }
     }
 }

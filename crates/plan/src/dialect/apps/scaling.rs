@@ -52,6 +52,10 @@ impl Pass<'_> {
         let set = &self.sets[at];
         let stale = set.is_active()
             && set.size_note(annotation::DESIRED_REPLICAS).is_some_and(|desired| desired != n);
+        // Pods that others still have go first; their sets report when they are gone.
+        if n > set.had && self.room() < n - set.had {
+            return;
+        }
         if set.had != n || stale {
             self.sets[at].resize(n, n, most);
         }
@@ -73,6 +77,9 @@ impl Pass<'_> {
         let allowed = if n > 0 { most } else { 0 };
         let total: i64 = active.iter().map(|at| self.sets[*at].had).sum();
         let add = allowed - total;
+        if add > 0 && self.room() < add {
+            return;
+        }
         // After a partial failure some have their share; only the others still wait for theirs.
         let stale = |at: &usize| !self.sets[*at].is_sized_for(n, most);
         if active.iter().any(stale) {
@@ -102,7 +109,18 @@ impl Pass<'_> {
             *size = (before + left).max(0);
             left -= *size - before;
         }
-        for (at, size) in active.into_iter().zip(sizes) {
+        let least = n - self.deployment.may_be_missing();
+        let available: Vec<i64> =
+            active.iter().map(|at| self.sets[*at].wanted_available()).collect();
+        let all: i64 = self.sets.iter().map(Set::wanted_available).sum();
+        let elsewhere = all - available.iter().sum::<i64>();
+        spare(&mut sizes, &available, least - elsewhere);
+        // Those that grow wait until those that shrink have: their record stays stale so long.
+        let mut sized: Vec<(usize, i64)> = active.into_iter().zip(sizes).collect();
+        if sized.iter().any(|(at, size)| *size < self.sets[*at].had) {
+            sized.retain(|(at, size)| *size <= self.sets[*at].had);
+        }
+        for (at, size) in sized {
             self.sets[at].resize(size, n, most);
         }
     }
@@ -135,9 +153,47 @@ fn share(size: i64, n: i64, most: i64, base: i64) -> i64 {
     i64::try_from(rounded - size).unwrap_or(i64::MAX)
 }
 
+/// Shares follow sizes, not health: they may take replicas that the promise needs. In their
+/// place go others, which serve nobody.
+///
+/// | sizes | available | least | result | because                                     |
+/// |-------|-----------|------:|--------|---------------------------------------------|
+/// | 2 2 1 | 3 0 0     |     4 | 3 1 1  | three serve, and four should                |
+/// | 2 2 1 | 3 0 0     |     2 | 2 2 1  | two are promised, and two go on             |
+/// | 2 2 1 | 3 2 1     |     4 | 2 2 1  | everything serves: five are left            |
+fn spare(sizes: &mut [i64], available: &[i64], least: i64) {
+    let kept: i64 = sizes.iter().zip(available).map(|(size, serve)| *size.min(serve)).sum();
+    let mut short = least.min(available.iter().sum()) - kept;
+    for place in 0..sizes.len() {
+        for other in 0..sizes.len() {
+            let missing = available[place] - sizes[place];
+            let idle = sizes[other] - available[other];
+            let moved = missing.min(idle).min(short).max(0);
+            sizes[place] += moved;
+            sizes[other] -= moved;
+            short -= moved;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn replicas_that_serve_are_spared_where_the_promise_needs_them() {
+        let cases = [
+            ([2, 2, 1], [3, 0, 0], 4, [3, 1, 1]),
+            ([2, 2, 1], [3, 0, 0], 2, [2, 2, 1]),
+            ([2, 2, 1], [3, 2, 1], 4, [2, 2, 1]),
+            ([1, 1, 3], [3, 2, 0], 5, [3, 2, 0]),
+            ([0, 0, 2], [1, 1, 0], 9, [1, 1, 0]),
+        ];
+        for (mut sizes, available, least, expected) in cases {
+            spare(&mut sizes, &available, least);
+            assert_eq!(sizes, expected, "{available:?}, of which {least} are promised");
+        }
+    }
 
     #[test]
     fn shares_are_rounded_to_the_nearest() {

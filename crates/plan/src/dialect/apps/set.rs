@@ -120,6 +120,16 @@ impl<'o> Set<'o> {
             || self.min_ready_secs.is_some()
     }
 
+    /// How many pods it may have: what it asks for, and what it was asked to give up and still
+    /// has. None while nobody says so of the size it has now: until then pods may be made for
+    /// one that it had before.
+    pub(super) fn may_have(&self) -> Option<i64> {
+        let (seen, generation) = (self.counts.observed_generation, self.object.generation());
+        let is_as_made = seen == 0 && generation <= 1;
+        (seen >= generation || is_as_made)
+            .then(|| self.had.max(self.wants).max(self.counts.replicas))
+    }
+
     /// Available replicas that it still wants: those beyond are on their way out.
     pub(super) fn wanted_available(&self) -> i64 {
         self.counts.available.min(self.had)

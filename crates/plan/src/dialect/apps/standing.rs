@@ -63,6 +63,10 @@ pub(super) fn judge(step: &mut Step, pass: &Pass<'_>, counters: &Counters, endin
         Verdict::Held
     } else if in_flight || step.status.is_some() {
         Verdict::Moving
+    } else if let Some(set) = pass.unheard() {
+        let on = format!("the controller of {}, which has not taken in its size", set.name());
+        hold(HoldReason::Depends { on });
+        Verdict::Held
     } else {
         let detail = format!(
             "{} of {} replicas updated and none under way",
@@ -127,7 +131,7 @@ fn waiting_new(pass: &Pass<'_>) -> Option<Hold> {
     } else {
         HoldReason::BudgetSpent {
             limit: "maxSurge",
-            in_flight: number(pass.total() - n),
+            in_flight: number(pass.deployment.surge - pass.room()),
             ceiling: number(pass.deployment.surge),
             by: Vec::new(),
         }

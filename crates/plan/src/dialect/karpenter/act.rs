@@ -57,6 +57,7 @@ impl Acts {
             kind,
             reason: reason.to_owned(),
             message,
+            reports: None,
         });
     }
 

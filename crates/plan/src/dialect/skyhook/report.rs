@@ -197,7 +197,8 @@ pub(super) fn events(pass: &Pass<'_, '_>, rolled_up: StatusWord) -> Vec<Event> {
     let mut events = Vec::new();
     let mut tell = |regarding: &ObjectKey, reason: &str, message: String| {
         let (regarding, reason) = (regarding.clone(), reason.to_owned());
-        events.push(Event { regarding, kind: EventType::Normal, reason, message });
+        let (kind, reports) = (EventType::Normal, None);
+        events.push(Event { regarding, kind, reason, message, reports });
     };
     for (index, member) in pass.members.iter().enumerate() {
         let (on_node, node) = (member.node.key(), member.node.name());

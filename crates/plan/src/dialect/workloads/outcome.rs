@@ -35,20 +35,28 @@ impl<'o> Outcome<'o> {
     }
 
     pub(super) fn tell(&mut self, kind: EventType, reason: &str, message: String) {
-        let regarding = self.owner.key().clone();
-        self.events.push(Event { regarding, kind, reason: reason.to_owned(), message });
+        let (regarding, reason) = (self.owner.key().clone(), reason.to_owned());
+        self.events.push(Event { regarding, kind, reason, message, reports: None });
+    }
+
+    /// Tells of a pod that is made or deleted.
+    fn tell_of(&mut self, reason: &str, message: String, pod: &ObjectKey) {
+        self.tell(EventType::Normal, reason, message);
+        if let Some(event) = self.events.last_mut() {
+            event.reports = Some(pod.clone());
+        }
     }
 
     pub(super) fn create(&mut self, key: ObjectKey, object: Value, why: Why) {
         let kind = &key.kind.kind;
         if kind == "Pod" {
-            self.tell(EventType::Normal, "SuccessfulCreate", format!("Created pod: {}", key.name));
+            self.tell_of("SuccessfulCreate", format!("Created pod: {}", key.name), &key);
         }
         self.actions.push(Action::create(Verb::Create, key, object, why));
     }
 
     pub(super) fn delete(&mut self, pod: &Object, why: Why) {
-        self.tell(EventType::Normal, "SuccessfulDelete", format!("Deleted pod: {}", pod.name()));
+        self.tell_of("SuccessfulDelete", format!("Deleted pod: {}", pod.name()), pod.key());
         self.actions.push(Action::delete(Verb::Delete, pod, Propagation::Background, why));
     }
 

@@ -14,15 +14,19 @@ use crate::selector::Selector;
 use crate::snapshot::Snapshot;
 
 /// The first `count` of `pods` in the order in which they are given up.
+///
+/// Of those that are ready, the ones that do not count as available yet go first: whoever
+/// sizes the set counts on it. That is the one rule that kube-controller-manager does not have.
 pub(super) fn first<'o>(
     pods: &[Pod<'o>],
     count: usize,
     set: &Object,
     snapshot: &Snapshot<'o>,
     now: Timestamp,
+    is_available: impl Fn(&Pod<'o>) -> bool,
 ) -> Vec<&'o Object> {
     let crowds = crowds(set, snapshot);
-    let ranked = pods.iter().map(|pod| Reverse(Ranked::new(pod, &crowds, now)));
+    let ranked = pods.iter().map(|pod| Reverse(Ranked::new(pod, &crowds, now, is_available(pod))));
     // Two of the rules fall back on the uid, which makes the order intransitive at times. A
     // heap gives some answer then, always the same; sorting functions may refuse.
     let mut heap: BinaryHeap<_> = ranked.collect();
@@ -62,7 +66,7 @@ fn crowds<'o>(set: &Object, snapshot: &Snapshot<'o>) -> BTreeMap<&'o str, u32> {
 struct Ranked<'o> {
     object: &'o Object,
     /// The rules before time: the smaller goes first.
-    standing: (bool, Phase, bool, i32, Reverse<u32>),
+    standing: (bool, Phase, bool, bool, i32, Reverse<u32>),
     ready_at: Option<Instant>,
     is_ready: bool,
     restarts: Reverse<(i64, i64)>,
@@ -78,7 +82,12 @@ struct Instant {
 }
 
 impl<'o> Ranked<'o> {
-    fn new(pod: &Pod<'o>, crowds: &BTreeMap<&str, u32>, now: Timestamp) -> Self {
+    fn new(
+        pod: &Pod<'o>,
+        crowds: &BTreeMap<&str, u32>,
+        now: Timestamp,
+        is_available: bool,
+    ) -> Self {
         let crowd = crowds.get(pod.node).copied().unwrap_or(0);
         let ready_at = match pod.ready {
             Condition::True { since } => since,
@@ -90,6 +99,7 @@ impl<'o> Ranked<'o> {
                 !pod.node.is_empty(),
                 pod.phase,
                 pod.is_ready(),
+                is_available,
                 pod.deletion_cost,
                 Reverse(crowd),
             ),

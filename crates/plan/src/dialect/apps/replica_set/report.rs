@@ -64,10 +64,10 @@ fn actions(
     events: &mut Vec<Event>,
 ) -> Vec<Action> {
     let set = reconcile.object;
-    let mut tell = |reason: &str, message: String| {
-        let regarding = set.key().clone();
-        let reason = reason.to_owned();
-        events.push(Event { regarding, kind: EventType::Normal, reason, message });
+    let mut tell = |reason: &str, message: String, pod: &ObjectKey| {
+        let (regarding, reason) = (set.key().clone(), reason.to_owned());
+        let (kind, reports) = (EventType::Normal, Some(pod.clone()));
+        events.push(Event { regarding, kind, reason, message, reports });
     };
     let mut actions = Vec::new();
     for pod in &reconcile.released {
@@ -83,12 +83,12 @@ fn actions(
     }
     let (have, want) = (reconcile.active.len(), reconcile.replicas);
     for (key, pod) in new_pods(reconcile, snapshot) {
-        tell("SuccessfulCreate", format!("Created pod: {}", key.name));
+        tell("SuccessfulCreate", format!("Created pod: {}", key.name), &key);
         let why = Why::new("TooFew", format!("{have} of {want} pods"));
         actions.push(Action::create(Verb::Create, key, pod, why));
     }
     for pod in &reconcile.deleted {
-        tell("SuccessfulDelete", format!("Deleted pod: {}", pod.name()));
+        tell("SuccessfulDelete", format!("Deleted pod: {}", pod.name()), pod.key());
         let why = Why::new("TooMany", format!("{have} of {want} pods"));
         actions.push(Action::delete(Verb::Delete, pod, Propagation::Background, why));
     }

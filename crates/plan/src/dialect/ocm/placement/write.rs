@@ -184,7 +184,8 @@ impl<'a, 'w> Writer<'a, 'w> {
 
     fn tell(&mut self, reason: &str, kind: EventType, message: String) {
         let regarding = self.placement.key().clone();
-        self.events.push(Event { regarding, kind, reason: reason.to_owned(), message });
+        let (reason, reports) = (reason.to_owned(), None);
+        self.events.push(Event { regarding, kind, reason, message, reports });
     }
 }
 

@@ -1,0 +1,306 @@
+//! What the loop knows and decides: what is told goes into the cache, who is affected into the
+//! queue, and whose turn it is gets a decision and with it an [`Errand`].
+//!
+//! There is no clock here, no task and no connection: `run` carries this on an API server in
+//! real time, and a simulation in virtual time, in whatever order it likes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use convoy_api::{GroupKind, Object, ObjectKey};
+use convoy_plan::step::EventType;
+use convoy_plan::{Dialect, Event, Step};
+use jiff::Timestamp;
+
+use crate::cache::{Cache, Rollout};
+use crate::errand::{Ended, Ending, Errand};
+use crate::events::Note;
+use crate::log::DecisionLog;
+use crate::metrics::{self, Holds, Metrics};
+use crate::projection::Projections;
+use crate::queue::Queue;
+use crate::request;
+
+/// What runs, and how.
+pub struct Settings {
+    pub dialects: Vec<&'static dyn Dialect>,
+    /// Decide and report, but write nothing.
+    pub observe: bool,
+    /// Rollouts whose writes are on their way at once.
+    pub concurrency: usize,
+    pub decision_log: Option<DecisionLog>,
+    pub metrics: Arc<Metrics>,
+}
+
+impl Settings {
+    pub fn new(dialects: Vec<&'static dyn Dialect>) -> Self {
+        let metrics = Arc::new(Metrics::default());
+        Self { dialects, observe: false, concurrency: 32, decision_log: None, metrics }
+    }
+}
+
+impl std::fmt::Debug for Settings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let dialects: Vec<&str> = self.dialects.iter().map(|dialect| dialect.name()).collect();
+        f.debug_struct("Settings")
+            .field("dialects", &dialects)
+            .field("observe", &self.observe)
+            .field("concurrency", &self.concurrency)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What is told about objects.
+#[derive(Clone, Debug)]
+pub enum News {
+    /// All objects of a kind.
+    Listed {
+        kind: GroupKind,
+        version: Option<u64>,
+        objects: Vec<Object>,
+    },
+    Changed(Object),
+    /// By a watch; this is the last state.
+    Deleted(Object),
+    /// By an own write.
+    Forgotten(ObjectKey),
+}
+
+/// A turn of a rollout.
+#[derive(Debug)]
+pub struct Turn {
+    pub rollout: Rollout,
+    /// None if it is gone.
+    pub step: Option<Decided>,
+    /// The writes to carry out; the turn lasts until [`Brain::finish`] then.
+    pub errand: Option<Errand>,
+}
+
+/// What a turn decided, for whoever keeps a record.
+#[derive(Debug)]
+pub struct Decided {
+    pub dialect: &'static str,
+    pub verdict: convoy_plan::Verdict,
+}
+
+/// Everything that is known and under way.
+#[derive(Debug)]
+pub struct Brain {
+    cache: Cache,
+    queue: Queue<Rollout>,
+    projections: Arc<Projections>,
+    /// Kinds whose first list is still to come: nothing is decided before.
+    unlisted: BTreeSet<GroupKind>,
+    under_way: BTreeMap<Rollout, UnderWay>,
+    holds: BTreeMap<Rollout, Holds>,
+    /// What people are to be told.
+    notes: Vec<Note>,
+    observe: bool,
+    concurrency: usize,
+    log: Option<DecisionLog>,
+    metrics: Arc<Metrics>,
+}
+
+/// What follows on the writes of a step.
+#[derive(Debug)]
+struct UnderWay {
+    wake_at: Option<Timestamp>,
+    events: Vec<Event>,
+}
+
+impl Brain {
+    pub fn new(settings: Settings) -> Self {
+        let Settings { dialects, observe, concurrency, decision_log, metrics } = settings;
+        let projections = Arc::new(Projections::of(&dialects));
+        Self {
+            cache: Cache::new(dialects),
+            queue: Queue::default(),
+            unlisted: projections.kinds().cloned().collect(),
+            projections,
+            under_way: BTreeMap::new(),
+            holds: BTreeMap::new(),
+            notes: Vec::new(),
+            observe,
+            concurrency: concurrency.max(1),
+            log: decision_log,
+            metrics,
+        }
+    }
+
+    /// What is kept of which kinds: those to follow.
+    pub fn projections(&self) -> &Arc<Projections> {
+        &self.projections
+    }
+
+    pub fn cache(&self) -> &Cache {
+        &self.cache
+    }
+
+    /// Takes in what is new.
+    pub fn tell(&mut self, news: News) {
+        let affected = match news {
+            News::Listed { kind, version, objects } => {
+                let affected = self.cache.replace(&kind, version, objects);
+                if self.unlisted.remove(&kind) && self.unlisted.is_empty() {
+                    tracing::info!(objects = self.cache.world().len(), "everything is listed");
+                    self.metrics.ready();
+                    for rollout in self.cache.rollouts() {
+                        self.queue.add(rollout);
+                    }
+                }
+                affected
+            }
+            News::Changed(object) => self.cache.put(object),
+            News::Deleted(last) => self.cache.remove(&last),
+            News::Forgotten(key) => self.cache.forget(&key),
+        };
+        if self.unlisted.is_empty() {
+            for rollout in affected {
+                self.queue.add(rollout);
+            }
+        }
+    }
+
+    /// The next turn that may begin now.
+    pub fn turn(&mut self, now: Timestamp) -> Option<Turn> {
+        if !self.may_start() {
+            return None;
+        }
+        let rollout = self.queue.take(now)?;
+        let turn = self.pass(rollout, now);
+        self.metrics.queue(self.queue.depth());
+        Some(turn)
+    }
+
+    /// How long there is nothing to do unless something is told; none: for ever.
+    pub fn pause(&self, now: Timestamp) -> Option<Duration> {
+        if !self.may_start() {
+            return None;
+        }
+        if self.queue.depth() > 0 {
+            return Some(Duration::ZERO);
+        }
+        let wait = self.queue.next_wake()?.duration_since(now);
+        // One that lies behind is due.
+        Some(Duration::try_from(wait).unwrap_or(Duration::ZERO))
+    }
+
+    /// How many errands are out.
+    pub fn under_way(&self) -> usize {
+        self.under_way.len()
+    }
+
+    /// Whether a turn that failed is to be repeated.
+    pub fn is_troubled(&self) -> bool {
+        self.queue.failing() > 0
+    }
+
+    /// The writes of a turn have ended.
+    pub fn finish(&mut self, rollout: &Rollout, ended: Ended, now: Timestamp) {
+        let Some(UnderWay { wake_at, events }) = self.under_way.remove(rollout) else { return };
+        let told: Vec<Event> =
+            events.into_iter().filter(|event| ended.did(event_target(event))).collect();
+        self.note(&told);
+        match ended.ending {
+            Ending::Done => self.queue.done(rollout, wake_at),
+            Ending::Conflict => {
+                tracing::debug!(rollout = %rollout.key, "not as observed; planning afresh");
+                self.queue.retry(rollout, now, Duration::ZERO);
+            }
+            Ending::Later { at_least, message } => {
+                tracing::warn!(rollout = %rollout.key, message, "the server cannot now");
+                self.queue.retry(rollout, now, at_least);
+            }
+            Ending::Refused { verb, message } => {
+                tracing::warn!(rollout = %rollout.key, verb, message, "a write was refused");
+                self.note(&[refusal(rollout, verb, message)]);
+                self.queue.retry(rollout, now, Duration::ZERO);
+            }
+        }
+    }
+
+    /// What people are to be told since this was last asked.
+    pub fn notes(&mut self) -> Vec<Note> {
+        std::mem::take(&mut self.notes)
+    }
+
+    fn may_start(&self) -> bool {
+        self.unlisted.is_empty() && self.under_way.len() < self.concurrency
+    }
+
+    /// One pass over a rollout: observe, decide, and say what is to be written.
+    fn pass(&mut self, rollout: Rollout, now: Timestamp) -> Turn {
+        let Some(mut step) = self.cache.decide(&rollout, now) else {
+            self.queue.done(&rollout, None);
+            self.note_holds(&rollout, Holds::new());
+            if let Some(log) = &mut self.log {
+                log.forget(&rollout);
+            }
+            return Turn { rollout, step: None, errand: None };
+        };
+        self.metrics.passed(&step);
+        self.note_holds(&rollout, metrics::holds(&step));
+        self.write_down(&rollout, &step, now);
+        let object = self.cache.world().get(&rollout.key);
+        let status = object.and_then(|object| request::status(&step, object));
+        let actions = std::mem::take(&mut step.actions);
+        let decided = Some(Decided { dialect: step.dialect, verdict: step.verdict });
+        if self.observe || actions.is_empty() && status.is_none() {
+            self.note(&step.events);
+            self.queue.done(&rollout, step.wake_at);
+            return Turn { rollout, step: decided, errand: None };
+        }
+        let Step { wake_at, events, .. } = step;
+        self.under_way.insert(rollout.clone(), UnderWay { wake_at, events });
+        let (projections, metrics) = (Arc::clone(&self.projections), Arc::clone(&self.metrics));
+        let errand = Errand::new(actions, status, projections, metrics);
+        Turn { rollout, step: decided, errand: Some(errand) }
+    }
+
+    /// Notes events about objects that are known.
+    fn note(&mut self, events: &[Event]) {
+        if self.observe {
+            return;
+        }
+        for event in events {
+            if let Some(object) = self.cache.world().get(&event.regarding) {
+                self.notes.push(Note::new(object, event.kind, &event.reason, &event.message));
+            }
+        }
+    }
+
+    fn note_holds(&mut self, rollout: &Rollout, now: Holds) {
+        let before = self.holds.remove(rollout).unwrap_or_default();
+        if before != now {
+            self.metrics.held(self.cache.dialect(rollout).name(), &before, &now);
+        }
+        if !now.is_empty() {
+            self.holds.insert(rollout.clone(), now);
+        }
+    }
+
+    fn write_down(&mut self, rollout: &Rollout, step: &Step, now: Timestamp) {
+        let Some(log) = &mut self.log else { return };
+        if let Err(error) = log.note(rollout, step, &self.cache, now) {
+            let error = &error as &dyn std::error::Error;
+            tracing::error!(error, "the decision log lacks a line");
+        }
+    }
+}
+
+/// The object whose write an event reports.
+fn event_target(event: &Event) -> &ObjectKey {
+    event.reports.as_ref().unwrap_or(&event.regarding)
+}
+
+fn refusal(rollout: &Rollout, verb: &str, message: String) -> Event {
+    let reason = match verb {
+        "create" => "FailedCreate",
+        "delete" => "FailedDelete",
+        "evict" => "FailedEviction",
+        _ => "FailedUpdate",
+    };
+    let (regarding, reason) = (rollout.key.clone(), reason.to_owned());
+    Event { regarding, kind: EventType::Warning, reason, message, reports: None }
+}
