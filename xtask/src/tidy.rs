@@ -14,7 +14,7 @@ const ARROWS: [(&str, &[&str]); 11] = [
     ("apiserver", &["api", "plan", "store"]),
     ("controllers", &["api", "plan"]),
     ("load", &[]),
-    ("sim", &["api", "plan"]),
+    ("sim", &["api", "plan", "check", "store", "apiserver", "controllers"]),
     ("cli", &["api", "plan", "check", "store", "apiserver", "controllers", "sim"]),
     ("xtask", &[]),
 ];

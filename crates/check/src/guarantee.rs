@@ -1,6 +1,6 @@
 //! One module per promise, each a function over one step and what it was decided from.
 
-mod budget;
+pub(crate) mod budget;
 mod evidence;
 mod partition;
 mod size;

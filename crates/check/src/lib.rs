@@ -9,6 +9,7 @@ mod apply;
 mod guarantee;
 mod history;
 mod settle;
+mod vigil;
 
 use std::fmt;
 
@@ -19,6 +20,7 @@ use serde::Serialize;
 pub use apply::{Applier, ApplyError};
 pub use history::History;
 pub use settle::{NotSettled, Settled, settle};
+pub use vigil::{Hand, Vigil};
 
 /// The promises, by the letters that tests and documents use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -2,7 +2,7 @@
 //! decided by the parts.
 
 mod connect;
-mod send;
+pub(crate) mod send;
 mod watch;
 
 use std::collections::VecDeque;

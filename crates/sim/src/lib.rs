@@ -14,4 +14,5 @@ pub mod part;
 pub mod scenario;
 pub mod scheduler;
 pub mod seed;
+pub mod simulation;
 mod wheel;

@@ -34,6 +34,19 @@ pub fn config(cases: u32) -> Config {
     }
 }
 
+/// The seeds of a simulation that usually runs `cases` of them, one after the other from 1 or
+/// from where the environment says.
+pub fn seeds(cases: u32) -> std::ops::Range<u64> {
+    let cases = variable(CASES).map_or(cases, |text| asked_cases(&text, cases));
+    let first = variable(SEED).map_or(USUAL_SEED, |text| asked_seed(&text));
+    first..first.saturating_add(u64::from(cases))
+}
+
+/// The command that runs one seed of a simulation again.
+pub fn replay(package: &str, test: &str, seed: u64) -> String {
+    Replay { cases: 1, seed }.command(Some(package), Some(test))
+}
+
 fn variable(name: &str) -> Option<String> {
     env::var(name).ok().filter(|text| !text.is_empty())
 }

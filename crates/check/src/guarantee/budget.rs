@@ -2,7 +2,7 @@
 //! dialect how it counted. Where a limit spans several steps, [`History`](crate::History) adds
 //! the groups' own ceilings.
 
-mod apps;
+pub(crate) mod apps;
 mod fleet;
 mod karpenter;
 mod ocm;

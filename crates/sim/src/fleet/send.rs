@@ -15,32 +15,53 @@ pub(super) async fn send(client: &Client, request: &Request) -> Answer {
         Err(error) => return Answer::Failed(error.to_string()),
     };
     match client.request::<Value>(http).await {
-        Ok(object) => {
-            let is_object = !matches!(request.write, Write::Bind(_) | Write::Delete(_));
-            Answer::Done(is_object.then(|| Arc::new(object)))
-        }
-        Err(kube::Error::Api(status)) => match (status.code, status.reason.as_str()) {
-            (404, _) => Answer::Missing,
-            (409, "AlreadyExists") => Answer::Exists,
-            (409, _) => Answer::Conflict,
-            _ => Answer::Failed(status.message.clone()),
-        },
+        Ok(object) => done(request, object),
+        Err(kube::Error::Api(status)) => refused(status.code, &status.reason, &status.message),
         Err(error) => Answer::Failed(error.to_string()),
     }
 }
 
 fn http(request: &Request) -> Result<Http<Vec<u8>>, http::Error> {
+    let Form { method, uri, content_type, body } = form(request);
+    let builder = Http::builder().method(method).uri(uri);
+    builder.header(http::header::CONTENT_TYPE, content_type).body(body.to_string().into_bytes())
+}
+
+/// What is sent of a request.
+pub(crate) struct Form<'r> {
+    pub(crate) method: Method,
+    pub(crate) uri: String,
+    pub(crate) content_type: &'static str,
+    pub(crate) body: &'r Value,
+}
+
+pub(crate) fn form(request: &Request) -> Form<'_> {
     let path = path(&request.key);
     let name = &request.key.name;
-    let (method, uri, kind, body) = match &request.write {
+    let (method, uri, content_type, body) = match &request.write {
         Write::Create(object) => (Method::POST, path, JSON, object),
         Write::Merge(patch) => (Method::PATCH, format!("{path}/{name}"), MERGE, patch),
         Write::MergeStatus(patch) => (Method::PATCH, format!("{path}/{name}/status"), MERGE, patch),
         Write::Bind(binding) => (Method::POST, format!("{path}/{name}/binding"), JSON, binding),
         Write::Delete(options) => (Method::DELETE, format!("{path}/{name}"), JSON, options),
     };
-    let builder = Http::builder().method(method).uri(format!("{uri}?fieldManager=convoy-sim"));
-    builder.header(http::header::CONTENT_TYPE, kind).body(body.to_string().into_bytes())
+    Form { method, uri: format!("{uri}?fieldManager=convoy-sim"), content_type, body }
+}
+
+/// What a success says.
+pub(crate) fn done(request: &Request, object: Value) -> Answer {
+    let is_object = !matches!(request.write, Write::Bind(_) | Write::Delete(_));
+    Answer::Done(is_object.then(|| Arc::new(object)))
+}
+
+/// What a refusal says.
+pub(crate) fn refused(code: u16, reason: &str, message: &str) -> Answer {
+    match (code, reason) {
+        (404, _) => Answer::Missing,
+        (409, "AlreadyExists") => Answer::Exists,
+        (409, _) => Answer::Conflict,
+        _ => Answer::Failed(message.to_owned()),
+    }
 }
 
 const JSON: &str = "application/json";

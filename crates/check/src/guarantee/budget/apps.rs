@@ -52,13 +52,15 @@ pub(super) fn over(subject: &Subject<'_>) -> Option<Finding> {
     None
 }
 
-struct Promise {
-    most: u32,
-    least: u32,
+/// What a Deployment that rolls promises about its pods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Promise {
+    pub(crate) most: u32,
+    pub(crate) least: u32,
 }
 
 /// Surge rounds up, unavailability down; if both come out as 0, one may be unavailable.
-fn promise(strategy: &Value, desired: u32) -> Promise {
+pub(crate) fn promise(strategy: &Value, desired: u32) -> Promise {
     let field = |name: &str| strategy.get("rollingUpdate").and_then(|rolling| rolling.get(name));
     let quarter = IntOrPercent::Percent(25);
     let surge = resolved(field("maxSurge"), quarter, desired, Rounding::Up);

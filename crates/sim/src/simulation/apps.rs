@@ -1,0 +1,290 @@
+//! Deployments under trial: people who change images, sizes and limits, pause, undo and delete,
+//! on nodes that die; and a [`Vigil`] over the pods.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use convoy_api::apps::{DEPLOYMENT, POD, REPLICA_SET, annotation};
+use convoy_api::{GroupKind, Object, ObjectKey};
+use convoy_check::{Hand, Vigil};
+use convoy_controllers::request::Request;
+use convoy_plan::Dialect;
+use convoy_plan::dialect::apps::{Deployments, ReplicaSets};
+use http::Method;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use super::chance::Chance;
+use super::cluster::{Author, Cluster, Fact, Home};
+use super::faults::Faults;
+use super::{Plan, Trial};
+use crate::scenario::Scenario;
+use crate::seed::Seed;
+
+const NAMESPACE: &str = "default";
+const NAME: &str = "web";
+
+/// One Deployment, and what befalls it.
+#[derive(Debug)]
+pub struct Apps {
+    seed: u64,
+    /// Whether both loops run in one process, as in the embedded home, or each in its own.
+    is_one_process: bool,
+    deployment: Value,
+    objects: BTreeMap<ObjectKey, Arc<Object>>,
+    vigil: Vigil,
+    /// Images that were set so far.
+    images: u32,
+}
+
+impl Apps {
+    /// A trial and its plan, as a seed has it.
+    pub fn drawn(seed: u64, home: Home) -> (Self, Plan) {
+        let mut chance = Chance::new(Seed::new(seed).child("trial", "apps"));
+        let faults = Faults::drawn(&mut chance);
+        let plan = Plan {
+            home,
+            faults,
+            // Most worlds are short: many of them meet more than a few long ones.
+            unrest: if chance.is(100) {
+                chance.millis(30_000, 120_000)
+            } else {
+                chance.millis(8_000, 30_000)
+            },
+            deeds_every: (300, 8_000),
+            lives: chance.is(500).then_some((500, 15_000)),
+            patience: SignedDuration::from_mins(30),
+        };
+        let trial = Self {
+            seed,
+            is_one_process: chance.is(600),
+            deployment: deployment(&mut chance),
+            objects: BTreeMap::new(),
+            vigil: Vigil::default(),
+            images: 1,
+        };
+        (trial, plan)
+    }
+
+    fn of(&self, kind: GroupKind) -> impl Iterator<Item = &Arc<Object>> {
+        self.objects.values().filter(move |object| *object.kind() == kind)
+    }
+
+    fn image(&mut self, chance: &mut Chance) -> String {
+        self.images += 1;
+        let sort =
+            chance.pick(&["good", "good", "good", "bad", "flaky", "slow"]).unwrap_or(&"good");
+        format!("web:{sort}-{}", self.images)
+    }
+
+    /// As `kubectl rollout undo` does: the template of another revision is put back.
+    fn undo(&self, chance: &mut Chance) -> Option<Request> {
+        let sets: Vec<&Arc<Object>> = self.of(REPLICA_SET).collect();
+        let mut template = chance.pick(&sets)?.spec().get("template")?.clone();
+        template
+            .pointer_mut("/metadata/labels")?
+            .as_object_mut()?
+            .shift_remove("pod-template-hash");
+        let body = json!([{"op": "replace", "path": "/spec/template", "value": template}]);
+        let (method, path) = (Method::PATCH, path("apps/v1", "deployments", NAME));
+        Some(Request { method, path, content_type: "application/json-patch+json", body })
+    }
+
+    fn remove_pods(&self, chance: &mut Chance) -> Vec<Request> {
+        let pods: Vec<&Arc<Object>> = self.of(POD).collect();
+        let count = chance.between(1, 3);
+        let picked = (0..count).filter_map(|_| chance.pick(&pods).map(|pod| pod.name()));
+        picked
+            .map(|name| Request {
+                method: Method::DELETE,
+                path: path("v1", "pods", name),
+                content_type: "application/json",
+                body: json!({}),
+            })
+            .collect()
+    }
+}
+
+impl Trial for Apps {
+    fn loops(&self) -> Vec<Vec<&'static dyn Dialect>> {
+        if self.is_one_process {
+            vec![vec![&Deployments, &ReplicaSets]]
+        } else {
+            vec![vec![&Deployments], vec![&ReplicaSets]]
+        }
+    }
+
+    fn scenario(&self) -> Scenario {
+        let mut chance = Chance::new(Seed::new(self.seed).child("scenario", "apps"));
+        let mut text = format!(
+            "seed: {}\nnodes: [{{name: node, count: 3}}]\nheartbeat: 30s\nlatencies: {{pull: 0s..1s, ready: 0s..2s, stop: 0s..3s}}\nrules:\n- {{when: {{image: 'web:bad*'}}, then: {{fails: never-ready}}}}\n- {{when: {{image: 'web:flaky*'}}, then: {{fails: crash, after: 2s, times: 2}}}}\n- {{when: {{image: 'web:slow*'}}, then: {{ready: 5s..20s}}}}\n",
+            self.seed
+        );
+        let happens = if chance.is(400) {
+            let what = chance.pick(&["silent", "reboot", "not-ready"]).unwrap_or(&"silent");
+            let (node, at, lasts) =
+                (chance.between(0, 2), chance.between(2, 30), chance.between(10, 120));
+            format!("[{{node: node-{node}, at: {at}s, event: {what}, for: {lasts}s}}]")
+        } else if chance.is(200) {
+            format!("[{{node: node-0, at: {}s, event: vanish}}]", chance.between(2, 30))
+        } else {
+            "[]".to_owned()
+        };
+        text.push_str("nodeEvents: ");
+        text.push_str(&happens);
+        Scenario::from_yaml(&text).expect("the text above is a scenario")
+    }
+
+    fn begin(&mut self) -> Vec<Request> {
+        vec![Request::create(&path("apps/v1", "deployments", ""), self.deployment.clone())]
+    }
+
+    fn act(&mut self, chance: &mut Chance, _cluster: &mut Cluster) -> Vec<Request> {
+        let one = |patch| vec![Request::merge(&path("apps/v1", "deployments", NAME), patch)];
+        match chance.between(0, 11) {
+            0..=3 => {
+                let image = self.image(chance);
+                one(image_patch(&image))
+            }
+            4..=5 => one(json!({"spec": {"replicas": chance.between(0, 6)}})),
+            6 => one(json!({"spec": {"paused": true}})),
+            7..=8 => one(json!({"spec": {"paused": false}})),
+            9 => self.undo(chance).into_iter().collect(),
+            10 if self.deployment.pointer("/spec/strategy/rollingUpdate").is_some() => {
+                one(json!({"spec": {"strategy": {"rollingUpdate": limits(chance)}}}))
+            }
+            _ => self.remove_pods(chance),
+        }
+    }
+
+    fn end(&mut self, _cluster: &mut Cluster) -> Vec<Request> {
+        self.images += 1;
+        let mut patch = image_patch(&format!("web:good-{}", self.images));
+        patch["spec"]["paused"] = json!(false);
+        vec![Request::merge(&path("apps/v1", "deployments", NAME), patch)]
+    }
+
+    fn see(&mut self, fact: &Fact) -> Result<(), String> {
+        let key = fact.object.key();
+        if fact.is_deletion() {
+            self.objects.remove(key);
+        } else {
+            self.objects.insert(key.clone(), Arc::clone(&fact.object));
+        }
+        let by = if fact.by == Author::Controller { Hand::Loop } else { Hand::Other };
+        self.vigil.see(&fact.object, fact.is_deletion(), by, fact.at)
+    }
+
+    fn rest(&mut self, now: Timestamp) {
+        self.vigil.rest(now);
+    }
+
+    fn is_complete(&self) -> Result<(), String> {
+        for deployment in self.of(DEPLOYMENT) {
+            complete(deployment)?;
+            let wanted = deployment.spec().pointer("/template/spec/containers/0/image");
+            if let Some(pod) = self.of(POD).find(|pod| pod.is_deleting()) {
+                return Err(format!("{} is still there", pod.key()));
+            }
+            let n = deployment.spec().get("replicas").and_then(Value::as_u64).unwrap_or(1);
+            let pods: Vec<&Arc<Object>> = self.of(POD).collect();
+            let new = pods.iter().filter(|pod| pod.spec().pointer("/containers/0/image") == wanted);
+            let new = new.count() as u64;
+            if new != n || pods.len() as u64 != n {
+                let all = pods.len();
+                return Err(format!("{new} of {all} pods are new, where {n} are wanted"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the status says.
+fn complete(deployment: &Object) -> Result<(), String> {
+    let status = deployment.status();
+    let number = |field: &str| status.get(field).and_then(Value::as_i64).unwrap_or(0);
+    let n = deployment.spec().get("replicas").and_then(Value::as_i64).unwrap_or(1);
+    let counts = ["replicas", "updatedReplicas", "availableReplicas"];
+    let is_complete = counts.iter().all(|field| number(field) == n)
+        && number("observedGeneration") >= deployment.generation();
+    if is_complete { Ok(()) } else { Err(format!("{} of {n}: {status}", deployment.key())) }
+}
+
+fn deployment(chance: &mut Chance) -> Value {
+    let recreate = chance.is(150);
+    let strategy = if recreate {
+        json!({"type": "Recreate"})
+    } else {
+        json!({"type": "RollingUpdate", "rollingUpdate": limits(chance)})
+    };
+    let mut spec = json!({
+        "replicas": chance.between(1, 5), "strategy": strategy,
+        "revisionHistoryLimit": chance.between(0, 3),
+        "selector": {"matchLabels": {"app": NAME}},
+        "template": {"metadata": {"labels": {"app": NAME}},
+            "spec": {"terminationGracePeriodSeconds": chance.between(0, 10),
+                "containers": [{"name": "web", "image": "web:good-1"}]}},
+    });
+    if chance.is(300) {
+        spec["minReadySeconds"] = json!(chance.between(1, 8));
+    }
+    if chance.is(500) {
+        spec["progressDeadlineSeconds"] = json!(chance.between(10, 60));
+    }
+    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": NAME}, "spec": spec})
+}
+
+/// Limits of which not both are nothing.
+fn limits(chance: &mut Chance) -> Value {
+    let mut draw = |low: i64| match chance.between(0, 3) {
+        0 => json!(format!("{}%", chance.between(low, 2) * 25)),
+        _ => json!(chance.between(low, 3)),
+    };
+    let surge = draw(0);
+    let low = i64::from(surge == json!(0) || surge == json!("0%"));
+    json!({"maxSurge": surge, "maxUnavailable": draw(low)})
+}
+
+fn image_patch(image: &str) -> Value {
+    json!({"spec": {"template": {"spec": {"containers": [{"name": "web", "image": image}]}}}})
+}
+
+fn path(api_version: &str, plural: &str, name: &str) -> String {
+    let root =
+        if api_version == "v1" { "/api/v1".to_owned() } else { format!("/apis/{api_version}") };
+    let collection = format!("{root}/namespaces/{NAMESPACE}/{plural}");
+    if name.is_empty() { collection } else { format!("{collection}/{name}") }
+}
+
+/// What matters of an object, for people who look for a fault.
+pub(super) fn summary(object: &Object) -> String {
+    let (spec, status) = (object.spec(), object.status());
+    let number = |of: &Value, field: &str| of.get(field).and_then(Value::as_i64).unwrap_or(0);
+    match object.kind() {
+        kind if *kind == DEPLOYMENT || *kind == REPLICA_SET => {
+            let image = spec.pointer("/template/spec/containers/0/image").cloned();
+            let paused = if spec.get("paused") == Some(&json!(true)) { " paused" } else { "" };
+            let limits = spec.pointer("/strategy/rollingUpdate").map(Value::to_string);
+            format!(
+                " {} r{} wants {} (g{}) of {:?}{paused}: has {} ready {} available {} (g{}) {}",
+                image.unwrap_or_default(),
+                object.annotation(annotation::REVISION).unwrap_or("-"),
+                number(spec, "replicas"),
+                object.generation(),
+                object.annotation(annotation::DESIRED_REPLICAS).unwrap_or("-"),
+                number(status, "replicas"),
+                number(status, "readyReplicas"),
+                number(status, "availableReplicas"),
+                number(status, "observedGeneration"),
+                limits.unwrap_or_default(),
+            )
+        }
+        kind if *kind == POD => {
+            let ready = object.condition("Ready").and_then(|ready| ready.get("status"));
+            let phase = status.get("phase").and_then(Value::as_str).unwrap_or_default();
+            let going = if object.is_deleting() { " going" } else { "" };
+            format!(" {phase} ready {}{going}", ready.cloned().unwrap_or_default())
+        }
+        _ => String::new(),
+    }
+}

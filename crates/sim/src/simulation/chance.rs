@@ -1,0 +1,48 @@
+//! Chance in a sequence: who is next, what fails, how long something takes. Unlike the draws of
+//! a [`Seed`], which are about somebody, these follow on each other.
+
+use jiff::SignedDuration;
+
+use crate::seed::Seed;
+
+/// A source of draws.
+#[derive(Clone, Debug)]
+pub struct Chance {
+    seed: Seed,
+    drawn: u32,
+}
+
+impl Chance {
+    pub fn new(seed: Seed) -> Self {
+        Self { seed, drawn: 0 }
+    }
+
+    pub fn number(&mut self) -> u64 {
+        self.next().number()
+    }
+
+    /// A number from `low` to `high`, both included.
+    pub fn between(&mut self, low: i64, high: i64) -> i64 {
+        self.next().between(low, high)
+    }
+
+    /// True in so many of a thousand cases.
+    pub fn is(&mut self, thousandths: u32) -> bool {
+        self.next().millionths() / 1_000 < thousandths
+    }
+
+    pub fn millis(&mut self, low: i64, high: i64) -> SignedDuration {
+        SignedDuration::from_micros(self.between(low * 1_000, high * 1_000))
+    }
+
+    /// One of several.
+    pub fn pick<'i, T>(&mut self, items: &'i [T]) -> Option<&'i T> {
+        let last = i64::try_from(items.len()).ok()?.checked_sub(1).filter(|last| *last >= 0)?;
+        items.get(usize::try_from(self.between(0, last)).ok()?)
+    }
+
+    fn next(&mut self) -> Seed {
+        self.drawn = self.drawn.wrapping_add(1);
+        self.seed.nth(self.drawn)
+    }
+}

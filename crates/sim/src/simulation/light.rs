@@ -1,0 +1,309 @@
+//! A small API server for simulations of a thousand worlds: versions, conflicts, generations,
+//! sub-resources, graceful deletion and background garbage collection, and no defaults, no rules
+//! and no owners of fields. What it does, it does as the real one, which every trial also runs on.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use convoy_api::{GroupKind, Object, ObjectKey};
+use convoy_controllers::outcome::Answer;
+use convoy_controllers::request::Request;
+use convoy_store::Change;
+use http::Method;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Map, Value, json};
+
+use super::cluster::{Server, Written};
+use crate::kubelet::stamp;
+
+/// A kind that is served.
+#[derive(Clone, Debug)]
+struct Served {
+    kind: GroupKind,
+    version: &'static str,
+    plural: &'static str,
+    namespaced: bool,
+}
+
+const KINDS: [(&str, &str, &str, bool); 6] = [
+    ("", "Pod", "pods", true),
+    ("", "Node", "nodes", false),
+    ("", "Namespace", "namespaces", false),
+    ("apps", "Deployment", "deployments", true),
+    ("apps", "ReplicaSet", "replicasets", true),
+    ("coordination.k8s.io", "Lease", "leases", true),
+];
+
+#[derive(Debug)]
+pub(super) struct Light {
+    kinds: Vec<Served>,
+    objects: BTreeMap<ObjectKey, Object>,
+    revision: u64,
+    written: Vec<Written>,
+    /// Whose owner may be gone.
+    suspects: BTreeSet<ObjectKey>,
+    now: Timestamp,
+}
+
+/// What a path names.
+struct Target<'p> {
+    served: Served,
+    namespace: &'p str,
+    name: &'p str,
+    below: &'p str,
+}
+
+/// A refusal.
+type Refused = (u16, &'static str);
+
+impl Light {
+    pub(super) fn new() -> Self {
+        let served = |(group, kind, plural, namespaced): (&'static str, _, _, _)| Served {
+            kind: GroupKind::new(group, kind),
+            version: "v1",
+            plural,
+            namespaced,
+        };
+        Self {
+            kinds: KINDS.into_iter().map(served).collect(),
+            objects: BTreeMap::new(),
+            revision: 0,
+            written: Vec::new(),
+            suspects: BTreeSet::new(),
+            now: Timestamp::UNIX_EPOCH,
+        }
+    }
+
+    fn answer(&mut self, request: &Request) -> Result<(u16, Value), Refused> {
+        let path = request.path.split('?').next().unwrap_or_default();
+        if let Some(document) = self.discovery(path) {
+            return Ok((200, document));
+        }
+        let target = self.target(path).ok_or((404, "NotFound"))?;
+        let key = target.served.kind.key(target.namespace, target.name);
+        match request.method {
+            Method::GET if target.name.is_empty() => Ok((200, self.list(&target.served.kind))),
+            Method::GET => self.objects.get(&key).map(shown).ok_or((404, "NotFound")),
+            Method::POST if target.below == "binding" => self.bind(&key, &request.body),
+            Method::POST => self.create(&target, &request.body),
+            Method::PATCH => self.patch(&key, target.below == "status", request),
+            Method::DELETE => self.delete(&key, &request.body),
+            _ => Err((405, "MethodNotAllowed")),
+        }
+    }
+
+    fn discovery(&self, path: &str) -> Option<Value> {
+        let mut parts = path.trim_matches('/').split('/');
+        let (group, version) = match (parts.next()?, parts.next()?, parts.next(), parts.next()) {
+            ("api", version, None, None) => ("", Some(version)),
+            ("apis", group, version, None) => (group, version),
+            _ => return None,
+        };
+        if version.is_none() {
+            let version = json!({"groupVersion": format!("{group}/v1"), "version": "v1"});
+            return Some(json!({"preferredVersion": version, "versions": [version]}));
+        }
+        let of_group = self.kinds.iter().filter(|served| served.kind.group == group);
+        let resources = of_group.flat_map(|served| {
+            let entry = |name: String| {
+                json!({"name": name, "kind": served.kind.kind, "namespaced": served.namespaced})
+            };
+            [entry(served.plural.to_owned()), entry(format!("{}/status", served.plural))]
+        });
+        Some(json!({"resources": resources.collect::<Vec<_>>()}))
+    }
+
+    fn target<'p>(&self, path: &'p str) -> Option<Target<'p>> {
+        let mut parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+        let group = match *parts.first()? {
+            "api" => "",
+            _ => parts.get(1).copied()?,
+        };
+        parts.drain(..if group.is_empty() { 2 } else { 3 });
+        let namespace = match parts.as_slice() {
+            ["namespaces", namespace, _, ..] => *namespace,
+            _ => "",
+        };
+        if !namespace.is_empty() {
+            parts.drain(..2);
+        }
+        let plural = *parts.first()?;
+        let found = |served: &&Served| served.kind.group == group && served.plural == plural;
+        let served = self.kinds.iter().find(found)?.clone();
+        let part = |at: usize| parts.get(at).copied().unwrap_or_default();
+        Some(Target { served, namespace, name: part(1), below: part(2) })
+    }
+
+    fn list(&self, kind: &GroupKind) -> Value {
+        let items = self.objects.values().filter(|object| object.kind() == kind);
+        let items: Vec<Value> = items.map(|object| object.raw().clone()).collect();
+        json!({"metadata": {"resourceVersion": self.revision.to_string()}, "items": items})
+    }
+
+    fn create(&mut self, target: &Target<'_>, body: &Value) -> Result<(u16, Value), Refused> {
+        let Served { kind, version, .. } = &target.served;
+        let mut raw = body.clone();
+        let fields = raw.as_object_mut().ok_or((400, "BadRequest"))?;
+        let group = &kind.group;
+        let api_version =
+            if group.is_empty() { (*version).to_owned() } else { format!("{group}/{version}") };
+        fields.insert("apiVersion".to_owned(), json!(api_version));
+        fields.insert("kind".to_owned(), json!(kind.kind));
+        match kind.kind.as_str() {
+            "Node" => {}
+            "Pod" => _ = fields.insert("status".to_owned(), json!({"phase": "Pending"})),
+            _ => _ = fields.shift_remove("status"),
+        }
+        let revision = self.revision + 1;
+        let metadata = &mut raw["metadata"];
+        if target.served.namespaced {
+            metadata["namespace"] = json!(target.namespace);
+        }
+        metadata["uid"] = json!(format!("00000000-0000-4000-8000-{revision:012x}"));
+        metadata["creationTimestamp"] = json!(stamp(self.now));
+        metadata["generation"] = json!(1);
+        let object = Object::from_value(raw).map_err(|_| (400, "BadRequest"))?;
+        if self.objects.contains_key(object.key()) {
+            return Err((409, "AlreadyExists"));
+        }
+        Ok((201, self.store(&object, Change::Created)))
+    }
+
+    fn patch(
+        &mut self,
+        key: &ObjectKey,
+        is_status: bool,
+        request: &Request,
+    ) -> Result<(u16, Value), Refused> {
+        let before = self.objects.get(key).ok_or((404, "NotFound"))?.clone();
+        let mut after = before.raw().clone();
+        if request.content_type == "application/json-patch+json" {
+            let patch: json_patch::Patch =
+                serde_json::from_value(request.body.clone()).map_err(|_| (400, "BadRequest"))?;
+            json_patch::patch(&mut after, &patch).map_err(|_| (422, "Invalid"))?;
+        } else {
+            is_as_observed(&before, &request.body["metadata"])?;
+            json_patch::merge(&mut after, &request.body);
+        }
+        let raw = before.raw();
+        let kept: &[&str] = if is_status { &["spec"] } else { &["status"] };
+        for field in kept {
+            match raw.get(*field) {
+                Some(value) => after[*field] = value.clone(),
+                None => _ = after.as_object_mut().map(|fields| fields.shift_remove(*field)),
+            }
+        }
+        let counts = |object: &Value| {
+            let annotations = object.pointer("/metadata/annotations").cloned();
+            (object.get("spec").cloned(), annotations.filter(|_| key.kind.kind == "Deployment"))
+        };
+        let is_new = !is_status && counts(raw) != counts(&after);
+        after["metadata"]["generation"] = json!(before.generation() + i64::from(is_new));
+        after["metadata"]["resourceVersion"] = raw["metadata"]["resourceVersion"].clone();
+        if after == *raw {
+            return Ok((200, after));
+        }
+        Ok((200, self.store(&before.with_raw(after), Change::Modified)))
+    }
+
+    fn bind(&mut self, key: &ObjectKey, binding: &Value) -> Result<(u16, Value), Refused> {
+        let pod = self.objects.get(key).ok_or((404, "NotFound"))?;
+        if pod.is_deleting() || pod.spec().get("nodeName").is_some() {
+            return Err((409, "Conflict"));
+        }
+        let mut raw = pod.raw().clone();
+        raw["spec"]["nodeName"] = binding["target"]["name"].clone();
+        let scheduled = json!({"type": "PodScheduled", "status": "True",
+            "lastTransitionTime": stamp(self.now)});
+        raw["status"]["conditions"] = json!([scheduled]);
+        let bound = pod.with_raw(raw);
+        self.store(&bound, Change::Modified);
+        Ok((201, json!({"kind": "Status", "status": "Success"})))
+    }
+
+    fn delete(&mut self, key: &ObjectKey, options: &Value) -> Result<(u16, Value), Refused> {
+        let object = self.objects.get(key).ok_or((404, "NotFound"))?.clone();
+        is_as_observed(&object, options.get("preconditions").unwrap_or(&Value::Null))?;
+        let secs = if key.kind.kind == "Pod" { grace(&object, options) } else { 0 };
+        let due = object.metadata().get("deletionGracePeriodSeconds").and_then(Value::as_i64);
+        if secs == 0 {
+            return Ok((200, self.store(&object, Change::Deleted)));
+        }
+        if due.is_some_and(|due| due <= secs) {
+            return Ok((200, object.raw().clone()));
+        }
+        let mut raw = object.raw().clone();
+        let at = self.now.checked_add(SignedDuration::from_secs(secs)).unwrap_or(self.now);
+        raw["metadata"]["deletionTimestamp"] = json!(stamp(at));
+        raw["metadata"]["deletionGracePeriodSeconds"] = json!(secs);
+        Ok((200, self.store(&object.with_raw(raw), Change::Modified)))
+    }
+
+    /// Writes one version; gives it back.
+    fn store(&mut self, object: &Object, change: Change) -> Value {
+        self.revision += 1;
+        let mut raw = object.raw().clone();
+        raw["metadata"]["resourceVersion"] = json!(self.revision.to_string());
+        let object = object.with_raw(raw.clone());
+        if change == Change::Deleted {
+            self.objects.remove(object.key());
+            let uid = object.uid();
+            let owned = |other: &&Object| other.controller().is_some_and(|by| Some(by.uid) == uid);
+            let keys = self.objects.values().filter(owned).map(|other| other.key().clone());
+            self.suspects.extend(keys.collect::<Vec<_>>());
+        } else {
+            self.objects.insert(object.key().clone(), object.clone());
+        }
+        self.written.push(Written { revision: self.revision, change, object });
+        raw
+    }
+}
+
+impl Server for Light {
+    fn send(&mut self, request: &Request, now: Timestamp) -> Answer {
+        self.now = now;
+        let (code, body) = self.answer(request).unwrap_or_else(|(code, reason)| {
+            let status =
+                json!({"kind": "Status", "code": code, "reason": reason, "message": reason});
+            (code, status)
+        });
+        Answer { code, retry_after: None, body }
+    }
+
+    fn tend(&mut self, now: Timestamp) {
+        self.now = now;
+        while let Some(key) = self.suspects.pop_first() {
+            // One that is not there any more needs no collector.
+            drop(self.delete(&key, &Value::Object(Map::new())));
+        }
+    }
+
+    fn written(&mut self) -> Vec<Written> {
+        std::mem::take(&mut self.written)
+    }
+}
+
+fn shown(object: &Object) -> (u16, Value) {
+    (200, object.raw().clone())
+}
+
+/// Whether an object is the one, at the version, that a write names.
+fn is_as_observed(object: &Object, fence: &Value) -> Result<(), Refused> {
+    let holds = |field: &str, is: Option<&str>| {
+        fence.get(field).and_then(Value::as_str).is_none_or(|wanted| is == Some(wanted))
+    };
+    if holds("uid", object.uid()) && holds("resourceVersion", object.resource_version()) {
+        return Ok(());
+    }
+    Err((409, "Conflict"))
+}
+
+/// How long a pod may take to end.
+fn grace(pod: &Object, options: &Value) -> i64 {
+    let phase = pod.status().get("phase").and_then(Value::as_str).unwrap_or_default();
+    if pod.spec().get("nodeName").is_none() || ["Failed", "Succeeded"].contains(&phase) {
+        return 0;
+    }
+    let asked = options.get("gracePeriodSeconds").and_then(Value::as_i64);
+    let given = || pod.spec().get("terminationGracePeriodSeconds").and_then(Value::as_i64);
+    asked.or_else(given).unwrap_or(30).max(0)
+}

@@ -1,0 +1,82 @@
+//! The control loop in virtual time, under everything that may go wrong. Each seed is a world;
+//! one that fails prints the command that runs it again.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use convoy_sim::seed::Seed;
+use convoy_sim::simulation::apps::Apps;
+use convoy_sim::simulation::cluster::Home;
+use convoy_sim::simulation::{Outcome, Simulation};
+use convoy_testkit::property;
+
+/// Enough to meet every pair of faults, and within a minute or two on two cores.
+const SEEDS: u32 = 1_000;
+/// Enough to tell whether the small server does as the real one.
+const SEEDS_OF_REAL: u32 = 30;
+
+fn run(seed: u64, home: Home) -> Result<Outcome, String> {
+    let (trial, plan) = Apps::drawn(seed, home);
+    Simulation::new(Seed::new(seed), plan, trial).run().map_err(|failure| failure.to_string())
+}
+
+#[test]
+fn deployments_keep_their_promise_whatever_happens() {
+    let name = "deployments_keep_their_promise_whatever_happens";
+    every_seed(name, SEEDS, |seed| run(seed, Home::Light));
+}
+
+#[test]
+fn they_keep_it_on_the_real_server_too() {
+    let name = "they_keep_it_on_the_real_server_too";
+    every_seed(name, SEEDS_OF_REAL, |seed| run(seed, Home::Real));
+}
+
+#[test]
+fn a_seed_gives_the_same_world_every_time() {
+    for home in [Home::Light, Home::Real] {
+        assert_eq!(run(11, home), run(11, home));
+    }
+}
+
+/// Runs a world per seed on all cores, and fails with the smallest seed that does.
+fn every_seed(test: &str, cases: u32, run: impl Fn(u64) -> Result<Outcome, String> + Sync) {
+    let seeds = property::seeds(cases);
+    let next = AtomicU64::new(seeds.start);
+    let failures = Mutex::new(Vec::new());
+    let totals = Mutex::new((0, 0));
+    let work = || {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= seeds.end || failures.lock().expect("no panic while held").len() >= 5 {
+                return;
+            }
+            let done = catch_unwind(AssertUnwindSafe(|| run(seed)));
+            match done.unwrap_or_else(|_| Err("a panic, told above".to_owned())) {
+                Ok(outcome) => {
+                    let mut totals = totals.lock().expect("no panic while held");
+                    totals.0 += outcome.writes;
+                    totals.1 += outcome.events;
+                }
+                Err(message) => failures.lock().expect("no panic while held").push((seed, message)),
+            }
+        }
+    };
+    let cores = thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    thread::scope(|scope| {
+        for _ in 0..cores {
+            scope.spawn(work);
+        }
+    });
+    let (writes, events) = *totals.lock().expect("no panic while held");
+    eprintln!("{} seeds, {writes} writes, {events} events", seeds.end - seeds.start);
+    let mut failures = failures.into_inner().expect("no panic while held");
+    failures.sort();
+    if let Some((seed, message)) = failures.first() {
+        let others: Vec<u64> = failures.iter().skip(1).map(|(seed, _)| *seed).collect();
+        let command = property::replay("convoy-sim", &format!("--test simulation {test}"), *seed);
+        panic!("seed {seed} (and {others:?}): {message}\nto see it again: {command}");
+    }
+}
