@@ -43,7 +43,7 @@ pub(crate) fn run(is_recording: bool) -> Result<()> {
 /// Plays the scripts to a fresh server and to ours.
 fn exchanges(server: &Server, is_recording: bool) -> Result<()> {
     let mut command = Command::new(env!("CARGO"));
-    let test = ["test", "--package", "convoy-apiserver", "--test", "exchanges"];
+    let test = ["test", "--workspace", "--test", "exchanges"];
     command.args(test).current_dir(root());
     command.env("CONVOY_KUBERNETES", server.address());
     command.env("CONVOY_KUBERNETES_TOKENS", server.tokens());
@@ -69,8 +69,9 @@ pub(crate) fn root() -> PathBuf {
 }
 
 fn crds() -> Result<String> {
-    let arguments = ["run", "--quiet", "--package", "convoy", "--", "crds"];
-    let output = Command::new(env!("CARGO")).args(arguments).current_dir(root()).output()?;
+    // Built as tests build it: another choice of packages would compile much of it again.
+    crate::cargo(&["build", "--quiet", "--workspace", "--bin", "convoy"])?;
+    let output = Command::new(root().join("target/debug/convoy")).arg("crds").output()?;
     ensure!(output.status.success(), "convoy crds failed");
     String::from_utf8(output.stdout).context("CRDs are text")
 }

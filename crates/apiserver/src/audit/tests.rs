@@ -248,3 +248,36 @@ async fn a_defect_is_logged_as_one() {
     assert_eq!((&lines[0]["stage"], &lines[0]["auditID"]), (&json!("Panic"), &json!("id-1")));
     assert_eq!(lines[0]["responseStatus"]["code"], 500);
 }
+
+#[test]
+fn policies_note_what_they_find() {
+    let (world, auditor, sheet) = audited(BODIES);
+    let group = "/apis/admissionregistration.k8s.io/v1";
+    let policy = json!({"metadata": {"name": "few"}, "spec": {
+        "matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"],
+            "operations": ["CREATE"], "resources": ["configmaps"]}]},
+        "validations": [{"expression": "has(object.data)", "message": "no data"}],
+        "auditAnnotations": [{"key": "name", "valueExpression": "'called ' + object.metadata.name"},
+            {"key": "nothing", "valueExpression": "null"}]}});
+    let binding = json!({"metadata": {"name": "here"}, "spec": {"policyName": "few",
+        "validationActions": ["Audit"]}});
+    let kept = |plural: &str, object: &Value| {
+        let (code, answer) = world.ask("root-token", "POST", &format!("{group}/{plural}"), object);
+        assert_eq!(code, 201, "{answer}");
+    };
+    kept("validatingadmissionpolicies", &policy);
+    kept("validatingadmissionpolicybindings", &binding);
+    let map = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "m"}});
+    let path = "/api/v1/namespaces/default/configmaps?dryRun=All";
+    assert_eq!(world.ask("root-token", "POST", path, &map).0, 201, "it is not refused");
+    auditor.flush();
+    let line = sheet.lines().pop().unwrap();
+    let notes = &line["annotations"];
+    assert_eq!(notes["few/name"], "called m");
+    assert!(notes["few/nothing"].is_null());
+    let found = notes["validation.policy.admission.k8s.io/validation_failure"].as_str().unwrap();
+    let found: Value = serde_json::from_str(found).unwrap();
+    let expected = json!([{"message": "no data", "policy": "few", "binding": "here",
+        "expressionIndex": 0, "validationActions": ["Audit"]}]);
+    assert_eq!(found, expected);
+}

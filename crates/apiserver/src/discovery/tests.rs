@@ -105,3 +105,17 @@ fn each_group_and_version_is_an_object_too() {
     assert_eq!(apps["spec"]["groupPriorityMinimum"], 17_800);
     assert_eq!(apps["status"]["conditions"][0]["reason"], "Local");
 }
+
+#[test]
+fn what_another_server_would_serve_is_not_available() {
+    let server = TestServer::new();
+    let path = "/apis/apiregistration.k8s.io/v1/apiservices";
+    let service = json!({"metadata": {"name": "v1.metrics.example.com"}, "spec": {
+        "group": "metrics.example.com", "version": "v1", "groupPriorityMinimum": 100,
+        "versionPriority": 100, "service": {"name": "metrics", "namespace": "kube-system"}}});
+    let made = server.create(path, &service);
+    let condition = &made["status"]["conditions"][0];
+    assert_eq!((&condition["type"], &condition["status"]), (&json!("Available"), &json!("False")));
+    assert_eq!(condition["reason"], "ServiceNotFound");
+    assert_eq!(condition["message"], "service/metrics in \"kube-system\" is not present");
+}

@@ -138,3 +138,15 @@ fn a_new_definition_shows_at_once_and_changes_no_other_document() {
     );
     assert_eq!(table.json()["columnDefinitions"][1]["name"], "Size");
 }
+
+#[test]
+fn fields_with_few_values_list_them() {
+    let server = TestServer::new();
+    let schemas = server.get("/openapi/v3/api/v1")["components"]["schemas"].clone();
+    let of = |name: &str, field: &str| {
+        schemas[format!("io.k8s.api.core.v1.{name}")]["properties"][field].clone()
+    };
+    let kinds = json!(["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"]);
+    assert_eq!(of("ServiceSpec", "type")["enum"], kinds);
+    assert_eq!(of("PersistentVolumeSpec", "accessModes")["items"]["enum"][0], "ReadOnlyMany");
+}

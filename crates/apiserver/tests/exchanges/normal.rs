@@ -1,6 +1,6 @@
 //! Takes out of answers what every server draws for itself: identities, versions, times,
-//! addresses, digests. What was equal stays equal. The words that describe a column are left
-//! out too: they are each project's own.
+//! addresses, digests, and the order of several errors. What was equal stays equal. The words
+//! that describe a column are left out too: they are each project's own.
 
 use std::collections::BTreeMap;
 
@@ -25,6 +25,8 @@ impl Names {
         // Short ones are versions and plain words, which have rules of their own.
         let kept: Vec<(&String, &String)> =
             kept.iter().filter(|(name, value)| *name != "ns" && value.len() > 5).collect();
+        let mut answer = answer;
+        settle_causes(&mut answer["body"]);
         self.value("", answer, &kept)
     }
 
@@ -124,6 +126,17 @@ impl Names {
             rest = &rest[taken..];
         }
         result
+    }
+}
+
+/// Servers of Go find several errors in an order of chance, so they are put into one of ours.
+fn settle_causes(body: &mut Value) {
+    let causes = body.pointer_mut("/details/causes").and_then(Value::as_array_mut);
+    let Some(causes) = causes.filter(|causes| causes.len() > 1) else { return };
+    causes.sort_by_cached_key(|cause| (cause["field"].to_string(), cause["message"].to_string()));
+    let message = body["message"].as_str().unwrap_or_default();
+    if let Some((whose, _)) = message.split_once(" is invalid: [") {
+        body["message"] = format!("{whose} is invalid: [<causes>]").into();
     }
 }
 

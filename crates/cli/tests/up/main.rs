@@ -7,6 +7,7 @@ mod clusters;
 mod disk;
 mod flags;
 mod fleet;
+mod flows;
 mod helm;
 mod kubectl;
 mod kubectl_skyhook;
