@@ -1,10 +1,13 @@
-//! `cargo xtask bench apiserver`: what `convoy up` takes and gives, beside Kubernetes' own API
+//! `cargo xtask bench`: what is measured beside Kubernetes' own.
+//!
+//! `bench apiserver`: what `convoy up` takes and gives, beside Kubernetes' own API
 //! server and etcd on the same machine, under the same load.
 //!
 //! Both are durable (every write is synced), speak TLS, decide by RBAC and know the client by
 //! its certificate. Each phase is bounded in count and in time; everything stays on loopback
 //! and ends with the run.
 
+mod controllers;
 mod servers;
 mod table;
 
@@ -13,9 +16,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use convoy_kubernetes::Programs;
 use serde_json::Value;
 
-use crate::kubernetes::{built, root};
+use crate::kubernetes::root;
 use servers::{Place, Server};
 use table::Figures;
 
@@ -23,6 +27,8 @@ use table::Figures;
 pub(crate) enum Bench {
     /// The API server: start, memory, creates, gets, lists and watches, ours and Kubernetes'
     Apiserver(Settings),
+    /// The control loop: Deployments rolled out, ours and kube-controller-manager's
+    Controllers(controllers::Settings),
 }
 
 #[derive(Clone, Debug, clap::Args)]
@@ -54,23 +60,31 @@ pub(crate) struct Settings {
 /// A phase that is not over by then is cut short.
 const PHASE_SECONDS_MAX: &str = "120";
 
-pub(crate) fn run(Bench::Apiserver(settings): Bench) -> Result<()> {
+pub(crate) fn run(bench: Bench) -> Result<()> {
+    match bench {
+        Bench::Apiserver(settings) => apiserver(&settings),
+        Bench::Controllers(settings) => controllers::run(&settings),
+    }
+}
+
+fn apiserver(settings: &Settings) -> Result<()> {
     let programs = programs(settings.programs.as_deref())?;
     let mut places = vec![Place::Convoy(programs.join("convoy"))];
-    match built() {
+    match Programs::find() {
         _ if settings.alone => {}
-        Some(binaries) => places.push(Place::Kubernetes(binaries)),
-        None => eprintln!("no kube-apiserver to compare with: `cargo xtask kubernetes` builds it"),
+        Ok(programs) => places.push(Place::Kubernetes(programs)),
+        Err(error) => eprintln!("nothing to compare with: {error}"),
     }
     let load = programs.join("convoy-load");
     let mut figures = vec![Vec::new(); places.len()];
     for round in 1..=settings.runs {
         for (place, figures) in places.iter().zip(&mut figures) {
             eprintln!("run {round} of {}: {}", settings.runs, place.name());
-            figures.push(measure(place, &load, &settings)?);
+            figures.push(measure(place, &load, settings)?);
         }
     }
-    table::print(&figures.iter().map(|runs| Figures::median(runs)).collect::<Vec<_>>())
+    let medians: Vec<Figures> = figures.iter().map(|runs| Figures::median(runs)).collect();
+    table::print(&["convoy", "kube-apiserver + etcd"], &medians)
 }
 
 /// Where ours are: built now, unless they were before.

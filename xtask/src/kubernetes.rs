@@ -1,13 +1,12 @@
-//! `cargo xtask kubernetes`: a real API server's word on our CRDs and on damaged objects.
+//! `cargo xtask kubernetes`: a real Kubernetes, and its word on our CRDs and on damaged objects.
 //!
-//! Builds a pinned kube-apiserver and etcd from their Go modules into a cache, runs both on
-//! loopback, installs what `convoy crds` prints, and asks again about every case that
-//! `crates/api/tests/kubernetes` has on record. Then a second one is asked, side by side with
-//! the embedded server, what the scripts of `crates/apiserver/tests/exchanges` ask. With
-//! `--record` the answers are written back; without, a difference is a failure. Needs go,
-//! kubectl and openssl; nothing else of the gate does.
+//! Brings the programs that `crates/kubernetes` pins, runs an API server on loopback, installs
+//! what `convoy crds` prints, and asks again about every case that `crates/api/tests/kubernetes`
+//! has on record. A second one is asked, side by side with the embedded server, what the
+//! scripts of `crates/apiserver/tests/exchanges` ask. With `--record` the answers are written
+//! back; without, a difference is a failure. `--bring` leaves it at the programs, and `--up` at
+//! a control plane to work with.
 
-mod binaries;
 mod record;
 mod server;
 
@@ -15,17 +14,50 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
+use convoy_kubernetes::{ControlPlane, Programs};
 use serde_json::Value;
 
 use server::Server;
 
-pub(crate) use binaries::Binaries;
-pub(crate) use server::start_etcd;
+#[derive(Debug, clap::Args)]
+pub(crate) struct Settings {
+    /// Write its answers down instead of comparing them
+    #[arg(long)]
+    record: bool,
+    /// Build the programs that are missing, and nothing more
+    #[arg(long, conflicts_with = "record")]
+    bring: bool,
+    /// Run a control plane until enter is pressed
+    #[arg(long, conflicts_with_all = ["record", "bring"])]
+    up: bool,
+    /// The controllers to run with --up
+    #[arg(long, default_value = "*")]
+    controllers: String,
+}
 
-pub(crate) fn run(is_recording: bool) -> Result<()> {
-    let binaries = binaries::build()?;
-    exchanges(&Server::start(&binaries)?, is_recording)?;
-    let server = Server::start(&binaries)?;
+pub(crate) fn run(settings: Settings) -> Result<()> {
+    let Settings { record, bring, up, controllers } = settings;
+    let programs = Programs::bring()?;
+    match (bring, up) {
+        (true, _) => eprintln!("{programs:#?}"),
+        (_, true) => serve(&programs, &controllers)?,
+        _ => ask(&programs, record)?,
+    }
+    Ok(())
+}
+
+fn serve(programs: &Programs, controllers: &str) -> Result<()> {
+    let control_plane = ControlPlane::start(programs, &[])?;
+    let _manager = control_plane.manage(controllers, &[])?;
+    eprintln!("export KUBECONFIG={}", control_plane.kubeconfig.display());
+    eprintln!("enter ends it");
+    std::io::stdin().read_line(&mut String::new())?;
+    Ok(())
+}
+
+fn ask(programs: &Programs, is_recording: bool) -> Result<()> {
+    exchanges(&Server::start(programs)?, is_recording)?;
+    let server = Server::start(programs)?;
     server.kubectl(&["apply", "--server-side", "-f", "-"], &crds()?)?;
     check_conditions(&server)?;
     let recordings = root().join("crates/api/tests/kubernetes");
@@ -45,23 +77,13 @@ fn exchanges(server: &Server, is_recording: bool) -> Result<()> {
     let mut command = Command::new(env!("CARGO"));
     let test = ["test", "--workspace", "--test", "exchanges"];
     command.args(test).current_dir(root());
-    command.env("CONVOY_KUBERNETES", server.address());
-    command.env("CONVOY_KUBERNETES_TOKENS", server.tokens());
+    command.env("CONVOY_KUBERNETES", &server.control_plane.address);
+    command.env("CONVOY_KUBERNETES_TOKENS", server.control_plane.tokens());
     if is_recording {
         command.env("CONVOY_EXCHANGES", "record");
     }
     ensure!(command.status()?.success(), "the embedded server answers otherwise");
     Ok(())
-}
-
-/// A kubectl for tests: the machine's own, or one built from its Go module.
-pub(crate) fn kubectl() -> Result<PathBuf> {
-    binaries::kubectl()
-}
-
-/// The pinned API server and etcd, if this task has built them.
-pub(crate) fn built() -> Option<Binaries> {
-    binaries::built()
 }
 
 pub(crate) fn root() -> PathBuf {

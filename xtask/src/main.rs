@@ -2,7 +2,6 @@
 
 mod bench;
 mod kubernetes;
-mod running;
 #[cfg(test)]
 mod tidy;
 mod types;
@@ -12,6 +11,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Parser, Subcommand};
+use convoy_kubernetes::Programs;
 
 /// Build tasks of Convoy
 #[derive(Debug, Parser)]
@@ -25,12 +25,8 @@ struct Arguments {
 enum Task {
     /// The whole gate: format, lints, tests
     Ci,
-    /// Asks a real API server about our CRDs and about damaged objects
-    Kubernetes {
-        /// Write its answers down instead of comparing them
-        #[arg(long)]
-        record: bool,
-    },
+    /// Brings a real Kubernetes, and asks it about our CRDs and about damaged objects
+    Kubernetes(kubernetes::Settings),
     /// Reads the facts about Kubernetes' types from its Go modules
     Types,
     /// Measures on this machine, with nothing else running if the figures are to mean anything
@@ -41,7 +37,7 @@ enum Task {
 fn main() -> ExitCode {
     let result = match Arguments::parse().task {
         Task::Ci => ci(),
-        Task::Kubernetes { record } => kubernetes::run(record),
+        Task::Kubernetes(settings) => kubernetes::run(settings),
         Task::Types => types::run(),
         Task::Bench(bench) => bench::run(bench),
     };
@@ -57,9 +53,9 @@ fn main() -> ExitCode {
 fn ci() -> Result<()> {
     cargo(&["fmt", "--all", "--check"])?;
     cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;
-    let kubectl = kubernetes::kubectl().context("the tests need a kubectl, and there is none")?;
+    let programs = Programs::bring().context("the tests need a real Kubernetes")?;
     compile_clients()?;
-    cargo_with(&["test", "--workspace"], Some(&kubectl))
+    cargo_with(&["test", "--workspace"], Some(&programs.kubectl))
 }
 
 /// Compiles the Go clients of the tests ahead of them. Go keeps what it has compiled, and tests

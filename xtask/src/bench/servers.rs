@@ -6,14 +6,12 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-
-use crate::kubernetes::{Binaries, start_etcd};
-use crate::running::{Running, flags, free_ports};
+use convoy_kubernetes::{Programs, Running, flags, free_ports, own_kubectl, start_etcd};
 
 /// Which server, and where its programs are.
 pub(super) enum Place {
     Convoy(PathBuf),
-    Kubernetes(Binaries),
+    Kubernetes(Programs),
 }
 
 /// A server that answers, for as long as the value lives.
@@ -48,7 +46,8 @@ impl Server {
             address: format!("127.0.0.1:{port}"),
             begun: Instant::now(),
             ready_after: Duration::ZERO,
-            kubectl: crate::kubernetes::kubectl()?,
+            kubectl: own_kubectl()
+                .map_or_else(|| Programs::find().map(|found| found.kubectl), Ok)?,
             kubeconfig: directory.join("admin.kubeconfig"),
             authority: (directory.join("ca.crt"), directory.join("ca.key")),
         };
@@ -58,9 +57,9 @@ impl Server {
         server.begun = Instant::now();
         match place {
             Place::Convoy(convoy) => server.start_convoy(convoy)?,
-            Place::Kubernetes(binaries) => {
-                start_etcd(&mut server.running, &binaries.etcd, client, peer)?;
-                server.start_apiserver(&binaries.apiserver, client, port)?;
+            Place::Kubernetes(programs) => {
+                start_etcd(&mut server.running, &programs.etcd, client, peer)?;
+                server.start_apiserver(&programs.apiserver, client, port)?;
             }
         }
         let mut command = Command::new(load);
@@ -94,7 +93,8 @@ impl Server {
              users: [{{name: here, user: {{client-certificate: admin.crt, client-key: admin.key}}}}]\n\
              contexts: [{{name: here, context: {{cluster: here, user: here}}}}]\n",
             self.address
-        ))
+        ))?;
+        Ok(())
     }
 
     /// Its defaults, but for limits on requests at a time that would be what is measured, and

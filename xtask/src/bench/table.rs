@@ -5,6 +5,8 @@ use std::io::Write as _;
 
 use anyhow::Result;
 
+const WRITTEN: &str = "strings take what is written";
+
 /// Titles and numbers, in the order they were measured.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Figures(Vec<(String, f64)>);
@@ -27,24 +29,30 @@ impl Figures {
     }
 }
 
-/// Ours, theirs if there, and how many times one is the other.
-pub(super) fn print(columns: &[Figures]) -> Result<()> {
-    std::io::stdout().write_all(text(columns).as_bytes())?;
+/// Columns beside each other, and how many times the last is what stands in the others, or
+/// these the last.
+pub(super) fn print(titles: &[&str], columns: &[Figures]) -> Result<()> {
+    std::io::stdout().write_all(text(titles, columns).as_bytes())?;
     Ok(())
 }
 
-fn text(columns: &[Figures]) -> String {
-    let mut out =
-        String::from("| what | convoy | kube-apiserver + etcd | ratio |\n|---|---:|---:|---:|\n");
-    let [ours, rest @ ..] = columns else { return out };
-    for (row, (title, our)) in ours.0.iter().enumerate() {
-        let theirs = rest.first().map(|theirs| theirs.0[row].1);
-        let shown = theirs.map_or_else(String::new, number);
-        let ratio = theirs.filter(|_| *our > 0.0).map_or_else(String::new, |their| {
-            format!("{:.1}", if *our > their { our / their } else { their / our })
-        });
-        writeln!(out, "| {title} | {} | {shown} | {ratio} |", number(*our))
-            .expect("strings take what is written");
+fn text(titles: &[&str], columns: &[Figures]) -> String {
+    let Some((theirs, ours)) = columns.split_last() else { return String::new() };
+    let titles = titles[..columns.len()].join(" | ");
+    let ratios = ours.len();
+    let mut out = format!("| what | {titles} |{}\n", " ratio |".repeat(ratios));
+    writeln!(out, "|---|{}", "---:|".repeat(columns.len() + ratios)).expect(WRITTEN);
+    for (row, (title, their)) in theirs.0.iter().enumerate() {
+        write!(out, "| {title} |").expect(WRITTEN);
+        for column in columns {
+            write!(out, " {} |", number(column.0[row].1)).expect(WRITTEN);
+        }
+        for our in ours.iter().map(|column| column.0[row].1) {
+            let ratio = if our > *their { our / their } else { their / our };
+            let shown = if ratio.is_finite() { format!("{ratio:.1}") } else { String::new() };
+            write!(out, " {shown} |").expect(WRITTEN);
+        }
+        out.push('\n');
     }
     out
 }
@@ -73,7 +81,7 @@ mod tests {
         let run = |value: f64| Figures(vec![("gets /s".to_owned(), value)]);
         let ours = Figures::median(&[run(30_000.0), run(90_000.0), run(31_234.4)]);
         let theirs = Figures::median(&[run(3_000.0)]);
-        let table = text(&[ours, theirs]);
+        let table = text(&["convoy", "kube-apiserver + etcd"], &[ours, theirs]);
         assert!(table.ends_with("| gets /s | 31,234 | 3,000 | 10.4 |\n"), "{table}");
         assert_eq!(number(35.44), "35.4");
     }

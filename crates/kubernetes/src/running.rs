@@ -1,0 +1,169 @@
+//! Programs that run for as long as a value lives, in a directory of their own that goes with
+//! them.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anyhow::{Context, Result, ensure};
+
+/// A directory, and the programs that run in it.
+#[derive(Debug)]
+pub struct Running {
+    pub directory: PathBuf,
+    processes: Vec<Process>,
+}
+
+/// A program, ended when the value goes, and when this process does.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+    /// Waits for the end of this process: statics are never dropped, and a process may be
+    /// killed.
+    guard: Child,
+}
+
+impl Running {
+    /// An empty directory that no other run has.
+    pub fn new(name: &str) -> Result<Self> {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("convoy-{name}-{}-{count}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        fs::create_dir_all(&directory)?;
+        Ok(Self { directory, processes: Vec::new() })
+    }
+
+    /// Starts a program in the directory; its output goes to its log.
+    pub fn spawn(&mut self, program: &Path, arguments: &[String]) -> Result<()> {
+        let process = self.start(program, arguments)?;
+        self.processes.push(process);
+        Ok(())
+    }
+
+    /// The same, for one that is to be ended before the others.
+    pub fn start(&self, program: &Path, arguments: &[String]) -> Result<Process> {
+        let log = fs::File::options().create(true).append(true).open(self.log(program))?;
+        let mut command = Command::new(program);
+        command.args(arguments).stdout(log.try_clone()?).stderr(log);
+        self.start_as(&mut command)
+    }
+
+    /// Starts a program whose command says where its output goes.
+    pub fn start_as(&self, command: &mut Command) -> Result<Process> {
+        let child = command.current_dir(&self.directory).stdin(Stdio::null()).spawn();
+        let child = child.with_context(|| format!("could not run {command:?}"))?;
+        let script = r#"read -r _; kill -KILL "$0"; sleep 1; rm -rf "$1""#;
+        let mut guard = Command::new("sh");
+        guard.args(["-c", script, &child.id().to_string()]).arg(&self.directory);
+        guard.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        let guard = guard.spawn().context("could not run sh")?;
+        Ok(Process { child, guard })
+    }
+
+    /// Has a program end with the others.
+    pub fn keep(&mut self, process: Process) {
+        self.processes.push(process);
+    }
+
+    pub fn write(&self, name: &str, text: &str) -> Result<PathBuf> {
+        let path = self.directory.join(name);
+        fs::write(&path, text).with_context(|| format!("could not write {name}"))?;
+        Ok(path)
+    }
+
+    /// Runs openssl in the directory.
+    pub fn openssl(&self, arguments: &str) -> Result<String> {
+        let mut command = Command::new("openssl");
+        command.args(arguments.split(' ')).current_dir(&self.directory);
+        let output = command.output().context("could not run openssl")?;
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "openssl {arguments}: {complaint}");
+        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    }
+
+    /// What a program has said.
+    pub fn log(&self, program: &Path) -> PathBuf {
+        let name = program.file_name().unwrap_or_default().to_string_lossy();
+        self.directory.join(format!("{name}.log"))
+    }
+
+    /// Whether one of the programs has ended by itself.
+    pub fn has_ended(&mut self) -> bool {
+        let mut processes = self.processes.iter_mut();
+        processes.any(|process| process.child.try_wait().is_ok_and(|status| status.is_some()))
+    }
+
+    /// Memory that is resident, of all programs together.
+    pub fn resident_mib(&self) -> Result<f64> {
+        self.processes.iter().map(|process| process.memory_mib("VmRSS:")).sum()
+    }
+}
+
+impl Process {
+    /// Waits for the first line that the program prints, where its command pipes it.
+    pub fn first_line(&mut self) -> Result<String> {
+        let output = self.child.stdout.take().context("what it prints is piped")?;
+        let mut line = String::new();
+        BufReader::new(output).read_line(&mut line)?;
+        ensure!(!line.is_empty(), "a program ended before it was ready");
+        Ok(line)
+    }
+
+    /// The most memory that was ever resident.
+    pub fn peak_mib(&self) -> Result<f64> {
+        self.memory_mib("VmHWM:")
+    }
+
+    fn memory_mib(&self, line: &str) -> Result<f64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|found| found.strip_prefix(line));
+        let line = line.context("the system says what is resident")?;
+        let kib: f64 = line.trim().trim_end_matches(" kB").parse()?;
+        Ok(kib / 1024.0)
+    }
+
+    /// Asks it to end, and waits until it has; its exit code.
+    pub fn end(mut self) -> Result<Option<i32>> {
+        let id = self.child.id().to_string();
+        Command::new("kill").arg(id).status().context("could not run kill")?;
+        Ok(self.child.wait()?.code())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // The guard first: it must not find a number that someone else has by then. One that
+        // has gone by itself needs no ending.
+        for child in [&mut self.guard, &mut self.child] {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        while let Some(process) = self.processes.pop() {
+            drop(process);
+        }
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// Ports of loopback that nobody listens on.
+pub fn free_ports<const COUNT: usize>() -> Result<[u16; COUNT]> {
+    let listeners = [0; COUNT].map(|_| TcpListener::bind("127.0.0.1:0"));
+    let mut ports = [0; COUNT];
+    for (port, listener) in ports.iter_mut().zip(listeners) {
+        *port = listener?.local_addr()?.port();
+    }
+    Ok(ports)
+}
+
+pub fn flags(pairs: &[(&str, &str)]) -> Vec<String> {
+    pairs.iter().map(|(flag, value)| format!("{flag}={value}")).collect()
+}
