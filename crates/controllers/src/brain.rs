@@ -9,8 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use convoy_api::{GroupKind, Object, ObjectKey};
-use convoy_plan::step::EventType;
-use convoy_plan::{Dialect, Event, Step};
+use convoy_plan::{Action, Denial, Dialect, Event, Step};
 use jiff::Timestamp;
 
 use crate::cache::{Cache, Rollout};
@@ -71,7 +70,7 @@ pub enum News {
 #[derive(Debug)]
 pub struct Turn {
     pub rollout: Rollout,
-    /// None if it is gone.
+    /// None if it is gone, or if it only says what was denied.
     pub step: Option<Decided>,
     /// The writes to carry out; the turn lasts until [`Brain::finish`] then.
     pub errand: Option<Errand>,
@@ -94,6 +93,8 @@ pub struct Brain {
     unlisted: BTreeSet<GroupKind>,
     under_way: BTreeMap<Rollout, UnderWay>,
     holds: BTreeMap<Rollout, Holds>,
+    /// What the server denied in a rollout's last turn.
+    denials: BTreeMap<Rollout, Denial>,
     /// What people are to be told.
     notes: Vec<Note>,
     observe: bool,
@@ -107,6 +108,8 @@ pub struct Brain {
 struct UnderWay {
     wake_at: Option<Timestamp>,
     events: Vec<Event>,
+    /// It says that a write was denied.
+    complains: bool,
 }
 
 impl Brain {
@@ -120,6 +123,7 @@ impl Brain {
             projections,
             under_way: BTreeMap::new(),
             holds: BTreeMap::new(),
+            denials: BTreeMap::new(),
             notes: Vec::new(),
             observe,
             concurrency: concurrency.max(1),
@@ -144,7 +148,7 @@ impl Brain {
                 let affected = self.cache.replace(&kind, version, objects);
                 if self.unlisted.remove(&kind) && self.unlisted.is_empty() {
                     tracing::info!(objects = self.cache.world().len(), "everything is listed");
-                    self.metrics.ready();
+                    self.metrics.set_ready(true);
                     for rollout in self.cache.rollouts() {
                         self.queue.add(rollout);
                     }
@@ -198,11 +202,15 @@ impl Brain {
 
     /// The writes of a turn have ended.
     pub fn finish(&mut self, rollout: &Rollout, ended: Ended, now: Timestamp) {
-        let Some(UnderWay { wake_at, events }) = self.under_way.remove(rollout) else { return };
+        let Some(UnderWay { wake_at, events, complains }) = self.under_way.remove(rollout) else {
+            return;
+        };
         let told: Vec<Event> =
             events.into_iter().filter(|event| ended.did(event_target(event))).collect();
         self.note(&told);
         match ended.ending {
+            // However the complaint was taken: what led to it is tried again.
+            _ if complains => self.queue.retry(rollout, now, Duration::ZERO),
             Ending::Done => self.queue.done(rollout, wake_at),
             Ending::Conflict => {
                 tracing::debug!(rollout = %rollout.key, "not as observed; planning afresh");
@@ -212,9 +220,13 @@ impl Brain {
                 tracing::warn!(rollout = %rollout.key, message, "the server cannot now");
                 self.queue.retry(rollout, now, at_least);
             }
-            Ending::Refused { verb, message } => {
-                tracing::warn!(rollout = %rollout.key, verb, message, "a write was refused");
-                self.note(&[refusal(rollout, verb, message)]);
+            Ending::Denied(denial) => {
+                let Denial { target, verb, message } = &denial;
+                tracing::warn!(rollout = %rollout.key, %target, verb, message, "denied");
+                if let Some(complaint) = self.cache.complain(rollout, &denial, now) {
+                    self.note(&[complaint.event]);
+                    self.denials.insert(rollout.clone(), denial);
+                }
                 self.queue.retry(rollout, now, Duration::ZERO);
             }
         }
@@ -231,6 +243,12 @@ impl Brain {
 
     /// One pass over a rollout: observe, decide, and say what is to be written.
     fn pass(&mut self, rollout: Rollout, now: Timestamp) -> Turn {
+        if let Some(action) = self.complaint(&rollout, now) {
+            let under_way = UnderWay { wake_at: None, events: Vec::new(), complains: true };
+            self.under_way.insert(rollout.clone(), under_way);
+            let errand = Some(self.errand(Vec::new(), Some(action)));
+            return Turn { rollout, step: None, errand };
+        }
         let Some(mut step) = self.cache.decide(&rollout, now) else {
             self.queue.done(&rollout, None);
             self.note_holds(&rollout, Holds::new());
@@ -243,7 +261,7 @@ impl Brain {
         self.note_holds(&rollout, metrics::holds(&step));
         self.write_down(&rollout, &step, now);
         let object = self.cache.world().get(&rollout.key);
-        let status = object.and_then(|object| request::status(&step, object));
+        let status = object.and_then(|object| request::status(step.status.as_ref(), object));
         let actions = std::mem::take(&mut step.actions);
         let decided = Some(Decided { dialect: step.dialect, verdict: step.verdict });
         if self.observe || actions.is_empty() && status.is_none() {
@@ -252,10 +270,21 @@ impl Brain {
             return Turn { rollout, step: decided, errand: None };
         }
         let Step { wake_at, events, .. } = step;
-        self.under_way.insert(rollout.clone(), UnderWay { wake_at, events });
+        self.under_way.insert(rollout.clone(), UnderWay { wake_at, events, complains: false });
+        let errand = Some(self.errand(actions, status));
+        Turn { rollout, step: decided, errand }
+    }
+
+    fn errand(&self, actions: Vec<Action>, status: Option<Action>) -> Errand {
         let (projections, metrics) = (Arc::clone(&self.projections), Arc::clone(&self.metrics));
-        let errand = Errand::new(actions, status, projections, metrics);
-        Turn { rollout, step: decided, errand: Some(errand) }
+        Errand::new(actions, status, projections, metrics)
+    }
+
+    /// What the status of a rollout has to say of a denial before anything is tried again.
+    fn complaint(&mut self, rollout: &Rollout, now: Timestamp) -> Option<Action> {
+        let denial = self.denials.remove(rollout)?;
+        let status = self.cache.complain(rollout, &denial, now)?.status?;
+        request::status(Some(&status), self.cache.world().get(&rollout.key)?)
     }
 
     /// Notes events about objects that are known.
@@ -292,15 +321,4 @@ impl Brain {
 /// The object whose write an event reports.
 fn event_target(event: &Event) -> &ObjectKey {
     event.reports.as_ref().unwrap_or(&event.regarding)
-}
-
-fn refusal(rollout: &Rollout, verb: &str, message: String) -> Event {
-    let reason = match verb {
-        "create" => "FailedCreate",
-        "delete" => "FailedDelete",
-        "evict" => "FailedEviction",
-        _ => "FailedUpdate",
-    };
-    let (regarding, reason) = (rollout.key.clone(), reason.to_owned());
-    Event { regarding, kind: EventType::Warning, reason, message, reports: None }
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use convoy_api::{GroupKind, Object, ObjectKey};
-use convoy_plan::{Dialect, Step, World};
+use convoy_plan::{Complaint, Denial, Dialect, Step, World};
 use jiff::Timestamp;
 
 use crate::refused::Refused;
@@ -63,6 +63,17 @@ impl Cache {
     pub fn decide(&self, rollout: &Rollout, now: Timestamp) -> Option<Step> {
         let refused = self.refused[rollout.dialect].list();
         convoy_plan::decide(self.dialect(rollout), &self.world, refused, &rollout.key, now)
+    }
+
+    /// What is told about `rollout` when a write of its step is denied; none if it is gone.
+    pub fn complain(
+        &self,
+        rollout: &Rollout,
+        denial: &Denial,
+        now: Timestamp,
+    ) -> Option<Complaint> {
+        let (dialect, refused) = (self.dialect(rollout), self.refused[rollout.dialect].list());
+        convoy_plan::complain(dialect, &self.world, refused, &rollout.key, denial, now)
     }
 
     /// An object as a watch, or the answer to a write, shows it. Gives back who has to look

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use convoy_api::{GroupKind, ObjectKey};
-use convoy_plan::{Action, Write};
+use convoy_plan::{Action, Denial, Write};
 
 use crate::brain::News;
 use crate::metrics::Metrics;
@@ -38,10 +38,7 @@ pub enum Ending {
         at_least: Duration,
         message: String,
     },
-    Refused {
-        verb: &'static str,
-        message: String,
-    },
+    Denied(Denial),
 }
 
 /// How a step ended, and what of it was done.
@@ -363,7 +360,8 @@ fn end(action: &Action, outcome: Outcome) -> Option<Ending> {
         Outcome::Conflict => Some(Ending::Conflict),
         Outcome::Later { at_least, message } => Some(Ending::Later { at_least, message }),
         Outcome::Refused { message } => {
-            Some(Ending::Refused { verb: verb(&action.write), message })
+            let target = action.target.clone();
+            Some(Ending::Denied(Denial { target, verb: verb(&action.write), message }))
         }
     }
 }

@@ -124,8 +124,10 @@ impl Metrics {
     }
 
     /// The first lists are complete: decisions are made from here on.
-    pub(crate) fn ready(&self) {
-        self.is_ready.store(true, Ordering::Relaxed);
+    /// Whether this process does what it should: everything is listed, or it waits for its
+    /// turn to lead.
+    pub fn set_ready(&self, is_ready: bool) {
+        self.is_ready.store(is_ready, Ordering::Relaxed);
     }
 
     pub fn is_ready(&self) -> bool {

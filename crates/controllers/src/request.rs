@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use convoy_api::{GroupKind, Object, ObjectKey};
 use convoy_plan::merge_patch;
 use convoy_plan::step::{Precondition, Propagation, Subresource};
-use convoy_plan::{Action, Step, Verb, Why, Write};
+use convoy_plan::{Action, Verb, Why, Write};
 use http::Method;
 use serde_json::{Map, Value, json};
 
@@ -158,10 +158,10 @@ pub fn request(action: &Action, resource: &Resource, own: &OwnVersions) -> Reque
 }
 
 /// The write that makes the status of a rollout read as its step says.
-pub fn status(step: &Step, rollout: &Object) -> Option<Action> {
+pub fn status(status: Option<&Value>, rollout: &Object) -> Option<Action> {
     let empty = json!({});
     let before = if rollout.status().is_null() { &empty } else { rollout.status() };
-    let change = merge_patch::between(before, step.status.as_ref()?)?;
+    let change = merge_patch::between(before, status?)?;
     let why = Why::new("StatusChanged", "what is known of it has changed");
     let patch = merge_patch::nested(&["status"], change);
     Some(Action::patch_status(Verb::Record, rollout, patch, why))
@@ -269,10 +269,10 @@ mod tests {
             raw["status"] = json!({"replicas": 1, "readyReplicas": 1});
             raw
         });
-        let mut step = Step::new("apps", &object, convoy_plan::Verdict::Moving);
-        assert_eq!(status(&step, &object), None);
+        let mut step = convoy_plan::Step::new("apps", &object, convoy_plan::Verdict::Moving);
+        assert_eq!(status(step.status.as_ref(), &object), None);
         step.status = Some(json!({"replicas": 2}));
-        let action = status(&step, &object).unwrap();
+        let action = status(step.status.as_ref(), &object).unwrap();
         let with_status = resource("apps", "deployments");
         let sent = request(&action, &with_status, &OwnVersions::default());
         assert!(sent.path.contains("/deployments/web/status?"), "{}", sent.path);

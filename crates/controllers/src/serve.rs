@@ -81,7 +81,7 @@ mod tests {
     fn readiness_follows_the_first_lists() {
         let metrics = Metrics::default();
         assert_eq!(answer(&metrics, "/readyz").status(), StatusCode::SERVICE_UNAVAILABLE);
-        metrics.ready();
+        metrics.set_ready(true);
         assert_eq!(answer(&metrics, "/readyz").status(), StatusCode::OK);
         assert_eq!(answer(&metrics, "/metrics").status(), StatusCode::OK);
         assert_eq!(answer(&metrics, "/").status(), StatusCode::NOT_FOUND);

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 
 use crate::diagnostic::Diagnostic;
 use crate::snapshot::Snapshot;
-use crate::step::Step;
+use crate::step::{Complaint, Denial, Step};
 use crate::world::World;
 
 /// Every dialect, in the order in which plans list them.
@@ -76,6 +76,11 @@ pub trait Dialect: Sync {
     /// What happens next in one rollout, and why nothing more does. Total: an object that
     /// validation would refuse gives a step with [`Verdict::Invalid`](crate::Verdict::Invalid).
     fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step;
+
+    /// What is told when the server denies a write of the step, which ends it.
+    fn complaint(&self, snapshot: &Snapshot<'_>, denial: &Denial, _now: Timestamp) -> Complaint {
+        Complaint::about(snapshot.rollout(), denial)
+    }
 }
 
 /// A kind that a dialect reads.

@@ -31,7 +31,9 @@ pub use diagnostic::{Diagnostic, Severity};
 pub use dialect::{CONTROLLERS, DIALECTS, Dialect, Keep, Watch};
 pub use hold::{Hold, HoldReason};
 pub use snapshot::Snapshot;
-pub use step::{Action, Event, GroupReport, MemberState, Step, Verb, Verdict, Why, Write};
+pub use step::{
+    Action, Complaint, Denial, Event, GroupReport, MemberState, Step, Verb, Verdict, Why, Write,
+};
 pub use world::World;
 
 use convoy_api::{Object, ObjectKey};
@@ -85,6 +87,23 @@ pub fn decide(
     let refusals = Refusals::among(refused);
     let sound = refusals.sound(dialect, world);
     Some(next(dialect, (world, &sound), &refusals, rollout, now))
+}
+
+/// What is told about a rollout when the server denies a write of its step; none as with
+/// [`decide`].
+#[must_use = "a complaint is heard when it is written"]
+pub fn complain(
+    dialect: &dyn Dialect,
+    world: &World,
+    refused: &[Diagnostic],
+    rollout: &ObjectKey,
+    denial: &Denial,
+    now: Timestamp,
+) -> Option<Complaint> {
+    let rollout = world.get(rollout).filter(|object| dialect.is_rollout(world, object))?;
+    let refusals = Refusals::among(refused);
+    let sound = refusals.sound(dialect, world);
+    Some(dialect.complaint(&dialect.snapshot(&sound, rollout), denial, now))
 }
 
 /// One rollout of the whole world, decided in what is sound of it.

@@ -1,6 +1,7 @@
 //! One decision about one rollout: what is written now, what waits and why, when to look again.
 
 mod action;
+mod denial;
 mod group;
 
 use convoy_api::{Object, ObjectKey};
@@ -10,6 +11,7 @@ use serde_json::Value;
 pub use action::{
     Action, Event, EventType, Precondition, Propagation, Subresource, Verb, Why, Write,
 };
+pub use denial::{Complaint, Denial};
 pub use group::{BatchReport, GroupReport, MemberState};
 
 use crate::diagnostic::{Diagnostic, Severity};

@@ -118,9 +118,11 @@ async fn lead(
 ) -> Result<()> {
     let client = &connection.client;
     let mut shutdown = std::pin::pin!(shutdown);
+    // One that waits is as ready as it can be: without it nobody takes over.
+    settings.metrics.set_ready(true);
     tokio::select! {
         () = &mut shutdown => return Ok(()),
-        () = election.acquire(client) => {}
+        () = election.acquire(client) => settings.metrics.set_ready(false),
     }
     let mut is_lost = false;
     let ended = async {

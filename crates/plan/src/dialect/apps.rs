@@ -8,6 +8,7 @@ mod auto_rollback;
 pub(super) mod claim;
 mod control;
 mod create;
+mod denied;
 mod deployment;
 mod history;
 mod pass;

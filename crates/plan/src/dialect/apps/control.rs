@@ -9,11 +9,11 @@ use convoy_api::apps::{DEPLOYMENT, POD, REPLICA_SET};
 use convoy_api::{GroupKind, Object, ObjectKey};
 use jiff::Timestamp;
 
-use super::{Apps, WATCHES, concerns, needs_pods, selects, validation};
+use super::{Apps, WATCHES, concerns, denied, needs_pods, selects, validation};
 use crate::diagnostic::Diagnostic;
 use crate::dialect::{Dialect, Watch};
 use crate::snapshot::Snapshot;
-use crate::step::Step;
+use crate::step::{Complaint, Denial, Step};
 use crate::world::World;
 
 /// Deployments, and no ReplicaSet.
@@ -79,6 +79,10 @@ impl Dialect for Deployments {
     fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
         Apps.step(snapshot, now)
     }
+
+    fn complaint(&self, snapshot: &Snapshot<'_>, denial: &Denial, now: Timestamp) -> Complaint {
+        denied::deployment(snapshot, denial, now)
+    }
 }
 
 impl Dialect for ReplicaSets {
@@ -130,6 +134,10 @@ impl Dialect for ReplicaSets {
 
     fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
         Step { dialect: self.name(), ..Apps.step(snapshot, now) }
+    }
+
+    fn complaint(&self, snapshot: &Snapshot<'_>, denial: &Denial, now: Timestamp) -> Complaint {
+        denied::replica_set(snapshot, denial, now)
     }
 }
 

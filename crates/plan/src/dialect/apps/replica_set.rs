@@ -42,22 +42,46 @@ struct Reconcile<'o> {
 }
 
 pub(super) fn step(snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
-    let object = snapshot.rollout();
-    let spec = object.spec();
-    let selector = Selector::from_value(spec.get("selector").unwrap_or(&Value::Null));
-    let replicas = spec.get("replicas").filter(|value| !value.is_null());
-    let replicas = replicas.map_or(Some(1), |value| value.as_u64()?.try_into().ok());
-    match (selector, replicas) {
-        (Ok(selector), Some(replicas)) if !selector.is_empty() => {
-            let reconcile = Reconcile::new(snapshot, &selector, replicas, now);
-            report::step(&reconcile, snapshot)
-        }
-        (Ok(_), None) => super::invalid(object, vec!["spec.replicas".to_owned()]),
-        _ => super::invalid(object, vec!["spec.selector".to_owned()]),
+    match Reconcile::read(snapshot, now) {
+        Ok(reconcile) => report::step(&reconcile, snapshot),
+        Err(field) => super::invalid(snapshot.rollout(), vec![field.to_owned()]),
     }
 }
 
+/// The status of a set that cannot be managed, for this reason; none if it is not understood.
+pub(super) fn failed_status(
+    snapshot: &Snapshot<'_>,
+    reason: &str,
+    message: &str,
+    now: Timestamp,
+) -> Option<Value> {
+    let failure = crate::condition::Condition {
+        kind: super::progress::REPLICA_FAILURE.to_owned(),
+        status: "True",
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+        observed_generation: None,
+    };
+    let reconcile = Reconcile::read(snapshot, now).ok()?;
+    Some(report::status(&reconcile, Some(&failure)))
+}
+
 impl<'o> Reconcile<'o> {
+    /// What is decided; the field that is wrong if it cannot be.
+    fn read(snapshot: &'o Snapshot<'o>, now: Timestamp) -> Result<Self, &'static str> {
+        let spec = snapshot.rollout().spec();
+        let selector = Selector::from_value(spec.get("selector").unwrap_or(&Value::Null));
+        let replicas = spec.get("replicas").filter(|value| !value.is_null());
+        let replicas = replicas.map_or(Some(1), |value| value.as_u64()?.try_into().ok());
+        match (selector, replicas) {
+            (Ok(selector), Some(replicas)) if !selector.is_empty() => {
+                Ok(Self::new(snapshot, &selector, replicas, now))
+            }
+            (Ok(_), None) => Err("spec.replicas"),
+            _ => Err("spec.selector"),
+        }
+    }
+
     fn new(
         snapshot: &'o Snapshot<'o>,
         selector: &Selector,

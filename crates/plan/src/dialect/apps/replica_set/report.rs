@@ -11,6 +11,7 @@ use super::pods::{Condition, Pod};
 use super::{BURST, Reconcile};
 use crate::condition;
 use crate::dialect::apps::claim;
+use crate::dialect::apps::progress::{self, REPLICA_FAILURE};
 use crate::dialect::apps::report::conditions;
 use crate::dialect::apps::status::says_the_same;
 use crate::hold::{Hold, HoldReason};
@@ -24,7 +25,7 @@ const NAME_CHARS_MAX: usize = 63;
 
 pub(super) fn step(reconcile: &Reconcile<'_>, snapshot: &Snapshot<'_>) -> Step {
     let object = reconcile.object;
-    let status = status(reconcile);
+    let status = status(reconcile, None);
     let mut step = Step::new("apps", object, Verdict::Moving);
     step.actions = actions(reconcile, snapshot, &mut step.events);
     step.decision = decision(reconcile, &status);
@@ -138,7 +139,8 @@ fn new_pod(set: &Object, base: &str, key: &ObjectKey) -> Value {
 }
 
 /// The whole status as it should read, by the pods there were before this step's writes.
-fn status(reconcile: &Reconcile<'_>) -> Value {
+/// Managing has succeeded once a step is carried out; otherwise there is a failure.
+pub(super) fn status(reconcile: &Reconcile<'_>, failure: Option<&condition::Condition>) -> Value {
     let set = reconcile.object;
     let labels = set.spec().pointer("/template/metadata/labels").and_then(Value::as_object);
     let labelled = |pod: &Object| {
@@ -165,12 +167,21 @@ fn status(reconcile: &Reconcile<'_>) -> Value {
             status.insert(field.to_owned(), number);
         }
     }
-    // Managing has succeeded once this step is carried out.
-    if let Some(Value::Array(conditions)) = status.get_mut("conditions") {
-        condition::remove(conditions, "ReplicaFailure");
+    let told = status.shift_remove("conditions");
+    let mut conditions = match told {
+        Some(Value::Array(conditions)) => conditions,
+        _ => Vec::new(),
+    };
+    match failure {
+        // One that is told already is left as it is.
+        Some(failure) if progress::find(&conditions, REPLICA_FAILURE).is_none() => {
+            condition::set(&mut conditions, failure, reconcile.now);
+        }
+        Some(_) => {}
+        None => condition::remove(&mut conditions, REPLICA_FAILURE),
     }
-    if status.get("conditions") == Some(&json!([])) {
-        status.shift_remove("conditions");
+    if !conditions.is_empty() {
+        status.insert("conditions".to_owned(), conditions.into());
     }
     Value::Object(status)
 }
