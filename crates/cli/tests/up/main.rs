@@ -2,18 +2,22 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops where its own setup is wrong")]
 
+mod access;
 mod clients;
 mod clusters;
+mod deploy;
 mod disk;
 mod flags;
 mod fleet;
 mod flows;
 mod helm;
+mod home;
 mod kubectl;
 mod kubectl_skyhook;
 mod process;
 mod rollouts;
 mod running;
 mod skyhooks;
+mod takeover;
 mod webhooks;
 mod workloads;

@@ -1,66 +1,101 @@
-//! Deployments on simulated nodes, rolled out by `convoy run` and met with stock kubectl.
+//! What people do to Deployments with stock kubectl: the same scenarios in both homes.
 
-use std::process::{Child, Command};
+mod deletion;
+mod failures;
+mod history;
+mod life;
+mod scale;
 
-use crate::running::Running;
+use serde_json::Value;
 
-/// A control loop of a test's own.
-struct Loop(Child);
+use crate::access::Access;
 
-impl Loop {
-    fn start(running: &Running) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_convoy"));
-        command.args(["run", "--dialects", "apps,replicasets", "--kubeconfig"]);
-        Self(command.arg(&running.kubeconfig).spawn().unwrap())
-    }
+/// Every scenario as two tests, in a namespace of its own.
+macro_rules! in_both_homes {
+    ($($scenario:ident),* $(,)?) => {
+        mod embedded {
+            $(#[test]
+            fn $scenario() {
+                super::$scenario(&crate::home::embedded().namespace(stringify!($scenario)));
+            })*
+        }
 
-    /// Asks it to end; its exit status.
-    fn end(mut self) -> Option<i32> {
-        Command::new("kill").arg(self.0.id().to_string()).status().unwrap();
-        self.0.wait().unwrap().code()
-    }
+        mod real {
+            $(#[test]
+            fn $scenario() {
+                super::$scenario(&crate::home::real().namespace(stringify!($scenario)));
+            })*
+        }
+    };
+}
+use in_both_homes;
+
+/// Creates the Deployment `web` and waits until all of it is there.
+fn create(site: &Access, replicas: u32) {
+    site.kubectl(&format!("create deployment web --image=example/web:1 --replicas={replicas}"));
+    finish(site);
 }
 
-impl Drop for Loop {
-    fn drop(&mut self) {
-        drop(self.0.kill());
-        drop(self.0.wait());
-    }
+fn finish(site: &Access) {
+    let said = site.kubectl("rollout status deployment web --timeout=120s");
+    assert!(said.contains("successfully rolled out"), "{said}");
 }
 
-fn images(running: &Running) -> String {
-    running.kubectl(
-        "get pods -l app=web -o jsonpath={range.items[*]}{.spec.containers[0].image},{end}",
-    )
+fn set_image(site: &Access, tag: &str) {
+    site.kubectl(&format!("set image deployment web web=example/web:{tag}"));
 }
 
-#[test]
-fn deployments_roll_out_and_back() {
-    let directory = tempfile::tempdir().unwrap();
-    let running = Running::start_in(directory.path(), &["--nodes", "3"]);
-    let control = Loop::start(&running);
-    let status = || running.kubectl("rollout status deployment web --timeout=120s");
-    running.kubectl("create deployment web --image example/web:1 --replicas 3");
-    status();
-    assert_eq!(images(&running), "example/web:1,".repeat(3));
+/// The images of pods that are not on their way out.
+fn images(site: &Access) -> Vec<String> {
+    let pods = site.get("pods -l app=web");
+    let alive = items(&pods).filter(|pod| pod["metadata"]["deletionTimestamp"].is_null());
+    alive.map(|pod| text(&pod["spec"]["containers"][0]["image"])).collect()
+}
 
-    running.kubectl("set image deployment web web=example/web:2");
-    status();
-    let revisions = running.kubectl("rollout history deployment web");
-    assert!(revisions.contains("\n1 ") && revisions.contains("\n2 "), "{revisions}");
+/// Waits until these many pods are left, all with this image.
+fn only(site: &Access, replicas: usize, tag: &str) {
+    let image = format!("example/web:{tag}");
+    site.until("pods -l app=web", |pods| {
+        let mut found = items(pods);
+        items(pods).count() == replicas
+            && found.all(|pod| pod["spec"]["containers"][0]["image"] == image.as_str())
+    });
+}
 
-    // Another loop goes on where the first one ended.
-    assert_eq!(control.end(), Some(0));
-    let control = Loop::start(&running);
-    running.kubectl("scale deployment web --replicas 5");
-    status();
-    running.kubectl("rollout undo deployment web");
-    status();
-    let image =
-        running.kubectl("get deployment web -o jsonpath={.spec.template.spec.containers[0].image}");
-    assert_eq!(image, "example/web:1");
+fn items(list: &Value) -> impl Iterator<Item = &Value> {
+    list["items"].as_array().unwrap().iter()
+}
 
-    running.kubectl("delete deployment web --cascade=foreground --timeout=60s");
-    assert_eq!(running.kubectl("get replicasets,pods -l app=web -o name"), "");
-    assert_eq!(control.end(), Some(0));
+fn uids(site: &Access, what: &str) -> Vec<String> {
+    let list = site.get(what);
+    let mut uids: Vec<String> = items(&list).map(|item| text(&item["metadata"]["uid"])).collect();
+    uids.sort();
+    uids
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// What the sets ask for, smallest first.
+fn sizes(sets: &Value) -> Vec<u64> {
+    let mut sizes: Vec<u64> =
+        items(sets).map(|set| set["spec"]["replicas"].as_u64().unwrap()).collect();
+    sizes.sort_unstable();
+    sizes
+}
+
+/// A condition as `Status/Reason`; empty if there is none.
+fn condition(object: &Value, kind: &str) -> String {
+    let mut all = object["status"]["conditions"].as_array().into_iter().flatten();
+    let found = all.find(|condition| condition["type"] == kind);
+    found.map_or_else(String::new, |found| {
+        format!("{}/{}", text(&found["status"]), text(&found["reason"]))
+    })
+}
+
+/// The revisions that kubectl lists.
+fn revisions(site: &Access) -> Vec<u32> {
+    let said = site.kubectl("rollout history deployment web");
+    said.lines().filter_map(|line| line.split_whitespace().next()?.parse().ok()).collect()
 }

@@ -1,14 +1,17 @@
 //! A `convoy up` of a test's own, on a port of its own, gone with the test.
 
-use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::io::{BufRead, BufReader};
+use std::ops::Deref;
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 
+use crate::access::{Access, split};
+
 pub(crate) struct Running {
     child: Child,
-    pub(crate) kubeconfig: PathBuf,
+    access: Access,
     pub(crate) url: String,
     /// Kept until the test ends.
     directory: Option<tempfile::TempDir>,
@@ -37,7 +40,7 @@ impl Running {
             .unwrap_or_else(|error| panic!("not ready: {line:?}: {error}"));
         Self {
             child,
-            kubeconfig: ready["kubeconfig"].as_str().unwrap().into(),
+            access: Access::new(ready["kubeconfig"].as_str().unwrap().into()),
             url: ready["url"].as_str().unwrap().to_owned(),
             directory: None,
         }
@@ -48,35 +51,6 @@ impl Running {
         let id = self.child.id().to_string();
         Command::new("kill").args([&format!("-{signal}"), &id]).status().unwrap();
         self.child.wait().unwrap().code()
-    }
-
-    /// Runs kubectl; its output must be a success.
-    pub(crate) fn kubectl(&self, arguments: &str) -> String {
-        self.kubectl_with(arguments, "")
-    }
-
-    pub(crate) fn kubectl_with(&self, arguments: &str, input: &str) -> String {
-        let output = self.try_kubectl(arguments, input);
-        let text = String::from_utf8(output.stdout).unwrap();
-        let complaint = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "kubectl {arguments}\n{text}\n{complaint}");
-        text
-    }
-
-    /// What kubectl prints on standard error when it fails, which it must.
-    pub(crate) fn refused(&self, arguments: &str, input: &str) -> String {
-        let output = self.try_kubectl(arguments, input);
-        let text = String::from_utf8_lossy(&output.stdout);
-        assert!(!output.status.success(), "kubectl {arguments} succeeded\n{text}");
-        String::from_utf8(output.stderr).unwrap()
-    }
-
-    pub(crate) fn try_kubectl(&self, arguments: &str, input: &str) -> Output {
-        let mut child = self.kubectl_command(arguments).spawn().unwrap_or_else(|error| {
-            panic!("kubectl cannot be run ({error}): `cargo xtask ci` brings one, or set CONVOY_KUBECTL")
-        });
-        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-        child.wait_with_output().unwrap()
     }
 
     /// Runs another command of the same program against this server.
@@ -92,18 +66,13 @@ impl Running {
         let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
         line.split_whitespace().nth(1).unwrap().parse().unwrap()
     }
+}
 
-    pub(crate) fn kubectl_command(&self, arguments: &str) -> Command {
-        let program = std::env::var_os("CONVOY_KUBECTL").unwrap_or_else(|| "kubectl".into());
-        let mut command = Command::new(program);
-        command
-            .args(split(arguments))
-            .env("KUBECONFIG", &self.kubeconfig)
-            .env("KUBECACHEDIR", self.kubeconfig.with_file_name("kubectl-cache"))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        command
+impl Deref for Running {
+    type Target = Access;
+
+    fn deref(&self) -> &Access {
+        &self.access
     }
 }
 
@@ -120,19 +89,4 @@ pub(crate) fn command(directory: &Path) -> Command {
     command.args(["up", "--listen", "127.0.0.1:0", "--output", "json", "--data-dir"]);
     command.arg(directory);
     command
-}
-
-/// Words, with single quotes keeping blanks together.
-fn split(arguments: &str) -> Vec<String> {
-    let mut words = vec![String::new()];
-    let mut quoted = false;
-    for c in arguments.chars() {
-        match c {
-            '\'' => quoted = !quoted,
-            ' ' if !quoted => words.push(String::new()),
-            c => words.last_mut().unwrap().push(c),
-        }
-    }
-    words.retain(|word| !word.is_empty());
-    words
 }
