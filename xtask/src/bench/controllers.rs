@@ -283,8 +283,8 @@ fn objects(settings: &Settings) -> String {
                 "template": {"metadata": {"labels": labels},
                     "spec": {"containers": [{"name": "web", "image": "example/web:1"}]}}}})
     };
-    let items: Vec<Value> = (0..settings.deployments).map(deployment).collect();
-    json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string()
+    let items = (0..settings.deployments).map(deployment);
+    items.map(|item| item.to_string()).collect::<Vec<_>>().join("\n")
 }
 
 fn wait(mut is_so: impl FnMut() -> Result<bool>) -> Result<()> {
