@@ -13,6 +13,7 @@ pub mod faults;
 mod light;
 mod machines;
 mod real;
+pub mod skyhooks;
 
 use convoy_controllers::request::Request;
 use convoy_plan::Dialect;

@@ -9,6 +9,7 @@ use std::thread;
 use convoy_sim::seed::Seed;
 use convoy_sim::simulation::apps::Apps;
 use convoy_sim::simulation::cluster::Home;
+use convoy_sim::simulation::skyhooks::Skyhooks;
 use convoy_sim::simulation::{Outcome, Simulation};
 use convoy_testkit::property;
 
@@ -16,6 +17,8 @@ use convoy_testkit::property;
 const SEEDS: u32 = 1_000;
 /// Enough to tell whether the small server does as the real one.
 const SEEDS_OF_REAL: u32 = 30;
+/// Skyhooks write ten times as much as Deployments; 100 passed too.
+const SEEDS_OF_SKYHOOKS: u32 = 20;
 
 fn run(seed: u64, home: Home) -> Result<Outcome, String> {
     let (trial, plan) = Apps::drawn(seed, home);
@@ -32,6 +35,16 @@ fn deployments_keep_their_promise_whatever_happens() {
 fn they_keep_it_on_the_real_server_too() {
     let name = "they_keep_it_on_the_real_server_too";
     every_seed(name, SEEDS_OF_REAL, |seed| run(seed, Home::Real));
+}
+
+#[test]
+fn no_compartment_has_more_in_progress_than_its_ceiling() {
+    let name = "no_compartment_has_more_in_progress_than_its_ceiling";
+    every_seed(name, SEEDS_OF_SKYHOOKS, |seed| {
+        let (trial, plan) = Skyhooks::drawn(seed, Home::Light);
+        let ran = Simulation::new(Seed::new(seed), plan, trial).run();
+        ran.map_err(|failure| failure.to_string())
+    });
 }
 
 #[test]

@@ -24,13 +24,17 @@ struct Served {
     namespaced: bool,
 }
 
-const KINDS: [(&str, &str, &str, bool); 6] = [
-    ("", "Pod", "pods", true),
-    ("", "Node", "nodes", false),
-    ("", "Namespace", "namespaces", false),
-    ("apps", "Deployment", "deployments", true),
-    ("apps", "ReplicaSet", "replicasets", true),
-    ("coordination.k8s.io", "Lease", "leases", true),
+const KINDS: [(&str, &str, &str, &str, bool); 10] = [
+    ("", "v1", "Pod", "pods", true),
+    ("", "v1", "Node", "nodes", false),
+    ("", "v1", "Namespace", "namespaces", false),
+    ("", "v1", "ConfigMap", "configmaps", true),
+    ("apps", "v1", "Deployment", "deployments", true),
+    ("apps", "v1", "ReplicaSet", "replicasets", true),
+    ("coordination.k8s.io", "v1", "Lease", "leases", true),
+    ("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", true),
+    ("skyhook.nvidia.com", "v1alpha1", "Skyhook", "skyhooks", false),
+    ("skyhook.nvidia.com", "v1alpha1", "DeploymentPolicy", "deploymentpolicies", false),
 ];
 
 #[derive(Debug)]
@@ -57,9 +61,9 @@ type Refused = (u16, &'static str);
 
 impl Light {
     pub(super) fn new() -> Self {
-        let served = |(group, kind, plural, namespaced): (&'static str, _, _, _)| Served {
+        let served = |(group, version, kind, plural, namespaced)| Served {
             kind: GroupKind::new(group, kind),
-            version: "v1",
+            version,
             plural,
             namespaced,
         };
@@ -99,7 +103,9 @@ impl Light {
             _ => return None,
         };
         if version.is_none() {
-            let version = json!({"groupVersion": format!("{group}/v1"), "version": "v1"});
+            let mut of_group = self.kinds.iter().filter(|served| served.kind.group == group);
+            let version = of_group.next()?.version;
+            let version = json!({"groupVersion": format!("{group}/{version}"), "version": version});
             return Some(json!({"preferredVersion": version, "versions": [version]}));
         }
         let of_group = self.kinds.iter().filter(|served| served.kind.group == group);
@@ -118,7 +124,11 @@ impl Light {
             "api" => "",
             _ => parts.get(1).copied()?,
         };
-        parts.drain(..if group.is_empty() { 2 } else { 3 });
+        let root = if group.is_empty() { 2 } else { 3 };
+        if parts.len() < root {
+            return None;
+        }
+        parts.drain(..root);
         let namespace = match parts.as_slice() {
             ["namespaces", namespace, _, ..] => *namespace,
             _ => "",
