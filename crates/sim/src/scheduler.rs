@@ -221,7 +221,8 @@ impl Part for Scheduler {
                 self.unplace(&request.key);
             }
         }
-        if failed && *answer != Answer::Missing {
+        // One that is gone waits no longer, as the watch says; what else is missing may come.
+        if failed {
             self.wheel.set(request.key.clone(), now.checked_add(RETRY).unwrap_or(now));
         }
         if let Write::Bind(binding) = &request.write
