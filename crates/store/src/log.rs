@@ -51,7 +51,7 @@ impl<H> Log<H> {
         }
     }
 
-    /// Adds events without waking anyone: they become visible with [`Log::wake`].
+    /// Adds events without waking anyone: readers go as far as the head, which follows.
     pub(crate) fn append(&self, events: impl IntoIterator<Item = Arc<Event<H>>>) {
         self.kept.write().events.extend(events);
     }
@@ -72,15 +72,19 @@ impl<H> Log<H> {
         self.wake();
     }
 
-    /// Up to `most` events with a revision above `after`.
-    pub(crate) fn read(&self, after: Revision, most: usize) -> Found<H> {
+    /// Up to `most` events with a revision above `after` and not above `until`: whoever hears of
+    /// an object must find it when asking for it.
+    pub(crate) fn read(&self, after: Revision, until: Revision, most: usize) -> Found<H> {
         let kept = self.kept.read();
         if after < kept.compacted {
             return Found::Compacted(kept.compacted);
         }
         let from = kept.events.partition_point(|event| event.revision <= after);
-        let events: Vec<_> = kept.events.iter().skip(from).take(most).cloned().collect();
-        match (events.is_empty(), kept.closed) {
+        let beyond = kept.events.iter().skip(from);
+        let shown = beyond.take_while(|event| event.revision <= until);
+        let events: Vec<_> = shown.take(most).cloned().collect();
+        let is_read = kept.closed && from == kept.events.len();
+        match (events.is_empty(), is_read) {
             (false, _) => Found::Events(events),
             (true, true) => Found::Closed,
             (true, false) => Found::Nothing,

@@ -51,9 +51,10 @@ impl<H> Watch<H> {
 
     /// The events that are there, without waiting.
     pub fn read(&mut self) -> Events<H> {
-        // Taken before the look: nothing of this shelf lies between it and an empty log.
+        // Taken before the look: nothing of this shelf lies between it and an empty log, and
+        // nothing is shown that a reader of the head would not find.
         let progress = self.published.revision();
-        match self.log.read(self.after, MOST_PER_READ) {
+        match self.log.read(self.after, progress, MOST_PER_READ) {
             Found::Events(events) => {
                 self.after = events.last().map_or(self.after, |event| event.revision);
                 Ok(Some(events))

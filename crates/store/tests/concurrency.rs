@@ -123,6 +123,8 @@ fn follow(store: &Store<()>, shelf: &Shelf, until: u64) -> u64 {
             let Ok(events) = watch.wait(Duration::from_secs(5)) else { continue 'list };
             for event in events.expect("the store is open") {
                 assert_eq!(event.revision, Revision(last.0 + 1), "one shelf, so no gap");
+                // Whoever hears of an object finds it.
+                assert!(store.revision() >= event.revision, "told before it is there");
                 last = event.revision;
                 known += 1;
             }
