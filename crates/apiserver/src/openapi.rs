@@ -4,6 +4,7 @@
 //! There is one document per group and version, and the whole once more in the older form.
 //! Each is written when somebody first asks for it and kept compressed.
 
+mod binary;
 mod custom;
 mod document;
 mod enums;
@@ -45,13 +46,18 @@ pub(crate) fn answer(
     headers: &HeaderMap,
     now: Timestamp,
 ) -> Answer<Response<Body>> {
-    // Protobuf is not offered; clients that ask for it alone are told so, and take JSON.
+    if *segments == ["v2"] && accept.split([',', ';']).next() == Some(binary::ASKED) {
+        let make = |registry: &Registry| packed(&binary::encoded(&swagger::whole(registry)));
+        let document = published.document("openapi/v2 in protobuf", make);
+        return respond(&document, binary::MEDIA, headers);
+    }
+    // Of the newer form protobuf is not offered; who asks for it alone is told so, and takes JSON.
     Accept::read(accept, false)?;
     match segments {
         ["v2"] => {
             let make = |registry: &Registry| compressed(&swagger::whole(registry));
             let document = published.document("openapi/v2", make);
-            respond(&document, headers)
+            respond(&document, JSON, headers)
         }
         ["v3"] => {
             let make = |registry: &Registry| Document::new(index(registry).to_string());
@@ -109,7 +115,7 @@ fn group_version(
     if asked.is_some_and(|asked| asked != &*fingerprint(registry, group, version)) {
         return Ok(moved(&address(registry, group, version)));
     }
-    respond(&text_of(published, group, version), headers)
+    respond(&text_of(published, group, version), JSON, headers)
 }
 
 /// What stands under an address with its hash never changes.
@@ -165,15 +171,22 @@ fn text_of(published: &Published, group: &str, version: &str) -> Document {
 }
 
 fn compressed(value: &Value) -> Document {
-    let text = value.to_string();
+    packed(value.to_string().as_bytes())
+}
+
+fn packed(whole: &[u8]) -> Document {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-    let written = encoder.write_all(text.as_bytes()).and_then(|()| encoder.finish());
+    let written = encoder.write_all(whole).and_then(|()| encoder.finish());
     let bytes = written.expect("memory takes what is written to it");
-    Document { bytes: Bytes::from(bytes), hash: hash(text.as_bytes()) }
+    Document { bytes: Bytes::from(bytes), hash: hash(whole) }
 }
 
 /// The document, compressed as it is kept if the client takes that.
-fn respond(document: &Document, headers: &HeaderMap) -> Answer<Response<Body>> {
+fn respond(
+    document: &Document,
+    media: &'static str,
+    headers: &HeaderMap,
+) -> Answer<Response<Body>> {
     let takes_gzip = takes_gzip(headers);
     let shown = if takes_gzip {
         document.clone()
@@ -183,7 +196,7 @@ fn respond(document: &Document, headers: &HeaderMap) -> Answer<Response<Body>> {
         read.map_err(Status::internal)?;
         Document { bytes: Bytes::from(text), hash: document.hash.clone() }
     };
-    let mut response = shown.respond(JSON, headers);
+    let mut response = shown.respond(media, headers);
     let is_whole = response.status() == StatusCode::OK;
     let headers = response.headers_mut();
     headers.insert(VARY, HeaderValue::from_static("Accept, Accept-Encoding"));

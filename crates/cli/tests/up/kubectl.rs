@@ -297,3 +297,22 @@ spec:
     running.kubectl("delete crd widgets.example.com --timeout=10s");
     running.refused("get widgets", "");
 }
+
+#[test]
+fn lists_are_created_checked_and_applied_again() {
+    let running = Running::start();
+    let list = |field: &str| {
+        format!(
+            r#"{{"apiVersion": "v1", "kind": "List", "items": [
+            {{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {{"name": "a"}}, "{field}": {{"k": "1"}}}},
+            {{"apiVersion": "v1", "kind": "Secret", "metadata": {{"name": "b"}}}}]}}"#
+        )
+    };
+    // kubectl checks lists by itself, with what the server publishes.
+    let refused = running.refused("create -f -", &list("date"));
+    assert!(refused.contains("unknown field \"date\""), "{refused}");
+    running.kubectl_with("create -f -", &list("data"));
+    let shown = running.kubectl("get configmap/a secret/b -o json");
+    running.kubectl_with("apply -f -", &shown);
+    assert_eq!(running.kubectl("get configmap a -o jsonpath={.data.k}"), "1");
+}
