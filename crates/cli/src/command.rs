@@ -18,6 +18,9 @@ pub mod validate;
 
 use std::path::PathBuf;
 
+#[cfg(feature = "server")]
+use anyhow::Context;
+
 /// The inputs that every command on objects takes.
 #[derive(Debug, clap::Args)]
 pub struct InputArgs {
@@ -47,4 +50,11 @@ impl DialectName {
             Self::Ocm => "ocm",
         }
     }
+}
+
+/// Runs what speaks with a server, to its end.
+#[cfg(feature = "server")]
+pub(crate) fn block_on(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.context("could not start the runtime")?.block_on(work)
 }

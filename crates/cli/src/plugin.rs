@@ -12,7 +12,7 @@ use std::io::{BufRead, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::{Args, Parser, Subcommand};
 
 use self::cluster::Cluster;
@@ -156,11 +156,7 @@ fn run(plugin: Plugin) -> Result<()> {
         return output::print(&format!("Skyhook plugin: {}\n", env!("CARGO_PKG_VERSION")));
     }
     let Some(action) = plugin.action else { bail!("a command is needed: see --help") };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("could not start the runtime")?;
-    runtime.block_on(act(action, plugin.global))
+    crate::command::block_on(act(action, plugin.global))
 }
 
 async fn act(action: Action, global: Global) -> Result<()> {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::Subcommand;
 use http::Method;
 use serde_json::{Value, json};
@@ -62,11 +62,7 @@ const REFRESH: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(20);
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("could not start the runtime")?;
-    runtime.block_on(act(args))?;
+    super::block_on(act(args))?;
     Ok(ExitCode::SUCCESS)
 }
 

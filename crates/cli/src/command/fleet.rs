@@ -74,11 +74,7 @@ impl Simulation {
 }
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .context("could not start the runtime")?;
-    runtime.block_on(attach(args))?;
+    super::block_on(attach(args))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -62,11 +62,7 @@ pub struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .context("could not start the runtime")?;
-    runtime.block_on(serve(args))?;
+    super::block_on(serve(args))?;
     Ok(ExitCode::SUCCESS)
 }
 
