@@ -29,6 +29,7 @@ mod pass;
 mod pod;
 mod policy;
 mod report;
+mod room;
 mod state;
 mod status;
 mod status_conditions;

@@ -8,6 +8,7 @@ pub(crate) mod prioritizer;
 pub(crate) mod schedule;
 pub(crate) mod slice;
 mod status;
+mod turn;
 mod write;
 
 use std::collections::BTreeSet;
@@ -75,6 +76,14 @@ pub(super) fn step(snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
             let selection = select(snapshot, placement, &policy, &present, now);
             if selection.schedule.eligibility.error.is_some() {
                 failed(snapshot, &present, &policy.grouping.hash, &selection.schedule, now)
+            } else if let Some(first) =
+                turn::goes_first(snapshot, &policy, &present, &selection.schedule, now)
+            {
+                let mut step = untouched(placement, &present, Verdict::Held, now);
+                let on = format!("Placement {}/{}", first.namespace(), first.name());
+                let on = format!("{on}, which leaves a cluster that both use");
+                step.holds.push(Hold::of_rollout(HoldReason::Depends { on }));
+                step
             } else {
                 scheduled(snapshot, &present, &policy, &selection, now)
             }

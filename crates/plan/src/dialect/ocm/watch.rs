@@ -33,7 +33,11 @@ pub(super) const WATCHES: &[Watch] = &[
 /// What a decision about `rollout` looks at.
 pub(super) fn snapshot<'w>(world: &'w World, rollout: &'w Object) -> Snapshot<'w> {
     if *rollout.kind() == PLACEMENT {
-        return Snapshot::new(rollout, surroundings(world, rollout));
+        // Others may have to go first, so what they choose from is looked at too.
+        let others = world.of(&PLACEMENT).filter(|other| other.key() != rollout.key());
+        let bindings = world.of(&MANAGED_CLUSTER_SET_BINDING);
+        let elsewhere = bindings.filter(|binding| binding.namespace() != rollout.namespace());
+        return Snapshot::new(rollout, surroundings(world, rollout).chain(others).chain(elsewhere));
     }
     let owner = format!("{}.{}", rollout.namespace(), rollout.name());
     let works = world.of(&MANIFEST_WORK);

@@ -9,6 +9,7 @@ use smol_str::SmolStr;
 use super::batch::BatchState;
 use super::member::Member;
 use super::policy::Terms;
+use super::room::Room;
 use crate::hold::HoldReason;
 use crate::limit::{Limit, tightest};
 
@@ -28,6 +29,8 @@ pub(super) struct Compartment {
     pub(super) in_flight: Vec<usize>,
     /// Members that begin now.
     pub(super) starts: Vec<usize>,
+    /// Whether more would begin if there were room to record them.
+    pub(super) beyond_record: bool,
 }
 
 /// Kinds of nodes: those that agree on every label that some selector asks about go the same
@@ -162,6 +165,7 @@ impl Compartment {
             batch: BatchState::default(),
             in_flight: Vec::new(),
             starts: Vec::new(),
+            beyond_record: false,
         }
     }
 
@@ -197,8 +201,9 @@ impl Compartment {
         wanted.min(self.ceiling.max(1))
     }
 
-    /// Chooses who begins now: nobody while a batch is running.
-    pub(super) fn pick(&mut self, members: &[Member<'_>]) {
+    /// Chooses who begins now: nobody while a batch is running, and nobody who could not be
+    /// put on record.
+    pub(super) fn pick(&mut self, members: &[Member<'_>], record: &mut Room) {
         if !self.in_flight.is_empty() || self.is_stopped() {
             return;
         }
@@ -209,8 +214,11 @@ impl Compartment {
             .collect();
         queue.sort_unstable(); // by group; indices are by age already
         queue.truncate(usize::try_from(self.next_size()).unwrap_or(usize::MAX));
-        self.starts = queue.into_iter().map(|(_, index)| index).collect();
+        let wanted = queue.len();
+        let recorded = queue.into_iter().take_while(|(_, index)| record.take(&members[*index]));
+        self.starts = recorded.map(|(_, index)| index).collect();
         self.starts.sort_unstable();
+        self.beyond_record = self.starts.len() < wanted;
     }
 
     /// What a member that could begin, but finds no room, is told.
@@ -232,6 +240,10 @@ impl Compartment {
             return HoldReason::BatchRunning { batch, unfinished, by: named(&self.in_flight) };
         }
         let started = count(self.starts.len());
+        if self.beyond_record {
+            let by = named(&self.starts);
+            return Limit::ceiling("the record of picked nodes", started, started, by).hold;
+        }
         let ceiling =
             Limit::ceiling("the compartment", started, self.ceiling.max(1), named(&self.starts));
         let Some(strategy) = &self.terms.strategy else { return ceiling.hold };

@@ -273,8 +273,10 @@ impl<'s, 'w: 's> Gather<'s, 'w> {
     /// Whether the node runs another boot than was last seen, and no interrupt, of whichever
     /// Skyhook, is the reason.
     fn has_rebooted(&self, node: &'w Object) -> bool {
-        let known = self.around.hook.object.status().get("nodeBootIds");
-        let known = known.and_then(|known| known.get(node.name().as_str())?.as_str());
+        let hook = self.around.hook;
+        let known = node.annotation(&hook.keys.boot).or_else(|| {
+            hook.object.status().get("nodeBootIds")?.get(node.name().as_str())?.as_str()
+        });
         let interrupted = |(key, value): (&str, &str)| {
             key.starts_with(NODE_STATE)
                 && NodeState::parse(value).is_ok_and(|state| {

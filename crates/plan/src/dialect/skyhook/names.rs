@@ -38,6 +38,7 @@ pub(super) struct Keys {
     pub(super) status: String,
     pub(super) cordon: String,
     pub(super) version: String,
+    pub(super) boot: String,
     pub(super) not_ready: String,
     pub(super) erroring: String,
 }
@@ -49,6 +50,7 @@ impl Keys {
             status: format!("{PREFIX}status_{skyhook}"),
             cordon: format!("{CORDON}{skyhook}"),
             version: format!("{PREFIX}version_{skyhook}"),
+            boot: format!("{PREFIX}bootId_{skyhook}"),
             not_ready: format!("{PREFIX}{skyhook}/NotReady"),
             erroring: format!("{PREFIX}{skyhook}/Erroring"),
         }

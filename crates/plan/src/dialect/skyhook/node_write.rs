@@ -7,7 +7,7 @@ use convoy_api::skyhook::StatusWord;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::member::word_text;
+use super::member::{boot_id, word_text};
 use super::names::{AUTO_TAINT, CORDON, Keys, PREFIX};
 use super::options::RuntimeTaint;
 use crate::condition::instant;
@@ -54,6 +54,14 @@ impl<'w> NodeWrite<'w> {
         }
     }
 
+    /// The boot that it runs, so that another is noticed.
+    pub(super) fn boot_id(&mut self, keys: &Keys) {
+        let running = boot_id(self.node);
+        if let Some(running) = running.filter(|_| self.node.annotation(&keys.boot) != running) {
+            self.annotate(&keys.boot, json!(running));
+        }
+    }
+
     /// Keeps new pods away, in this Skyhook's name.
     pub(super) fn cordon(&mut self, keys: &Keys) {
         self.annotate(&keys.cordon, json!("true"));
@@ -95,7 +103,7 @@ impl<'w> NodeWrite<'w> {
     /// Forgets everything that one Skyhook recorded here.
     pub(super) fn forget(&mut self, keys: &Keys) {
         self.uncordon(keys);
-        for key in [&keys.node_state, &keys.status] {
+        for key in [&keys.node_state, &keys.status, &keys.boot] {
             if self.node.annotation(key).is_some() {
                 self.annotate(key, Value::Null);
             }

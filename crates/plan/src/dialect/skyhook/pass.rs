@@ -19,6 +19,7 @@ use super::observe::Observation;
 use super::options::Options;
 use super::pod::{Pods, node_of};
 use super::policy::{Terms, legacy, read};
+use super::room::Room;
 use crate::hold::HoldReason;
 use crate::snapshot::Snapshot;
 
@@ -185,8 +186,12 @@ impl<'p, 'w: 'p> Pass<'p, 'w> {
         if !self.is_active() || self.complete {
             return;
         }
+        let mut record = Room::default();
+        for member in self.members.iter().filter(|member| member.is_in_flight()) {
+            record.take(member);
+        }
         for compartment in &mut self.compartments {
-            compartment.pick(&self.members);
+            compartment.pick(&self.members, &mut record);
             for index in &compartment.starts {
                 self.members[*index].starts = true;
             }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use convoy_api::Object;
 use convoy_api::skyhook::StatusWord;
 use serde_json::{Map, Value, json};
 
@@ -9,6 +10,7 @@ use super::compartment::{Compartment, count};
 use super::member::{boot_id, word_text};
 use super::pass::Pass;
 use super::policy::percent_of;
+use super::room::Room;
 use super::status_conditions::conditions;
 use crate::condition::instant;
 
@@ -63,8 +65,7 @@ pub(super) fn status(pass: &Pass<'_, '_>, words: &[StatusWord], rolled_up: Statu
     let mirrored = pass.members.len() <= MIRRORED_MAX;
     put("nodeStatus", mirrored.then(|| node_status(pass, words)));
     put("nodeState", mirrored.then(|| node_state(pass)));
-    let tracked = mirrored || pass.options.reapply_on_reboot;
-    put("nodeBootIds", tracked.then(|| boot_ids(pass)).flatten());
+    put("nodeBootIds", boot_ids(pass, mirrored));
     put("nodePriority", node_priority(pass));
     put("configUpdates", config_updates(pass));
     if !pass.policy_missing {
@@ -90,28 +91,44 @@ fn node_state(pass: &Pass<'_, '_>) -> Value {
     json!(states.collect::<BTreeMap<&str, Value>>())
 }
 
-fn boot_ids(pass: &Pass<'_, '_>) -> Option<Value> {
-    let ids = pass.members.iter();
-    let ids: BTreeMap<&str, &str> = ids
-        .filter_map(|member| Some((member.node.name().as_str(), boot_id(member.node)?)))
+/// The boots that nodes run. Of a large fleet only what an earlier version left here, until
+/// the nodes carry it themselves.
+fn boot_ids(pass: &Pass<'_, '_>, mirrored: bool) -> Option<Value> {
+    let stored = pass.hook.object.status().get("nodeBootIds");
+    let kept = |node: &Object| {
+        let waits =
+            pass.options.reapply_on_reboot && node.annotation(&pass.hook.keys.boot).is_none();
+        stored.filter(|_| waits)?.get(node.name().as_str())?.as_str()
+    };
+    let nodes = pass.members.iter().map(|member| member.node);
+    let ids: BTreeMap<&str, &str> = nodes
+        .filter_map(|node| {
+            let boot = if mirrored { boot_id(node) } else { kept(node) };
+            Some((node.name().as_str(), boot?))
+        })
         .collect();
     (!ids.is_empty()).then(|| json!(ids))
 }
 
-/// The nodes that were picked and are not complete. A failed node stays listed; one that
-/// someone took out does not.
+/// The nodes that were picked and are not complete. A failed node stays listed while there is
+/// room beside those that hold a slot; one that someone took out does not.
 fn node_priority(pass: &Pass<'_, '_>) -> Option<Value> {
     let mut picked = BTreeMap::new();
+    let mut room = Room::default();
+    let mut others = Vec::new();
     for (index, member) in pass.members.iter().enumerate() {
         let name = member.node.name().as_str();
-        let holds_slot = member.is_in_flight() || pass.is_started(index);
         match member.picked_at {
-            _ if member.is_complete() || member.is_ignored() => {}
-            Some(at) => _ = picked.insert(name, json!(at)),
-            None if holds_slot => _ = picked.insert(name, instant(pass.now)),
-            None => {}
+            at if member.is_in_flight() || pass.is_started(index) => {
+                room.take(member);
+                picked.insert(name, at.map_or_else(|| instant(pass.now), |at| json!(at)));
+            }
+            Some(at) if !member.is_complete() && !member.is_ignored() => others.push((member, at)),
+            _ => {}
         }
     }
+    let listed = others.into_iter().take_while(|(member, _)| room.take(member));
+    picked.extend(listed.map(|(member, at)| (member.node.name().as_str(), json!(at))));
     (!picked.is_empty()).then(|| json!(picked))
 }
 

@@ -111,6 +111,7 @@ fn is_written(
         || pass.hook.runtime_required()
         || !member.carried.says(word)
         || member.is_complete() && member.carried.is_cordoned
+        || pass.options.reapply_on_reboot
 }
 
 /// The patch of one node, and what is done to its pods.
@@ -120,6 +121,7 @@ fn written(pass: &Pass<'_, '_>, index: usize, word: StatusWord, pile: &mut Pile)
     let mut write = NodeWrite::new(member.node);
     if member.rebooted {
         write.forget(&pass.hook.keys);
+        write.boot_id(&pass.hook.keys);
         let why = Why::new("Rebooted", "the node rebooted and starts over");
         pile.released.extend(write.action(Verb::Record, why));
         return;
@@ -134,6 +136,9 @@ fn written(pass: &Pass<'_, '_>, index: usize, word: StatusWord, pile: &mut Pile)
     }
     let taints = runtime_taint(pass, member, &mut write);
     write.word(&pass.hook.keys, word, &pass.options.version);
+    if pass.options.reapply_on_reboot {
+        write.boot_id(&pass.hook.keys);
+    }
     if moved || member.assessed.migrated {
         let state = work.map_or(&member.assessed.state, |work| &work.state);
         if member.assessed.unreadable.is_none() {

@@ -1,0 +1,60 @@
+//! Whose turn it is to move, where placements get out of each other's way.
+//!
+//! Balance makes a placement leave a cluster that others use. Two placements that share one
+//! would both leave it, meet again on the next and go on like this for ever, if each decided
+//! without the other. So of those that share a cluster and would leave it for a better score
+//! alone, the first by name goes; the rest look again at what that changed.
+
+use convoy_api::Object;
+use convoy_api::ocm::names::PLACEMENT;
+use jiff::Timestamp;
+
+use super::is_disabled;
+use super::layout::Layout;
+use super::policy::Policy;
+use super::prioritizer::{Prioritizer, Weighted};
+use super::schedule::{Schedule, schedule};
+use crate::snapshot::Snapshot;
+
+/// The placement that moves before this one may, if there is one.
+pub(super) fn goes_first<'w>(
+    snapshot: &Snapshot<'w>,
+    policy: &Policy,
+    present: &Layout<'_>,
+    wanted: &Schedule<'_>,
+    now: Timestamp,
+) -> Option<&'w Object> {
+    if !is_move_for_score(policy, present, wanted) {
+        return None;
+    }
+    let order = |placement: &'w Object| (placement.namespace(), placement.name());
+    let placement = snapshot.rollout();
+    let mut earlier = snapshot.of(&PLACEMENT).iter().copied();
+    earlier.find(|other| {
+        let standing = !other.is_deleting() && !is_disabled(other);
+        if !standing || order(other) >= (placement.namespace(), placement.name()) {
+            return false;
+        }
+        let theirs = Layout::read(snapshot, other);
+        let shared = left(present, wanted).any(|cluster| theirs.holds(cluster));
+        let Some(policy) = Policy::read(other).ok().filter(|_| shared) else { return false };
+        let wanted = schedule(snapshot, other, &policy, &theirs, now);
+        wanted.eligibility.error.is_none() && is_move_for_score(&policy, &theirs, &wanted)
+    })
+}
+
+/// Whether every decided cluster could stay, and others are chosen only because of balance.
+fn is_move_for_score(policy: &Policy, present: &Layout<'_>, wanted: &Schedule<'_>) -> bool {
+    let balances = |one: &Weighted| one.prioritizer == Prioritizer::Balance && one.weight != 0;
+    let feasible = |cluster: &str| wanted.scores.iter().any(|(name, _)| *name == cluster);
+    policy.prioritizers.iter().any(balances)
+        && present.len() == wanted.selected.len()
+        && left(present, wanted).next().is_some()
+        && left(present, wanted).all(feasible)
+}
+
+/// The clusters that are decided and would no longer be.
+fn left<'a>(present: &'a Layout<'_>, wanted: &'a Schedule<'_>) -> impl Iterator<Item = &'a str> {
+    let stays = |cluster: &&str| wanted.selected.iter().any(|chosen| chosen.name() == *cluster);
+    present.clusters().filter(move |cluster| !stays(cluster))
+}
