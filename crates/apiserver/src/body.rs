@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::compress::Compressed;
 use crate::encoding::{View, write_entry};
@@ -31,6 +32,8 @@ pub struct ListBody {
     api_version: Option<String>,
     bare: bool,
     closed: bool,
+    /// Among the long lists, until it is sent.
+    pub(crate) place: Option<OwnedSemaphorePermit>,
 }
 
 /// How much is written before it is handed on.
@@ -57,7 +60,7 @@ impl ListBody {
         bare: bool,
     ) -> Self {
         let entries = entries.into_iter();
-        Self { opening: Some(opening), entries, api_version, bare, closed: false }
+        Self { opening: Some(opening), entries, api_version, bare, closed: false, place: None }
     }
 
     /// About how long the text is.

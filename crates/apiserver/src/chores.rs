@@ -90,14 +90,15 @@ impl Chores {
     /// Finds in the store what is to be done.
     pub fn new(server: &Arc<Server>) -> Self {
         let snapshot = server.store.snapshot();
+        let counts = |name| server.metrics.queue(name);
         let mut chores = Self {
             server: Arc::clone(server),
             watch: server.store.watch_everything(snapshot.revision()),
-            collector: Collector::default(),
-            namespaces: Namespaces::default(),
-            definitions: Definitions::default(),
+            collector: Collector::new(counts("garbage_collector_attempt_to_delete")),
+            namespaces: Namespaces::new(counts("namespace")),
+            definitions: Definitions::new(counts("crd_finalizer")),
             expiry: Expiry::default(),
-            clusters: Clusters::default(),
+            clusters: Clusters::new(counts("logical_clusters")),
             history: History::default(),
         };
         chores.begin(&snapshot);

@@ -11,6 +11,7 @@ use http::{HeaderMap, Request, Response};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use parking_lot::Mutex;
 use smol_str::SmolStr;
+use tokio::time::Instant as Deadline;
 
 use crate::accept::Accept;
 use crate::access::{self, Peer};
@@ -107,8 +108,8 @@ where
         return paths::answer(server, &cluster, attributes, query, accept, &parts.headers);
     };
     let _place = server.traffic.enter(attributes, &caller)?;
-    let limit = traffic::timeout(attributes, query);
-    let body = read_body(body, server.limits.body_bytes_max).await?;
+    let ends = traffic::timeout(attributes, query).map(|limit| Deadline::now() + limit);
+    let body = within(ends, read_body(body, server.limits.body_bytes_max)).await?;
     log.request_body(&body);
     let mut ask = ask(server, cluster, &attributes.verb, target, query.clone(), caller)?;
     ask.accept = Accept::read(accept, false)?;
@@ -124,13 +125,16 @@ where
     if ask.resource.is("", "endpoints") {
         ask.warn(ENDPOINTS);
     }
-    match limit {
-        None => carry_out(ask).await,
-        Some(limit) => tokio::time::timeout(limit, carry_out(ask)).await.unwrap_or_else(|_| {
-            let message = "request did not complete within the allotted timeout";
-            Err(Status::timeout(format!("Timeout: {message}")))
-        }),
-    }
+    within(ends, carry_out(ask)).await
+}
+
+/// What comes of some work, if it is done in time.
+async fn within<T>(ends: Option<Deadline>, work: impl Future<Output = Answer<T>>) -> Answer<T> {
+    let Some(ends) = ends else { return work.await };
+    tokio::time::timeout_at(ends, work).await.unwrap_or_else(|_| {
+        let message = "request did not complete within the allotted timeout";
+        Err(Status::timeout(format!("Timeout: {message}")))
+    })
 }
 
 fn ask(

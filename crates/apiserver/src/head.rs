@@ -56,6 +56,10 @@ impl Head {
 }
 
 impl convoy_store::Head for Head {
+    fn mark(&self) -> Option<&str> {
+        Some(&self.node_name)
+    }
+
     fn read(key: &Key, value: &Bytes) -> Self {
         // Only this server writes, so bytes that do not parse are a defect below us; an empty
         // head keeps the object readable and deletable.

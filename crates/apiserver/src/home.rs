@@ -125,6 +125,15 @@ impl Home {
 
     /// Serves until `shutdown` is done, then leaves everything durable.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), HomeError> {
+        self.run_until(shutdown, std::future::pending()).await
+    }
+
+    /// The same; once `hurry` is done, requests that are being answered are not waited for.
+    pub async fn run_until(
+        self,
+        shutdown: impl Future<Output = ()>,
+        hurry: impl Future<Output = ()>,
+    ) -> Result<(), HomeError> {
         let url = self.url();
         let Self { server, kubeconfig, authority, listener, durability, .. } = self;
         let flushing = match durability {
@@ -136,7 +145,7 @@ impl Home {
         let refreshing =
             tokio::spawn(refresh_kubeconfig(Arc::clone(&server), kubeconfig, authority, url));
         let chores = chores::start(Arc::clone(&server), server.ending());
-        listener.serve(Arc::clone(&server), shutdown).await;
+        listener.serve(Arc::clone(&server), shutdown, hurry).await;
         // A defect in there was logged when it happened; there is nothing more to do for it.
         drop(chores.await);
         refreshing.abort();

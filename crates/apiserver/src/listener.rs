@@ -14,6 +14,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use crate::access::{self, Peer};
+use crate::drain::Drain;
 use crate::handler;
 use crate::server::Server;
 
@@ -30,8 +31,8 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 /// Requests that one connection may have on their way at a time.
 const STREAMS_MAX: u32 = 100;
 
-/// How long requests may go on after the listener has closed.
-const DRAIN_TIMEOUT: Duration = Duration::from_millis(1_500);
+/// How long connections may stay open when nothing is being answered on them any more.
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(1_500);
 
 /// A socket that accepts requests.
 pub struct Listener {
@@ -54,9 +55,15 @@ impl Listener {
         self.socket.local_addr()
     }
 
-    /// Serves until `shutdown` is done, then ends what is still open: watches at once, since
-    /// the store closes them, other requests when they are answered.
-    pub async fn serve(self, server: Arc<Server>, shutdown: impl Future<Output = ()>) {
+    /// Serves until `shutdown` is done, then ends what is still open: watches at once, other
+    /// requests when they are answered, or when they take too long, or when `hurry` is done.
+    pub async fn serve(
+        self,
+        server: Arc<Server>,
+        shutdown: impl Future<Output = ()>,
+        hurry: impl Future<Output = ()>,
+    ) {
+        let drain = Drain::default();
         let connections = GracefulShutdown::new();
         let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         let mut shutdown = std::pin::pin!(shutdown);
@@ -66,19 +73,29 @@ impl Listener {
                 () = &mut shutdown => break,
             };
             let Some((stream, address, permit)) = accepted else { continue };
-            let (server, tls) = (Arc::clone(&server), self.tls.clone());
+            let (server, tls, drain) = (Arc::clone(&server), self.tls.clone(), drain.clone());
             let watcher = connections.watcher();
             tokio::spawn(async move {
                 if let Some(stream) = agree(&tls, stream).await {
-                    converse(&server, stream, address, watcher).await;
+                    converse(&server, stream, address, &drain, watcher).await;
                 }
                 drop(permit);
             });
         }
         drop(self.socket);
         server.end_watches();
-        if tokio::time::timeout(DRAIN_TIMEOUT, connections.shutdown()).await.is_err() {
-            tracing::warn!("connections were still open when the server ended");
+        let patience = async {
+            let answered = tokio::time::timeout(server.limits.shutdown_timeout, drain.idle());
+            if answered.await.is_err() {
+                tracing::warn!("requests were still being answered when the server ended");
+            }
+            // What is open now is idle, or its client does not read.
+            tokio::time::sleep(CLOSE_TIMEOUT).await;
+        };
+        tokio::select! {
+            () = connections.shutdown() => {}
+            () = patience => tracing::debug!("connections were still open when the server ended"),
+            () = hurry => tracing::warn!("the server was told not to wait for its requests"),
         }
     }
 }
@@ -120,16 +137,17 @@ async fn converse(
     server: &Arc<Server>,
     stream: TlsStream<TcpStream>,
     address: SocketAddr,
+    drain: &Drain,
     watcher: hyper_util::server::graceful::Watcher,
 ) {
     let certificate = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
     let certificate = certificate.and_then(|der| access::caller_of_certificate(der));
     let peer = Arc::new(Peer { certificate, address: address.ip().to_string(), is_local: false });
     let service = hyper::service::service_fn(|request| {
-        let (server, peer) = (Arc::clone(server), Arc::clone(&peer));
+        let (server, peer, place) = (Arc::clone(server), Arc::clone(&peer), drain.enter());
         async move {
             let response = handler::handle(&server, request, &peer).await;
-            Ok::<_, std::convert::Infallible>(response)
+            Ok::<_, std::convert::Infallible>(place.along(response))
         }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());

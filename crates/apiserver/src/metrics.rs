@@ -2,6 +2,7 @@
 
 mod process;
 mod stored;
+mod work;
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -15,10 +16,13 @@ use prometheus_client::registry::{Metric, Registry};
 
 use crate::audit::Counts;
 use crate::head::Store;
+use crate::registry::Resource;
 use crate::request::Attributes;
 use process::Process;
+use work::Queues;
 
 pub use stored::{Metered, StoreMetrics};
+pub(crate) use work::Work;
 
 /// Everything that is counted as requests go by.
 #[derive(Debug)]
@@ -28,12 +32,14 @@ pub struct Metrics {
     durations: Family<Asked, Histogram, fn() -> Histogram>,
     in_flight: Family<Kind, Gauge>,
     long_running: Gauge,
-    watch_events: Family<Watched, Counter>,
+    watch_events: Family<Followed, Counter>,
+    watch_sizes: Family<Followed, Histogram, fn() -> Histogram>,
     objects: Family<Watched, Gauge>,
     audit_events: Counter,
     audit_errors: Family<Plugin, Counter>,
     webhooks: Family<Called, Histogram, fn() -> Histogram>,
     pub(crate) store: StoreMetrics,
+    queues: Queues,
     process: Process,
 }
 
@@ -83,6 +89,28 @@ struct Watched {
     resource: String,
 }
 
+/// A resource, as it is watched.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Followed {
+    group: String,
+    version: String,
+    resource: String,
+}
+
+/// Counts what one watch sends.
+#[derive(Debug)]
+pub(crate) struct Sent {
+    events: Counter,
+    sizes: Histogram,
+}
+
+impl Sent {
+    pub(crate) fn event(&self, bytes: usize) {
+        self.events.inc();
+        self.sizes.observe(f64::from(u32::try_from(bytes).unwrap_or(u32::MAX)));
+    }
+}
+
 /// A request that is being answered: counted until it is dropped.
 #[derive(Debug)]
 pub(crate) struct InFlight(Gauge);
@@ -103,6 +131,11 @@ fn durations() -> Histogram {
     Histogram::new([0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0])
 }
 
+/// From one KiB to 128 KiB, each twice the one before.
+fn sizes() -> Histogram {
+    Histogram::new((10..18).map(|power| f64::from(1_u32 << power)))
+}
+
 impl Default for Metrics {
     fn default() -> Self {
         let mut registry = Registry::default();
@@ -118,6 +151,10 @@ impl Default for Metrics {
         let long_running = published(all, name, "Watches that are open", Gauge::default());
         let name = "apiserver_watch_events";
         let watch_events = published(all, name, "Events sent to watches", Family::default());
+        let sized: fn() -> Histogram = sizes;
+        let name = "apiserver_watch_events_sizes";
+        let family = Family::new_with_constructor(sized);
+        let watch_sizes = published(all, name, "Bytes of events sent to watches", family);
         let name = "apiserver_resource_objects";
         let objects = published(all, name, "Objects that are stored", Family::default());
         let name = "apiserver_storage_objects";
@@ -131,6 +168,7 @@ impl Default for Metrics {
         let family = Family::new_with_constructor(timed);
         let webhooks = published(all, name, "Time that webhooks took to answer", family);
         let store = StoreMetrics::register(all);
+        let queues = Queues::register(all);
         let process = Process::register(all);
         Self {
             registry,
@@ -139,11 +177,13 @@ impl Default for Metrics {
             in_flight,
             long_running,
             watch_events,
+            watch_sizes,
             objects,
             audit_events,
             audit_errors,
             webhooks,
             store,
+            queues,
             process,
         }
     }
@@ -164,8 +204,21 @@ impl Metrics {
     }
 
     /// Counts the events that a watch of a resource sends.
-    pub(crate) fn events_of(&self, resource: &str) -> Counter {
-        self.watch_events.get_or_create(&Watched { resource: resource.to_owned() }).clone()
+    pub(crate) fn events_of(&self, resource: &Resource) -> Sent {
+        let followed = Followed {
+            group: resource.group.to_string(),
+            version: resource.version.to_string(),
+            resource: resource.plural.to_string(),
+        };
+        Sent {
+            events: self.watch_events.get_or_create(&followed).clone(),
+            sizes: self.watch_sizes.get_or_create(&followed).clone(),
+        }
+    }
+
+    /// Counts what waits in a queue of the chores.
+    pub(crate) fn queue(&self, name: &'static str) -> Work {
+        self.queues.of(name)
     }
 
     pub(crate) fn answered(
@@ -239,6 +292,7 @@ impl Metrics {
             self.objects.get_or_create(&Watched { resource }).inc_by(count);
         }
         self.store.look_at(store);
+        self.queues.look();
         self.process.look();
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.registry)
@@ -259,36 +313,4 @@ fn method(verb: &str) -> &str {
 }
 
 #[cfg(test)]
-mod tests {
-    use convoy_store::{MemoryBackend, Settings};
-
-    use super::*;
-    use crate::query::Query;
-
-    #[test]
-    fn requests_are_counted_under_known_names() {
-        let metrics = Metrics::default();
-        let query = Query::default();
-        let attributes = Attributes::read("GET", "/api/v1/namespaces/a/pods", &query);
-        metrics.answered(&attributes, false, 200, Duration::from_millis(3));
-        let store = Store::open(MemoryBackend, Settings::default()).unwrap();
-        let in_flight = metrics.begin(true);
-        metrics.webhook_called("a.b.c", "CREATE", "admit", true, Duration::from_millis(2));
-        let text = metrics.text(&store, Counts { written: 5, dropped: 2 });
-        for line in [
-            "apiserver_audit_event_total 7",
-            "apiserver_audit_error_total{plugin=\"log\"} 2",
-            "apiserver_request_total{verb=\"LIST\",group=\"\",version=\"v1\",resource=\"pods\",subresource=\"\",scope=\"namespace\",component=\"apiserver\",dry_run=\"\",code=\"200\"} 1",
-            "apiserver_request_duration_seconds_bucket{le=\"0.005\",verb=\"LIST\",group=\"\",resource=\"pods\"} 1",
-            "apiserver_current_inflight_requests{request_kind=\"mutating\"} 1",
-            "convoy_store_history_events 0",
-            "process_resident_memory_bytes ",
-            "apiserver_admission_webhook_admission_duration_seconds_count{name=\"a.b.c\",operation=\"CREATE\",type=\"admit\",rejected=\"true\"} 1",
-        ] {
-            assert!(text.contains(line), "{line}\n{text}");
-        }
-        drop(in_flight);
-        let text = metrics.text(&store, Counts::default());
-        assert!(text.contains("apiserver_current_inflight_requests{request_kind=\"mutating\"} 0"));
-    }
-}
+mod tests;

@@ -1,6 +1,7 @@
 //! Which objects of a resource a list or a watch is about.
 
 use convoy_plan::selector::Selector;
+use convoy_store::Topic;
 use smol_str::SmolStr;
 
 use crate::ask::Ask;
@@ -42,6 +43,15 @@ impl Selection {
     /// Whether labels or fields are asked for, so that a count of what follows is unknown.
     pub(crate) fn is_narrowed(&self) -> bool {
         !self.labels.is_empty() || !self.fields.is_empty()
+    }
+
+    /// What of the resource a watch need look at: the narrowest part that the store sorts by.
+    pub(crate) fn topic(&self) -> Option<Topic> {
+        let pinned = |field: &str| self.fields.pins(field).map(SmolStr::new);
+        let node = || pinned("spec.nodeName").filter(|_| self.is_pod).map(Topic::Mark);
+        let namespace = || Some(&self.namespace).filter(|name| !name.is_empty()).cloned();
+        let named = pinned("metadata.name").map(Topic::Name);
+        named.or_else(node).or_else(|| namespace().map(Topic::Namespace))
     }
 
     pub(crate) fn matches(&self, entry: &Entry) -> bool {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use convoy_store::{Shelf, Transaction, WriteError};
@@ -14,6 +15,7 @@ use tokio::sync::watch;
 use crate::access::{Access, Authorization, Rights, Signer, TokenFile};
 use crate::admission::Webhooks;
 use crate::head::{Entry, Head, Store};
+use crate::lines::Lines;
 use crate::logical;
 use crate::metrics::Metrics;
 use crate::published::{self, Published};
@@ -28,11 +30,21 @@ pub struct Limits {
     pub body_bytes_max: usize,
     pub reads_in_flight_max: usize,
     pub writes_in_flight_max: usize,
+    /// Long lists that are made at a time.
+    pub long_lists_max: usize,
+    /// How long requests may go on after the server was asked to end.
+    pub shutdown_timeout: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { body_bytes_max: 3 << 20, reads_in_flight_max: 400, writes_in_flight_max: 200 }
+        Self {
+            body_bytes_max: 3 << 20,
+            reads_in_flight_max: 400,
+            writes_in_flight_max: 200,
+            long_lists_max: 16,
+            shutdown_timeout: Duration::from_mins(1),
+        }
     }
 }
 
@@ -45,6 +57,7 @@ pub struct Server {
     pub access: Access,
     pub metrics: Metrics,
     pub(crate) traffic: Traffic,
+    pub(crate) lines: Lines,
     clusters: RwLock<BTreeMap<SmolStr, Arc<Cluster>>>,
     /// Counts how often a logical cluster came or went.
     comings: watch::Sender<u64>,
@@ -111,6 +124,7 @@ impl Server {
         let server = Self {
             metrics: Metrics::default(),
             traffic: Traffic::new(&limits),
+            lines: Lines::default(),
             store,
             surroundings,
             limits,

@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::access::{Access, Peer};
 use crate::handler::handle;
 use crate::head::Store;
+use crate::metrics::Metrics;
 use crate::server::{Limits, Server};
 use crate::surroundings::Surroundings;
 
@@ -75,6 +76,12 @@ impl TestServer {
     pub(crate) fn with_access(self, access: Access) -> Self {
         let server = Arc::into_inner(self.server).expect("nobody else holds it yet");
         Self { server: Arc::new(server.with_access(access)), ..self }
+    }
+
+    /// The same server, counting together with others.
+    pub(crate) fn with_metrics(self, metrics: Metrics) -> Self {
+        let server = Arc::into_inner(self.server).expect("nobody else holds it yet");
+        Self { server: Arc::new(server.with_metrics(metrics)), ..self }
     }
 
     /// Sends a request as the server itself would, and reads the whole answer.

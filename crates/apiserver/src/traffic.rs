@@ -1,8 +1,9 @@
 //! How many requests may be on their way at once, and for how long.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 use crate::caller::{Caller, MASTERS};
 use crate::query::Query;
@@ -15,7 +16,11 @@ use crate::status::{Answer, Status};
 pub struct Traffic {
     reads: Semaphore,
     writes: Semaphore,
+    long_lists: Arc<Semaphore>,
 }
+
+/// What is long: a few thousand pods.
+const LONG_LIST_BYTES: usize = 8 << 20;
 
 const READ_TIMEOUT: Duration = Duration::from_mins(1);
 const WRITE_TIMEOUT: Duration = Duration::from_secs(34);
@@ -25,7 +30,17 @@ impl Traffic {
         Self {
             reads: Semaphore::new(limits.reads_in_flight_max),
             writes: Semaphore::new(limits.writes_in_flight_max),
+            long_lists: Arc::new(Semaphore::new(limits.long_lists_max)),
         }
+    }
+
+    /// Waits for a place among the long lists, if a list of so many bytes is one of them. It is
+    /// given back when the list is sent.
+    pub(crate) async fn list(&self, bytes: usize, caller: &Caller) -> Option<OwnedSemaphorePermit> {
+        if bytes < LONG_LIST_BYTES || caller.is_in(MASTERS) {
+            return None;
+        }
+        Arc::clone(&self.long_lists).acquire_owned().await.ok()
     }
 
     /// Takes a place, or sends the client away for a second.
@@ -84,6 +99,20 @@ mod tests {
         traffic.enter(&attributes("GET", ""), &Caller::server()).unwrap();
         drop(place);
         traffic.enter(&attributes("GET", ""), &somebody).unwrap();
+    }
+
+    #[tokio::test]
+    async fn long_lists_wait_for_one_another() {
+        let traffic = Traffic::new(&Limits { long_lists_max: 1, ..Limits::default() });
+        let somebody = Caller { name: "bob".into(), ..Caller::default() };
+        let place = traffic.list(LONG_LIST_BYTES, &somebody).await;
+        assert!(place.is_some());
+        assert!(traffic.list(LONG_LIST_BYTES - 1, &somebody).await.is_none(), "it is short");
+        assert!(traffic.list(LONG_LIST_BYTES, &Caller::server()).await.is_none(), "never kept out");
+        let mut next = std::pin::pin!(traffic.list(LONG_LIST_BYTES, &somebody));
+        assert!(futures_util::poll!(&mut next).is_pending());
+        drop(place);
+        assert!(next.await.is_some());
     }
 
     #[test]

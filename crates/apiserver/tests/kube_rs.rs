@@ -14,9 +14,11 @@ use convoy_apiserver::transport::Transport;
 use convoy_store::MemoryBackend;
 use convoy_store::backend::Durability;
 use futures_util::{StreamExt, TryStreamExt};
+use hyper_util::rt::TokioExecutor;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::client::ConfigExt;
 use kube::runtime::controller::Action;
 use kube::runtime::{Controller, WatchStreamExt, reflector, watcher};
 use kube::{Client, Resource, ResourceExt};
@@ -156,21 +158,31 @@ async fn a_lease_has_one_holder() {
     assert_eq!(won, 1);
 }
 
-#[tokio::test]
-async fn the_kubeconfig_leads_to_the_server() {
+/// A server on the network, a client that its kubeconfig leads to, and how to end it.
+struct Listening {
+    server: Arc<Server>,
+    client: Client,
+    config: kube::Config,
+    end: tokio::sync::oneshot::Sender<()>,
+    running: tokio::task::JoinHandle<()>,
+    _directory: tempfile::TempDir,
+}
+
+async fn listening(limits: Limits) -> Listening {
     let directory = tempfile::tempdir().unwrap();
     let settings = Settings {
         data_directory: None,
         durability: Durability::Sync,
         listen: "127.0.0.1:0".parse().unwrap(),
         kubeconfig: directory.path().join("kubeconfig"),
-        limits: Limits::default(),
+        limits,
         access: convoy_apiserver::access::AccessSettings::default(),
     };
     let home = Home::start(settings).await.unwrap();
     let text = std::fs::read_to_string(directory.path().join("kubeconfig")).unwrap();
     let (end, ended) = tokio::sync::oneshot::channel::<()>();
-    let running = tokio::spawn(home.run(async { drop(ended.await) }));
+    let server = Arc::clone(&home.server);
+    let running = tokio::spawn(async move { home.run(async { drop(ended.await) }).await.unwrap() });
     let kubeconfig = kube::config::Kubeconfig::from_yaml(&text).unwrap();
     let config = kube::Config::from_custom_kubeconfig(
         kubeconfig,
@@ -178,7 +190,13 @@ async fn the_kubeconfig_leads_to_the_server() {
     )
     .await
     .unwrap();
-    let client = Client::try_from(config).unwrap();
+    let client = Client::try_from(config.clone()).unwrap();
+    Listening { server, client, config, end, running, _directory: directory }
+}
+
+#[tokio::test]
+async fn the_kubeconfig_leads_to_the_server() {
+    let Listening { client, end, running, _directory, .. } = listening(Limits::default()).await;
     assert_eq!(client.apiserver_version().await.unwrap().major, "1");
     let maps: Api<ConfigMap> = Api::default_namespaced(client);
     maps.create(&PostParams::default(), &map("a", "1")).await.unwrap();
@@ -190,5 +208,62 @@ async fn the_kubeconfig_leads_to_the_server() {
     while let Some(event) = events.next().await {
         event.unwrap();
     }
-    running.await.unwrap().unwrap();
+    running.await.unwrap();
+}
+
+/// A request whose body is still to come, and has arrived at the server so far.
+async fn half_sent(
+    listening: &Listening,
+) -> (
+    tokio::sync::mpsc::UnboundedSender<bytes::Bytes>,
+    tokio::task::JoinHandle<Option<http::StatusCode>>,
+) {
+    let (rest, coming) = tokio::sync::mpsc::unbounded_channel::<bytes::Bytes>();
+    rest.send(r#"{"metadata": {"name": "#.into()).unwrap();
+    let frames = futures_util::stream::unfold(coming, |mut coming| async {
+        let bytes = coming.recv().await?;
+        Some((Ok::<_, std::convert::Infallible>(http_body::Frame::data(bytes)), coming))
+    });
+    let connector = listening.config.rustls_https_connector().unwrap();
+    let client = hyper_util::client::legacy::Client::builder(TokioExecutor::new());
+    let client = client.build(connector);
+    let url = format!("{}api/v1/namespaces/default/configmaps", listening.config.cluster_url);
+    let request = http::Request::post(url)
+        .header("content-type", "application/json")
+        .body(Box::pin(http_body_util::StreamBody::new(frames)))
+        .unwrap();
+    let answer = tokio::spawn(async move { Some(client.request(request).await.ok()?.status()) });
+    let is_there = "apiserver_current_inflight_requests{request_kind=\"mutating\"} 1";
+    loop {
+        let metrics = http::Request::get("/metrics").body(Vec::new()).unwrap();
+        if listening.client.request_text(metrics).await.unwrap().contains(is_there) {
+            return (rest, answer);
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_on_its_way_is_answered_before_the_end() {
+    let listening = listening(Limits::default()).await;
+    let (rest, answer) = half_sent(&listening).await;
+    listening.end.send(()).unwrap();
+    while !listening.server.is_ending() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    rest.send(r#""a"}}"#.into()).unwrap();
+    drop(rest);
+    assert_eq!(answer.await.unwrap(), Some(http::StatusCode::CREATED));
+    listening.running.await.unwrap();
+}
+
+#[tokio::test]
+async fn what_never_gets_there_is_not_waited_for_without_end() {
+    let limits = Limits { shutdown_timeout: Duration::ZERO, ..Limits::default() };
+    let listening = listening(limits).await;
+    let (rest, answer) = half_sent(&listening).await;
+    listening.end.send(()).unwrap();
+    listening.running.await.unwrap();
+    answer.abort();
+    drop(rest);
 }

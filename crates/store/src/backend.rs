@@ -14,9 +14,23 @@ pub use disk::{DiskBackend, Durability};
 
 /// Below the store: takes batches, gives everything back at start.
 pub trait Backend: Send + 'static {
+    /// Hands a batch to the system, whole or not at all.
+    fn write(&mut self, batch: &[Record]) -> Result<(), BackendError>;
+
+    /// Makes what was written as durable as it is to be before anyone is told of it.
+    fn sync(&mut self) -> Result<(), BackendError>;
+
     /// Makes a batch durable, whole or not at all. After an error nothing more is asked of it:
     /// whether the batch would survive is unknown.
-    fn commit(&mut self, batch: &[Record]) -> Result<(), BackendError>;
+    fn commit(&mut self, batch: &[Record]) -> Result<(), BackendError> {
+        self.write(batch)?;
+        self.sync()
+    }
+
+    /// What the log takes that a start would read again; zero where there is none.
+    fn log_bytes(&self) -> u64 {
+        0
+    }
 
     /// Everything that is stored.
     fn load(&mut self) -> Result<Loaded, BackendError>;

@@ -15,6 +15,11 @@ pub struct Revision(pub u64);
 /// Made once, when the object is written or loaded.
 pub trait Head: fmt::Debug + Send + Sync + 'static {
     fn read(key: &Key, value: &Bytes) -> Self;
+
+    /// What watches select by most, besides namespace and name.
+    fn mark(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// Nothing is kept parsed.

@@ -15,6 +15,7 @@ mod snapshot;
 mod sorted;
 mod store;
 mod ticket;
+mod topic;
 mod watch;
 mod writer;
 
@@ -28,4 +29,5 @@ pub use memory::MemoryBackend;
 pub use snapshot::Snapshot;
 pub use store::{Settings, Store};
 pub use ticket::Ticket;
+pub use topic::Topic;
 pub use watch::{Compacted, Events, Watch};

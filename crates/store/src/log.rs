@@ -1,4 +1,4 @@
-//! The events of one shelf, or of all, in revision order. Watchers read it at their own pace: a
+//! The events of one shelf, of a part of it, or of all, in revision order. Watchers read it at their own pace: a
 //! slow one costs no memory, and is cut off when compaction passes it.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -8,10 +8,13 @@ use std::task::Waker;
 
 use parking_lot::{Condvar, Mutex, RwLock};
 
-use crate::entry::{Event, Revision};
+use crate::entry::{Event, Head, Revision};
+use crate::topic::Topic;
 
 #[derive(Debug)]
 pub(crate) struct Log<H> {
+    /// Logs of parts that somebody follows. Taken before `kept` where both are.
+    topics: RwLock<BTreeMap<Topic, Arc<Log<H>>>>,
     kept: RwLock<Kept<H>>,
     /// By the number of their watch.
     sleepers: Mutex<BTreeMap<u64, Waker>>,
@@ -42,8 +45,12 @@ pub(crate) enum Found<H> {
 
 impl<H> Log<H> {
     pub(crate) fn new(compacted: Revision) -> Self {
-        let kept = Kept { events: VecDeque::new(), compacted, closed: false };
+        Self::with(Kept { events: VecDeque::new(), compacted, closed: false })
+    }
+
+    fn with(kept: Kept<H>) -> Self {
         Self {
+            topics: RwLock::default(),
             kept: RwLock::new(kept),
             sleepers: Mutex::default(),
             watches: AtomicU64::new(0),
@@ -51,9 +58,41 @@ impl<H> Log<H> {
         }
     }
 
-    /// Adds events without waking anyone: readers go as far as the head, which follows.
-    pub(crate) fn append(&self, events: impl IntoIterator<Item = Arc<Event<H>>>) {
-        self.kept.write().events.extend(events);
+    /// Adds an event without waking anyone: readers go as far as the head, which follows. The
+    /// logs of parts that it went into are noted, to be woken too.
+    pub(crate) fn append(&self, event: &Arc<Event<H>>, touched: &mut Vec<Arc<Self>>)
+    where
+        H: Head,
+    {
+        let topics = self.topics.read();
+        if !topics.is_empty() {
+            for log in Topic::all_of(event).filter_map(|topic| topics.get(&topic)) {
+                log.kept.write().events.push_back(Arc::clone(event));
+                touched.push(Arc::clone(log));
+            }
+        }
+        self.kept.write().events.push_back(Arc::clone(event));
+    }
+
+    /// The log of a part, which has every event from here on.
+    pub(crate) fn follow(&self, topic: &Topic) -> Arc<Self> {
+        let mut topics = self.topics.write();
+        let log = topics.entry(topic.clone()).or_insert_with(|| {
+            let kept = self.kept.read();
+            let last = kept.events.back().map_or(kept.compacted, |event| event.revision);
+            let (events, closed) = (VecDeque::new(), kept.closed);
+            Arc::new(Self::with(Kept { events, compacted: last, closed }))
+        });
+        Arc::clone(log)
+    }
+
+    /// Keeps no log of a part that only the caller still follows.
+    pub(crate) fn leave(&self, topic: &Topic) {
+        let mut topics = self.topics.write();
+        // The map's and the caller's.
+        if topics.get(topic).is_some_and(|log| Arc::strong_count(log) <= 2) {
+            topics.remove(topic);
+        }
     }
 
     /// Wakes whoever waits for more.
@@ -68,8 +107,12 @@ impl<H> Log<H> {
 
     /// Ends every watch once it has read what is there.
     pub(crate) fn close(&self) {
+        let topics = self.topics.read();
         self.kept.write().closed = true;
         self.wake();
+        for log in topics.values() {
+            log.close();
+        }
     }
 
     /// Up to `most` events with a revision above `after` and not above `until`: whoever hears of
@@ -107,6 +150,11 @@ impl<H> Log<H> {
 
     /// Forgets events up to and including `revision`.
     pub(crate) fn compact(&self, revision: Revision) {
+        self.topics.write().retain(|_, log| {
+            log.compact(revision);
+            // Whoever left while it was being written to could not take it along.
+            Arc::strong_count(log) > 1
+        });
         let mut kept = self.kept.write();
         let gone = kept.events.partition_point(|event| event.revision <= revision);
         // A reader that is behind `revision` but has missed nothing may go on.

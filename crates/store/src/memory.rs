@@ -7,7 +7,11 @@ use crate::entry::Revision;
 pub struct MemoryBackend;
 
 impl Backend for MemoryBackend {
-    fn commit(&mut self, _batch: &[Record]) -> Result<(), BackendError> {
+    fn write(&mut self, _batch: &[Record]) -> Result<(), BackendError> {
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<(), BackendError> {
         Ok(())
     }
 

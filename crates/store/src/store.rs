@@ -13,6 +13,7 @@ use crate::key::Shelf;
 use crate::log::Log;
 use crate::snapshot::Snapshot;
 use crate::ticket::Ticket;
+use crate::topic::Topic;
 use crate::watch::{Compacted, Watch};
 use crate::writer::Writer;
 
@@ -107,13 +108,19 @@ impl<H: Head> Store<H> {
 
     /// Follows one shelf from just after `revision`.
     pub fn watch(&self, shelf: &Shelf, revision: Revision) -> Watch<H> {
-        Watch::new(self.published.log(shelf), Arc::clone(&self.published), revision)
+        self.watch_part(shelf, None, revision)
+    }
+
+    /// Follows one shelf, or what it holds of a topic, from just after `revision`.
+    pub fn watch_part(&self, shelf: &Shelf, topic: Option<Topic>, revision: Revision) -> Watch<H> {
+        let log = self.published.log(shelf);
+        Watch::new(log, topic, Arc::clone(&self.published), revision)
     }
 
     /// Follows everything from just after `revision`.
     pub fn watch_everything(&self, revision: Revision) -> Watch<H> {
         let everything = Arc::clone(&self.published.everything);
-        Watch::new(everything, Arc::clone(&self.published), revision)
+        Watch::new(everything, None, Arc::clone(&self.published), revision)
     }
 
     /// Forgets history up to and including `revision`.
@@ -168,10 +175,29 @@ impl<H: Head> Published<H> {
             logs: RwLock::new(Logs { of: BTreeMap::new(), unknown: loaded.compacted }),
         };
         for event in events {
-            published.log(&event.entry.key.shelf).append([Arc::clone(&event)]);
-            published.everything.append([event]);
+            published.log(&event.entry.key.shelf).append(&event, &mut Vec::new());
+            published.everything.append(&event, &mut Vec::new());
         }
         published
+    }
+
+    /// Makes committed events visible: in the logs first, then as the state, then to sleepers.
+    pub(crate) fn publish(&self, events: &[Arc<Event<H>>]) {
+        let mut head = Snapshot::clone(&self.head.load());
+        let mut touched: BTreeMap<&Shelf, Arc<Log<H>>> = BTreeMap::new();
+        let mut parts = Vec::new();
+        for event in events {
+            head.advance(event);
+            let shelf = &event.entry.key.shelf;
+            let log = touched.entry(shelf).or_insert_with(|| self.log(shelf));
+            log.append(event, &mut parts);
+            self.everything.append(event, &mut parts);
+        }
+        self.head.store(Arc::new(head));
+        for log in touched.values().chain(&parts) {
+            log.wake();
+        }
+        self.everything.wake();
     }
 }
 
@@ -193,24 +219,6 @@ impl<H> Published<H> {
         let unknown = logs.unknown;
         let log = logs.of.entry(shelf.clone());
         Arc::clone(log.or_insert_with(|| Arc::new(Log::new(unknown))))
-    }
-
-    /// Makes committed events visible: in the logs first, then as the state, then to sleepers.
-    pub(crate) fn publish(&self, events: &[Arc<Event<H>>]) {
-        let mut head = Snapshot::clone(&self.head.load());
-        let mut touched: BTreeMap<&Shelf, Arc<Log<H>>> = BTreeMap::new();
-        for event in events {
-            head.advance(event);
-            let shelf = &event.entry.key.shelf;
-            let log = touched.entry(shelf).or_insert_with(|| self.log(shelf));
-            log.append([Arc::clone(event)]);
-        }
-        self.everything.append(events.iter().cloned());
-        self.head.store(Arc::new(head));
-        for log in touched.values() {
-            log.wake();
-        }
-        self.everything.wake();
     }
 
     pub(crate) fn compact(&self, revision: Revision) {

@@ -4,14 +4,17 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::entry::{Event, Revision};
+use crate::entry::{Event, Head, Revision};
 use crate::log::{Found, Log};
 use crate::store::Published;
+use crate::topic::Topic;
 
 /// A place in a log of events. It holds no events of its own, so it may be as slow as it likes.
 #[derive(Debug)]
 pub struct Watch<H> {
     log: Arc<Log<H>>,
+    /// The part that is followed, with its own log: that one knows nothing of what was before.
+    part: Option<(Topic, Arc<Log<H>>)>,
     /// Tells it apart among those of the log.
     number: u64,
     published: Arc<Published<H>>,
@@ -21,6 +24,10 @@ pub struct Watch<H> {
 impl<H> Drop for Watch<H> {
     fn drop(&mut self) {
         self.log.forget(self.number);
+        if let Some((topic, log)) = &self.part {
+            log.forget(self.number);
+            self.log.leave(topic);
+        }
     }
 }
 
@@ -39,9 +46,18 @@ pub type Events<H> = Result<Option<Vec<Arc<Event<H>>>>, Compacted>;
 /// How many events one read hands over: enough to amortise the lock, few enough to stay fair.
 const MOST_PER_READ: usize = 256;
 
-impl<H> Watch<H> {
-    pub(crate) fn new(log: Arc<Log<H>>, published: Arc<Published<H>>, after: Revision) -> Self {
-        Self { number: log.new_watch(), log, published, after }
+impl<H: Head> Watch<H> {
+    pub(crate) fn new(
+        log: Arc<Log<H>>,
+        topic: Option<Topic>,
+        published: Arc<Published<H>>,
+        after: Revision,
+    ) -> Self {
+        let part = topic.map(|topic| {
+            let log = log.follow(&topic);
+            (topic, log)
+        });
+        Self { number: log.new_watch(), log, part, published, after }
     }
 
     /// The revision up to which everything of this watch was handed over.
@@ -54,17 +70,35 @@ impl<H> Watch<H> {
         // Taken before the look: nothing of this shelf lies between it and an empty log, and
         // nothing is shown that a reader of the head would not find.
         let progress = self.published.revision();
-        match self.log.read(self.after, progress, MOST_PER_READ) {
-            Found::Events(events) => {
-                self.after = events.last().map_or(self.after, |event| event.revision);
-                Ok(Some(events))
+        loop {
+            match self.newest().read(self.after, progress, MOST_PER_READ) {
+                Found::Events(mut events) => {
+                    self.after = events.last().map_or(self.after, |event| event.revision);
+                    if let Some((topic, _)) = &self.part {
+                        events.retain(|event| topic.concerns(event));
+                        if events.is_empty() {
+                            continue;
+                        }
+                    }
+                    return Ok(Some(events));
+                }
+                Found::Nothing => {
+                    self.after = self.after.max(progress);
+                    return Ok(Some(Vec::new()));
+                }
+                Found::Closed => return Ok(None),
+                Found::Compacted(oldest) => {
+                    return Err(Compacted { wanted: self.after, oldest });
+                }
             }
-            Found::Nothing => {
-                self.after = self.after.max(progress);
-                Ok(Some(Vec::new()))
-            }
-            Found::Closed => Ok(None),
-            Found::Compacted(oldest) => Err(Compacted { wanted: self.after, oldest }),
+        }
+    }
+
+    /// Where to read on: in the log of the part, once everything before it was read.
+    fn newest(&self) -> &Arc<Log<H>> {
+        match &self.part {
+            Some((_, part)) if self.after >= part.compacted() => part,
+            _ => &self.log,
         }
     }
 
@@ -74,7 +108,7 @@ impl<H> Watch<H> {
             Ok(Some(events)) if events.is_empty() => {}
             found => return Poll::Ready(found),
         }
-        self.log.wake_later(self.number, context.waker());
+        self.newest().wake_later(self.number, context.waker());
         // Events may have come between the look and the registration.
         match self.read() {
             Ok(Some(events)) if events.is_empty() => Poll::Pending,
@@ -84,6 +118,7 @@ impl<H> Watch<H> {
 
     /// The next events, for a thread; empty if `timeout` passes first.
     pub fn wait(&mut self, timeout: Duration) -> Events<H> {
+        // Woken by the whole shelf, and so by every part of it.
         let wakes = self.log.wakes();
         match self.read() {
             Ok(Some(events)) if events.is_empty() => {}

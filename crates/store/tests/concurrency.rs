@@ -169,11 +169,15 @@ fn a_slow_commit_leaves_reads_alone_and_a_full_queue_says_busy() {
 struct Slow(Arc<parking_lot::Mutex<()>>);
 
 impl convoy_store::Backend for Slow {
-    fn commit(
+    fn write(
         &mut self,
         _: &[convoy_store::backend::Record],
     ) -> Result<(), convoy_store::BackendError> {
         drop(self.0.lock());
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<(), convoy_store::BackendError> {
         Ok(())
     }
 

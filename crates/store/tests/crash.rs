@@ -183,13 +183,17 @@ struct Faulty {
 }
 
 impl Backend for Faulty {
-    fn commit(&mut self, batch: &[Record]) -> Result<(), BackendError> {
+    fn write(&mut self, batch: &[Record]) -> Result<(), BackendError> {
         if self.good_commits == 0 {
             let source = std::io::Error::from(std::io::ErrorKind::StorageFull).into();
             return Err(BackendError::Io { attempt: "commit", path: "disk".to_owned(), source });
         }
         self.good_commits -= 1;
-        self.below.commit(batch)
+        self.below.write(batch)
+    }
+
+    fn sync(&mut self) -> Result<(), BackendError> {
+        self.below.sync()
     }
 
     fn load(&mut self) -> Result<Loaded, BackendError> {

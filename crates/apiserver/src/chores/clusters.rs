@@ -9,6 +9,7 @@ use smol_str::SmolStr;
 use crate::ask::Ask;
 use crate::head::Snapshot;
 use crate::logical::{self, CLEANUP};
+use crate::metrics::Work;
 use crate::server::Server;
 use crate::status::Answer;
 
@@ -19,12 +20,16 @@ use super::{BATCH, Event};
 /// Clusters that one step looks at: their writes become durable together.
 const TOGETHER: usize = 16;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Clusters {
     pub(super) queue: Queue<SmolStr>,
 }
 
 impl Clusters {
+    pub(super) fn new(counts: Work) -> Self {
+        Self { queue: Queue::new(counts) }
+    }
+
     pub(super) fn observe(&mut self, server: &Server, event: &Event) {
         let key = &event.entry.key;
         let cluster = &key.shelf.cluster;

@@ -11,6 +11,7 @@ use smol_str::SmolStr;
 use crate::ask::Ask;
 use crate::head::Owner;
 use crate::metadata;
+use crate::metrics::Work;
 use crate::registry::Resource;
 use crate::server::{Cluster, Server};
 use crate::status::{Answer, Status};
@@ -21,12 +22,16 @@ use super::garbage::{Act, Garbage, What};
 use super::{BATCH, Event, is_overtaken, is_to_repeat};
 
 /// The garbage collector.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Collector {
     garbage: Garbage,
 }
 
 impl Collector {
+    pub(super) fn new(counts: Work) -> Self {
+        Self { garbage: Garbage::new(counts) }
+    }
+
     pub(super) fn observe(&mut self, server: &Server, event: &Event) {
         self.garbage.observe(event, &|key, owner| place(server, key, owner));
     }

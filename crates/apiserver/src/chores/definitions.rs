@@ -12,6 +12,7 @@ use crate::conditions::{self, Condition};
 use crate::definition::{self, CLEANUP};
 use crate::encoding;
 use crate::head::{Entry, shelf_name};
+use crate::metrics::Work;
 use crate::own;
 use crate::server::{Cluster, Server};
 use crate::status::Answer;
@@ -25,7 +26,7 @@ use super::{BATCH, Event};
 /// A cluster's name and a definition's.
 type Place = (SmolStr, SmolStr);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Definitions {
     /// Where objects are kept whose definition is on its way out.
     emptying: BTreeMap<Shelf, Place>,
@@ -33,6 +34,10 @@ pub(super) struct Definitions {
 }
 
 impl Definitions {
+    pub(super) fn new(counts: Work) -> Self {
+        Self { emptying: BTreeMap::new(), queue: Queue::new(counts) }
+    }
+
     pub(super) fn observe(&mut self, event: &Event) {
         let key = &event.entry.key;
         if key.shelf.resource != definition::resource().shelf {

@@ -8,6 +8,7 @@ use convoy_store::{Change, Key};
 use smol_str::SmolStr;
 
 use crate::head::{Entry, Head, Owner, Snapshot};
+use crate::metrics::Work;
 use crate::verb::delete::{FOREGROUND, ORPHAN, Propagation};
 
 use super::queue::Queue;
@@ -17,7 +18,7 @@ use super::{BATCH, Event};
 pub(super) type Place<'p> = &'p dyn Fn(&Key, &Owner) -> Option<Key>;
 
 /// Who depends on whom, and whom to look at.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Garbage {
     /// Dependents by the uid of an owner.
     dependents: BTreeMap<SmolStr, BTreeSet<Key>>,
@@ -56,6 +57,11 @@ enum Standing {
 }
 
 impl Garbage {
+    pub(super) fn new(counts: Work) -> Self {
+        let (dependents, gone) = (BTreeMap::new(), BTreeSet::new());
+        Self { dependents, gone, queue: Queue::new(counts) }
+    }
+
     /// Notes a change, and whom to look at because of it.
     pub(super) fn observe(&mut self, event: &Event, place: Place<'_>) {
         let entry = &event.entry;

@@ -13,6 +13,7 @@ use crate::bootstrap::furnish;
 use crate::conditions::{self, Condition};
 use crate::encoding;
 use crate::head::{Entry, Snapshot};
+use crate::metrics::Work;
 use crate::own;
 use crate::registry::{Resource, builtin};
 use crate::server::{Cluster, Server};
@@ -32,13 +33,17 @@ const CERTIFICATES: &str = "kube-root-ca.crt";
 /// A cluster's name and a namespace's.
 type Place = (SmolStr, SmolStr);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Namespaces {
     emptying: BTreeSet<Place>,
     pub(super) queue: Queue<Place>,
 }
 
 impl Namespaces {
+    pub(super) fn new(counts: Work) -> Self {
+        Self { emptying: BTreeSet::new(), queue: Queue::new(counts) }
+    }
+
     pub(super) fn observe(&mut self, event: &Event) {
         let key = &event.entry.key;
         let cluster = || key.shelf.cluster.clone();

@@ -1,9 +1,11 @@
 //! Things to look at: each once, in the order in which they came, again later if it failed.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Instant;
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::metrics::Work;
 use crate::status::Answer;
 
 const FIRST_DELAY: SignedDuration = SignedDuration::from_secs(1);
@@ -11,22 +13,24 @@ const DOUBLINGS_MAX: u32 = 8;
 
 #[derive(Debug)]
 pub(super) struct Queue<T> {
-    order: VecDeque<T>,
+    /// With the moment when they came, for the counts alone.
+    order: VecDeque<(T, Instant)>,
     waiting: BTreeSet<T>,
     /// What failed: when to try again, and how often it did.
     later: BTreeMap<T, (Timestamp, u32)>,
-}
-
-impl<T> Default for Queue<T> {
-    fn default() -> Self {
-        Self { order: VecDeque::new(), waiting: BTreeSet::new(), later: BTreeMap::new() }
-    }
+    counts: Work,
 }
 
 impl<T: Clone + Ord> Queue<T> {
+    pub(super) fn new(counts: Work) -> Self {
+        let (order, waiting, later) = (VecDeque::new(), BTreeSet::new(), BTreeMap::new());
+        Self { order, waiting, later, counts }
+    }
+
     pub(super) fn add(&mut self, item: T) {
         if self.waiting.insert(item.clone()) {
-            self.order.push_back(item);
+            self.order.push_back((item, Instant::now()));
+            self.counts.added(self.order.len());
         }
     }
 
@@ -42,7 +46,8 @@ impl<T: Clone + Ord> Queue<T> {
             self.add(item);
         }
         let count = most.min(self.order.len());
-        let taken: Vec<T> = self.order.drain(..count).collect();
+        let (taken, since): (Vec<T>, Vec<Instant>) = self.order.drain(..count).unzip();
+        self.counts.taken(&since, self.order.len());
         for item in &taken {
             self.waiting.remove(item);
         }
@@ -55,6 +60,7 @@ impl<T: Clone + Ord> Queue<T> {
         let delay = FIRST_DELAY * (1 << failures.min(DOUBLINGS_MAX));
         let at = now.checked_add(delay).unwrap_or(now);
         self.later.insert(item, (at, failures + 1));
+        self.counts.done(true);
     }
 
     /// Has the next one looked at, if there is one; whether there was.
@@ -85,8 +91,10 @@ impl<T: Clone + Ord> Queue<T> {
         }
     }
 
+    /// What was taken is done.
     pub(super) fn succeed(&mut self, item: &T) {
         self.later.remove(item);
+        self.counts.done(false);
     }
 
     pub(super) fn wake_at(&self) -> Option<Timestamp> {
@@ -100,7 +108,7 @@ mod tests {
 
     #[test]
     fn failures_wait_longer_each_time() {
-        let mut queue = Queue::default();
+        let mut queue = Queue::new(Work::default());
         let start: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
         let after = |seconds| start + SignedDuration::from_secs(seconds);
         queue.add("a");

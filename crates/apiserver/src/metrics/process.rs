@@ -14,7 +14,10 @@ pub(super) struct Process {
     resident_bytes: Gauge,
     virtual_bytes: Gauge,
     open_files: Gauge,
+    open_files_max: Gauge,
     threads: Gauge,
+    /// In seconds since 1970.
+    started: Gauge<f64, AtomicU64>,
 }
 
 /// Clock ticks a second in `/proc`, which Linux fixes for programs on every platform.
@@ -25,12 +28,16 @@ impl Process {
     pub(super) fn register(registry: &mut Registry) -> Self {
         let name = "process_cpu_seconds";
         let cpu_seconds = published(registry, name, "Time on processors", Counter::default());
+        let name = "process_start_time_seconds";
+        let started = published(registry, name, "When the process began", Gauge::default());
         let mut held = |name: &str, help: &str| published(registry, name, help, Gauge::default());
         Self {
             cpu_seconds,
             resident_bytes: held("process_resident_memory_bytes", "Memory in use"),
             virtual_bytes: held("process_virtual_memory_bytes", "Addresses in use"),
+            started,
             open_files: held("process_open_fds", "Open files and connections"),
+            open_files_max: held("process_max_fds", "Files that may be open"),
             threads: held("process_threads", "Threads of the system"),
         }
     }
@@ -51,7 +58,23 @@ impl Process {
         self.threads.set(number(17));
         self.virtual_bytes.set(number(20));
         self.resident_bytes.set(number(21) * PAGE_BYTES);
+        // Counted from when the machine began.
+        if let Some(machine) = number_after("/proc/stat", "btime ") {
+            let ticks = u32::try_from(number(19)).unwrap_or(u32::MAX);
+            self.started.set(machine + f64::from(ticks) / TICKS);
+        }
+        if let Some(most) = number_after("/proc/self/limits", "Max open files") {
+            #[expect(clippy::cast_possible_truncation, reason = "it is a whole number, and small")]
+            self.open_files_max.set(most as i64);
+        }
         let open = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
         self.open_files.set(i64::try_from(open).unwrap_or(i64::MAX));
     }
+}
+
+/// The number that follows a name at the beginning of a line of a file.
+fn number_after(path: &str, name: &str) -> Option<f64> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
+    rest.split_whitespace().next()?.parse().ok()
 }

@@ -22,6 +22,9 @@ pub struct StoreMetrics {
     /// The same under the name that dashboards know.
     requests: Family<Operation, Histogram, fn() -> Histogram>,
     batch_size: Histogram,
+    sync_seconds: Histogram,
+    load_seconds: Histogram,
+    log_bytes: Gauge,
     compaction_seconds: Histogram,
     history_events: Gauge,
     history_bytes: Gauge,
@@ -47,10 +50,15 @@ impl StoreMetrics {
             time("convoy_store_commit_seconds", "Time that a batch of writes took to be durable");
         let compaction_seconds =
             time("convoy_store_compaction_seconds", "Time that it took to forget old history");
+        let sync_seconds =
+            time("convoy_store_fsync_seconds", "Time that the disk took to keep a batch for good");
+        let load_seconds =
+            time("convoy_store_snapshot_seconds", "Time that it took to load what is stored");
         let mut held = |name: &str, help: &str| published(registry, name, help, Gauge::default());
         let history_events =
             held("convoy_store_history_events", "Old versions that are kept for watches and lists");
         let history_bytes = held("convoy_store_history_bytes", "What the kept versions take");
+        let log_bytes = held("convoy_store_log_bytes", "What a start would read again of the log");
         let size_bytes = held("apiserver_storage_size_bytes", "What the stored objects take");
         let sizes = Histogram::new([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0]);
         let name = "convoy_store_batch_size";
@@ -65,6 +73,9 @@ impl StoreMetrics {
             commit_seconds,
             requests,
             batch_size,
+            sync_seconds,
+            load_seconds,
+            log_bytes,
             compaction_seconds,
             history_events,
             history_bytes,
@@ -110,16 +121,33 @@ impl<B> Metered<B> {
 impl<B: Backend> Backend for Metered<B> {
     fn commit(&mut self, batch: &[Record]) -> Result<(), BackendError> {
         let begun = Instant::now();
-        let done = self.backend.commit(batch);
+        let done = self.write(batch).and_then(|()| self.sync());
         self.metrics.commit_seconds.observe(self.metrics.took("txn", begun));
         self.metrics.batch_size.observe(f64::from(u32::try_from(batch.len()).unwrap_or(u32::MAX)));
+        self.metrics.log_bytes.set(i64::try_from(self.log_bytes()).unwrap_or(i64::MAX));
         done
+    }
+
+    fn write(&mut self, batch: &[Record]) -> Result<(), BackendError> {
+        self.backend.write(batch)
+    }
+
+    fn sync(&mut self) -> Result<(), BackendError> {
+        let begun = Instant::now();
+        let done = self.backend.sync();
+        self.metrics.sync_seconds.observe(begun.elapsed().as_secs_f64());
+        done
+    }
+
+    fn log_bytes(&self) -> u64 {
+        self.backend.log_bytes()
     }
 
     fn load(&mut self) -> Result<Loaded, BackendError> {
         let begun = Instant::now();
         let loaded = self.backend.load();
-        self.metrics.took("load", begun);
+        self.metrics.load_seconds.observe(self.metrics.took("load", begun));
+        self.metrics.log_bytes.set(i64::try_from(self.log_bytes()).unwrap_or(i64::MAX));
         loaded
     }
 

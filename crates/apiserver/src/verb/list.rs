@@ -7,6 +7,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use convoy_api::schema::{FieldError, Reason};
 use convoy_store::Revision;
 use serde_json::{Map, Value, json};
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::accept::{Accept, Form};
 use crate::ask::Ask;
@@ -43,10 +44,12 @@ pub async fn list(ask: &Ask) -> Answer<Reply> {
     if let Some(remaining) = page.remaining {
         metadata.insert("remainingItemCount".into(), json!(remaining));
     }
+    let bytes = page.entries.iter().map(|entry| entry.value.len()).sum();
+    let place = ask.server.traffic.list(bytes, &ask.caller).await;
     webhook::prepare(ask, &page.entries).await?;
     let all_plain = || page.entries.iter().all(|entry| ask.shows_as_stored(entry));
     if ask.accept == Accept::default() && all_plain() {
-        return Ok(Reply::Raw(streamed(ask, &metadata, page.entries)));
+        return Ok(Reply::Raw(streamed(ask, &metadata, page.entries, place)));
     }
     let objects: Vec<Value> = page.entries.iter().map(|entry| ask.read(entry)).collect();
     let list = match ask.accept.form {
@@ -68,6 +71,7 @@ fn streamed(
     ask: &Ask,
     metadata: &Map<String, Value>,
     entries: Vec<Arc<Entry>>,
+    place: Option<OwnedSemaphorePermit>,
 ) -> http::Response<Body> {
     let resource = &ask.resource;
     let (kind, api_version) = (json!(resource.list_kind), json!(resource.api_version()));
@@ -83,7 +87,8 @@ fn streamed(
         )
     };
     let shown = ask.view().api_version.map(str::to_owned);
-    let body = ListBody::new(opening.into_bytes(), entries, shown, !is_custom);
+    let mut body = ListBody::new(opening.into_bytes(), entries, shown, !is_custom);
+    body.place = place;
     with_media(200, "application/json", Body::List(body))
 }
 

@@ -9,7 +9,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use convoy_api::schema::{FieldError, Reason};
 use convoy_store::{Change, Event, Revision, Watch};
-use prometheus_client::metrics::counter::Counter;
 use serde_json::{Value, json};
 use tokio::time::{Instant, Sleep, sleep_until};
 
@@ -20,7 +19,7 @@ use crate::body::Body;
 use crate::convert::webhook;
 use crate::encoding::write_entry;
 use crate::head::{Entry, Head};
-use crate::metrics::InFlight;
+use crate::metrics::{InFlight, Sent};
 use crate::reply::{Reply, partial, with_media};
 use crate::selection::Selection;
 use crate::status::{Answer, Status};
@@ -44,7 +43,7 @@ pub struct Follow {
     ending: Pin<Box<dyn Future<Output = ()> + Send>>,
     columns_sent: bool,
     ended: bool,
-    events: Counter,
+    sent: Sent,
     _open: InFlight,
     /// Tells the audit log when the watch is over.
     pub(crate) audited: Option<Finish>,
@@ -89,7 +88,7 @@ pub async fn watch(ask: Ask) -> Answer<Reply> {
     let lasts = lasts_for(&ask, seconds);
     let now = Instant::now();
     let follow = Follow {
-        watch: store.watch(&ask.cluster.shelf(&ask.resource), revision),
+        watch: store.watch_part(&ask.cluster.shelf(&ask.resource), selection.topic(), revision),
         selection,
         initial,
         marker: (everything && bookmarks).then_some(revision),
@@ -99,7 +98,7 @@ pub async fn watch(ask: Ask) -> Answer<Reply> {
         ending: Box::pin(ask.server.ending()),
         columns_sent: false,
         ended: false,
-        events: ask.server.metrics.events_of(&ask.resource.qualified()),
+        sent: ask.server.metrics.events_of(&ask.resource),
         _open: ask.server.metrics.watch_opened(),
         ask: Arc::new(ask),
         audited: None,
@@ -211,8 +210,7 @@ impl Follow {
 
     /// Writes events, or has their objects converted first.
     fn take(&mut self, events: Vec<Arc<Event<Head>>>, out: &mut Vec<u8>) {
-        let custom = self.ask.resource.custom.as_ref();
-        if custom.is_none_or(|custom| custom.conversion.is_none()) {
+        if !self.is_converted() {
             for event in &events {
                 self.write_event(out, event);
             }
@@ -297,8 +295,25 @@ impl Follow {
         self.write_object(out, kind, &Arc::clone(entry), event.revision);
     }
 
-    fn write_object(&mut self, out: &mut Vec<u8>, kind: &str, entry: &Entry, revision: Revision) {
-        self.events.inc();
+    fn write_object(
+        &mut self,
+        out: &mut Vec<u8>,
+        kind: &'static str,
+        entry: &Entry,
+        revision: Revision,
+    ) {
+        let before = out.len();
+        self.write_shown(out, kind, entry, revision);
+        self.sent.event(out.len() - before);
+    }
+
+    fn write_shown(
+        &mut self,
+        out: &mut Vec<u8>,
+        kind: &'static str,
+        entry: &Entry,
+        revision: Revision,
+    ) {
         if self.ask.accept == Accept::default() && self.ask.shows_as_stored(entry) {
             out.extend_from_slice(b"{\"type\":\"");
             out.extend_from_slice(kind.as_bytes());
@@ -307,14 +322,35 @@ impl Follow {
             out.extend_from_slice(b"}\n");
             return;
         }
-        let mut object = self.ask.read(entry);
-        crate::encoding::set_revision(&mut object, revision.0);
+        if self.ask.accept.form == Form::Metadata && !self.is_converted() {
+            let key = (revision.0, entry.modified.0, kind);
+            let line = self.ask.server.lines.of(key, || {
+                let mut line = Vec::new();
+                let shown = partial(&self.object(entry, revision));
+                write_line(&mut line, kind, shown.to_string().as_bytes());
+                line
+            });
+            out.extend_from_slice(&line);
+            return;
+        }
+        let object = self.object(entry, revision);
         let shown = match self.ask.accept.form {
             Form::Metadata => partial(&object),
             Form::Table => self.row(object),
             Form::Object | Form::GroupDiscovery => object,
         };
         write_line(out, kind, shown.to_string().as_bytes());
+    }
+
+    fn object(&self, entry: &Entry, revision: Revision) -> Value {
+        let mut object = self.ask.read(entry);
+        crate::encoding::set_revision(&mut object, revision.0);
+        object
+    }
+
+    /// Whether a webhook has a say in what is shown.
+    fn is_converted(&self) -> bool {
+        self.ask.resource.custom.as_ref().is_some_and(|custom| custom.conversion.is_some())
     }
 
     /// A table of one row; only the first one of a watch says what its columns are.

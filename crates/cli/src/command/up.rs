@@ -1,7 +1,7 @@
 //! `convoy up`: a Kubernetes API server in one process.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use convoy_sim::fleet::{self, Client, Fleet};
 use convoy_sim::scenario::Scenario;
 use convoy_store::backend::Durability;
 use serde_json::json;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -25,7 +26,7 @@ use crate::output;
 /// Runs a Kubernetes API server in this process, with its own store
 ///
 /// Everything is kept in the data directory and is there again at the next start. Stops on
-/// SIGINT and SIGTERM.
+/// SIGINT and SIGTERM; a second signal ends it without waiting for requests.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Where objects, certificates and keys are kept [default: ~/.local/share/convoy]
@@ -57,6 +58,9 @@ pub struct Args {
     /// everything but bodies]
     #[arg(long, value_name = "FILE", requires = "audit_log")]
     audit_policy: Option<PathBuf>,
+    /// How long requests may go on after the first signal; with none on their way it ends at once
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
+    shutdown_timeout: Duration,
     #[command(flatten)]
     simulation: Simulation,
     /// Controllers to run beside the server: `all`, or some with commas [default: none]
@@ -97,6 +101,7 @@ async fn serve(args: Args) -> Result<()> {
         authorization,
         audit_log,
         audit_policy,
+        shutdown_timeout,
         simulation,
         controllers,
         output,
@@ -110,15 +115,9 @@ async fn serve(args: Args) -> Result<()> {
     if durability != Durability::Sync && data_directory.is_some() {
         eprintln!("warning: with --durability {durability:?} acknowledged writes can be lost");
     }
-    let kubeconfig = match (kubeconfig, &data_directory) {
-        (Some(file), _) => file,
-        (None, Some(directory)) => directory.join("admin.kubeconfig"),
-        (None, None) => std::env::temp_dir()
-            .join(format!("convoy-{}", std::process::id()))
-            .join("admin.kubeconfig"),
-    };
+    let kubeconfig = kubeconfig.unwrap_or_else(|| default_kubeconfig(data_directory.as_deref()));
     // Before anything is started, so that no signal is missed.
-    let shutdown = shutdown_signal()?;
+    let (shutdown, hurry) = (shutdown_signal()?, second_signal()?);
     let access = AccessSettings {
         authorization: match authorization {
             AuthorizationMode::Rbac => Authorization::Rbac,
@@ -128,7 +127,7 @@ async fn serve(args: Args) -> Result<()> {
         audit_log,
         audit_policy,
     };
-    let limits = Limits::default();
+    let limits = Limits { shutdown_timeout, ..Limits::default() };
     let settings = Settings { data_directory, durability, listen, kubeconfig, limits, access };
     let home = Home::start(settings).await?;
     let control = Control::start(&home, controllers.map_or_else(Vec::new, |Controllers(all)| all));
@@ -145,7 +144,7 @@ async fn serve(args: Args) -> Result<()> {
             fleet.end().await;
         }
     };
-    home.run(ended).await?;
+    home.run_until(ended, hurry).await?;
     Ok(())
 }
 
@@ -203,15 +202,39 @@ fn announce(home: &Home, output: Output) -> Result<()> {
 
 /// Done when the process is asked to end.
 pub(super) fn shutdown_signal() -> Result<impl Future<Output = ()>> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut interrupt = signal(SignalKind::interrupt()).context("could not watch for SIGINT")?;
-    let mut terminate = signal(SignalKind::terminate()).context("could not watch for SIGTERM")?;
+    let mut signals = Signals::watch()?;
+    Ok(async move { signals.next().await })
+}
+
+/// Done when it is asked a second time.
+fn second_signal() -> Result<impl Future<Output = ()>> {
+    let mut signals = Signals::watch()?;
     Ok(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
+        signals.next().await;
+        signals.next().await;
     })
+}
+
+/// Those that ask the process to end.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn watch() -> Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt()).context("could not watch for SIGINT")?,
+            terminate: signal(SignalKind::terminate()).context("could not watch for SIGTERM")?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
 }
 
 /// Where everything is kept unless somebody says where.
@@ -224,6 +247,11 @@ pub(super) fn default_directory() -> Result<PathBuf> {
         Some(base) => Ok(base.join("convoy")),
         None => bail!("neither HOME nor XDG_DATA_HOME is set: give --data-dir, or --ephemeral"),
     }
+}
+
+fn default_kubeconfig(data_directory: Option<&Path>) -> PathBuf {
+    let temporary = || std::env::temp_dir().join(format!("convoy-{}", std::process::id()));
+    data_directory.map_or_else(temporary, Path::to_owned).join("admin.kubeconfig")
 }
 
 /// A list of controllers, which may be empty.
@@ -249,16 +277,19 @@ fn durability(text: &str) -> Result<Durability, String> {
     match text.split_once(':') {
         None if text == "sync" => Ok(Durability::Sync),
         None if text == "none" => Ok(Durability::None),
-        Some(("interval", interval)) => {
-            let parsed: Result<convoy_api::text::GoDuration, _> = interval.parse();
-            let duration = parsed.ok().and_then(|parsed| Duration::try_from(parsed.signed()).ok());
-            duration
-                .filter(|duration| !duration.is_zero())
-                .map(Durability::Interval)
-                .ok_or_else(|| format!("{interval:?} is no positive duration such as 50ms"))
-        }
+        Some(("interval", interval)) => duration(interval)
+            .ok()
+            .filter(|interval| !interval.is_zero())
+            .map(Durability::Interval)
+            .ok_or_else(|| format!("{interval:?} is no positive duration such as 50ms")),
         _ => Err("want sync, interval:DURATION or none".to_owned()),
     }
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let parsed: Option<convoy_api::text::GoDuration> = text.parse().ok();
+    let duration = parsed.and_then(|parsed| Duration::try_from(parsed.signed()).ok());
+    duration.ok_or_else(|| format!("{text:?} is no duration such as 60s"))
 }
 
 #[cfg(test)]

@@ -99,19 +99,12 @@ impl DiskBackend {
             }),
         }
     }
-
-    fn mode(&self) -> PersistMode {
-        match self.durability {
-            Durability::Sync => PersistMode::SyncData,
-            Durability::Interval(_) | Durability::None => PersistMode::Buffer,
-        }
-    }
 }
 
 impl Backend for DiskBackend {
-    fn commit(&mut self, batch: &[Record]) -> Result<(), BackendError> {
+    fn write(&mut self, batch: &[Record]) -> Result<(), BackendError> {
         let Some(last) = batch.last() else { return Ok(()) };
-        let mut out = self.database.batch().durability(Some(self.mode()));
+        let mut out = self.database.batch().durability(Some(PersistMode::Buffer));
         for record in batch {
             let key = record.key.encode().map_err(|error| self.damaged(error.to_string()))?;
             out.insert(&self.history, record.revision.0.to_be_bytes(), encode_record(record, &key));
@@ -124,6 +117,19 @@ impl Backend for DiskBackend {
         }
         out.insert(&self.meta, REVISION, last.revision.0.to_be_bytes());
         out.commit().map_err(self.failed("commit"))
+    }
+
+    fn sync(&mut self) -> Result<(), BackendError> {
+        match self.durability {
+            Durability::Sync => {
+                self.database.persist(PersistMode::SyncData).map_err(self.failed("commit"))
+            }
+            Durability::Interval(_) | Durability::None => Ok(()),
+        }
+    }
+
+    fn log_bytes(&self) -> u64 {
+        self.database.journal_disk_space().unwrap_or(0)
     }
 
     fn load(&mut self) -> Result<Loaded, BackendError> {
