@@ -14,6 +14,7 @@
 //! ```
 
 mod budget;
+mod check;
 mod free;
 mod instrument;
 mod json;
@@ -23,13 +24,15 @@ mod value;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use cel::common::ast::SourceInfo;
 use cel::common::types::CelBool;
 use cel::common::value::{CowVal, Val};
 use cel::{Context, ExecutionError, IdedExpr};
 use serde_json::Value;
 
 pub use budget::BUDGET;
-pub use value::{Identity, SharedList, SharedMap, from_json};
+pub use check::{Declared, Object, Type};
+pub use value::{Identity, RESERVED, SharedList, SharedMap, from_json};
 
 /// `text` as one of the types that CEL makes from strings: `timestamp`, `duration` or
 /// `base64.decode`.
@@ -81,6 +84,15 @@ pub enum CompileError {
     TooDeep { depth: usize },
     #[error("{0}")]
     Syntax(String),
+    /// It can be read, and makes no sense.
+    #[error("{0}")]
+    Types(String),
+}
+
+/// The type that an expression has when the declared variables have theirs.
+pub fn type_of(source: &str, declared: &Declared) -> Result<Type, CompileError> {
+    let (expression, info) = parsed(source)?;
+    check::check(&expression, info, declared).map_err(CompileError::Types)
 }
 
 /// Why an expression has no value.
@@ -96,14 +108,8 @@ pub enum EvaluateError {
 
 impl Program {
     pub fn compile(source: &str) -> Result<Self, CompileError> {
-        if source.len() > LENGTH_MAX {
-            return Err(CompileError::TooLong { length: source.len() });
-        }
-        let expression = if operators_in(source) <= OPERATORS_MAX {
-            parse(source)?
-        } else {
-            parse_aside(source)?
-        };
+        let (mut expression, _) = parsed(source)?;
+        instrument::instrument(&mut expression);
         let free = free::variables(&expression).into_iter().map(str::to_owned).collect();
         Ok(Self { source: source.into(), expression: Arc::new(expression), free })
     }
@@ -236,22 +242,33 @@ fn adapter(function: Function) -> Adapter {
     })
 }
 
-fn parse(source: &str) -> Result<IdedExpr, CompileError> {
-    let parsed = catch_unwind(|| library::environment().parser().parse(source));
-    let mut expression = match parsed {
-        Ok(Ok(expression)) => expression,
-        Ok(Err(errors)) => return Err(CompileError::Syntax(errors.to_string())),
+fn parsed(source: &str) -> Result<(IdedExpr, SourceInfo), CompileError> {
+    match source.len() {
+        length if length > LENGTH_MAX => Err(CompileError::TooLong { length }),
+        _ if operators_in(source) <= OPERATORS_MAX => parse(source),
+        _ => parse_aside(source),
+    }
+}
+
+fn parse(source: &str) -> Result<(IdedExpr, SourceInfo), CompileError> {
+    let parser = || library::environment().parser().parse_with_source_info(source);
+    let (expression, info) = match catch_unwind(parser) {
+        Ok(Ok(parsed)) => parsed,
+        // Compilers of Kubernetes indent what they quote.
+        Ok(Err(errors)) => {
+            let errors = errors.to_string().replace("\n| ", "\n | ");
+            return Err(CompileError::Syntax(errors));
+        }
         Err(_) => return Err(CompileError::Syntax("the parser gave up".to_owned())),
     };
     let depth = instrument::depth(&expression);
     if depth > DEPTH_MAX {
         return Err(CompileError::TooDeep { depth });
     }
-    instrument::instrument(&mut expression);
-    Ok(expression)
+    Ok((expression, info))
 }
 
-fn parse_aside(source: &str) -> Result<IdedExpr, CompileError> {
+fn parse_aside(source: &str) -> Result<(IdedExpr, SourceInfo), CompileError> {
     std::thread::scope(|scope| {
         let parser = std::thread::Builder::new().stack_size(PARSER_STACK);
         let parsed = match parser.spawn_scoped(scope, || parse(source)) {

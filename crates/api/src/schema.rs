@@ -4,6 +4,7 @@
 //! A [`Schema`] is compiled once per version of a kind. [`of`] finds those of the kinds that
 //! Convoy defines; an API server compiles the ones that users bring.
 
+mod declared;
 mod defaulting;
 mod embedded;
 mod error;

@@ -26,7 +26,6 @@ use crate::write::{self, Options};
 
 pub(crate) use self::call::Client as HookClient;
 pub(crate) use self::kept::Webhooks;
-pub(crate) use self::policy::named_variables;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {

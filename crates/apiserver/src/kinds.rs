@@ -10,6 +10,7 @@ mod certificate;
 mod config;
 mod defaults;
 mod event;
+mod expression;
 mod fill;
 mod namespace;
 mod networking;
@@ -190,10 +191,10 @@ pub(crate) fn validate(
         (RBAC, "rolebindings") => access::binding(object, old, true),
         (RBAC, "clusterrolebindings") => access::binding(object, old, false),
         ("admissionregistration.k8s.io", plural) if plural.ends_with("webhookconfigurations") => {
-            webhook::configuration(object)
+            new_errors(webhook::configuration, object, old)
         }
         ("admissionregistration.k8s.io", "validatingadmissionpolicies") => {
-            admission_policy::policy(object)
+            new_errors(admission_policy::policy, object, old)
         }
         ("admissionregistration.k8s.io", "validatingadmissionpolicybindings") => {
             admission_policy::binding(object)
@@ -208,6 +209,17 @@ pub(crate) fn validate(
         }
         _ => Errors::new(),
     }
+}
+
+/// What is wrong with an object that was not wrong before: what is checked has grown, and what is
+/// stored stays as good as it was.
+fn new_errors(check: fn(&Value) -> Errors, object: &Value, old: Option<&Value>) -> Errors {
+    let mut errors = check(object);
+    if let Some(old) = old.filter(|_| !errors.is_empty()) {
+        let before = check(old);
+        errors.retain(|error| !before.contains(error));
+    }
+    errors
 }
 
 fn validate_core(plural: &str, object: &Value, old: Option<&Value>) -> Errors {

@@ -43,6 +43,31 @@ pub struct SharedMap {
     entries: Arc<[(CelString<'static>, Box<dyn Val>)]>,
 }
 
+/// Words that CEL keeps for itself; fields of these names are written `__namespace__`.
+pub const RESERVED: &[&str] = &[
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+];
+
 /// JSON as CEL reads it where no schema says more: integers are `int`.
 pub fn from_json(value: &Value) -> Box<dyn Val> {
     below(value, 0)
@@ -159,8 +184,13 @@ impl SharedMap {
 
     fn find(&self, key: &dyn Val) -> Option<&(dyn Val + 'static)> {
         let key = key.downcast_ref::<CelString>()?.inner();
-        let index = self.entries.binary_search_by(|(entry, _)| entry.inner().cmp(key)).ok()?;
-        Some(self.entries[index].1.as_ref())
+        let at = |key: &str| {
+            let index = self.entries.binary_search_by(|(entry, _)| entry.inner().cmp(key)).ok()?;
+            Some(self.entries[index].1.as_ref())
+        };
+        // A field whose name is a word of CEL may be spelled either way.
+        let escaped = || RESERVED.contains(&key).then(|| format!("__{key}__"));
+        at(key).or_else(|| at(&escaped()?))
     }
 }
 

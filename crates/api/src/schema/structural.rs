@@ -1,13 +1,14 @@
 //! What an API server demands of a schema before it serves a CRD: structure stands outside of
 //! the combinators, rules compile, defaults are valid.
 
+mod expressions;
+
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Value, json};
 
 use super::Schema;
 use super::node::Node;
 use super::values;
-use crate::cel::Program;
 
 /// Keywords of JSON schema that a CRD must not use.
 const FORBIDDEN: &[&str] = &[
@@ -59,8 +60,11 @@ pub fn structural_errors(crd: &CustomResourceDefinition) -> Vec<String> {
             continue;
         };
         let schema = serde_json::to_value(schema).unwrap_or_default();
-        let mut check = Check { errors: Vec::new() };
+        let mut check = Check { errors: Vec::new(), compiled: Vec::new() };
         check.node(&schema, Place::root());
+        if check.errors.is_empty() {
+            check.errors = check.compiled;
+        }
         errors.extend(check.errors.into_iter().map(|error| format!("{}: {error}", version.name)));
     }
     errors
@@ -95,6 +99,8 @@ impl Place {
 
 struct Check {
     errors: Vec<String>,
+    /// What compilers say, who are asked about sound schemas alone.
+    compiled: Vec<String>,
 }
 
 impl Check {
@@ -348,51 +354,6 @@ impl Check {
         }
         for error in super::rules::validate(&node, &stored, None) {
             self.error(place, "default", &error.message);
-        }
-    }
-
-    fn rules(&mut self, schema: &Value, place: &Place) {
-        let rules = schema["x-kubernetes-validations"].as_array().into_iter().flatten();
-        for (index, rule) in rules.enumerate() {
-            let keyword = format!("x-kubernetes-validations[{index}]");
-            let text = |name: &str| rule[name].as_str().unwrap_or_default().trim();
-            match Program::compile(text("rule")) {
-                Err(error) => self.error(place, &keyword, &error.to_string()),
-                Ok(program) => self.program(&program, rule, place, &keyword),
-            }
-            if text("message").contains('\n') {
-                self.error(place, &keyword, "message must not contain line breaks");
-            }
-            if text("rule").contains('\n') && text("message").is_empty() {
-                self.error(
-                    place,
-                    &keyword,
-                    "message must be specified if rule contains line breaks",
-                );
-            }
-            let message = text("messageExpression");
-            if !message.is_empty()
-                && let Err(error) = Program::compile(message)
-            {
-                self.error(place, &keyword, &error.to_string());
-            }
-        }
-    }
-
-    fn program(&mut self, program: &Program, rule: &Value, place: &Place, keyword: &str) {
-        for name in program.variables().filter(|name| !["self", "oldSelf"].contains(name)) {
-            self.error(place, keyword, &format!("undeclared reference to '{name}'"));
-        }
-        let uses_old = program.mentions("oldSelf");
-        if let Some(list) = place.uncorrelatable.as_ref().filter(|_| uses_old) {
-            self.error(place, keyword, &format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {list}"));
-        }
-        if !uses_old && !rule["optionalOldSelf"].is_null() {
-            self.error(
-                place,
-                keyword,
-                "optionalOldSelf may not be set if oldSelf is not used in rule",
-            );
         }
     }
 }

@@ -7,32 +7,7 @@ use serde_json::{Map, Value};
 
 use super::format::Format;
 use super::node::{Additional, ListType, Node, Type};
-use crate::cel::{self as language, Identity, SharedList, SharedMap, from_json};
-
-/// Words that CEL keeps for itself; fields of these names are written `__namespace__`.
-const RESERVED: &[&str] = &[
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
+use crate::cel::{self as language, Identity, RESERVED, SharedList, SharedMap, from_json};
 
 /// `value` as rules on `node` see it. A resource shows its kind and name whatever its schema
 /// declares.

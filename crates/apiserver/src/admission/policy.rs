@@ -17,8 +17,6 @@ use crate::status::{Answer, Status};
 use expression::{Evaluation, Expression};
 use parameters::{Reference, parameters};
 
-pub(crate) use expression::named_variables;
-
 /// What all expressions of one policy may cost about one object.
 const BUDGET: u64 = 10_000_000;
 

@@ -21,7 +21,7 @@ pub(crate) fn validate(definition: &Value, old: Option<&Value>) -> Vec<FieldErro
     if old.is_none_or(|old| old["spec"] != *spec) {
         check.place(definition);
         check.names(&spec["names"]);
-        check.versions(definition);
+        check.versions(definition, old);
         check.conversion(&spec["conversion"]);
         if old.is_none_or(|old| old["spec"]["preserveUnknownFields"] != true)
             && spec["preserveUnknownFields"] == true
@@ -153,7 +153,7 @@ impl Check {
         }
     }
 
-    fn versions(&mut self, definition: &Value) {
+    fn versions(&mut self, definition: &Value, old: Option<&Value>) {
         let empty = Vec::new();
         let versions = definition["spec"]["versions"].as_array().unwrap_or(&empty);
         let mut names: Vec<&str> = Vec::new();
@@ -177,7 +177,13 @@ impl Check {
             let detail = "must have exactly one version marked as storage version";
             self.invalid("spec.versions", &json!(names), detail);
         }
-        self.errors.extend(schema::errors(definition));
+        let mut errors = schema::errors(definition);
+        // What is checked has grown, and what is stored stays as good as it was.
+        if let Some(old) = old.filter(|_| !errors.is_empty()) {
+            let before = schema::errors(old);
+            errors.retain(|error| !before.contains(error));
+        }
+        self.errors.extend(errors);
     }
 
     fn deprecation(&mut self, at: &str, version: &Value) {

@@ -25,25 +25,36 @@ pub(super) fn errors(definition: &Value) -> Vec<FieldError> {
             return vec![FieldError::plain(Reason::Invalid, "spec.versions", &detail)];
         }
     };
+    // A schema that all versions have counts as that of the definition.
+    let is_shared = versions.iter().all(|version| version["schema"] == versions[0]["schema"]);
     for line in structural_errors(&typed) {
         let Some((name, rest)) = line.split_once(": ") else { continue };
         // Which versions there are is checked where their names are.
         let index = versions.iter().position(|version| version["name"] == name);
-        if let (Some(index), Some((path, why))) = (index, rest.split_once(": ")) {
-            errors.push(error(&format!("{}.{path}", place(index)), why));
+        let (Some(index), Some((path, why))) = (index, rest.split_once(": ")) else { continue };
+        match (is_shared, index) {
+            (false, _) => errors.push(error(&place(index), path, why)),
+            (true, 0) => errors.push(error("spec.validation", path, why)),
+            (true, _) => {}
         }
     }
     errors
 }
 
-fn error(field: &str, why: &str) -> FieldError {
-    let titles = [("Required value", Reason::Required), ("Forbidden", Reason::Forbidden)];
+fn error(place: &str, path: &str, why: &str) -> FieldError {
+    // Other places of the schema that are named stand in it too.
+    let why = why.replace(" within openAPIV3Schema", &format!(" within {place}.openAPIV3Schema"));
+    let titles = [
+        ("Required value", Reason::Required),
+        ("Forbidden", Reason::Forbidden),
+        ("Unsupported value", Reason::NotSupported),
+    ];
     let known = titles.into_iter().find(|(title, _)| why.starts_with(title));
     let (reason, message) = match known {
-        Some((_, reason)) => (reason, why.to_owned()),
+        Some((_, reason)) => (reason, why),
         None => (Reason::Invalid, format!("Invalid value: {why}")),
     };
-    FieldError { field: field.to_owned(), message, reason, detached: false }
+    FieldError { field: format!("{place}.{path}"), message, reason, detached: false }
 }
 
 /// The schema of the field at a path such as `.spec.size`.

@@ -129,11 +129,11 @@ fn what_a_definition_must_be_like() {
         ),
         (
             with("/spec/versions/0", rule),
-            &["spec.versions[0].schema.openAPIV3Schema.x-kubernetes-validations[0]"],
+            &["spec.validation.openAPIV3Schema.x-kubernetes-validations[0].rule"],
         ),
         (
             with("/spec/versions/0/schema/openAPIV3Schema/properties/spec", json!({})),
-            &["spec.versions[0].schema.openAPIV3Schema.properties[spec].type"],
+            &["spec.validation.openAPIV3Schema.properties[spec].type"],
         ),
     ];
     for (definition, expected) in cases {

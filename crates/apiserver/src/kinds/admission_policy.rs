@@ -1,12 +1,13 @@
 //! Admission policies and what binds them.
 
+use convoy_api::cel::{Declared, Type};
 use convoy_api::text::Name;
 use serde_json::{Value, json};
 
 use super::at::{At, Errors};
+use super::expression::{self, compiles, with_variables};
 use super::selector;
-use super::webhook::{compiles, conditions_with, operation_rule};
-use crate::admission::named_variables;
+use super::webhook::{conditions_with, operation_rule};
 
 const REASONS: [&str; 3] = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
 const ACTIONS: [&str; 3] = ["Audit", "Deny", "Warn"];
@@ -20,10 +21,7 @@ pub(super) fn policy(object: &Value) -> Errors {
     if !kind.is_absent() {
         parameter_kind(&kind, &mut errors);
     }
-    let mut known = vec!["object", "oldObject", "request", "authorizer", "namespaceObject"];
-    if !kind.is_absent() {
-        known.push("params");
-    }
+    let known = expression::of_policies(!kind.is_absent());
     let constraints = spec.get("matchConstraints");
     if constraints.is_absent() {
         errors.push(constraints.required(""));
@@ -35,12 +33,7 @@ pub(super) fn policy(object: &Value) -> Errors {
         }
     }
     conditions_with(&spec.get("matchConditions"), &known, &mut errors);
-    known.push("variables");
-    for variable in spec.get("variables").items() {
-        identifier(&variable.get("name"), &mut errors);
-        let expression = variable.get("expression");
-        required_expression(&expression, "expression is not specified", &known, &mut errors);
-    }
+    let known = variables(&spec.get("variables"), known, &mut errors);
     let (validations, notes) = (spec.get("validations"), spec.get("auditAnnotations"));
     if validations.is_empty() && notes.is_empty() {
         let detail = "validations or auditAnnotations must contain at least one item";
@@ -55,9 +48,10 @@ pub(super) fn policy(object: &Value) -> Errors {
             json!(format!("{}/{}", At::root(object).get("metadata.name").text(), key.text()));
         At::new(&key.path, &whole).name(Name::QualifiedName, &mut errors);
         let value = note.get("valueExpression");
-        required_expression(&value, "valueExpression is not specified", &known, &mut errors);
+        let missing = "valueExpression is not specified";
+        let wanted = [Type::String, Type::Null];
+        required_expression(&value, missing, &known, &wanted, &mut errors);
     }
-    undefined(&spec, &mut errors);
     errors
 }
 
@@ -97,23 +91,47 @@ fn identifier(name: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn required_expression(expression: &At<'_>, missing: &str, known: &[&str], errors: &mut Errors) {
-    if expression.text().trim().is_empty() {
-        errors.push(expression.required(missing));
-    } else {
-        compiles(expression, known, errors);
+/// The variables of a policy, each of which may use those before it.
+fn variables(variables: &At<'_>, known: Declared, errors: &mut Errors) -> Declared {
+    if variables.is_empty() {
+        return known;
     }
+    let mut types: Vec<(String, Type)> = Vec::new();
+    for variable in variables.items() {
+        let (name, expression) = (variable.get("name"), variable.get("expression"));
+        identifier(&name, errors);
+        let declared = with_variables(&known, &types);
+        let of =
+            required_expression(&expression, "expression is not specified", &declared, &[], errors);
+        types.push((name.text().to_owned(), of));
+    }
+    with_variables(&known, &types)
 }
 
-fn validation(validation: &At<'_>, known: &[&str], errors: &mut Errors) {
+fn required_expression(
+    expression: &At<'_>,
+    missing: &str,
+    known: &Declared,
+    wanted: &[Type],
+    errors: &mut Errors,
+) -> Type {
+    if expression.text().trim().is_empty() {
+        errors.push(expression.required(missing));
+        return Type::Dyn;
+    }
+    compiles(expression, known, wanted, errors)
+}
+
+fn validation(validation: &At<'_>, known: &Declared, errors: &mut Errors) {
     let expression = validation.get("expression");
-    required_expression(&expression, "expression is not specified", known, errors);
+    let missing = "expression is not specified";
+    required_expression(&expression, missing, known, &[Type::Bool], errors);
     let (message, told) = (validation.get("message"), validation.get("messageExpression"));
     if !told.text().is_empty() {
         if told.text().trim().is_empty() {
             errors.push(told.invalid("must be non-empty if specified"));
         } else {
-            compiles(&told, known, errors);
+            compiles(&told, known, &[Type::String], errors);
         }
     }
     let text = message.text().trim();
@@ -128,29 +146,6 @@ fn validation(validation: &At<'_>, known: &[&str], errors: &mut Errors) {
     let reason = validation.get("reason");
     if !reason.is_empty() && reason.text() != "Unauthorized" {
         reason.one_of_if_given(&REASONS, errors);
-    }
-}
-
-/// A variable is there for what comes after it.
-fn undefined(spec: &At<'_>, errors: &mut Errors) {
-    let mut defined: Vec<&str> = Vec::new();
-    let mut check = |expression: &At<'_>, defined: &[&str]| {
-        let used = named_variables(expression.text());
-        if let Some(name) = used.iter().find(|name| !defined.contains(&name.as_str())) {
-            let detail = format!("compilation failed: undefined field '{name}'");
-            errors.push(expression.invalid(&detail));
-        }
-    };
-    for variable in spec.get("variables").items() {
-        check(&variable.get("expression"), &defined);
-        defined.push(variable.get("name").text());
-    }
-    for validation in spec.get("validations").items() {
-        check(&validation.get("expression"), &defined);
-        check(&validation.get("messageExpression"), &defined);
-    }
-    for note in spec.get("auditAnnotations").items() {
-        check(&note.get("valueExpression"), &defined);
     }
 }
 

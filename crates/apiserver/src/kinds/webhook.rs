@@ -1,10 +1,11 @@
 //! Configurations of admission webhooks.
 
-use convoy_api::cel::Program;
+use convoy_api::cel::{Declared, Type};
 use convoy_api::text::Name;
 use serde_json::Value;
 
 use super::at::{At, Errors};
+use super::expression::{self, compiles};
 use super::selector;
 
 const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
@@ -185,22 +186,19 @@ fn address(url: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// The variables of conditions, wherever they stand.
-const CONDITION_VARIABLES: [&str; 4] = ["object", "oldObject", "request", "authorizer"];
-
 pub(super) fn conditions(conditions: &At<'_>, errors: &mut Errors) {
-    conditions_with(conditions, &CONDITION_VARIABLES, errors);
+    conditions_with(conditions, &expression::of_conditions(), errors);
 }
 
 /// Conditions that may use other variables besides.
-pub(super) fn conditions_with(conditions: &At<'_>, known: &[&str], errors: &mut Errors) {
+pub(super) fn conditions_with(conditions: &At<'_>, known: &Declared, errors: &mut Errors) {
     let mut names: Vec<&str> = Vec::new();
     for condition in conditions.items() {
         let (name, expression) = (condition.get("name"), condition.get("expression"));
         if expression.text().trim().is_empty() {
             errors.push(expression.required(""));
         } else {
-            compiles(&expression, known, errors);
+            compiles(&expression, known, &[Type::Bool], errors);
         }
         if name.text().is_empty() {
             errors.push(name.required(""));
@@ -212,43 +210,6 @@ pub(super) fn conditions_with(conditions: &At<'_>, known: &[&str], errors: &mut 
         }
         names.push(name.text());
     }
-}
-
-/// An expression has to be one, and to use what there is.
-pub(super) fn compiles(expression: &At<'_>, known: &[&str], errors: &mut Errors) {
-    let source = expression.text();
-    match Program::compile(source) {
-        Err(error) => {
-            // Compilers indent what they quote.
-            let error = error.to_string().replace("\n| ", "\n | ");
-            errors.push(expression.invalid(&format!("compilation failed: {error}")));
-        }
-        Ok(program) => {
-            if let Some(unknown) = program.variables().find(|name| !known.contains(name)) {
-                let why = undeclared(source, unknown);
-                errors.push(expression.invalid(&format!("compilation failed: {why}")));
-            }
-        }
-    }
-}
-
-/// Where an expression uses what it may not know, as compilers point at it.
-fn undeclared(source: &str, name: &str) -> String {
-    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let at = source.match_indices(name).map(|(at, _)| at).find(|at| {
-        !source[..*at].ends_with(|c: char| is_part(c) || c == '.')
-            && !source[at + name.len()..].starts_with(is_part)
-    });
-    let before = &source[..at.unwrap_or(0)];
-    let line = before.matches('\n').count();
-    let column = before.rsplit('\n').next().unwrap_or_default().chars().count();
-    let text = source.lines().nth(line).unwrap_or_default();
-    format!(
-        "ERROR: <input>:{}:{}: undeclared reference to '{name}' (in container '')\n | {text}\n | {}^",
-        line + 1,
-        column + 1,
-        ".".repeat(column)
-    )
 }
 
 #[cfg(test)]
@@ -312,16 +273,5 @@ mod tests {
             assert_eq!(errors.len(), 1, "{errors:?}");
         }
         assert_eq!(configuration(&json!({"webhooks": [hook(), hook()]})).len(), 1);
-    }
-
-    #[test]
-    fn what_an_expression_may_not_know_is_pointed_at() {
-        let source = json!("object.nobody == 1 &&\n  nobody == 1");
-        let mut errors = Errors::new();
-        compiles(&At::new("e", &source), &["object"], &mut errors);
-        let why = errors[0].to_string();
-        let expected = "compilation failed: ERROR: <input>:2:3: undeclared reference to 'nobody' \
-                        (in container '')\n |   nobody == 1\n | ..^";
-        assert!(why.ends_with(expected), "{why}");
     }
 }

@@ -81,7 +81,7 @@ impl<'p> Evaluation<'p> {
 
 /// What stands behind `variables.` in an expression. One in a text costs an evaluation, and
 /// changes no answer.
-pub(crate) fn named_variables(source: &str) -> Vec<String> {
+fn named_variables(source: &str) -> Vec<String> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut names: Vec<String> = Vec::new();
     for (at, word) in source.match_indices("variables") {

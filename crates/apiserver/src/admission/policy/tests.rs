@@ -71,7 +71,7 @@ fn what_an_expression_does_not_hold_of_is_refused() {
             Some((403, "Forbidden".to_owned(), said("no more than 5 letters, not 8"))),
         ),
         (
-            json!([{"expression": expression, "message": "plain", "messageExpression": "object.none"}]),
+            json!([{"expression": expression, "message": "plain", "messageExpression": "string(object.none)"}]),
             invalid("plain"),
         ),
         (json!([{"expression": "request.operation == 'CREATE'"}]), None),
