@@ -4,6 +4,7 @@
 //! structs are views on it ([`Object::view`]); the accessors here read the few metadata
 //! fields every part of Convoy needs, without building a view.
 
+mod body;
 mod digest;
 mod facts;
 mod key;
@@ -17,8 +18,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use self::digest::Digest;
-use self::facts::Facts;
+use self::body::Body;
 pub use key::{GroupKind, ObjectKey};
 pub use meta::OwnerReference;
 pub use view::ViewError;
@@ -31,24 +31,6 @@ pub struct Object {
     key: ObjectKey,
     api_version: SmolStr,
     body: Arc<Body>,
-}
-
-/// The JSON, and what is found in it time and again.
-#[derive(Debug)]
-struct Body {
-    raw: Value,
-    sections: Sections,
-    digest: Digest,
-    facts: Facts,
-}
-
-/// Where the parts that everyone asks for stand among the members of the JSON, so that they
-/// are found without comparing names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Sections {
-    metadata: usize,
-    spec: usize,
-    status: usize,
 }
 
 /// Why a JSON value is not a Kubernetes object.
@@ -130,25 +112,36 @@ impl Object {
     }
 
     pub fn raw(&self) -> &Value {
-        &self.body.raw
+        &self.body.open().raw
     }
 
     /// What `read` finds in the object, kept with it for the next one who asks. It must follow
     /// from the object alone: there is one answer for each type.
     pub fn facts<T: Any + Send + Sync>(&self, read: impl FnOnce(&Self) -> T) -> &T {
-        self.body.facts.get_or_read(|| read(self))
+        self.body.open().facts.get_or_read(|| read(self))
     }
 
     pub fn metadata(&self) -> &Value {
-        section(self.raw(), self.body.sections.metadata)
+        self.body.open().metadata()
     }
 
     pub fn spec(&self) -> &Value {
-        section(self.raw(), self.body.sections.spec)
+        self.body.open().spec()
     }
 
     pub fn status(&self) -> &Value {
-        section(self.raw(), self.body.sections.status)
+        self.body.open().status()
+    }
+}
+
+/// What a cache does with objects that nobody looks at.
+impl Object {
+    /// Packs the JSON away, which then takes a tenth of the room, until it is looked at again.
+    /// One that someone else has a clone of stays open.
+    pub fn pack(&mut self) {
+        if let Some(body) = Arc::get_mut(&mut self.body) {
+            body.pack();
+        }
     }
 }
 
@@ -156,34 +149,6 @@ impl Object {
 impl PartialEq for Object {
     fn eq(&self, other: &Self) -> bool {
         self.key == other.key && self.api_version == other.api_version && self.raw() == other.raw()
-    }
-}
-
-impl Body {
-    fn new(raw: Value) -> Self {
-        let sections = Sections::of(&raw);
-        let [metadata, spec, status] =
-            [sections.metadata, sections.spec, sections.status].map(|at| section(&raw, at));
-        let digest = Digest::of(metadata, spec, status);
-        Self { digest, raw, sections, facts: Facts::default() }
-    }
-}
-
-fn section(raw: &Value, at: usize) -> &Value {
-    let members = raw.as_object();
-    members.and_then(|members| members.values().nth(at)).unwrap_or(&Value::Null)
-}
-
-impl Sections {
-    fn of(raw: &Value) -> Self {
-        let members = raw.as_object();
-        // What is not there stands behind the last.
-        let at = |name: &str| {
-            members.map_or(0, |members| {
-                members.keys().position(|key| key == name).unwrap_or(members.len())
-            })
-        };
-        Self { metadata: at("metadata"), spec: at("spec"), status: at("status") }
     }
 }
 
@@ -251,6 +216,25 @@ mod tests {
         let other = object.with_raw(json!({"spec": 7, "status": 8}));
         assert_eq!((other.spec(), other.status()), (&json!(7), &json!(8)));
         assert_eq!(object.with_raw(Value::Null).metadata(), &Value::Null);
+    }
+
+    #[test]
+    fn a_packed_object_is_the_same_and_opens_when_it_is_looked_at() {
+        let raw = json!({"apiVersion": "v1", "kind": "Pod", "zeta": 1.5, "alpha": null,
+            "metadata": {"name": "p", "uid": "u", "resourceVersion": "7", "labels": {"b": "1"}}});
+        let mut object = Object::from_value(raw.clone()).unwrap();
+        for _ in 0..2 {
+            object.pack();
+            assert!(!object.body.is_open());
+            assert_eq!((object.uid(), object.resource_version()), (Some("u"), Some("7")));
+            assert_eq!(object.name(), "p");
+            assert!(!object.body.is_open(), "these are known without");
+            assert_eq!((object.label("b"), object.raw()), (Some("1"), &raw));
+            assert!(object.body.is_open());
+        }
+        let clone = object.clone();
+        object.pack();
+        assert!(clone.body.is_open(), "it is in use");
     }
 
     #[test]

@@ -19,6 +19,9 @@ pub struct Rollout {
     pub key: ObjectKey,
 }
 
+/// Of how many objects a decision has to be made for them to be kept open between two.
+const KEPT_OPEN: usize = 512;
+
 /// Objects, what is wrong with them, and who has to look again when one changes.
 pub struct Cache {
     dialects: Vec<&'static dyn Dialect>,
@@ -90,7 +93,24 @@ impl Cache {
             return BTreeSet::new();
         }
         self.tombstones.remove(&key);
-        self.change(&key, |world| _ = world.insert(object))
+        let affected = self.change(&key, |world| _ = world.insert(object));
+        self.world.pack(&key);
+        affected
+    }
+
+    /// Packs away what a decision about `rollout` looked at. Of a large fleet that is done
+    /// only when it is at rest: the next decision looks at all of it again.
+    pub fn pack(&mut self, rollout: &Rollout, is_at_rest: bool) {
+        let Some(object) = self.world.get(&rollout.key) else { return };
+        let snapshot = self.dialect(rollout).snapshot(&self.world, object);
+        if !is_at_rest && snapshot.iter().nth(KEPT_OPEN).is_some() {
+            return;
+        }
+        let mut keys: Vec<ObjectKey> = snapshot.iter().map(|object| object.key().clone()).collect();
+        keys.push(rollout.key.clone());
+        for key in keys {
+            self.world.pack(&key);
+        }
     }
 
     /// A watch shows that an object is gone; this is its last state.

@@ -1,5 +1,7 @@
 //! Kubernetes Events: what people see in `kubectl describe`. The same said again about the same
-//! object is counted on the event that is there.
+//! object is counted on the event that is there. Where many wait to be told, those of one object
+//! that differ in their message alone are told as one, so that a rollout of thousands is not
+//! held up by what is said about it.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -17,6 +19,10 @@ use crate::request::{FIELD_MANAGER, Request};
 const REMEMBERED: usize = 4096;
 /// Events on their way; a flood beyond that is dropped, as it says nothing new.
 const WAITING: usize = 1024;
+/// From how many waiting ones on similar ones are combined.
+const CROWD: usize = 32;
+/// What a combined message begins with, as people know it from other controllers.
+const COMBINED: &str = "(combined from similar events): ";
 /// Where events about objects of cluster scope are kept.
 const CLUSTER_NAMESPACE: &str = "default";
 
@@ -55,9 +61,53 @@ impl Note {
 
     /// What makes two notes the same.
     fn identity(&self) -> String {
-        let Self { involved, reason, message, kind, .. } = self;
+        format!("{} {}", self.subject(), self.message)
+    }
+
+    /// What makes two notes similar.
+    fn subject(&self) -> String {
+        let Self { involved, reason, kind, .. } = self;
         let [of, uid, name] = ["kind", "uid", "name"].map(|field| &involved[field]);
-        format!("{of} {uid} {name} {kind:?} {reason} {message}")
+        format!("{of} {uid} {name} {kind:?} {reason}")
+    }
+}
+
+/// Notes that are still to be told, in the order in which they came.
+#[derive(Debug, Default)]
+struct Waiting {
+    order: VecDeque<String>,
+    notes: BTreeMap<String, (Note, u64)>,
+}
+
+impl Waiting {
+    /// False: there are too many, and it is dropped.
+    fn add(&mut self, note: Note) -> bool {
+        let crowded = self.notes.len() >= CROWD;
+        let key = if crowded { note.subject() } else { note.identity() };
+        if let Some((known, count)) = self.notes.get_mut(&key) {
+            *count += 1;
+            if known.message != note.message {
+                known.message = format!("{COMBINED}{}", note.message);
+            }
+            return true;
+        }
+        if self.notes.len() >= WAITING {
+            return false;
+        }
+        self.order.push_back(key.clone());
+        self.notes.insert(key, (note, 1));
+        true
+    }
+
+    fn take_in(&mut self, note: Note) {
+        if !self.add(note) {
+            tracing::debug!("an event was dropped: too many wait to be told");
+        }
+    }
+
+    /// The next to be told, and how often it happened.
+    fn next(&mut self) -> Option<(Note, u64)> {
+        self.notes.remove(&self.order.pop_front()?)
     }
 }
 
@@ -75,12 +125,12 @@ struct Known {
 }
 
 impl Ledger {
-    /// The write that tells `note`.
-    pub fn request(&mut self, note: &Note, now: Timestamp) -> Request {
+    /// The write that tells `note`, which happened `times`.
+    pub fn request(&mut self, note: &Note, times: u64, now: Timestamp) -> Request {
         let identity = note.identity();
         let time = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         if let Some(known) = self.known.get_mut(&identity) {
-            known.count += 1;
+            known.count += times;
             return Request::merge(
                 &known.path,
                 json!({"count": known.count, "lastTimestamp": time}),
@@ -100,9 +150,9 @@ impl Ledger {
             "type": kind, "reason": note.reason, "message": note.message,
             "source": {"component": FIELD_MANAGER},
             "reportingComponent": FIELD_MANAGER,
-            "firstTimestamp": time, "lastTimestamp": time, "count": 1,
+            "firstTimestamp": time, "lastTimestamp": time, "count": times,
         });
-        self.remember(identity, Known { path: format!("{collection}/{name}"), count: 1 });
+        self.remember(identity, Known { path: format!("{collection}/{name}"), count: times });
         Request::create(&collection, body)
     }
 
@@ -131,9 +181,16 @@ impl Recorder {
     pub fn start(client: Client) -> (Self, tokio::task::JoinHandle<()>) {
         let (sender, mut notes) = mpsc::channel::<Note>(WAITING);
         let task = tokio::spawn(async move {
-            let mut ledger = Ledger::default();
+            let (mut ledger, mut waiting) = (Ledger::default(), Waiting::default());
             while let Some(note) = notes.recv().await {
-                write(&client, &mut ledger, &note).await;
+                waiting.take_in(note);
+                loop {
+                    while let Ok(note) = notes.try_recv() {
+                        waiting.take_in(note);
+                    }
+                    let Some((note, times)) = waiting.next() else { break };
+                    write(&client, &mut ledger, &note, times).await;
+                }
             }
         });
         (Self(sender), task)
@@ -146,9 +203,9 @@ impl Recorder {
     }
 }
 
-async fn write(client: &Client, ledger: &mut Ledger, note: &Note) {
+async fn write(client: &Client, ledger: &mut Ledger, note: &Note, times: u64) {
     for _ in 0..2 {
-        match api::send(client, ledger.request(note, Timestamp::now())).await {
+        match api::send(client, ledger.request(note, times, Timestamp::now())).await {
             Ok(answer) if answer.code == 404 || answer.code == 409 => ledger.forget(note),
             Ok(answer) if !answer.is_success() => {
                 let message = answer.message();
@@ -179,25 +236,46 @@ mod tests {
     #[test]
     fn repeats_are_counted_on_the_event_that_is_there() {
         let (mut ledger, now) = (Ledger::default(), NOW.parse().unwrap());
-        let made = ledger.request(&note("up"), now);
+        let made = ledger.request(&note("up"), 1, now);
         assert_eq!(made.method, Method::POST);
         assert!(made.path.starts_with("/api/v1/namespaces/shop/events?"), "{}", made.path);
         assert_eq!(made.body["involvedObject"]["name"], "web");
         assert_eq!(made.body["count"], 1);
-        let again = ledger.request(&note("up"), now);
+        let again = ledger.request(&note("up"), 1, now);
         assert_eq!((again.method, &again.body["count"]), (Method::PATCH, &json!(2)));
-        assert_eq!(ledger.request(&note("down"), now).method, Method::POST);
+        assert_eq!(ledger.request(&note("down"), 1, now).method, Method::POST);
         ledger.forget(&note("up"));
-        assert_eq!(ledger.request(&note("up"), now).method, Method::POST);
+        assert_eq!(ledger.request(&note("up"), 1, now).method, Method::POST);
+    }
+
+    #[test]
+    fn similar_notes_are_combined_only_in_a_crowd() {
+        let told = |waiting: &mut Waiting| -> Vec<(String, u64)> {
+            let notes = std::iter::from_fn(|| waiting.next());
+            notes.map(|(note, times)| (note.message, times)).collect()
+        };
+        let mut waiting = Waiting::default();
+        for message in ["pod a", "pod b", "pod a"] {
+            assert!(waiting.add(note(message)));
+        }
+        assert_eq!(told(&mut waiting), [("pod a".to_owned(), 2), ("pod b".to_owned(), 1)]);
+
+        for number in 0..CROWD + 3 {
+            assert!(waiting.add(note(&format!("pod {number}"))));
+        }
+        let told = told(&mut waiting);
+        assert_eq!(told.len(), CROWD + 1);
+        let last = format!("(combined from similar events): pod {}", CROWD + 2);
+        assert_eq!(told.last(), Some(&(last, 3)));
     }
 
     #[test]
     fn what_is_remembered_is_bounded() {
         let (mut ledger, now) = (Ledger::default(), NOW.parse().unwrap());
         for number in 0..REMEMBERED + 10 {
-            ledger.request(&note(&number.to_string()), now);
+            ledger.request(&note(&number.to_string()), 1, now);
         }
         assert_eq!(ledger.known.len(), REMEMBERED);
-        assert_eq!(ledger.request(&note("0"), now).method, Method::POST);
+        assert_eq!(ledger.request(&note("0"), 1, now).method, Method::POST);
     }
 }

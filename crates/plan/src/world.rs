@@ -8,7 +8,57 @@ use smol_str::SmolStr;
 /// A cache of objects. Iteration is in key order, whatever order they arrived in.
 #[derive(Clone, Debug, Default)]
 pub struct World {
-    shelves: BTreeMap<(SmolStr, GroupKind), BTreeMap<(SmolStr, SmolStr), Object>>,
+    shelves: BTreeMap<(SmolStr, GroupKind), Shelf>,
+}
+
+/// Namespace and name.
+type Place = (SmolStr, SmolStr);
+
+/// The objects of one kind in one cluster.
+#[derive(Clone, Debug, Default)]
+struct Shelf {
+    objects: BTreeMap<Place, Object>,
+    /// Where those in namespaces stand, by the uid of their controller, empty where they have
+    /// none: a namespace may have thousands of pods, of which a set has three.
+    controlled: BTreeMap<SmolStr, BTreeSet<Place>>,
+}
+
+impl Shelf {
+    fn insert(&mut self, object: Object) -> Option<Object> {
+        let place = (object.namespace().clone(), object.name().clone());
+        let controller = controller(&object);
+        let before = self.objects.insert(place.clone(), object);
+        let known = before.as_ref().and_then(self::controller);
+        if known != controller {
+            self.forget(known, &place);
+            if let Some(uid) = controller {
+                self.controlled.entry(uid).or_default().insert(place);
+            }
+        }
+        before
+    }
+
+    fn remove(&mut self, place: &Place) -> Option<Object> {
+        let removed = self.objects.remove(place)?;
+        self.forget(controller(&removed), place);
+        Some(removed)
+    }
+
+    fn forget(&mut self, controller: Option<SmolStr>, place: &Place) {
+        let Some(uid) = controller else { return };
+        if let Some(places) = self.controlled.get_mut(&uid) {
+            places.remove(place);
+            if places.is_empty() {
+                self.controlled.remove(&uid);
+            }
+        }
+    }
+}
+
+/// The uid by which an object is found: none of one that is in no namespace.
+fn controller(object: &Object) -> Option<SmolStr> {
+    let uid = || object.controller().map_or_else(SmolStr::default, |owner| SmolStr::new(owner.uid));
+    (!object.namespace().is_empty()).then(uid)
 }
 
 impl World {
@@ -20,8 +70,7 @@ impl World {
     pub fn insert(&mut self, object: Object) -> Option<Object> {
         let key = object.key();
         let shelf = (key.cluster.clone(), key.kind.clone());
-        let place = (key.namespace.clone(), key.name.clone());
-        self.shelves.entry(shelf).or_default().insert(place, object)
+        self.shelves.entry(shelf).or_default().insert(object)
     }
 
     pub fn remove(&mut self, key: &ObjectKey) -> Option<Object> {
@@ -31,7 +80,16 @@ impl World {
 
     pub fn get(&self, key: &ObjectKey) -> Option<&Object> {
         let shelf = self.shelves.get(&(key.cluster.clone(), key.kind.clone()))?;
-        shelf.get(&(key.namespace.clone(), key.name.clone()))
+        shelf.objects.get(&(key.namespace.clone(), key.name.clone()))
+    }
+
+    /// Packs an object away until it is looked at again.
+    pub fn pack(&mut self, key: &ObjectKey) {
+        let shelf = self.shelves.get_mut(&(key.cluster.clone(), key.kind.clone()));
+        let place = (key.namespace.clone(), key.name.clone());
+        if let Some(object) = shelf.and_then(|shelf| shelf.objects.get_mut(&place)) {
+            object.pack();
+        }
     }
 
     /// The object of a kind in the home cluster; `namespace` is empty for cluster scope.
@@ -51,7 +109,7 @@ impl World {
         kind: &GroupKind,
     ) -> impl Iterator<Item = &'w Object> + use<'w> {
         let shelf = self.shelves.get(&(SmolStr::new(cluster), kind.clone()));
-        shelf.into_iter().flat_map(BTreeMap::values)
+        shelf.into_iter().flat_map(|shelf| shelf.objects.values())
     }
 
     /// The objects of a kind in one namespace of the home cluster, by name.
@@ -60,11 +118,41 @@ impl World {
         kind: &GroupKind,
         namespace: &str,
     ) -> impl Iterator<Item = &'w Object> + use<'w> {
+        self.named(kind, namespace, "")
+    }
+
+    /// The objects of a kind in one namespace of the home cluster whose names begin like this,
+    /// by name.
+    pub fn named<'w>(
+        &'w self,
+        kind: &GroupKind,
+        namespace: &str,
+        prefix: &str,
+    ) -> impl Iterator<Item = &'w Object> + use<'w> {
         let shelf = self.shelves.get(&(SmolStr::default(), kind.clone()));
-        let namespace = SmolStr::new(namespace);
-        let from = (namespace.clone(), SmolStr::default());
-        let entries = shelf.into_iter().flat_map(move |shelf| shelf.range(from.clone()..));
-        entries.take_while(move |((place, _), _)| *place == namespace).map(|(_, object)| object)
+        let from = (SmolStr::new(namespace), SmolStr::new(prefix));
+        let start = from.clone();
+        let entries = shelf.into_iter().flat_map(move |shelf| shelf.objects.range(start.clone()..));
+        let is_within = move |place: &Place| place.0 == from.0 && place.1.starts_with(&*from.1);
+        entries.take_while(move |(place, _)| is_within(place)).map(|(_, object)| object)
+    }
+
+    /// The objects of a kind in one namespace of the home cluster whose controller has this
+    /// uid, by name; with an empty one, those that have no controller.
+    pub fn controlled<'w>(
+        &'w self,
+        kind: &GroupKind,
+        namespace: &str,
+        uid: &str,
+    ) -> impl Iterator<Item = &'w Object> + use<'w> {
+        let shelf = self.shelves.get(&(SmolStr::default(), kind.clone()));
+        let places = shelf.and_then(|shelf| Some((shelf, shelf.controlled.get(uid)?)));
+        let from = (SmolStr::new(namespace), SmolStr::default());
+        places.into_iter().flat_map(move |(shelf, places)| {
+            let namespace = from.0.clone();
+            let near = places.range(from.clone()..).take_while(move |place| place.0 == namespace);
+            near.filter_map(|place| shelf.objects.get(place))
+        })
     }
 
     /// The kinds of which the home cluster has, or had, objects, in order.
@@ -75,20 +163,20 @@ impl World {
 
     /// Every object, in key order.
     pub fn iter(&self) -> impl Iterator<Item = &Object> {
-        self.shelves.values().flat_map(BTreeMap::values)
+        self.shelves.values().flat_map(|shelf| shelf.objects.values())
     }
 
     /// The objects by kind, cluster by cluster.
     pub fn by_kind(&self) -> impl Iterator<Item = (&GroupKind, impl Iterator<Item = &Object>)> {
-        self.shelves.iter().map(|((_, kind), shelf)| (kind, shelf.values()))
+        self.shelves.iter().map(|((_, kind), shelf)| (kind, shelf.objects.values()))
     }
 
     pub fn len(&self) -> usize {
-        self.shelves.values().map(BTreeMap::len).sum()
+        self.shelves.values().map(|shelf| shelf.objects.len()).sum()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.shelves.values().all(BTreeMap::is_empty)
+        self.shelves.values().all(|shelf| shelf.objects.is_empty())
     }
 
     /// The same world with some objects left out.
@@ -126,8 +214,21 @@ impl FromIterator<Object> for World {
     }
 }
 
+impl FromIterator<(Place, Object)> for Shelf {
+    fn from_iter<I: IntoIterator<Item = (Place, Object)>>(objects: I) -> Self {
+        let objects: BTreeMap<Place, Object> = objects.into_iter().collect();
+        let mut controlled: BTreeMap<SmolStr, BTreeSet<Place>> = BTreeMap::new();
+        for (place, object) in &objects {
+            if let Some(uid) = controller(object) {
+                controlled.entry(uid).or_default().insert(place.clone());
+            }
+        }
+        Self { objects, controlled }
+    }
+}
+
 /// An object beside its place on the shelf of its kind.
-fn placed(object: Object) -> ((SmolStr, SmolStr), Object) {
+fn placed(object: Object) -> (Place, Object) {
     ((object.namespace().clone(), object.name().clone()), object)
 }
 
@@ -170,6 +271,35 @@ mod tests {
             [version(1), pod("b", "1"), version(3), version(2)].into_iter().collect();
         assert_eq!(world.len(), 2);
         assert_eq!(world.find(&POD, "a", "1").unwrap().generation(), 2);
+    }
+
+    #[test]
+    fn objects_are_found_by_their_controller() {
+        let owned = |name: &str, uid: &str| {
+            let owners = json!([{"uid": uid, "controller": true}]);
+            let mut raw = pod("a", name).raw().clone();
+            raw["metadata"]["ownerReferences"] = owners;
+            pod("a", name).with_raw(raw)
+        };
+        let objects = [owned("2", "x"), pod("a", "3"), owned("1", "x"), pod("b", "4")];
+        let mut world: World = objects.clone().into_iter().collect();
+        let mut grown = World::new();
+        for object in objects {
+            grown.insert(object);
+        }
+        let names = |world: &World, uid: &str| -> Vec<String> {
+            world.controlled(&POD, "a", uid).map(|object| object.name().to_string()).collect()
+        };
+        for world in [&world, &grown] {
+            assert_eq!(
+                (names(world, "x"), names(world, "")),
+                (vec!["1".into(), "2".into()], vec!["3".into()])
+            );
+        }
+        world.insert(owned("3", "x"));
+        world.insert(pod("a", "1"));
+        world.remove(&POD.key("a", "2"));
+        assert_eq!((names(&world, "x"), names(&world, "")), (vec!["3".into()], vec!["1".into()]));
     }
 
     #[test]

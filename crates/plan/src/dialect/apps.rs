@@ -32,8 +32,8 @@ use convoy_api::{GroupKind, Object, ObjectKey};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-pub(super) use self::control::keepers;
 pub use self::control::{Deployments, ReplicaSets};
+pub(super) use self::control::{keepers, kept};
 use self::deployment::Deployment;
 use self::pass::Pass;
 pub(super) use self::status::says_the_same;

@@ -15,7 +15,7 @@ use convoy_api::apps::POD;
 use convoy_api::{GroupKind, Object, ObjectKey};
 use jiff::Timestamp;
 
-use super::apps::keepers;
+use super::apps::{keepers, kept};
 use super::{Dialect, Keep, Watch};
 use crate::diagnostic::Diagnostic;
 use crate::snapshot::Snapshot;
@@ -129,12 +129,15 @@ impl Dialect for Workloads {
     }
 
     fn snapshot<'w>(&self, world: &'w World, rollout: &'w Object) -> Snapshot<'w> {
-        let namespace = rollout.namespace().as_str();
         let beside = self.watches.iter().filter(|watch| watch.kind != self.kind);
-        let objects = beside.flat_map(|watch| {
-            // Nodes have no namespace.
-            let namespace = if watch.kind == NODE { "" } else { namespace };
-            world.in_namespace(&watch.kind, namespace)
+        let objects = beside.flat_map(|watch| -> Box<dyn Iterator<Item = &'w Object> + 'w> {
+            if watch.kind == NODE {
+                Box::new(world.of(&NODE))
+            } else if watch.kind == CLAIM {
+                Box::new(world.in_namespace(&CLAIM, rollout.namespace()))
+            } else {
+                Box::new(kept(world, &watch.kind, rollout))
+            }
         });
         Snapshot::new(rollout, objects)
     }

@@ -69,7 +69,11 @@ impl Dialect for Deployments {
     }
 
     fn snapshot<'w>(&self, world: &'w World, rollout: &'w Object) -> Snapshot<'w> {
-        Apps.snapshot(world, rollout)
+        let sets: Vec<&Object> = kept(world, &REPLICA_SET, rollout).collect();
+        let own = sets.iter().filter(|set| is_controlled(set, rollout)).copied();
+        let pods = needs_pods(rollout).then(|| own.flat_map(|set| pods_of(world, set)));
+        let pods: Vec<&Object> = pods.into_iter().flatten().collect();
+        Snapshot::new(rollout, sets.into_iter().chain(pods))
     }
 
     fn hangs_on(&self, _world: &World, rollout: &Object, refused: &Object) -> bool {
@@ -124,7 +128,13 @@ impl Dialect for ReplicaSets {
     }
 
     fn snapshot<'w>(&self, world: &'w World, rollout: &'w Object) -> Snapshot<'w> {
-        Apps.snapshot(world, rollout)
+        let siblings: Vec<&Object> = match rollout.controller() {
+            Some(owner) => world.controlled(&REPLICA_SET, rollout.namespace(), owner.uid).collect(),
+            None => vec![rollout],
+        };
+        let beside = siblings.iter().flat_map(|set| pods_of(world, set));
+        let pods: Vec<&Object> = kept(world, &POD, rollout).chain(beside).collect();
+        Snapshot::new(rollout, siblings.into_iter().chain(pods))
     }
 
     /// Sets stand beside each other; one that is refused stops only itself.
@@ -139,6 +149,27 @@ impl Dialect for ReplicaSets {
     fn complaint(&self, snapshot: &Snapshot<'_>, denial: &Denial, now: Timestamp) -> Complaint {
         denied::replica_set(snapshot, denial, now)
     }
+}
+
+/// The objects of a kind that a controller has to look at: its own, those that it may adopt,
+/// and those that may stand where it would make its own.
+pub(in crate::dialect) fn kept<'w>(
+    world: &'w World,
+    kind: &GroupKind,
+    controller: &'w Object,
+) -> impl Iterator<Item = &'w Object> + use<'w> {
+    let namespace = controller.namespace();
+    let own = world.controlled(kind, namespace, controller.uid().unwrap_or_default());
+    let loose = world.controlled(kind, namespace, "");
+    own.chain(loose).chain(world.named(kind, namespace, &format!("{}-", controller.name())))
+}
+
+fn pods_of<'w>(world: &'w World, set: &Object) -> impl Iterator<Item = &'w Object> + use<'w> {
+    world.controlled(&POD, set.namespace(), set.uid().unwrap_or_default())
+}
+
+fn is_controlled(object: &Object, by: &Object) -> bool {
+    object.controller().is_some_and(|owner| Some(owner.uid) == by.uid())
 }
 
 /// Who of a kind owns `object`, or, where nobody does, may adopt it.
