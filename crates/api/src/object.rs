@@ -221,13 +221,14 @@ mod tests {
     #[test]
     fn a_packed_object_is_the_same_and_opens_when_it_is_looked_at() {
         let raw = json!({"apiVersion": "v1", "kind": "Pod", "zeta": 1.5, "alpha": null,
-            "metadata": {"name": "p", "uid": "u", "resourceVersion": "7", "labels": {"b": "1"}}});
+            "metadata": {"name": "p", "uid": "u", "resourceVersion": "7", "labels": {"b": "1"},
+                "ownerReferences": [{"name": "x"}, {"name": "set", "uid": "s", "controller": true}]}});
         let mut object = Object::from_value(raw.clone()).unwrap();
         for _ in 0..2 {
             object.pack();
             assert!(!object.body.is_open());
             assert_eq!((object.uid(), object.resource_version()), (Some("u"), Some("7")));
-            assert_eq!(object.name(), "p");
+            assert_eq!(object.controller().unwrap().name, "set");
             assert!(!object.body.is_open(), "these are known without");
             assert_eq!((object.label("b"), object.raw()), (Some("1"), &raw));
             assert!(object.body.is_open());

@@ -55,6 +55,20 @@ impl DialectName {
 /// Runs what speaks with a server, to its end.
 #[cfg(feature = "server")]
 pub(crate) fn block_on(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    runtime.context("could not start the runtime")?.block_on(work)
+    drive(tokio::runtime::Builder::new_multi_thread(), work)
+}
+
+/// The same on one thread: for what does one thing after the other, and should take little
+/// memory. Each thread keeps some of what it has freed.
+#[cfg(feature = "server")]
+pub(crate) fn block_on_one(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+    drive(tokio::runtime::Builder::new_current_thread(), work)
+}
+
+#[cfg(feature = "server")]
+fn drive(
+    mut runtime: tokio::runtime::Builder,
+    work: impl Future<Output = anyhow::Result<()>>,
+) -> anyhow::Result<()> {
+    runtime.enable_all().build().context("could not start the runtime")?.block_on(work)
 }

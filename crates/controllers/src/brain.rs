@@ -95,6 +95,8 @@ pub struct Brain {
     holds: BTreeMap<Rollout, Holds>,
     /// What the server denied in a rollout's last turn.
     denials: BTreeMap<Rollout, Denial>,
+    /// Rollouts that had only a status to write while others waited, and let them go first.
+    yielded: BTreeSet<Rollout>,
     /// What people are to be told.
     notes: Vec<Note>,
     observe: bool,
@@ -124,6 +126,7 @@ impl Brain {
             under_way: BTreeMap::new(),
             holds: BTreeMap::new(),
             denials: BTreeMap::new(),
+            yielded: BTreeSet::new(),
             notes: Vec::new(),
             observe,
             concurrency: concurrency.max(1),
@@ -252,6 +255,7 @@ impl Brain {
         let Some(mut step) = self.cache.decide(&rollout, now) else {
             self.queue.done(&rollout, None);
             self.note_holds(&rollout, Holds::new());
+            self.yielded.remove(&rollout);
             if let Some(log) = &mut self.log {
                 log.forget(&rollout);
             }
@@ -270,10 +274,22 @@ impl Brain {
             self.queue.done(&rollout, step.wake_at);
             return Turn { rollout, step: decided, errand: None };
         }
+        if actions.is_empty() && self.yields(&rollout) {
+            self.queue.done(&rollout, step.wake_at);
+            self.queue.add(rollout.clone());
+            return Turn { rollout, step: decided, errand: None };
+        }
         let Step { wake_at, events, .. } = step;
         self.under_way.insert(rollout.clone(), UnderWay { wake_at, events, complains: false });
         let errand = Some(self.errand(actions, status));
         Turn { rollout, step: decided, errand }
+    }
+
+    /// Whether a rollout that only has to say where it stands lets others go first, once: where
+    /// many wait, more will have happened by then that is said with the same write.
+    fn yields(&mut self, rollout: &Rollout) -> bool {
+        let crowded = self.queue.depth() >= self.concurrency;
+        !self.yielded.remove(rollout) && crowded && self.yielded.insert(rollout.clone())
     }
 
     fn errand(&self, actions: Vec<Action>, status: Option<Action>) -> Errand {
@@ -322,4 +338,47 @@ impl Brain {
 /// The object whose write an event reports.
 fn event_target(event: &Event) -> &ObjectKey {
     event.reports.as_ref().unwrap_or(&event.regarding)
+}
+
+#[cfg(test)]
+mod tests {
+    use convoy_api::apps::{POD, REPLICA_SET};
+    use convoy_plan::dialect::apps::ReplicaSets;
+    use convoy_testkit::{NOW, apps};
+    use serde_json::json;
+
+    use super::*;
+
+    /// A loop that knows sets whose status is behind, of which one may be written at a time.
+    fn brain(sets: &[&str]) -> Brain {
+        let settings = Settings { concurrency: 1, ..Settings::new(vec![&ReplicaSets]) };
+        let mut brain = Brain::new(settings);
+        let stale = |name: &&str| {
+            apps::replica_set(name, "web:v1", 0, 0).with("/status/replicas", json!(2)).build()
+        };
+        let mut lists: BTreeMap<GroupKind, Vec<Object>> =
+            brain.projections().kinds().map(|kind| (kind.clone(), Vec::new())).collect();
+        assert!(lists.contains_key(&POD));
+        lists.insert(REPLICA_SET, sets.iter().map(stale).collect());
+        for (kind, objects) in lists {
+            brain.tell(News::Listed { kind, version: Some(1), objects });
+        }
+        brain
+    }
+
+    fn turns(brain: &mut Brain) -> Vec<(String, bool)> {
+        let turn = || brain.turn(NOW.parse().expect("an instant"));
+        let turns = std::iter::from_fn(turn);
+        turns.map(|turn| (turn.rollout.key.name.to_string(), turn.errand.is_some())).collect()
+    }
+
+    #[test]
+    fn who_only_reports_lets_others_go_first_once() {
+        let told = |name: &str, is_written: bool| (name.to_owned(), is_written);
+        assert_eq!(turns(&mut brain(&["a"])), [told("a", true)]);
+        assert_eq!(
+            turns(&mut brain(&["a", "b"])),
+            [told("a", false), told("b", false), told("a", true)]
+        );
+    }
 }

@@ -22,6 +22,9 @@ pub struct Rollout {
 /// Of how many objects a decision has to be made for them to be kept open between two.
 const KEPT_OPEN: usize = 512;
 
+/// How many owners stand above each other: a pod, its ReplicaSet, its Deployment.
+const OWNERS_MAX: usize = 3;
+
 /// Objects, what is wrong with them, and who has to look again when one changes.
 pub struct Cache {
     dialects: Vec<&'static dyn Dialect>,
@@ -181,7 +184,20 @@ impl Cache {
             }
         }
         self.affected(key, &mut affected);
+        self.pack_owners(key);
         affected
+    }
+
+    /// Packs those away that were asked on behalf of a changed object.
+    fn pack_owners(&mut self, changed: &ObjectKey) {
+        let mut key = changed.clone();
+        for _ in 0..OWNERS_MAX {
+            let Some(owner) = self.world.get(&key).and_then(Object::controller) else { return };
+            let group = owner.api_version.rsplit_once('/').map_or("", |(group, _)| group);
+            let kind = GroupKind { group: group.into(), kind: owner.kind.into() };
+            key = kind.key(&key.namespace, owner.name);
+            self.world.pack(&key);
+        }
     }
 
     fn affected(&self, key: &ObjectKey, found: &mut BTreeSet<Rollout>) {

@@ -4,6 +4,7 @@
 //! held up by what is said about it.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 
 use convoy_api::Object;
 use convoy_plan::step::EventType;
@@ -16,11 +17,13 @@ use crate::api;
 use crate::request::{FIELD_MANAGER, Request};
 
 /// Events that are remembered for counting; the oldest is forgotten first.
-const REMEMBERED: usize = 4096;
+const REMEMBERED: usize = 1024;
 /// Events on their way; a flood beyond that is dropped, as it says nothing new.
 const WAITING: usize = 1024;
 /// From how many waiting ones on similar ones are combined.
-const CROWD: usize = 32;
+const CROWD: usize = 16;
+/// The pause between two events while there is a crowd: what they are about goes first.
+const BREATH: Duration = Duration::from_millis(100);
 /// What a combined message begins with, as people know it from other controllers.
 const COMBINED: &str = "(combined from similar events): ";
 /// Where events about objects of cluster scope are kept.
@@ -82,8 +85,7 @@ struct Waiting {
 impl Waiting {
     /// False: there are too many, and it is dropped.
     fn add(&mut self, note: Note) -> bool {
-        let crowded = self.notes.len() >= CROWD;
-        let key = if crowded { note.subject() } else { note.identity() };
+        let key = if self.is_crowded() { note.subject() } else { note.identity() };
         if let Some((known, count)) = self.notes.get_mut(&key) {
             *count += 1;
             if known.message != note.message {
@@ -97,6 +99,10 @@ impl Waiting {
         self.order.push_back(key.clone());
         self.notes.insert(key, (note, 1));
         true
+    }
+
+    fn is_crowded(&self) -> bool {
+        self.notes.len() >= CROWD
     }
 
     fn take_in(&mut self, note: Note) {
@@ -190,6 +196,9 @@ impl Recorder {
                     }
                     let Some((note, times)) = waiting.next() else { break };
                     write(&client, &mut ledger, &note, times).await;
+                    if waiting.is_crowded() && !notes.is_closed() {
+                        tokio::time::sleep(BREATH).await;
+                    }
                 }
             }
         });

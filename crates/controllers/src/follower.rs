@@ -16,7 +16,7 @@ use crate::request::Resource;
 
 /// Objects asked for at once: a page that a server answers without holding up others, and that
 /// takes little room until it is read.
-const PAGE: usize = 250;
+const PAGE: usize = 100;
 /// How often a kind that is not served is asked for.
 const ABSENT: Duration = Duration::from_secs(5);
 const PAUSE_FIRST: Duration = Duration::from_millis(100);
@@ -247,7 +247,9 @@ impl Follower {
         let fields = item.as_object_mut()?;
         fields.insert("apiVersion".to_owned(), resource.api_version().into());
         fields.insert("kind".to_owned(), self.kind.kind.as_str().into());
-        self.projections.read(item)
+        let mut object = self.projections.read(item)?;
+        object.pack(); // there may be many, and they are told together
+        Some(object)
     }
 
     fn all(&self, version: Option<u64>, objects: Vec<Object>) -> News {
@@ -293,9 +295,9 @@ mod tests {
     #[test]
     fn pages_are_told_as_one_list() {
         let mut follower = follower();
-        assert_eq!(follower.wish().0, Wish::List { path: "/api/v1/pods?limit=250".to_owned() });
+        assert_eq!(follower.wish().0, Wish::List { path: "/api/v1/pods?limit=100".to_owned() });
         assert!(follower.listed(page(&["a", "b"], "7", "more")).unwrap().is_none());
-        let path = "/api/v1/pods?limit=250&continue=more".to_owned();
+        let path = "/api/v1/pods?limit=100&continue=more".to_owned();
         assert_eq!(follower.wish().0, Wish::List { path });
         assert_eq!(listed(follower.listed(page(&["c"], "7", "")).unwrap()), (Some(7), 3));
         let (Wish::Watch { version, .. }, _) = follower.wish() else { panic!() };
@@ -307,7 +309,7 @@ mod tests {
         let mut follower = follower();
         follower.listed(page(&["a"], "7", "more")).unwrap();
         assert!(follower.listed(refused(410)).unwrap().is_none());
-        assert_eq!(follower.wish().0, Wish::List { path: "/api/v1/pods?limit=250".to_owned() });
+        assert_eq!(follower.wish().0, Wish::List { path: "/api/v1/pods?limit=100".to_owned() });
         assert_eq!(listed(follower.listed(page(&["b"], "9", "")).unwrap()), (Some(9), 1));
     }
 

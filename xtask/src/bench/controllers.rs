@@ -145,6 +145,7 @@ impl Place {
             ("--audit-log", &shown(&audit)),
             ("--audit-policy", &shown(&policy)),
             ("--nodes", &nodes),
+            ("--controllers", "none"),
             ("--output", "json"),
         ]));
         let (up, line) = start(&running, &mut command)?;

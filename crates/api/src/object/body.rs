@@ -12,6 +12,7 @@ use smol_str::SmolStr;
 use super::digest::Digest;
 use super::facts::Facts;
 use super::member::member;
+use super::meta::OwnerReference;
 
 /// Open, packed, or both. Never neither.
 #[derive(Debug)]
@@ -35,6 +36,16 @@ struct Packed {
     text: Box<str>,
     uid: Option<SmolStr>,
     version: Option<SmolStr>,
+    controller: Option<Box<Controller>>,
+}
+
+/// Whom an object belongs to: that is asked of every object that changes.
+#[derive(Debug)]
+struct Controller {
+    api_version: SmolStr,
+    kind: SmolStr,
+    name: SmolStr,
+    uid: SmolStr,
 }
 
 /// Where the parts that everyone asks for stand among the members of the JSON, so that they
@@ -65,8 +76,13 @@ impl Body {
         let Some(open) = self.open.take() else { return };
         self.packed.get_or_insert_with(|| {
             let text = |name| member(open.metadata(), name)?.as_str().map(SmolStr::new);
-            let (uid, version) = (text("uid"), text("resourceVersion"));
-            Packed { text: open.raw.to_string().into_boxed_str(), uid, version }
+            let controller = OwnerReference::controlling(open.metadata());
+            Packed {
+                uid: text("uid"),
+                version: text("resourceVersion"),
+                controller: controller.map(|owner| Box::new(Controller::of(owner))),
+                text: open.raw.to_string().into_boxed_str(),
+            }
         });
     }
 
@@ -84,9 +100,29 @@ impl Body {
         }
     }
 
+    pub(super) fn controller(&self) -> Option<OwnerReference<'_>> {
+        match (self.open.get(), &self.packed) {
+            (None, Some(packed)) => packed.controller.as_deref().map(Controller::reference),
+            _ => OwnerReference::controlling(self.open().metadata()),
+        }
+    }
+
     #[cfg(test)]
     pub(super) fn is_open(&self) -> bool {
         self.open.get().is_some()
+    }
+}
+
+impl Controller {
+    fn of(owner: OwnerReference<'_>) -> Self {
+        let OwnerReference { api_version, kind, name, uid, .. } = owner;
+        let [api_version, kind, name, uid] = [api_version, kind, name, uid].map(SmolStr::new);
+        Self { api_version, kind, name, uid }
+    }
+
+    fn reference(&self) -> OwnerReference<'_> {
+        let Self { api_version, kind, name, uid } = self;
+        OwnerReference { api_version, kind, name, uid, controller: true }
     }
 }
 

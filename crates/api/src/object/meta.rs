@@ -28,6 +28,12 @@ impl<'o> OwnerReference<'o> {
             controller: is_controller(owner),
         }
     }
+
+    /// The owner that manages the object with this metadata.
+    pub(super) fn controlling(metadata: &'o Value) -> Option<Self> {
+        let mut owners = list(metadata, "ownerReferences").iter();
+        owners.find(|owner| is_controller(owner)).map(Self::read)
+    }
 }
 
 impl Object {
@@ -109,8 +115,7 @@ impl Object {
 
     /// The owner that manages this object, of which there is at most one.
     pub fn controller(&self) -> Option<OwnerReference<'_>> {
-        let mut owners = list(self.metadata(), "ownerReferences").iter();
-        owners.find(|owner| is_controller(owner)).map(OwnerReference::read)
+        self.body.controller()
     }
 
     /// The entry of `status.conditions` with this type.

@@ -62,7 +62,7 @@ pub struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
-    super::block_on(serve(args))?;
+    super::block_on_one(serve(args))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -63,7 +63,8 @@ pub struct Args {
     shutdown_timeout: Duration,
     #[command(flatten)]
     simulation: Simulation,
-    /// Controllers to run beside the server: `all`, or some with commas [default: none]
+    /// Controllers to run beside the server: `all`, `none`, or some with commas [default: all
+    /// where nodes are simulated, else none]
     #[arg(long, value_name = "NAMES", value_parser = controllers)]
     controllers: Option<Controllers>,
     /// What to print when ready
@@ -130,7 +131,8 @@ async fn serve(args: Args) -> Result<()> {
     let limits = Limits { shutdown_timeout, ..Limits::default() };
     let settings = Settings { data_directory, durability, listen, kubeconfig, limits, access };
     let home = Home::start(settings).await?;
-    let control = Control::start(&home, controllers.map_or_else(Vec::new, |Controllers(all)| all));
+    let usual = if scenario.is_some() { Controller::all() } else { Vec::new() };
+    let control = Control::start(&home, controllers.map_or(usual, |Controllers(named)| named));
     let mut fleet = scenario.map(|scenario| simulate(&home, scenario));
     if let Some(fleet) = &mut fleet {
         fleet.ready().await;

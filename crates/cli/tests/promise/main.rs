@@ -45,7 +45,17 @@ fn convoy() -> Command {
 /// `convoy up` with nodes, and the kubeconfig to it.
 fn up(directory: &Path) -> (Process, PathBuf) {
     let mut command = convoy();
-    command.args(["up", "--listen", "127.0.0.1:0", "--output", "json", "--nodes", "3"]);
+    command.args([
+        "up",
+        "--listen",
+        "127.0.0.1:0",
+        "--output",
+        "json",
+        "--nodes",
+        "3",
+        "--controllers",
+        "none",
+    ]);
     let mut child =
         command.arg("--data-dir").arg(directory).stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();

@@ -155,7 +155,7 @@ fn a_quiet_cluster_changes_hands_without_a_write() {
 #[test]
 fn another_loop_goes_on_where_one_ended() {
     let directory = tempfile::tempdir().unwrap();
-    let running = Running::start_in(directory.path(), &["--nodes", "3"]);
+    let running = Running::start_in(directory.path(), &["--nodes", "3", "--controllers", "none"]);
     let place = convoy_kubernetes::Running::new("loops").unwrap();
     let begin = || start(&place, &mut control_loop(&running.kubeconfig, "apps,replicasets")).0;
     let first = begin();

@@ -49,7 +49,7 @@ fn rolls(running: &Running, kind: &str) {
 #[test]
 fn a_home_runs_workloads_by_itself() {
     let directory = tempfile::tempdir().unwrap();
-    let running = Running::start_in(directory.path(), &["--nodes", "3", "--controllers", "all"]);
+    let running = Running::start_in(directory.path(), &["--nodes", "3"]);
     running.kubectl("create deployment web --image example/web:1 --replicas 3");
     rolls(&running, "deployment");
     apply(&running, &manifest("DaemonSet", ""));

@@ -177,14 +177,10 @@ pub(super) fn conditions(
     };
     let ready_message = format_args!("Skyhook {skyhook} Ready");
     let failing_message = format_args!("Package Erroring or Unknown for {skyhook}");
-    let reads = |kind: &str, status: &str, reason: &str| {
-        node.condition(kind).is_some_and(|entry| {
-            entry.get("status").and_then(Value::as_str) == Some(status)
-                && entry.get("reason").and_then(Value::as_str) == Some(reason)
-        })
-    };
-    if reads(&keys.not_ready, not_ready, ready_reason)
-        && reads(&keys.erroring, failing, failing_reason)
+    // The reason follows from the status, so that it need not be looked for in the JSON, which
+    // is most of what a node at rest would cost.
+    if node.condition_status(&keys.not_ready) == Some(not_ready)
+        && node.condition_status(&keys.erroring) == Some(failing)
     {
         return None;
     }
