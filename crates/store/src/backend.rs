@@ -2,6 +2,7 @@
 
 mod disk;
 mod record;
+mod sound;
 
 use std::sync::Arc;
 

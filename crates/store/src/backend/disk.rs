@@ -5,6 +5,7 @@
 //! caches are kept small: what is live is in memory above.
 
 use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use std::time::Duration;
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 
 use super::record::{decode_live, decode_record, encode_live, encode_record, number};
+use super::sound::flaw;
 use super::{Backend, BackendError, Loaded, Record};
 use crate::entry::{Change, Revision};
 
@@ -64,11 +66,15 @@ impl DiskBackend {
         fs::create_dir_all(directory).map_err(io("create", directory))?;
         check_format(directory)?;
         let path = directory.join(ENGINE_DIRECTORY);
-        let opened = Database::builder(&path)
-            .cache_size(CACHE_BYTES)
-            .max_journaling_size(JOURNAL_BYTES)
-            .worker_threads(1)
-            .open();
+        let opening = || {
+            let builder = Database::builder(&path).cache_size(CACHE_BYTES);
+            builder.max_journaling_size(JOURNAL_BYTES).worker_threads(1).open()
+        };
+        // The engine gives up on some logs that make no sense, instead of saying so.
+        let opened = catch_unwind(AssertUnwindSafe(opening)).map_err(|_| {
+            let what = "its log makes no sense".to_owned();
+            BackendError::Damaged { path: path.display().to_string(), what }
+        })?;
         let database = opened.map_err(|error| engine_error(&path, "open the data in", error))?;
         let keyspace = |name: &str| {
             let options = || KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES);
@@ -152,7 +158,10 @@ impl Backend for DiskBackend {
                 loaded.history.push(record);
             }
         }
-        Ok(loaded)
+        match flaw(&loaded) {
+            Some(what) => Err(self.damaged(what)),
+            None => Ok(loaded),
+        }
     }
 
     fn compact(&mut self, revision: Revision) -> Result<(), BackendError> {
