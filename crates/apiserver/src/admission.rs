@@ -9,6 +9,7 @@ mod hook;
 mod kept;
 mod policy;
 mod review;
+mod seen;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,9 +19,12 @@ use serde_json::Value;
 use self::audience::Subject;
 use self::condition::Match;
 use self::hook::Hook;
+use self::seen::Seen;
 use crate::ask::Ask;
+use crate::convert::webhook::between;
 use crate::kinds;
 use crate::patch;
+use crate::registry::Resource;
 use crate::status::{Answer, Status};
 use crate::write::{self, Options};
 
@@ -112,10 +116,14 @@ async fn ask_to_change(
 ) -> Answer<Said> {
     let request = review::request(ask, operation, Some(object), old, options.dry_run);
     let subject = Subject { ask, operation, object: Some(object), old, request: &request };
-    let Some(verdict) = consult(hook, &subject, options).await? else { return Ok(Said::Nothing) };
-    let Some(changes) = verdict else { return Ok(Said::Unchanged) };
-    let mut changed = patch::json_patch(object, &changes)
+    let Some(told) = consult(hook, &subject, options).await? else { return Ok(Said::Nothing) };
+    let Some(changes) = told.patch else { return Ok(Said::Unchanged) };
+    let mut changed = patch::json_patch(told.seen.as_ref().unwrap_or(object), &changes)
         .map_err(|error| Status::internal(format!("webhook {:?}: {error}", hook.name)))?;
+    if told.seen.is_some() {
+        write::defaults(&told.row, &mut changed);
+        changed = between(ask, &told.row, &ask.resource, &changed).await?;
+    }
     write::defaults(&ask.resource, &mut changed);
     Ok(if changed == *object { Said::Unchanged } else { Said::Changed(changed) })
 }
@@ -139,15 +147,32 @@ pub(crate) async fn validate(
     }
     let request = review::request(ask, operation, object, old, options.dry_run);
     let subject = Subject { ask, operation, object, old, request: &request };
-    policy::judge(&policies, &bindings, &subject)?;
+    policy::judge(&policies, &bindings, &subject).await?;
     let asked = hooks.iter().map(|hook| consult(hook, &subject, options));
     futures_util::future::try_join_all(asked).await?;
     Ok(())
 }
 
-/// Asks a webhook. None: it is not to be asked; inner none: it has nothing to change, or its
-/// failure does not matter.
-async fn consult(
+/// What a webhook said, and about what.
+struct Told {
+    /// None: it has nothing to change, or its failure does not matter.
+    patch: Option<json_patch::Patch>,
+    /// The resource as it knows it, and the object in that version if it is another one.
+    row: Arc<Resource>,
+    seen: Option<Value>,
+}
+
+/// Asks a webhook about a request, in the version that it knows. None: it is not to be asked.
+async fn consult(hook: &Hook, subject: &Subject<'_>, options: &Options) -> Answer<Option<Told>> {
+    let Some(row) = hook.row(subject) else { return Ok(None) };
+    let seen = Seen::through(subject, &row).await?;
+    let shown = seen.as_ref().map(|seen| seen.subject(subject));
+    let patch = call(hook, shown.as_ref().unwrap_or(subject), options).await?;
+    Ok(patch.map(|patch| Told { patch, row, seen: seen.and_then(Seen::into_object) }))
+}
+
+/// Asks a webhook. None: it is not to be asked.
+async fn call(
     hook: &Hook,
     subject: &Subject<'_>,
     options: &Options,

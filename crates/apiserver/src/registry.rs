@@ -195,6 +195,22 @@ impl Registry {
         groups
     }
 
+    /// The other rows that serve the same objects: versions of the kind, the most preferred ones
+    /// first, and events, which two groups have.
+    pub fn other_versions(&self, resource: &Resource) -> Vec<&Arc<Resource>> {
+        let groups: &[&str] =
+            if resource.shelf == "events" { &["", "events.k8s.io"] } else { &[&resource.group] };
+        let rows = groups.iter().flat_map(|group| {
+            let versions = self.versions(group).into_iter();
+            versions.filter_map(|version| self.get(group, version, &resource.plural))
+        });
+        let is_other = |row: &&Arc<Resource>| {
+            row.shelf == resource.shelf
+                && (&row.group, &row.version) != (&resource.group, &resource.version)
+        };
+        rows.filter(is_other).collect()
+    }
+
     /// The versions of one group, the preferred one first.
     pub fn versions(&self, group: &str) -> Vec<&str> {
         let mut versions: Vec<&str> = self.own_versions(group).collect();

@@ -1,11 +1,14 @@
 //! Which requests a webhook or a policy is asked about.
 
+use std::sync::Arc;
+
 use convoy_plan::selector::Selector;
 use serde_json::Value;
 
 use super::Operation;
 use super::review::name;
 use crate::ask::Ask;
+use crate::registry::Resource;
 
 /// Requests by resource, namespace and labels.
 #[derive(Debug)]
@@ -73,19 +76,24 @@ impl Audience {
     }
 
     pub(super) fn includes(&self, subject: &Subject<'_>) -> bool {
-        self.has_resource(subject) && self.selects(subject)
+        self.row(subject).is_some()
     }
 
-    /// Whether its rules name the resource of the request.
-    fn has_resource(&self, subject: &Subject<'_>) -> bool {
+    /// The resource of the request as its rules name it: in its own version, or else in another
+    /// one of the same objects. None: it is not asked.
+    pub(super) fn row(&self, subject: &Subject<'_>) -> Option<Arc<Resource>> {
         let ask = subject.ask;
-        let versions = if self.is_exact {
-            vec![ask.resource.version.as_str()]
-        } else {
-            ask.registry.versions(&ask.resource.group)
-        };
-        let matches = |rule: &Rule| rule.matches(subject, &versions);
-        self.rules.iter().any(matches) && !self.excluded.iter().any(matches)
+        let has =
+            |rules: &[Rule], row: &Resource| rules.iter().any(|rule| rule.matches(subject, row));
+        let others =
+            if self.is_exact { Vec::new() } else { ask.registry.other_versions(&ask.resource) };
+        let mut rows = std::iter::once(&ask.resource).chain(others);
+        let is_excluded = || rows.clone().any(|row| has(&self.excluded, row));
+        if !self.excluded.is_empty() && is_excluded() {
+            return None;
+        }
+        let row = rows.find(|row| has(&self.rules, row))?;
+        self.selects(subject).then(|| Arc::clone(row))
     }
 
     /// Whether its selectors select the request.
@@ -143,15 +151,12 @@ impl Rule {
         }
     }
 
-    /// `versions` are those under which the request may be known: they differ by their name
-    /// alone.
-    fn matches(&self, subject: &Subject<'_>, versions: &[&str]) -> bool {
+    /// Whether it names a request on a resource, which may be known by another version.
+    fn matches(&self, subject: &Subject<'_>, resource: &Resource) -> bool {
         let ask = subject.ask;
         let has = |list: &[String], wanted: &str| {
             list.iter().any(|known| known == "*" || known == wanted)
         };
-        let resource = &ask.resource;
-        let version = versions.iter().any(|version| has(&self.versions, version));
         let scope = match self.scope.as_str() {
             "Namespaced" => resource.namespaced,
             "Cluster" => !resource.namespaced,
@@ -163,7 +168,7 @@ impl Rule {
             .any(|pattern| resource_matches(pattern, &resource.plural, &ask.target.subresource));
         has(&self.operations, subject.operation.word())
             && has(&self.groups, &resource.group)
-            && version
+            && has(&self.versions, &resource.version)
             && scope
             && resource_matches
             && (self.names.is_empty() || has(&self.names, name(ask, subject.object)))

@@ -1,10 +1,13 @@
 //! Webhooks as configurations describe them, and which requests they are asked about.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::audience::{Audience, Subject};
 use super::call::Client;
 use super::condition::{Condition, Match, all_hold, scope};
+use crate::registry::Resource;
 
 /// One webhook of a configuration.
 #[derive(Debug)]
@@ -48,10 +51,13 @@ impl Hook {
         })
     }
 
+    /// The resource of a request as the webhook knows it; none if it is not asked about it.
+    pub(super) fn row(&self, subject: &Subject<'_>) -> Option<Arc<Resource>> {
+        self.audience.row(subject)
+    }
+
+    /// Whether its conditions hold of a request, in the version that it knows.
     pub(super) fn matches(&self, subject: &Subject<'_>) -> Match {
-        if !self.audience.includes(subject) {
-            return Match::No;
-        }
         if self.conditions.is_empty() {
             return Match::Yes;
         }

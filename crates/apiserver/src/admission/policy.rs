@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::audience::{Audience, Subject};
 use super::condition::{Condition, Match, all_hold, scope};
 use super::review::name;
+use super::seen::Seen;
 use crate::encoding;
 use crate::status::{Answer, Status};
 use expression::{Evaluation, Expression};
@@ -245,7 +246,7 @@ impl Validation {
 }
 
 /// Asks every policy that is bound; the first refusal stands.
-pub(super) fn judge(
+pub(super) async fn judge(
     policies: &[Policy],
     bindings: &[Binding],
     subject: &Subject<'_>,
@@ -255,8 +256,11 @@ pub(super) fn judge(
     for binding in bindings {
         let policy = policies.iter().find(|policy| policy.name == binding.policy);
         let Some(policy) = policy else { continue };
-        if policy.audience.includes(subject) && binding.includes(subject) {
-            let verdict = apply(policy, binding, subject, &mut record);
+        let Some(row) = policy.audience.row(subject) else { continue };
+        if binding.includes(subject) {
+            let seen = Seen::through(subject, &row).await?;
+            let shown = seen.as_ref().map(|seen| seen.subject(subject));
+            let verdict = apply(policy, binding, shown.as_ref().unwrap_or(subject), &mut record);
             judged = judged.and(verdict);
         }
     }

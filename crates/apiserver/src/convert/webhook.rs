@@ -14,7 +14,7 @@ use crate::ask::Ask;
 use crate::custom::Custom;
 use crate::encoding;
 use crate::head::Entry;
-use crate::registry;
+use crate::registry::{self, Resource};
 use crate::status::{Answer, Status};
 use crate::surroundings::new_uid;
 
@@ -138,6 +138,30 @@ pub(crate) async fn prepare(ask: &Ask, entries: &[Arc<Entry>]) -> Answer<()> {
         ask.keep_converted(entry, object);
     }
     Ok(())
+}
+
+/// An object in another version of its resource.
+pub(crate) async fn between(
+    ask: &Ask,
+    from: &Resource,
+    to: &Resource,
+    object: &Value,
+) -> Answer<Value> {
+    let custom = to.custom.as_deref();
+    if let Some((custom, conversion)) =
+        custom.and_then(|custom| Some((custom, custom.conversion.as_ref()?)))
+    {
+        let objects = std::slice::from_ref(object);
+        let converted = conversion.convert(ask, objects, &custom.api_version).await?;
+        let mut object = converted.into_iter().next().unwrap_or_default();
+        custom.form.schema.prune(&mut object);
+        custom.form.schema.default(&mut object);
+        return Ok(object);
+    }
+    let mut object = object.clone();
+    super::to_stored(from, &mut object);
+    super::from_stored(to, &mut object);
+    Ok(object)
 }
 
 /// An object of a request in the version that it is stored in; none if that is its own.

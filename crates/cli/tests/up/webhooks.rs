@@ -294,6 +294,33 @@ fn lamps(webhooks: &Webhooks) -> Value {
 }
 
 #[test]
+fn a_webhook_on_another_version_sees_and_changes_objects_in_that_version() {
+    let (running, webhooks) = (Running::start(), Webhooks::start());
+    running.kubectl_with("create -f -", &lamps(&webhooks).to_string());
+    running.kubectl("wait --for=condition=Established crd/lamps.lamps.example.com --timeout=10s");
+    let rules = json!([{"operations": ["CREATE"], "apiGroups": ["lamps.example.com"],
+        "apiVersions": ["v2"], "resources": ["lamps"]}]);
+    let lamp = |name: &str| {
+        json!({"apiVersion": "lamps.example.com/v1", "kind": "Lamp", "metadata": {"name": name},
+            "spec": {"watts": 60}})
+        .to_string()
+    };
+    let watts = |name: &str| {
+        running
+            .kubectl(&format!("get lamps.v1.lamps.example.com {name} -o jsonpath={{.spec.watts}}"))
+    };
+    webhooks.register(&running, "Mutating", "brighten", &json!({"rules": rules}));
+    let output = running.try_kubectl("create -f -", &lamp("equivalent"));
+    let warned = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && warned.contains("asked for in v1"), "{warned}");
+    assert_eq!(watts("equivalent"), "61");
+    let exact = json!({"rules": rules, "matchPolicy": "Exact"});
+    webhooks.register(&running, "Mutating", "brighten", &exact);
+    running.kubectl_with("create -f -", &lamp("exact"));
+    assert_eq!(watts("exact"), "60");
+}
+
+#[test]
 fn versions_of_a_kind_are_converted_by_its_webhook() {
     let (running, mut webhooks) = (Running::start(), Webhooks::start());
     running.kubectl_with("create -f -", &lamps(&webhooks).to_string());

@@ -178,3 +178,22 @@ fn policies_that_do_not_compile_are_refused() {
         "{message}"
     );
 }
+
+#[test]
+fn a_policy_on_another_version_sees_objects_in_that_version() {
+    let policy = |match_policy: &str| {
+        json!({"matchConstraints": {"matchPolicy": match_policy, "resourceRules": [{
+                "apiGroups": ["autoscaling"], "apiVersions": ["v2"], "operations": ["*"],
+                "resources": ["horizontalpodautoscalers"]}]},
+            "validations": [{"expression": "false", "messageExpression":
+                "object.apiVersion + ' ' + string(object.spec.metrics[0].resource.target.averageUtilization) \
+                 + ' ' + request.kind.version + ' ' + request.requestKind.version"}]})
+    };
+    let scaler = json!({"metadata": {"name": "a"}, "spec": {"maxReplicas": 3,
+        "targetCPUUtilizationPercentage": 40, "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"}}});
+    let path = "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers";
+    let (code, answer) = server(&policy("Equivalent"), &Value::Null).call("POST", path, &scaler);
+    let message = answer["message"].as_str().unwrap_or_default();
+    assert!(code == 422 && message.ends_with("autoscaling/v2 40 v2 v1"), "{answer}");
+    assert_eq!(server(&policy("Exact"), &Value::Null).call("POST", path, &scaler).0, 201);
+}

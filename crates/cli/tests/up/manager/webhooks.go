@@ -27,6 +27,7 @@ func serveWebhooks(ctx context.Context) {
 		"/slow":     {Handler: admission.HandlerFunc(allowLate)},
 		"/first":    {Handler: trail(scheme, "1")},
 		"/second":   {Handler: trail(scheme, "2")},
+		"/brighten": {Handler: admission.HandlerFunc(brighten)},
 	} {
 		handler, err := admission.StandaloneWebhook(&admission.Webhook{Handler: told(path, hook.Handler)}, admission.StandaloneOptions{})
 		check(err)
@@ -101,6 +102,29 @@ func allowLate(ctx context.Context, request admission.Request) admission.Respons
 	case <-ctx.Done():
 	}
 	return allow(ctx, request)
+}
+
+// Makes a lamp brighter by a watt; it knows lamps of v2 alone.
+func brighten(_ context.Context, request admission.Request) admission.Response {
+	var lamp struct {
+		APIVersion string         `json:"apiVersion"`
+		Kind       string         `json:"kind"`
+		Metadata   map[string]any `json:"metadata"`
+		Spec       struct {
+			Milliwatts int `json:"milliwatts"`
+		} `json:"spec"`
+	}
+	if err := json.Unmarshal(request.Object.Raw, &lamp); err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
+	}
+	if lamp.APIVersion != "lamps.example.com/v2" || request.Kind.Version != "v2" || request.Resource.Version != "v2" {
+		return admission.Denied("it is in " + lamp.APIVersion)
+	}
+	lamp.Spec.Milliwatts += 1000
+	changed, err := json.Marshal(lamp)
+	check(err)
+	response := admission.PatchResponseFromRaw(request.Object.Raw, changed)
+	return response.WithWarnings("asked for in " + request.RequestKind.Version)
 }
 
 // Leaves a mark behind whatever marks are there.
