@@ -17,8 +17,10 @@ use super::meta::OwnerReference;
 /// Open, packed, or both. Never neither.
 #[derive(Debug)]
 pub(super) struct Body {
-    packed: Option<Packed>,
-    open: OnceLock<Box<Open>>,
+    /// In place: a plan looks at every object of a fleet, and each step on the way to its JSON is
+    /// a wait for memory.
+    open: OnceLock<Open>,
+    packed: Option<Box<Packed>>,
 }
 
 /// The JSON, and what is found in it time and again.
@@ -59,7 +61,7 @@ struct Sections {
 
 impl Body {
     pub(super) fn new(raw: Value) -> Self {
-        Self { packed: None, open: OnceLock::from(Box::new(Open::new(raw))) }
+        Self { open: OnceLock::from(Open::new(raw)), packed: None }
     }
 
     #[inline]
@@ -67,7 +69,7 @@ impl Body {
         self.open.get_or_init(|| {
             let text = self.packed.as_ref().map_or("null", |packed| &*packed.text);
             let raw = serde_json::from_str(text).expect("it was written from JSON");
-            Box::new(Open::new(raw))
+            Open::new(raw)
         })
     }
 
@@ -77,12 +79,12 @@ impl Body {
         self.packed.get_or_insert_with(|| {
             let text = |name| member(open.metadata(), name)?.as_str().map(SmolStr::new);
             let controller = OwnerReference::controlling(open.metadata());
-            Packed {
+            Box::new(Packed {
                 uid: text("uid"),
                 version: text("resourceVersion"),
                 controller: controller.map(|owner| Box::new(Controller::of(owner))),
                 text: open.raw.to_string().into_boxed_str(),
-            }
+            })
         });
     }
 
