@@ -6,6 +6,8 @@
 //! rest, what others take away (a node that dies, a person who deletes a pod) is allowed for,
 //! of a promise that changes the weaker one holds, and pods count that were available all along.
 
+mod compartments;
+
 use std::collections::BTreeMap;
 
 use convoy_api::apps::{DEPLOYMENT, POD, REPLICA_SET, annotation};
@@ -16,6 +18,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::guarantee::budget::apps::{Promise, promise};
+
+pub use compartments::Compartments;
 
 /// Who wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -45,6 +45,8 @@ pub struct Report {
     pub is_over: bool,
     /// When there is something new to say, should nothing change before.
     pub next: Option<Timestamp>,
+    /// One of its containers takes the machine down, for so long.
+    pub reboots: Option<SignedDuration>,
 }
 
 /// Whether a pod has ended for good: its status never changes again.
@@ -83,7 +85,8 @@ pub fn report(
         None => parts.next(),
     };
     let status = status::status(pod, &parts, lifetime, addresses, now);
-    Report { status, is_over, next }
+    let reboots = if is_over { None } else { parts.all().find_map(|part| part.reboots) };
+    Report { status, is_over, next, reboots }
 }
 
 /// The containers of a pod, in the order of its specification.
@@ -96,7 +99,11 @@ struct Parts {
 
 impl Parts {
     fn next(&self) -> Option<Timestamp> {
-        self.init.iter().chain(&self.containers).filter_map(|standing| standing.next).min()
+        self.all().filter_map(|standing| standing.next).min()
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Standing> {
+        self.init.iter().chain(&self.containers)
     }
 
     /// Ends what still runs.

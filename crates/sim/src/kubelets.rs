@@ -13,7 +13,7 @@ use smol_str::SmolStr;
 use crate::kubelet::{self, Addresses, Lifetime};
 use crate::node;
 use crate::part::{Answer, Key, Kind, Part, Request, Write, is_older};
-use crate::scenario::Scenario;
+use crate::scenario::{Happening, Scenario};
 use crate::wheel::Wheel;
 use machine::Machine;
 
@@ -147,6 +147,10 @@ impl Kubelets {
             kubelet::report(&self.scenario, &held.object, &node, &lifetime, &addresses, now);
         if let Some(next) = report.next {
             self.wheel.set(Timer::Pod(key.clone()), next);
+        }
+        if let Some(lasts) = report.reboots {
+            let node = held.node.clone();
+            return self.befall(&node, Happening::Reboot, Some(lasts), now);
         }
         let is_told = kubelet::is_terminal(&held.object)
             || says(field(&held.object, "status"), &report.status);

@@ -1,5 +1,6 @@
 //! Node lifecycle, where no kube-controller-manager does it: nodes that are not heard of are
-//! marked and tainted, and their pods are deleted once they no longer tolerate it.
+//! marked and tainted, and their pods are deleted once they no longer tolerate it; a cordon is a
+//! taint too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -40,7 +41,10 @@ const QUARANTINE: SignedDuration = SignedDuration::from_secs(40);
 const RETRY: SignedDuration = SignedDuration::from_secs(1);
 
 /// The taints that are ours to set and take away.
-const OURS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
+const NOT_READY: &str = "node.kubernetes.io/not-ready";
+const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
+const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
+const OURS: [&str; 3] = [NOT_READY, UNREACHABLE, UNSCHEDULABLE];
 
 impl Lifecycle {
     fn node_changed(&mut self, name: &SmolStr, object: Option<&Arc<Value>>, now: Timestamp) {
@@ -199,27 +203,38 @@ fn unknown(key: &Key, node: &Value, now: Timestamp) -> Option<Request> {
     Some(Request::status(key.clone(), node, &json!({"conditions": conditions})))
 }
 
-/// Sets the taints that go with how ready a node is, and takes away those that do not.
+/// Sets the taints that go with how ready a node is and with its cordon, and takes away those
+/// that do not.
 fn retaint(key: &Key, node: &Value, now: Timestamp) -> Option<Request> {
-    let wanted = match ready_of(node) {
+    let spec = field(node, "spec");
+    let state = match ready_of(node) {
         "True" => None,
-        "Unknown" => Some(OURS[1]),
-        _ => Some(OURS[0]),
+        "Unknown" => Some(UNREACHABLE),
+        _ => Some(NOT_READY),
     };
-    let old = list(field(node, "spec"), "taints");
-    let is_ours = |taint: &&Value| OURS.contains(&text(taint, "key"));
-    let is_wanted = |taint: &Value| wanted == Some(text(taint, "key"));
-    let has =
-        |effect: &str| old.iter().any(|taint| is_wanted(taint) && text(taint, "effect") == effect);
-    let effects = ["NoSchedule", "NoExecute"];
-    let missing: Vec<&str> = effects.into_iter().filter(|e| wanted.is_some() && !has(e)).collect();
-    if missing.is_empty() && old.iter().filter(is_ours).all(is_wanted) {
+    let mut wanted: Vec<(&str, &str)> = Vec::new();
+    if let Some(state) = state {
+        wanted.extend([(state, "NoSchedule"), (state, "NoExecute")]);
+    }
+    if field(spec, "unschedulable") == &Value::Bool(true) {
+        wanted.push((UNSCHEDULABLE, "NoSchedule"));
+    }
+    let old = list(spec, "taints");
+    let is_kept = |taint: &Value| {
+        let (key, effect) = (text(taint, "key"), text(taint, "effect"));
+        !OURS.contains(&key) || wanted.contains(&(key, effect))
+    };
+    let has = |(key, effect): &(&str, &str)| {
+        old.iter().any(|taint| text(taint, "key") == *key && text(taint, "effect") == *effect)
+    };
+    let missing: Vec<_> = wanted.iter().filter(|taint| !has(taint)).collect();
+    if missing.is_empty() && old.iter().all(is_kept) {
         return None;
     }
-    let kept = old.iter().filter(|taint| !is_ours(taint) || is_wanted(taint)).cloned();
-    let added = missing.into_iter().map(|effect| {
-        let mut taint = json!({"key": wanted, "effect": effect});
-        if effect == "NoExecute" {
+    let kept = old.iter().filter(|taint| is_kept(taint)).cloned();
+    let added = missing.into_iter().map(|(key, effect)| {
+        let mut taint = json!({"key": key, "effect": effect});
+        if *effect == "NoExecute" {
             taint["timeAdded"] = json!(stamp(now));
         }
         taint

@@ -5,6 +5,7 @@
 
 mod behaviour;
 mod latency;
+mod package;
 mod pattern;
 
 use std::collections::BTreeMap;
@@ -14,6 +15,7 @@ use serde_json::Value;
 
 pub use behaviour::{Adjustment, Behaviour, Failure, PREFIX};
 pub use latency::Latency;
+pub use package::{PackageCondition, Step};
 pub use pattern::Pattern;
 
 /// A whole scenario file.
@@ -99,7 +101,13 @@ pub struct Condition {
     pub image: Option<Pattern>,
     pub namespace: Option<Pattern>,
     pub node: Option<Pattern>,
+    /// The container's name.
+    pub container: Option<Pattern>,
     pub labels: BTreeMap<String, String>,
+    /// Variables of the container.
+    pub env: BTreeMap<String, Pattern>,
+    /// What the pod of a Skyhook stands for.
+    pub package: Option<PackageCondition>,
 }
 
 #[derive(Clone, Debug, Deserialize, PartialEq)]

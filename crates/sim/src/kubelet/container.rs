@@ -37,6 +37,8 @@ pub(super) struct Standing {
     pub(super) is_ready: bool,
     pub(super) first_started: Option<Timestamp>,
     pub(super) next: Option<Timestamp>,
+    /// It takes the machine down now, for so long.
+    pub(super) reboots: Option<SignedDuration>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,6 +83,7 @@ impl Standing {
             is_ready: false,
             first_started: None,
             next,
+            reboots: None,
         }
     }
 
@@ -177,6 +180,7 @@ impl Course<'_> {
                 is_ready: false,
                 first_started: Some(first_started),
                 next,
+                reboots: None,
             };
             let Some((allowed, next_start)) = again else {
                 return standing(State::Ended(ended), None);
@@ -207,7 +211,10 @@ impl Course<'_> {
             after(since, self.behaviour.ready.draw(self.seed.child("ready", "").nth(run)))
         });
         let is_ready = ready_at.is_some_and(|ready_at| ready_at <= now);
+        let reboot = self.behaviour.reboots.filter(|_| run == 0).zip(self.success_of(run, since));
+        let is_down = reboot.is_some_and(|(_, at)| at <= now);
         let next = ready_at.filter(|_| !is_ready).into_iter().chain(end.map(|end| end.finished));
+        let next = next.chain(reboot.filter(|_| !is_down).map(|(_, at)| at));
         Standing {
             state: State::Running { since },
             last,
@@ -215,6 +222,9 @@ impl Course<'_> {
             is_ready,
             first_started: Some(first_started),
             next: next.min(),
+            reboots: reboot
+                .filter(|_| is_down)
+                .map(|(lasts, _)| lasts.draw(self.seed.child("reboot", ""))),
         }
     }
 
@@ -224,13 +234,19 @@ impl Course<'_> {
         let drawn = |purpose| self.seed.child(purpose, "").nth(run);
         let crash = (behaviour.failure == Failure::Crash && run < behaviour.times)
             .then(|| (after(started, behaviour.after.draw(drawn("crash"))), behaviour.exit_code));
-        let complete = behaviour
-            .completes
-            .map(|completes| (after(started, completes.draw(drawn("complete"))), 0));
+        // A machine that goes down takes the first success with it.
+        let complete = self.success_of(run, started).map(|at| (at, 0));
+        let complete = complete.filter(|_| run > 0 || behaviour.reboots.is_none());
         let lost = self.reboots.iter().find(|reboot| **reboot > started).map(|at| (*at, LOST));
         let (finished, code) =
             [crash.or(complete), lost].into_iter().flatten().min_by_key(|(at, _)| *at)?;
         Some(Ended { code, started, finished })
+    }
+
+    /// When a run that began at `started` has done its work, if it ever has.
+    fn success_of(&self, run: u32, started: Timestamp) -> Option<Timestamp> {
+        let drawn = self.seed.child("complete", "").nth(run);
+        self.behaviour.completes.map(|completes| after(started, completes.draw(drawn)))
     }
 
     /// Until when the back-off lasts and when it runs again, if it does. The first restart

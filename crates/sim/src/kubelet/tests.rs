@@ -227,3 +227,23 @@ fn a_report_on_what_was_reported_says_the_same() {
     let later = report_at(&scenario, &pod, None, at(900_000));
     assert_eq!((&later.status, later.next), (&pod["status"], None));
 }
+
+#[test]
+fn a_container_takes_its_machine_down_once() {
+    let scenario = scenario("rules: [{when: {container: setup}, then: {reboots: 5s}}]");
+    let mut pod = pod();
+    pod["spec"]["initContainers"] = json!([{"name": "setup", "image": "setup:1"}]);
+    let running = report_at(&scenario, &pod, None, at(2_000));
+    assert_eq!((running.next, running.reboots), (Some(at(3_000)), None));
+    let down = report_at(&scenario, &pod, None, at(3_000));
+    assert_eq!((down.next, down.reboots), (None, Some(SignedDuration::from_secs(5))));
+    let lifetime = Lifetime { begun: at(0), ending: None, reboots: vec![at(8_000)] };
+    let back = |seconds: i64| {
+        let now = at(seconds * 1_000);
+        report(&scenario, &pod, &Value::Null, &lifetime, &Addresses::default(), now)
+    };
+    assert_eq!(back(8).status["initContainerStatuses"][0]["state"]["terminated"]["exitCode"], 255);
+    let again = back(10);
+    assert_eq!((again.next, again.reboots), (Some(at(11_000)), None));
+    assert_eq!(back(11).status["initContainerStatuses"][0]["state"]["terminated"]["exitCode"], 0);
+}

@@ -12,7 +12,7 @@ use smol_str::SmolStr;
 use super::{Kubelets, RETRY, Timer, host_of, node};
 use crate::node::{Power, annotated_power, annotation};
 use crate::part::{Answer, Key, Request, Write, is_older};
-use crate::scenario::Happening;
+use crate::scenario::{Happening, PREFIX};
 use crate::seed::Seed;
 
 #[derive(Debug, Default)]
@@ -135,6 +135,8 @@ impl Kubelets {
         let reboots = !is_first && asked.is_some() && asked != machine.reboot_asked;
         machine.reboot_asked = asked;
         let before = machine.power();
+        let told_otherwise = |known: &Arc<Value>| !orders(known).eq(orders(object));
+        let is_told_otherwise = machine.object.as_ref().is_some_and(told_otherwise);
         machine.object = Some(Arc::clone(object));
         let turned = before != machine.power();
         if is_first || turned {
@@ -146,7 +148,7 @@ impl Kubelets {
         if reboots {
             self.befall(name, Happening::Reboot, None, now);
         }
-        if is_first || turned {
+        if is_first || turned || is_told_otherwise {
             self.wake_pods(name, now);
         }
         self.wheel.set(Timer::Node(name.clone()), now);
@@ -253,7 +255,7 @@ impl Kubelets {
         self.befall(name, event.event, lasts, now)
     }
 
-    fn befall(
+    pub(super) fn befall(
         &mut self,
         name: &SmolStr,
         event: Happening,
@@ -300,4 +302,10 @@ impl Kubelets {
         self.wheel.set(Timer::Lease(name.clone()), now);
         self.wake_pods(name, now);
     }
+}
+
+/// What people say about a simulated node, and so about its pods.
+fn orders(node: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    let annotations = field(field(node, "metadata"), "annotations").as_object();
+    annotations.into_iter().flatten().filter(|(key, _)| key.starts_with(PREFIX))
 }

@@ -53,6 +53,24 @@ fn taints_go_when_the_node_is_back_and_others_stay() {
 }
 
 #[test]
+fn a_cordon_is_a_taint() {
+    let key = Key::node("n");
+    let cordoned = |taints: Value| {
+        let mut node = (*node("True", taints)).clone();
+        node["spec"]["unschedulable"] = json!(true);
+        node
+    };
+    let taints = json!([{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]);
+    let request = retaint(&key, &cordoned(json!([])), at(0)).unwrap();
+    let Write::Merge(patch) = &request.write else { panic!("{request:?}") };
+    assert_eq!(patch["spec"]["taints"], taints);
+    assert_eq!(retaint(&key, &cordoned(taints.clone()), at(0)), None);
+    let request = retaint(&key, &node("True", taints), at(0)).unwrap();
+    let Write::Merge(patch) = &request.write else { panic!("{request:?}") };
+    assert_eq!(patch["spec"]["taints"], json!([]));
+}
+
+#[test]
 fn pods_go_when_they_tolerate_it_no_longer() {
     let taint = json!([{"key": "node.kubernetes.io/unreachable", "effect": "NoExecute",
         "timeAdded": at(0).to_string()}]);

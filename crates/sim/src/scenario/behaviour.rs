@@ -1,15 +1,18 @@
 //! What one container of one pod does: the scenario's latencies, then its rules in order, then
-//! the annotations of the node, then those of the pod.
+//! the rules and the other annotations of the node, then those of the pod.
 
 use convoy_api::object::member::{field, list, text};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Condition, Latency, Scenario};
+use super::{Condition, Latency, Rule, Scenario};
 use crate::seed::Seed;
 
 /// What annotations of ours begin with.
 pub const PREFIX: &str = "sim.convoy.dev/";
+
+/// The annotation of a node with rules for its pods, as in a scenario file.
+const RULES: &str = "rules";
 
 /// What a rule or an annotation changes; absent stays as it was.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
@@ -29,6 +32,8 @@ pub struct Adjustment {
     /// How often a crash or an image error happens before all is well; absent: always.
     pub times: Option<u32>,
     pub exit_code: Option<i32>,
+    /// The machine reboots for so long in place of the first end of the container.
+    pub reboots: Option<Latency>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
@@ -54,6 +59,7 @@ pub struct Behaviour {
     pub after: Latency,
     pub times: u32,
     pub exit_code: i32,
+    pub reboots: Option<Latency>,
     /// An annotation that could not be understood; the container does not start.
     pub complaint: Option<String>,
 }
@@ -63,12 +69,16 @@ impl Scenario {
     pub fn behaviour(&self, pod: &Value, container: &Value, node: &Value) -> Behaviour {
         let mut total = Adjustment::default();
         let node_name = text(field(pod, "spec"), "nodeName");
-        for rule in &self.rules {
+        let mut complaint = None;
+        let of_node = annotated_rules(node).unwrap_or_else(|message| {
+            complaint = Some(message);
+            Vec::new()
+        });
+        for rule in self.rules.iter().chain(&of_node) {
             if rule.when.holds(pod, container, node_name) {
                 total.add(rule.then);
             }
         }
-        let mut complaint = None;
         for object in [node, pod] {
             match Adjustment::annotated(object) {
                 Ok(adjustment) => total.add(adjustment),
@@ -88,6 +98,7 @@ impl Scenario {
             after: total.after.unwrap_or(Latency::from_millis(1_000, 1_000)),
             times: total.times.unwrap_or(u32::MAX),
             exit_code: total.exit_code.unwrap_or(1),
+            reboots: total.reboots,
             complaint,
         }
     }
@@ -115,8 +126,8 @@ impl Scenario {
 
 impl Adjustment {
     fn add(&mut self, later: Self) {
-        let Self { pull, start, ready, stop, init, completes, fails, after, times, exit_code } =
-            later;
+        let Self { pull, start, ready, stop, init, completes, .. } = later;
+        let Self { fails, after, times, exit_code, reboots, .. } = later;
         *self = Self {
             pull: pull.or(self.pull),
             start: start.or(self.start),
@@ -128,6 +139,7 @@ impl Adjustment {
             after: after.or(self.after),
             times: times.or(self.times),
             exit_code: exit_code.or(self.exit_code),
+            reboots: reboots.or(self.reboots),
         };
     }
 
@@ -155,6 +167,7 @@ impl Adjustment {
             "init" => self.init = latency()?,
             "completes" => self.completes = latency()?,
             "after" => self.after = latency()?,
+            "reboots" => self.reboots = latency()?,
             "times" => {
                 self.times = Some(value.parse().map_err(|_| wrong("a whole number"))?);
             }
@@ -183,8 +196,25 @@ impl Condition {
         is(&self.image, text(container, "image"))
             && is(&self.namespace, text(metadata, "namespace"))
             && is(&self.node, node)
+            && is(&self.container, text(container, "name"))
+            && self.env.iter().all(|(name, wanted)| wanted.matches(variable(container, name)))
+            && self.package.as_ref().is_none_or(|package| package.holds(pod, container))
             && self.labels.iter().all(|(key, value)| text(labels, key) == value)
     }
+}
+
+/// The value of a container's variable, where it is given outright.
+fn variable<'c>(container: &'c Value, name: &str) -> &'c str {
+    let mut variables = list(container, "env").iter();
+    variables.find(|variable| text(variable, "name") == name).map_or("", |it| text(it, "value"))
+}
+
+/// The rules that a node brings for its own pods.
+fn annotated_rules(node: &Value) -> Result<Vec<Rule>, String> {
+    let annotations = field(field(node, "metadata"), "annotations");
+    let key = format!("{PREFIX}{RULES}");
+    let Some(rules) = annotations.get(&key).and_then(Value::as_str) else { return Ok(Vec::new()) };
+    serde_saphyr::from_str(rules).map_err(|error| format!("annotation {key}: {error}"))
 }
 
 fn controller_kind(pod: &Value) -> &str {

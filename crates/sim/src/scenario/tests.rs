@@ -65,11 +65,76 @@ fn rules_then_node_then_pod_decide() {
     assert_eq!(on_node.ready, Latency::from_millis(1_000, 1_000));
 }
 
+/// The pod of a package's stage, as a Skyhook has it made.
+fn package_pod(name: &str, stage: &str) -> Value {
+    let tag = json!({"name": name, "version": "1.0.0", "skyhook": "tuning", "stage": stage,
+        "image": "example/driver"});
+    let steps = [format!("{name}-init"), format!("{name}-{stage}"), format!("{name}-{stage}check")];
+    let steps = steps.map(|step| {
+        json!({"name": step, "image": "agent:1",
+        "env": [{"name": "SLEEP_LEN", "value": "3"}]})
+    });
+    json!({"metadata": {"annotations": {"skyhook.nvidia.com/package": tag.to_string()}},
+        "spec": {"nodeName": "node-1", "initContainers": steps}})
+}
+
+/// Which of the pod's steps fail.
+fn failing(scenario: &Scenario, pod: &Value, node: &Value) -> Vec<bool> {
+    let steps = pod["spec"]["initContainers"].as_array().unwrap().iter();
+    steps.map(|step| scenario.behaviour(pod, step, node).failure == Failure::Crash).collect()
+}
+
+#[test]
+fn packages_fail_by_name_stage_node_and_step() {
+    let cases = [
+        ("package: {name: driver}", [false, true, false]),
+        ("package: {name: driver, step: check}", [false, false, true]),
+        ("package: {name: dri*, stage: config, step: init}", [true, false, false]),
+        ("package: {stage: apply}", [false; 3]),
+        ("package: {version: 2.*}", [false; 3]),
+        ("package: {skyhook: tuning}, node: node-2", [false; 3]),
+        ("package: {skyhook: tuning}, node: node-1", [false, true, false]),
+        ("package: {interrupt: node_restart}", [false; 3]),
+        ("env: {SLEEP_LEN: \"3\"}", [true; 3]),
+        ("env: {SLEEP_LEN: \"4\"}", [false; 3]),
+        ("container: \"*check\"", [false, false, true]),
+    ];
+    let pod = package_pod("driver", "config");
+    for (when, expected) in cases {
+        let rule = format!("[{{when: {{{when}}}, then: {{fails: crash}}}}]");
+        let scenario = Scenario::from_yaml(&format!("rules: {rule}")).unwrap();
+        assert_eq!(failing(&scenario, &pod, &Value::Null), expected, "{when}");
+        // The same rule on the node.
+        let node = json!({"metadata": {"annotations": {"sim.convoy.dev/rules": rule}}});
+        assert_eq!(failing(&Scenario::default(), &pod, &node), expected, "{when} on a node");
+    }
+}
+
+#[test]
+fn interrupts_are_told_apart_by_their_order() {
+    let rules = "rules: [{when: {package: {interrupt: node_restart}}, then: {reboots: 2s}}]";
+    let scenario = Scenario::from_yaml(rules).unwrap();
+    let mut pod = package_pod("driver", "interrupt");
+    for (order, expected) in
+        [("eyJ0eXBlIjoibm9kZV9yZXN0YXJ0In0=", true), ("eyJ0eXBlIjoibm9fb3AifQ==", false)]
+    {
+        let args = ["interrupt", "/root", "/copy", order];
+        pod["spec"]["initContainers"] = json!([{"name": "interrupt", "args": args}]);
+        let step = &pod["spec"]["initContainers"][0];
+        assert_eq!(scenario.behaviour(&pod, step, &Value::Null).reboots.is_some(), expected);
+    }
+}
+
 #[test]
 fn an_annotation_that_is_not_understood_is_told() {
     let odd = pod("nginx", json!({"sim.convoy.dev/ready": "soon"}));
     let complaint = behaviour(&Scenario::default(), &odd).complaint.unwrap();
     assert!(complaint.starts_with("annotation sim.convoy.dev/ready: \"soon\""), "{complaint}");
+    let node = json!({"metadata": {"annotations": {"sim.convoy.dev/rules": "[{then: {}}]"}}});
+    let pod = package_pod("driver", "apply");
+    let step = &pod["spec"]["initContainers"][1];
+    let complaint = Scenario::default().behaviour(&pod, step, &node).complaint.unwrap();
+    assert!(complaint.starts_with("annotation sim.convoy.dev/rules: "), "{complaint}");
 }
 
 #[test]
@@ -99,7 +164,7 @@ fn the_examples_of_the_reference_are_sound() {
     let page = include_str!("../../../../docs/reference/scenario.md");
     let blocks: Vec<&str> =
         page.split("```yaml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
-    assert_eq!(blocks.len(), 2);
+    assert_eq!(blocks.len(), 3);
     for block in blocks {
         let scenario =
             Scenario::from_yaml(block).unwrap_or_else(|error| panic!("{error}\n{block}"));

@@ -1,11 +1,13 @@
 //! Skyhooks under trial: people who change versions, budgets and minds, packages that fail, nodes
-//! that reboot; and after every write no compartment has more nodes in progress than its ceiling.
+//! that reboot; and after every write no compartment has more nodes in progress than its ceiling
+//! and its batch allow.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use convoy_api::apps::POD;
 use convoy_api::{GroupKind, Object, ObjectKey};
+use convoy_check::Compartments;
 use convoy_controllers::request::Request;
 use convoy_plan::Dialect;
 use convoy_plan::dialect::skyhook::Skyhook;
@@ -23,13 +25,9 @@ use crate::seed::Seed;
 const NAME: &str = "tuning";
 const SKYHOOKS: &str = "/apis/skyhook.nvidia.com/v1alpha1/skyhooks";
 const POLICIES: &str = "/apis/skyhook.nvidia.com/v1alpha1/deploymentpolicies";
-const POLICY: GroupKind = GroupKind::new("skyhook.nvidia.com", "DeploymentPolicy");
 const SKYHOOK: GroupKind = GroupKind::new("skyhook.nvidia.com", "Skyhook");
 const NODE: GroupKind = GroupKind::new("", "Node");
 const DIALECT: &Skyhook = &Skyhook::new();
-
-/// The compartments, and the pool of nodes that each selects; the last is everybody else.
-const POOLS: [(&str, &str); 2] = [("first", "a"), ("__default__", "b")];
 
 /// One Skyhook with a policy, and what befalls it.
 #[derive(Debug)]
@@ -38,9 +36,7 @@ pub struct Skyhooks {
     nodes: [i64; 2],
     policy: Value,
     objects: BTreeMap<ObjectKey, Arc<Object>>,
-    /// By compartment, the highest ceiling since everything was last at rest: a budget that gets
-    /// smaller does not stop what has begun.
-    ceilings: [i64; 2],
+    vigil: Compartments,
     /// Versions that were set so far.
     versions: u32,
 }
@@ -62,7 +58,7 @@ impl Skyhooks {
             nodes: [chance.between(1, 5), chance.between(0, 3)],
             policy: policy(&mut chance),
             objects: BTreeMap::new(),
-            ceilings: [1, 1],
+            vigil: Compartments::of(NAME),
             versions: 1,
         };
         (trial, plan)
@@ -72,38 +68,11 @@ impl Skyhooks {
         self.objects.values().filter(move |object| *object.kind() == kind)
     }
 
-    fn pool(&self, pool: &str) -> impl Iterator<Item = &Arc<Object>> {
-        self.of(NODE).filter(move |node| node.label("pool") == Some(pool))
-    }
-
     /// Packages of a new version; some of them fail.
     fn packages(&mut self, chance: &mut Chance) -> Value {
         self.versions += 1;
         let sort = chance.pick(&["good", "good", "good", "bad", "flaky"]).unwrap_or(&"good");
         packages(&format!("1.0.{}", self.versions), sort)
-    }
-
-    /// How many nodes of each compartment the policy lets go at once, as the document has it.
-    fn raise_ceilings(&mut self) {
-        let Some(policy) = self.of(POLICY).next().cloned() else { return };
-        let budgets = [
-            policy.spec().pointer("/compartments/0/budget").cloned(),
-            policy.spec().pointer("/default/budget").cloned(),
-        ];
-        for (at, budget) in budgets.into_iter().enumerate() {
-            let budget = budget.unwrap_or_default();
-            let matched = i64::try_from(self.pool(POOLS[at].1).count()).unwrap_or(i64::MAX);
-            let percent = budget.get("percent").and_then(Value::as_i64);
-            let count = budget.get("count").and_then(Value::as_i64).unwrap_or(0);
-            let ceiling = percent.map_or(count, |percent| matched * percent / 100);
-            self.ceilings[at] = self.ceilings[at].max(ceiling.max(1));
-        }
-    }
-
-    fn in_progress(&self, pool: &str) -> Vec<&str> {
-        let key = format!("skyhook.nvidia.com/status_{NAME}");
-        let going = self.pool(pool).filter(|node| node.annotation(&key) == Some("in_progress"));
-        going.map(|node| node.name().as_str()).collect()
     }
 }
 
@@ -183,27 +152,11 @@ impl Trial for Skyhooks {
         } else {
             self.objects.insert(key.clone(), Arc::clone(&fact.object));
         }
-        self.raise_ceilings();
-        for (at, (compartment, pool)) in POOLS.iter().enumerate() {
-            let going = self.in_progress(pool);
-            let (count, ceiling) =
-                (i64::try_from(going.len()).unwrap_or(i64::MAX), self.ceilings[at]);
-            if count > ceiling {
-                return Err(format!(
-                    "{going:?} are in progress in {compartment}, where {ceiling} may be"
-                ));
-            }
-        }
-        Ok(())
+        self.vigil.see(&fact.object, fact.is_deletion())
     }
 
     fn rest(&mut self, _now: Timestamp) {
-        self.ceilings = [1, 1];
-        for (at, (_, pool)) in POOLS.iter().enumerate() {
-            let going = i64::try_from(self.in_progress(pool).len()).unwrap_or(i64::MAX);
-            self.ceilings[at] = going.max(1);
-        }
-        self.raise_ceilings();
+        self.vigil.rest();
     }
 
     fn is_complete(&self) -> Result<(), String> {

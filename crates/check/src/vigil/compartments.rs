@@ -1,0 +1,313 @@
+//! Watches over a Skyhook while it is carried out: after every write, has a compartment more
+//! nodes in progress than its ceiling, were more picked than a batch has, is a pod made where no
+//! slot was taken?
+//!
+//! It reads what stands on nodes, pods, policy and status, and nothing of how it came there. A
+//! budget that gets smaller does not stop what has begun, and a loop may not know it yet: so until
+//! the loops have come to rest the loosest bound holds. Compartments must not overlap.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use convoy_api::{GroupKind, Object};
+use convoy_plan::selector::Selector;
+use serde_json::Value;
+
+const NODE: GroupKind = GroupKind::new("", "Node");
+const POD: GroupKind = GroupKind::new("", "Pod");
+const SKYHOOK: GroupKind = GroupKind::new("skyhook.nvidia.com", "Skyhook");
+const POLICY: GroupKind = GroupKind::new("skyhook.nvidia.com", "DeploymentPolicy");
+const NAME: &str = "skyhook.nvidia.com/name";
+const DEFAULT: &str = "__default__";
+
+/// One Skyhook with a policy, and its nodes.
+#[derive(Clone, Debug)]
+pub struct Compartments {
+    skyhook: String,
+    word: String,
+    nodes: BTreeMap<String, Object>,
+    /// Every policy since the last rest, the current one last.
+    policies: Vec<Vec<Terms>>,
+    /// By compartment, the most nodes that may be in progress, and the most it has had.
+    bounds: BTreeMap<String, Bound>,
+    picked: BTreeSet<String>,
+    pods: BTreeSet<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Bound {
+    ceiling: u64,
+    members: u64,
+}
+
+/// What a policy says about one compartment.
+#[derive(Clone, Debug)]
+struct Terms {
+    name: String,
+    selector: Option<Selector>,
+    budget: Value,
+    strategy: Value,
+}
+
+impl Compartments {
+    pub fn of(skyhook: &str) -> Self {
+        Self {
+            skyhook: skyhook.to_owned(),
+            word: format!("skyhook.nvidia.com/status_{skyhook}"),
+            nodes: BTreeMap::new(),
+            policies: Vec::new(),
+            bounds: BTreeMap::new(),
+            picked: BTreeSet::new(),
+            pods: BTreeSet::new(),
+        }
+    }
+
+    /// An object was written, or is gone. Err: what does not hold now.
+    pub fn see(&mut self, object: &Object, is_gone: bool) -> Result<(), String> {
+        match object.kind() {
+            kind if *kind == NODE => self.see_node(object, is_gone),
+            kind if *kind == POLICY => {
+                if !is_gone {
+                    self.policies.push(terms(object.spec()));
+                    self.loosen();
+                }
+                Ok(())
+            }
+            kind if *kind == SKYHOOK && *object.name() == self.skyhook => self.see_status(object),
+            kind if *kind == POD => self.see_pod(object, is_gone),
+            _ => Ok(()),
+        }
+    }
+
+    /// The loops have seen everything, and have nothing to do: from here on bounds hold as they
+    /// read now.
+    pub fn rest(&mut self) {
+        self.policies = self.policies.pop().into_iter().collect();
+        self.bounds.clear();
+        self.loosen();
+        let names: Vec<String> = self.bounds.keys().cloned().collect();
+        for name in names {
+            let going = count(self.in_progress(&name).len());
+            self.bounds.entry(name).and_modify(|bound| bound.ceiling = bound.ceiling.max(going));
+        }
+    }
+
+    fn see_node(&mut self, node: &Object, is_gone: bool) -> Result<(), String> {
+        let name = node.name().to_string();
+        if is_gone {
+            self.nodes.remove(&name);
+            return Ok(());
+        }
+        self.nodes.insert(name, node.clone());
+        self.loosen();
+        let compartment = self.compartment_of(node).to_owned();
+        let going = self.in_progress(&compartment);
+        let most = self.bounds.get(&compartment).map_or(1, |bound| bound.ceiling);
+        if count(going.len()) > most {
+            return Err(format!("{going:?} are in progress in {compartment}, where {most} may be"));
+        }
+        Ok(())
+    }
+
+    /// Whether no more were picked than a batch has, by the state that is published with them.
+    fn see_status(&mut self, skyhook: &Object) -> Result<(), String> {
+        let picked = skyhook.status().get("nodePriority").and_then(Value::as_object);
+        let picked: BTreeSet<String> =
+            picked.into_iter().flatten().map(|(name, _)| name.clone()).collect();
+        let before = std::mem::replace(&mut self.picked, picked);
+        let mut new: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for name in self.picked.difference(&before) {
+            let Some(node) = self.nodes.get(name) else { continue };
+            new.entry(self.compartment_of(node)).or_default().push(name);
+        }
+        for (compartment, names) in new {
+            let published = skyhook.status().get("compartmentStatuses");
+            let state = published.and_then(|all| all.get(compartment)?.get("batchState"));
+            let bound = self.bounds.get(compartment).copied().unwrap_or_default();
+            let sizes = self.policies.iter().flatten().filter(|terms| terms.name == compartment);
+            let sizes = sizes.map(|terms| terms.size(state.unwrap_or(&Value::Null), bound));
+            let most = sizes.max().unwrap_or(0);
+            if count(names.len()) > most {
+                return Err(format!("{names:?} are picked in {compartment}, where {most} may be"));
+            }
+        }
+        Ok(())
+    }
+
+    fn see_pod(&mut self, pod: &Object, is_gone: bool) -> Result<(), String> {
+        let uid = pod.uid().unwrap_or_default();
+        if is_gone {
+            self.pods.remove(uid);
+            return Ok(());
+        }
+        if pod.label(NAME) != Some(&self.skyhook) || !self.pods.insert(uid.to_owned()) {
+            return Ok(());
+        }
+        let node = pod.spec().get("nodeName").and_then(Value::as_str).unwrap_or_default();
+        let word = self.nodes.get(node).map(|node| node.annotation(&self.word).unwrap_or("none"));
+        match word {
+            // A pause leaves what was begun, and may come between a slot and its pod.
+            None | Some("in_progress" | "paused" | "disabled") => Ok(()),
+            Some(word) => Err(format!("{} is made on {node}, which is {word}", pod.key())),
+        }
+    }
+
+    /// Takes up what policy and nodes allow now, where that is more than before.
+    fn loosen(&mut self) {
+        let Some(current) = self.policies.last() else { return };
+        for terms in current {
+            let of = |node: &&Object| self.compartment_of(node) == terms.name;
+            let members = count(self.nodes.values().filter(of).count());
+            let (name, ceiling) = (terms.name.clone(), terms.ceiling(members));
+            let bound = self.bounds.entry(name).or_default();
+            bound.ceiling = bound.ceiling.max(ceiling);
+            bound.members = bound.members.max(members);
+        }
+    }
+
+    fn in_progress(&self, compartment: &str) -> Vec<&str> {
+        let going = self.nodes.values().filter(|node| {
+            node.annotation(&self.word) == Some("in_progress")
+                && self.compartment_of(node) == compartment
+        });
+        going.map(|node| node.name().as_str()).collect()
+    }
+
+    fn compartment_of(&self, node: &Object) -> &str {
+        let current = self.policies.last().into_iter().flatten();
+        let mut matching = current
+            .filter(|terms| terms.selector.as_ref().is_some_and(|selector| selector.matches(node)));
+        matching.next().map_or(DEFAULT, |terms| &terms.name)
+    }
+}
+
+impl Terms {
+    /// How many nodes the document lets go at once; one at least.
+    fn ceiling(&self, members: u64) -> u64 {
+        let number = |field: &str| self.budget.get(field).and_then(Value::as_u64);
+        let percent = number("percent").map(|percent| members * percent / 100);
+        percent.or_else(|| number("count")).unwrap_or(0).max(1)
+    }
+
+    /// How many nodes the next batch has at most.
+    fn size(&self, state: &Value, bound: Bound) -> u64 {
+        let kinds = ["fixed", "linear", "exponential"];
+        let kind = kinds.into_iter().find(|kind| self.strategy.get(kind).is_some());
+        let Some(kind) = kind else { return bound.ceiling };
+        let given = |field: &str, default: u64| {
+            self.strategy[kind].get(field).and_then(Value::as_u64).unwrap_or(default)
+        };
+        let told = |field: &str| state.get(field).and_then(Value::as_u64).unwrap_or(0);
+        let processed = told("completedNodes") + told("failedNodes");
+        let progress = (processed * 100).checked_div(bound.members).unwrap_or(0);
+        let failed = state.get("lastBatchFailed").and_then(Value::as_bool) == Some(true);
+        let slow = failed && progress < given("safetyLimit", 50);
+        let (last, first) = (told("lastBatchSize"), given("initialBatch", 1));
+        let (delta, factor) = (given("delta", 1), given("growthFactor", 2));
+        let size = match (kind, last, slow) {
+            ("fixed", ..) | (_, 0, _) => first,
+            ("linear", last, true) => last.saturating_sub(delta),
+            ("linear", last, false) => last + delta,
+            (_, last, true) => last / factor,
+            (_, last, false) => last * factor,
+        };
+        let remaining = bound.members.saturating_sub(processed);
+        size.min(remaining).max(1).min(bound.ceiling)
+    }
+}
+
+fn terms(policy: &Value) -> Vec<Terms> {
+    let read = |name: &str, entry: &Value| {
+        let field = |field: &str| entry.get(field).cloned().unwrap_or_default();
+        let selector = entry.get("selector").and_then(|value| Selector::from_value(value).ok());
+        let name = name.to_owned();
+        Terms { name, selector, budget: field("budget"), strategy: field("strategy") }
+    };
+    let listed = policy.get("compartments").and_then(Value::as_array).into_iter().flatten();
+    let listed = listed.map(|entry| read(entry["name"].as_str().unwrap_or_default(), entry));
+    let rest = policy.get("default").map(|entry| read(DEFAULT, entry));
+    listed.chain(rest).collect()
+}
+
+fn count(length: usize) -> u64 {
+    u64::try_from(length).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use convoy_testkit::{Builder, node, object};
+    use serde_json::json;
+
+    use super::*;
+
+    fn policy(count: u64, strategy: Value) -> Object {
+        object("skyhook.nvidia.com/v1alpha1", "DeploymentPolicy", "p")
+            .spec(json!({"default": {"budget": {"count": count}, "strategy": strategy}}))
+            .build()
+    }
+
+    fn going(name: &str) -> Builder {
+        node(name).annotation("skyhook.nvidia.com/status_s", "in_progress")
+    }
+
+    fn picked(names: &[&str], state: Value) -> Object {
+        let picked: BTreeMap<&str, &str> = names.iter().map(|name| (*name, "now")).collect();
+        object("skyhook.nvidia.com/v1alpha1", "Skyhook", "s")
+            .status(json!({"nodePriority": picked,
+                "compartmentStatuses": {DEFAULT: {"batchState": state}}}))
+            .build()
+    }
+
+    #[test]
+    fn ceilings_hold_and_a_smaller_one_only_after_a_rest() {
+        let mut vigil = Compartments::of("s");
+        vigil.see(&policy(2, json!({})), false).unwrap();
+        for name in ["a", "b"] {
+            vigil.see(&going(name).build(), false).unwrap();
+        }
+        assert!(vigil.see(&going("c").build(), false).is_err());
+        vigil.see(&node("c").build(), false).unwrap();
+        vigil.see(&policy(1, json!({})), false).unwrap();
+        vigil.see(&node("b").build(), false).unwrap();
+        vigil.see(&going("b").build(), false).unwrap();
+        vigil.see(&node("b").build(), false).unwrap();
+        vigil.rest();
+        assert!(vigil.see(&going("b").build(), false).is_err());
+    }
+
+    #[test]
+    fn a_batch_has_as_many_as_its_strategy_says() {
+        let strategy = json!({"exponential": {}});
+        let failed = json!({"lastBatchSize": 2, "lastBatchFailed": true, "failedNodes": 2});
+        let grown = json!({"lastBatchSize": 1, "completedNodes": 1});
+        let cases = [
+            (&["a"][..], json!({}), true),
+            (&["a", "b"], json!({}), false),
+            (&["a", "b"], grown.clone(), true),
+            (&["a", "b", "c"], grown, false),
+            (&["a", "b"], failed, false),
+        ];
+        for (names, state, expected) in cases {
+            let mut vigil = Compartments::of("s");
+            vigil.see(&policy(9, strategy.clone()), false).unwrap();
+            for name in ["a", "b", "c", "d", "e", "f"] {
+                vigil.see(&node(name).build(), false).unwrap();
+            }
+            let seen = vigil.see(&picked(names, state.clone()), false);
+            assert_eq!(seen.is_ok(), expected, "{names:?} {state}");
+        }
+    }
+
+    #[test]
+    fn pods_are_made_where_a_slot_was_taken() {
+        let mut vigil = Compartments::of("s");
+        vigil.see(&policy(1, json!({})), false).unwrap();
+        vigil.see(&node("a").build(), false).unwrap();
+        let pod = |uid: &str| {
+            let made = object("v1", "Pod", uid).with("/metadata/uid", json!(uid)).label(NAME, "s");
+            made.spec(json!({"nodeName": "a"})).build()
+        };
+        assert!(vigil.see(&pod("one"), false).is_err());
+        vigil.see(&going("a").build(), false).unwrap();
+        assert!(vigil.see(&pod("two"), false).is_ok());
+    }
+}
