@@ -164,6 +164,37 @@ fn versions_go_up_down_and_away() {
 }
 
 #[test]
+fn nodes_that_were_complete_take_slots_like_any_other() {
+    let packages = |version: &str| json!({"pa": {"version": version, "image": "x"}});
+    let nodes = ["n1", "n2", "n3", "n4", "n5"].map(node).to_vec();
+    let spec = json!({"interruptionBudget": {"count": 2}, "packages": packages("1.0.0")});
+    let mut applier = applier([nodes, vec![skyhook("s", spec)]].concat());
+    run(&mut applier);
+    let kubelets = Kubelets::new(1, u64::MAX, false);
+    for version in ["1.0.1", "1.0.0"] {
+        applier.edit(&at(&SKYHOOK, "s"), |raw| raw["spec"]["packages"] = packages(version));
+        let mut most = 0;
+        settle(&mut applier, 100, |applier| {
+            let going: Vec<String> = applier
+                .world()
+                .of(&NODE)
+                .filter(|node| word(applier, node.name(), "s") == "in_progress")
+                .map(|node| node.name().to_string())
+                .collect();
+            for pod in applier.world().of(&POD) {
+                let node = pod.spec()["nodeName"].as_str().unwrap();
+                assert!(going.iter().any(|name| name == node), "{node} is not in {going:?}");
+            }
+            most = most.max(going.len());
+            kubelets.act(applier)
+        })
+        .unwrap();
+        assert_eq!(most, 2, "{version}");
+        assert_eq!(word(&applier, "n5", "s"), "complete");
+    }
+}
+
+#[test]
 fn changed_config_is_configured_again_and_interrupts_by_its_keys() {
     let package = |quiet: &str, loud: &str| {
         json!({"pa": {"version": "1.0.0", "image": "x",

@@ -1,6 +1,6 @@
 //! A compartment never has more nodes in progress than its ceiling; a legacy budget of zero
 //! still lets one through, as the API says. Writes are followed in their order: a slot may be
-//! taken again only after it was given back.
+//! taken again only after it was given back, and pods are made only where one was taken.
 
 use std::collections::BTreeSet;
 
@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::{Finding, Guarantee, Subject};
 
 const NODE: GroupKind = GroupKind::new("", "Node");
+const POD: GroupKind = GroupKind::new("", "Pod");
 const POLICY: GroupKind = GroupKind::new("skyhook.nvidia.com", "DeploymentPolicy");
 
 pub(super) fn over(subject: &Subject<'_>) -> Option<Finding> {
@@ -29,8 +30,14 @@ pub(super) fn over(subject: &Subject<'_>) -> Option<Finding> {
         };
         let mut in_progress: BTreeSet<&str> = members.iter().copied().filter(running).collect();
         let most = in_progress.len().max(ceiling as usize);
-        for (node, starts) in subject.step.actions.iter().filter_map(|action| marked(action, &mark))
-        {
+        for action in &subject.step.actions {
+            if let Some(node) = made_on(action).filter(|node| members.contains(node))
+                && !in_progress.contains(node)
+            {
+                let message = format!("a pod is made on {node}, which is not in progress");
+                return Some(subject.finding(Guarantee::G1, message));
+            }
+            let Some((node, starts)) = marked(action, &mark) else { continue };
             if starts && members.contains(node) {
                 in_progress.insert(node);
             } else {
@@ -54,6 +61,12 @@ fn marked<'a>(action: &'a Action, mark: &str) -> Option<(&'a str, bool)> {
     let word = patch.pointer(mark)?;
     let starts = word.as_str() == Some("in_progress");
     (action.target.kind == NODE).then_some((action.target.name.as_str(), starts))
+}
+
+/// The node for which this action makes a pod.
+fn made_on(action: &Action) -> Option<&str> {
+    let Write::Create { object } = &action.write else { return None };
+    (action.target.kind == POD).then(|| object.pointer("/spec/nodeName")?.as_str())?
 }
 
 /// The ceiling as the policy, or the legacy budget, writes it.

@@ -83,7 +83,9 @@ impl Member<'_> {
         } else if self.assessed.failure.is_some() {
             StatusWord::Erroring
         } else {
-            self.observed.unwrap_or(StatusWord::Unknown)
+            // One that was complete is so no more: the spec asks for something else now.
+            let begun = self.observed.filter(|word| *word != StatusWord::Complete);
+            begun.unwrap_or(StatusWord::Unknown)
         }
     }
 

@@ -15,7 +15,24 @@ pub(in super::super) fn is_outdated(pod: &Object, wanted: &Value) -> bool {
         return true;
     }
     let (have, want) = (init_containers(pod.raw()), init_containers(wanted));
-    have.len() != want.len() || have.iter().zip(want).any(|(have, want)| differs(have, want))
+    have.len() != want.len()
+        || have.iter().zip(want).any(|(have, want)| differs(have, want))
+        || want.iter().all(|want| want.get("resources").is_none()) && gives_resources(pod)
+}
+
+/// Where a `LimitRange` says what it filled in.
+const LIMIT_RANGER: &str = "kubernetes.io/limit-ranger";
+
+/// Whether a pod was made with amounts of its package: all four of them in every step, and
+/// nobody says to have filled them in.
+fn gives_resources(pod: &Object) -> bool {
+    let gives = |container: &Value| {
+        ["requests", "limits"].into_iter().all(|side| {
+            let amounts = container.pointer(&format!("/resources/{side}"));
+            ["cpu", "memory"].iter().all(|name| amounts.is_some_and(|it| it.get(name).is_some()))
+        })
+    };
+    pod.annotation(LIMIT_RANGER).is_none() && init_containers(pod.raw()).iter().all(gives)
 }
 
 fn init_containers(pod: &Value) -> &[Value] {
@@ -102,5 +119,22 @@ mod tests {
         for (case, pod, expected) in cases {
             assert_eq!(is_outdated(&pod, &wanted), expected, "{case}");
         }
+    }
+
+    #[test]
+    fn amounts_that_are_no_longer_given_count() {
+        let amounts = json!({"cpu": "1", "memory": "1Gi"});
+        let container = |resources: Value| json!({"name": "a-apply", "resources": resources});
+        let wanted = json!({"metadata": {"labels": {PACKAGE: "a-1"}},
+            "spec": {"initContainers": [{"name": "a-apply"}]}});
+        let pod = |resources: Value| {
+            let spec = json!({"initContainers": [container(resources)]});
+            object("v1", "Pod", "p").label(PACKAGE, "a-1").spec(spec)
+        };
+        let given = json!({"requests": amounts, "limits": amounts});
+        assert!(is_outdated(&pod(given.clone()).build(), &wanted));
+        let filled = pod(given).annotation(LIMIT_RANGER, "LimitRanger plugin set: cpu").build();
+        assert!(!is_outdated(&filled, &wanted));
+        assert!(!is_outdated(&pod(json!({"requests": amounts})).build(), &wanted));
     }
 }
