@@ -139,6 +139,9 @@ pub(crate) async fn validate(
     if is_exempt(ask) {
         return Ok(());
     }
+    if let Some(object) = object.filter(|_| operation == Operation::Create) {
+        kinds::refuse(ask, object)?;
+    }
     let (webhooks, store) = (&ask.cluster.webhooks, &ask.server.store);
     let hooks = webhooks.validating(store);
     let (policies, bindings) = webhooks.policies(store);

@@ -12,6 +12,7 @@ mod defaults;
 mod event;
 mod expression;
 mod fill;
+mod limits;
 mod namespace;
 mod networking;
 mod node;
@@ -71,11 +72,22 @@ pub(crate) fn default(resource: &Resource, object: &mut Value) {
 /// What the server decides for a new object before users' webhooks see it.
 pub(crate) fn admit(ask: &Ask, object: &mut Value) -> Answer<()> {
     match names(&ask.resource) {
-        ("", "pods") if ask.target.subresource.is_empty() => priority::admit_pod(ask, object),
+        ("", "pods") if ask.target.subresource.is_empty() => {
+            limits::fill_in(ask, object);
+            priority::admit_pod(ask, object)
+        }
         ("", "persistentvolumeclaims") => {
             priority::choose_storage_class(ask, object);
             Ok(())
         }
+        _ => Ok(()),
+    }
+}
+
+/// What the server refuses of a new object after users' webhooks changed it.
+pub(crate) fn refuse(ask: &Ask, object: &Value) -> Answer<()> {
+    match names(&ask.resource) {
+        ("", "pods") if ask.target.subresource.is_empty() => limits::check(ask, object),
         _ => Ok(()),
     }
 }

@@ -114,7 +114,8 @@ fn default_class(ask: &Ask) -> Option<Value> {
     defaults.min_by_key(|class| class["value"].as_i64())
 }
 
-fn all(ask: &Ask, group: &str, plural: &str) -> Vec<Value> {
+/// Every object of a kind that is there always.
+pub(super) fn all(ask: &Ask, group: &str, plural: &str) -> Vec<Value> {
     let Some(resource) = ask.registry.get(group, "v1", plural) else { return Vec::new() };
     let shelf = ask.cluster.shelf(resource);
     let snapshot = ask.server.store.snapshot();
