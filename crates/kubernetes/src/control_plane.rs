@@ -66,6 +66,8 @@ impl ControlPlane {
             ("--service-account-signing-key-file", "service-account.key"),
             ("--token-auth-file", TOKENS),
             ("--authorization-mode", "RBAC"),
+            // As on every cluster where packages change nodes.
+            ("--allow-privileged", "true"),
             ("--service-cluster-ip-range", "10.96.0.0/16"),
             ("--endpoint-reconciler-type", "none"),
         ]);

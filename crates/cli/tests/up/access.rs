@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+#[derive(Clone)]
 pub(crate) struct Access {
     pub(crate) kubeconfig: PathBuf,
     /// What kubectl works in; none: what the kubeconfig says.

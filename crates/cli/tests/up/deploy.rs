@@ -1,20 +1,27 @@
-//! The manifests of `deploy/` on a real API server, where the loop of all rollouts has their
-//! account.
+//! The manifests of `deploy/` on a real API server, where the loops of all rollouts have their
+//! accounts.
 
 use std::collections::BTreeSet;
 
 use convoy_plan::Dialect;
 use convoy_plan::dialect::apps::Deployments;
+use convoy_plan::dialect::skyhook::Skyhook;
 use serde_json::Value;
 
 use crate::home;
 
-const ACCOUNT: &str = "--as=system:serviceaccount:convoy-system:convoy";
+const APPS: &str = "convoy-system";
+const SKYHOOKS: &str = "skyhook";
 
 #[test]
-fn the_account_may_read_what_the_dialect_names() {
-    let access = &home::real().access;
-    let role = access.get("clusterrole convoy-apps");
+fn the_accounts_may_read_what_their_dialects_name() {
+    reads("convoy-apps", &Deployments);
+    crate::skyhooks::site::real();
+    reads("convoy-skyhook", &Skyhook::new());
+}
+
+fn reads(role: &str, dialect: &dyn Dialect) {
+    let role = home::real().access.get(&format!("clusterrole {role}"));
     let words = |value: &Value| -> Vec<String> {
         let words = value.as_array().unwrap().iter();
         words.map(|word| word.as_str().unwrap().to_owned()).collect()
@@ -26,30 +33,40 @@ fn the_account_may_read_what_the_dialect_names() {
             watched.extend(words(&rule["resources"]).iter().map(|name| format!("{group}/{name}")));
         }
     }
-    let named = Deployments
-        .watches()
-        .iter()
-        .map(|watch| format!("{}/{}s", watch.kind.group, watch.kind.kind.to_lowercase()));
+    let named = dialect.watches().iter().map(|watch| {
+        let plural = format!("{}s", watch.kind.kind.to_lowercase()).replace("ys", "ies");
+        format!("{}/{plural}", watch.kind.group)
+    });
     assert_eq!(watched, named.collect());
 }
 
 #[test]
-fn the_account_may_do_nothing_else() {
-    let access = &home::real().access;
-    for (verb, resource, want) in [
-        ("patch", "deployments", "yes"),
-        ("create", "replicasets", "yes"),
-        ("create", "deployments", "no"),
-        ("delete", "deployments", "no"),
-        ("create", "pods", "no"),
-        ("delete", "pods", "no"),
-        ("list", "secrets", "no"),
-        ("list", "nodes", "no"),
-        ("update", "leases", "no"),
+fn the_accounts_may_do_nothing_else() {
+    crate::skyhooks::site::real();
+    for (account, verb, resource, want) in [
+        (APPS, "patch", "deployments", "yes"),
+        (APPS, "create", "replicasets", "yes"),
+        (APPS, "create", "deployments", "no"),
+        (APPS, "delete", "deployments", "no"),
+        (APPS, "create", "pods", "no"),
+        (APPS, "delete", "pods", "no"),
+        (APPS, "list", "secrets", "no"),
+        (APPS, "list", "nodes", "no"),
+        (APPS, "update", "leases", "no"),
+        (SKYHOOKS, "patch", "nodes", "yes"),
+        (SKYHOOKS, "delete", "nodes", "no"),
+        (SKYHOOKS, "create", "pods", "no"),
+        (SKYHOOKS, "delete", "pods", "no"),
+        (SKYHOOKS, "create", "pods --subresource=eviction", "yes"),
+        (SKYHOOKS, "list", "secrets", "no"),
+        (SKYHOOKS, "delete", "skyhooks", "no"),
+        (SKYHOOKS, "patch", "deploymentpolicies", "no"),
     ] {
-        let asked = format!("auth can-i {verb} {resource} --all-namespaces {ACCOUNT}");
-        let answer = String::from_utf8(access.try_kubectl(&asked, "").stdout).unwrap();
-        assert_eq!(answer.trim(), want, "{verb} {resource}");
+        let who = format!("--as=system:serviceaccount:{account}:convoy");
+        let asked = format!("auth can-i {verb} {resource} --all-namespaces {who}");
+        let answer = home::real().access.try_kubectl(&asked, "").stdout;
+        let answer = String::from_utf8(answer).unwrap();
+        assert_eq!(answer.trim(), want, "{account} {verb} {resource}");
     }
 }
 

@@ -12,23 +12,50 @@ use crate::access::Access;
 
 pub(crate) const CONVOY: &str = env!("CARGO_BIN_EXE_convoy");
 
-/// Nodes that are quick, and images that tell what becomes of their pods.
-const SCENARIO: &str = r#"
-nodes: [{count: 4}]
-latencies: {pull: 5ms..20ms, start: 5ms..20ms, ready: 10ms..50ms, stop: 5ms..30ms}
+/// Nodes that are quick and really reboot; images that tell what becomes of their pods, and
+/// packages that fail or take their time as their images, versions and variables say.
+const BEHAVIOUR: &str = r#"
+latencies: {pull: 5ms..20ms, start: 5ms..20ms, ready: 10ms..50ms, stop: 5ms..30ms, init: 5ms..30ms}
 rules:
 - when: {image: "*:stuck"}
   then: {fails: never-ready}
 - when: {image: "*:bad"}
   then: {fails: image-pull-error}
+- when: {package: {version: "*-absent", step: init}}
+  then: {fails: image-pull-error}
+- when: {image: "*/broken*"}
+  then: {fails: crash, after: 5ms, exitCode: 2}
+- when: {env: {EXIT_CODE: "2"}}
+  then: {fails: crash, after: 5ms, exitCode: 2}
+- when: {env: {SLEEP_LEN: "1000"}}
+  then: {init: 1000s}
+- when: {package: {interrupt: node_restart}}
+  then: {reboots: 100ms}
 "#;
+
+/// The nodes where Deployments go.
+const NODES: &str = "[{count: 4}]";
+
+/// And those of Skyhooks, which drain them: nobody else is put there.
+const WITH_SKYHOOKS: &str = r#"[{count: 4}, {name: hook, count: 60, capacity: {pods: "0"}}]"#;
+
+/// A scenario with these nodes.
+pub(crate) fn scenario(nodes: &str) -> String {
+    format!("nodes: {nodes}\n{BEHAVIOUR}")
+}
 
 /// An API server with nodes, and everything that keeps it running.
 pub(crate) struct Home {
     /// As who may do everything.
     pub(crate) access: Access,
     _processes: Vec<Process>,
-    _running: Box<dyn Send + Sync>,
+    running: Place,
+}
+
+/// Where the programs run.
+enum Place {
+    Embedded { _running: Running },
+    Real(ControlPlane),
 }
 
 impl Home {
@@ -43,7 +70,7 @@ pub(crate) fn embedded() -> &'static Home {
     static HOME: OnceLock<Home> = OnceLock::new();
     HOME.get_or_init(|| {
         let running = Running::new("embedded").unwrap();
-        let scenario = running.write("scenario.yaml", SCENARIO).unwrap();
+        let scenario = running.write("scenario.yaml", &scenario(NODES)).unwrap();
         let kubeconfig = running.directory.join("kubeconfig");
         let mut up = Command::new(CONVOY);
         up.args(["up", "--ephemeral", "--listen=127.0.0.1:0", "--output=json", "--kubeconfig"]);
@@ -53,7 +80,8 @@ pub(crate) fn embedded() -> &'static Home {
         assert_eq!(ready["kubeconfig"].as_str(), kubeconfig.to_str());
         let (control, _) = start(&running, &mut control_loop(&kubeconfig, "apps,replicasets"));
         let access = Access::new(kubeconfig);
-        Home { access, _processes: vec![control, up], _running: Box::new(running) }
+        let running = Place::Embedded { _running: running };
+        Home { access, _processes: vec![control, up], running }
     })
 }
 
@@ -64,14 +92,24 @@ pub(crate) fn real() -> &'static Home {
     HOME.get_or_init(|| {
         let control_plane = real_control_plane();
         let manager = control_plane.manage(WITHOUT_DEPLOYMENTS, &[]).unwrap();
-        let fleet = fleet(&control_plane);
+        let fleet = attach(&control_plane, &scenario(WITH_SKYHOOKS));
         let access = Access::new(control_plane.kubeconfig.clone());
-        let account = deploy(&control_plane, &access);
+        let account = deploy(&control_plane, &access, "deploy", "convoy-system");
         let mut control = control_loop(&account, "apps");
         let (control, _) = start(&control_plane.running, control.arg("--leader-elect"));
         let processes = vec![control, fleet, manager];
-        Home { access, _processes: processes, _running: Box::new(control_plane) }
+        Home { access, _processes: processes, running: Place::Real(control_plane) }
     })
+}
+
+/// The same Kubernetes, and a loop for Skyhooks with the account of `deploy/skyhook`.
+pub(crate) fn real_with_skyhooks() -> (Access, Process) {
+    let home = real();
+    let Place::Real(control_plane) = &home.running else { unreachable!("it is real") };
+    crate::skyhooks::site::define(&home.access);
+    let account = deploy(control_plane, &home.access, "deploy/skyhook", "skyhook");
+    let (control, _) = start(&control_plane.running, &mut control_loop(&account, "skyhook"));
+    (home.access.clone(), control)
 }
 
 pub(crate) fn real_control_plane() -> ControlPlane {
@@ -81,21 +119,25 @@ pub(crate) fn real_control_plane() -> ControlPlane {
 
 /// Simulated nodes on a real API server, which has no scheduler.
 pub(crate) fn fleet(control_plane: &ControlPlane) -> Process {
+    attach(control_plane, &scenario(NODES))
+}
+
+fn attach(control_plane: &ControlPlane, scenario: &str) -> Process {
     let running = &control_plane.running;
-    let scenario = running.write("scenario.yaml", SCENARIO).unwrap();
+    let scenario = running.write("scenario.yaml", scenario).unwrap();
     let mut fleet = Command::new(CONVOY);
     fleet.args(["fleet", "--schedule", "--kubeconfig"]).arg(&control_plane.kubeconfig);
     let (fleet, ready) = start(running, fleet.arg("--scenario").arg(scenario));
-    assert_eq!(ready, "4 simulated nodes are ready\n");
+    assert!(ready.ends_with(" simulated nodes are ready\n"), "{ready}");
     fleet
 }
 
-/// Applies the manifests; a kubeconfig of the account that they make.
-fn deploy(control_plane: &ControlPlane, access: &Access) -> PathBuf {
-    let manifests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
-    access.kubectl(&format!("apply -k {}", manifests.display()));
-    let token = access.kubectl("create token convoy -n convoy-system --duration=2h");
-    control_plane.kubeconfig_of("account", token.trim()).unwrap()
+/// Applies manifests; a kubeconfig of the account that they make.
+fn deploy(control_plane: &ControlPlane, access: &Access, manifests: &str, within: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(manifests);
+    access.kubectl(&format!("apply -k {}", path.display()));
+    let token = access.kubectl(&format!("create token convoy -n {within} --duration=2h"));
+    control_plane.kubeconfig_of(within, token.trim()).unwrap()
 }
 
 /// `convoy run`, to be started.

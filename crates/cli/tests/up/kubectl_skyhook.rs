@@ -2,17 +2,18 @@
 
 use serde_json::{Value, json};
 
-use crate::skyhooks::{Home, packages, targets};
+use crate::skyhooks::policies::{packages, policy};
+use crate::skyhooks::site::Site;
 
 /// `kubectl skyhook`, with the binary under the plugin's name on the path.
 struct Plugin<'h> {
-    home: &'h Home,
+    home: &'h Site,
     path: String,
 }
 
 impl<'h> Plugin<'h> {
-    fn new(home: &'h Home) -> Self {
-        let directory = home.directory.path().join("plugins");
+    fn new(home: &'h Site) -> Self {
+        let directory = home.path("plugins");
         std::fs::create_dir(&directory).unwrap();
         let link = directory.join("kubectl-skyhook");
         std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_convoy"), link).unwrap();
@@ -21,7 +22,7 @@ impl<'h> Plugin<'h> {
     }
 
     fn run(&self, arguments: &str) -> String {
-        let mut command = self.home.running.kubectl_command(&format!("skyhook {arguments}"));
+        let mut command = self.home.access.kubectl_command(&format!("skyhook {arguments}"));
         let output = command.env("PATH", &self.path).output().unwrap();
         let (out, err) =
             (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
@@ -36,15 +37,11 @@ impl<'h> Plugin<'h> {
 
 #[test]
 fn the_plugin_looks_after_skyhooks() {
-    let home = Home::start();
+    let home = Site::alone();
     let plugin = Plugin::new(&home);
-    home.label(0..2, "pair=yes");
-    home.apply(
-        "DeploymentPolicy",
-        "pair",
-        &json!({"default": {"budget": {"count": 1}, "strategy": {"exponential": {}}}}),
-    );
-    let mut spec = targets("pair", "pair", &packages("1.0.0"));
+    home.label(0..2, "site=alone");
+    policy(&home, "pair", &json!({"count": 1}), &json!({"exponential": {}}));
+    let mut spec = home.paced("pair", &packages("1.0.0"));
     spec["deploymentPolicyOptions"] = json!({"resetBatchStateOnCompletion": false});
     home.apply("Skyhook", "pair", &spec);
     home.wait("pair", "complete");
@@ -54,7 +51,7 @@ fn the_plugin_looks_after_skyhooks() {
     starts_over(&home, &plugin);
 }
 
-fn switches(home: &Home, plugin: &Plugin<'_>) {
+fn switches(home: &Site, plugin: &Plugin<'_>) {
     let annotations = || home.skyhook("pair")["metadata"]["annotations"].clone();
     assert_eq!(plugin.run("pause pair -y"), "Skyhook \"pair\" paused\n");
     assert_eq!(plugin.run("disable pair --confirm"), "Skyhook \"pair\" disabled\n");
@@ -66,7 +63,7 @@ fn switches(home: &Home, plugin: &Plugin<'_>) {
     assert_eq!(annotations()["skyhook.nvidia.com/disable"], Value::Null);
 }
 
-fn looks_at_nodes(home: &Home, plugin: &Plugin<'_>) {
+fn looks_at_nodes(home: &Site, plugin: &Plugin<'_>) {
     home.wait("pair", "complete");
     let listed = plugin.run("node list --skyhook pair");
     assert!(
@@ -88,7 +85,7 @@ fn looks_at_nodes(home: &Home, plugin: &Plugin<'_>) {
     assert!(plugin.run("node unignore node-.*").contains("  node-5: not ignored\n"));
 }
 
-fn runs_packages_again(home: &Home, plugin: &Plugin<'_>) {
+fn runs_packages_again(home: &Site, plugin: &Plugin<'_>) {
     let status = plugin.json("package status tuning --skyhook pair --node node-1");
     assert_eq!(
         (&status[0]["nodeName"], &status[0]["state"]),
@@ -109,7 +106,7 @@ fn runs_packages_again(home: &Home, plugin: &Plugin<'_>) {
     plugin.run("package logs tuning --skyhook pair");
 }
 
-fn starts_over(home: &Home, plugin: &Plugin<'_>) {
+fn starts_over(home: &Site, plugin: &Plugin<'_>) {
     let batch = || {
         let status = home.skyhook("pair")["status"].clone();
         status["compartmentStatuses"]["__default__"]["batchState"].clone()
@@ -123,11 +120,11 @@ fn starts_over(home: &Home, plugin: &Plugin<'_>) {
     let text = plugin.run("reset pair -y");
     assert!(text.contains("Successfully reset 2 node(s) for Skyhook \"pair\"\n"), "{text}");
     home.wait("pair", "disabled");
-    let nodes = home.running.kubectl("get nodes -o json");
+    let nodes = home.access.kubectl("get nodes -o json");
     assert!(!nodes.contains("nodeState_pair") && !nodes.contains("cordon_pair"));
 
     assert!(plugin.run("version --client-only").starts_with("Skyhook plugin:\t"));
-    let mut refused = home.running.kubectl_command("skyhook node list --skyhook pair -o xml");
+    let mut refused = home.access.kubectl_command("skyhook node list --skyhook pair -o xml");
     let refused = refused.env("PATH", &plugin.path).output().unwrap();
     assert_eq!(refused.status.code(), Some(1));
     assert_eq!(refused.stderr, b"Error: invalid output format \"xml\"\n");
