@@ -7,12 +7,12 @@ mod call;
 mod condition;
 mod hook;
 mod kept;
+mod own;
 mod policy;
 mod review;
 mod seen;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::Value;
 
@@ -28,33 +28,11 @@ use crate::registry::Resource;
 use crate::status::{Answer, Status};
 use crate::write::{self, Options};
 
+pub(crate) use convoy_plan::admission::Operation;
+
 pub(crate) use self::call::Client as HookClient;
 pub(crate) use self::kept::Webhooks;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operation {
-    Create,
-    Update,
-    Delete,
-}
-
-impl Operation {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Create => "CREATE",
-            Self::Update => "UPDATE",
-            Self::Delete => "DELETE",
-        }
-    }
-
-    fn options_kind(self) -> &'static str {
-        match self {
-            Self::Create => "CreateOptions",
-            Self::Update => "UpdateOptions",
-            Self::Delete => "DeleteOptions",
-        }
-    }
-}
+pub(crate) use self::own::OwnHooks;
 
 /// Lets plugins and webhooks change the object.
 pub(crate) async fn mutate(
@@ -73,9 +51,10 @@ pub(crate) async fn mutate(
     } else {
         ask.cluster.webhooks.mutating(&ask.server.store)
     };
+    let own = ask.server.own_hooks.mutating(ask);
     let mut asked = Vec::new();
     let mut again = 0;
-    for hook in &*hooks {
+    for hook in own.chain(&*hooks) {
         match ask_to_change(ask, operation, hook, &object, old, options).await? {
             Said::Nothing => continue,
             Said::Unchanged => {}
@@ -145,13 +124,14 @@ pub(crate) async fn validate(
     let (webhooks, store) = (&ask.cluster.webhooks, &ask.server.store);
     let hooks = webhooks.validating(store);
     let (policies, bindings) = webhooks.policies(store);
-    if hooks.is_empty() && bindings.is_empty() {
+    let mut own = ask.server.own_hooks.validating(ask).peekable();
+    if hooks.is_empty() && bindings.is_empty() && own.peek().is_none() {
         return Ok(());
     }
     let request = review::request(ask, operation, object, old, options.dry_run);
     let subject = Subject { ask, operation, object, old, request: &request };
     policy::judge(&policies, &bindings, &subject).await?;
-    let asked = hooks.iter().map(|hook| consult(hook, &subject, options));
+    let asked = own.chain(&*hooks).map(|hook| consult(hook, &subject, options));
     futures_util::future::try_join_all(asked).await?;
     Ok(())
 }
@@ -195,10 +175,9 @@ async fn call(
             "admission webhook {name:?} does not support dry run"
         )));
     }
-    let timeout = Duration::from_secs(hook.timeout_seconds);
     let review = review::review(subject.request);
     let begun = std::time::Instant::now();
-    let answer = hook.client.call(ask, &review, timeout).await;
+    let answer = hook.ask(ask, &review).await;
     let verdict = answer.and_then(|answer| review::verdict(&hook.name, subject.request, &answer));
     let rejects = !matches!(verdict, Ok(Ok(_)));
     let (name, operation) = (&hook.name, subject.operation.word());

@@ -33,6 +33,8 @@ pub struct Settings {
     pub kubeconfig: PathBuf,
     pub limits: Limits,
     pub access: AccessSettings,
+    /// Whether the rules of the dialects about their own kinds are built in.
+    pub own_webhooks: bool,
 }
 
 /// A home that serves.
@@ -102,6 +104,7 @@ impl Home {
         let server = Server::new(store, Arc::new(System), settings.limits)
             .with_access(access)
             .with_metrics(metrics);
+        let server = if settings.own_webhooks { server.with_own_webhooks() } else { server };
         let server = Arc::new(server);
         for cluster in server.clusters() {
             let done = bootstrap(&server, &cluster).await;

@@ -13,7 +13,7 @@ use smol_str::SmolStr;
 use tokio::sync::watch;
 
 use crate::access::{Access, Authorization, Rights, Signer, TokenFile};
-use crate::admission::Webhooks;
+use crate::admission::{OwnHooks, Webhooks};
 use crate::head::{Entry, Head, Store};
 use crate::lines::Lines;
 use crate::logical;
@@ -58,6 +58,7 @@ pub struct Server {
     pub metrics: Metrics,
     pub(crate) traffic: Traffic,
     pub(crate) lines: Lines,
+    pub(crate) own_hooks: OwnHooks,
     clusters: RwLock<BTreeMap<SmolStr, Arc<Cluster>>>,
     /// Counts how often a logical cluster came or went.
     comings: watch::Sender<u64>,
@@ -123,6 +124,7 @@ impl Server {
         let access = Access::new(Authorization::default(), TokenFile::default(), signer);
         let server = Self {
             metrics: Metrics::default(),
+            own_hooks: OwnHooks::default(),
             traffic: Traffic::new(&limits),
             lines: Lines::default(),
             store,
@@ -148,6 +150,12 @@ impl Server {
     #[must_use]
     pub fn with_metrics(self, metrics: Metrics) -> Self {
         Self { metrics, ..self }
+    }
+
+    /// The same server, with the rules of the dialects about their own kinds built in.
+    #[must_use]
+    pub fn with_own_webhooks(self) -> Self {
+        Self { own_hooks: OwnHooks::of_dialects(), ..self }
     }
 
     /// Ends every watch, properly, so that clients come back to whoever follows.

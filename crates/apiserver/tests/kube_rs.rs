@@ -177,6 +177,7 @@ async fn listening(limits: Limits) -> Listening {
         kubeconfig: directory.path().join("kubeconfig"),
         limits,
         access: convoy_apiserver::access::AccessSettings::default(),
+        own_webhooks: false,
     };
     let home = Home::start(settings).await.unwrap();
     let text = std::fs::read_to_string(directory.path().join("kubeconfig")).unwrap();

@@ -8,6 +8,8 @@ mod controller;
 pub mod crds;
 #[cfg(feature = "server")]
 pub mod fleet;
+#[cfg(feature = "server")]
+mod metrics;
 pub mod migrate;
 pub mod plan;
 #[cfg(feature = "server")]
@@ -15,6 +17,8 @@ pub mod run;
 #[cfg(feature = "server")]
 pub mod up;
 pub mod validate;
+#[cfg(feature = "server")]
+mod webhooks;
 
 use std::path::PathBuf;
 

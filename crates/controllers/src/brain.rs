@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use convoy_api::{GroupKind, Object, ObjectKey};
-use convoy_plan::{Action, Denial, Dialect, Event, Step, Verdict};
+use convoy_plan::{Action, Denial, Dialect, Event, Step, Verdict, series};
 use jiff::Timestamp;
 
 use crate::cache::{Cache, Rollout};
@@ -220,12 +220,12 @@ impl Brain {
                 self.queue.retry(rollout, now, Duration::ZERO);
             }
             Ending::Later { at_least, message } => {
-                tracing::warn!(rollout = %rollout.key, message, "the server cannot now");
+                tracing::warn!(rollout = %rollout.key, why = message, "the server cannot now");
                 self.queue.retry(rollout, now, at_least);
             }
             Ending::Denied(denial) => {
                 let Denial { target, verb, message } = &denial;
-                tracing::warn!(rollout = %rollout.key, %target, verb, message, "denied");
+                tracing::warn!(rollout = %rollout.key, %target, verb, why = message, "denied");
                 if let Some(complaint) = self.cache.complain(rollout, &denial, now) {
                     self.note(&[complaint.event]);
                     self.denials.insert(rollout.clone(), denial);
@@ -256,6 +256,7 @@ impl Brain {
             self.queue.done(&rollout, None);
             self.note_holds(&rollout, Holds::new());
             self.yielded.remove(&rollout);
+            self.metrics.forget(&rollout);
             if let Some(log) = &mut self.log {
                 log.forget(&rollout);
             }
@@ -263,6 +264,9 @@ impl Brain {
         };
         self.metrics.passed(&step);
         self.note_holds(&rollout, metrics::holds(&step));
+        if let Some(series) = series::of_step(&step) {
+            self.metrics.tell(&rollout, series);
+        }
         self.write_down(&rollout, &step, now);
         let object = self.cache.world().get(&rollout.key);
         let status = object.and_then(|object| request::status(step.status.as_ref(), object));

@@ -26,6 +26,7 @@ pub mod metrics;
 pub mod run;
 pub mod serve;
 mod watch;
+pub mod webhooks;
 
 pub use brain::Settings;
 pub use run::run;

@@ -1,16 +1,22 @@
 //! What the loop counts, in the text format of Prometheus.
 
+mod told;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use convoy_plan::Step;
+use convoy_plan::series::Series;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
+
+use self::told::Told;
+use crate::cache::Rollout;
 
 /// Everything that is counted.
 #[derive(Debug)]
@@ -22,6 +28,7 @@ pub struct Metrics {
     writes: Family<Wrote, Counter>,
     conflicts: Counter,
     holds: Family<Held, Gauge>,
+    told: Told,
     is_ready: AtomicBool,
 }
 
@@ -46,11 +53,11 @@ struct Wrote {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Held {
     dialect: &'static str,
-    reason: String,
+    reason: &'static str,
 }
 
 /// How many of each reason a rollout is held for.
-pub type Holds = BTreeMap<String, i64>;
+pub type Holds = BTreeMap<&'static str, i64>;
 
 impl Default for Metrics {
     fn default() -> Self {
@@ -64,6 +71,7 @@ impl Default for Metrics {
             writes: Family::default(),
             conflicts: Counter::default(),
             holds: Family::default(),
+            told: Told::default(),
             is_ready: AtomicBool::new(false),
         };
         metrics.register();
@@ -92,6 +100,7 @@ impl Metrics {
             self.conflicts.clone(),
         );
         registry.register("convoy_holds", "What stands still now, by reason", self.holds.clone());
+        registry.register_collector(Box::new(self.told.clone()));
     }
 
     pub(crate) fn queue(&self, depth: usize) {
@@ -117,13 +126,22 @@ impl Metrics {
 
     /// A rollout was held for `before`, and is held for `after` now.
     pub(crate) fn held(&self, dialect: &'static str, before: &Holds, after: &Holds) {
-        let after = after.iter().map(|(reason, count)| (reason, *count));
-        for (reason, by) in before.iter().map(|(reason, count)| (reason, -count)).chain(after) {
-            self.holds.get_or_create(&Held { dialect, reason: reason.clone() }).inc_by(by);
+        let after = after.iter().map(|(reason, count)| (*reason, *count));
+        for (reason, by) in before.iter().map(|(reason, count)| (*reason, -count)).chain(after) {
+            self.holds.get_or_create(&Held { dialect, reason }).inc_by(by);
         }
     }
 
-    /// The first lists are complete: decisions are made from here on.
+    /// What the newest decision about a rollout says in numbers.
+    pub(crate) fn tell(&self, rollout: &Rollout, series: Vec<Series>) {
+        self.told.put(rollout, series);
+    }
+
+    /// Nothing is said any more about a rollout that is gone.
+    pub(crate) fn forget(&self, rollout: &Rollout) {
+        self.told.put(rollout, Vec::new());
+    }
+
     /// Whether this process does what it should: everything is listed, or it waits for its
     /// turn to lead.
     pub fn set_ready(&self, is_ready: bool) {
@@ -147,9 +165,7 @@ impl Metrics {
 pub(crate) fn holds(step: &Step) -> Holds {
     let mut counts = Holds::new();
     for hold in &step.holds {
-        let reason = serde_json::to_value(&hold.reason).ok();
-        let reason = reason.as_ref().and_then(|value| value["reason"].as_str()).unwrap_or_default();
-        *counts.entry(reason.to_owned()).or_default() += 1;
+        *counts.entry(hold.reason.word()).or_default() += 1;
     }
     counts
 }
@@ -161,8 +177,8 @@ mod tests {
     #[test]
     fn holds_are_those_of_now() {
         let metrics = Metrics::default();
-        let before = Holds::from([("Paused".to_owned(), 2)]);
-        let after = Holds::from([("Paused".to_owned(), 1), ("Stalled".to_owned(), 1)]);
+        let before = Holds::from([("Paused", 2)]);
+        let after = Holds::from([("Paused", 1), ("Stalled", 1)]);
         metrics.held("apps", &Holds::new(), &before);
         metrics.held("apps", &before, &after);
         let text = metrics.text();

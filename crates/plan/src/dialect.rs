@@ -10,6 +10,7 @@ pub mod workloads;
 use convoy_api::{GroupKind, Object, ObjectKey};
 use jiff::Timestamp;
 
+use crate::admission::{Request, Verdict, Webhook};
 use crate::diagnostic::Diagnostic;
 use crate::snapshot::Snapshot;
 use crate::step::{Complaint, Denial, Step};
@@ -80,6 +81,16 @@ pub trait Dialect: Sync {
     /// What is told when the server denies a write of the step, which ends it.
     fn complaint(&self, snapshot: &Snapshot<'_>, denial: &Denial, _now: Timestamp) -> Complaint {
         Complaint::about(snapshot.rollout(), denial)
+    }
+
+    /// The webhooks by which it has a say before objects are stored.
+    fn webhooks(&self) -> &'static [Webhook] {
+        &[]
+    }
+
+    /// What one of its webhooks says. `world` holds the kinds that the webhook looks at.
+    fn admit(&self, _webhook: &Webhook, _world: &World, _request: &Request<'_>) -> Verdict {
+        Verdict::allowed()
     }
 }
 

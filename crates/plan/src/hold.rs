@@ -104,6 +104,40 @@ impl Hold {
     }
 }
 
+impl HoldReason {
+    /// The reason without its numbers, as JSON and metrics name it.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::BudgetSpent { .. } => "BudgetSpent",
+            Self::BatchRunning { .. } => "BatchRunning",
+            Self::BatchFull { .. } => "BatchFull",
+            Self::FailureStop { .. } => "FailureStop",
+            Self::WindowClosed => "WindowClosed",
+            Self::GroupOrder { .. } => "GroupOrder",
+            Self::BehindRollout { .. } => "BehindRollout",
+            Self::Paused => "Paused",
+            Self::Disabled => "Disabled",
+            Self::Ignored { .. } => "Ignored",
+            Self::TaintNotTolerated { .. } => "TaintNotTolerated",
+            Self::Missing { .. } => "Missing",
+            Self::PodDisruptionBudget { .. } => "PodDisruptionBudget",
+            Self::PodProtected { .. } => "PodProtected",
+            Self::Draining { .. } => "Draining",
+            Self::Settling { .. } => "Settling",
+            Self::NotAvailable { .. } => "NotAvailable",
+            Self::Depends { .. } => "Depends",
+            Self::Approval { .. } => "Approval",
+            Self::Failed { .. } => "Failed",
+            Self::NotSelected { .. } => "NotSelected",
+            Self::NotDisruptable { .. } => "NotDisruptable",
+            Self::NoReason => "NoReason",
+            Self::Stalled { .. } => "Stalled",
+            Self::Invalid { .. } => "Invalid",
+            Self::HangsOnRefused { .. } => "HangsOnRefused",
+        }
+    }
+}
+
 impl fmt::Display for HoldReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -165,5 +199,26 @@ fn named(f: &mut fmt::Formatter<'_>, before: &str, names: &[SmolStr], total: u32
     match total.saturating_sub(shown) {
         0 => Ok(()),
         more => write!(f, " and {more} more"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_word_is_the_one_in_json() {
+        let detail = String::new;
+        for reason in [
+            HoldReason::Paused,
+            HoldReason::WindowClosed,
+            HoldReason::NoReason,
+            HoldReason::BatchFull { batch: 1, size: 1 },
+            HoldReason::TaintNotTolerated { taint: detail() },
+            HoldReason::Draining { pods: 1 },
+            HoldReason::Stalled { detail: detail() },
+        ] {
+            assert_eq!(serde_json::json!(reason)["reason"], reason.word());
+        }
     }
 }

@@ -5,6 +5,7 @@
 //! becomes a [`Diagnostic`]. [`dialect`] holds the five APIs, each a [`Dialect`]; the modules
 //! beside it are the concepts they share.
 
+pub mod admission;
 pub mod availability;
 pub mod budget;
 pub mod condition;
@@ -20,6 +21,7 @@ pub mod pace;
 mod parallel;
 mod refusal;
 pub mod selector;
+pub mod series;
 pub mod snapshot;
 pub mod step;
 pub mod taint;

@@ -16,6 +16,7 @@ pub use group::{BatchReport, GroupReport, MemberState};
 
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::hold::{Hold, HoldReason};
+use crate::series::Series;
 
 /// What happens next in one rollout, and why nothing more does.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,6 +41,9 @@ pub struct Step {
     pub events: Vec<Event>,
     /// When to look again, should nothing change before then.
     pub wake_at: Option<Timestamp>,
+    /// The dialect's own numbers about the rollout; absent if nothing could be decided, so that
+    /// those of the last decision still stand.
+    pub series: Option<Vec<Series>>,
 }
 
 /// Where a rollout stands.
@@ -74,6 +78,7 @@ impl Step {
             status: None,
             events: Vec::new(),
             wake_at: None,
+            series: Some(Vec::new()),
         }
     }
 
@@ -85,6 +90,7 @@ impl Step {
         let fields: Vec<String> = errors.map(|diagnostic| diagnostic.field.clone()).collect();
         let mut step = Self::new(dialect, rollout, Verdict::Invalid);
         step.holds.push(Hold::of_rollout(HoldReason::Invalid { fields }));
+        step.series = None;
         step
     }
 
@@ -93,6 +99,7 @@ impl Step {
     pub(crate) fn held(dialect: &'static str, rollout: &Object, hold: Hold) -> Self {
         let mut step = Self::new(dialect, rollout, Verdict::Held);
         step.holds.push(hold);
+        step.series = None;
         step
     }
 

@@ -28,6 +28,7 @@ impl World {
     async fn start(scenario: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let settings = HomeSettings {
+            own_webhooks: false,
             data_directory: None,
             durability: Durability::None,
             listen: "127.0.0.1:0".parse().unwrap(),

@@ -1,43 +1,61 @@
 //! Webhooks as configurations describe them, and which requests they are asked about.
 
+use std::slice;
 use std::sync::Arc;
+use std::time::Duration;
 
+use convoy_plan::admission::configurations;
 use serde_json::Value;
 
 use super::audience::{Audience, Subject};
 use super::call::Client;
 use super::condition::{Condition, Match, all_hold, scope};
+use super::own::Own;
+use crate::ask::Ask;
 use crate::registry::Resource;
 
 /// One webhook of a configuration.
 #[derive(Debug)]
 pub(super) struct Hook {
     pub name: String,
-    pub client: Client,
+    judge: Judge,
     audience: Audience,
     pub ignores_failure: bool,
     pub is_reinvoked: bool,
-    pub timeout_seconds: u64,
+    timeout_seconds: u64,
     pub has_side_effects: bool,
     /// `admit` if it changes objects, `validating` if it only checks them.
     pub role: &'static str,
     conditions: Vec<Condition>,
 }
 
+/// Who answers.
+#[derive(Debug)]
+enum Judge {
+    Remote(Box<Client>),
+    Own(Own),
+}
+
 impl Hook {
     /// The webhooks of a configuration, in order.
     pub(super) fn of(configuration: &Value) -> Vec<Self> {
         let hooks = configuration["webhooks"].as_array().into_iter().flatten();
-        let is_mutating = configuration["kind"] == "MutatingWebhookConfiguration";
-        let role = if is_mutating { "admit" } else { "validating" };
-        hooks.filter_map(|hook| Self::read(hook, role)).collect()
+        let judge = |hook: &Value| Judge::Remote(Box::new(Client::new(&hook["clientConfig"])));
+        hooks.filter_map(|hook| Self::read(hook, role(configuration), judge(hook))).collect()
     }
 
-    fn read(hook: &Value, role: &'static str) -> Option<Self> {
+    /// One that is built in, with the rules that it would be registered with elsewhere.
+    pub(super) fn own(own: Own) -> Option<Self> {
+        let configuration =
+            configurations(slice::from_ref(own.webhook()), |_| Value::Null).pop()?;
+        Self::read(&configuration["webhooks"][0], role(&configuration), Judge::Own(own))
+    }
+
+    fn read(hook: &Value, role: &'static str, judge: Judge) -> Option<Self> {
         let conditions = hook["matchConditions"].as_array().into_iter().flatten();
         Some(Self {
             name: hook["name"].as_str()?.to_owned(),
-            client: Client::new(&hook["clientConfig"]),
+            judge,
             audience: Audience::of_hook(hook)?,
             ignores_failure: hook["failurePolicy"] == "Ignore",
             is_reinvoked: hook["reinvocationPolicy"] == "IfNeeded",
@@ -49,6 +67,21 @@ impl Hook {
             role,
             conditions: conditions.map(Condition::read).collect(),
         })
+    }
+
+    /// Whether it is built in and about the kind of this request.
+    pub(super) fn is_own_about(&self, ask: &Ask) -> bool {
+        matches!(&self.judge, Judge::Own(own) if own.is_about(ask))
+    }
+
+    /// Its answer to a review, or why there is none.
+    pub(super) async fn ask(&self, ask: &Ask, review: &Value) -> Result<Value, String> {
+        match &self.judge {
+            Judge::Remote(client) => {
+                client.call(ask, review, Duration::from_secs(self.timeout_seconds)).await
+            }
+            Judge::Own(own) => own.answer(ask, review),
+        }
     }
 
     /// The resource of a request as the webhook knows it; none if it is not asked about it.
@@ -64,4 +97,9 @@ impl Hook {
         let asks = self.conditions.iter().any(Condition::asks);
         all_hold(&self.conditions, self.ignores_failure, &scope(subject, asks))
     }
+}
+
+fn role(configuration: &Value) -> &'static str {
+    let is_mutating = configuration["kind"] == "MutatingWebhookConfiguration";
+    if is_mutating { "admit" } else { "validating" }
 }

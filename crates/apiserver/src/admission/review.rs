@@ -29,7 +29,7 @@ pub(super) fn request(
         "name": name(ask, object), "operation": operation.word(),
         "userInfo": {"username": caller.name, "groups": caller.groups},
         "object": object, "oldObject": old, "dryRun": dry_run,
-        "options": {"kind": operation.options_kind(), "apiVersion": "meta.k8s.io/v1"},
+        "options": {"kind": options_kind(operation), "apiVersion": "meta.k8s.io/v1"},
     });
     if !ask.target.subresource.is_empty() {
         request["subResource"] = json!(ask.target.subresource);
@@ -45,6 +45,14 @@ pub(super) fn request(
         request["userInfo"]["extra"] = json!(caller.extra);
     }
     request
+}
+
+fn options_kind(operation: Operation) -> &'static str {
+    match operation {
+        Operation::Create => "CreateOptions",
+        Operation::Update => "UpdateOptions",
+        Operation::Delete => "DeleteOptions",
+    }
 }
 
 /// The name that a request is about: the path's, or that of what is to be made.

@@ -9,12 +9,12 @@ use anyhow::{Context, Result, bail};
 use convoy_controllers::connect::{Connection, connect};
 use convoy_controllers::lease::Election;
 use convoy_controllers::log::DecisionLog;
-use convoy_controllers::metrics::Metrics;
-use convoy_controllers::serve::Endpoint;
 use convoy_controllers::{Settings, run as run_loop};
 
 use super::controller::Controller;
+use super::metrics;
 use super::up::shutdown_signal;
+use super::webhooks::Webhooks;
 use crate::{output, stderr};
 
 /// Carries out rollouts on a Kubernetes API server, as its controllers
@@ -59,6 +59,8 @@ pub struct Args {
     /// Serve /metrics, /healthz and /readyz here; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS")]
     metrics_listen: Option<SocketAddr>,
+    #[command(flatten)]
+    webhooks: Webhooks,
 }
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
@@ -78,6 +80,7 @@ async fn serve(args: Args) -> Result<()> {
         lease_namespace,
         lease_name,
         metrics_listen,
+        webhooks,
     } = args;
     stderr::report();
     let shutdown = shutdown_signal()?;
@@ -93,8 +96,9 @@ async fn serve(args: Args) -> Result<()> {
         ..Settings::new(Controller::dialects(dialects))
     };
     if let Some(address) = metrics_listen {
-        serve_metrics(address, Arc::clone(&settings.metrics)).await?;
+        metrics::serve(address, Arc::clone(&settings.metrics)).await?;
     }
+    webhooks.start(&connection, &settings.dialects).await?;
     announce(&connection, &settings)?;
     // An observer writes nothing, and a lease is a write.
     if !leader_elect || observe {
@@ -132,14 +136,6 @@ async fn lead(
         bail!("the lease {}/{} was lost", election.namespace, election.name);
     }
     election.release(client).await;
-    Ok(())
-}
-
-async fn serve_metrics(address: SocketAddr, metrics: Arc<Metrics>) -> Result<()> {
-    let failed = || format!("could not serve metrics on {address}");
-    let endpoint = Endpoint::bind(address).await.with_context(failed)?;
-    eprintln!("metrics on http://{}/metrics", endpoint.address().with_context(failed)?);
-    tokio::spawn(endpoint.run(metrics));
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -21,6 +22,7 @@ use tokio::task::JoinHandle;
 
 use super::controller::Controller;
 use super::fleet::Simulation;
+use super::metrics;
 use crate::output;
 
 /// Runs a Kubernetes API server in this process, with its own store
@@ -67,6 +69,12 @@ pub struct Args {
     /// where nodes are simulated, else none]
     #[arg(long, value_name = "NAMES", value_parser = controllers)]
     controllers: Option<Controllers>,
+    /// Serve /metrics, /healthz and /readyz of the controllers here; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS")]
+    metrics_listen: Option<SocketAddr>,
+    /// Store Skyhooks and their policies without the rules that upstream's webhooks hold
+    #[arg(long)]
+    skip_admission: bool,
     /// What to print when ready
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
@@ -105,6 +113,8 @@ async fn serve(args: Args) -> Result<()> {
         shutdown_timeout,
         simulation,
         controllers,
+        metrics_listen,
+        skip_admission,
         output,
     } = args;
     let scenario = simulation.scenario()?;
@@ -129,10 +139,12 @@ async fn serve(args: Args) -> Result<()> {
         audit_policy,
     };
     let limits = Limits { shutdown_timeout, ..Limits::default() };
-    let settings = Settings { data_directory, durability, listen, kubeconfig, limits, access };
+    let own_webhooks = !skip_admission;
+    let settings =
+        Settings { data_directory, durability, listen, kubeconfig, limits, access, own_webhooks };
     let home = Home::start(settings).await?;
-    let usual = if scenario.is_some() { Controller::all() } else { Vec::new() };
-    let control = Control::start(&home, controllers.map_or(usual, |Controllers(named)| named));
+    let controllers = chosen(controllers, scenario.is_some());
+    let control = Control::start(&home, controllers, metrics_listen).await?;
     let mut fleet = scenario.map(|scenario| simulate(&home, scenario));
     if let Some(fleet) = &mut fleet {
         fleet.ready().await;
@@ -157,17 +169,24 @@ struct Control {
 }
 
 impl Control {
-    fn start(home: &Home, controllers: Vec<Controller>) -> Self {
+    async fn start(
+        home: &Home,
+        controllers: Vec<Controller>,
+        metrics_listen: Option<SocketAddr>,
+    ) -> Result<Self> {
         let (ending, ended) = oneshot::channel();
         let client = Client::new(Transport::trusted(&home.server, ""), "default");
         let settings = convoy_controllers::Settings::new(Controller::dialects(controllers));
+        if let Some(address) = metrics_listen {
+            metrics::serve(address, Arc::clone(&settings.metrics)).await?;
+        }
         let running = tokio::spawn(async move {
             if !settings.dialects.is_empty() {
                 let ended = async { _ = ended.await };
                 convoy_controllers::run(client, settings, ended).await;
             }
         });
-        Self { ending, running }
+        Ok(Self { ending, running })
     }
 
     async fn end(self) {
@@ -259,6 +278,15 @@ fn default_kubeconfig(data_directory: Option<&Path>) -> PathBuf {
 /// A list of controllers, which may be empty.
 #[derive(Clone, Debug)]
 struct Controllers(Vec<Controller>);
+
+/// Those that were named; otherwise all of them where there are nodes to work on.
+fn chosen(named: Option<Controllers>, simulates: bool) -> Vec<Controller> {
+    match named {
+        Some(Controllers(named)) => named,
+        None if simulates => Controller::all(),
+        None => Vec::new(),
+    }
+}
 
 fn controllers(text: &str) -> Result<Controllers, String> {
     match text {

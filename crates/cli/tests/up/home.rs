@@ -114,7 +114,8 @@ pub(crate) fn real_with_skyhooks() -> (Access, Process) {
 
 pub(crate) fn real_control_plane() -> ControlPlane {
     let programs = Programs::find().unwrap_or_else(|error| panic!("this test needs it: {error}"));
-    ControlPlane::start(&programs, &[]).unwrap()
+    // As nearly every cluster: packages of Skyhooks may do anything to their node.
+    ControlPlane::start(&programs, &[("--allow-privileged", "true")]).unwrap()
 }
 
 /// Simulated nodes on a real API server, which has no scheduler.

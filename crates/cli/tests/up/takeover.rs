@@ -2,8 +2,6 @@
 //! nothing is to be done it writes nothing.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use convoy_kubernetes::{ControlPlane, Process, WITHOUT_DEPLOYMENTS, free_ports};
@@ -11,6 +9,7 @@ use convoy_kubernetes::{ControlPlane, Process, WITHOUT_DEPLOYMENTS, free_ports};
 use crate::access::Access;
 use crate::home::{control_loop, fleet, real_control_plane, start};
 use crate::running::Running;
+use crate::scrape::scrape;
 
 /// Deployments at rest, each in another state; how many.
 fn furnish(site: &Access) -> usize {
@@ -83,11 +82,7 @@ impl Observed {
     }
 
     fn metrics(&self) -> String {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
-        stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").unwrap();
-        let mut text = String::new();
-        stream.read_to_string(&mut text).unwrap();
-        text
+        scrape(self.port)
     }
 
     /// Waits until it has looked at so many Deployments.

@@ -6,10 +6,12 @@
 //! the nodes that hold a slot ([`drive`]) and renders the result ([`writes`], [`status`],
 //! [`report`]).
 
+mod admission;
 mod assess;
 mod batch;
 mod compartment;
 mod config;
+mod defaults;
 mod drain;
 mod drive;
 mod farewell;
@@ -30,6 +32,7 @@ mod pod;
 mod policy;
 mod report;
 mod room;
+mod series;
 mod state;
 mod status;
 mod status_conditions;
@@ -46,6 +49,7 @@ use self::hook::Hook;
 use self::names::{CORDON, NAME, NODE_META};
 use self::pass::{NODE, POD, POLICY, Pass, SKYHOOK};
 use super::{Dialect, Keep, Watch};
+use crate::admission::{Request, Verdict as Admitted, Webhook};
 use crate::diagnostic::Diagnostic;
 use crate::hold::{Hold, HoldReason};
 use crate::merge_patch;
@@ -108,7 +112,7 @@ impl Dialect for Skyhook {
     }
 
     fn validate(&self, world: &World, object: &Object) -> Vec<Diagnostic> {
-        validate::validate(world, object)
+        validate::validate(world, object, validate::Moment::Planning)
     }
 
     fn rollouts<'w>(&self, world: &'w World) -> Vec<&'w Object> {
@@ -144,6 +148,7 @@ impl Dialect for Skyhook {
                 let mut step = Step::new(self.name(), rollout, Verdict::Invalid);
                 step.holds
                     .push(Hold::of_rollout(HoldReason::Invalid { fields: vec![error.field] }));
+                step.series = None;
                 return step;
             }
         };
@@ -155,6 +160,14 @@ impl Dialect for Skyhook {
             return farewell::step(&hook, &others, &self.options, snapshot, step);
         }
         rendered(&Pass::new(&hook, &others, &self.options, snapshot, now), step)
+    }
+
+    fn webhooks(&self) -> &'static [Webhook] {
+        admission::WEBHOOKS
+    }
+
+    fn admit(&self, webhook: &Webhook, world: &World, request: &Request<'_>) -> Admitted {
+        admission::admit(webhook, world, request)
     }
 }
 
@@ -173,6 +186,7 @@ fn rendered(pass: &Pass<'_, '_>, mut step: Step) -> Step {
     step.verdict = report::verdict(pass, &step.holds);
     step.events = report::events(pass, rolled_up);
     step.actions = writes::actions(pass, reservation);
+    step.series = Some(series::series(pass, &words, rolled_up));
     step.status = changed.then_some(status);
     step
 }

@@ -9,7 +9,7 @@ use super::batch::BatchState;
 use super::member::word_text;
 use super::names::{AUTO_TAINT, DISABLE, IGNORE, Keys, PAUSE};
 use super::node_write::NodeWrite;
-use super::state::{NodeState, stage_word};
+use super::state::{NodeState, stage_word, state_word};
 use crate::merge_patch::nested;
 use crate::step::{Verb, Why, Write};
 
@@ -27,13 +27,7 @@ pub struct PackageRecord {
 impl PackageRecord {
     /// The state as it stands on the wire.
     pub fn state_word(&self) -> &'static str {
-        match self.state {
-            PackageState::Complete => "complete",
-            PackageState::InProgress => "in_progress",
-            PackageState::Skipped => "skipped",
-            PackageState::Erroring => "erroring",
-            PackageState::Unknown => "unknown",
-        }
+        state_word(self.state)
     }
 }
 

@@ -20,6 +20,7 @@ use super::options::Options;
 use super::pod::{Pods, node_of};
 use super::policy::{Terms, legacy, read};
 use super::room::Room;
+use super::state::NodeState;
 use crate::hold::HoldReason;
 use crate::snapshot::Snapshot;
 
@@ -122,6 +123,11 @@ impl<'p, 'w: 'p> Pass<'p, 'w> {
     /// What is done to a node, if it holds a slot.
     pub(super) fn work(&self, index: usize) -> Option<&Work<'w>> {
         self.work.get(index)?.as_deref()
+    }
+
+    /// The packages of a node after this pass.
+    pub(super) fn state_after(&self, index: usize) -> &NodeState {
+        self.work(index).map_or(&self.members[index].assessed.state, |work| &work.state)
     }
 
     /// What is done to nodes, by member index.

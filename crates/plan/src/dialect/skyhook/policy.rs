@@ -22,6 +22,13 @@ pub(super) const DEFAULT: &str = "__default__";
 /// A share of a compartment, rounded down, but at least one node while there are any.
 pub(super) const ROUNDING: Rounding = Rounding::Down { at_least: 1 };
 
+/// What a strategy says where its author says nothing. No number of failures stops it then.
+pub(super) const INITIAL_BATCH: i64 = 1;
+pub(super) const BATCH_THRESHOLD: i64 = 100;
+pub(super) const SAFETY_LIMIT: i64 = 50;
+pub(super) const DELTA: i64 = 1;
+pub(super) const GROWTH_FACTOR: i64 = 2;
+
 /// One compartment as it was asked for.
 #[derive(Clone, Debug)]
 pub(super) struct Terms {
@@ -127,9 +134,9 @@ pub(super) fn legacy(given: Option<&InterruptionBudget>, nodes: u32) -> Terms {
     let initial = budget.resolve(nodes, Rounding::Down { at_least: 0 }).min(nodes).max(1);
     let strategy = Strategy {
         pace: Pace::Fixed { initial },
-        batch_threshold: 100,
+        batch_threshold: number(BATCH_THRESHOLD),
         failure_threshold: None,
-        safety_limit: 50,
+        safety_limit: number(SAFETY_LIMIT),
     };
     Terms {
         name: SmolStr::new_static(DEFAULT),
@@ -156,16 +163,17 @@ fn budget(wire: Option<&Budget>) -> IntOrPercent {
 }
 
 fn strategy(wire: &WireStrategy) -> Option<Strategy> {
-    let at_least_one = |given: Option<i64>| number(given.unwrap_or(1)).max(1);
+    let at_least_one =
+        |given: Option<i64>, otherwise: i64| number(given.unwrap_or(otherwise)).max(1);
     let made =
         |pace, batch_threshold: Option<i64>, failures: Option<i64>, limit: Option<i64>| Strategy {
             pace,
-            batch_threshold: number(batch_threshold.unwrap_or(100)),
+            batch_threshold: number(batch_threshold.unwrap_or(BATCH_THRESHOLD)),
             failure_threshold: failures.map(number),
-            safety_limit: number(limit.unwrap_or(50)),
+            safety_limit: number(limit.unwrap_or(SAFETY_LIMIT)),
         };
     if let Some(fixed) = &wire.fixed {
-        let pace = Pace::Fixed { initial: at_least_one(fixed.initial_batch) };
+        let pace = Pace::Fixed { initial: at_least_one(fixed.initial_batch, INITIAL_BATCH) };
         return Some(made(
             pace,
             fixed.batch_threshold,
@@ -175,8 +183,8 @@ fn strategy(wire: &WireStrategy) -> Option<Strategy> {
     }
     if let Some(linear) = &wire.linear {
         let pace = Pace::Linear {
-            initial: at_least_one(linear.initial_batch),
-            delta: at_least_one(linear.delta),
+            initial: at_least_one(linear.initial_batch, INITIAL_BATCH),
+            delta: at_least_one(linear.delta, DELTA),
         };
         return Some(made(
             pace,
@@ -187,8 +195,8 @@ fn strategy(wire: &WireStrategy) -> Option<Strategy> {
     }
     let exponential = wire.exponential.as_ref()?;
     let pace = Pace::Exponential {
-        initial: at_least_one(exponential.initial_batch),
-        factor: number(exponential.growth_factor.unwrap_or(2)).max(2),
+        initial: at_least_one(exponential.initial_batch, INITIAL_BATCH),
+        factor: number(exponential.growth_factor.unwrap_or(GROWTH_FACTOR)).max(2),
     };
     let (threshold, failures) = (exponential.batch_threshold, exponential.failure_threshold);
     Some(made(pace, threshold, failures, exponential.safety_limit))

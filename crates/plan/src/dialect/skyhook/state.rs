@@ -87,6 +87,17 @@ pub(super) fn stage_word(stage: Stage) -> &'static str {
     }
 }
 
+/// The word of a state on the wire and in metrics.
+pub(super) fn state_word(state: PackageState) -> &'static str {
+    match state {
+        PackageState::Complete => "complete",
+        PackageState::InProgress => "in_progress",
+        PackageState::Skipped => "skipped",
+        PackageState::Erroring => "erroring",
+        PackageState::Unknown => "unknown",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

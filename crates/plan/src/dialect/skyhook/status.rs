@@ -84,10 +84,11 @@ fn node_status(pass: &Pass<'_, '_>, words: &[StatusWord]) -> Value {
 }
 
 fn node_state(pass: &Pass<'_, '_>) -> Value {
-    let states = pass.members.iter().enumerate().map(|(index, member)| {
-        let state = pass.work(index).map_or(&member.assessed.state, |work| &work.state);
-        (member.node.name().as_str(), json!(state))
-    });
+    let states = pass
+        .members
+        .iter()
+        .enumerate()
+        .map(|(index, member)| (member.node.name().as_str(), json!(pass.state_after(index))));
     json!(states.collect::<BTreeMap<&str, Value>>())
 }
 
@@ -157,18 +158,39 @@ fn compartments(pass: &Pass<'_, '_>, words: &[StatusWord]) -> Value {
     json!(statuses)
 }
 
+/// What is published about a compartment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Standing {
+    pub(super) matched: u32,
+    pub(super) ceiling: u32,
+    pub(super) in_progress: u32,
+    pub(super) completed: u32,
+    pub(super) progress_percent: u32,
+}
+
+impl Standing {
+    pub(super) fn of(pass: &Pass<'_, '_>, compartment: &Compartment, words: &[StatusWord]) -> Self {
+        let busy = |index: &&usize| words[**index] == StatusWord::InProgress;
+        let (completed, _) = compartment.ended(&pass.members);
+        let matched = compartment.total();
+        Self {
+            matched,
+            ceiling: compartment.ceiling,
+            in_progress: count(compartment.members.iter().filter(busy).count()),
+            completed,
+            progress_percent: percent_of(completed, matched),
+        }
+    }
+}
+
 fn published(pass: &Pass<'_, '_>, compartment: &Compartment, words: &[StatusWord]) -> Value {
-    let of = |wanted: StatusWord| {
-        count(compartment.members.iter().filter(|index| words[**index] == wanted).count())
-    };
-    let (completed, _) = compartment.ended(&pass.members);
-    let total = compartment.total();
+    let standing = Standing::of(pass, compartment, words);
     let mut status = json!({
-        "matched": total,
-        "ceiling": compartment.ceiling,
-        "inProgress": of(StatusWord::InProgress),
-        "completed": completed,
-        "progressPercent": percent_of(completed, total),
+        "matched": standing.matched,
+        "ceiling": standing.ceiling,
+        "inProgress": standing.in_progress,
+        "completed": standing.completed,
+        "progressPercent": standing.progress_percent,
     });
     if compartment.terms.strategy.is_some() {
         status["batchState"] = compartment.batch.wire();

@@ -9,7 +9,7 @@ use convoy_api::skyhook::SkyhookSpec;
 use serde_json::Value;
 
 use super::pass::POLICY;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Severity};
 use crate::selector::Selector;
 use crate::validation;
 use crate::world::World;
@@ -20,14 +20,24 @@ const KEY_NAME_MAX: usize = 63;
 /// The longest of our keys that a Skyhook's name is appended to.
 const LONGEST_KEY: &str = "nodeState_";
 
-/// Findings about one object; the schema's own first, and only those if there are any.
-pub(super) fn validate(world: &World, object: &Object) -> Vec<Diagnostic> {
-    let broken = validation::schema(object);
-    if !broken.is_empty() {
-        return broken;
+/// When an object is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Moment {
+    /// It shall be stored, and what it names has to be there.
+    Admission,
+    /// It is there, and what it names may appear yet.
+    Planning,
+}
+
+/// Findings about one object: the schema's own first, and no others if it is broken.
+pub(super) fn validate(world: &World, object: &Object, moment: Moment) -> Vec<Diagnostic> {
+    let mut found = validation::schema(object);
+    if found.iter().any(|finding| finding.severity == Severity::Error) {
+        return found;
     }
     if *object.kind() == POLICY {
-        return policy::first_error(object).into_iter().collect();
+        found.extend(policy::first_error(object));
+        return found;
     }
     let spec: SkyhookSpec = match object.spec_view() {
         Ok(spec) => spec,
@@ -40,8 +50,8 @@ pub(super) fn validate(world: &World, object: &Object) -> Vec<Diagnostic> {
             selector(object, "podNonInterruptLabels", "pod non interrupt labels are not valid")
         })
         .or_else(|| packages::first_error(object, &spec.packages.unwrap_or_default()));
-    let mut found: Vec<Diagnostic> = first.into_iter().collect();
-    found.extend(missing_policy(world, object));
+    found.extend(first);
+    found.extend(missing_policy(world, object, moment));
     found
 }
 
@@ -85,13 +95,16 @@ fn selector(object: &Object, field: &str, what: &str) -> Option<Diagnostic> {
     Some(Diagnostic::error(object, field, format!("{what}: {}", error.message)))
 }
 
-/// Only a warning: the Skyhook is accepted, and blocked until the policy appears.
-fn missing_policy(world: &World, object: &Object) -> Option<Diagnostic> {
+/// A Skyhook that is there already is blocked until the policy appears, not refused.
+fn missing_policy(world: &World, object: &Object, moment: Moment) -> Option<Diagnostic> {
     let name = object.spec().get("deploymentPolicy")?.as_str().filter(|name| !name.is_empty())?;
     let there = world.get(&object.key().sibling(&POLICY, "", name)).is_some();
     (!there).then(|| {
         let message = format!("deploymentPolicy {name:?} not found");
-        Diagnostic::warning(object, "spec.deploymentPolicy", message)
+        match moment {
+            Moment::Admission => Diagnostic::error(object, "spec.deploymentPolicy", message),
+            Moment::Planning => Diagnostic::warning(object, "spec.deploymentPolicy", message),
+        }
     })
 }
 

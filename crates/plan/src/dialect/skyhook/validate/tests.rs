@@ -9,7 +9,7 @@ const VERSION: &str = "skyhook.nvidia.com/v1alpha1";
 
 fn errors(kind: &str, spec: Value) -> String {
     let object = object(VERSION, kind, "x").spec(spec).build();
-    let found = validate(&World::new(), &object);
+    let found = validate(&World::new(), &object, Moment::Planning);
     let texts: Vec<String> =
         found.iter().map(|found| format!("{}: {}", found.field, found.message)).collect();
     texts.join("; ")
@@ -79,7 +79,7 @@ fn skyhooks_are_refused_in_the_words_of_the_api() {
 fn a_name_that_no_annotation_key_can_hold_is_refused() {
     let found = |length: usize| {
         let object = object(VERSION, "Skyhook", &"s".repeat(length)).spec(json!({})).build();
-        validate(&World::new(), &object).len()
+        validate(&World::new(), &object, Moment::Planning).len()
     };
     assert_eq!((found(53), found(54)), (0, 1));
 }
@@ -120,4 +120,12 @@ fn policies_are_refused_in_the_words_of_the_api() {
         assert!(found.contains(expected), "{spec}: {found:?} lacks {expected:?}");
     }
     assert!(!errors("DeploymentPolicy", json!({})).is_empty());
+}
+
+#[test]
+fn an_unknown_field_hides_nothing() {
+    let found =
+        errors("Skyhook", json!({"pace": 1, "interruptionBudget": {"percent": 1, "count": 1}}));
+    assert!(found.contains("unknown field \"spec.pace\""), "{found}");
+    assert!(found.contains("both percent and count"), "{found}");
 }

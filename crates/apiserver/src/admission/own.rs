@@ -1,0 +1,96 @@
+//! Webhooks that the server has built in: those of the dialects, answered in process by the
+//! same functions that `convoy run` serves on other API servers.
+
+use std::fmt;
+
+use convoy_api::Object;
+use convoy_plan::admission::{Role, Webhook, answer};
+use convoy_plan::{DIALECTS, Dialect, World};
+use serde_json::Value;
+
+use super::hook::Hook;
+use crate::ask::Ask;
+use crate::encoding;
+
+/// The built-in webhooks, asked before those that users register.
+#[derive(Debug, Default)]
+pub(crate) struct OwnHooks {
+    mutating: Vec<Hook>,
+    validating: Vec<Hook>,
+}
+
+/// One of them, and who answers in its name.
+#[derive(Clone, Copy)]
+pub(super) struct Own {
+    dialect: &'static dyn Dialect,
+    webhook: &'static Webhook,
+}
+
+impl OwnHooks {
+    /// Those of every dialect.
+    pub(crate) fn of_dialects() -> Self {
+        let mut hooks = Self::default();
+        for dialect in DIALECTS {
+            for webhook in dialect.webhooks() {
+                let hook = Hook::own(Own { dialect: *dialect, webhook });
+                match webhook.role {
+                    Role::Mutates => hooks.mutating.extend(hook),
+                    Role::Validates => hooks.validating.extend(hook),
+                }
+            }
+        }
+        hooks
+    }
+
+    pub(super) fn mutating<'s>(&'s self, ask: &'s Ask) -> impl Iterator<Item = &'s Hook> {
+        self.mutating.iter().filter(|hook| hook.is_own_about(ask))
+    }
+
+    pub(super) fn validating<'s>(&'s self, ask: &'s Ask) -> impl Iterator<Item = &'s Hook> {
+        self.validating.iter().filter(|hook| hook.is_own_about(ask))
+    }
+}
+
+impl Own {
+    pub(super) fn webhook(&self) -> &'static Webhook {
+        self.webhook
+    }
+
+    /// Whether a request is about its kind. Told without looking at the object: nearly all
+    /// requests are about others.
+    pub(super) fn is_about(&self, ask: &Ask) -> bool {
+        let about = &self.webhook.about;
+        ask.target.subresource.is_empty() && ask.resource.is(&about.kind.group, about.plural)
+    }
+
+    /// What it says to a review.
+    pub(super) fn answer(&self, ask: &Ask, review: &Value) -> Result<Value, String> {
+        let world = self.beside(ask);
+        let answer = answer(self.dialect, self.webhook, &world, review);
+        answer.ok_or_else(|| "what was sent is no review".to_owned())
+    }
+
+    /// What the store holds of the kinds that it looks at.
+    fn beside(&self, ask: &Ask) -> World {
+        let snapshot = ask.server.store.snapshot();
+        let mut world = World::new();
+        for served in self.webhook.beside {
+            let group = &served.kind.group;
+            let Some(resource) = ask.registry.get(group, served.version, served.plural) else {
+                continue; // its definition is not there, so it has no objects
+            };
+            let entries = snapshot.list(&ask.cluster.shelf(resource));
+            let objects = entries.map(|entry| Object::from_value(encoding::read_entry(entry)));
+            for object in objects.filter_map(Result::ok) {
+                world.insert(object);
+            }
+        }
+        world
+    }
+}
+
+impl fmt::Debug for Own {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Own").field(&self.webhook.name).finish()
+    }
+}

@@ -1,0 +1,17 @@
+//! Where the numbers of a control loop are served.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use convoy_controllers::metrics::Metrics;
+use convoy_controllers::serve::Endpoint;
+
+/// Serves `/metrics` and health on `address` from now on, and says where.
+pub(crate) async fn serve(address: SocketAddr, metrics: Arc<Metrics>) -> Result<()> {
+    let failed = || format!("could not serve metrics on {address}");
+    let endpoint = Endpoint::bind(address).await.with_context(failed)?;
+    eprintln!("metrics on http://{}/metrics", endpoint.address().with_context(failed)?);
+    tokio::spawn(endpoint.run(metrics));
+    Ok(())
+}

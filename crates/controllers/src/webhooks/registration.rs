@@ -1,0 +1,154 @@
+//! What an API server has to be told about webhooks, and whether it knows.
+
+use convoy_plan::Dialect;
+use convoy_plan::admission::{Webhook, configurations};
+use serde_json::{Value, json};
+
+/// How an API server reaches a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// By a service of the cluster.
+    Service { namespace: String, name: String },
+    /// By a name or an address, from outside the cluster.
+    Host { host: String, port: u16 },
+}
+
+impl Place {
+    /// What a certificate has to stand for.
+    pub(crate) fn names(&self) -> Vec<String> {
+        match self {
+            Self::Service { namespace, name } => {
+                ["", ".cluster.local"].map(|end| format!("{name}.{namespace}.svc{end}")).to_vec()
+            }
+            Self::Host { host, .. } => vec![host.clone()],
+        }
+    }
+
+    fn client(&self, webhook: &Webhook, bundle: &str) -> Value {
+        let path = webhook.path;
+        match self {
+            Self::Service { namespace, name } => json!({"caBundle": bundle,
+                "service": {"namespace": namespace, "name": name, "path": path, "port": 443}}),
+            Self::Host { host, port } => {
+                let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
+                json!({"caBundle": bundle, "url": format!("https://{host}:{port}{path}")})
+            }
+        }
+    }
+}
+
+/// The configurations that register the webhooks of `dialects`.
+pub(crate) fn wanted(dialects: &[&'static dyn Dialect], place: &Place, bundle: &str) -> Vec<Value> {
+    let webhooks: Vec<Webhook> =
+        dialects.iter().flat_map(|dialect| dialect.webhooks()).cloned().collect();
+    configurations(&webhooks, |webhook| place.client(webhook, bundle))
+}
+
+/// Where a configuration is kept.
+pub(crate) fn collection(configuration: &Value) -> String {
+    let kind = configuration["kind"].as_str().unwrap_or_default().to_lowercase();
+    format!("/apis/admissionregistration.k8s.io/v1/{kind}s")
+}
+
+/// What a configuration should be changed to; none if it says all that is wanted. What others
+/// have added to it, such as selectors or further webhooks, stays.
+pub(crate) fn corrected(stored: &Value, wanted: &Value) -> Option<Value> {
+    let list = |object: &Value| object["webhooks"].as_array().cloned().unwrap_or_default();
+    let mut webhooks = list(stored);
+    let mut changed = false;
+    for webhook in list(wanted) {
+        let known = webhooks.iter_mut().find(|known| known["name"] == webhook["name"]);
+        match known {
+            Some(known) if says(known, &webhook) => {}
+            Some(known) => {
+                changed = true;
+                for (field, value) in webhook.as_object().into_iter().flatten() {
+                    known[field.as_str()] = value.clone();
+                }
+            }
+            None => {
+                changed = true;
+                webhooks.push(webhook);
+            }
+        }
+    }
+    changed.then(|| {
+        let mut corrected = stored.clone();
+        corrected["webhooks"] = Value::Array(webhooks);
+        corrected
+    })
+}
+
+/// Whether `stored` says all that `wanted` says; servers fill in more.
+fn says(stored: &Value, wanted: &Value) -> bool {
+    match (stored, wanted) {
+        (Value::Object(stored), Value::Object(wanted)) => wanted
+            .iter()
+            .all(|(field, value)| stored.get(field).is_some_and(|stored| says(stored, value))),
+        (Value::Array(stored), Value::Array(wanted)) => {
+            stored.len() == wanted.len()
+                && stored.iter().zip(wanted).all(|(stored, wanted)| says(stored, wanted))
+        }
+        _ => stored == wanted,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use convoy_plan::dialect::skyhook::Skyhook;
+
+    use super::*;
+
+    fn place() -> Place {
+        Place::Service { namespace: "skyhook".to_owned(), name: "convoy-webhook".to_owned() }
+    }
+
+    fn of_skyhook(bundle: &str) -> Vec<Value> {
+        const SKYHOOK: &Skyhook = &Skyhook::new();
+        wanted(&[SKYHOOK], &place(), bundle)
+    }
+
+    #[test]
+    fn a_place_is_named_and_reached() {
+        assert_eq!(
+            place().names(),
+            ["convoy-webhook.skyhook.svc", "convoy-webhook.skyhook.svc.cluster.local"]
+        );
+        let mutating = &of_skyhook("Yg==")[0];
+        assert_eq!(
+            collection(mutating),
+            "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+        );
+        let client = &mutating["webhooks"][0]["clientConfig"];
+        assert_eq!(client["service"]["port"], 443);
+        let host = Place::Host { host: "::1".to_owned(), port: 9443 };
+        let webhook = &Skyhook::new().webhooks()[0];
+        assert_eq!(
+            host.client(webhook, "")["url"],
+            "https://[::1]:9443/mutate-skyhook-nvidia-com-v1alpha1-skyhook"
+        );
+    }
+
+    #[test]
+    fn what_somebody_changed_is_put_right_and_what_they_added_stays() {
+        let wanted = &of_skyhook("Yg==")[1];
+        let mut stored = wanted.clone();
+        stored["metadata"]["resourceVersion"] = json!("7");
+        stored["webhooks"][0]["objectSelector"] = json!({"matchLabels": {"a": "b"}});
+        stored["webhooks"].as_array_mut().unwrap().push(json!({"name": "other.example.com"}));
+        assert_eq!(corrected(&stored, wanted), None);
+
+        let mut changed = stored.clone();
+        changed["webhooks"][0]["clientConfig"]["caBundle"] = json!("");
+        changed["webhooks"][1]["failurePolicy"] = json!("Ignore");
+        assert_eq!(corrected(&changed, wanted), Some(stored.clone()));
+
+        let newer = &of_skyhook("Yw==")[1];
+        let corrected = corrected(&stored, newer).unwrap();
+        assert_eq!(corrected["metadata"]["resourceVersion"], "7");
+        for webhook in 0..2 {
+            assert_eq!(corrected["webhooks"][webhook]["clientConfig"]["caBundle"], "Yw==");
+        }
+        assert_eq!(corrected["webhooks"][2]["name"], "other.example.com");
+    }
+}

@@ -1,0 +1,168 @@
+//! Answers reviews over TLS. What stands beside an object is read from the API server for each
+//! review, so that a policy counts from the moment it is stored.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use convoy_api::Object;
+use convoy_plan::admission::{Served, Webhook, answer};
+use convoy_plan::{Dialect, World};
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use kube::Client;
+use serde_json::{Value, json};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio_rustls::TlsAcceptor;
+
+use crate::api;
+use crate::request;
+
+/// A review carries an object twice, each of at most 3 MiB.
+const REVIEW_BYTES_MAX: usize = 8 << 20;
+/// How long a caller may take to agree on keys.
+const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
+
+pub(super) struct Server {
+    client: Client,
+    webhooks: Vec<(&'static dyn Dialect, &'static Webhook)>,
+}
+
+/// Why a review has no answer; the API server refuses then.
+enum Failure {
+    NotServed,
+    NoReview(String),
+    /// What stands beside the object could not be read.
+    Unread(String),
+}
+
+impl Server {
+    pub(super) fn new(client: Client, dialects: &[&'static dyn Dialect]) -> Self {
+        let of_dialect = |dialect: &&'static dyn Dialect| {
+            let dialect = *dialect;
+            dialect.webhooks().iter().map(move |webhook| (dialect, webhook))
+        };
+        Self { client, webhooks: dialects.iter().flat_map(of_dialect).collect() }
+    }
+
+    /// Serves every new connection with the newest of `configs`, until the last sender is gone.
+    pub(super) async fn run(
+        self,
+        listener: TcpListener,
+        configs: watch::Receiver<Arc<rustls::ServerConfig>>,
+    ) {
+        let server = Arc::new(self);
+        while configs.has_changed().is_ok() {
+            let Ok((stream, _)) = listener.accept().await else {
+                // Out of descriptors; some are given back in time.
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            };
+            let acceptor = TlsAcceptor::from(Arc::clone(&configs.borrow()));
+            tokio::spawn(Arc::clone(&server).connection(acceptor, stream));
+        }
+    }
+
+    async fn connection(self: Arc<Self>, acceptor: TlsAcceptor, stream: TcpStream) {
+        let agreed = tokio::time::timeout(HANDSHAKE_MAX, acceptor.accept(stream)).await;
+        let stream = match agreed {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(error)) => return tracing::debug!(%error, "a caller of webhooks went away"),
+            Err(_) => return tracing::debug!("a caller of webhooks was too slow"),
+        };
+        let service = service_fn(|request| {
+            let server = Arc::clone(&self);
+            async move { Ok::<_, Infallible>(server.respond(request).await) }
+        });
+        let mut http = http1::Builder::new();
+        let connection =
+            http.timer(TokioTimer::new()).serve_connection(TokioIo::new(stream), service);
+        if let Err(error) = connection.await {
+            tracing::trace!(%error, "a connection broke off");
+        }
+    }
+
+    async fn respond(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        let (code, kind, text) = match self.answer(request).await {
+            Ok(answer) => (StatusCode::OK, "application/json", answer.to_string()),
+            Err(failure) => {
+                let (code, text) = failure.told();
+                (code, "text/plain; charset=utf-8", text)
+            }
+        };
+        let mut response = Response::new(Full::new(Bytes::from(text)));
+        *response.status_mut() = code;
+        let kind = http::HeaderValue::from_static(kind);
+        response.headers_mut().insert(http::header::CONTENT_TYPE, kind);
+        response
+    }
+
+    async fn answer(&self, request: Request<Incoming>) -> Result<Value, Failure> {
+        let path = request.uri().path();
+        let mut all = self.webhooks.iter();
+        let found = all.find(|(_, webhook)| webhook.path == path);
+        let (dialect, webhook) = found.ok_or(Failure::NotServed)?;
+        if request.method() != Method::POST {
+            return Err(Failure::NotServed);
+        }
+        let body = Limited::new(request.into_body(), REVIEW_BYTES_MAX).collect().await;
+        let body = body.map_err(|error| Failure::NoReview(error.to_string()))?.to_bytes();
+        let review: Value =
+            serde_json::from_slice(&body).map_err(|error| Failure::NoReview(error.to_string()))?;
+        let mut world = World::new();
+        for served in webhook.beside {
+            self.read(served, &mut world).await.map_err(Failure::Unread)?;
+        }
+        let answer = answer(*dialect, webhook, &world, &review)
+            .ok_or_else(|| Failure::NoReview("it has no request with a uid".to_owned()))?;
+        if answer["response"]["allowed"] == false {
+            let why = answer["response"]["status"]["message"].as_str().unwrap_or_default();
+            tracing::info!(webhook = webhook.name, why, "refused");
+        }
+        Ok(answer)
+    }
+
+    /// Puts all objects of a kind into `world`; without a definition there are none.
+    async fn read(&self, served: &Served, world: &mut World) -> Result<(), String> {
+        let (group, kind) = (&served.kind.group, &served.kind.kind);
+        let path = format!("/apis/{group}/{}/{}", served.version, served.plural);
+        let answer = api::send(&self.client, request::Request::get(path.as_str())).await;
+        let mut answer = answer.map_err(|error| format!("{path}: {}", api::chain(&error)))?;
+        if answer.code == 404 {
+            return Ok(());
+        }
+        if !answer.is_success() {
+            return Err(format!("{path}: {}", answer.message()));
+        }
+        let Value::Array(items) = answer.body["items"].take() else {
+            return Err(format!("{path}: the answer is no list"));
+        };
+        for mut item in items {
+            item["apiVersion"] = json!(format!("{group}/{}", served.version));
+            item["kind"] = json!(kind);
+            let object = Object::from_value(item).map_err(|error| {
+                format!("{path}: an object is broken: {}: {}", error.field, error.message)
+            })?;
+            world.insert(object);
+        }
+        Ok(())
+    }
+}
+
+impl Failure {
+    fn told(self) -> (StatusCode, String) {
+        match self {
+            Self::NotServed => (StatusCode::NOT_FOUND, "there is no such webhook".to_owned()),
+            Self::NoReview(why) => (StatusCode::BAD_REQUEST, format!("this is no review: {why}")),
+            Self::Unread(why) => {
+                tracing::warn!(why, "a webhook could not read what it needs");
+                (StatusCode::INTERNAL_SERVER_ERROR, format!("could not read {why}"))
+            }
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! Admission: what a dialect says about objects before they are stored, in the form of the
+//! webhooks that clients of its API know.
+//!
+//! An answer is a function of the review and of the objects that stand beside the one under
+//! review. A server of webhooks, or an API server that has the rules built in, only carries both.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use convoy_api::GroupKind;
+use serde_json::{Value, json};
+
+use crate::dialect::Dialect;
+use crate::world::World;
+
+/// How long an API server waits for an answer.
+const TIMEOUT_SECS: u32 = 10;
+
+/// One webhook of a dialect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Webhook {
+    /// What clients read in refusals.
+    pub name: &'static str,
+    /// The object that registers it.
+    pub configuration: &'static str,
+    /// Where it is served.
+    pub path: &'static str,
+    pub role: Role,
+    pub about: Served,
+    pub operations: &'static [Operation],
+    /// What it looks at beside the object.
+    pub beside: &'static [Served],
+}
+
+/// What a webhook may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Fill in and normalise.
+    Mutates,
+    /// Refuse.
+    Validates,
+}
+
+/// A kind as an API server serves it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Served {
+    pub kind: GroupKind,
+    pub version: &'static str,
+    pub plural: &'static str,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    Create,
+    Update,
+    Delete,
+}
+
+/// What is asked of a webhook.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Request<'r> {
+    pub operation: Operation,
+    pub name: &'r str,
+    /// As it shall be; absent when it shall go.
+    pub object: Option<&'r Value>,
+    /// As it is; absent when it is new.
+    pub old: Option<&'r Value>,
+}
+
+/// What a webhook says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    Allowed {
+        /// The operations of a JSON patch.
+        changes: Vec<Value>,
+        warnings: Vec<String>,
+    },
+    Refused(String),
+}
+
+impl Operation {
+    /// As reviews and rules spell it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Create => "CREATE",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+        }
+    }
+
+    fn read(word: &str) -> Option<Self> {
+        [Self::Create, Self::Update, Self::Delete].into_iter().find(|one| one.word() == word)
+    }
+}
+
+impl Role {
+    /// The kind of the configurations that register webhooks of this role.
+    pub fn configuration_kind(self) -> &'static str {
+        match self {
+            Self::Mutates => "MutatingWebhookConfiguration",
+            Self::Validates => "ValidatingWebhookConfiguration",
+        }
+    }
+}
+
+impl Verdict {
+    /// Nothing to change, nothing to say.
+    pub fn allowed() -> Self {
+        Self::Allowed { changes: Vec::new(), warnings: Vec::new() }
+    }
+
+    /// As a webhook answers: `uid` is the request's.
+    fn response(&self, uid: &Value) -> Value {
+        match self {
+            Self::Refused(message) => json!({"uid": uid, "allowed": false,
+                "status": {"code": 403, "reason": "Forbidden", "message": message}}),
+            Self::Allowed { changes, warnings } => {
+                let mut response = json!({"uid": uid, "allowed": true});
+                if !changes.is_empty() {
+                    response["patchType"] = json!("JSONPatch");
+                    response["patch"] = json!(STANDARD.encode(json!(changes).to_string()));
+                }
+                if !warnings.is_empty() {
+                    response["warnings"] = json!(warnings);
+                }
+                response
+            }
+        }
+    }
+}
+
+impl<'r> Request<'r> {
+    /// Reads the request of an `AdmissionReview`; none if it is about something else than
+    /// objects.
+    fn read(request: &'r Value) -> Option<Self> {
+        Some(Self {
+            operation: Operation::read(request.get("operation")?.as_str()?)?,
+            name: request.get("name").and_then(Value::as_str).unwrap_or_default(),
+            object: request.get("object").filter(|object| object.is_object()),
+            old: request.get("oldObject").filter(|object| object.is_object()),
+        })
+    }
+}
+
+/// What `webhook` answers to an `AdmissionReview`; none if it is no review. `world` holds the
+/// objects of the kinds that the webhook looks at.
+#[must_use = "an answer is of use to whoever asked"]
+pub fn answer(
+    dialect: &dyn Dialect,
+    webhook: &Webhook,
+    world: &World,
+    review: &Value,
+) -> Option<Value> {
+    let request = review.get("request").filter(|request| request.is_object())?;
+    let uid = request.get("uid").filter(|uid| uid.is_string())?;
+    // What is done to a part of the object, and what it is not registered for, is not its matter.
+    let part = request.get("subResource").and_then(Value::as_str).unwrap_or_default();
+    let asked = Request::read(request)
+        .filter(|asked| part.is_empty() && webhook.operations.contains(&asked.operation));
+    let verdict =
+        asked.map_or_else(Verdict::allowed, |asked| dialect.admit(webhook, world, &asked));
+    Some(json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1",
+        "response": verdict.response(uid)}))
+}
+
+/// The objects that register `webhooks`, by configuration in the order of the first webhook of
+/// each. `client` says how an API server reaches one.
+pub fn configurations(webhooks: &[Webhook], client: impl Fn(&Webhook) -> Value) -> Vec<Value> {
+    let mut all: Vec<Value> = Vec::new();
+    for webhook in webhooks {
+        let entry = registration(webhook, client(webhook));
+        let of_same =
+            |one: &&mut Value| one["metadata"]["name"].as_str() == Some(webhook.configuration);
+        match all.iter_mut().find(of_same) {
+            Some(known) => {
+                if let Some(list) = known["webhooks"].as_array_mut() {
+                    list.push(entry);
+                }
+            }
+            None => all.push(json!({
+                "apiVersion": "admissionregistration.k8s.io/v1",
+                "kind": webhook.role.configuration_kind(),
+                "metadata": {"name": webhook.configuration},
+                "webhooks": [entry],
+            })),
+        }
+    }
+    all
+}
+
+/// A webhook that cannot be asked refuses: nothing unchecked gets in.
+fn registration(webhook: &Webhook, client: Value) -> Value {
+    let Webhook { name, about, operations, .. } = webhook;
+    let operations: Vec<&str> = operations.iter().map(|operation| operation.word()).collect();
+    json!({
+        "name": name,
+        "clientConfig": client,
+        "rules": [{"apiGroups": [about.kind.group], "apiVersions": [about.version],
+            "operations": operations, "resources": [about.plural], "scope": "*"}],
+        "failurePolicy": "Fail",
+        "matchPolicy": "Equivalent",
+        "sideEffects": "None",
+        "timeoutSeconds": TIMEOUT_SECS,
+        "admissionReviewVersions": ["v1"],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialect::skyhook::Skyhook;
+
+    fn webhooks() -> &'static [Webhook] {
+        Skyhook::new().webhooks()
+    }
+
+    #[test]
+    fn webhooks_of_one_configuration_are_registered_together() {
+        let all = configurations(webhooks(), |webhook| json!({"url": webhook.path}));
+        let told: Vec<(&str, &str, usize)> = all
+            .iter()
+            .map(|one| {
+                let list = one["webhooks"].as_array().map_or(0, Vec::len);
+                (one["kind"].as_str().unwrap(), one["metadata"]["name"].as_str().unwrap(), list)
+            })
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ("MutatingWebhookConfiguration", "skyhook-operator-mutating-webhook", 2),
+                ("ValidatingWebhookConfiguration", "skyhook-operator-validating-webhook", 2)
+            ]
+        );
+        let policies = &all[1]["webhooks"][1];
+        assert_eq!(policies["name"], "validate-deploymentpolicy.nvidia.com");
+        assert_eq!(policies["rules"][0]["operations"], json!(["CREATE", "UPDATE", "DELETE"]));
+        assert_eq!(policies["failurePolicy"], "Fail");
+    }
+
+    #[test]
+    fn what_is_no_review_gets_no_answer() {
+        let ask = |review: Value| answer(&Skyhook::new(), &webhooks()[0], &World::new(), &review);
+        assert_eq!(ask(json!({})), None);
+        assert_eq!(ask(json!({"request": {"operation": "CREATE"}})), None);
+        // What a webhook is not registered for passes.
+        for request in [
+            json!({"uid": "u", "operation": "CONNECT"}),
+            json!({"uid": "u", "operation": "UPDATE", "subResource": "status", "object": {}}),
+        ] {
+            let answer = ask(json!({"request": request})).unwrap();
+            assert_eq!(answer["response"], json!({"uid": "u", "allowed": true}));
+        }
+    }
+}
