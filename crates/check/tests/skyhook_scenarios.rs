@@ -284,3 +284,27 @@ fn a_cordon_stays_while_another_skyhook_holds_it() {
     assert_eq!(node.spec()["unschedulable"], true);
     assert_eq!(node.annotation("skyhook.nvidia.com/cordon_s"), None);
 }
+
+/// Between the change and the nodes that hear of it, nobody may read that it is done.
+#[test]
+fn a_config_change_is_not_complete_before_nodes_know_of_it() {
+    let spec = |text: &str| {
+        json!({"packages": {"pa": {"version": "1.0.0", "image": "x",
+            "configMap": {"a.conf": text}}}})
+    };
+    let mut applier = applier(vec![node("n1"), skyhook("tune", spec("old"))]);
+    run(&mut applier);
+    let observed = |applier: &Applier| {
+        object_of(applier, &SKYHOOK, "tune").status()["observedGeneration"].as_i64()
+    };
+    applier.edit(&at(&SKYHOOK, "tune"), |raw| {
+        raw["spec"] = spec("new");
+        raw["metadata"]["generation"] = json!(2);
+    });
+    let plan = convoy_plan::plan(applier.world(), applier.now());
+    applier.apply(&plan.steps[0]).unwrap();
+    assert_eq!(plan.steps[0].verdict, convoy_plan::Verdict::Moving);
+    assert_ne!(observed(&applier), Some(2));
+    run(&mut applier);
+    assert_eq!(observed(&applier), Some(2));
+}

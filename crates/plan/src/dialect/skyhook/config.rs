@@ -127,9 +127,7 @@ fn update(
         return handed_on.then(|| Action::patch(Verb::Record, map, patch, why));
     }
     let stored = map.raw().get("data").and_then(Value::as_object);
-    let stored_text = |key: &str| stored.and_then(|stored| stored.get(key)?.as_str());
-    let changed = package.config.iter().filter(|(key, value)| stored_text(key) != Some(value));
-    let changed: Vec<&String> = changed.map(|(key, _)| key).collect();
+    let changed = changed_keys(package, map);
     let gone = stored.into_iter().flatten().filter(|(key, _)| !package.config.contains_key(*key));
     let mut data: Map<String, Value> = gone.map(|(key, _)| (key.clone(), Value::Null)).collect();
     data.extend(changed.iter().map(|key| ((*key).clone(), json!(package.config[*key]))));
@@ -144,6 +142,22 @@ fn update(
     }
     let why = Why::new("ConfigChanged", format!("{} keys changed", changed.len()));
     Some(Action::patch(Verb::Update, map, patch, why))
+}
+
+/// The keys whose text is another than the ConfigMap has.
+fn changed_keys<'k>(package: &'k Package<'_>, map: &Object) -> Vec<&'k String> {
+    let stored = map.raw().get("data");
+    let stored_text = |key: &str| stored.and_then(|stored| stored.get(key)?.as_str());
+    let changed = package.config.iter().filter(|(key, value)| stored_text(key) != Some(value));
+    changed.map(|(key, _)| key).collect()
+}
+
+/// Whether a change waits to be handed on, of which no node knows yet.
+pub(super) fn is_due(hook: &Hook<'_>, options: &Options, snapshot: &Snapshot<'_>) -> bool {
+    hook.packages.iter().any(|package| {
+        let map = config_map(hook, options, snapshot, package);
+        map.is_some_and(|map| !changed_keys(package, map).is_empty())
+    })
 }
 
 /// The keys that count as changed once this change is taken up; none while it has to wait.

@@ -46,6 +46,8 @@ pub(super) struct Pass<'p, 'w> {
     pub(super) policy_missing: bool,
     /// Every node is complete.
     pub(super) complete: bool,
+    /// Config has changed, and no node knows of it yet.
+    pub(super) config_due: bool,
     /// Package names whose version changed, or that are gone, since the last status.
     pub(super) versions_changed: BTreeSet<String>,
     /// Config changes being handed on: unique name and keys.
@@ -91,6 +93,7 @@ impl<'p, 'w: 'p> Pass<'p, 'w> {
             compartments,
             policy_missing,
             complete,
+            config_due: config::is_due(hook, options, snapshot),
             versions_changed,
             changing,
             work: Vec::new(),

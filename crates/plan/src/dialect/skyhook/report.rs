@@ -166,6 +166,9 @@ fn waiting_hold(
 
 /// Where the rollout stands.
 pub(super) fn verdict(pass: &Pass<'_, '_>, holds: &[Hold]) -> Verdict {
+    if pass.complete && pass.config_due && pass.is_active() {
+        return Verdict::Moving;
+    }
     if pass.complete {
         return Verdict::Done;
     }

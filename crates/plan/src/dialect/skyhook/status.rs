@@ -54,7 +54,7 @@ pub(super) fn status(pass: &Pass<'_, '_>, words: &[StatusWord], rolled_up: Statu
         None => _ = status.shift_remove(field),
     };
     put("status", Some(json!(word_text(rolled_up))));
-    if rolled_up == StatusWord::Complete {
+    if rolled_up == StatusWord::Complete && !pass.config_due {
         put("observedGeneration", Some(json!(pass.hook.object.generation())));
     }
     let busy = |word: &&StatusWord| matches!(word, StatusWord::InProgress | StatusWord::Erroring);
