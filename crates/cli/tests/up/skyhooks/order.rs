@@ -41,9 +41,12 @@ fn skyhooks_take_turns_on_every_node_by_itself() {
     site.wait("order-b", "in_progress");
     site.wait("order-c", "waiting");
     site.wait("order-d", "disabled");
-    let (first, second) = (site.node(0), site.node(1));
-    assert_eq!((word(&first, "order-zzz"), word(&first, "order-b")), ("complete", "in_progress"));
-    assert_eq!((word(&second, "order-zzz"), word(&second, "order-b")), ("in_progress", "waiting"));
+    // Who is picked stands in the status before it stands on the nodes.
+    let words =
+        |node: &Value| (word(node, "order-zzz").to_owned(), word(node, "order-b").to_owned());
+    let reads = |node: &Value, zzz: &str, b: &str| words(node) == (zzz.to_owned(), b.to_owned());
+    site.node_until(0, |node| reads(node, "complete", "in_progress"));
+    site.node_until(1, |node| reads(node, "in_progress", "waiting"));
     site.let_go(0..2);
     for name in ["order-zzz", "order-b", "order-c"] {
         assert_eq!(site.wait(name, "complete")["completeNodes"], "2/2");

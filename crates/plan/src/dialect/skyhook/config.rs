@@ -61,8 +61,16 @@ pub(super) fn writes(
     members: &[Member<'_>],
 ) -> Vec<Action> {
     let mut actions = Vec::new();
+    // Changes that come together are handed on together, so that one interrupt stands for all.
+    let soon = hook.packages.iter().any(|package| {
+        let map = config_map(hook, options, snapshot, package);
+        map.is_some_and(|map| {
+            !changed_keys(package, map).is_empty() && is_leaving(package, members)
+        })
+    });
     for package in &hook.packages {
         match config_map(hook, options, snapshot, package) {
+            Some(map) if soon && map.annotation(PENDING_KEYS).is_none() => {}
             Some(map) => actions.extend(update(hook, package, map, members)),
             None if package.config.is_empty() => {}
             None => actions.push(create(hook, options, package)),
@@ -170,13 +178,7 @@ fn accepted(
     members: &[Member<'_>],
 ) -> Option<Vec<String>> {
     let fresh: Vec<String> = changed.iter().map(|key| (*key).clone()).collect();
-    let settled = |member: &Member<'_>| {
-        is_package_complete(package, &member.assessed.state)
-            && member.seen.as_ref().is_none_or(|seen| {
-                !seen.live.iter().any(|live| live.tag.unique() == package.unique)
-            })
-    };
-    if members.iter().all(settled) {
+    if is_complete(package, members) && !has_pods(package, members) {
         return Some(fresh);
     }
     let fails = |member: &Member<'_>| {
@@ -191,6 +193,20 @@ fn accepted(
         keys.dedup();
         keys
     })
+}
+
+fn is_complete(package: &Package<'_>, members: &[Member<'_>]) -> bool {
+    members.iter().all(|member| is_package_complete(package, &member.assessed.state))
+}
+
+fn has_pods(package: &Package<'_>, members: &[Member<'_>]) -> bool {
+    let seen = members.iter().filter_map(|member| member.seen.as_ref());
+    seen.flat_map(|seen| &seen.live).any(|live| live.tag.unique() == package.unique)
+}
+
+/// Whether a package is complete everywhere, and only its last pods are still to go.
+fn is_leaving(package: &Package<'_>, members: &[Member<'_>]) -> bool {
+    is_complete(package, members) && has_pods(package, members)
 }
 
 /// Whether the node's own annotation already shows that the package starts over.
