@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use convoy_api::{GroupKind, Object, ObjectKey};
-use convoy_plan::{Action, Denial, Dialect, Event, Step, Verdict, series};
+use convoy_plan::{Action, Denial, Dialect, Event, Step, series};
 use jiff::Timestamp;
 
 use crate::cache::{Cache, Rollout};
@@ -270,7 +270,7 @@ impl Brain {
         self.write_down(&rollout, &step, now);
         let object = self.cache.world().get(&rollout.key);
         let status = object.and_then(|object| request::status(step.status.as_ref(), object));
-        self.cache.pack(&rollout, step.verdict == Verdict::Done);
+        self.cache.pack(&rollout);
         let actions = std::mem::take(&mut step.actions);
         let decided = Some(Decided { dialect: step.dialect, verdict: step.verdict });
         if self.observe || actions.is_empty() && status.is_none() {

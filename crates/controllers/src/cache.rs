@@ -101,12 +101,12 @@ impl Cache {
         affected
     }
 
-    /// Packs away what a decision about `rollout` looked at. Of a large fleet that is done
-    /// only when it is at rest: the next decision looks at all of it again.
-    pub fn pack(&mut self, rollout: &Rollout, is_at_rest: bool) {
+    /// Packs away what a decision about `rollout` looked at, unless that is a large fleet: the
+    /// next change of any of its members has all of it looked at again.
+    pub fn pack(&mut self, rollout: &Rollout) {
         let Some(object) = self.world.get(&rollout.key) else { return };
         let snapshot = self.dialect(rollout).snapshot(&self.world, object);
-        if !is_at_rest && snapshot.iter().nth(KEPT_OPEN).is_some() {
+        if snapshot.iter().nth(KEPT_OPEN).is_some() {
             return;
         }
         let mut keys: Vec<ObjectKey> = snapshot.iter().map(|object| object.key().clone()).collect();
