@@ -51,11 +51,12 @@ impl Watch {
         let version = version(&list);
         let items = list["items"].as_array_mut().unwrap().drain(..);
         let initial = items.map(|object| (name(&object), object)).collect();
-        let kind = path.rsplit('/').next().unwrap();
-        let file = within.join(format!("{kind}-{version}.events"));
+        // Two watches may begin at the same version of the same path, each by its own selector.
+        let file = tempfile::Builder::new().suffix(".events").tempfile_in(within).unwrap();
+        let (output, file) = file.keep().unwrap();
         let watch = format!("{path}?watch=true&timeoutSeconds=1800&resourceVersion={version}");
         let mut command = access.kubectl_command(&format!("get --raw {watch}&{selector}"));
-        let child = command.stdout(File::create(&file).unwrap()).spawn().unwrap();
+        let child = command.stdout(output).spawn().unwrap();
         Self { child, file, read: RefCell::default(), initial }
     }
 
@@ -69,7 +70,8 @@ impl Watch {
         let Some(end) = text.rfind('\n') else { return Rc::clone(&read.1) };
         read.0 += u64::try_from(end).unwrap() + 1;
         let new = text[..end].lines().map(|line| {
-            let mut event: Value = serde_json::from_str(line).unwrap();
+            let mut event: Value =
+                serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
             let kind = event["type"].as_str().unwrap().to_owned();
             assert_ne!(kind, "ERROR", "{event}");
             (kind, event["object"].take())
