@@ -1,25 +1,27 @@
 //! Status conditions: a list keyed by type whose transition time changes only when the
 //! status does, so that an unchanged world writes nothing.
 
+use std::borrow::Cow;
+
 use convoy_api::object::member::{member, text};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 /// A condition as it should read, but for its transition time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Condition {
-    pub kind: String,
+pub struct Condition<'t> {
+    pub kind: Cow<'t, str>,
     /// `True`, `False` or `Unknown`.
     pub status: &'static str,
-    pub reason: String,
-    pub message: String,
+    pub reason: Cow<'t, str>,
+    pub message: Cow<'t, str>,
     /// Left out of the JSON where it is absent.
     pub observed_generation: Option<i64>,
 }
 
 /// Puts `wanted` into the list `conditions`, replacing the entry of its type where it stands.
 /// `lastTransitionTime` is kept unless the status word changes.
-pub fn set(conditions: &mut Vec<Value>, wanted: &Condition, now: Timestamp) {
+pub fn set(conditions: &mut Vec<Value>, wanted: &Condition<'_>, now: Timestamp) {
     let existing = position(conditions, &wanted.kind);
     match existing {
         Some(at) if reads(&conditions[at], wanted) => {}
@@ -29,7 +31,7 @@ pub fn set(conditions: &mut Vec<Value>, wanted: &Condition, now: Timestamp) {
 }
 
 /// The list with `wanted` in it; none if it reads so already.
-pub fn with(conditions: &[Value], wanted: &Condition, now: Timestamp) -> Option<Vec<Value>> {
+pub fn with(conditions: &[Value], wanted: &Condition<'_>, now: Timestamp) -> Option<Vec<Value>> {
     let existing = position(conditions, &wanted.kind);
     if existing.is_some_and(|at| reads(&conditions[at], wanted)) {
         return None;
@@ -41,12 +43,12 @@ pub fn with(conditions: &[Value], wanted: &Condition, now: Timestamp) -> Option<
 }
 
 /// Whether the list has `wanted` in it already.
-pub fn has(conditions: &[Value], wanted: &Condition) -> bool {
+pub fn has(conditions: &[Value], wanted: &Condition<'_>) -> bool {
     position(conditions, &wanted.kind).is_some_and(|at| reads(&conditions[at], wanted))
 }
 
 /// Whether an entry is what [`updated`] would make of it.
-fn reads(entry: &Value, wanted: &Condition) -> bool {
+fn reads(entry: &Value, wanted: &Condition<'_>) -> bool {
     let Value::Object(fields) = entry else { return false };
     let generation = wanted.observed_generation;
     fields.len() == 5 + usize::from(generation.is_some())
@@ -77,20 +79,20 @@ fn position(conditions: &[Value], kind: &str) -> Option<usize> {
 }
 
 /// `wanted` as an entry that takes the place of `existing`.
-fn updated(existing: Option<&Value>, wanted: &Condition, now: Timestamp) -> Value {
+fn updated(existing: Option<&Value>, wanted: &Condition<'_>, now: Timestamp) -> Value {
     let since = existing
         .filter(|entry| text(entry, "status") == wanted.status)
         .and_then(|entry| member(entry, "lastTransitionTime"))
         .filter(|since| since.is_string());
     let mut entry = Map::with_capacity(6);
-    entry.insert("type".into(), wanted.kind.as_str().into());
+    entry.insert("type".into(), wanted.kind.as_ref().into());
     entry.insert("status".into(), wanted.status.into());
     if let Some(generation) = wanted.observed_generation {
         entry.insert("observedGeneration".into(), generation.into());
     }
     entry.insert("lastTransitionTime".into(), since.cloned().unwrap_or_else(|| instant(now)));
-    entry.insert("reason".into(), wanted.reason.as_str().into());
-    entry.insert("message".into(), wanted.message.as_str().into());
+    entry.insert("reason".into(), wanted.reason.as_ref().into());
+    entry.insert("message".into(), wanted.message.as_ref().into());
     Value::Object(entry)
 }
 
@@ -98,7 +100,7 @@ fn updated(existing: Option<&Value>, wanted: &Condition, now: Timestamp) -> Valu
 mod tests {
     use super::*;
 
-    fn ready(status: &'static str, message: &str) -> Condition {
+    fn ready<'t>(status: &'static str, message: &'t str) -> Condition<'t> {
         Condition {
             kind: "Ready".into(),
             status,

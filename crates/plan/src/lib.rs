@@ -8,6 +8,7 @@
 pub mod admission;
 pub mod availability;
 pub mod budget;
+mod by_name;
 pub mod condition;
 pub mod cron;
 pub mod diagnostic;

@@ -56,10 +56,10 @@ pub(super) fn failed_status(
     now: Timestamp,
 ) -> Option<Value> {
     let failure = crate::condition::Condition {
-        kind: super::progress::REPLICA_FAILURE.to_owned(),
+        kind: super::progress::REPLICA_FAILURE.into(),
         status: "True",
-        reason: reason.to_owned(),
-        message: message.to_owned(),
+        reason: reason.into(),
+        message: message.into(),
         observed_generation: None,
     };
     let reconcile = Reconcile::read(snapshot, now).ok()?;

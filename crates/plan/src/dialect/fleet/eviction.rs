@@ -163,10 +163,10 @@ fn status(eviction: &Object, outcome: &Outcome<'_>, now: Timestamp) -> Value {
     let mut conditions = list(eviction.status(), "conditions").to_vec();
     let mut set = |kind: &str, good: bool, reason: &str, message: &str| {
         let wanted = Condition {
-            kind: kind.to_owned(),
+            kind: kind.into(),
             status: if good { "True" } else { "False" },
-            reason: format!("ClusterResourcePlacementEviction{reason}"),
-            message: message.to_owned(),
+            reason: format!("ClusterResourcePlacementEviction{reason}").into(),
+            message: message.into(),
             observed_generation: Some(eviction.generation()),
         };
         condition::set(&mut conditions, &wanted, now);

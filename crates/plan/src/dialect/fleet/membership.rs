@@ -218,10 +218,10 @@ fn reported(member: &Object, internal: Option<&Object>, now: Timestamp) -> Optio
     }
     let mut say = |kind: &str, status: &'static str, reason: &str, message: &str| {
         let wanted = Condition {
-            kind: kind.to_owned(),
+            kind: kind.into(),
             status,
-            reason: reason.to_owned(),
-            message: message.to_owned(),
+            reason: reason.into(),
+            message: message.into(),
             observed_generation: Some(member.generation()),
         };
         condition::set(&mut conditions, &wanted, now);

@@ -223,10 +223,10 @@ impl<'a, 'w> Draft<'a, 'w> {
 
     fn set(&mut self, kind: &str, status: &'static str, reason: &str, message: &str) {
         let wanted = Condition {
-            kind: self.prefixed(kind),
+            kind: self.prefixed(kind).into(),
             status,
-            reason: reason.to_owned(),
-            message: message.to_owned(),
+            reason: reason.into(),
+            message: message.into(),
             observed_generation: Some(self.inputs.placement.object.generation()),
         };
         condition::set(&mut self.conditions, &wanted, self.inputs.now);

@@ -5,6 +5,8 @@
 
 mod exception;
 
+use std::borrow::Cow;
+
 use convoy_api::Object;
 use serde_json::Value;
 
@@ -44,7 +46,11 @@ const UNTRACKED: [&str; 2] = ["WorkNotTrackable", "SomeManifestsAreNotAvailabili
 
 /// The conditions of a binding after its Works were looked at, in their order. Those not in
 /// here are taken away, but for `RolloutStarted`, which is the rollout's.
-pub fn conditions(binding: &Binding<'_>, synced: &Synced, works: &[&Object]) -> Vec<Condition> {
+pub fn conditions<'s>(
+    binding: &Binding<'_>,
+    synced: &'s Synced,
+    works: &[&Object],
+) -> Vec<Condition<'s>> {
     let draft = Draft { generation: binding.object.generation() };
     let overridden = match synced {
         Synced::OverrideFailed { detail } => {
@@ -77,13 +83,13 @@ struct Draft {
 }
 
 impl Draft {
-    fn applied(&self, synced: &Synced, works: &[&Object]) -> Condition {
+    fn applied(&self, synced: &Synced, works: &[&Object]) -> Condition<'static> {
         match (synced, worst(works, APPLIED)) {
             (Synced::Written, _) | (_, Said::Nothing) => {
                 self.no(APPLIED, "ApplyInProgress", "the member has not reported yet")
             }
             (_, Said::No) => {
-                self.no(APPLIED, "NotAllWorkHaveBeenApplied", &refusing(works, APPLIED))
+                self.no(APPLIED, "NotAllWorkHaveBeenApplied", refusing(works, APPLIED))
             }
             (_, Said::Yes | Said::YesUntracked) => {
                 self.yes(APPLIED, "AllWorkHaveBeenApplied", "everything is applied")
@@ -91,10 +97,10 @@ impl Draft {
         }
     }
 
-    fn available(&self, works: &[&Object]) -> Condition {
+    fn available(&self, works: &[&Object]) -> Condition<'static> {
         match worst(works, AVAILABLE) {
             Said::Nothing | Said::No => {
-                self.no(AVAILABLE, "NotAllWorkAreAvailable", &refusing(works, AVAILABLE))
+                self.no(AVAILABLE, "NotAllWorkAreAvailable", refusing(works, AVAILABLE))
             }
             Said::YesUntracked => {
                 let reason = "NotAllWorkAreAvailabilityTrackable";
@@ -104,14 +110,14 @@ impl Draft {
         }
     }
 
-    fn diff_reported(&self, synced: &Synced, works: &[&Object]) -> Condition {
+    fn diff_reported(&self, synced: &Synced, works: &[&Object]) -> Condition<'static> {
         match (synced, worst(works, DIFF_REPORTED)) {
             (Synced::Written, _) | (_, Said::Nothing) => {
                 self.no(DIFF_REPORTED, "DiffReportInProgress", "the member has not reported yet")
             }
             (_, Said::No) => {
                 let message = refusing(works, DIFF_REPORTED);
-                self.no(DIFF_REPORTED, "NotAllWorkHaveDiffReported", &message)
+                self.no(DIFF_REPORTED, "NotAllWorkHaveDiffReported", message)
             }
             (_, Said::Yes | Said::YesUntracked) => {
                 self.yes(DIFF_REPORTED, "AllWorkHaveDiffReported", "all differences are reported")
@@ -119,26 +125,36 @@ impl Draft {
         }
     }
 
-    fn yes(&self, kind: &str, reason: &str, message: &str) -> Condition {
+    fn yes<'t>(
+        &self,
+        kind: &'static str,
+        reason: &'static str,
+        message: impl Into<Cow<'t, str>>,
+    ) -> Condition<'t> {
         self.condition(kind, "True", reason, message)
     }
 
-    fn no(&self, kind: &str, reason: &str, message: &str) -> Condition {
+    fn no<'t>(
+        &self,
+        kind: &'static str,
+        reason: &'static str,
+        message: impl Into<Cow<'t, str>>,
+    ) -> Condition<'t> {
         self.condition(kind, "False", reason, message)
     }
 
-    fn condition(
+    fn condition<'t>(
         &self,
-        kind: &str,
+        kind: &'static str,
         status: &'static str,
-        reason: &str,
-        message: &str,
-    ) -> Condition {
+        reason: &'static str,
+        message: impl Into<Cow<'t, str>>,
+    ) -> Condition<'t> {
         Condition {
-            kind: kind.to_owned(),
+            kind: kind.into(),
             status,
-            reason: reason.to_owned(),
-            message: message.to_owned(),
+            reason: reason.into(),
+            message: message.into(),
             observed_generation: Some(self.generation),
         }
     }

@@ -53,10 +53,10 @@ impl<'w> Draft<'w> {
             return;
         }
         let wanted = Condition {
-            kind: kind.to_owned(),
+            kind: kind.into(),
             status,
-            reason: reason.to_owned(),
-            message: message.to_owned(),
+            reason: reason.into(),
+            message: message.into(),
             observed_generation: Some(self.object.generation())
                 .filter(|generation| *generation > 0),
         };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use convoy_api::Object;
-use convoy_api::object::member::{list, member};
+use convoy_api::object::member::member;
 use convoy_api::skyhook::{Stage, StatusWord};
 use jiff::Timestamp;
 use serde_json::Value;
@@ -32,13 +32,13 @@ pub(super) struct Member<'w> {
     /// Its package pods, where it has any.
     pub(super) seen: Option<Box<Observation<'w>>>,
     /// Why it may not be started, whatever the limits; only of nodes that are not complete.
-    pub(super) obstacle: Option<HoldReason>,
+    pub(super) obstacle: Option<Box<HoldReason>>,
     /// Whether it was picked, and when, as the Skyhook's status tells.
     pub(super) picked_at: Option<&'w str>,
     /// It rebooted, other than by an interrupt, and has to start over.
     pub(super) rebooted: bool,
     /// What it carries in this Skyhook's name.
-    pub(super) carried: Carried<'w>,
+    pub(super) carried: Carried,
     /// Which of [`Kinds`] it is.
     pub(super) kind: usize,
     /// Index of its compartment.
@@ -47,19 +47,19 @@ pub(super) struct Member<'w> {
     pub(super) starts: bool,
 }
 
-/// What a node carries of one Skyhook, beside the state of its packages.
+/// What a node carries of one Skyhook, beside the state of its packages. Words that nobody
+/// knows count as none.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Carried<'w> {
-    word: Option<&'w str>,
-    label: Option<&'w str>,
+pub(super) struct Carried {
+    word: Option<StatusWord>,
+    label: Option<StatusWord>,
     pub(super) is_cordoned: bool,
 }
 
-impl Carried<'_> {
+impl Carried {
     /// Whether annotation and label both are this word.
-    pub(super) fn says(&self, word: StatusWord) -> bool {
-        let text = Some(word_text(word));
-        self.word == text && self.label == text
+    pub(super) fn says(self, word: StatusWord) -> bool {
+        self.word == Some(word) && self.label == Some(word)
     }
 }
 
@@ -70,7 +70,7 @@ impl Member<'_> {
 
     /// Someone took it out of the rollout.
     pub(super) fn is_ignored(&self) -> bool {
-        matches!(self.obstacle, Some(HoldReason::Ignored { .. }))
+        matches!(self.obstacle.as_deref(), Some(HoldReason::Ignored { .. }))
     }
 
     /// Where it stands before this pass decides anything: what its packages say goes before
@@ -181,17 +181,22 @@ pub(super) fn gather<'w>(
     let asked = &*kinds;
     let pieces = parallel::pieces(nodes, |nodes| {
         let mut gather = Gather::new(around, asked.fresh());
-        let members: Vec<Member<'w>> =
-            nodes.iter().filter_map(|node| gather.member(node)).collect();
+        let mut members = Vec::with_capacity(nodes.len());
+        members.extend(nodes.iter().filter_map(|node| gather.member(node)));
         (members, gather.left, gather.kinds)
     });
-    let (mut members, mut left) = (Vec::with_capacity(nodes.len()), Vec::new());
+    let (mut members, mut left) = (Vec::new(), Vec::new());
     for (mut piece, piece_left, piece_kinds) in pieces {
         let numbers = kinds.join(piece_kinds);
         for member in &mut piece {
             member.kind = numbers[member.kind];
         }
-        members.extend(piece);
+        if members.is_empty() {
+            members = piece;
+            members.reserve(nodes.len() - members.len());
+        } else {
+            members.extend(piece);
+        }
         left.extend(piece_left);
     }
     members.sort_by_key(|member| member.created); // stable: nodes come by name
@@ -249,15 +254,16 @@ impl<'s, 'w: 's> Gather<'s, 'w> {
             false if rebooted => Some(HoldReason::Depends { on: "a reset after a reboot".into() }),
             false => self.obstacle(node, &assessed),
         };
-        let (word, label) = (node.annotation(&keys.status), node.label(&keys.status));
+        let word = node.annotation(&keys.status).and_then(parse_word);
+        let label = node.label(&keys.status).and_then(parse_word);
         let carried = Carried { word, label, is_cordoned };
         Some(Member {
             node,
             created: node.created_at(),
-            observed: carried.word.and_then(parse_word).filter(|_| !rebooted),
+            observed: carried.word.filter(|_| !rebooted),
             assessed,
             seen,
-            obstacle,
+            obstacle: obstacle.map(Box::new),
             picked_at: self.picked_at(node).filter(|_| !rebooted),
             rebooted,
             carried,
@@ -309,7 +315,7 @@ impl<'s, 'w: 's> Gather<'s, 'w> {
         if let Some(detail) = &assessed.unreadable {
             return Some(HoldReason::NotDisruptable { detail: detail.clone() });
         }
-        let taints = list(node.spec(), "taints");
+        let taints = node.spec_member("taints")?.as_array()?;
         let taints: Vec<Taint<'_>> = taints.iter().map(Taint::from_value).collect();
         let taint = first_intolerable(&taints, &self.tolerations)?;
         Some(HoldReason::TaintNotTolerated { taint: taint.to_string() })

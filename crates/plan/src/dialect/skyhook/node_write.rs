@@ -4,13 +4,11 @@
 
 use convoy_api::Object;
 use convoy_api::skyhook::StatusWord;
-use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::member::{boot_id, word_text};
 use super::names::{AUTO_TAINT, CORDON, Keys, PREFIX};
 use super::options::RuntimeTaint;
-use crate::condition::instant;
 use crate::merge_patch::nested;
 use crate::step::{Action, Verb, Why};
 use crate::taint::Taint;
@@ -161,12 +159,13 @@ fn taints(node: &Object) -> Vec<Value> {
 }
 
 /// The two conditions that a Skyhook keeps on a node, written only where they read otherwise.
+/// `now` is an instant as Kubernetes writes it.
 pub(super) fn conditions(
     node: &Object,
     skyhook: &str,
     keys: &Keys,
     (complete, erroring): (bool, bool),
-    now: Timestamp,
+    now: &Value,
 ) -> Option<Action> {
     let (not_ready, ready_reason) =
         if complete { ("False", "Complete") } else { ("True", "Incomplete") };
@@ -191,7 +190,7 @@ pub(super) fn conditions(
     let mut list =
         node.status().get("conditions").and_then(Value::as_array).cloned().unwrap_or_default();
     for (kind, status, reason, message) in wanted.into_iter().rev() {
-        put_first(&mut list, kind, status, reason, &message, now);
+        put_first(&mut list, kind, status, reason, message, now);
     }
     let patch = nested(&["status", "conditions"], Value::Array(list));
     let standing = if complete { "complete" } else { "incomplete" };
@@ -206,19 +205,25 @@ fn put_first(
     kind: &str,
     status: &str,
     reason: &str,
-    message: &str,
-    now: Timestamp,
+    message: String,
+    now: &Value,
 ) {
     let at = list.iter().position(|entry| entry["type"] == kind);
     let since = at
         .map(|at| &list[at])
         .filter(|entry| entry["status"] == status)
         .and_then(|entry| entry.get("lastTransitionTime").cloned())
-        .unwrap_or_else(|| instant(now));
-    let entry = json!({"type": kind, "status": status, "lastHeartbeatTime": instant(now),
-        "lastTransitionTime": since, "reason": reason, "message": message});
+        .unwrap_or_else(|| now.clone());
+    let mut entry = Map::with_capacity(6);
+    let mut put = |name: &str, value: Value| entry.insert(name.to_owned(), value);
+    put("type", kind.into());
+    put("status", status.into());
+    put("lastHeartbeatTime", now.clone());
+    put("lastTransitionTime", since);
+    put("reason", reason.into());
+    put("message", message.into());
     match at {
-        Some(at) => list[at] = entry,
-        None => list.insert(0, entry),
+        Some(at) => list[at] = Value::Object(entry),
+        None => list.insert(0, Value::Object(entry)),
     }
 }

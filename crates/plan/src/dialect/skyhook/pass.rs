@@ -152,7 +152,7 @@ impl<'p, 'w: 'p> Pass<'p, 'w> {
             return StatusWord::Unknown;
         }
         let word = member.word();
-        match (&member.obstacle, word) {
+        match (member.obstacle.as_deref(), word) {
             (_, StatusWord::Complete) => StatusWord::Complete,
             _ if self.is_started(index) => StatusWord::InProgress,
             (Some(HoldReason::BehindRollout { .. }), _) if word != StatusWord::Erroring => {
@@ -269,18 +269,18 @@ fn versions_changed(hook: &Hook<'_>, members: &[Member<'_>]) -> BTreeSet<String>
     let differs = |name: &str, version: &str| {
         hook.package(name).is_none_or(|package| package.version != version)
     };
-    match published.filter(|list| !list.is_empty()) {
-        Some(list) => list
-            .split(',')
-            .filter_map(|item| item.split_once(':'))
-            .filter(|(name, version)| differs(name, version))
-            .map(|(name, _)| name.to_owned())
-            .collect(),
-        None => members
-            .iter()
-            .flat_map(|member| member.assessed.state.values())
-            .filter(|entry| differs(&entry.name, &entry.version))
-            .map(|entry| entry.name.clone())
-            .collect(),
+    if let Some(list) = published.filter(|list| !list.is_empty()) {
+        let packages = list.split(',').filter_map(|item| item.split_once(':'));
+        let changed = packages.filter(|(name, version)| differs(name, version));
+        return changed.map(|(name, _)| name.to_owned()).collect();
     }
+    let entries = members.iter().flat_map(|member| member.assessed.state.values());
+    let mut changed = BTreeSet::new();
+    for entry in entries.filter(|entry| differs(&entry.name, &entry.version)) {
+        // Thousands of nodes name the same few.
+        if !changed.contains(&entry.name) {
+            changed.insert(entry.name.clone());
+        }
+    }
+    changed
 }

@@ -17,16 +17,18 @@ pub(super) fn decision(pass: &Pass<'_, '_>, rolled_up: StatusWord) -> Value {
         let mut names: Vec<&str> =
             indices.iter().map(|index| pass.members[*index].node.name().as_str()).collect();
         names.sort_unstable();
-        names
+        Value::Array(names.into_iter().map(Value::from).collect())
     };
     let (mut compartments, mut start_count, mut batch) = (Map::new(), Map::new(), Map::new());
     let (mut starts, mut stopped) = (Vec::new(), Vec::new());
     for compartment in &pass.compartments {
         let name = compartment.terms.name.as_str();
-        let mut report =
-            json!({"members": names(&compartment.members), "ceiling": compartment.ceiling});
+        // Not as a literal, which would copy the names once more.
+        let mut report = Map::new();
+        report.insert("members".to_owned(), names(&compartment.members));
+        report.insert("ceiling".to_owned(), compartment.ceiling.into());
         if let Some(strategy) = &compartment.terms.strategy {
-            report["strategy"] = json!(strategy.word());
+            report.insert("strategy".to_owned(), strategy.word().into());
             let state = &compartment.batch;
             batch.insert(
                 name.to_owned(),
@@ -38,7 +40,7 @@ pub(super) fn decision(pass: &Pass<'_, '_>, rolled_up: StatusWord) -> Value {
                 }),
             );
         }
-        compartments.insert(name.to_owned(), report);
+        compartments.insert(name.to_owned(), Value::Object(report));
         start_count.insert(name.to_owned(), json!(compartment.starts.len()));
         starts.extend_from_slice(&compartment.starts);
         if compartment.is_stopped() {
@@ -46,14 +48,15 @@ pub(super) fn decision(pass: &Pass<'_, '_>, rolled_up: StatusWord) -> Value {
         }
     }
     stopped.sort_unstable();
-    json!({
-        "status": word_text(rolled_up),
-        "start": names(&starts),
-        "startCount": start_count,
-        "stopped": stopped,
-        "batch": batch,
-        "compartments": compartments,
-    })
+    let mut decision = Map::new();
+    let mut put = |name: &str, value: Value| decision.insert(name.to_owned(), value);
+    put("status", word_text(rolled_up).into());
+    put("start", names(&starts));
+    put("startCount", Value::Object(start_count));
+    put("stopped", stopped.into());
+    put("batch", Value::Object(batch));
+    put("compartments", Value::Object(compartments));
+    Value::Object(decision)
 }
 
 /// How far each compartment has come.
@@ -138,7 +141,7 @@ fn moving_hold(
     }
     let at_work = member.seen.as_ref().is_some_and(|seen| seen.is_at_work());
     let stopped = pass.compartment_of(index).filter(|compartment| compartment.is_stopped());
-    match (whole, &member.obstacle) {
+    match (whole, member.obstacle.as_deref()) {
         _ if at_work => None, // its pods finish in any case
         (Some(reason), _) | (None, Some(reason)) => Some(reason.clone()),
         (None, None) => stopped.map(|compartment| compartment.no_room(&pass.members)),
@@ -152,7 +155,7 @@ fn waiting_hold(
     no_room: &[HoldReason],
 ) -> HoldReason {
     let member = &pass.members[index];
-    if let Some(reason) = &member.obstacle {
+    if let Some(reason) = member.obstacle.as_deref() {
         return reason.clone();
     }
     if let Some(reason) = whole {

@@ -8,7 +8,7 @@ use convoy_api::skyhook::{PackageState, Stage, StatusWord};
 use super::compartment::Compartment;
 use super::member::word_text;
 use super::pass::Pass;
-use super::state::{Entry, stage_word, state_word};
+use super::state::{Entry, NodeState, stage_word, state_word};
 use super::status::Standing;
 use crate::series::{Metric, Series};
 
@@ -111,14 +111,15 @@ struct Tally {
 }
 
 impl Tally {
-    fn count(&mut self, entry: &Entry) {
+    fn count(&mut self, entry: &Entry, nodes: u32) {
         let state = STATES.iter().position(|state| *state == entry.state);
         let stage = STAGES.iter().position(|stage| *stage == entry.stage);
         if let (Some(state), Some(stage)) = (state, stage) {
-            self.states[state] += 1;
-            self.stages[stage] += 1;
+            self.states[state] += nodes;
+            self.stages[stage] += nodes;
         }
-        self.restarts = self.restarts.saturating_add(entry.restarts);
+        let restarts = entry.restarts.saturating_mul(i64::from(nodes));
+        self.restarts = self.restarts.saturating_add(restarts);
     }
 }
 
@@ -128,9 +129,9 @@ fn packages(pass: &Pass<'_, '_>, skyhook: (&'static str, &str), all: &mut Vec<Se
     let mut tallies: BTreeMap<(&str, &str), Tally> = known
         .map(|package| ((package.name.as_str(), package.version.as_str()), Tally::default()))
         .collect();
-    for index in 0..pass.members.len() {
-        for entry in pass.state_after(index).values() {
-            tallies.entry((&entry.name, &entry.version)).or_default().count(entry);
+    for (state, nodes) in alike(pass) {
+        for entry in state.values() {
+            tallies.entry((&entry.name, &entry.version)).or_default().count(entry, nodes);
         }
     }
     for ((name, version), tally) in tallies {
@@ -146,6 +147,22 @@ fn packages(pass: &Pass<'_, '_>, skyhook: (&'static str, &str), all: &mut Vec<Se
         }
         all.push(Series::new(&PACKAGE_RESTARTS, &package, tally.restarts));
     }
+}
+
+/// The states of nodes, and how many share each: those at the same stage share one reading.
+fn alike<'p>(pass: &'p Pass<'_, '_>) -> Vec<(&'p NodeState, u32)> {
+    /// How far back a state is looked for; a fleet is at a few stages at a time.
+    const RECENT: usize = 8;
+    let mut alike: Vec<(&NodeState, u32)> = Vec::new();
+    for index in 0..pass.members.len() {
+        let state = pass.state_after(index);
+        let mut recent = alike.iter_mut().rev().take(RECENT);
+        match recent.find(|(known, _)| std::ptr::eq(*known, state)) {
+            Some((_, nodes)) => *nodes += 1,
+            None => alike.push((state, 1)),
+        }
+    }
+    alike
 }
 
 fn rollout(

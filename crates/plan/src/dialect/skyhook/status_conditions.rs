@@ -22,17 +22,17 @@ pub(super) fn conditions(pass: &Pass<'_, '_>, rolled_up: StatusWord) -> Value {
     let new = word_text(rolled_up);
     if old != new || pass.published().is_none() {
         put(&Condition {
-            kind: format!("{PREFIX}Transition"),
+            kind: format!("{PREFIX}Transition").into(),
             status: truth(rolled_up == StatusWord::Complete),
-            reason: new.to_owned(),
-            message: format!("Transitioned [{old}] -> [{new}]"),
+            reason: new.into(),
+            message: format!("Transitioned [{old}] -> [{new}]").into(),
             observed_generation: None,
         });
     }
     put(&obstacles(
         pass,
         "TaintNotTolerable",
-        |member| matches!(member.obstacle, Some(HoldReason::TaintNotTolerated { .. })),
+        |member| matches!(member.obstacle.as_deref(), Some(HoldReason::TaintNotTolerated { .. })),
         "has taints that are not tolerable. Skipping.",
         "All nodes have tolerable taints.",
     ));
@@ -50,10 +50,10 @@ pub(super) fn conditions(pass: &Pass<'_, '_>, rolled_up: StatusWord) -> Value {
     let missing = format!("{PREFIX}DeploymentPolicyNotFound");
     if pass.policy_missing {
         put(&Condition {
-            kind: missing,
+            kind: missing.as_str().into(),
             status: "True",
-            reason: "DeploymentPolicyNotFound".to_owned(),
-            message: format!("DeploymentPolicy {:?} not found", pass.hook.policy),
+            reason: "DeploymentPolicyNotFound".into(),
+            message: format!("DeploymentPolicy {:?} not found", pass.hook.policy).into(),
             observed_generation: None,
         });
     } else {
@@ -68,11 +68,11 @@ fn truth(value: bool) -> &'static str {
 
 fn obstacles(
     pass: &Pass<'_, '_>,
-    reason: &str,
+    reason: &'static str,
     test: impl Fn(&Member<'_>) -> bool,
     some: &str,
     none: &str,
-) -> Condition {
+) -> Condition<'static> {
     let affected = || pass.members.iter().filter(|member| test(member));
     let total = affected().count();
     let named: Vec<&str> =
@@ -82,37 +82,38 @@ fn obstacles(
         more => format!(" and {more} more"),
     };
     let message = match total {
-        0 => none.to_owned(),
+        0 => none.into(),
         _ => format!("Node [{}{more}] {some}", named.join(", ")),
     };
     Condition {
-        kind: format!("{PREFIX}{reason}"),
+        kind: format!("{PREFIX}{reason}").into(),
         status: truth(total > 0),
-        reason: reason.to_owned(),
-        message,
+        reason: reason.into(),
+        message: message.into(),
         observed_generation: None,
     }
 }
 
 /// The last package that a pod is made for now.
-fn applying(pass: &Pass<'_, '_>) -> Option<Condition> {
+fn applying(pass: &Pass<'_, '_>) -> Option<Condition<'static>> {
     let (index, pod) =
         pass.works().rev().find_map(|(index, work)| Some((index, work.pods.last()?)))?;
     let node = pass.members[index].node.name();
     Some(Condition {
-        kind: format!("{PREFIX}ApplyPackage"),
+        kind: format!("{PREFIX}ApplyPackage").into(),
         status: "True",
-        reason: "ApplyPackage".to_owned(),
+        reason: "ApplyPackage".into(),
         message: format!(
             "Applying package [{}:{}] to node [{node}]",
             pod.entry.name, pod.entry.version
-        ),
+        )
+        .into(),
         observed_generation: None,
     })
 }
 
 /// The condition that `kubectl wait` and deployment tools know.
-fn ready(pass: &Pass<'_, '_>, rolled_up: StatusWord) -> Condition {
+fn ready(pass: &Pass<'_, '_>, rolled_up: StatusWord) -> Condition<'static> {
     let reason = match rolled_up {
         StatusWord::Complete => "NodesConverged",
         StatusWord::InProgress => "Progressing",
@@ -125,10 +126,10 @@ fn ready(pass: &Pass<'_, '_>, rolled_up: StatusWord) -> Condition {
     };
     let complete = pass.members.iter().filter(|member| member.is_complete()).count();
     Condition {
-        kind: "Ready".to_owned(),
+        kind: "Ready".into(),
         status: truth(rolled_up == StatusWord::Complete),
-        reason: reason.to_owned(),
-        message: format!("{complete} of {} nodes are complete", pass.members.len()),
+        reason: reason.into(),
+        message: format!("{complete} of {} nodes are complete", pass.members.len()).into(),
         observed_generation: None,
     }
 }

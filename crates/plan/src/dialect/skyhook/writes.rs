@@ -17,6 +17,7 @@ use super::node_write::{NodeWrite, conditions, has_taint, is_new};
 use super::pass::Pass;
 use super::pod::body::{Maker, salvaged};
 use super::pod::{Tag, is_outdated};
+use crate::condition::instant;
 use crate::step::{Action, Propagation, Verb, Why};
 
 /// How much bookkeeping one step does. A fleet that is seen for the first time, or paused,
@@ -27,6 +28,8 @@ const RECORDS_MAX: usize = 256;
 /// Actions sorted by what they do to slots.
 #[derive(Debug, Default)]
 struct Pile {
+    /// This instant, as Kubernetes writes it.
+    now: Value,
     released: Vec<Action>,
     moved: Vec<Action>,
     started: Vec<Action>,
@@ -41,7 +44,7 @@ pub(super) fn actions(pass: &Pass<'_, '_>, reservation: Option<Action>) -> Vec<A
     if pass.is_active() {
         actions.extend(config::writes(pass.hook, pass.options, pass.snapshot, &pass.members));
     }
-    let mut pile = Pile::default();
+    let mut pile = Pile { now: instant(pass.now), ..Pile::default() };
     for index in 0..pass.members.len() {
         node(pass, index, &mut pile);
     }
@@ -92,7 +95,7 @@ fn node(pass: &Pass<'_, '_>, index: usize, pile: &mut Pile) {
             .any(|entry| matches!(entry.state, PackageState::Erroring | PackageState::Unknown));
         let standing = (member.is_complete(), erroring);
         let (name, keys) = (pass.hook.name(), &pass.hook.keys);
-        pile.records.extend(conditions(member.node, name, keys, standing, pass.now));
+        pile.records.extend(conditions(member.node, name, keys, standing, &pile.now));
     }
 }
 

@@ -169,11 +169,11 @@ impl<'o> Job<'o> {
         outcome: &mut Outcome<'_>,
     ) {
         let was = self.owner.condition_status("Suspended") == Some("True");
-        let say = |word: &'static str, reason: &str, message: &str| Condition {
-            kind: "Suspended".to_owned(),
+        let say = |word: &'static str, reason: &'static str, message: &'static str| Condition {
+            kind: "Suspended".into(),
             status: word,
-            reason: reason.to_owned(),
-            message: message.to_owned(),
+            reason: reason.into(),
+            message: message.into(),
             observed_generation: None,
         };
         if self.is_suspended {

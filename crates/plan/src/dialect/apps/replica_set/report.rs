@@ -140,7 +140,10 @@ fn new_pod(set: &Object, base: &str, key: &ObjectKey) -> Value {
 
 /// The whole status as it should read, by the pods there were before this step's writes.
 /// Managing has succeeded once a step is carried out; otherwise there is a failure.
-pub(super) fn status(reconcile: &Reconcile<'_>, failure: Option<&condition::Condition>) -> Value {
+pub(super) fn status(
+    reconcile: &Reconcile<'_>,
+    failure: Option<&condition::Condition<'_>>,
+) -> Value {
     let set = reconcile.object;
     let labels = set.spec().pointer("/template/metadata/labels").and_then(Value::as_object);
     let labelled = |pod: &Object| {

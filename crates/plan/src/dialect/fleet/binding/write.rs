@@ -1,5 +1,6 @@
 //! What is written on bindings, by whoever drives a rollout.
 
+use convoy_api::object::member::same;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
@@ -48,7 +49,7 @@ impl Wish<'_> {
 pub fn has_strategy(binding: &Binding<'_>, wanted: &Value) -> bool {
     let carried = field(binding.object.spec(), "applyStrategy");
     // Most say it in the very words.
-    !carried.is_null() && (carried == wanted || apply_strategy(carried) == *wanted)
+    !carried.is_null() && (same(carried, wanted) || apply_strategy(carried) == *wanted)
 }
 
 /// The merge patch that makes the binding's apply strategy `wanted`: what it has beyond goes.
@@ -73,10 +74,10 @@ pub fn rollout_started(
     let (status, reason) =
         if started { ("True", "RolloutStarted") } else { ("False", "RolloutNotStartedYet") };
     let wanted = Condition {
-        kind: ROLLOUT_STARTED.to_owned(),
+        kind: ROLLOUT_STARTED.into(),
         status,
-        reason: reason.to_owned(),
-        message: message.to_owned(),
+        reason: reason.into(),
+        message: message.into(),
         observed_generation: Some(generation),
     };
     let conditions = condition::with(binding.conditions(), &wanted, now)?;

@@ -35,6 +35,9 @@ pub fn push_apply_strategy(placement: &Placement<'_>, bindings: &[Binding<'_>]) 
 
 /// Whether some cluster has more than one binding; errors outrank waiting.
 pub fn shared_cluster<'w>(bindings: &[Binding<'w>]) -> Option<Shared<'w>> {
+    if bindings.is_sorted_by(|one, next| one.cluster() < next.cluster()) {
+        return None; // as they mostly come: each is about another cluster
+    }
     let mut leaving: BTreeMap<&str, &str> = BTreeMap::new();
     let mut live: BTreeMap<&str, Binding<'w>> = BTreeMap::new();
     for binding in bindings.iter().copied() {

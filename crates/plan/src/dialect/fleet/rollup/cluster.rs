@@ -1,7 +1,6 @@
 //! One entry of a placement's status per cluster: what its binding says, in a fixed order.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::mem::take;
 
 use convoy_api::Object;
@@ -10,6 +9,7 @@ use serde_json::{Map, Value, json};
 use smol_str::SmolStr;
 
 use super::{CLUSTERS, Inputs, missing};
+use crate::by_name::ByName;
 use crate::condition::{self, Condition};
 use crate::dialect::fleet::binding::Binding;
 use crate::dialect::fleet::names::RESOURCE_INDEX;
@@ -44,7 +44,8 @@ pub(super) struct Entry<'w> {
     fields: Map<String, Value>,
     /// Copied once one of them changes.
     conditions: Cow<'w, [Value]>,
-    statuses: BTreeMap<Kind, &'static str>,
+    /// By kind; none where it was not reached.
+    statuses: [Option<&'static str>; 6],
 }
 
 impl Kind {
@@ -58,6 +59,15 @@ impl Kind {
         } else {
             &[RolloutStarted, Overridden, WorkSynchronized, Applied, Available]
         }
+    }
+
+    fn named(name: &str) -> Option<Self> {
+        use Kind::{
+            Applied, Available, DiffReported, Overridden, RolloutStarted, WorkSynchronized,
+        };
+        [RolloutStarted, Overridden, WorkSynchronized, Applied, Available, DiffReported]
+            .into_iter()
+            .find(|kind| kind.name() == name)
     }
 
     pub(super) fn name(self) -> &'static str {
@@ -110,24 +120,25 @@ pub(super) fn entries<'w>(
     let live = bindings
         .iter()
         .filter(|binding| !binding.is_deleting() && binding.policy_snapshot() == policy.name());
-    let bindings: BTreeMap<&str, &Binding<'_>> =
+    let bindings: ByName<'_, &Binding<'_>> =
         live.map(|binding| (binding.cluster(), binding)).collect();
-    let old: BTreeMap<&str, &Value> = list(inputs.placement.object.status(), CLUSTERS)
+    let old: ByName<'_, &Value> = list(inputs.placement.object.status(), CLUSTERS)
         .iter()
         .map(|entry| (text(entry, "clusterName"), entry))
         .collect();
-    let entry = |decision: &&'w Value| {
+    let selected: Vec<(usize, &'w Value)> = selected.iter().copied().enumerate().collect();
+    let entry = |(at, decision): &(usize, &'w Value)| {
         let cluster = text(decision, "clusterName");
-        let mut entry = Entry::begin(cluster, old.get(cluster).copied());
+        let mut entry = Entry::begin(cluster, old.find(*at, cluster).copied());
         entry.set(inputs, "Scheduled", "True", ("Scheduled", text(decision, "reason")));
-        match bindings.get(cluster) {
+        match bindings.find(*at, cluster) {
             Some(binding) => entry.fill(inputs, binding, resources),
             None => entry.unknown(inputs, Kind::RolloutStarted),
         }
         entry.keep();
         entry
     };
-    parallel::map(selected, entry)
+    parallel::map(&selected, entry)
 }
 
 /// Entries without a name, for clusters that are wanted and could not be picked.
@@ -203,7 +214,7 @@ impl<'w> Entry<'w> {
             old,
             fields: Map::new(),
             conditions: Cow::Borrowed(conditions),
-            statuses: BTreeMap::new(),
+            statuses: [None; 6],
         }
     }
 
@@ -225,7 +236,7 @@ impl<'w> Entry<'w> {
 
     /// The status of a type; None where it was not reached.
     pub(super) fn status(&self, kind: Kind) -> Option<&'static str> {
-        self.statuses.get(&kind).copied()
+        self.statuses[kind as usize]
     }
 
     /// The entry as it stands in the status, which leaves here only what is summed up.
@@ -324,7 +335,7 @@ impl<'w> Entry<'w> {
         why: (&str, &str),
     ) {
         self.set(inputs, kind.name(), status, why);
-        self.statuses.insert(kind, status);
+        self.statuses[kind as usize] = Some(status);
     }
 
     fn set(&mut self, inputs: Inputs<'_, '_>, kind: &str, status: &'static str, why: (&str, &str)) {
@@ -340,7 +351,8 @@ impl<'w> Entry<'w> {
         let statuses = &self.statuses;
         let is_kept = |entry: &Value| {
             let kind = text(entry, "type");
-            kind == "Scheduled" || statuses.keys().any(|reached| reached.name() == kind)
+            kind == "Scheduled"
+                || Kind::named(kind).is_some_and(|kind| statuses[kind as usize].is_some())
         };
         if !self.conditions.iter().all(is_kept) {
             self.conditions.to_mut().retain(is_kept);
@@ -359,12 +371,17 @@ fn index(snapshot: Option<&Object>) -> SmolStr {
         .map_or_else(SmolStr::default, SmolStr::new)
 }
 
-fn wanted(kind: &str, status: &'static str, why: (&str, &str), generation: i64) -> Condition {
+fn wanted<'t>(
+    kind: &'t str,
+    status: &'static str,
+    why: (&'t str, &'t str),
+    generation: i64,
+) -> Condition<'t> {
     Condition {
-        kind: kind.to_owned(),
+        kind: kind.into(),
         status,
-        reason: why.0.to_owned(),
-        message: why.1.to_owned(),
+        reason: why.0.into(),
+        message: why.1.into(),
         observed_generation: Some(generation),
     }
 }

@@ -12,6 +12,7 @@ use super::super::names;
 use super::super::placement::{Placement, field, text};
 use super::cycle::target;
 use super::score::Score;
+use crate::by_name::ByName;
 
 /// The bindings of one placement, each in exactly one class.
 #[derive(Debug, Default)]
@@ -35,11 +36,11 @@ impl<'w> Classes<'w> {
         active_policy: &str,
     ) -> Self {
         let mut classes = Self::default();
-        let is_staying = |name: &str| {
-            let found = clusters.binary_search_by(|cluster| cluster.name().as_str().cmp(name));
-            found.is_ok_and(|at| !clusters[at].is_deleting())
-        };
-        for binding in bindings {
+        let clusters: ByName<'_, &Object> =
+            clusters.iter().map(|cluster| (cluster.name().as_str(), *cluster)).collect();
+        for (at, binding) in bindings.into_iter().enumerate() {
+            let is_staying =
+                |name: &str| clusters.find(at, name).is_some_and(|found| !found.is_deleting());
             let (cluster, state) = (target(binding), binding.spec_text("state"));
             if binding.is_deleting() {
                 classes.deleting.push(binding);

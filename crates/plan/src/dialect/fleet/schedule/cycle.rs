@@ -31,7 +31,7 @@ pub(super) struct Outcome<'w> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Selected<'w> {
     pub(super) change: Change<'w>,
-    /// Only where clusters are compared.
+    /// Only where clusters are compared; of one that is kept its binding tells.
     pub(super) score: Option<Score>,
 }
 
@@ -71,10 +71,11 @@ pub(super) fn settled<'w>(
     now: Timestamp,
 ) -> Outcome<'w> {
     let mut run = Run { placement, clusters, classes, now, outcome: Outcome::default() };
-    for binding in classes.scheduled.iter().chain(&classes.bound) {
-        let kept = Selected { change: Change::Keep(binding), score: recorded_score(binding) };
-        run.outcome.selected.insert(target(binding), kept);
-    }
+    let kept =
+        classes.scheduled.iter().chain(&classes.bound).map(|binding| {
+            (target(binding), Selected { change: Change::Keep(binding), score: None })
+        });
+    run.outcome.selected = kept.collect();
     run.outcome.dropped.extend(&classes.dangling);
     match &placement.policy.pick {
         Pick::All => run.pick_all(),

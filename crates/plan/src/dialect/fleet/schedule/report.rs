@@ -10,7 +10,8 @@ use convoy_api::object::member::{member, same};
 
 use super::super::names;
 use super::super::placement::{Pick, Placement};
-use super::cycle::{Change, Outcome, target};
+use super::binding::recorded_score;
+use super::cycle::{Change, Outcome};
 use super::write::{decision, score_json};
 use crate::condition::{self, Condition};
 use crate::hold::{Hold, HoldReason};
@@ -50,7 +51,7 @@ pub(super) fn status(
         status: if fulfilled { "True" } else { "False" },
         reason: if fulfilled { "SchedulingPolicyFulfilled" } else { "SchedulingPolicyUnfulfilled" }
             .into(),
-        message: summary(placement, outcome),
+        message: summary(placement, outcome).into(),
         observed_generation: Some(policy.generation()),
     };
     condition::set(&mut conditions, &wanted, now);
@@ -121,8 +122,8 @@ fn summary(placement: &Placement<'_>, outcome: &Outcome<'_>) -> String {
 
 fn decisions<'w>(placement: &Placement<'_>, outcome: &Outcome<'w>) -> Vec<Cow<'w, Value>> {
     let selected = outcome.selected.iter().map(|(cluster, selected)| match selected.change {
-        Change::Keep(binding) if target(binding) == *cluster => recorded(binding).map_or_else(
-            || Cow::Owned(decision(cluster, selected.score, placement)),
+        Change::Keep(binding) => recorded(binding).map_or_else(
+            || Cow::Owned(decision(cluster, recorded_score(binding), placement)),
             Cow::Borrowed,
         ),
         _ => Cow::Owned(decision(cluster, selected.score, placement)),

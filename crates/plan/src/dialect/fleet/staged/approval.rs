@@ -86,10 +86,10 @@ fn request(
     if !accepted {
         let mut conditions = list(found.status(), "conditions").to_vec();
         let wanted = Condition {
-            kind: ACCEPTED.to_owned(),
+            kind: ACCEPTED.into(),
             status: "True",
-            reason: "ApprovalRequestApprovalAccepted".to_owned(),
-            message: "the approval is accepted and cannot be taken back".to_owned(),
+            reason: "ApprovalRequestApprovalAccepted".into(),
+            message: "the approval is accepted and cannot be taken back".into(),
             observed_generation: Some(found.generation()),
         };
         condition::set(&mut conditions, &wanted, pass.stamp.now);

@@ -145,10 +145,10 @@ impl Node {
         why: (&str, &str),
     ) {
         let wanted = Condition {
-            kind: kind.to_owned(),
+            kind: kind.into(),
             status,
-            reason: why.0.to_owned(),
-            message: why.1.to_owned(),
+            reason: why.0.into(),
+            message: why.1.into(),
             observed_generation: Some(stamp.generation),
         };
         condition::set(&mut self.conditions, &wanted, stamp.now);

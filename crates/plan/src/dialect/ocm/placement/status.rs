@@ -1,5 +1,7 @@
 //! What a placement's status says: how many clusters, which groups, and the two conditions.
 
+use std::borrow::Cow;
+
 use convoy_api::Object;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -111,12 +113,12 @@ pub(super) fn changed(placement: &Object, status: Map<String, Value>) -> Option<
     (status != *placement.status()).then_some(status)
 }
 
-fn conditions_of(satisfaction: &Satisfaction) -> [Condition; 2] {
-    let condition = |kind: &str, holds: bool, reason: &str, message: &str| Condition {
-        kind: kind.to_owned(),
+fn conditions_of(satisfaction: &Satisfaction) -> [Condition<'_>; 2] {
+    let condition = |kind: &'static str, holds, reason: &'static str, message| Condition {
+        kind: kind.into(),
         status: if holds { "True" } else { "False" },
-        reason: reason.to_owned(),
-        message: message.to_owned(),
+        reason: reason.into(),
+        message: Cow::Borrowed(message),
         observed_generation: None,
     };
     let misconfigured = if let Some(message) = &satisfaction.misconfigured {

@@ -82,10 +82,10 @@ fn with_conditions(
     let mut conditions = list(status.get("conditions")).to_vec();
     for (kind, holds, reason) in wanted {
         let wanted = Condition {
-            kind: (*kind).to_owned(),
+            kind: (*kind).into(),
             status: if *holds { "True" } else { "False" },
-            reason: (*reason).to_owned(),
-            message: message.to_owned(),
+            reason: (*reason).into(),
+            message: message.into(),
             observed_generation: None,
         };
         condition::set(&mut conditions, &wanted, now);

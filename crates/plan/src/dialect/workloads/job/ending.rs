@@ -100,11 +100,11 @@ impl Ending {
         } else {
             ("FailureTarget", "Failed")
         };
-        let say = |kind: &str| Condition {
-            kind: kind.to_owned(),
+        let say = |kind: &'static str| Condition {
+            kind: kind.into(),
             status: "True",
-            reason: self.reason.clone(),
-            message: self.message.clone(),
+            reason: self.reason.as_str().into(),
+            message: self.message.as_str().into(),
             observed_generation: None,
         };
         condition::set(conditions, &say(target), job.now);
