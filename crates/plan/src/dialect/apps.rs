@@ -11,6 +11,7 @@ mod create;
 mod denied;
 mod deployment;
 mod history;
+pub(super) mod new_pod;
 mod pass;
 mod progress;
 mod recreate;

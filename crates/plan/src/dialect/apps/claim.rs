@@ -5,6 +5,7 @@ use convoy_api::Object;
 use serde_json::{Map, Value, json};
 
 use crate::selector::Selector;
+use crate::step::{Action, Verb, Why};
 
 /// What a controller makes of an object of the kind it owns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +66,25 @@ fn others(owner: &Object, object: &Object) -> Vec<Value> {
         entry.get("uid").and_then(Value::as_str) == Some(owner.uid().unwrap_or_default())
     };
     references.into_iter().flatten().filter(|entry| !ours(entry)).cloned().collect()
+}
+
+/// What is written to let objects go, and to take others over.
+pub(in crate::dialect) fn writes<'c>(
+    owner: &'c Object,
+    released: impl IntoIterator<Item = &'c Object>,
+    adopted: impl IntoIterator<Item = &'c Object>,
+) -> impl Iterator<Item = Action> {
+    let released = released.into_iter().map(move |object| {
+        let message = format!("its labels left the selector of {}", owner.name());
+        let patch = patch(self::released(owner, object));
+        Action::patch(Verb::Release, object, patch, Why::new("LabelsLeft", message))
+    });
+    let adopted = adopted.into_iter().map(move |object| {
+        let patch = patch(self::adopted(owner, object));
+        let why = Why::new("LabelsMatch", "has no controller and matches");
+        Action::patch(Verb::Adopt, object, patch, why)
+    });
+    released.chain(adopted)
 }
 
 /// A merge patch of `ownerReferences` alone.

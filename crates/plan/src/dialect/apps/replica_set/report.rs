@@ -2,26 +2,21 @@
 
 use std::collections::BTreeSet;
 
-use convoy_api::apps::POD;
+use convoy_api::object::member::field;
 use convoy_api::{Object, ObjectKey};
-use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
+use serde_json::{Value, json};
 
 use super::pods::{Condition, Pod};
 use super::{BURST, Reconcile};
 use crate::condition;
 use crate::dialect::apps::claim;
+use crate::dialect::apps::new_pod::{self, Names};
 use crate::dialect::apps::progress::{self, REPLICA_FAILURE};
 use crate::dialect::apps::report::conditions;
 use crate::dialect::apps::status::says_the_same;
 use crate::hold::{Hold, HoldReason};
 use crate::snapshot::Snapshot;
 use crate::step::{Action, Event, EventType, GroupReport, Propagation, Step, Verb, Verdict, Why};
-
-/// Letters of generated names.
-const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
-const SUFFIX_CHARS: usize = 5;
-const NAME_CHARS_MAX: usize = 63;
 
 pub(super) fn step(reconcile: &Reconcile<'_>, snapshot: &Snapshot<'_>) -> Step {
     let object = reconcile.object;
@@ -70,18 +65,11 @@ fn actions(
         let (kind, reports) = (EventType::Normal, Some(pod.clone()));
         events.push(Event { regarding, kind, reason, message, reports });
     };
-    let mut actions = Vec::new();
-    for pod in &reconcile.released {
-        let why = Why::new("LabelsLeft", format!("its labels left the selector of {}", set.name()));
-        let patch = claim::patch(claim::released(set, pod));
-        actions.push(Action::patch(Verb::Release, pod, patch, why));
-    }
     let going: BTreeSet<&str> = reconcile.deleted.iter().map(|pod| pod.name().as_str()).collect();
-    for pod in reconcile.adopted.iter().filter(|pod| !going.contains(pod.name().as_str())) {
-        let why = Why::new("LabelsMatch", "has no controller and matches".to_owned());
-        let patch = claim::patch(claim::adopted(set, pod));
-        actions.push(Action::patch(Verb::Adopt, pod, patch, why));
-    }
+    let staying = |pod: &&Object| !going.contains(pod.name().as_str());
+    let adopted = reconcile.adopted.iter().copied().filter(staying);
+    let mut actions: Vec<Action> =
+        claim::writes(set, reconcile.released.iter().copied(), adopted).collect();
     let (have, want) = (reconcile.active.len(), reconcile.replicas);
     for (key, pod) in new_pods(reconcile, snapshot) {
         tell("SuccessfulCreate", format!("Created pod: {}", key.name), &key);
@@ -96,46 +84,17 @@ fn actions(
     actions
 }
 
-/// The pods to make, each under a name that nobody has. Names follow from the set alone, so a
-/// create that is repeated is recognised.
+/// The pods to make, each under a name that nobody has.
 fn new_pods(reconcile: &Reconcile<'_>, snapshot: &Snapshot<'_>) -> Vec<(ObjectKey, Value)> {
     let set = reconcile.object;
-    let mut base = format!("{}-", set.name());
-    base.truncate(base.floor_char_boundary(NAME_CHARS_MAX - SUFFIX_CHARS));
-    let names = (0u64..).map(|index| format!("{base}{}", suffix(set, index)));
-    let keys = names.map(|name| set.key().sibling(&POD, set.namespace(), &name));
-    let free = keys.filter(|key| snapshot.get(key).is_none());
-    // Two indices may give one name.
-    let mut taken = BTreeSet::new();
-    let free = free.filter(move |key| taken.insert(key.clone()));
-    free.take(reconcile.make).map(|key| (key.clone(), new_pod(set, &base, &key))).collect()
-}
-
-fn suffix(set: &Object, index: u64) -> String {
-    let mut hash = Sha256::new();
-    hash.update(set.uid().unwrap_or_default());
-    hash.update(index.to_le_bytes());
-    let digest = hash.finalize();
-    let letters = digest.iter().take(SUFFIX_CHARS);
-    letters.map(|byte| char::from(ALPHABET[usize::from(*byte) % ALPHABET.len()])).collect()
-}
-
-fn new_pod(set: &Object, base: &str, key: &ObjectKey) -> Value {
-    let template = set.spec().get("template").unwrap_or(&Value::Null);
-    let mut metadata = Map::new();
-    metadata.insert("name".to_owned(), json!(key.name));
-    metadata.insert("generateName".to_owned(), json!(base));
-    if !key.namespace.is_empty() {
-        metadata.insert("namespace".to_owned(), json!(key.namespace));
-    }
-    for field in ["labels", "annotations", "finalizers"] {
-        let given = template.get("metadata").and_then(|metadata| metadata.get(field));
-        if let Some(given) = given.filter(|given| !given.is_null()) {
-            metadata.insert(field.to_owned(), given.clone());
-        }
-    }
-    metadata.insert("ownerReferences".to_owned(), json!([claim::reference(set)]));
-    json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template.get("spec")})
+    let keys = Names::new(snapshot).several(set.name(), "", reconcile.make);
+    let prefix = new_pod::prefix(set.name());
+    let pods = keys.into_iter().map(|key| {
+        let mut pod = new_pod::pod(set, field(set.spec(), "template"), &key);
+        pod["metadata"]["generateName"] = json!(prefix);
+        (key, pod)
+    });
+    pods.collect()
 }
 
 /// The whole status as it should read, by the pods there were before this step's writes.

@@ -6,7 +6,8 @@ use convoy_api::{Object, ObjectKey};
 use serde_json::{Value, json};
 
 use super::super::CLAIM;
-use super::super::kept::{self, HASH_LABEL, note};
+use super::super::kept::{HASH_LABEL, note};
+use crate::dialect::apps::new_pod;
 
 /// The volume claims of an ordinal. They outlive their pod.
 pub(super) fn claims(owner: &Object, ordinal: i64) -> Vec<(ObjectKey, Value)> {
@@ -47,7 +48,7 @@ pub(super) fn pod(
 ) -> (ObjectKey, Value) {
     let name = format!("{}-{ordinal}", owner.name());
     let key = owner.key().sibling(&POD, owner.namespace(), &name);
-    let mut pod = kept::pod(owner, template, &key);
+    let mut pod = new_pod::pod(owner, template, &key);
     note(&mut pod, "labels", HASH_LABEL, revision);
     note(&mut pod, "labels", "statefulset.kubernetes.io/pod-name", &name);
     note(&mut pod, "labels", "apps.kubernetes.io/pod-index", &ordinal.to_string());

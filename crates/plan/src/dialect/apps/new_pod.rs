@@ -1,0 +1,115 @@
+//! Pods that an owner makes: names that nobody has, and bodies from a template.
+
+use std::collections::BTreeSet;
+
+use convoy_api::apps::POD;
+use convoy_api::object::member::{field, member};
+use convoy_api::{Object, ObjectKey};
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use super::claim;
+use crate::snapshot::Snapshot;
+
+/// Letters of generated names.
+const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+const SUFFIX_CHARS: usize = 5;
+const NAME_CHARS_MAX: usize = 63;
+
+/// Names for new pods, each free. They follow from the owner and what the pod is about alone, so
+/// that a create that is repeated is recognised.
+#[derive(Debug)]
+pub(in crate::dialect) struct Names<'s, 'w> {
+    snapshot: &'s Snapshot<'w>,
+    taken: BTreeSet<ObjectKey>,
+}
+
+impl<'s, 'w> Names<'s, 'w> {
+    pub(in crate::dialect) fn new(snapshot: &'s Snapshot<'w>) -> Self {
+        Self { snapshot, taken: BTreeSet::new() }
+    }
+
+    /// The name of the pod that is about something, e.g. a node.
+    pub(in crate::dialect) fn next(&mut self, base: &str, about: &str) -> ObjectKey {
+        self.several(base, about, 1).remove(0)
+    }
+
+    /// Names of `count` pods that nothing tells apart.
+    pub(in crate::dialect) fn several(
+        &mut self,
+        base: &str,
+        about: &str,
+        count: usize,
+    ) -> Vec<ObjectKey> {
+        let owner = self.snapshot.rollout();
+        let prefix = prefix(base);
+        let names = (0u64..).map(|attempt| format!("{prefix}{}", suffix(owner, about, attempt)));
+        let keys = names.map(|name| owner.key().sibling(&POD, owner.namespace(), &name));
+        let free = keys.filter(|key| self.snapshot.get(key).is_none());
+        // Two attempts may give one name.
+        free.filter(|key| self.taken.insert(key.clone())).take(count).collect()
+    }
+}
+
+/// What names begin with, cut as the API server cuts `generateName`.
+pub(in crate::dialect) fn prefix(base: &str) -> String {
+    let mut prefix = format!("{base}-");
+    prefix.truncate(prefix.floor_char_boundary(NAME_CHARS_MAX - SUFFIX_CHARS));
+    prefix
+}
+
+fn suffix(owner: &Object, about: &str, attempt: u64) -> String {
+    let mut hash = Sha256::new();
+    hash.update(owner.uid().unwrap_or_default());
+    hash.update(about);
+    hash.update(attempt.to_le_bytes());
+    let digest = hash.finalize();
+    let letters = digest.iter().take(SUFFIX_CHARS);
+    letters.map(|byte| char::from(ALPHABET[usize::from(*byte) % ALPHABET.len()])).collect()
+}
+
+/// A pod from a template, controlled by `owner`. The template's own metadata stays as it is.
+pub(in crate::dialect) fn pod(owner: &Object, template: &Value, key: &ObjectKey) -> Value {
+    let mut metadata = Map::new();
+    metadata.insert("name".to_owned(), json!(key.name));
+    if !key.namespace.is_empty() {
+        metadata.insert("namespace".to_owned(), json!(key.namespace));
+    }
+    for part in ["labels", "annotations", "finalizers"] {
+        if let Some(given) = member(field(template, "metadata"), part).filter(|it| !it.is_null()) {
+            metadata.insert(part.to_owned(), given.clone());
+        }
+    }
+    metadata.insert("ownerReferences".to_owned(), json!([claim::reference(owner)]));
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": field(template, "spec")})
+}
+
+#[cfg(test)]
+mod tests {
+    use convoy_testkit::object;
+
+    use super::*;
+
+    #[test]
+    fn names_are_free_and_the_same_each_time() {
+        let owner = object("apps/v1", "ReplicaSet", "web").namespace("shop").build();
+        let named = |pods: &[Object]| {
+            let snapshot = Snapshot::new(&owner, pods);
+            Names::new(&snapshot).several("web", "", 3)
+        };
+        let first = named(&[]);
+        assert_eq!(named(&[]), first);
+        assert_eq!(first.iter().collect::<BTreeSet<_>>().len(), 3);
+        let taken = object("v1", "Pod", &first[0].name).namespace("shop").build();
+        let then = named(&[taken]);
+        assert_eq!(then[..2], first[1..]);
+        assert!(!then.contains(&first[0]));
+    }
+
+    #[test]
+    fn long_names_are_cut_to_leave_room() {
+        assert_eq!(prefix("web"), "web-");
+        assert_eq!(prefix(&"a".repeat(57)), format!("{}-", "a".repeat(57)));
+        assert_eq!(prefix(&"a".repeat(80)), "a".repeat(58));
+    }
+}
