@@ -63,7 +63,7 @@ pub(super) fn observe<'w>(
             seen.live.push(Live { pod, tag });
             continue;
         }
-        match outcome(pod) {
+        match outcome(pod, tag.stage) {
             _ if entry.state == PackageState::Complete => seen.done.push(pod),
             Outcome::Complete => {
                 seen.results.push((tag.name, tag.version, PackageState::Complete));

@@ -92,9 +92,10 @@ pub(super) fn node_of(pod: &Object) -> Option<&str> {
     pod.spec().get("nodeName").and_then(Value::as_str).filter(|name| !name.is_empty())
 }
 
-/// How a pod's init containers went: all of them succeeded, one failed, or neither yet. An
-/// image that cannot be pulled is a failure.
-pub(super) fn outcome(pod: &Object) -> Outcome {
+/// How the init containers of a pod for this stage went: all of them succeeded, one failed, or
+/// neither yet. An image that cannot be pulled is a failure. That an interrupt's container ended
+/// before it was started again is none: it goes down with the machine that it reboots.
+pub(super) fn outcome(pod: &Object, stage: Stage) -> Outcome {
     let statuses = pod.status().get("initContainerStatuses").and_then(Value::as_array);
     let statuses = statuses.map_or(&[] as &[Value], Vec::as_slice);
     let number = |value: Option<&Value>| value.and_then(Value::as_i64);
@@ -104,8 +105,10 @@ pub(super) fn outcome(pod: &Object) -> Outcome {
         let reason = state.and_then(|state| state.get("waiting")?.get("reason")?.as_str());
         let stuck =
             matches!(reason, Some("CrashLoopBackOff" | "ErrImagePull" | "ImagePullBackOff"));
-        if stuck || exit.is_some_and(|code| code != 0) {
-            return Outcome::Failed { restarts: number(status.get("restartCount")).unwrap_or(0) };
+        let restarts = number(status.get("restartCount")).unwrap_or(0);
+        let goes_down = stage == Stage::Interrupt && restarts == 0;
+        if stuck || exit.is_some_and(|code| code != 0 && !goes_down) {
+            return Outcome::Failed { restarts };
         }
     }
     let steps = pod.spec().get("initContainers").and_then(Value::as_array).map_or(0, Vec::len);
@@ -123,6 +126,25 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    fn with(statuses: &Value) -> Object {
+        object("v1", "Pod", "p")
+            .spec(json!({"initContainers": [{"name": "a"}, {"name": "b"}]}))
+            .status(json!({"initContainerStatuses": statuses}))
+            .build()
+    }
+
+    #[test]
+    fn an_interrupt_may_go_down_with_its_machine_but_not_fail_again() {
+        let ended = |restarts: u32| {
+            with(&json!([{"state": {"terminated": {"exitCode": 255}}, "restartCount": restarts}]))
+        };
+        assert_eq!(outcome(&ended(0), Stage::Interrupt), Outcome::Running);
+        assert_eq!(outcome(&ended(1), Stage::Interrupt), Outcome::Failed { restarts: 1 });
+        assert_eq!(outcome(&ended(0), Stage::Config), Outcome::Failed { restarts: 0 });
+        let unpullable = with(&json!([{"state": {"waiting": {"reason": "ErrImagePull"}}}]));
+        assert_eq!(outcome(&unpullable, Stage::Interrupt), Outcome::Failed { restarts: 0 });
+    }
 
     #[test]
     fn a_pod_is_judged_by_its_init_containers() {
@@ -142,11 +164,7 @@ mod tests {
             ("no image", json!([unpullable]), Outcome::Failed { restarts: 0 }),
         ];
         for (case, statuses, expected) in cases {
-            let pod = object("v1", "Pod", "p")
-                .spec(json!({"initContainers": [{"name": "a"}, {"name": "b"}]}))
-                .status(json!({"initContainerStatuses": statuses}))
-                .build();
-            assert_eq!(outcome(&pod), expected, "{case}");
+            assert_eq!(outcome(&with(&statuses), Stage::Apply), expected, "{case}");
         }
     }
 }
