@@ -1,10 +1,11 @@
 //! Watches over a Skyhook while it is carried out: after every write, has a compartment more
-//! nodes in progress than its ceiling, were more picked than a batch has, is a pod made where no
-//! slot was taken?
+//! nodes in progress than its ceiling, were more picked than a batch has or while the last batch
+//! was going on, is a pod made where no slot was taken?
 //!
 //! It reads what stands on nodes, pods, policy and status, and nothing of how it came there. A
-//! budget that gets smaller does not stop what has begun, and a loop may not know it yet: so until
-//! the loops have come to rest the loosest bound holds. Compartments must not overlap.
+//! budget that gets smaller does not stop what has begun, a node keeps its slot when it moves, and
+//! a loop may not know any of it yet: so until the loops have come to rest the loosest bound
+//! holds, and who changed compartments counts in none. Compartments must not overlap.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,19 +25,26 @@ const DEFAULT: &str = "__default__";
 pub struct Compartments {
     skyhook: String,
     word: String,
+    /// Which nodes it is about, once it was seen.
+    selector: Option<Selector>,
     nodes: BTreeMap<String, Object>,
+    /// Nodes that left, or changed compartments, since the last rest.
+    moved: BTreeSet<String>,
     /// Every policy since the last rest, the current one last.
     policies: Vec<Vec<Terms>>,
-    /// By compartment, the most nodes that may be in progress, and the most it has had.
-    bounds: BTreeMap<String, Bound>,
+    /// By compartment.
+    sizes: BTreeMap<String, Sizes>,
     picked: BTreeSet<String>,
     pods: BTreeSet<String>,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Bound {
-    ceiling: u64,
-    members: u64,
+/// How many nodes a compartment has had since the last rest.
+#[derive(Clone, Copy, Debug)]
+struct Sizes {
+    least: u64,
+    most: u64,
+    /// In progress at the last rest.
+    going: u64,
 }
 
 /// What a policy says about one compartment.
@@ -53,9 +61,11 @@ impl Compartments {
         Self {
             skyhook: skyhook.to_owned(),
             word: format!("skyhook.nvidia.com/status_{skyhook}"),
+            selector: None,
             nodes: BTreeMap::new(),
+            moved: BTreeSet::new(),
             policies: Vec::new(),
-            bounds: BTreeMap::new(),
+            sizes: BTreeMap::new(),
             picked: BTreeSet::new(),
             pods: BTreeSet::new(),
         }
@@ -68,11 +78,11 @@ impl Compartments {
             kind if *kind == POLICY => {
                 if !is_gone {
                     self.policies.push(terms(object.spec()));
-                    self.loosen();
+                    self.count_members();
                 }
                 Ok(())
             }
-            kind if *kind == SKYHOOK && *object.name() == self.skyhook => self.see_status(object),
+            kind if *kind == SKYHOOK && *object.name() == self.skyhook => self.see_skyhook(object),
             kind if *kind == POD => self.see_pod(object, is_gone),
             _ => Ok(()),
         }
@@ -82,26 +92,33 @@ impl Compartments {
     /// read now.
     pub fn rest(&mut self) {
         self.policies = self.policies.pop().into_iter().collect();
-        self.bounds.clear();
-        self.loosen();
-        let names: Vec<String> = self.bounds.keys().cloned().collect();
+        self.moved.clear();
+        self.sizes.clear();
+        self.count_members();
+        let names: Vec<String> = self.sizes.keys().cloned().collect();
         for name in names {
             let going = count(self.in_progress(&name).len());
-            self.bounds.entry(name).and_modify(|bound| bound.ceiling = bound.ceiling.max(going));
+            self.sizes.entry(name).and_modify(|sizes| sizes.going = going);
         }
     }
 
     fn see_node(&mut self, node: &Object, is_gone: bool) -> Result<(), String> {
         let name = node.name().to_string();
-        if is_gone {
-            self.nodes.remove(&name);
-            return Ok(());
+        let before = if is_gone {
+            self.nodes.remove(&name)
+        } else {
+            self.nodes.insert(name.clone(), node.clone())
+        };
+        let place = self.place_of(node).filter(|_| !is_gone).map(str::to_owned);
+        match before {
+            Some(before) if self.place_of(&before) == place.as_deref() => {}
+            before => {
+                self.moved.extend(before.is_some().then_some(name));
+                self.count_members();
+            }
         }
-        self.nodes.insert(name, node.clone());
-        self.loosen();
-        let compartment = self.compartment_of(node).to_owned();
-        let going = self.in_progress(&compartment);
-        let most = self.bounds.get(&compartment).map_or(1, |bound| bound.ceiling);
+        let Some(compartment) = place else { return Ok(()) };
+        let (going, most) = (self.in_progress(&compartment), self.ceiling(&compartment));
         if count(going.len()) > most {
             return Err(format!("{going:?} are in progress in {compartment}, where {most} may be"));
         }
@@ -109,25 +126,35 @@ impl Compartments {
     }
 
     /// Whether no more were picked than a batch has, by the state that is published with them.
-    fn see_status(&mut self, skyhook: &Object) -> Result<(), String> {
+    fn see_skyhook(&mut self, skyhook: &Object) -> Result<(), String> {
+        if self.selector.is_none() {
+            let selector = skyhook.spec().get("nodeSelectors").unwrap_or(&Value::Null);
+            self.selector = Selector::from_value(selector).ok();
+            self.sizes.clear();
+            self.count_members();
+        }
         let picked = skyhook.status().get("nodePriority").and_then(Value::as_object);
         let picked: BTreeSet<String> =
             picked.into_iter().flatten().map(|(name, _)| name.clone()).collect();
         let before = std::mem::replace(&mut self.picked, picked);
         let mut new: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        for name in self.picked.difference(&before) {
-            let Some(node) = self.nodes.get(name) else { continue };
-            new.entry(self.compartment_of(node)).or_default().push(name);
+        for name in self.picked.difference(&before).filter(|name| !self.moved.contains(*name)) {
+            let place = self.nodes.get(name).and_then(|node| self.place_of(node));
+            let Some(place) = place else { continue };
+            new.entry(place).or_default().push(name);
         }
         for (compartment, names) in new {
             let published = skyhook.status().get("compartmentStatuses");
             let state = published.and_then(|all| all.get(compartment)?.get("batchState"));
-            let bound = self.bounds.get(compartment).copied().unwrap_or_default();
-            let sizes = self.policies.iter().flatten().filter(|terms| terms.name == compartment);
-            let sizes = sizes.map(|terms| terms.size(state.unwrap_or(&Value::Null), bound));
-            let most = sizes.max().unwrap_or(0);
+            let most = self.batch(compartment, state.unwrap_or(&Value::Null));
             if count(names.len()) > most {
                 return Err(format!("{names:?} are picked in {compartment}, where {most} may be"));
+            }
+            let going = self.in_progress(compartment);
+            if going.iter().any(|name| !names.contains(name)) {
+                return Err(format!(
+                    "{names:?} are picked in {compartment}, where {going:?} are in progress"
+                ));
             }
         }
         Ok(())
@@ -147,36 +174,67 @@ impl Compartments {
         match word {
             // A pause leaves what was begun, and may come between a slot and its pod.
             None | Some("in_progress" | "paused" | "disabled") => Ok(()),
+            Some(_) if self.moved.contains(node) => Ok(()),
             Some(word) => Err(format!("{} is made on {node}, which is {word}", pod.key())),
         }
     }
 
-    /// Takes up what policy and nodes allow now, where that is more than before.
-    fn loosen(&mut self) {
+    /// Takes up how many nodes there are now.
+    fn count_members(&mut self) {
         let Some(current) = self.policies.last() else { return };
-        for terms in current {
-            let of = |node: &&Object| self.compartment_of(node) == terms.name;
-            let members = count(self.nodes.values().filter(of).count());
-            let (name, ceiling) = (terms.name.clone(), terms.ceiling(members));
-            let bound = self.bounds.entry(name).or_default();
-            bound.ceiling = bound.ceiling.max(ceiling);
-            bound.members = bound.members.max(members);
+        let mut members: BTreeMap<&str, u64> = BTreeMap::new();
+        for place in self.nodes.values().filter_map(|node| self.place_of(node)) {
+            *members.entry(place).or_default() += 1;
         }
+        let members: Vec<(String, u64)> = current
+            .iter()
+            .map(|terms| (terms.name.clone(), members.get(&*terms.name).copied().unwrap_or(0)))
+            .collect();
+        for (name, members) in members {
+            let fresh = Sizes { least: members, most: members, going: 0 };
+            let sizes = self.sizes.entry(name).or_insert(fresh);
+            sizes.least = sizes.least.min(members);
+            sizes.most = sizes.most.max(members);
+        }
+    }
+
+    /// The most nodes that may be in progress, by any policy since the last rest.
+    fn ceiling(&self, compartment: &str) -> u64 {
+        let Some(sizes) = self.sizes.get(compartment) else { return 1 };
+        let ceilings = self.terms_of(compartment).map(|terms| terms.ceiling(sizes.most));
+        ceilings.max().unwrap_or(1).max(sizes.going)
+    }
+
+    /// The most nodes that the next batch may have, by any policy since the last rest.
+    fn batch(&self, compartment: &str, state: &Value) -> u64 {
+        let Some(sizes) = self.sizes.get(compartment) else { return 0 };
+        let ceiling = self.ceiling(compartment);
+        self.terms_of(compartment)
+            .map(|terms| terms.size(state, *sizes, ceiling))
+            .max()
+            .unwrap_or(0)
+    }
+
+    fn terms_of(&self, compartment: &str) -> impl Iterator<Item = &Terms> {
+        self.policies.iter().flatten().filter(move |terms| terms.name == compartment)
     }
 
     fn in_progress(&self, compartment: &str) -> Vec<&str> {
         let going = self.nodes.values().filter(|node| {
             node.annotation(&self.word) == Some("in_progress")
-                && self.compartment_of(node) == compartment
+                && self.place_of(node) == Some(compartment)
+                && !self.moved.contains(node.name().as_str())
         });
         going.map(|node| node.name().as_str()).collect()
     }
 
-    fn compartment_of(&self, node: &Object) -> &str {
+    /// The compartment of a node, if the Skyhook is about it.
+    fn place_of(&self, node: &Object) -> Option<&str> {
         let current = self.policies.last().into_iter().flatten();
         let mut matching = current
             .filter(|terms| terms.selector.as_ref().is_some_and(|selector| selector.matches(node)));
-        matching.next().map_or(DEFAULT, |terms| &terms.name)
+        let place = matching.next().map_or(DEFAULT, |terms| &terms.name);
+        self.selector.as_ref().is_none_or(|selector| selector.matches(node)).then_some(place)
     }
 }
 
@@ -189,16 +247,17 @@ impl Terms {
     }
 
     /// How many nodes the next batch has at most.
-    fn size(&self, state: &Value, bound: Bound) -> u64 {
+    fn size(&self, state: &Value, members: Sizes, ceiling: u64) -> u64 {
         let kinds = ["fixed", "linear", "exponential"];
         let kind = kinds.into_iter().find(|kind| self.strategy.get(kind).is_some());
-        let Some(kind) = kind else { return bound.ceiling };
+        let Some(kind) = kind else { return ceiling };
         let given = |field: &str, default: u64| {
             self.strategy[kind].get(field).and_then(Value::as_u64).unwrap_or(default)
         };
         let told = |field: &str| state.get(field).and_then(Value::as_u64).unwrap_or(0);
         let processed = told("completedNodes") + told("failedNodes");
-        let progress = (processed * 100).checked_div(bound.members).unwrap_or(0);
+        // Fewer nodes are further on, and slow down no more.
+        let progress = (processed * 100).checked_div(members.least).unwrap_or(100);
         let failed = state.get("lastBatchFailed").and_then(Value::as_bool) == Some(true);
         let slow = failed && progress < given("safetyLimit", 50);
         let (last, first) = (told("lastBatchSize"), given("initialBatch", 1));
@@ -210,8 +269,8 @@ impl Terms {
             (_, last, true) => last / factor,
             (_, last, false) => last * factor,
         };
-        let remaining = bound.members.saturating_sub(processed);
-        size.min(remaining).max(1).min(bound.ceiling)
+        let remaining = members.most.saturating_sub(processed);
+        size.min(remaining).max(1).min(ceiling)
     }
 }
 
@@ -272,6 +331,47 @@ mod tests {
         vigil.see(&node("b").build(), false).unwrap();
         vigil.rest();
         assert!(vigil.see(&going("b").build(), false).is_err());
+    }
+
+    #[test]
+    fn who_moves_keeps_its_slot_and_takes_no_other() {
+        let pool = json!({"name": "pool", "budget": {"count": 1},
+            "selector": {"matchLabels": {"pool": "a"}}});
+        let policy = object("skyhook.nvidia.com/v1alpha1", "DeploymentPolicy", "p")
+            .spec(json!({"default": {"budget": {"count": 1}}, "compartments": [pool]}));
+        let mut vigil = Compartments::of("s");
+        vigil.see(&policy.build(), false).unwrap();
+        vigil.see(&going("a").label("pool", "a").build(), false).unwrap();
+        vigil.see(&going("b").build(), false).unwrap();
+        vigil.see(&going("b").label("pool", "a").build(), false).unwrap();
+        assert!(vigil.see(&going("c").label("pool", "a").build(), false).is_err());
+        vigil.see(&node("c").label("pool", "a").build(), false).unwrap();
+        vigil.see(&going("d").build(), false).unwrap();
+        assert!(vigil.see(&going("e").build(), false).is_err());
+    }
+
+    #[test]
+    fn nodes_that_the_skyhook_is_not_about_do_not_count() {
+        let mut vigil = Compartments::of("s");
+        vigil.see(&policy(1, json!({})), false).unwrap();
+        let skyhook = object("skyhook.nvidia.com/v1alpha1", "Skyhook", "s")
+            .spec(json!({"nodeSelectors": {"matchLabels": {"fleet": "yes"}}}));
+        vigil.see(&skyhook.build(), false).unwrap();
+        vigil.see(&going("a").build(), false).unwrap();
+        vigil.see(&going("b").label("fleet", "yes").build(), false).unwrap();
+        assert!(vigil.see(&going("c").label("fleet", "yes").build(), false).is_err());
+    }
+
+    #[test]
+    fn nobody_is_picked_while_a_batch_goes_on() {
+        let mut vigil = Compartments::of("s");
+        vigil.see(&policy(2, json!({})), false).unwrap();
+        for name in ["a", "b"] {
+            vigil.see(&node(name).build(), false).unwrap();
+        }
+        vigil.see(&picked(&["a"], json!({})), false).unwrap();
+        vigil.see(&going("a").build(), false).unwrap();
+        assert!(vigil.see(&picked(&["a", "b"], json!({})), false).is_err());
     }
 
     #[test]
