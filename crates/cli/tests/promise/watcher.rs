@@ -1,49 +1,50 @@
-//! A client that follows every write to pods and holds the promise against it.
+//! A client that follows every write to a kind, in order, and hands it on.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use convoy_api::Object;
-use convoy_check::{Hand, Vigil};
 use futures_util::TryStreamExt;
 use http::Request;
-use jiff::Timestamp;
 use kube::Client;
 use kube::core::WatchEvent;
-use serde_json::{Value, json};
-
-const PODS: &str = "/api/v1/namespaces/default/pods";
+use serde_json::Value;
 
 pub(crate) struct Watcher {
-    vigil: Arc<Mutex<Vigil>>,
     findings: Arc<Mutex<Vec<String>>>,
     seen: Arc<AtomicUsize>,
 }
 
 impl Watcher {
-    /// Watches over the pods of a Deployment that has none yet.
-    pub(crate) async fn start(client: Client, deployment: &Value) -> Self {
-        let mut vigil = Vigil::default();
-        let deployment = Object::from_value(deployment.clone()).unwrap();
-        vigil.see(&deployment, false, Hand::Other, Timestamp::now()).unwrap();
+    /// Follows what a path lists, beginning with what is there. What `see` finds wrong is kept.
+    pub(crate) async fn start(
+        client: Client,
+        path: &'static str,
+        mut see: impl FnMut(&Object, bool) -> Result<(), String> + Send + 'static,
+    ) -> Self {
         let list: Value =
-            client.request(Request::get(PODS).body(Vec::new()).unwrap()).await.unwrap();
-        assert_eq!(list["items"], json!([]), "nobody works yet");
+            client.request(Request::get(path).body(Vec::new()).unwrap()).await.unwrap();
         let version = list["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
-        let vigil = Arc::new(Mutex::new(vigil));
-        let watcher = Self { vigil, findings: Arc::default(), seen: Arc::default() };
-        let vigil = Arc::clone(&watcher.vigil);
+        for item in list["items"].as_array().unwrap() {
+            let mut raw = item.clone();
+            raw["apiVersion"] = list["apiVersion"].clone();
+            let kind = list["kind"].as_str().unwrap();
+            raw["kind"] = kind.strip_suffix("List").unwrap().into();
+            see(&Object::from_value(raw).unwrap(), false).unwrap();
+        }
+        let watcher = Self { findings: Arc::default(), seen: Arc::default() };
         let (findings, seen) = (Arc::clone(&watcher.findings), Arc::clone(&watcher.seen));
         tokio::spawn(async move {
-            let ended = follow(&client, version, &vigil, &findings, &seen).await;
+            let ended = follow(&client, path, &version, |object, is_gone| {
+                seen.fetch_add(1, Ordering::Relaxed);
+                if let Err(finding) = see(object, is_gone) {
+                    findings.lock().unwrap().push(finding);
+                }
+            });
+            let ended = ended.await;
             findings.lock().unwrap().push(format!("the watch ended: {ended:?}"));
         });
         watcher
-    }
-
-    /// The loop has said that everything is as it should be: from here on every pod counts.
-    pub(crate) fn rest(&self) {
-        self.vigil.lock().unwrap().rest(Timestamp::now());
     }
 
     /// How many writes it has seen.
@@ -61,12 +62,11 @@ impl Watcher {
 /// Sees every event, in order; ends only with the server.
 async fn follow(
     client: &Client,
-    version: String,
-    vigil: &Mutex<Vigil>,
-    findings: &Mutex<Vec<String>>,
-    seen: &AtomicUsize,
+    path: &str,
+    version: &str,
+    mut see: impl FnMut(&Object, bool),
 ) -> Result<(), kube::Error> {
-    let path = format!("{PODS}?watch=true&timeoutSeconds=3600&resourceVersion={version}");
+    let path = format!("{path}?watch=true&timeoutSeconds=3600&resourceVersion={version}");
     let request = Request::get(path).body(Vec::new()).unwrap();
     let mut events = std::pin::pin!(client.request_events::<Value>(request).await?);
     while let Some(event) = events.try_next().await? {
@@ -76,13 +76,7 @@ async fn follow(
             WatchEvent::Bookmark(_) => continue,
             WatchEvent::Error(status) => return Err(kube::Error::Api(status)),
         };
-        let pod = Object::from_value(raw).unwrap();
-        seen.fetch_add(1, Ordering::Relaxed);
-        // Simulated nodes do not fail here: whatever pods lose, the loop took.
-        let looked = vigil.lock().unwrap().see(&pod, is_gone, Hand::Loop, Timestamp::now());
-        if let Err(finding) = looked {
-            findings.lock().unwrap().push(finding);
-        }
+        see(&Object::from_value(raw).unwrap(), is_gone);
     }
     Ok(())
 }

@@ -1,0 +1,120 @@
+//! Where a promise is tried: `convoy up` with simulated nodes, and `convoy run` that is killed and
+//! started again at random.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use convoy_sim::seed::Seed;
+use http::{Method, Request};
+use kube::Client;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+
+use crate::proxy::Proxy;
+
+/// A process that ends with the test.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+/// A server, and the client of someone who is always understood.
+pub(crate) struct Stage {
+    pub(crate) client: Client,
+    directory: TempDir,
+    _up: Process,
+}
+
+/// A loop that dies again and again, and whose connection fails.
+pub(crate) struct Lives {
+    end: Arc<AtomicBool>,
+    task: JoinHandle<u32>,
+    proxy: Proxy,
+}
+
+pub(crate) fn convoy() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_convoy"))
+}
+
+impl Stage {
+    /// `convoy up` with the nodes of a scenario.
+    pub(crate) async fn set(scenario: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("scenario.yaml");
+        std::fs::write(&file, scenario).unwrap();
+        let mut command = convoy();
+        command.args(["up", "--listen", "127.0.0.1:0", "--output", "json"]);
+        command.args(["--controllers", "none", "--scenario"]);
+        command.arg(file).arg("--data-dir").arg(directory.path());
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let ready: Value = serde_json::from_str(&line).unwrap();
+        let client = connect(ready["kubeconfig"].as_str().unwrap().as_ref()).await;
+        Self { client, directory, _up: Process(child) }
+    }
+
+    /// Lets a loop live, and die.
+    pub(crate) async fn play(&self, dialects: &'static str) -> Lives {
+        let proxy = Proxy::start(self.client.clone(), Seed::new(1)).await;
+        let through = self.directory.path().join("through.kubeconfig");
+        std::fs::write(&through, proxy.kubeconfig().to_string()).unwrap();
+        let end = Arc::new(AtomicBool::new(false));
+        let task = tokio::spawn(live_and_die(through, dialects, Arc::clone(&end)));
+        Lives { end, task, proxy }
+    }
+
+    pub(crate) async fn send(&self, method: Method, path: &str, body: Value) -> Value {
+        let kind = match method {
+            Method::PATCH => "application/merge-patch+json",
+            _ => "application/json",
+        };
+        let request = Request::builder().method(method).uri(path).header("content-type", kind);
+        self.client.request(request.body(body.to_string().into_bytes()).unwrap()).await.unwrap()
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Value {
+        self.send(Method::GET, path, json!(null)).await
+    }
+}
+
+impl Lives {
+    /// Ends it; how often the loop died, and how often its connection failed it.
+    pub(crate) async fn end(self) -> (u32, u32) {
+        self.end.store(true, Ordering::Relaxed);
+        (self.task.await.unwrap(), self.proxy.faults())
+    }
+}
+
+/// Starts the loop, kills it after a while, and so on until `end`.
+async fn live_and_die(kubeconfig: PathBuf, dialects: &str, end: Arc<AtomicBool>) -> u32 {
+    let seed = Seed::new(1).child("lives", "");
+    let mut deaths = 0;
+    while !end.load(Ordering::Relaxed) {
+        let mut command = convoy();
+        command.args(["run", "--dialects", dialects, "--kubeconfig"]);
+        command.arg(&kubeconfig).stdout(Stdio::null()).stderr(Stdio::null());
+        let process = Process(command.spawn().unwrap());
+        let millis = seed.nth(deaths).between(400, 5_000);
+        tokio::time::sleep(Duration::from_millis(millis.unsigned_abs())).await;
+        drop(process);
+        deaths += 1;
+    }
+    deaths
+}
+
+async fn connect(kubeconfig: &Path) -> Client {
+    let read = kube::config::Kubeconfig::read_from(kubeconfig).unwrap();
+    let options = kube::config::KubeConfigOptions::default();
+    let config = kube::Config::from_custom_kubeconfig(read, &options).await.unwrap();
+    Client::try_from(config).unwrap()
+}
