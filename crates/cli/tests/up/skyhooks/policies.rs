@@ -1,4 +1,4 @@
-//! Policies pace rollouts: the policy scenarios of upstream's own suite, with every
+//! Policies pace rollouts: the policy scenarios of upstream's own suite, in both homes, with every
 //! change of every node and every status looked at afterwards.
 
 use std::collections::BTreeSet;
@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::record::{Record, course, words};
-use super::site::{APPLY, Site, in_a_home};
+use super::site::{APPLY, Site, in_both_homes};
 use super::words::{package, package_with, word};
 
-in_a_home! {
+in_both_homes! {
     linear_strategy on 8,
     multi_compartment on 15,
     overlapping_selectors on 6,

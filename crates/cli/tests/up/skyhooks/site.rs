@@ -80,6 +80,11 @@ impl Home {
         let names = (first..first + nodes).map(|at| format!("hook-{at}")).collect();
         let site = Site::new(self.access.clone(), name, names);
         site.label(0..nodes, &format!("site={name}"));
+        // A node that has just registered carries a taint until it is known to be ready.
+        site.access.until(&format!("nodes -l site={name}"), |nodes| {
+            let mut nodes = nodes["items"].as_array().unwrap().iter();
+            nodes.all(|node| node["spec"]["taints"].is_null())
+        });
         site
     }
 }
@@ -243,16 +248,24 @@ impl Site {
     }
 }
 
-/// Every scenario as a test, on nodes of its own.
-macro_rules! in_a_home {
+/// Every scenario as two tests, on nodes of its own in each home.
+macro_rules! in_both_homes {
     ($($scenario:ident on $nodes:literal),* $(,)?) => {
         mod embedded {
             $(#[test]
             fn $scenario() {
-                let name = stringify!($scenario).replace('_', "-");
-                super::$scenario(&crate::skyhooks::site::embedded().site(&name, $nodes));
+                let home = crate::skyhooks::site::embedded();
+                super::$scenario(&home.site(&stringify!($scenario).replace('_', "-"), $nodes));
+            })*
+        }
+
+        mod real {
+            $(#[test]
+            fn $scenario() {
+                let home = crate::skyhooks::site::real();
+                super::$scenario(&home.site(&stringify!($scenario).replace('_', "-"), $nodes));
             })*
         }
     };
 }
-pub(crate) use in_a_home;
+pub(crate) use in_both_homes;
