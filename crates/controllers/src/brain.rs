@@ -54,12 +54,11 @@ impl std::fmt::Debug for Settings {
 #[derive(Clone, Debug)]
 pub enum News {
     /// All objects of a kind.
-    Listed {
-        kind: GroupKind,
-        version: Option<u64>,
-        objects: Vec<Object>,
-    },
+    Listed { kind: GroupKind, version: Option<u64>, objects: Vec<Object> },
+    /// By a watch.
     Changed(Object),
+    /// In answer to a request of our own, which watches may have overtaken.
+    Answered(Object),
     /// By a watch; this is the last state.
     Deleted(Object),
     /// By an own write.
@@ -159,6 +158,7 @@ impl Brain {
                 affected
             }
             News::Changed(object) => self.cache.put(object),
+            News::Answered(object) => self.cache.put_answer(object),
             News::Deleted(last) => self.cache.remove(&last),
             News::Forgotten(key) => self.cache.forget(&key),
         };

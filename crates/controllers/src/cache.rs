@@ -34,13 +34,16 @@ pub struct Cache {
     tombstones: BTreeMap<ObjectKey, String>,
     /// The newest version seen of each kind.
     versions: BTreeMap<GroupKind, u64>,
+    /// How far watches and lists have told of each kind: everything up to there is known.
+    told: BTreeMap<GroupKind, u64>,
 }
 
 impl Cache {
     pub fn new(dialects: Vec<&'static dyn Dialect>) -> Self {
         let refused = dialects.iter().map(|_| Refused::default()).collect();
-        let (world, tombstones, versions) = (World::new(), BTreeMap::new(), BTreeMap::new());
-        Self { dialects, world, refused, tombstones, versions }
+        let (world, tombstones) = (World::new(), BTreeMap::new());
+        let (versions, told) = (BTreeMap::new(), BTreeMap::new());
+        Self { dialects, world, refused, tombstones, versions, told }
     }
 
     pub fn world(&self) -> &World {
@@ -82,9 +85,26 @@ impl Cache {
         convoy_plan::complain(dialect, &self.world, refused, &rollout.key, denial, now)
     }
 
-    /// An object as a watch, or the answer to a write, shows it. Gives back who has to look
-    /// again: nobody if this is not news.
+    /// An object as a watch shows it. Gives back who has to look again: nobody if this is not
+    /// news.
     pub fn put(&mut self, object: Object) -> BTreeSet<Rollout> {
+        self.note_told(object.kind(), version(&object));
+        self.insert(object)
+    }
+
+    /// An object as the answer to a request of our own shows it. A watch may have told of its
+    /// end before the answer arrived: one that is not there although the watch is further than
+    /// this state is gone, and must not come back.
+    pub fn put_answer(&mut self, object: Object) -> BTreeSet<Rollout> {
+        let told = self.told.get(object.kind()).copied();
+        let is_past = version(&object).is_some_and(|at| told.is_some_and(|told| at <= told));
+        if is_past && self.world.get(object.key()).is_none() {
+            return BTreeSet::new();
+        }
+        self.insert(object)
+    }
+
+    fn insert(&mut self, object: Object) -> BTreeSet<Rollout> {
         let key = object.key().clone();
         self.note_version(&object);
         if self.world.get(&key).is_some_and(|known| !is_newer(&object, known)) {
@@ -96,7 +116,13 @@ impl Cache {
             return BTreeSet::new();
         }
         self.tombstones.remove(&key);
-        let affected = self.change(&key, |world| _ = world.insert(object));
+        let known = self.world.get(&key);
+        let is_own_matter = |dialect: &&dyn Dialect| {
+            known.is_some_and(|known| dialect.is_own_matter(known, &object))
+        };
+        let own: Vec<bool> = self.dialects.iter().map(is_own_matter).collect();
+        let mut affected = self.change(&key, |world| _ = world.insert(object));
+        affected.retain(|rollout| !own[rollout.dialect] || rollout.key == key);
         self.world.pack(&key);
         affected
     }
@@ -120,6 +146,7 @@ impl Cache {
     pub fn remove(&mut self, last: &Object) -> BTreeSet<Rollout> {
         let key = last.key();
         self.note_version(last);
+        self.note_told(last.kind(), version(last));
         if self.tombstones.get(key).map(String::as_str) == last.uid() {
             self.tombstones.remove(key);
         }
@@ -165,8 +192,9 @@ impl Cache {
             affected.extend(self.change(&key, |world| _ = world.remove(&key)));
         }
         for object in objects {
-            affected.extend(self.put(object));
+            affected.extend(self.insert(object));
         }
+        self.note_told(kind, version);
         affected
     }
 
@@ -207,6 +235,12 @@ impl Cache {
                 found.extend(keys.map(|key| Rollout { dialect, key }));
             }
         }
+    }
+
+    fn note_told(&mut self, kind: &GroupKind, version: Option<u64>) {
+        let Some(version) = version else { return };
+        let told = self.told.entry(kind.clone()).or_default();
+        *told = version.max(*told);
     }
 
     fn note_version(&mut self, object: &Object) {
@@ -316,6 +350,25 @@ mod tests {
         cache.replace(&REPLICA_SET, Some(21), vec![set(15, 2)]);
         assert_eq!(replicas(&cache), Some(2));
         assert_eq!(cache.world.of(&REPLICA_SET).count(), 1);
+    }
+
+    #[test]
+    fn an_answer_that_a_watch_has_overtaken_brings_nothing_back() {
+        let mut cache = cache();
+        cache.put(set(5, 1));
+        // Asked to go, and gone: the watch tells both before the answer to our own delete comes.
+        let leaving = |version| {
+            let object = apps::replica_set("web-1", "web:v1", 1, 1)
+                .with("/metadata/deletionTimestamp", json!(NOW));
+            versioned(object, version)
+        };
+        cache.put(leaving(6));
+        cache.remove(&leaving(7));
+        assert!(cache.put_answer(leaving(6)).is_empty());
+        assert_eq!(cache.world.of(&REPLICA_SET).count(), 0);
+        // What the watch has not come to yet is news.
+        assert!(!cache.put_answer(set(9, 3)).is_empty());
+        assert_eq!(replicas(&cache), Some(3));
     }
 
     #[test]

@@ -219,7 +219,7 @@ impl Errand {
             Outcome::Done(Effect::Object(raw)) => self.projections.read(raw.clone()),
             _ => None,
         };
-        let news = news.map(News::Changed);
+        let news = news.map(News::Answered);
         let gone = matches!(outcome, Outcome::Done(Effect::Gone));
         let news = if gone { Some(News::Forgotten(action.target.clone())) } else { news };
         if outcome == Outcome::Conflict {
@@ -241,7 +241,7 @@ impl Errand {
         let target = &self.actions[place].target;
         let news = match reply {
             Reply::Answer(answer) if answer.is_success() => {
-                Some(self.projections.read(answer.body).map(News::Changed))
+                Some(self.projections.read(answer.body).map(News::Answered))
             }
             Reply::Answer(answer) if answer.code == 404 => {
                 Some(Some(News::Forgotten(target.clone())))
@@ -266,7 +266,12 @@ impl Errand {
             self.ending = Some(Ending::Done);
             return;
         };
-        let alike = rest.iter().take_while(|other| are_alike(first, other)).count().max(1);
+        let mut targets = BTreeSet::new();
+        let alike = rest
+            .iter()
+            .take_while(|other| are_alike(first, other) && targets.insert(&other.target))
+            .count()
+            .max(1);
         self.batch = rest.iter().take(alike.min(self.width)).map(State::begin).collect();
         let is_more = alike > self.batch.len();
         self.width = if is_more { (self.width * 2).min(WIDTH_MAX) } else { 1 };
@@ -342,16 +347,27 @@ impl State {
     }
 }
 
-/// Whether two writes may overtake each other: both make, or both delete, objects of one kind
-/// in one namespace.
+/// Kinds of which the objects stand for themselves: what is written to one does not wait for
+/// what is written to another in the same sense. Those that stand for many, such as the sets of
+/// a Deployment, do.
+const SINGLE: [GroupKind; 3] =
+    [GroupKind::new("", "Node"), GroupKind::new("", "Pod"), GroupKind::new("", "ConfigMap")];
+
+/// Whether two writes may overtake each other: both make, both delete, or both patch objects of
+/// one kind in one namespace.
 fn are_alike(one: &Action, other: &Action) -> bool {
     let same = one.target.kind == other.target.kind
         && one.target.namespace == other.target.namespace
         && one.verb == other.verb;
-    same && matches!(
-        (&one.write, &other.write),
-        (Write::Create { .. }, Write::Create { .. }) | (Write::Delete { .. }, Write::Delete { .. })
-    )
+    same && match (&one.write, &other.write) {
+        (Write::Create { .. }, Write::Create { .. })
+        | (Write::Delete { .. }, Write::Delete { .. }) => true,
+        (
+            Write::Patch { subresource: below, .. },
+            Write::Patch { subresource: other_below, .. },
+        ) => below == other_below && SINGLE.contains(&one.target.kind),
+        _ => false,
+    }
 }
 
 fn end(action: &Action, outcome: Outcome) -> Option<Ending> {
@@ -426,6 +442,30 @@ mod tests {
     }
 
     #[test]
+    fn patches_of_nodes_go_together_and_those_of_one_node_after_each_other() {
+        let patch = |kind: &str, name: &str| {
+            let object = convoy_testkit::object("v1", kind, name).build();
+            Action::patch(Verb::Record, &object, json!({}), Why::new("Test", "a test"))
+        };
+        let widths = |actions: Vec<Action>| {
+            let projections = Arc::new(Projections::of(&[&ReplicaSets]));
+            let mut errand = Errand::new(actions, None, projections, Arc::default());
+            let mut widths = Vec::new();
+            while errand.ended().is_none() {
+                let batch = calls(&mut errand);
+                for call in &batch {
+                    errand.replied(*call, answer(200, "a"));
+                }
+                widths.extend(Some(batch.len()).filter(|width| *width > 0));
+            }
+            widths
+        };
+        assert_eq!(widths(["a", "b", "c"].map(|name| patch("Node", name)).to_vec()), [1, 2]);
+        assert_eq!(widths(["a", "b", "b"].map(|name| patch("Node", name)).to_vec()), [1, 1, 1]);
+        assert_eq!(widths(["a", "b", "c"].map(|name| patch("Skyhook", name)).to_vec()), [1, 1, 1]);
+    }
+
+    #[test]
     fn a_write_without_a_clear_answer_is_looked_for_until_there_is_one() {
         for unclear in [Reply::Lost("reset".to_owned()), answer(500, ""), answer(504, "")] {
             let mut errand = errand(&["a", "b"]);
@@ -438,7 +478,7 @@ mod tests {
             assert_eq!((ask.call, ask.after), (Call::Look(0), LOOK_FIRST));
             assert!(errand.ended().is_none(), "nothing is decided before it is known");
             let news = errand.replied(Call::Look(0), answer(200, "a"));
-            assert!(matches!(news, Some(News::Changed(_))), "it was carried out");
+            assert!(matches!(news, Some(News::Answered(_))), "it was carried out");
             assert!(calls(&mut errand).is_empty());
             assert!(matches!(errand.ended().unwrap().ending, Ending::Later { .. }));
         }

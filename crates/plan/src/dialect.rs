@@ -66,6 +66,12 @@ pub trait Dialect: Sync {
     /// of the world before and after: an owner may be known from only one of them.
     fn affected(&self, world: &World, changed: &ObjectKey) -> Vec<ObjectKey>;
 
+    /// Whether what changed from `before` to `after` is looked at by nobody but the rollout that
+    /// the object is, so that the others need not look again: its own status, as a rule.
+    fn is_own_matter(&self, _before: &Object, _after: &Object) -> bool {
+        false
+    }
+
     /// What a decision about `rollout` looks at.
     fn snapshot<'w>(&self, world: &'w World, rollout: &'w Object) -> Snapshot<'w>;
 

@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 
 use crate::kubelets::Kubelets;
 use crate::lifecycle::Lifecycle;
-use crate::part::{Answer, Key, Kind, Part, Request};
+use crate::part::{Answer, Key, Kind, Part, Request, tell_answer};
 use crate::scenario::Scenario;
 use crate::scheduler::Scheduler;
 
@@ -230,11 +230,7 @@ impl Runner {
             // A request that was cut off by the end of the runtime has no answer.
             if let Ok((part, request, answer)) = answered {
                 let now = clock();
-                if let Answer::Done(Some(object)) = &answer
-                    && request.key.kind != Kind::Lease
-                {
-                    self.tell(&request.key, Some(object), now);
-                }
+                tell_answer(&mut self.parts, &request, &answer, now);
                 if request.key.kind == Kind::Node
                     && matches!(request.write, crate::part::Write::Create(_))
                     && matches!(answer, Answer::Done(_) | Answer::Exists)

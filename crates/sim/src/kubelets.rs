@@ -196,6 +196,14 @@ impl Part for Kubelets {
         }
     }
 
+    fn knows(&self, key: &Key) -> bool {
+        match key.kind {
+            Kind::Pod => self.pods.contains_key(key),
+            Kind::Node => self.nodes.get(&key.name).is_some_and(|node| node.object.is_some()),
+            Kind::Lease => false,
+        }
+    }
+
     fn answered(&mut self, request: &Request, answer: &Answer, now: Timestamp) {
         let Request { key, write, .. } = request;
         match key.kind {

@@ -13,6 +13,11 @@ pub trait Part: Send {
     /// An object is now so, or is gone.
     fn changed(&mut self, key: &Key, object: Option<&Arc<Value>>, now: Timestamp);
 
+    /// Whether an object of this name is there, as far as this part keeps it.
+    fn knows(&self, _key: &Key) -> bool {
+        false
+    }
+
     /// A request of this part was answered. Objects in answers are told by `changed` first.
     fn answered(&mut self, request: &Request, answer: &Answer, now: Timestamp);
 
@@ -126,9 +131,29 @@ pub(crate) fn fence(object: &Value) -> Value {
     json!({"uid": text(metadata, "uid"), "resourceVersion": text(metadata, "resourceVersion")})
 }
 
-/// Whether `news` are older than what is known of the same object.
+/// Whether `news` are older than what is known under the same name: of the same object, or of
+/// one that had the name before it.
 pub(crate) fn is_older(news: &Value, known: &Value) -> bool {
-    let [news, known] = [news, known].map(|object| field(object, "metadata"));
-    let version = |metadata| text(metadata, "resourceVersion").parse::<u64>().unwrap_or(0);
-    text(news, "uid") == text(known, "uid") && version(news) < version(known)
+    let version =
+        |object| text(field(object, "metadata"), "resourceVersion").parse::<u64>().unwrap_or(0);
+    version(news) < version(known)
+}
+
+/// Tells all parts what the answer to a request shows. Of an object that nobody knows, a watch
+/// has told the end before the answer arrived; only one that was just made is news.
+pub(crate) fn tell_answer(
+    parts: &mut [Box<dyn Part>],
+    request: &Request,
+    answer: &Answer,
+    now: Timestamp,
+) {
+    let Answer::Done(Some(object)) = answer else { return };
+    let is_made = matches!(request.write, Write::Create(_));
+    let is_there = || parts.iter().any(|part| part.knows(&request.key));
+    if request.key.kind == Kind::Lease || !is_made && !is_there() {
+        return;
+    }
+    for part in parts {
+        part.changed(&request.key, Some(object), now);
+    }
 }

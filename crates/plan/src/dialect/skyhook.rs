@@ -27,6 +27,7 @@ mod names;
 mod node_write;
 mod observe;
 mod options;
+mod orphan;
 mod pass;
 mod pod;
 mod policy;
@@ -38,6 +39,7 @@ mod status;
 mod status_conditions;
 mod validate;
 mod version;
+mod waiting;
 mod writes;
 
 use convoy_api::{GroupKind, Object, ObjectKey};
@@ -46,7 +48,7 @@ use jiff::Timestamp;
 use self::config::CONFIG_MAP;
 use self::drain::BUDGET;
 use self::hook::Hook;
-use self::names::{CORDON, NAME, NODE_META};
+use self::names::{CORDON, DISABLE, NAME, NODE_META, PAUSE};
 use self::pass::{NODE, POD, POLICY, Pass, SKYHOOK};
 use super::{Dialect, Keep, Watch};
 use crate::admission::{Request, Verdict as Admitted, Webhook};
@@ -116,7 +118,12 @@ impl Dialect for Skyhook {
     }
 
     fn rollouts<'w>(&self, world: &'w World) -> Vec<&'w Object> {
-        world.of(&SKYHOOK).collect()
+        let orphans = world.of(&POD).filter(|pod| orphan::is_one(world, pod));
+        orphans.chain(world.of(&SKYHOOK)).collect()
+    }
+
+    fn is_rollout(&self, world: &World, object: &Object) -> bool {
+        *object.kind() == SKYHOOK || orphan::is_one(world, object)
     }
 
     fn affected(&self, world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
@@ -125,10 +132,29 @@ impl Dialect for Skyhook {
             Some(test) => test(skyhook),
             None => true,
         });
-        skyhooks.map(|skyhook| skyhook.key().clone()).collect()
+        skyhooks
+            .map(|skyhook| skyhook.key().clone())
+            .chain(orphan::affected(world, changed))
+            .collect()
+    }
+
+    /// Of another Skyhook, its spec counts, whether it stands still or goes, and which config of
+    /// its packages has changed.
+    fn is_own_matter(&self, before: &Object, after: &Object) -> bool {
+        let annotations =
+            |object: &Object| [PAUSE, DISABLE].map(|key| object.annotation(key) == Some("true"));
+        *after.kind() == SKYHOOK
+            && before.uid() == after.uid()
+            && before.is_deleting() == after.is_deleting()
+            && annotations(before) == annotations(after)
+            && before.status().get("configUpdates") == after.status().get("configUpdates")
+            && before.spec() == after.spec()
     }
 
     fn snapshot<'w>(&self, world: &'w World, rollout: &'w Object) -> Snapshot<'w> {
+        if *rollout.kind() == POD {
+            return Snapshot::new(rollout, orphan::node(world, rollout));
+        }
         let relevant = |map: &&Object| map.label(NAME).or_else(|| map.label(NODE_META)).is_some();
         let objects = world.of(&SKYHOOK).filter(|other| other.key() != rollout.key());
         let objects = objects.chain(world.of(&POLICY)).chain(world.of(&NODE));
@@ -142,6 +168,10 @@ impl Dialect for Skyhook {
 
     fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
         let rollout = snapshot.rollout();
+        if *rollout.kind() == POD {
+            let step = Step::new(self.name(), rollout, Verdict::Held);
+            return orphan::step(rollout, &self.options, snapshot, step);
+        }
         let hook = match Hook::read(rollout) {
             Ok(hook) => hook,
             Err(error) => {
@@ -175,14 +205,14 @@ impl Dialect for Skyhook {
 fn rendered(pass: &Pass<'_, '_>, mut step: Step) -> Step {
     let words = status::words(pass);
     let rolled_up = status::rolled_up(pass, &words);
-    let status = status::status(pass, &words, rolled_up);
+    step.holds = report::holds(pass);
+    let status = status::status(pass, &words, rolled_up, &step.holds);
     let changed = status != *pass.hook.object.status();
     let starting = report::starting(pass);
     let reservation = (changed && starting > 0)
         .then(|| reservation(pass.hook.object, &status, format!("{starting} nodes are picked")));
     step.decision = report::decision(pass, rolled_up);
     step.groups = report::groups(pass);
-    step.holds = report::holds(pass);
     step.verdict = report::verdict(pass, &step.holds);
     step.events = report::events(pass, rolled_up);
     step.actions = writes::actions(pass, reservation);
@@ -211,27 +241,90 @@ fn affected_by_name<'t>(world: &'t World, changed: &'t ObjectKey) -> Option<Test
     if changed.kind == POLICY {
         return Some(Box::new(|skyhook| policy_of(skyhook) == Some(&changed.name)));
     }
+    if object.is_none() && (changed.kind == POD || changed.kind == CONFIG_MAP) {
+        return Some(Box::new(|_| false)); // whom it concerned was known before it went
+    }
     let object = object?;
     if changed.kind == NODE {
         return Some(Box::new(move |skyhook| {
             let keys = names::Keys::of(skyhook.name());
             // A node that was a member carries its word, also when it is one no more.
             object.annotation(&keys.status).is_some()
-                || Hook::read(skyhook).is_ok_and(|hook| hook.selector.matches(object))
+                || hook::targets(skyhook).is_ok_and(|selector| selector.matches(object))
         }));
     }
-    if changed.kind == POD && object.label(NAME).is_none() {
-        let node = pod::node_of(object).and_then(|name| world.find(&NODE, "", name))?;
+    if changed.kind == POD {
+        let owner = object.label(NAME);
+        let node = pod::node_of(object).and_then(|name| world.find(&NODE, "", name));
+        // Drains and interrupts wait for the pods of others to be gone from the node, and both
+        // have it cordoned first.
         return Some(Box::new(move |skyhook| {
-            node.annotation(&format!("{CORDON}{}", skyhook.name())).is_some()
+            let cordon = || format!("{CORDON}{}", skyhook.name());
+            owner == Some(skyhook.name())
+                || node.is_some_and(|node| node.annotation(&cordon()).is_some())
         }));
     }
-    if changed.kind == POD || changed.kind == CONFIG_MAP {
+    if changed.kind == CONFIG_MAP {
         let owner = object.label(NAME).or_else(|| object.label(NODE_META));
-        let Some(owner) = owner else { return Some(Box::new(|_| false)) };
-        // Interrupts wait for the pods of every Skyhook to be gone from the node.
-        return (changed.kind == CONFIG_MAP)
-            .then(|| -> Test<'t> { Box::new(move |skyhook| *skyhook.name() == owner) });
+        return Some(Box::new(move |skyhook| owner == Some(skyhook.name())));
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use convoy_testkit::{Builder, node, object};
+    use serde_json::json;
+
+    use super::*;
+
+    fn skyhook(name: &str) -> Builder {
+        object("skyhook.nvidia.com/v1alpha1", "Skyhook", name).spec(json!({"priority": 1}))
+    }
+
+    fn pod(owner: &str) -> Object {
+        let pod = object("v1", "Pod", "p").namespace("skyhook").spec(json!({"nodeName": "worker"}));
+        if owner.is_empty() { pod.build() } else { pod.label(NAME, owner).build() }
+    }
+
+    #[test]
+    fn a_pod_concerns_its_skyhook_and_those_that_cordoned_its_node() {
+        let affected = |owner: &str| {
+            let mut world = World::new();
+            let worker = node("worker").annotation("skyhook.nvidia.com/cordon_b", "true");
+            let skyhooks = ["a", "b", "c"].map(|name| skyhook(name).build());
+            for object in skyhooks.into_iter().chain([worker.build(), pod(owner)]) {
+                world.insert(object);
+            }
+            let key = pod(owner).key().clone();
+            let names = |world: &World| -> Vec<String> {
+                let keys = Skyhook::new().affected(world, &key).into_iter();
+                keys.map(|key| key.name.to_string()).collect()
+            };
+            let found = names(&world);
+            world.remove(&key);
+            assert!(names(&world).is_empty(), "whom it concerned was known before");
+            found
+        };
+        assert_eq!(affected("a"), ["a", "b"]);
+        assert_eq!(affected("b"), ["b"]);
+        assert_eq!(affected(""), ["b"]);
+    }
+
+    #[test]
+    fn others_look_again_unless_a_skyhook_only_tells_how_far_it_is() {
+        let before = skyhook("a").status(json!({"completeNodes": "0/1"})).build();
+        let cases = [
+            (true, skyhook("a").status(json!({"completeNodes": "1/1"}))),
+            (true, skyhook("a").annotation(names::VERSION, "v1")),
+            (false, skyhook("a").annotation(PAUSE, "true")),
+            (false, skyhook("a").spec(json!({"priority": 2}))),
+            (false, skyhook("a").status(json!({"configUpdates": {"tuning": ["a.conf"]}}))),
+            (false, skyhook("a").with("/metadata/deletionTimestamp", json!(convoy_testkit::NOW))),
+        ];
+        for (is_own, after) in cases {
+            let after = after.build();
+            assert_eq!(Skyhook::new().is_own_matter(&before, &after), is_own, "{after:?}");
+        }
+    }
 }

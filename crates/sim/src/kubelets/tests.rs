@@ -166,3 +166,26 @@ fn old_news_are_not_taken_for_new() {
     world.kubelets.changed(&key, Some(&Arc::new(old)), at(6));
     assert_eq!(world.run(at(6)), 0);
 }
+
+#[test]
+fn an_answer_brings_nothing_back_that_is_gone() {
+    let mut world = World::new("nodes: [{count: 1}]");
+    let key = world.pod("a", "node-0");
+    let old = Arc::new(world.objects[&key].clone());
+    let status = Request::status(key.clone(), &old, &json!({}));
+    let answer = Answer::Done(Some(Arc::clone(&old)));
+    world.kubelets.changed(&key, None, at(5));
+    let mut parts: [Box<dyn Part>; 1] = [Box::new(world.kubelets)];
+    crate::part::tell_answer(&mut parts, &status, &answer, at(6));
+    assert!(!parts[0].knows(&key));
+    // Made again under the same name: what is told of the former one is old.
+    let mut new = Value::clone(&old);
+    (new["metadata"]["uid"], new["metadata"]["resourceVersion"]) = (json!("new"), json!("900"));
+    parts[0].changed(&key, Some(&Arc::new(new)), at(6));
+    crate::part::tell_answer(&mut parts, &status, &answer, at(7));
+    let Some(request) = parts[0].due(at(9)).into_iter().find(|request| request.key == key) else {
+        panic!("the new pod is let down");
+    };
+    let Write::MergeStatus(patch) = request.write else { panic!("{request:?}") };
+    assert_eq!(patch["metadata"]["uid"], "new");
+}

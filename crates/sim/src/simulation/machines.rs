@@ -14,7 +14,7 @@ use super::controller::Scene;
 use crate::fleet::send::{Form, done, form, refused};
 use crate::kubelets::Kubelets;
 use crate::lifecycle::Lifecycle;
-use crate::part::{Answer, Key, Kind, Part, Request};
+use crate::part::{Answer, Key, Kind, Part, Request, tell_answer};
 use crate::scenario::Scenario;
 use crate::scheduler::Scheduler;
 
@@ -118,13 +118,7 @@ impl Machines {
 
     fn returned(&mut self, number: u64, answer: &Answer, now: Timestamp) {
         let Some((part, request)) = self.sent.remove(&number) else { return };
-        if let Answer::Done(Some(object)) = answer
-            && request.key.kind != Kind::Lease
-        {
-            for part in &mut self.parts {
-                part.changed(&request.key, Some(object), now);
-            }
-        }
+        tell_answer(&mut self.parts, &request, answer, now);
         self.parts[part].answered(&request, answer, now);
     }
 }

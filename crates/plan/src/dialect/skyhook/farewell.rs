@@ -5,7 +5,7 @@ use convoy_api::Object;
 use serde_json::{Value, json};
 
 use super::hook::Hook;
-use super::names::{AUTO_TAINT, FINALIZER};
+use super::names::{FINALIZER, auto_taint};
 use super::node_write::{NodeWrite, has_taint};
 use super::options::Options;
 use super::pass::NODE;
@@ -41,7 +41,7 @@ fn undo(hook: &Hook<'_>, others: &[Hook<'_>], options: &Options, node: &Object) 
     let mut write = NodeWrite::new(node);
     write.uncordon(&hook.keys);
     let taint = &options.runtime_taint;
-    let marked = node.annotation(&format!("{AUTO_TAINT}{}", taint.key)).is_some();
+    let marked = node.annotation(&auto_taint(&taint.key)).is_some();
     let wanted =
         others.iter().any(|other| other.runtime_required() && other.selector.matches(node));
     let targeted = hook.runtime_required() && hook.selector.matches(node);

@@ -93,7 +93,7 @@ impl<'o> Hook<'o> {
             paused: flag(PAUSE),
             disabled: flag(DISABLE),
             runtime,
-            selector: selector(object, "nodeSelectors")?,
+            selector: targets(object)?,
             protected: selector(object, "podNonInterruptLabels")?,
             policy: spec.deployment_policy.unwrap_or_default(),
             budget: spec.interruption_budget,
@@ -170,6 +170,11 @@ impl Package<'_> {
     pub(super) fn has_interrupt(&self) -> bool {
         !self.interrupts.is_empty()
     }
+}
+
+/// The nodes that a Skyhook targets.
+pub(super) fn targets(object: &Object) -> Result<Selector, ViewError> {
+    selector(object, "nodeSelectors")
 }
 
 fn selector(object: &Object, field: &str) -> Result<Selector, ViewError> {

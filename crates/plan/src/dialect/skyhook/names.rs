@@ -74,6 +74,11 @@ pub(super) fn safe_name(longest: usize, parts: &[&str]) -> String {
     format!("{}-{hash:08x}", &joined[..end]).to_lowercase()
 }
 
+/// On nodes: the taint of this key is ours. A key may have a prefix, and this one has one.
+pub(super) fn auto_taint(taint_key: &str) -> String {
+    format!("{AUTO_TAINT}{}", taint_key.replace('/', "_"))
+}
+
 /// The ConfigMap that holds a package's files.
 pub(super) fn package_config_map(skyhook: &str, package: &str, version: &str) -> SmolStr {
     SmolStr::new(format!("{skyhook}-{package}-{version}").to_lowercase())

@@ -7,7 +7,7 @@ use convoy_api::skyhook::StatusWord;
 use serde_json::{Map, Value, json};
 
 use super::member::{boot_id, word_text};
-use super::names::{AUTO_TAINT, CORDON, Keys, PREFIX};
+use super::names::{CORDON, Keys, PREFIX, auto_taint};
 use super::options::RuntimeTaint;
 use crate::merge_patch::nested;
 use crate::step::{Action, Verb, Why};
@@ -84,7 +84,7 @@ impl<'w> NodeWrite<'w> {
         let RuntimeTaint { key, value, effect } = taint;
         taints.push(json!({"key": key, "value": value, "effect": effect}));
         self.spec.insert("taints".to_owned(), Value::Array(taints));
-        self.annotate(&format!("{AUTO_TAINT}{key}"), json!("true"));
+        self.annotate(&auto_taint(key), json!("true"));
     }
 
     /// Removes that taint, and the mark where there is one.
@@ -92,7 +92,7 @@ impl<'w> NodeWrite<'w> {
         let mut taints = taints(self.node);
         taints.retain(|entry| !is(taint, entry));
         self.spec.insert("taints".to_owned(), Value::Array(taints));
-        let mark = format!("{AUTO_TAINT}{}", taint.key);
+        let mark = auto_taint(&taint.key);
         if self.node.annotation(&mark).is_some() {
             self.annotate(&mark, Value::Null);
         }

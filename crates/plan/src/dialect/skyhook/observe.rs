@@ -4,7 +4,7 @@
 use convoy_api::Object;
 use convoy_api::skyhook::{PackageState, Stage};
 
-use super::hook::Hook;
+use super::hook::{Hook, Package};
 use super::pod::{Outcome, Tag, outcome};
 use super::state::{Entry, NodeState};
 
@@ -68,7 +68,8 @@ pub(super) fn observe<'w>(
             Outcome::Complete => {
                 seen.results.push((tag.name, tag.version, PackageState::Complete));
                 seen.done.push(pod);
-                complete(hook, state, entry);
+                let package = hook.package(&entry.name);
+                complete(state, entry, package);
             }
             Outcome::Failed { restarts } => {
                 if entry.state != PackageState::Erroring {
@@ -84,8 +85,9 @@ pub(super) fn observe<'w>(
     seen
 }
 
-/// Records that the stage of `entry` succeeded, with what follows from it for others.
-fn complete(hook: &Hook<'_>, state: &mut NodeState, entry: Entry) {
+/// Records that the stage of `entry` succeeded, with what follows from it for others. `package`
+/// is what the spec asks for under that name, if anything.
+pub(super) fn complete(state: &mut NodeState, entry: Entry, package: Option<&Package<'_>>) {
     match entry.stage {
         // One interrupt stood for several.
         Stage::Interrupt => {
@@ -101,7 +103,6 @@ fn complete(hook: &Hook<'_>, state: &mut NodeState, entry: Entry) {
         }
         Stage::Uninstall => {
             state.entries.remove(&entry.unique());
-            let package = hook.package(&entry.name);
             if let Some(package) = package.filter(|package| package.version != entry.version) {
                 state.put(package.entry(Stage::Uninstall, PackageState::Complete));
             }

@@ -22,6 +22,8 @@ pub(super) struct Tag {
     pub(super) version: String,
     pub(super) skyhook: String,
     pub(super) stage: Stage,
+    /// Absent only in what people wrote by hand.
+    #[serde(default)]
     pub(super) image: String,
     #[serde(default, rename = "containerSHA", skip_serializing_if = "String::is_empty")]
     pub(super) container_sha: String,

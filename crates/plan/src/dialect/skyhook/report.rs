@@ -214,9 +214,7 @@ pub(super) fn events(pass: &Pass<'_, '_>, rolled_up: StatusWord) -> Vec<Event> {
             tell(on_node, "Reboot", message);
         }
         for (name, version, state) in member.seen.iter().flat_map(|seen| &seen.results) {
-            let word = if *state == PackageState::Complete { "complete" } else { "erroring" };
-            let message = format!("Package [{name}:{version}] state {word} on [skyhook:{skyhook}]");
-            tell(on_node, "Apply", message);
+            tell(on_node, "Apply", result(skyhook, name, version, *state));
         }
         let came_from = [StatusWord::InProgress, StatusWord::Erroring, StatusWord::Waiting];
         if member.is_complete() && member.observed.is_some_and(|word| came_from.contains(&word)) {
@@ -250,6 +248,12 @@ pub(super) fn events(pass: &Pass<'_, '_>, rolled_up: StatusWord) -> Vec<Event> {
         tell(on_skyhook, "State", format!("Skyhook transitioned [{old}] -> [{new}]"));
     }
     events
+}
+
+/// That a stage of a package ended.
+pub(super) fn result(skyhook: &str, name: &str, version: &str, state: PackageState) -> String {
+    let word = if state == PackageState::Complete { "complete" } else { "erroring" };
+    format!("Package [{name}:{version}] state {word} on [skyhook:{skyhook}]")
 }
 
 /// How many members begin now.

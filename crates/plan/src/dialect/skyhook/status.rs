@@ -13,6 +13,7 @@ use super::policy::percent_of;
 use super::room::Room;
 use super::status_conditions::conditions;
 use crate::condition::instant;
+use crate::hold::Hold;
 
 /// Up to how many nodes the status mirrors each. Beyond it an object would grow with the
 /// fleet; the nodes carry the truth themselves.
@@ -46,7 +47,12 @@ pub(super) fn rolled_up(pass: &Pass<'_, '_>, words: &[StatusWord]) -> StatusWord
 }
 
 /// The whole status; what we do not know about stays as it is.
-pub(super) fn status(pass: &Pass<'_, '_>, words: &[StatusWord], rolled_up: StatusWord) -> Value {
+pub(super) fn status(
+    pass: &Pass<'_, '_>,
+    words: &[StatusWord],
+    rolled_up: StatusWord,
+    holds: &[Hold],
+) -> Value {
     let stored = pass.hook.object.status().as_object();
     let mut status = stored.cloned().unwrap_or_default();
     let mut put = |field: &str, value: Option<Value>| match value {
@@ -72,7 +78,7 @@ pub(super) fn status(pass: &Pass<'_, '_>, words: &[StatusWord], rolled_up: Statu
         // Without its policy nothing is known of compartments; what they were at is kept.
         put("compartmentStatuses", Some(compartments(pass, words)));
     }
-    put("conditions", Some(conditions(pass, rolled_up)));
+    put("conditions", Some(conditions(pass, rolled_up, holds)));
     Value::Object(status)
 }
 

@@ -7,14 +7,15 @@ use serde_json::Value;
 use super::member::{Member, word_text};
 use super::names::PREFIX;
 use super::pass::Pass;
+use super::waiting;
 use crate::condition::{Condition, remove, set};
-use crate::hold::HoldReason;
+use crate::hold::{Hold, HoldReason};
 
 /// How many nodes a message names.
 const NAMED_MAX: usize = 10;
 
 /// The list as it should read.
-pub(super) fn conditions(pass: &Pass<'_, '_>, rolled_up: StatusWord) -> Value {
+pub(super) fn conditions(pass: &Pass<'_, '_>, rolled_up: StatusWord, holds: &[Hold]) -> Value {
     let stored = pass.hook.object.status().get("conditions").and_then(Value::as_array);
     let mut list = stored.cloned().unwrap_or_default();
     let mut put = |condition: &Condition| set(&mut list, condition, pass.now);
@@ -47,6 +48,9 @@ pub(super) fn conditions(pass: &Pass<'_, '_>, rolled_up: StatusWord) -> Value {
         put(&condition);
     }
     put(&ready(pass, rolled_up));
+    if let Some(condition) = waiting(stored.map_or(&[], Vec::as_slice), holds) {
+        put(&condition);
+    }
     let missing = format!("{PREFIX}DeploymentPolicyNotFound");
     if pass.policy_missing {
         put(&Condition {
@@ -108,6 +112,23 @@ fn applying(pass: &Pass<'_, '_>) -> Option<Condition<'static>> {
             pod.entry.name, pod.entry.version
         )
         .into(),
+        observed_generation: None,
+    })
+}
+
+/// Which nodes wait, and why; told once there was something to tell.
+fn waiting(stored: &[Value], holds: &[Hold]) -> Option<Condition<'static>> {
+    let kind = format!("{PREFIX}NodesWaiting");
+    let was_told = stored.iter().any(|condition| condition["type"] == kind.as_str());
+    let summary = waiting::summary(holds);
+    if summary.is_none() && !was_told {
+        return None;
+    }
+    Some(Condition {
+        kind: kind.into(),
+        status: truth(summary.is_some()),
+        reason: "NodesWaiting".into(),
+        message: summary.map_or("No node waits.".into(), Into::into),
         observed_generation: None,
     })
 }

@@ -1,24 +1,25 @@
 //! The actions of a pass, in the order in which they are carried out: slots are given back
 //! on record before they are taken, they are taken on record before anything is disturbed,
-//! and on each node the record of a stage comes before the pod that runs it.
+//! and on each node the record of a stage comes before the pod that runs it. Where order does
+//! not matter, writes of one sort stand together: these can be on their way at once.
 
 use convoy_api::Object;
 use convoy_api::skyhook::{PackageState, Stage, StatusWord};
 use serde_json::{Value, json};
 
 use super::compartment::Compartment;
-use super::config;
+use super::config::{self, CONFIG_MAP};
 use super::drive::{NewPod, Work};
 use super::hook::Runtime;
 use super::member::Member;
 use super::metadata;
 use super::names::{FINALIZER, PACKAGE, VERSION};
 use super::node_write::{NodeWrite, conditions, has_taint, is_new};
-use super::pass::Pass;
+use super::pass::{NODE, Pass};
 use super::pod::body::{Maker, salvaged};
 use super::pod::{Tag, is_outdated};
 use crate::condition::instant;
-use crate::step::{Action, Propagation, Verb, Why};
+use crate::step::{Action, Propagation, Verb, Why, Write};
 
 /// How much bookkeeping one step does. A fleet that is seen for the first time, or paused,
 /// has a word to be written on every node; that comes in pieces, so that a step stays short
@@ -52,12 +53,30 @@ pub(super) fn actions(pass: &Pass<'_, '_>, reservation: Option<Action>) -> Vec<A
     let nodes = pass.members.iter().map(|member| member.node.name());
     pile.records.extend(metadata::forget(pass.hook, pass.options, pass.snapshot, nodes));
     pile.records.truncate(RECORDS_MAX);
-    actions.extend(pile.released);
+    actions.extend(sorted(pile.released));
     actions.extend(reservation);
-    actions.extend(pile.moved);
-    actions.extend(pile.started);
-    actions.extend(pile.records);
+    actions.extend(sorted(pile.moved));
+    actions.extend(sorted(pile.started));
+    actions.extend(sorted(pile.records));
+    // Evictions may be refused, which ends a step: nothing else has to wait for that.
+    let (evictions, mut actions): (Vec<Action>, Vec<Action>) =
+        actions.into_iter().partition(|action| matches!(action.write, Write::Evict { .. }));
+    actions.extend(evictions);
     actions
+}
+
+/// What is recorded on nodes goes first, then what packages read there, then the pods, then
+/// what is over; by node within each.
+fn sorted(mut shelf: Vec<Action>) -> Vec<Action> {
+    let rank = |action: &Action| match &action.write {
+        Write::Patch { subresource: None, .. } if action.target.kind == NODE => 0,
+        Write::Patch { .. } if action.target.kind == NODE => 4,
+        Write::Create { .. } | Write::Patch { .. } if action.target.kind == CONFIG_MAP => 1,
+        Write::Create { .. } => 2,
+        Write::Patch { .. } | Write::Delete { .. } | Write::Evict { .. } => 3,
+    };
+    shelf.sort_by_key(|action| (rank(action), action.verb));
+    shelf
 }
 
 /// Makes sure that the Skyhook is not gone before its cordons are.
