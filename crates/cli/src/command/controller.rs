@@ -3,10 +3,8 @@
 use clap::ValueEnum;
 use convoy_plan::Dialect;
 use convoy_plan::dialect::apps::{Deployments, ReplicaSets};
-use convoy_plan::dialect::skyhook::Skyhook;
+use convoy_plan::dialect::skyhook::{Options, Skyhook};
 use convoy_plan::dialect::workloads::{DAEMON_SETS, JOBS, STATEFUL_SETS};
-
-const SKYHOOK: &Skyhook = &Skyhook::new();
 
 /// One part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
@@ -29,14 +27,15 @@ pub(crate) enum Controller {
 }
 
 impl Controller {
-    fn dialect(self) -> &'static dyn Dialect {
+    fn dialect(self, skyhook: &Options) -> &'static dyn Dialect {
         match self {
             Self::Apps => &Deployments,
             Self::ReplicaSets => &ReplicaSets,
             Self::DaemonSets => &DAEMON_SETS,
             Self::StatefulSets => &STATEFUL_SETS,
             Self::Jobs => &JOBS,
-            Self::Skyhook => SKYHOOK,
+            // Made once, and there as long as the process.
+            Self::Skyhook => Box::leak(Box::new(Skyhook { options: skyhook.clone() })),
         }
     }
 
@@ -46,10 +45,13 @@ impl Controller {
     }
 
     /// Their dialects, each once.
-    pub(crate) fn dialects(mut controllers: Vec<Self>) -> Vec<&'static dyn Dialect> {
+    pub(crate) fn dialects(
+        mut controllers: Vec<Self>,
+        skyhook: &Options,
+    ) -> Vec<&'static dyn Dialect> {
         controllers.sort_unstable();
         controllers.dedup();
-        controllers.into_iter().map(Self::dialect).collect()
+        controllers.into_iter().map(|controller| controller.dialect(skyhook)).collect()
     }
 }
 
@@ -60,12 +62,13 @@ mod tests {
     #[test]
     fn each_is_run_once_under_the_name_it_was_asked_for_by() {
         let given = vec![Controller::Jobs, Controller::Apps, Controller::Jobs];
-        let names: Vec<&str> =
-            Controller::dialects(given).iter().map(|dialect| dialect.name()).collect();
+        let options = Options::new();
+        let dialects = Controller::dialects(given, &options);
+        let names: Vec<&str> = dialects.iter().map(|dialect| dialect.name()).collect();
         assert_eq!(names, ["apps", "jobs"]);
         for controller in Controller::all() {
             let value = controller.to_possible_value().expect("none is hidden");
-            assert_eq!(value.get_name(), controller.dialect().name());
+            assert_eq!(value.get_name(), controller.dialect(&options).name());
         }
     }
 }

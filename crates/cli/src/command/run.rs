@@ -13,6 +13,7 @@ use convoy_controllers::{Settings, run as run_loop};
 
 use super::controller::Controller;
 use super::metrics;
+use super::skyhook::SkyhookFlags;
 use super::up::shutdown_signal;
 use super::webhooks::Webhooks;
 use crate::{output, stderr};
@@ -61,6 +62,8 @@ pub struct Args {
     metrics_listen: Option<SocketAddr>,
     #[command(flatten)]
     webhooks: Webhooks,
+    #[command(flatten)]
+    skyhook: SkyhookFlags,
 }
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
@@ -81,6 +84,7 @@ async fn serve(args: Args) -> Result<()> {
         lease_name,
         metrics_listen,
         webhooks,
+        skyhook,
     } = args;
     stderr::report();
     let shutdown = shutdown_signal()?;
@@ -93,7 +97,7 @@ async fn serve(args: Args) -> Result<()> {
         observe,
         concurrency: usize::from(concurrency),
         decision_log: decision_log.transpose()?,
-        ..Settings::new(Controller::dialects(dialects))
+        ..Settings::new(Controller::dialects(dialects, &skyhook.options()))
     };
     if let Some(address) = metrics_listen {
         metrics::serve(address, Arc::clone(&settings.metrics)).await?;

@@ -12,6 +12,7 @@ use convoy_apiserver::access::{AccessSettings, Authorization};
 use convoy_apiserver::home::{Home, Settings};
 use convoy_apiserver::server::Limits;
 use convoy_apiserver::transport::Transport;
+use convoy_plan::Dialect;
 use convoy_sim::fleet::{self, Client, Fleet};
 use convoy_sim::scenario::Scenario;
 use convoy_store::backend::Durability;
@@ -23,6 +24,7 @@ use tokio::task::JoinHandle;
 use super::controller::Controller;
 use super::fleet::Simulation;
 use super::metrics;
+use super::skyhook::SkyhookFlags;
 use crate::output;
 
 /// Runs a Kubernetes API server in this process, with its own store
@@ -78,6 +80,8 @@ pub struct Args {
     /// What to print when ready
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
+    #[command(flatten)]
+    skyhook: SkyhookFlags,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -92,6 +96,15 @@ enum AuthorizationMode {
     Rbac,
     /// For tests: whoever is known may do anything
     AlwaysAllow,
+}
+
+impl From<AuthorizationMode> for Authorization {
+    fn from(mode: AuthorizationMode) -> Self {
+        match mode {
+            AuthorizationMode::Rbac => Self::Rbac,
+            AuthorizationMode::AlwaysAllow => Self::AlwaysAllow,
+        }
+    }
 }
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
@@ -116,6 +129,7 @@ async fn serve(args: Args) -> Result<()> {
         metrics_listen,
         skip_admission,
         output,
+        skyhook,
     } = args;
     let scenario = simulation.scenario()?;
     let data_directory = match (ephemeral, data_dir) {
@@ -130,10 +144,7 @@ async fn serve(args: Args) -> Result<()> {
     // Before anything is started, so that no signal is missed.
     let (shutdown, hurry) = (shutdown_signal()?, second_signal()?);
     let access = AccessSettings {
-        authorization: match authorization {
-            AuthorizationMode::Rbac => Authorization::Rbac,
-            AuthorizationMode::AlwaysAllow => Authorization::AlwaysAllow,
-        },
+        authorization: authorization.into(),
         token_file: token_auth_file,
         audit_log,
         audit_policy,
@@ -144,6 +155,7 @@ async fn serve(args: Args) -> Result<()> {
         Settings { data_directory, durability, listen, kubeconfig, limits, access, own_webhooks };
     let home = Home::start(settings).await?;
     let controllers = chosen(controllers, scenario.is_some());
+    let controllers = Controller::dialects(controllers, &skyhook.options());
     let control = Control::start(&home, controllers, metrics_listen).await?;
     let mut fleet = scenario.map(|scenario| simulate(&home, scenario));
     if let Some(fleet) = &mut fleet {
@@ -171,12 +183,12 @@ struct Control {
 impl Control {
     async fn start(
         home: &Home,
-        controllers: Vec<Controller>,
+        dialects: Vec<&'static dyn Dialect>,
         metrics_listen: Option<SocketAddr>,
     ) -> Result<Self> {
         let (ending, ended) = oneshot::channel();
         let client = Client::new(Transport::trusted(&home.server, ""), "default");
-        let settings = convoy_controllers::Settings::new(Controller::dialects(controllers));
+        let settings = convoy_controllers::Settings::new(dialects);
         if let Some(address) = metrics_listen {
             metrics::serve(address, Arc::clone(&settings.metrics)).await?;
         }

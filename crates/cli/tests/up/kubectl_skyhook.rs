@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::skyhooks::policies::{packages, policy};
-use crate::skyhooks::site::Site;
+use crate::skyhooks::site::{APPLY, Site};
+use crate::skyhooks::words::{annotation, node_state, word};
 
 /// `kubectl skyhook`, with the binary under the plugin's name on the path.
 struct Plugin<'h> {
@@ -47,6 +48,7 @@ fn the_plugin_looks_after_skyhooks() {
     home.wait("pair", "complete");
     switches(&home, &plugin);
     looks_at_nodes(&home, &plugin);
+    resets_a_node(&home, &plugin);
     runs_packages_again(&home, &plugin);
     starts_over(&home, &plugin);
 }
@@ -79,10 +81,31 @@ fn looks_at_nodes(home: &Site, plugin: &Plugin<'_>) {
     let status = plugin.json("node status node-[0-1]");
     assert_eq!(status.as_array().map(Vec::len), Some(2));
     assert_eq!(status[0]["packages"][0]["name"], "driver");
+    let of_one = plugin.run("node status node-1 --skyhook pair");
+    assert!(of_one.contains("node-1") && !of_one.contains("node-0"), "{of_one}");
+    let label =
+        |at: usize| home.node(at)["metadata"]["labels"]["skyhook.nvidia.com/ignore"].clone();
     let ignored = plugin.run("node ignore node-0 node-1");
     assert!(ignored.ends_with("Successfully ignored 2 node(s)\n"), "{ignored}");
+    assert_eq!([label(0), label(1), label(2)], [json!("true"), json!("true"), Value::Null]);
     assert!(plugin.run("node ignore node-0").contains("  node-0: already ignored\n"));
     assert!(plugin.run("node unignore node-.*").contains("  node-5: not ignored\n"));
+    assert_eq!([label(0), label(1)], [Value::Null, Value::Null]);
+}
+
+/// A node forgets, and nobody takes it up while the Skyhook is disabled.
+fn resets_a_node(home: &Site, plugin: &Plugin<'_>) {
+    plugin.run("disable pair -y");
+    let before = [0, 1].map(|at| node_state(&home.node(at), "pair"));
+    assert!(before.iter().all(|state| state["tuning|1.0.0"]["state"] == "complete"));
+    plugin.run("node reset node-0 --skyhook pair --dry-run");
+    assert_eq!(node_state(&home.node(0), "pair"), before[0]);
+    plugin.run("node reset node-0 --skyhook pair --confirm");
+    assert_eq!(annotation(&home.node(0), "nodeState", "pair"), "");
+    assert_eq!(node_state(&home.node(1), "pair"), before[1], "it is none of its business");
+    plugin.run("enable pair -y");
+    home.node_until(0, |node| node_state(node, "pair")["driver|1.0.0"]["state"] == "complete");
+    home.wait("pair", "complete");
 }
 
 fn runs_packages_again(home: &Site, plugin: &Plugin<'_>) {
@@ -93,6 +116,8 @@ fn runs_packages_again(home: &Site, plugin: &Plugin<'_>) {
     );
     let dry = plugin.run("package rerun tuning --skyhook pair --node node-1 --dry-run");
     assert_eq!(dry, "[dry-run] Would reset package \"tuning\" on 1 node(s)\n");
+    assert_eq!(plugin.json("package status tuning --skyhook pair --node node-1"), status);
+    home.hold(1..2, APPLY);
     plugin.run("disable pair -y");
     let text = plugin.run("package rerun tuning --skyhook pair --node node-1 --stage apply -y");
     assert_eq!(text, "Successfully reset package \"tuning\" on 1 node(s)\n");
@@ -102,6 +127,13 @@ fn runs_packages_again(home: &Site, plugin: &Plugin<'_>) {
         (&json!("apply"), &json!("in_progress"))
     );
     plugin.run("enable pair -y");
+    home.node_until(1, |node| word(node, "pair") == "in_progress");
+    // While its steps are not done, there may be nothing to show, and that is no error.
+    let pods = "pods -n skyhook -l skyhook.nvidia.com/name=pair";
+    home.access.until(pods, |pods| pods["items"].as_array().is_some_and(|pods| !pods.is_empty()));
+    plugin.run("package logs tuning --skyhook pair");
+    plugin.run("package logs tuning --skyhook pair --node node-1 --stage apply --tail 5");
+    home.let_go(1..2);
     home.wait("pair", "complete");
     plugin.run("package logs tuning --skyhook pair");
 }
@@ -120,6 +152,7 @@ fn starts_over(home: &Site, plugin: &Plugin<'_>) {
     let text = plugin.run("reset pair -y");
     assert!(text.contains("Successfully reset 2 node(s) for Skyhook \"pair\"\n"), "{text}");
     home.wait("pair", "disabled");
+    home.node_until(0, |node| word(node, "pair") == "disabled");
     let nodes = home.access.kubectl("get nodes -o json");
     assert!(!nodes.contains("nodeState_pair") && !nodes.contains("cordon_pair"));
 

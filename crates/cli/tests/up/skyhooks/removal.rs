@@ -53,3 +53,33 @@ fn a_skyhook_that_goes_halfway_gives_its_node_back() {
     assert_ne!(node["spec"]["unschedulable"], true);
     assert_eq!(annotation(&node, "cordon", "halfway"), "");
 }
+
+/// Upstream's scenario of a pod that somebody made: what it did counts, though no Skyhook asked
+/// for it.
+#[test]
+fn what_a_pod_made_by_hand_did_is_recorded() {
+    let site = embedded().site("by-hand", 1);
+    let step = |name: &str| json!({"name": name, "image": "busybox"});
+    let steps = ["foobar-init", "foobar-apply", "foobar-applycheck"].map(step);
+    let tag = json!({"name": "foobar", "version": "1.2.3", "stage": "apply", "skyhook": "foobar"});
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {
+        "name": "made-by-hand",
+        "labels": {"skyhook.nvidia.com/name": "foobar"},
+        "annotations": {"skyhook.nvidia.com/package": tag.to_string()},
+    },
+    "spec": {
+        "restartPolicy": "OnFailure",
+        "nodeSelector": {"site": "by-hand"},
+        "initContainers": steps,
+        "containers": [step("pause")],
+    }});
+    site.access.kubectl_with("create -n default -f -", &pod.to_string());
+    let node = site.node_until(0, |node| !annotation(node, "nodeState", "foobar").is_empty());
+    assert_eq!(
+        annotation(&node, "nodeState", "foobar"),
+        r#"{"foobar|1.2.3":{"name":"foobar","version":"1.2.3","image":"","stage":"apply","state":"complete"}}"#
+    );
+    site.access.kubectl("wait --for=delete pod/made-by-hand -n default --timeout=60s");
+    let told = "Package [foobar:1.2.3] state complete on [skyhook:foobar]";
+    site.told(0, told);
+}

@@ -109,11 +109,16 @@ impl Site {
 
     /// A server of its own, with fifteen nodes.
     pub(crate) fn alone() -> Self {
+        Self::alone_with(&[])
+    }
+
+    /// The same, started with more flags.
+    pub(crate) fn alone_with(flags: &[&str]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let scenario = directory.path().join("scenario.yaml");
         std::fs::write(&scenario, home::scenario("[{count: 15}]")).unwrap();
         let more = ["--scenario", scenario.to_str().unwrap(), "--controllers", "all"];
-        let running = Running::start_in(directory.path(), &more);
+        let running = Running::start_in(directory.path(), &[&more, flags].concat());
         define(&running);
         running.kubectl("create namespace skyhook");
         let nodes = (0..15).map(|at| format!("node-{at}")).collect();
@@ -189,6 +194,18 @@ impl Site {
     /// Waits until a node is as it should be.
     pub(crate) fn node_until(&self, at: usize, is_so: impl Fn(&Value) -> bool) -> Value {
         self.node_watch().until(&self.nodes[at], &self.node(at), is_so)
+    }
+
+    /// Waits until whoever describes a node reads this among its events.
+    pub(crate) fn told(&self, at: usize, message: &str) {
+        let events = format!(
+            "events -n default --field-selector=involvedObject.kind=Node,involvedObject.name={}",
+            self.nodes[at]
+        );
+        self.access.until(&events, |events| {
+            let mut all = events["items"].as_array().unwrap().iter();
+            all.any(|event| event["message"].as_str().is_some_and(|it| it.contains(message)))
+        });
     }
 
     /// Containers for which the condition holds run until they are let go.
