@@ -22,7 +22,7 @@ nodes:
 - {name: a, count: 4, labels: {fleet: 'yes', pool: a}}
 - {name: b, count: 3, labels: {fleet: 'yes', pool: b}}
 - {name: c, count: 1, labels: {fleet: 'yes', pool: c}}
-- {name: d, count: 2, labels: {fleet: 'yes', pool: d}}
+- {name: d, count: 3, labels: {fleet: 'yes', pool: d}}
 latencies: {pull: 1ms..20ms, start: 1ms..20ms, init: 5ms..60ms, stop: 1ms..20ms}
 rules:
 - when: {package: {name: tuning, version: 1.0.2}, node: a-0}
@@ -36,7 +36,8 @@ const PODS: &str = "/api/v1/namespaces/skyhook/pods";
 const SKYHOOKS: &str = "/apis/skyhook.nvidia.com/v1alpha1/skyhooks";
 const POLICIES: &str = "/apis/skyhook.nvidia.com/v1alpha1/deploymentpolicies";
 
-/// All strategies, and none; `budget` is that of the first pool.
+/// All strategies, and none; `budget` is that of the first pool. The last pool may have batches
+/// of three, and two nodes in progress.
 fn policy(budget: &Value) -> Value {
     let compartment = |pool: &str, budget: &Value, strategy: Option<Value>| {
         let mut compartment =
@@ -46,7 +47,7 @@ fn policy(budget: &Value) -> Value {
         }
         compartment
     };
-    json!({"default": {"budget": {"count": 2}, "strategy": {"fixed": {"initialBatch": 2}}},
+    json!({"default": {"budget": {"count": 2}, "strategy": {"fixed": {"initialBatch": 3}}},
     "compartments": [
         compartment("a", budget, Some(json!({"exponential": {"initialBatch": 1}}))),
         compartment("b", &json!({"count": 3}), Some(json!({"linear": {"initialBatch": 1, "delta": 1}}))),

@@ -102,13 +102,16 @@ pub(crate) fn real() -> &'static Home {
     })
 }
 
-/// The same Kubernetes, and a loop for Skyhooks with the account of `deploy/skyhook`.
-pub(crate) fn real_with_skyhooks() -> (Access, Process) {
+/// The same Kubernetes, and a loop for Skyhooks with the account of `deploy/skyhook`, which serves
+/// its numbers on a port.
+pub(crate) fn real_with_skyhooks(metrics: u16) -> (Access, Process) {
     let home = real();
     let Place::Real(control_plane) = &home.running else { unreachable!("it is real") };
     crate::skyhooks::site::define(&home.access);
     let account = deploy(control_plane, &home.access, "deploy/skyhook", "skyhook");
-    let (control, _) = start(&control_plane.running, &mut control_loop(&account, "skyhook"));
+    let mut control = control_loop(&account, "skyhook");
+    control.arg(format!("--metrics-listen=127.0.0.1:{metrics}"));
+    let (control, _) = start(&control_plane.running, &mut control);
     (home.access.clone(), control)
 }
 

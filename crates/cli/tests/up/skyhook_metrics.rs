@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::running::Running;
-use crate::scrape::scrape;
+use crate::scrape::{scrape, scrape_until};
 
 const WAIT_MAX: Duration = Duration::from_mins(2);
 
@@ -48,14 +48,7 @@ impl Home {
 
     /// Waits until all of these lines are served.
     fn serves(&self, lines: &[&str]) -> String {
-        let begun = Instant::now();
-        loop {
-            let text = scrape(self.port);
-            let missing = lines.iter().find(|line| !text.lines().any(|found| found == **line));
-            let Some(missing) = missing else { return text };
-            assert!(begun.elapsed() < WAIT_MAX, "{missing} is not among\n{text}");
-            std::thread::sleep(Duration::from_millis(100));
-        }
+        scrape_until(self.port, lines)
     }
 }
 

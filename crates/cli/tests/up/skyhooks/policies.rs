@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::record::{Record, course, words};
 use super::site::{APPLY, Site, in_both_homes};
 use super::words::{package, package_with, word};
+use crate::scrape::scrape_until;
 
 in_both_homes! {
     linear_strategy on 8,
@@ -60,6 +61,19 @@ fn compartment<'s>(status: &'s Value, name: &str) -> &'s Value {
     &status["compartmentStatuses"][name]
 }
 
+/// Waits until these numbers are served about a compartment, given as its Skyhook, policy, name
+/// and strategy.
+fn serves(site: &Site, of: [&str; 4], numbers: &[(&str, usize)]) {
+    let [skyhook, policy, name, strategy] = of;
+    let labels = format!(
+        r#"skyhook_name="{skyhook}",policy_name="{policy}",compartment_name="{name}",strategy="{strategy}""#
+    );
+    let line =
+        |(metric, value): &(&str, usize)| format!("skyhook_rollout_{metric}{{{labels}}} {value}");
+    let lines: Vec<String> = numbers.iter().map(line).collect();
+    scrape_until(site.metrics.unwrap(), &lines);
+}
+
 fn linear_strategy(site: &Site) {
     policy(
         site,
@@ -76,6 +90,8 @@ fn linear_strategy(site: &Site) {
         (&json!(8), &json!(4), &json!(8))
     );
     assert_eq!((&all["progressPercent"], &all["inProgress"]), (&json!(100), &json!(0)));
+    let numbers = [("matched_nodes", 8), ("ceiling", 4), ("completed", 8), ("in_progress", 0)];
+    serves(site, ["linear", "linear", "__default__", "linear"], &numbers);
     assert_eq!(batches(&skyhooks, &site.skyhook("linear"), &site.nodes), [1, 2, 3, 2]);
     assert!(most(site, &nodes, "linear", &site.nodes) <= 3);
     // How far it was when each batch was scored.
@@ -124,6 +140,9 @@ fn multi_compartment(site: &Site) {
             "{name}"
         );
         assert_eq!(told["progressPercent"], 100, "{name}");
+        let numbers =
+            [("matched_nodes", among.len()), ("ceiling", ceiling), ("completed", among.len())];
+        serves(site, ["multi", "multi", name, "exponential"], &numbers);
         assert_eq!(batches(&skyhooks, &now, among), expected, "{name}");
         assert!(most(site, &nodes, "multi", among) <= ceiling, "{name}");
     }
@@ -178,6 +197,8 @@ fn legacy_compatibility(site: &Site) {
     let status = site.wait("legacy", "complete");
     let all = compartment(&status, "__default__");
     assert_eq!((&all["matched"], &all["ceiling"]), (&json!(6), &json!(3)));
+    let numbers = [("matched_nodes", 6), ("ceiling", 3), ("completed", 6)];
+    serves(site, ["legacy", "legacy", "__default__", "fixed"], &numbers);
     assert_eq!(batches(&skyhooks, &site.skyhook("legacy"), &site.nodes), [3, 3]);
     assert!(most(site, &nodes, "legacy", &site.nodes) <= 3);
 }

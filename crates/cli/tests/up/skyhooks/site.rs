@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use convoy_kubernetes::Process;
+use convoy_kubernetes::{Process, free_ports};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -23,6 +23,8 @@ pub(crate) const APPLY: &str = "{package: {stage: apply}}";
 pub(crate) struct Home {
     access: Access,
     taken: AtomicUsize,
+    /// Where its loop serves numbers.
+    metrics: u16,
     _processes: Vec<Process>,
 }
 
@@ -38,6 +40,8 @@ pub(crate) fn embedded() -> &'static Home {
         let mut up = std::process::Command::new(CONVOY);
         up.args(["up", "--ephemeral", "--listen=127.0.0.1:0", "--output=json"]);
         up.args(["--controllers=all", "--kubeconfig"]).arg(&kubeconfig);
+        let [metrics] = free_ports().unwrap();
+        up.arg(format!("--metrics-listen=127.0.0.1:{metrics}"));
         let (up, _) = home::start(&running, up.arg("--scenario").arg(scenario));
         // It is gone with this process: what is in a static is never dropped.
         std::mem::forget(running);
@@ -49,7 +53,7 @@ pub(crate) fn embedded() -> &'static Home {
         let range = json!({"apiVersion": "v1", "kind": "LimitRange",
             "metadata": {"name": "amounts", "namespace": "skyhook"}, "spec": {"limits": [limit]}});
         access.kubectl_with("apply -f -", &range.to_string());
-        Home { access, taken: AtomicUsize::new(0), _processes: vec![up] }
+        Home { access, taken: AtomicUsize::new(0), metrics, _processes: vec![up] }
     })
 }
 
@@ -57,8 +61,9 @@ pub(crate) fn embedded() -> &'static Home {
 pub(crate) fn real() -> &'static Home {
     static HOME: OnceLock<Home> = OnceLock::new();
     HOME.get_or_init(|| {
-        let (access, control) = home::real_with_skyhooks();
-        Home { access, taken: AtomicUsize::new(0), _processes: vec![control] }
+        let [metrics] = free_ports().unwrap();
+        let (access, control) = home::real_with_skyhooks(metrics);
+        Home { access, taken: AtomicUsize::new(0), metrics, _processes: vec![control] }
     })
 }
 
@@ -78,7 +83,8 @@ impl Home {
     pub(crate) fn site(&self, name: &str, nodes: usize) -> Site {
         let first = self.taken.fetch_add(nodes, Ordering::Relaxed);
         let names = (first..first + nodes).map(|at| format!("hook-{at}")).collect();
-        let site = Site::new(self.access.clone(), name, names);
+        let mut site = Site::new(self.access.clone(), name, names);
+        site.metrics = Some(self.metrics);
         site.label(0..nodes, &format!("site={name}"));
         // A node that has just registered carries a taint until it is known to be ready.
         site.access.until(&format!("nodes -l site={name}"), |nodes| {
@@ -95,6 +101,8 @@ pub(crate) struct Site {
     pub(crate) name: String,
     pub(crate) nodes: Vec<String>,
     pub(crate) directory: TempDir,
+    /// Where the numbers of its loop are, if they are served.
+    pub(crate) metrics: Option<u16>,
     /// By path and selector.
     watches: RefCell<BTreeMap<(String, String), Rc<Watch>>>,
     /// A server of its own, if it has one.
@@ -104,7 +112,8 @@ pub(crate) struct Site {
 impl Site {
     fn new(access: Access, name: &str, nodes: Vec<String>) -> Self {
         let (name, directory) = (name.to_owned(), tempfile::tempdir().unwrap());
-        Self { access, name, nodes, directory, watches: RefCell::default(), _running: None }
+        let (metrics, watches) = (None, RefCell::default());
+        Self { access, name, nodes, directory, metrics, watches, _running: None }
     }
 
     /// A server of its own, with fifteen nodes.
