@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::compartment::Compartment;
 use super::config::{self, CONFIG_MAP};
 use super::drive::{NewPod, Work};
-use super::hook::Runtime;
+use super::hook::{Package, Runtime};
 use super::member::Member;
 use super::metadata;
 use super::names::{FINALIZER, PACKAGE, VERSION};
@@ -37,6 +37,24 @@ struct Pile {
     records: Vec<Action>,
 }
 
+/// The pods that packages have at their stages, each made once however many run: what one is
+/// compared with does not depend on its node.
+#[derive(Debug, Default)]
+struct Wanted<'p> {
+    pods: Vec<(&'p str, Stage, Value)>,
+}
+
+impl<'p> Wanted<'p> {
+    fn pod(&mut self, maker: &Maker<'_>, package: &'p Package<'_>, stage: Stage) -> &Value {
+        let is_it = |(name, at, _): &(&str, Stage, Value)| *name == package.name && *at == stage;
+        let place = self.pods.iter().position(is_it).unwrap_or_else(|| {
+            self.pods.push((&package.name, stage, maker.stage_pod(package, stage).1));
+            self.pods.len() - 1
+        });
+        &self.pods[place].2
+    }
+}
+
 /// Everything that is written, the step's own status apart. `reservation` puts on record who
 /// was picked: after slots are given back, before any is taken.
 pub(super) fn actions(pass: &Pass<'_, '_>, reservation: Option<Action>) -> Vec<Action> {
@@ -45,9 +63,10 @@ pub(super) fn actions(pass: &Pass<'_, '_>, reservation: Option<Action>) -> Vec<A
     if pass.is_active() {
         actions.extend(config::writes(pass.hook, pass.options, pass.snapshot, &pass.members));
     }
-    let mut pile = Pile { now: instant(pass.now), ..Pile::default() };
+    let (mut pile, mut wanted) =
+        (Pile { now: instant(pass.now), ..Pile::default() }, Wanted::default());
     for index in 0..pass.members.len() {
-        node(pass, index, &mut pile);
+        node(pass, index, &mut pile, &mut wanted);
     }
     pile.records.extend(let_go(pass));
     let nodes = pass.members.iter().map(|member| member.node.name());
@@ -99,12 +118,12 @@ fn adopt(skyhook: &Object, version: &str) -> Option<Action> {
 }
 
 /// The writes of one node.
-fn node(pass: &Pass<'_, '_>, index: usize, pile: &mut Pile) {
+fn node<'p>(pass: &'p Pass<'_, '_>, index: usize, pile: &mut Pile, wanted: &mut Wanted<'p>) {
     let member = &pass.members[index];
     let work = pass.work(index);
     let word = pass.word_after(index);
     if is_written(pass, member, work, word) {
-        written(pass, index, word, pile);
+        written(pass, index, word, pile, wanted);
     }
     if pile.records.len() < RECORDS_MAX && !member.rebooted {
         let erroring = member
@@ -137,7 +156,13 @@ fn is_written(
 }
 
 /// The patch of one node, and what is done to its pods.
-fn written(pass: &Pass<'_, '_>, index: usize, word: StatusWord, pile: &mut Pile) {
+fn written<'p>(
+    pass: &'p Pass<'_, '_>,
+    index: usize,
+    word: StatusWord,
+    pile: &mut Pile,
+    wanted: &mut Wanted<'p>,
+) {
     let member = &pass.members[index];
     let work = pass.work(index);
     let mut write = NodeWrite::new(member.node);
@@ -185,7 +210,7 @@ fn written(pass: &Pass<'_, '_>, index: usize, word: StatusWord, pile: &mut Pile)
     if let Some(work) = work {
         shelf.extend(disturbances(pass, member, work));
     }
-    shelf.extend(clean_up(pass, index, member));
+    shelf.extend(clean_up(pass, index, member, wanted));
 }
 
 /// What the patch of a node means to a person.
@@ -285,7 +310,12 @@ fn create(pass: &Pass<'_, '_>, member: &Member<'_>, pod: &NewPod) -> Action {
 
 /// Removes pods that have done their part, stand for nothing, or are no longer what the spec
 /// asks for. The last are marked first, so that what they still report does not count.
-fn clean_up(pass: &Pass<'_, '_>, index: usize, member: &Member<'_>) -> Vec<Action> {
+fn clean_up<'p>(
+    pass: &'p Pass<'_, '_>,
+    index: usize,
+    member: &Member<'_>,
+    wanted: &mut Wanted<'p>,
+) -> Vec<Action> {
     let Some(seen) = &member.seen else { return Vec::new() };
     let delete = |pod: &Object, reason, message: &str| {
         Action::delete(Verb::Delete, pod, Propagation::Background, Why::new(reason, message))
@@ -303,7 +333,7 @@ fn clean_up(pass: &Pass<'_, '_>, index: usize, member: &Member<'_>) -> Vec<Actio
         if live.tag.invalid {
             actions.push(delete(live.pod, "Outdated", "the spec asks for something else now"));
         } else if reads_old_config(pass, &live.tag)
-            || !stopped && outdated(pass, member, &live.tag, live.pod)
+            || !stopped && outdated(pass, member, &live.tag, live.pod, wanted)
         {
             let tag = Tag { invalid: true, ..live.tag.clone() };
             let tag = serde_json::to_string(&tag).expect("strings always serialise");
@@ -322,7 +352,13 @@ fn reads_old_config(pass: &Pass<'_, '_>, tag: &Tag) -> bool {
     tag.depends_on_config() && pass.changing.contains_key(tag.unique().as_str())
 }
 
-fn outdated(pass: &Pass<'_, '_>, member: &Member<'_>, tag: &Tag, pod: &Object) -> bool {
+fn outdated<'p>(
+    pass: &'p Pass<'_, '_>,
+    member: &Member<'_>,
+    tag: &Tag,
+    pod: &Object,
+    wanted: &mut Wanted<'p>,
+) -> bool {
     if tag.stage == Stage::Uninstall {
         return false;
     }
@@ -332,7 +368,7 @@ fn outdated(pass: &Pass<'_, '_>, member: &Member<'_>, tag: &Tag, pod: &Object) -
         return false; // what it was told to do is under way
     }
     let maker = Maker { hook: pass.hook, options: pass.options, node: member.node };
-    is_outdated(pod, &maker.stage_pod(package, tag.stage).1)
+    is_outdated(pod, wanted.pod(&maker, package, tag.stage))
 }
 
 /// Lifts our cordon from nodes that the Skyhook no longer targets.
