@@ -28,6 +28,9 @@ pub struct Settings {
     pub observe: bool,
     /// Rollouts whose writes are on their way at once.
     pub concurrency: usize,
+    /// Objects are packed away between decisions: they take a fraction of the memory then, and
+    /// time to open again.
+    pub packs: bool,
     pub decision_log: Option<DecisionLog>,
     pub metrics: Arc<Metrics>,
 }
@@ -35,7 +38,7 @@ pub struct Settings {
 impl Settings {
     pub fn new(dialects: Vec<&'static dyn Dialect>) -> Self {
         let metrics = Arc::new(Metrics::default());
-        Self { dialects, observe: false, concurrency: 32, decision_log: None, metrics }
+        Self { dialects, observe: false, concurrency: 32, packs: true, decision_log: None, metrics }
     }
 }
 
@@ -115,10 +118,10 @@ struct UnderWay {
 
 impl Brain {
     pub fn new(settings: Settings) -> Self {
-        let Settings { dialects, observe, concurrency, decision_log, metrics } = settings;
+        let Settings { dialects, observe, concurrency, packs, decision_log, metrics } = settings;
         let projections = Arc::new(Projections::of(&dialects));
         Self {
-            cache: Cache::new(dialects),
+            cache: Cache::new(dialects).packing(packs),
             queue: Queue::default(),
             unlisted: projections.kinds().cloned().collect(),
             projections,

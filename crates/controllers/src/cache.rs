@@ -8,6 +8,7 @@ use std::fmt;
 use convoy_api::{GroupKind, Object, ObjectKey};
 use convoy_plan::{Complaint, Denial, Dialect, Step, World};
 use jiff::Timestamp;
+use serde_json::Value;
 
 use crate::refused::Refused;
 
@@ -36,6 +37,8 @@ pub struct Cache {
     versions: BTreeMap<GroupKind, u64>,
     /// How far watches and lists have told of each kind: everything up to there is known.
     told: BTreeMap<GroupKind, u64>,
+    /// Whether objects are packed away between decisions.
+    packs: bool,
 }
 
 impl Cache {
@@ -43,7 +46,13 @@ impl Cache {
         let refused = dialects.iter().map(|_| Refused::default()).collect();
         let (world, tombstones) = (World::new(), BTreeMap::new());
         let (versions, told) = (BTreeMap::new(), BTreeMap::new());
-        Self { dialects, world, refused, tombstones, versions, told }
+        Self { dialects, world, refused, tombstones, versions, told, packs: true }
+    }
+
+    /// Whether objects are packed away between decisions, as they are unless this says otherwise.
+    #[must_use]
+    pub fn packing(self, packs: bool) -> Self {
+        Self { packs, ..self }
     }
 
     pub fn world(&self) -> &World {
@@ -123,14 +132,16 @@ impl Cache {
         let own: Vec<bool> = self.dialects.iter().map(is_own_matter).collect();
         let mut affected = self.change(&key, |world| _ = world.insert(object));
         affected.retain(|rollout| !own[rollout.dialect] || rollout.key == key);
-        self.world.pack(&key);
+        if self.packs {
+            self.world.pack(&key);
+        }
         affected
     }
 
     /// Packs away what a decision about `rollout` looked at, unless that is a large fleet: the
     /// next change of any of its members has all of it looked at again.
     pub fn pack(&mut self, rollout: &Rollout) {
-        let Some(object) = self.world.get(&rollout.key) else { return };
+        let Some(object) = self.world.get(&rollout.key).filter(|_| self.packs) else { return };
         let snapshot = self.dialect(rollout).snapshot(&self.world, object);
         if snapshot.iter().nth(KEPT_OPEN).is_some() {
             return;
@@ -203,16 +214,27 @@ impl Cache {
     fn change(&mut self, key: &ObjectKey, change: impl FnOnce(&mut World)) -> BTreeSet<Rollout> {
         let mut affected = BTreeSet::new();
         self.affected(key, &mut affected);
+        let before = self.world.get(key).cloned();
         change(&mut self.world);
         for (dialect, refused) in self.refused.iter_mut().enumerate() {
             let with = self.dialects[dialect];
+            if !with.validates(&key.kind) {
+                continue;
+            }
+            let after = self.world.get(key);
+            let reported = before.as_ref().zip(after).is_some_and(|(one, two)| is_report(one, two));
+            if reported && !refused.contains(key) {
+                continue;
+            }
             for other in refused.review(with, &self.world, key) {
                 let keys = with.affected(&self.world, &other).into_iter();
                 affected.extend(keys.map(|key| Rollout { dialect, key }));
             }
         }
         self.affected(key, &mut affected);
-        self.pack_owners(key);
+        if self.packs {
+            self.pack_owners(key);
+        }
         affected
     }
 
@@ -263,6 +285,19 @@ impl fmt::Debug for Cache {
 /// Versions of one kind are comparable numbers; one that is none says nothing.
 fn version(object: &Object) -> Option<u64> {
     object.resource_version()?.parse().ok()
+}
+
+/// Whether nothing but the status is another. What a status may say is for the server to check,
+/// and those of large fleets are long.
+fn is_report(before: &Object, after: &Object) -> bool {
+    differ_only_in(before.raw(), after.raw(), &["status", "metadata"])
+        && differ_only_in(before.metadata(), after.metadata(), &["resourceVersion", "generation"])
+}
+
+fn differ_only_in(one: &Value, other: &Value, fields: &[&str]) -> bool {
+    let (Some(one), Some(other)) = (one.as_object(), other.as_object()) else { return false };
+    let names = one.keys().chain(other.keys()).filter(|name| !fields.contains(&name.as_str()));
+    names.into_iter().all(|name| one.get(name) == other.get(name))
 }
 
 fn is_newer(object: &Object, known: &Object) -> bool {
@@ -379,6 +414,18 @@ mod tests {
         assert_eq!(names(&cache.put(pod(6))), ["web-1"]);
         assert_eq!(names(&cache.remove(&pod(7))), ["web-1"]);
         assert_eq!(cache.world.of(&POD).count(), 0);
+    }
+
+    #[test]
+    fn a_status_is_no_reason_to_judge_again() {
+        let whole = |replicas: i64, status: i64| {
+            let object = apps::deployment(1, "web:v1").with("/spec/replicas", json!(replicas));
+            object.with("/status/replicas", json!(status)).build()
+        };
+        assert!(is_report(&whole(1, 1), &whole(1, 2)));
+        assert!(!is_report(&whole(1, 1), &whole(2, 1)));
+        let labelled = apps::deployment(1, "web:v1").label("app", "other").build();
+        assert!(!is_report(&apps::deployment(1, "web:v1").build(), &labelled));
     }
 
     #[test]

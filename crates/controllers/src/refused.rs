@@ -18,17 +18,19 @@ impl Refused {
         &self.list
     }
 
-    /// Judges anew what the change of `key` may have made right or wrong; gives back the other
-    /// objects whose judgement changed.
+    /// Whether anything is wrong with an object.
+    pub(crate) fn contains(&self, key: &ObjectKey) -> bool {
+        self.by_object.contains_key(key)
+    }
+
+    /// Judges anew what the change of `key`, whose kind is validated, may have made right or
+    /// wrong; gives back the other objects whose judgement changed.
     pub(crate) fn review(
         &mut self,
         dialect: &dyn Dialect,
         world: &World,
         key: &ObjectKey,
     ) -> Vec<ObjectKey> {
-        if !dialect.validates(&key.kind) {
-            return Vec::new();
-        }
         let mut changed = Vec::new();
         if dialect.validates_alone() {
             if self.judge(dialect, world, key) {
