@@ -13,6 +13,7 @@ pub mod faults;
 mod light;
 mod machines;
 mod real;
+pub mod rehearsal;
 pub mod skyhooks;
 
 use convoy_controllers::request::Request;
@@ -22,6 +23,7 @@ use jiff::{SignedDuration, Timestamp};
 use self::agenda::Agenda;
 use self::chance::Chance;
 use self::cluster::{Author, Cluster, Fact, Home};
+pub use self::controller::Manner;
 use self::controller::{Controller, Scene};
 use self::faults::Faults;
 use self::machines::Machines;
@@ -66,8 +68,14 @@ pub struct Plan {
     pub deeds_every: (i64, i64),
     /// The lives of a loop, in milliseconds; none: it never dies.
     pub lives: Option<(i64, i64)>,
+    /// How loops go about their work.
+    pub manner: Manner,
     /// How long it may take to come to rest afterwards.
     pub patience: SignedDuration,
+    /// A run in which more happens than this does not end.
+    pub events_max: u64,
+    /// Facts are forgotten once everybody knows them, which a world with faults cannot have.
+    pub forgets: bool,
 }
 
 /// What a run came to.
@@ -92,7 +100,7 @@ pub struct Failure {
 const START: Timestamp = Timestamp::constant(1_767_225_600, 0);
 /// Writes shown with a failure.
 const SHOWN: usize = 40;
-/// A run that does so much does not end.
+/// More than small worlds ever need.
 const EVENTS_MAX: u64 = 200_000;
 
 /// What happens next.
@@ -172,11 +180,11 @@ impl<T: Trial> Simulation<T> {
         self.calm()?;
         self.settle("come to rest")?;
         let took = self.elapsed();
-        let written = self.cluster.facts().len();
+        let written = self.cluster.written();
         self.begin_anew();
         self.settle("come to rest after a new start")?;
-        let facts = self.cluster.facts()[written..].iter();
-        if let Some(fact) = facts.into_iter().find(|fact| fact.by == Author::Controller) {
+        let mut facts = self.cluster.facts(written).iter();
+        if let Some(fact) = facts.find(|fact| fact.by == Author::Controller) {
             return Err(self.failure(format!("written at rest: {}", line(fact))));
         }
         Ok(Outcome { writes: written, events: self.events, took })
@@ -225,7 +233,7 @@ impl<T: Trial> Simulation<T> {
             let Some((at, event)) = self.agenda.next() else { break };
             self.cluster.set_clock(at.max(self.cluster.now()));
             self.events += 1;
-            if self.events > EVENTS_MAX {
+            if self.events > self.plan.events_max {
                 return Err(self.failure("does not end".to_owned()));
             }
             self.happen(event);
@@ -280,20 +288,30 @@ impl<T: Trial> Simulation<T> {
 
     /// Looks at everything that was written, and lets everybody hear of it.
     fn look(&mut self) -> Result<(), Failure> {
-        let facts = self.cluster.facts();
-        for fact in &facts[self.stirred..] {
+        for fact in self.cluster.facts(self.stirred) {
             if let Err(message) = self.trial.see(fact) {
                 return Err(self.failure(message));
             }
         }
-        if self.stirred < facts.len() {
+        if self.stirred < self.cluster.written() {
             self.stir();
+            self.forget();
         }
         Ok(())
     }
 
+    /// Lets go of facts that nobody needs any more, and nobody is shown.
+    fn forget(&mut self) {
+        let needs = |life: &Life| life.process.as_ref().and_then(Controller::needs_from);
+        let from = self.loops.iter().map(needs).min().flatten();
+        if let Some(from) = from.filter(|_| self.plan.forgets) {
+            let from = from.min(self.machines.needs_from()).min(self.stirred);
+            self.cluster.forget(from.saturating_sub(SHOWN));
+        }
+    }
+
     fn stir(&mut self) {
-        self.stirred = self.cluster.facts().len();
+        self.stirred = self.cluster.written();
         for index in 0..self.loops.len() {
             let mut scene = scene(&mut self.cluster, &mut self.chance, &self.faults);
             if let Some(process) = &mut self.loops[index].process {
@@ -323,7 +341,8 @@ impl<T: Trial> Simulation<T> {
             return;
         }
         let mut scene = scene(&mut self.cluster, &mut self.chance, &self.faults);
-        let (process, later) = Controller::start(&self.trial.loops()[index], &mut scene);
+        let dialects = &self.trial.loops()[index];
+        let (process, later) = Controller::start(dialects, self.plan.manner, &mut scene);
         let life = &mut self.loops[index];
         life.number += 1;
         life.process = Some(process);
@@ -380,8 +399,7 @@ impl<T: Trial> Simulation<T> {
     }
 
     fn failure(&self, message: String) -> Failure {
-        let facts = self.cluster.facts();
-        let last = &facts[facts.len().saturating_sub(SHOWN)..];
+        let last = self.cluster.facts(self.cluster.written().saturating_sub(SHOWN));
         let lines: Vec<String> = last.iter().map(line).collect();
         Failure { after: self.elapsed(), message, history: lines.join("\n") }
     }

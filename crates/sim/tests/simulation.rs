@@ -9,19 +9,28 @@ use std::thread;
 use convoy_sim::seed::Seed;
 use convoy_sim::simulation::apps::Apps;
 use convoy_sim::simulation::cluster::Home;
+use convoy_sim::simulation::rehearsal::Rehearsal;
 use convoy_sim::simulation::skyhooks::Skyhooks;
 use convoy_sim::simulation::{Outcome, Simulation};
 use convoy_testkit::property;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc; // as the binary has
 
 /// Enough to meet every pair of faults, and within a minute or two on two cores.
 const SEEDS: u32 = 1_000;
 /// Enough to tell whether the small server does as the real one.
 const SEEDS_OF_REAL: u32 = 30;
-/// Skyhooks write ten times as much as Deployments; 100 passed too.
-const SEEDS_OF_SKYHOOKS: u32 = 20;
+/// The same of Skyhooks, which write more.
+const SEEDS_OF_REAL_SKYHOOKS: u32 = 8;
 
 fn run(seed: u64, home: Home) -> Result<Outcome, String> {
     let (trial, plan) = Apps::drawn(seed, home);
+    Simulation::new(Seed::new(seed), plan, trial).run().map_err(|failure| failure.to_string())
+}
+
+fn run_skyhook(seed: u64, home: Home) -> Result<Outcome, String> {
+    let (trial, plan) = Skyhooks::drawn(seed, home);
     Simulation::new(Seed::new(seed), plan, trial).run().map_err(|failure| failure.to_string())
 }
 
@@ -40,17 +49,27 @@ fn they_keep_it_on_the_real_server_too() {
 #[test]
 fn no_compartment_has_more_in_progress_than_its_ceiling() {
     let name = "no_compartment_has_more_in_progress_than_its_ceiling";
-    every_seed(name, SEEDS_OF_SKYHOOKS, |seed| {
-        let (trial, plan) = Skyhooks::drawn(seed, Home::Light);
-        let ran = Simulation::new(Seed::new(seed), plan, trial).run();
-        ran.map_err(|failure| failure.to_string())
-    });
+    every_seed(name, SEEDS, |seed| run_skyhook(seed, Home::Light));
+}
+
+#[test]
+fn nor_has_it_on_the_real_server() {
+    let name = "nor_has_it_on_the_real_server";
+    every_seed(name, SEEDS_OF_REAL_SKYHOOKS, |seed| run_skyhook(seed, Home::Real));
+}
+
+#[test]
+fn a_rollout_is_rehearsed_to_its_end() {
+    let (trial, plan) = Rehearsal::new(40, 2);
+    let outcome = Simulation::new(Seed::new(1), plan, trial).run().expect("nothing is in its way");
+    assert!(outcome.writes > 40 * 2 * 10, "{outcome:?}");
 }
 
 #[test]
 fn a_seed_gives_the_same_world_every_time() {
     for home in [Home::Light, Home::Real] {
         assert_eq!(run(11, home), run(11, home));
+        assert_eq!(run_skyhook(11, home), run_skyhook(11, home));
     }
 }
 

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::chance::Chance;
 use super::cluster::{Author, Cluster, Fact, Home};
 use super::faults::Faults;
-use super::{Plan, Trial};
+use super::{EVENTS_MAX, Manner, Plan, Trial};
 use crate::scenario::Scenario;
 use crate::seed::Seed;
 
@@ -53,7 +53,10 @@ impl Apps {
             },
             deeds_every: (300, 8_000),
             lives: chance.is(500).then_some((500, 15_000)),
+            manner: Manner::default(),
             patience: SignedDuration::from_mins(30),
+            events_max: EVENTS_MAX,
+            forgets: false,
         };
         let trial = Self {
             seed,

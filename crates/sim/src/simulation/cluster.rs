@@ -62,6 +62,9 @@ pub(super) struct Written {
     pub(super) object: Object,
 }
 
+/// Facts are forgotten in pieces of so many at least.
+const FORGOTTEN_MIN: usize = 10_000;
+
 /// What answers.
 pub(super) trait Server: fmt::Debug {
     fn send(&mut self, request: &Request, now: Timestamp) -> Answer;
@@ -79,6 +82,8 @@ pub struct Cluster {
     server: Box<dyn Server>,
     now: Timestamp,
     facts: Vec<Fact>,
+    /// How many facts before those were forgotten.
+    forgotten: usize,
     /// How kinds are called, as far as anybody asked.
     resources: BTreeMap<GroupKind, Resource>,
 }
@@ -90,7 +95,8 @@ impl Cluster {
             Home::Real => Box::new(Real::new(seed)),
             Home::Light => Box::new(Light::new()),
         };
-        let mut cluster = Self { server, now, facts: Vec::new(), resources: BTreeMap::new() };
+        let mut cluster =
+            Self { server, now, facts: Vec::new(), forgotten: 0, resources: BTreeMap::new() };
         for name in ["default", "kube-node-lease"] {
             let body = json!({"metadata": {"name": name}});
             cluster.send(Request::create("/api/v1/namespaces", body), Author::Server);
@@ -103,14 +109,29 @@ impl Cluster {
         self.now
     }
 
-    /// Everything written so far, in order.
-    pub fn facts(&self) -> &[Fact] {
-        &self.facts
+    /// How many facts there have been.
+    pub fn written(&self) -> usize {
+        self.forgotten + self.facts.len()
     }
 
-    /// Where in [`Cluster::facts`] those after `version` begin.
+    /// The facts from a place on, in order, as far as they are kept.
+    pub fn facts(&self, from: usize) -> &[Fact] {
+        let from = from.saturating_sub(self.forgotten).min(self.facts.len());
+        &self.facts[from..]
+    }
+
+    /// The place from which on facts are after `version`.
     pub fn place_after(&self, version: u64) -> usize {
-        self.facts.partition_point(|fact| fact.revision <= version)
+        self.forgotten + self.facts.partition_point(|fact| fact.revision <= version)
+    }
+
+    /// Lets go of the facts before a place, once there are many of them.
+    pub(crate) fn forget(&mut self, before: usize) {
+        let count = before.saturating_sub(self.forgotten).min(self.facts.len());
+        if count >= FORGOTTEN_MIN {
+            self.facts.drain(..count);
+            self.forgotten += count;
+        }
     }
 
     pub(crate) fn set_clock(&mut self, now: Timestamp) {

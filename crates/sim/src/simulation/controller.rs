@@ -18,7 +18,7 @@ use convoy_plan::Dialect;
 use jiff::{SignedDuration, Timestamp};
 
 use super::chance::Chance;
-use super::cluster::{Author, Cluster};
+use super::cluster::{Author, Cluster, Fact};
 use super::faults::{Fate, Faults, Mishap};
 
 /// Something that happens to a process.
@@ -26,6 +26,8 @@ use super::faults::{Fate, Faults, Mishap};
 pub(crate) enum Moment {
     /// Its own timer.
     Wake,
+    /// It looks at what is new.
+    Think,
     /// It asks for what its follower of a kind wishes for.
     Follow(usize),
     Listed(usize, Option<Answer>),
@@ -39,6 +41,15 @@ pub(crate) enum Moment {
 
 /// What a process lets happen later.
 pub(crate) type Later = Vec<(SignedDuration, Moment)>;
+
+/// How a process goes about its work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Manner {
+    /// How long it may take to look at what is new. Zero: it does at once.
+    pub thinks: SignedDuration,
+    /// Whether it is told everything that there is to tell at once, and not one by one.
+    pub in_bulk: bool,
+}
 
 /// Where things happen, and how badly.
 pub(crate) struct Scene<'s> {
@@ -56,6 +67,9 @@ pub(crate) struct Controller {
     sent: BTreeMap<u64, Sent>,
     numbers: u64,
     alarm: Option<Timestamp>,
+    manner: Manner,
+    /// It is about to look at what is new.
+    is_thinking: bool,
 }
 
 struct Stream {
@@ -74,8 +88,14 @@ struct Sent {
 }
 
 impl Controller {
-    pub(crate) fn start(dialects: &[&'static dyn Dialect], scene: &mut Scene<'_>) -> (Self, Later) {
-        let brain = Brain::new(Settings::new(dialects.to_vec()));
+    pub(crate) fn start(
+        dialects: &[&'static dyn Dialect],
+        manner: Manner,
+        scene: &mut Scene<'_>,
+    ) -> (Self, Later) {
+        // A thousand small worlds are limited by time, not by memory.
+        let settings = Settings { packs: false, ..Settings::new(dialects.to_vec()) };
+        let brain = Brain::new(settings);
         let kinds: Vec<GroupKind> = brain.projections().kinds().cloned().collect();
         let follower = |kind| Follower::new(kind, Arc::clone(brain.projections()));
         let streams = kinds.into_iter().map(|kind| Stream {
@@ -88,7 +108,16 @@ impl Controller {
             .map(|stream| (scene.chance.millis(0, 50), Moment::Follow(stream)))
             .collect();
         let (errands, sent) = (BTreeMap::new(), BTreeMap::new());
-        let controller = Self { brain, streams, errands, sent, numbers: 0, alarm: None };
+        let controller = Self {
+            brain,
+            streams,
+            errands,
+            sent,
+            numbers: 0,
+            alarm: None,
+            manner,
+            is_thinking: false,
+        };
         (controller, later)
     }
 
@@ -105,17 +134,26 @@ impl Controller {
                 .all(|stream| stream.at.is_some_and(|at| stream.next(cluster, at).is_none()))
     }
 
+    /// The place before which it needs no fact any more; none if that is not known.
+    pub(crate) fn needs_from(&self) -> Option<usize> {
+        let places = self.streams.iter().map(|stream| stream.at);
+        places.min_by_key(|at| at.unwrap_or(0)).flatten()
+    }
+
     pub(crate) fn happen(&mut self, moment: Moment, scene: &mut Scene<'_>) -> Later {
         let mut later = Later::new();
+        let is_time = matches!(moment, Moment::Think);
         match moment {
-            Moment::Wake => self.alarm = None,
+            // One that was brought forward rings a second time at its former hour.
+            Moment::Wake => self.alarm = self.alarm.filter(|alarm| *alarm > scene.cluster.now()),
+            Moment::Think => self.is_thinking = false,
             Moment::Follow(stream) => self.follow(stream, scene, &mut later),
             Moment::Listed(stream, answer) => self.listed(stream, answer, scene, &mut later),
             Moment::Deliver(stream) => self.deliver(stream, scene, &mut later),
             Moment::Arrive(number) => self.arrive(number, scene, &mut later),
             Moment::Return(number, reply) => self.returned(number, reply, scene, &mut later),
         }
-        self.take_turns(scene, &mut later);
+        self.think(scene, &mut later, is_time);
         later
     }
 
@@ -137,6 +175,21 @@ impl Controller {
         }
     }
 
+    /// Begins the turns that may begin, or sees to it that they do after a while.
+    fn think(&mut self, scene: &mut Scene<'_>, later: &mut Later, is_time: bool) {
+        let now = scene.cluster.now();
+        if self.manner.thinks.is_zero() || is_time {
+            return self.take_turns(scene, later);
+        }
+        if self.brain.pause(now) != Some(Duration::ZERO) {
+            self.set_alarm(now, later);
+        } else if !self.is_thinking {
+            self.is_thinking = true;
+            let longest = i64::try_from(self.manner.thinks.as_millis()).unwrap_or(i64::MAX);
+            later.push((scene.chance.millis(0, longest), Moment::Think));
+        }
+    }
+
     fn take_turns(&mut self, scene: &mut Scene<'_>, later: &mut Later) {
         let now = scene.cluster.now();
         while let Some(turn) = self.brain.turn(now) {
@@ -148,6 +201,10 @@ impl Controller {
             }
         }
         drop(self.brain.notes());
+        self.set_alarm(now, later);
+    }
+
+    fn set_alarm(&mut self, now: Timestamp, later: &mut Later) {
         let Some(pause) = self.brain.pause(now) else { return };
         let at = now.checked_add(pause).unwrap_or(Timestamp::MAX);
         if self.alarm.is_none_or(|alarm| at < alarm) {
@@ -276,7 +333,7 @@ impl Controller {
         self.follow_on(index, scene, later);
     }
 
-    /// Tells one event, unless something befalls the watch before.
+    /// Tells one event, or all there are, unless something befalls the watch before.
     fn deliver(&mut self, index: usize, scene: &mut Scene<'_>, later: &mut Later) {
         let stream = &mut self.streams[index];
         stream.is_scheduled = false;
@@ -292,14 +349,19 @@ impl Controller {
             drop(stream.follower.closed(closed));
             return self.follow_on(index, scene, later);
         }
-        let Some(place) = stream.next(scene.cluster, at) else { return };
-        stream.at = Some(place + 1);
-        let fact = &scene.cluster.facts()[place];
-        let raw = fact.object.raw().clone();
-        let seen = if fact.is_deletion() { Seen::Deleted(raw) } else { Seen::Changed(raw) };
-        if let Some(news) = stream.follower.seen(seen) {
-            self.brain.tell(news);
+        let mut from = at;
+        while let Some((place, fact)) = stream.next(scene.cluster, from) {
+            from = place + 1;
+            let raw = fact.object.raw().clone();
+            let seen = if fact.is_deletion() { Seen::Deleted(raw) } else { Seen::Changed(raw) };
+            if let Some(news) = stream.follower.seen(seen) {
+                self.brain.tell(news);
+            }
+            if !self.manner.in_bulk {
+                break;
+            }
         }
+        stream.at = Some(from);
         self.schedule_delivery(index, scene, later);
     }
 
@@ -310,17 +372,17 @@ impl Controller {
             stream.is_scheduled = true;
             later.push((scene.faults.delay(scene.chance), Moment::Deliver(index)));
         } else {
-            stream.at = Some(scene.cluster.facts().len());
+            stream.at = Some(scene.cluster.written());
         }
     }
 }
 
 impl Stream {
     /// The next fact of its kind.
-    fn next(&self, cluster: &Cluster, at: usize) -> Option<usize> {
-        let facts = cluster.facts().get(at..)?;
-        let found = facts.iter().position(|fact| fact.object.kind() == self.follower.kind())?;
-        Some(at + found)
+    fn next<'c>(&self, cluster: &'c Cluster, at: usize) -> Option<(usize, &'c Fact)> {
+        let mut facts = cluster.facts(at).iter().enumerate();
+        let (found, fact) = facts.find(|(_, fact)| fact.object.kind() == self.follower.kind())?;
+        Some((at + found, fact))
     }
 }
 

@@ -41,6 +41,8 @@ const KINDS: [(&str, &str, &str, &str, bool); 10] = [
 pub(super) struct Light {
     kinds: Vec<Served>,
     objects: BTreeMap<ObjectKey, Object>,
+    /// By the uid of its controller, what it may leave behind.
+    owned: BTreeMap<String, BTreeSet<ObjectKey>>,
     revision: u64,
     written: Vec<Written>,
     /// Whose owner may be gone.
@@ -70,6 +72,7 @@ impl Light {
         Self {
             kinds: KINDS.into_iter().map(served).collect(),
             objects: BTreeMap::new(),
+            owned: BTreeMap::new(),
             revision: 0,
             written: Vec::new(),
             suspects: BTreeSet::new(),
@@ -175,7 +178,8 @@ impl Light {
         if self.objects.contains_key(object.key()) {
             return Err((409, "AlreadyExists"));
         }
-        Ok((201, self.store(&object, Change::Created)))
+        let raw = object.raw().clone();
+        Ok((201, self.store(&object, raw, Change::Created)))
     }
 
     fn patch(
@@ -202,21 +206,20 @@ impl Light {
                 None => _ = after.as_object_mut().map(|fields| fields.shift_remove(*field)),
             }
         }
-        let counts = |object: &Value| {
-            let annotations = object.pointer("/metadata/annotations").cloned();
-            (object.get("spec").cloned(), annotations.filter(|_| key.kind.kind == "Deployment"))
-        };
-        let is_new = !is_status && counts(raw) != counts(&after);
+        let annotations = |object: &Value| object.pointer("/metadata/annotations").cloned();
+        let is_new = !is_status
+            && (raw.get("spec") != after.get("spec")
+                || key.kind.kind == "Deployment" && annotations(raw) != annotations(&after));
         after["metadata"]["generation"] = json!(before.generation() + i64::from(is_new));
         after["metadata"]["resourceVersion"] = raw["metadata"]["resourceVersion"].clone();
         if after == *raw {
             return Ok((200, after));
         }
-        Ok((200, self.store(&before.with_raw(after), Change::Modified)))
+        Ok((200, self.store(&before, after, Change::Modified)))
     }
 
     fn bind(&mut self, key: &ObjectKey, binding: &Value) -> Result<(u16, Value), Refused> {
-        let pod = self.objects.get(key).ok_or((404, "NotFound"))?;
+        let pod = self.objects.get(key).ok_or((404, "NotFound"))?.clone();
         if pod.is_deleting() || pod.spec().get("nodeName").is_some() {
             return Err((409, "Conflict"));
         }
@@ -225,8 +228,7 @@ impl Light {
         let scheduled = json!({"type": "PodScheduled", "status": "True",
             "lastTransitionTime": stamp(self.now)});
         raw["status"]["conditions"] = json!([scheduled]);
-        let bound = pod.with_raw(raw);
-        self.store(&bound, Change::Modified);
+        self.store(&pod, raw, Change::Modified);
         Ok((201, json!({"kind": "Status", "status": "Success"})))
     }
 
@@ -236,7 +238,8 @@ impl Light {
         let secs = if key.kind.kind == "Pod" { grace(&object, options) } else { 0 };
         let due = object.metadata().get("deletionGracePeriodSeconds").and_then(Value::as_i64);
         if secs == 0 {
-            return Ok((200, self.store(&object, Change::Deleted)));
+            let raw = object.raw().clone();
+            return Ok((200, self.store(&object, raw, Change::Deleted)));
         }
         if due.is_some_and(|due| due <= secs) {
             return Ok((200, object.raw().clone()));
@@ -245,26 +248,46 @@ impl Light {
         let at = self.now.checked_add(SignedDuration::from_secs(secs)).unwrap_or(self.now);
         raw["metadata"]["deletionTimestamp"] = json!(stamp(at));
         raw["metadata"]["deletionGracePeriodSeconds"] = json!(secs);
-        Ok((200, self.store(&object.with_raw(raw), Change::Modified)))
+        Ok((200, self.store(&object, raw, Change::Modified)))
     }
 
-    /// Writes one version; gives it back.
-    fn store(&mut self, object: &Object, change: Change) -> Value {
+    /// Writes one version of an object; gives it back.
+    fn store(&mut self, object: &Object, mut raw: Value, change: Change) -> Value {
         self.revision += 1;
-        let mut raw = object.raw().clone();
         raw["metadata"]["resourceVersion"] = json!(self.revision.to_string());
-        let object = object.with_raw(raw.clone());
-        if change == Change::Deleted {
-            self.objects.remove(object.key());
-            let uid = object.uid();
-            let owned = |other: &&Object| other.controller().is_some_and(|by| Some(by.uid) == uid);
-            let keys = self.objects.values().filter(owned).map(|other| other.key().clone());
-            self.suspects.extend(keys.collect::<Vec<_>>());
+        let object = object.with_raw(raw);
+        let key = object.key();
+        let before = if change == Change::Deleted {
+            self.suspects.extend(
+                self.owned.get(object.uid().unwrap_or_default()).into_iter().flatten().cloned(),
+            );
+            self.objects.remove(key)
         } else {
-            self.objects.insert(object.key().clone(), object.clone());
-        }
+            self.objects.insert(key.clone(), object.clone())
+        };
+        self.note_owner(before.as_ref(), (change != Change::Deleted).then_some(&object));
+        let raw = object.raw().clone();
         self.written.push(Written { revision: self.revision, change, object });
         raw
+    }
+
+    fn note_owner(&mut self, before: Option<&Object>, after: Option<&Object>) {
+        let owner = |object: Option<&Object>| Some(object?.controller()?.uid.to_owned());
+        let (former, current) = (owner(before), owner(after));
+        if former == current {
+            return;
+        }
+        if let (Some(uid), Some(object)) = (former, before)
+            && let Some(keys) = self.owned.get_mut(&uid)
+        {
+            keys.remove(object.key());
+            if keys.is_empty() {
+                self.owned.remove(&uid);
+            }
+        }
+        if let (Some(uid), Some(object)) = (current, after) {
+            self.owned.entry(uid).or_default().insert(object.key().clone());
+        }
     }
 }
 

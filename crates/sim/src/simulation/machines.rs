@@ -53,7 +53,8 @@ impl Machines {
     pub(crate) fn happen(&mut self, moment: Moment, scene: &mut Scene<'_>) -> Later {
         let mut later = Later::new();
         match moment {
-            Moment::Wake => self.alarm = None,
+            // One that was brought forward rings a second time at its former hour.
+            Moment::Wake => self.alarm = self.alarm.filter(|alarm| *alarm > scene.cluster.now()),
             Moment::Hear => {
                 self.is_hearing = false;
                 self.hear(scene);
@@ -65,10 +66,15 @@ impl Machines {
         later
     }
 
+    /// The place before which they need no fact any more.
+    pub(crate) fn needs_from(&self) -> usize {
+        self.heard
+    }
+
     /// New facts are there.
     pub(crate) fn stir(&mut self, scene: &mut Scene<'_>) -> Later {
         let mut later = Later::new();
-        if !self.is_hearing && self.heard < scene.cluster.facts().len() {
+        if !self.is_hearing && self.heard < scene.cluster.written() {
             self.is_hearing = true;
             later.push((scene.chance.millis(0, 10), Moment::Hear));
         }
@@ -77,11 +83,10 @@ impl Machines {
 
     fn hear(&mut self, scene: &Scene<'_>) {
         let now = scene.cluster.now();
-        let facts = scene.cluster.facts();
-        for fact in &facts[self.heard..] {
+        for fact in scene.cluster.facts(self.heard) {
             tell(&mut self.parts, fact, now);
         }
-        self.heard = facts.len();
+        self.heard = scene.cluster.written();
     }
 
     fn work(&mut self, scene: &mut Scene<'_>, later: &mut Later) {

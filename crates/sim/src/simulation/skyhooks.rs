@@ -1,6 +1,8 @@
-//! Skyhooks under trial: people who change versions, budgets and minds, packages that fail, nodes
-//! that reboot; and after every write no compartment has more nodes in progress than its ceiling
-//! and its batch allow.
+//! Skyhooks under trial: people who change versions, config, budgets, labels and minds, packages
+//! that fail, nodes that reboot, come and go; and after every write no compartment has more nodes
+//! in progress than its ceiling and its batch allow.
+
+mod world;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,51 +17,74 @@ use http::Method;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
+use self::world::{Size, Wares, policy};
 use super::chance::Chance;
 use super::cluster::{Cluster, Fact, Home};
 use super::faults::Faults;
-use super::{Plan, Trial};
+use super::{EVENTS_MAX, Manner, Plan, Trial};
+use crate::node;
 use crate::scenario::Scenario;
 use crate::seed::Seed;
 
 const NAME: &str = "tuning";
 const SKYHOOKS: &str = "/apis/skyhook.nvidia.com/v1alpha1/skyhooks";
 const POLICIES: &str = "/apis/skyhook.nvidia.com/v1alpha1/deploymentpolicies";
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const NODES: &str = "/api/v1/nodes";
 const SKYHOOK: GroupKind = GroupKind::new("skyhook.nvidia.com", "Skyhook");
+const POLICY: GroupKind = GroupKind::new("skyhook.nvidia.com", "DeploymentPolicy");
 const NODE: GroupKind = GroupKind::new("", "Node");
 const DIALECT: &Skyhook = &Skyhook::new();
 
 /// One Skyhook with a policy, and what befalls it.
 #[derive(Debug)]
 pub struct Skyhooks {
-    seed: u64,
-    nodes: [i64; 2],
+    /// Whether the server has to be told of the kinds first.
+    is_real: bool,
+    scenario: Scenario,
+    wares: Wares,
     policy: Value,
     objects: BTreeMap<ObjectKey, Arc<Object>>,
     vigil: Compartments,
-    /// Versions that were set so far.
+    /// Versions and files that were set so far, and nodes that were added.
     versions: u32,
+    files: u32,
+    joined: u32,
+    /// Something was written since everything last rested.
+    is_stirred: bool,
 }
 
 impl Skyhooks {
     /// A trial and its plan, as a seed has it.
     pub fn drawn(seed: u64, home: Home) -> (Self, Plan) {
         let mut chance = Chance::new(Seed::new(seed).child("trial", "skyhook"));
+        // Most worlds are small and short: many of them meet more than a few large ones.
+        let size = Size::drawn(&mut chance);
         let plan = Plan {
             home,
             faults: Faults::drawn(&mut chance),
-            unrest: chance.millis(8_000, 40_000),
-            deeds_every: (1_000, 12_000),
-            lives: chance.is(500).then_some((500, 15_000)),
+            unrest: size.unrest(&mut chance),
+            deeds_every: (500, 6_000),
+            lives: chance.is(500).then_some((300, 10_000)),
+            manner: Manner {
+                thinks: SignedDuration::from_millis(*chance.pick(&[0, 20, 300]).unwrap_or(&0)),
+                in_bulk: chance.is(300),
+            },
             patience: SignedDuration::from_hours(2),
+            events_max: EVENTS_MAX,
+            forgets: false,
         };
         let trial = Self {
-            seed,
-            nodes: [chance.between(1, 5), chance.between(0, 3)],
+            is_real: home == Home::Real,
+            scenario: size.scenario(seed, &mut chance),
+            wares: Wares::drawn(&mut chance),
             policy: policy(&mut chance),
             objects: BTreeMap::new(),
             vigil: Compartments::of(NAME),
             versions: 1,
+            files: 1,
+            joined: 0,
+            is_stirred: false,
         };
         (trial, plan)
     }
@@ -68,12 +93,59 @@ impl Skyhooks {
         self.objects.values().filter(move |object| *object.kind() == kind)
     }
 
-    /// Packages of a new version; some of them fail.
-    fn packages(&mut self, chance: &mut Chance) -> Value {
-        self.versions += 1;
-        let sort = chance.pick(&["good", "good", "good", "bad", "flaky"]).unwrap_or(&"good");
-        packages(&format!("1.0.{}", self.versions), sort)
+    fn any(&self, kind: GroupKind, chance: &mut Chance) -> Option<Arc<Object>> {
+        let all: Vec<&Arc<Object>> = self.of(kind).collect();
+        chance.pick(&all).map(|object| Arc::clone(object))
     }
+
+    /// Packages of a new version, or with new files; some of them fail.
+    fn packages(&mut self, chance: &mut Chance) -> Value {
+        if chance.is(700) {
+            self.versions += 1;
+        } else {
+            self.files += 1;
+        }
+        let sort = chance.pick(&["good", "good", "good", "bad", "flaky"]).unwrap_or(&"good");
+        self.wares.packages(self.versions, self.files, sort)
+    }
+
+    /// Somebody edits the policy, takes it away, or puts one back.
+    fn change_policy(&mut self, chance: &mut Chance) -> Request {
+        let path = format!("{POLICIES}/policy");
+        if self.of(POLICY).next().is_none() {
+            return Request::create(POLICIES, policy(chance));
+        }
+        if chance.is(300) {
+            return delete(path);
+        }
+        let spec = policy(chance)["spec"].take();
+        let body = json!([{"op": "replace", "path": "/spec", "value": spec}]);
+        Request { method: Method::PATCH, path, content_type: "application/json-patch+json", body }
+    }
+
+    /// A node joins, leaves, or moves to another compartment.
+    fn change_nodes(&mut self, chance: &mut Chance, now: Timestamp) -> Option<Request> {
+        let template = chance.pick(&self.scenario.nodes)?;
+        let count = self.of(NODE).count();
+        if count < 8 && chance.is(300) {
+            self.joined += 1;
+            let number = 100 + self.joined;
+            let body = node::node(&self.scenario, template, number, number, now);
+            return Some(Request::create(NODES, body));
+        }
+        let node = self.any(NODE, chance)?;
+        let path = format!("{NODES}/{}", node.name());
+        if count > 1 && chance.is(300) {
+            return Some(delete(path));
+        }
+        let pool = chance.pick(&["a", "b"])?;
+        Some(Request::merge(&path, json!({"metadata": {"labels": {"pool": pool}}})))
+    }
+}
+
+/// Removes what stands at a path.
+fn delete(path: String) -> Request {
+    Request { method: Method::DELETE, path, content_type: "application/json", body: json!({}) }
 }
 
 impl Trial for Skyhooks {
@@ -82,71 +154,58 @@ impl Trial for Skyhooks {
     }
 
     fn scenario(&self) -> Scenario {
-        let mut chance = Chance::new(Seed::new(self.seed).child("scenario", "skyhook"));
-        let [first, rest] = self.nodes;
-        let reboot = chance.is(300).then(|| {
-            let (at, lasts) = (chance.between(2, 30), chance.between(5, 60));
-            format!("[{{node: a-0, at: {at}s, event: reboot, for: {lasts}s}}]")
-        });
-        let pool = |name: &str, count: i64| {
-            (count > 0)
-                .then(|| format!("{{name: {name}, count: {count}, labels: {{pool: {name}}}}}"))
-        };
-        let groups: Vec<String> =
-            [pool("a", first), pool("b", rest)].into_iter().flatten().collect();
-        let groups = groups.join(", ");
-        let text = format!(
-            "seed: {}\nnodes: [{groups}]\nheartbeat: 30s\nlatencies: {{pull: 0s..1s, start: 0s..1s, init: 0s..2s, stop: 0s..2s}}\nrules:\n- {{when: {{image: '*/bad'}}, then: {{fails: crash, after: 100ms, exitCode: 2}}}}\n- {{when: {{image: '*/flaky'}}, then: {{fails: crash, after: 100ms, times: 2}}}}\nnodeEvents: {}\n",
-            self.seed,
-            reboot.unwrap_or_else(|| "[]".to_owned()),
-        );
-        Scenario::from_yaml(&text).expect("the text above is a scenario")
+        self.scenario.clone()
     }
 
     fn begin(&mut self) -> Vec<Request> {
         let skyhook = json!({"apiVersion": "skyhook.nvidia.com/v1alpha1", "kind": "Skyhook",
             "metadata": {"name": NAME}, "spec": {"deploymentPolicy": "policy",
                 "nodeSelectors": {"matchExpressions": [{"key": "pool", "operator": "Exists"}]},
-                "packages": packages("1.0.1", "good")}});
-        vec![Request::create(POLICIES, self.policy.clone()), Request::create(SKYHOOKS, skyhook)]
+                "packages": self.wares.packages(1, 1, "good")}});
+        let mut requests = Vec::new();
+        if self.is_real {
+            let definition = |crd| Request::create(DEFINITIONS, json!(crd));
+            requests.extend(convoy_api::skyhook::crds().into_iter().map(definition));
+            let namespace = json!({"metadata": {"name": "skyhook"}});
+            requests.push(Request::create("/api/v1/namespaces", namespace));
+        }
+        requests.push(Request::create(POLICIES, self.policy.clone()));
+        requests.push(Request::create(SKYHOOKS, skyhook));
+        requests
     }
 
-    fn act(&mut self, chance: &mut Chance, _cluster: &mut Cluster) -> Vec<Request> {
-        let one = |patch| vec![Request::merge(&format!("{SKYHOOKS}/{NAME}"), patch)];
-        match chance.between(0, 9) {
-            0..=3 => one(json!({"spec": {"packages": self.packages(chance)}})),
-            4 => one(json!({"metadata": {"annotations": {"skyhook.nvidia.com/pause": "true"}}})),
-            5..=6 => one(json!({"metadata": {"annotations": {"skyhook.nvidia.com/pause": null}}})),
-            7 => {
-                let spec = policy(chance)["spec"].take();
-                let body = json!([{"op": "replace", "path": "/spec", "value": spec}]);
-                let path = format!("{POLICIES}/policy");
-                let content_type = "application/json-patch+json";
-                vec![Request { method: Method::PATCH, path, content_type, body }]
-            }
-            _ => {
-                let pods: Vec<&Arc<Object>> = self.of(POD).collect();
-                let pod = chance.pick(&pods).map(|pod| pod.name().to_string());
-                let delete = |name: String| Request {
-                    method: Method::DELETE,
-                    path: format!("/api/v1/namespaces/skyhook/pods/{name}"),
-                    content_type: "application/json",
-                    body: json!({}),
-                };
-                pod.map(delete).into_iter().collect()
-            }
-        }
+    fn act(&mut self, chance: &mut Chance, cluster: &mut Cluster) -> Vec<Request> {
+        let one = |patch| Some(Request::merge(&format!("{SKYHOOKS}/{NAME}"), patch));
+        let paused = |pause: Value| {
+            one(json!({"metadata": {"annotations": {"skyhook.nvidia.com/pause": pause}}}))
+        };
+        let deed = match chance.between(0, 15) {
+            0..=4 => one(json!({"spec": {"packages": self.packages(chance)}})),
+            5 => paused(json!("true")),
+            6..=8 => paused(Value::Null),
+            9..=10 => Some(self.change_policy(chance)),
+            11..=13 => self.change_nodes(chance, cluster.now()),
+            _ => self
+                .any(POD, chance)
+                .map(|pod| delete(format!("/api/v1/namespaces/skyhook/pods/{}", pod.name()))),
+        };
+        deed.into_iter().collect()
     }
 
     fn end(&mut self, _cluster: &mut Cluster) -> Vec<Request> {
         self.versions += 1;
         let patch = json!({"metadata": {"annotations": {"skyhook.nvidia.com/pause": null}},
-            "spec": {"packages": packages(&format!("1.0.{}", self.versions), "good")}});
-        vec![Request::merge(&format!("{SKYHOOKS}/{NAME}"), patch)]
+            "spec": {"packages": self.wares.packages(self.versions, self.files, "good")}});
+        let mut requests = vec![Request::merge(&format!("{SKYHOOKS}/{NAME}"), patch)];
+        if self.of(POLICY).next().is_none() {
+            requests.push(Request::create(POLICIES, self.policy.clone()));
+        }
+        requests
     }
 
     fn see(&mut self, fact: &Fact) -> Result<(), String> {
         let key = fact.object.key();
+        self.is_stirred = true;
         if fact.is_deletion() {
             self.objects.remove(key);
         } else {
@@ -156,7 +215,9 @@ impl Trial for Skyhooks {
     }
 
     fn rest(&mut self, _now: Timestamp) {
-        self.vigil.rest();
+        if std::mem::take(&mut self.is_stirred) {
+            self.vigil.rest();
+        }
     }
 
     fn is_complete(&self) -> Result<(), String> {
@@ -177,31 +238,4 @@ impl Trial for Skyhooks {
             None => Ok(()),
         }
     }
-}
-
-fn packages(version: &str, sort: &str) -> Value {
-    json!({"tuning": {"version": version, "image": format!("example/{sort}")},
-        "driver": {"version": version, "image": "example/driver", "dependsOn": {"tuning": version},
-            "interrupt": {"type": "reboot"}}})
-}
-
-fn policy(chance: &mut Chance) -> Value {
-    let mut compartment = || {
-        let budget = if chance.is(500) {
-            json!({"count": chance.between(1, 3)})
-        } else {
-            json!({"percent": chance.between(1, 100)})
-        };
-        let strategy = match chance.between(0, 3) {
-            0 => json!({"fixed": {"initialBatch": chance.between(1, 3)}}),
-            1 => json!({"linear": {"initialBatch": 1, "delta": chance.between(1, 2)}}),
-            _ => json!({"exponential": {"initialBatch": 1}}),
-        };
-        json!({"budget": budget, "strategy": strategy})
-    };
-    let (mut first, default) = (compartment(), compartment());
-    first["name"] = json!("first");
-    first["selector"] = json!({"matchLabels": {"pool": "a"}});
-    json!({"apiVersion": "skyhook.nvidia.com/v1alpha1", "kind": "DeploymentPolicy",
-        "metadata": {"name": "policy"}, "spec": {"default": default, "compartments": [first]}})
 }
