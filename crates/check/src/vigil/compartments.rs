@@ -27,7 +27,11 @@ pub struct Compartments {
     word: String,
     /// Which nodes it is about, once it was seen.
     selector: Option<Selector>,
-    nodes: BTreeMap<String, Object>,
+    nodes: BTreeMap<String, Known>,
+    /// By compartment, how many nodes it has and which are in progress. Counted along, so that a
+    /// write costs as little in a large fleet as in a small one.
+    members: BTreeMap<String, u64>,
+    going: BTreeMap<String, BTreeSet<String>>,
     /// Nodes that left, or changed compartments, since the last rest.
     moved: BTreeSet<String>,
     /// Every policy since the last rest, the current one last.
@@ -36,6 +40,13 @@ pub struct Compartments {
     sizes: BTreeMap<String, Sizes>,
     picked: BTreeSet<String>,
     pods: BTreeSet<String>,
+}
+
+/// A node as it was last written, and its compartment.
+#[derive(Clone, Debug)]
+struct Known {
+    node: Object,
+    place: Option<String>,
 }
 
 /// How many nodes a compartment has had since the last rest.
@@ -63,6 +74,8 @@ impl Compartments {
             word: format!("skyhook.nvidia.com/status_{skyhook}"),
             selector: None,
             nodes: BTreeMap::new(),
+            members: BTreeMap::new(),
+            going: BTreeMap::new(),
             moved: BTreeSet::new(),
             policies: Vec::new(),
             sizes: BTreeMap::new(),
@@ -78,6 +91,7 @@ impl Compartments {
             kind if *kind == POLICY => {
                 if !is_gone {
                     self.policies.push(terms(object.spec()));
+                    self.sort_nodes();
                     self.count_members();
                 }
                 Ok(())
@@ -104,14 +118,14 @@ impl Compartments {
 
     fn see_node(&mut self, node: &Object, is_gone: bool) -> Result<(), String> {
         let name = node.name().to_string();
-        let before = if is_gone {
-            self.nodes.remove(&name)
-        } else {
-            self.nodes.insert(name.clone(), node.clone())
-        };
-        let place = self.place_of(node).filter(|_| !is_gone).map(str::to_owned);
+        let before = self.nodes.remove(&name);
+        if let Some(place) = before.as_ref().and_then(|known| known.place.as_ref()) {
+            self.members.entry(place.clone()).and_modify(|count| *count -= 1);
+            self.going.entry(place.clone()).and_modify(|names| _ = names.remove(&name));
+        }
+        let place = if is_gone { None } else { self.count_in(node.clone()) };
         match before {
-            Some(before) if self.place_of(&before) == place.as_deref() => {}
+            Some(before) if before.place == place => {}
             before => {
                 self.moved.extend(before.is_some().then_some(name));
                 self.count_members();
@@ -125,12 +139,36 @@ impl Compartments {
         Ok(())
     }
 
+    /// Puts a node where it belongs; gives that back.
+    fn count_in(&mut self, node: Object) -> Option<String> {
+        let place = self.place_of(&node).map(str::to_owned);
+        let name = node.name().to_string();
+        if let Some(place) = &place {
+            *self.members.entry(place.clone()).or_default() += 1;
+            if node.annotation(&self.word) == Some("in_progress") {
+                self.going.entry(place.clone()).or_default().insert(name.clone());
+            }
+        }
+        self.nodes.insert(name, Known { node, place: place.clone() });
+        place
+    }
+
+    /// Puts every node where it belongs now.
+    fn sort_nodes(&mut self) {
+        self.members.clear();
+        self.going.clear();
+        for known in std::mem::take(&mut self.nodes).into_values() {
+            self.count_in(known.node);
+        }
+    }
+
     /// Whether no more were picked than a batch has, by the state that is published with them.
     fn see_skyhook(&mut self, skyhook: &Object) -> Result<(), String> {
         if self.selector.is_none() {
             let selector = skyhook.spec().get("nodeSelectors").unwrap_or(&Value::Null);
             self.selector = Selector::from_value(selector).ok();
             self.sizes.clear();
+            self.sort_nodes();
             self.count_members();
         }
         let picked = skyhook.status().get("nodePriority").and_then(Value::as_object);
@@ -139,7 +177,7 @@ impl Compartments {
         let before = std::mem::replace(&mut self.picked, picked);
         let mut new: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for name in self.picked.difference(&before).filter(|name| !self.moved.contains(*name)) {
-            let place = self.nodes.get(name).and_then(|node| self.place_of(node));
+            let place = self.nodes.get(name).and_then(|known| known.place.as_deref());
             let Some(place) = place else { continue };
             new.entry(place).or_default().push(name);
         }
@@ -170,7 +208,8 @@ impl Compartments {
             return Ok(());
         }
         let node = pod.spec().get("nodeName").and_then(Value::as_str).unwrap_or_default();
-        let word = self.nodes.get(node).map(|node| node.annotation(&self.word).unwrap_or("none"));
+        let known = self.nodes.get(node);
+        let word = known.map(|known| known.node.annotation(&self.word).unwrap_or("none"));
         match word {
             // A pause leaves what was begun, and may come between a slot and its pod.
             None | Some("in_progress" | "paused" | "disabled") => Ok(()),
@@ -182,13 +221,9 @@ impl Compartments {
     /// Takes up how many nodes there are now.
     fn count_members(&mut self) {
         let Some(current) = self.policies.last() else { return };
-        let mut members: BTreeMap<&str, u64> = BTreeMap::new();
-        for place in self.nodes.values().filter_map(|node| self.place_of(node)) {
-            *members.entry(place).or_default() += 1;
-        }
         let members: Vec<(String, u64)> = current
             .iter()
-            .map(|terms| (terms.name.clone(), members.get(&*terms.name).copied().unwrap_or(0)))
+            .map(|terms| (terms.name.clone(), self.members.get(&terms.name).copied().unwrap_or(0)))
             .collect();
         for (name, members) in members {
             let fresh = Sizes { least: members, most: members, going: 0 };
@@ -220,12 +255,8 @@ impl Compartments {
     }
 
     fn in_progress(&self, compartment: &str) -> Vec<&str> {
-        let going = self.nodes.values().filter(|node| {
-            node.annotation(&self.word) == Some("in_progress")
-                && self.place_of(node) == Some(compartment)
-                && !self.moved.contains(node.name().as_str())
-        });
-        going.map(|node| node.name().as_str()).collect()
+        let going = self.going.get(compartment).into_iter().flatten();
+        going.filter(|name| !self.moved.contains(*name)).map(String::as_str).collect()
     }
 
     /// The compartment of a node, if the Skyhook is about it.
