@@ -1,7 +1,6 @@
 //! A Deployment has as many pods as promised, and no more.
 
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 use convoy_api::Object;
 use convoy_check::{Hand, Vigil};
@@ -9,8 +8,7 @@ use http::Method;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::PATIENCE;
-use crate::stage::Stage;
+use crate::stage::{Stage, until};
 use crate::watcher::Watcher;
 
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
@@ -33,20 +31,16 @@ async fn roll(stage: &Stage, watcher: &Watcher, image: &str) {
     let patch = json!({"spec": {"template": {"spec": {"containers": containers}}}});
     let path = format!("{DEPLOYMENTS}/web");
     stage.send(Method::PATCH, &path, patch).await;
-    let started = Instant::now();
-    loop {
+    until("rolled out", async || {
         watcher.approve();
         let deployment = stage.get(&path).await;
         let status = &deployment["status"];
         let counts = ["replicas", "updatedReplicas", "availableReplicas"];
-        if status["observedGeneration"] == deployment["metadata"]["generation"]
-            && counts.iter().all(|count| status[*count] == json!(REPLICAS))
-        {
-            return;
-        }
-        assert!(started.elapsed() < PATIENCE, "{image} is not rolled out: {status}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+        let is_so = status["observedGeneration"] == deployment["metadata"]["generation"]
+            && counts.iter().all(|count| status[*count] == json!(REPLICAS));
+        if is_so { Ok(()) } else { Err(deployment) }
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -63,7 +57,7 @@ async fn a_promise_holds_while_the_loop_dies_and_its_connection_fails() {
         seen.lock().unwrap().see(pod, is_gone, Hand::Loop, Timestamp::now())
     });
     let watcher = watcher.await;
-    let lives = stage.play("apps,replicasets").await;
+    let lives = stage.play("apps,replicasets", (2, 15)).await;
     for round in 1..=3 {
         roll(&stage, &watcher, &format!("web:{round}")).await;
         // The loop has said that everything is as it should be: from here on every pod counts.

@@ -9,6 +9,3 @@ mod proxy;
 mod skyhooks;
 mod stage;
 mod watcher;
-
-/// How long one rollout may take on a machine that does other things too.
-const PATIENCE: std::time::Duration = std::time::Duration::from_mins(2);

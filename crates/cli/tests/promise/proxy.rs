@@ -35,6 +35,7 @@ impl std::error::Error for Broken {}
 
 type Body = UnsyncBoxBody<Bytes, Broken>;
 
+#[derive(Clone)]
 pub(crate) struct Proxy {
     address: SocketAddr,
     inner: Arc<Inner>,
@@ -45,6 +46,7 @@ struct Inner {
     seed: Seed,
     drawn: AtomicU32,
     faults: AtomicU32,
+    writes: AtomicU32,
 }
 
 impl Proxy {
@@ -52,8 +54,9 @@ impl Proxy {
     pub(crate) async fn start(client: Client, seed: Seed) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let (drawn, faults) = (AtomicU32::new(0), AtomicU32::new(0));
-        let inner = Arc::new(Inner { client, seed: seed.child("proxy", ""), drawn, faults });
+        let seed = seed.child("proxy", "");
+        let [drawn, faults, writes] = [0; 3].map(AtomicU32::new);
+        let inner = Arc::new(Inner { client, seed, drawn, faults, writes });
         let served = Arc::clone(&inner);
         tokio::spawn(async move {
             loop {
@@ -85,12 +88,18 @@ impl Proxy {
     pub(crate) fn faults(&self) -> u32 {
         self.inner.faults.load(Ordering::Relaxed)
     }
+
+    /// How many writes were asked for, whatever became of them.
+    pub(crate) fn writes(&self) -> u32 {
+        self.inner.writes.load(Ordering::Relaxed)
+    }
 }
 
 impl Inner {
     async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Result<Response<Body>, Broken> {
         let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
         let is_write = request.method() != Method::GET;
+        self.writes.fetch_add(u32::from(is_write), Ordering::Relaxed);
         if is_write && self.strikes(150) {
             let code = [409, 429, 500][usize::try_from(self.draw().between(0, 2)).unwrap()];
             return Ok(refusal(code));

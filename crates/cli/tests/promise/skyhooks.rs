@@ -4,13 +4,10 @@
 mod crowd;
 mod log;
 
-use std::time::{Duration, Instant};
-
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::PATIENCE;
-use crate::stage::{Stage, convoy};
+use crate::stage::{Stage, convoy, until};
 use crowd::Crowd;
 use log::Log;
 
@@ -91,20 +88,6 @@ async fn furnish(stage: &Stage) {
     create(stage, POLICIES, "DeploymentPolicy", "pace", &policy(&json!({"percent": 50}))).await;
 }
 
-/// Looks again until there is something, or for too long.
-async fn until<T>(what: &str, look: impl AsyncFn() -> Result<T, Value>) -> T {
-    let started = Instant::now();
-    loop {
-        match look().await {
-            Ok(found) => return found,
-            Err(instead) => {
-                assert!(started.elapsed() < PATIENCE, "it is not {what}: {instead:#}");
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
-        }
-    }
-}
-
 /// Waits until the loop has seen everything and is done with it; the version at which it said so.
 /// It has seen every node that is older than `newest`: events of one kind come in order.
 async fn rest(stage: &Stage, newest: &str) -> u64 {
@@ -133,7 +116,7 @@ async fn rest(stage: &Stage, newest: &str) -> u64 {
             && status["observedGeneration"] == skyhook["metadata"]["generation"]
             && status["nodeStatus"][newest] == "complete"
             && POOLS.iter().all(|pool| is_known(&status["compartmentStatuses"], pool));
-        if is_so { Ok(log::version(&skyhook)) } else { Err(status.clone()) }
+        if is_so { Ok(log::version(&skyhook)) } else { Err(skyhook) }
     })
     .await
 }
@@ -146,7 +129,7 @@ async fn no_compartment_has_more_in_progress_than_it_may() {
     let spec = json!({"deploymentPolicy": "pace", "packages": packages("1.0.1"),
         "nodeSelectors": {"matchLabels": {"fleet": "yes"}}});
     create(&stage, SKYHOOKS, "Skyhook", "tuning", &spec).await;
-    let lives = stage.play("skyhook").await;
+    let lives = stage.play("skyhook", (10, 60)).await;
     let mut crowd = Crowd::new(&stage);
     let first = rest(&stage, &crowd.stir().await).await;
     // The budget is cut while one node fails; the next version goes on from there.
@@ -158,7 +141,7 @@ async fn no_compartment_has_more_in_progress_than_it_may() {
         let node = stage.get(&format!("{NODES}/a-0")).await;
         let annotations = &node["metadata"]["annotations"];
         let is_so = annotations["skyhook.nvidia.com/status_tuning"] == "erroring";
-        if is_so { Ok(()) } else { Err(annotations.clone()) }
+        if is_so { Ok(()) } else { Err(node) }
     })
     .await;
     set_version(&stage, "1.0.3").await;

@@ -2,11 +2,11 @@
 //! started again at random.
 
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use convoy_sim::seed::Seed;
 use http::{Method, Request};
@@ -16,6 +16,9 @@ use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
 use crate::proxy::Proxy;
+
+/// How long nothing may change on a machine that does other things too.
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A process that ends with the test.
 struct Process(Child);
@@ -63,13 +66,17 @@ impl Stage {
         Self { client, directory, _up: Process(child) }
     }
 
-    /// Lets a loop live, and die.
-    pub(crate) async fn play(&self, dialects: &'static str) -> Lives {
+    /// Lets a loop live, and die after so many writes, drawn anew for each life. A machine that
+    /// is slow gives it longer lives.
+    pub(crate) async fn play(&self, dialects: &'static str, writes: (i64, i64)) -> Lives {
         let proxy = Proxy::start(self.client.clone(), Seed::new(1)).await;
         let through = self.directory.path().join("through.kubeconfig");
         std::fs::write(&through, proxy.kubeconfig().to_string()).unwrap();
         let end = Arc::new(AtomicBool::new(false));
-        let task = tokio::spawn(live_and_die(through, dialects, Arc::clone(&end)));
+        let mut command = convoy();
+        command.args(["run", "--dialects", dialects, "--kubeconfig"]);
+        command.arg(&through).stdout(Stdio::null()).stderr(Stdio::null());
+        let task = tokio::spawn(live_and_die(command, writes, proxy.clone(), Arc::clone(&end)));
         Lives { end, task, proxy }
     }
 
@@ -95,21 +102,41 @@ impl Lives {
     }
 }
 
-/// Starts the loop, kills it after a while, and so on until `end`.
-async fn live_and_die(kubeconfig: PathBuf, dialects: &str, end: Arc<AtomicBool>) -> u32 {
+/// Starts the loop, kills it after some writes, and so on until `end`.
+async fn live_and_die(
+    mut command: Command,
+    (least, most): (i64, i64),
+    proxy: Proxy,
+    end: Arc<AtomicBool>,
+) -> u32 {
     let seed = Seed::new(1).child("lives", "");
     let mut deaths = 0;
     while !end.load(Ordering::Relaxed) {
-        let mut command = convoy();
-        command.args(["run", "--dialects", dialects, "--kubeconfig"]);
-        command.arg(&kubeconfig).stdout(Stdio::null()).stderr(Stdio::null());
-        let process = Process(command.spawn().unwrap());
-        let millis = seed.nth(deaths).between(400, 5_000);
-        tokio::time::sleep(Duration::from_millis(millis.unsigned_abs())).await;
+        let mut process = Process(command.spawn().unwrap());
+        let last = proxy.writes() + u32::try_from(seed.nth(deaths).between(least, most)).unwrap();
+        while proxy.writes() < last
+            && !end.load(Ordering::Relaxed)
+            && process.0.try_wait().unwrap().is_none()
+        {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
         drop(process);
         deaths += 1;
     }
     deaths
+}
+
+/// Looks again until there is something, or until what there is instead stays as it is.
+pub(crate) async fn until<T>(what: &str, look: impl AsyncFn() -> Result<T, Value>) -> T {
+    let (mut since, mut last) = (Instant::now(), Value::Null);
+    loop {
+        match look().await {
+            Ok(found) => return found,
+            Err(instead) if instead != last => (since, last) = (Instant::now(), instead),
+            Err(_) => assert!(since.elapsed() < PATIENCE, "it is not {what}: {last:#}"),
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }
 
 async fn connect(kubeconfig: &Path) -> Client {

@@ -7,8 +7,7 @@ use convoy_api::Object;
 use convoy_check::Compartments;
 use serde_json::Value;
 
-use super::until;
-use crate::stage::Stage;
+use crate::stage::{Stage, until};
 use crate::watcher::Watcher;
 
 /// What was written, and whether it is gone, by version.
