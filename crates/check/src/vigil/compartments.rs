@@ -32,6 +32,8 @@ pub struct Compartments {
     /// write costs as little in a large fleet as in a small one.
     members: BTreeMap<String, u64>,
     going: BTreeMap<String, BTreeSet<String>>,
+    /// Nodes that were in progress when a pause came: they keep their slots.
+    held: BTreeSet<String>,
     /// Nodes that left, or changed compartments, since the last rest.
     moved: BTreeSet<String>,
     /// Every policy since the last rest, the current one last.
@@ -76,6 +78,7 @@ impl Compartments {
             nodes: BTreeMap::new(),
             members: BTreeMap::new(),
             going: BTreeMap::new(),
+            held: BTreeSet::new(),
             moved: BTreeSet::new(),
             policies: Vec::new(),
             sizes: BTreeMap::new(),
@@ -111,13 +114,15 @@ impl Compartments {
         self.count_members();
         let names: Vec<String> = self.sizes.keys().cloned().collect();
         for name in names {
-            let going = count(self.in_progress(&name).len());
+            let held = self.held.iter().filter(|held| self.place(held) == Some(&name));
+            let going = count(self.in_progress(&name).len() + held.count());
             self.sizes.entry(name).and_modify(|sizes| sizes.going = going);
         }
     }
 
     fn see_node(&mut self, node: &Object, is_gone: bool) -> Result<(), String> {
         let name = node.name().to_string();
+        self.hold(&name, Some(node).filter(|_| !is_gone));
         let before = self.nodes.remove(&name);
         if let Some(place) = before.as_ref().and_then(|known| known.place.as_ref()) {
             self.members.entry(place.clone()).and_modify(|count| *count -= 1);
@@ -137,6 +142,23 @@ impl Compartments {
             return Err(format!("{going:?} are in progress in {compartment}, where {most} may be"));
         }
         Ok(())
+    }
+
+    /// Notes whether a node has a slot that a pause hides.
+    fn hold(&mut self, name: &str, after: Option<&Object>) {
+        let going = self.place(name).and_then(|place| self.going.get(place));
+        let had = self.held.contains(name) || going.is_some_and(|names| names.contains(name));
+        let word = after.and_then(|node| node.annotation(&self.word));
+        if had && matches!(word, Some("paused" | "disabled")) {
+            self.held.insert(name.to_owned());
+        } else {
+            self.held.remove(name);
+        }
+    }
+
+    /// The compartment that a node was last seen in.
+    fn place(&self, name: &str) -> Option<&str> {
+        self.nodes.get(name)?.place.as_deref()
     }
 
     /// Puts a node where it belongs; gives that back.
@@ -177,8 +199,7 @@ impl Compartments {
         let before = std::mem::replace(&mut self.picked, picked);
         let mut new: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for name in self.picked.difference(&before).filter(|name| !self.moved.contains(*name)) {
-            let place = self.nodes.get(name).and_then(|known| known.place.as_deref());
-            let Some(place) = place else { continue };
+            let Some(place) = self.place(name) else { continue };
             new.entry(place).or_default().push(name);
         }
         for (compartment, names) in new {
@@ -362,6 +383,23 @@ mod tests {
         vigil.see(&node("b").build(), false).unwrap();
         vigil.rest();
         assert!(vigil.see(&going("b").build(), false).is_err());
+    }
+
+    #[test]
+    fn a_pause_leaves_slots_where_they_are() {
+        let mut vigil = Compartments::of("s");
+        vigil.see(&policy(2, json!({})), false).unwrap();
+        let paused = |name: &str| node(name).annotation("skyhook.nvidia.com/status_s", "paused");
+        for name in ["a", "b"] {
+            vigil.see(&going(name).build(), false).unwrap();
+            vigil.see(&paused(name).build(), false).unwrap();
+        }
+        vigil.see(&paused("c").build(), false).unwrap();
+        vigil.see(&policy(1, json!({})), false).unwrap();
+        vigil.rest();
+        vigil.see(&going("a").build(), false).unwrap();
+        vigil.see(&going("b").build(), false).unwrap();
+        assert!(vigil.see(&going("c").build(), false).is_err());
     }
 
     #[test]
