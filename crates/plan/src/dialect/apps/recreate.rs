@@ -7,6 +7,7 @@ use convoy_api::object::member::member;
 use serde_json::Value;
 
 use super::pass::{Ending, Pass};
+use super::set::Set;
 
 impl<'o> Pass<'o> {
     pub(super) fn recreate(&mut self) -> Ending {
@@ -35,9 +36,14 @@ impl<'o> Pass<'o> {
         Ending::Rollout
     }
 
-    /// Old replicas that are still there: as their sets report them, or as pods that run.
+    /// Old replicas that are still there: as their sets report them, those on their way out
+    /// included, or as pods that run. A set may be heard of before its pods are, so that neither
+    /// alone is enough.
     pub(super) fn old_replicas_left(&self) -> i64 {
-        let reported: i64 = self.old().map(|set| set.counts.replicas.max(0)).sum();
+        let reported = |set: &Set<'_>| {
+            set.counts.replicas.max(0).saturating_add(set.counts.terminating.unwrap_or(0).max(0))
+        };
+        let reported = self.old().map(reported).fold(0, i64::saturating_add);
         let running = self.old_pods().filter(|pod| !is_over(pod)).count();
         reported.max(i64::try_from(running).unwrap_or(i64::MAX))
     }

@@ -73,6 +73,25 @@ fn recreate_goes_on_though_two_sets_are_active_and_the_size_changed() {
     assert_eq!(step.decision["scale"], json!({"web-1": 0}));
 }
 
+/// The set may be heard of before its pods: what it reports as leaving counts.
+#[test]
+fn recreate_waits_for_pods_that_only_their_set_tells_of() {
+    let deployment = apps::deployment(4, "web:v2").with("/spec/strategy/type", json!("Recreate"));
+    let creates = |terminating: i64, pods: &[Builder]| {
+        let old = apps::replica_set("web-1", "web:v1", 0, 4)
+            .with("/status/terminatingReplicas", json!(terminating));
+        let step = decide(&world([deployment.clone(), old].into_iter().chain(pods.to_vec())));
+        step.actions.iter().any(|action| matches!(action.write, Write::Create { .. }))
+    };
+    assert!(creates(0, &[]));
+    assert!(!creates(1, &[]));
+    let leaving =
+        apps::replica("web-1-a", "web-1", NOW).with("/metadata/deletionTimestamp", json!(NOW));
+    assert!(!creates(1, std::slice::from_ref(&leaving)));
+    // One that has run to its end counts for nobody, however long it stays.
+    assert!(creates(0, &[leaving.with("/status/phase", json!("Succeeded"))]));
+}
+
 #[test]
 fn holds_carry_the_numbers() {
     let old = apps::replica_set("web-1", "web:v1", 8, 10);
