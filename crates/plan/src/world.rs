@@ -19,8 +19,9 @@ type Place = (SmolStr, SmolStr);
 struct Shelf {
     objects: BTreeMap<Place, Object>,
     /// Where those in namespaces stand, by the uid of their controller, empty where they have
-    /// none: a namespace may have thousands of pods, of which a set has three.
-    controlled: BTreeMap<SmolStr, BTreeSet<Place>>,
+    /// none: a namespace may have thousands of pods, of which a set has three. One set for all:
+    /// one for each of thousands of controllers would mostly be room for more.
+    controlled: BTreeSet<(SmolStr, Place)>,
 }
 
 impl Shelf {
@@ -32,7 +33,7 @@ impl Shelf {
         if known != controller {
             self.forget(known, &place);
             if let Some(uid) = controller {
-                self.controlled.entry(uid).or_default().insert(place);
+                note(&mut self.controlled, uid, place);
             }
         }
         before
@@ -45,12 +46,8 @@ impl Shelf {
     }
 
     fn forget(&mut self, controller: Option<SmolStr>, place: &Place) {
-        let Some(uid) = controller else { return };
-        if let Some(places) = self.controlled.get_mut(&uid) {
-            places.remove(place);
-            if places.is_empty() {
-                self.controlled.remove(&uid);
-            }
+        if let Some(uid) = controller {
+            self.controlled.remove(&(uid, place.clone()));
         }
     }
 }
@@ -59,6 +56,14 @@ impl Shelf {
 fn controller(object: &Object) -> Option<SmolStr> {
     let uid = || object.controller().map_or_else(SmolStr::default, |owner| SmolStr::new(owner.uid));
     (!object.namespace().is_empty()).then(uid)
+}
+
+/// Notes where one stands whose controller has this uid; those of one controller share the text.
+fn note(controlled: &mut BTreeSet<(SmolStr, Place)>, uid: SmolStr, place: Place) {
+    let from = (uid, Place::default());
+    let next = controlled.range(&from..).next();
+    let known = next.filter(|(known, _)| *known == from.0).map(|(known, _)| known.clone());
+    controlled.insert((known.unwrap_or(from.0), place));
 }
 
 impl World {
@@ -146,12 +151,12 @@ impl World {
         uid: &str,
     ) -> impl Iterator<Item = &'w Object> + use<'w> {
         let shelf = self.shelves.get(&(SmolStr::default(), kind.clone()));
-        let places = shelf.and_then(|shelf| Some((shelf, shelf.controlled.get(uid)?)));
-        let from = (SmolStr::new(namespace), SmolStr::default());
-        places.into_iter().flat_map(move |(shelf, places)| {
-            let namespace = from.0.clone();
-            let near = places.range(from.clone()..).take_while(move |place| place.0 == namespace);
-            near.filter_map(|place| shelf.objects.get(place))
+        let from = (SmolStr::new(uid), (SmolStr::new(namespace), SmolStr::default()));
+        shelf.into_iter().flat_map(move |shelf| {
+            let (uid, (namespace, _)) = from.clone();
+            let near = shelf.controlled.range(&from..);
+            let near = near.take_while(move |(of, place)| *of == uid && place.0 == namespace);
+            near.filter_map(|(_, place)| shelf.objects.get(place))
         })
     }
 
@@ -217,10 +222,10 @@ impl FromIterator<Object> for World {
 impl FromIterator<(Place, Object)> for Shelf {
     fn from_iter<I: IntoIterator<Item = (Place, Object)>>(objects: I) -> Self {
         let objects: BTreeMap<Place, Object> = objects.into_iter().collect();
-        let mut controlled: BTreeMap<SmolStr, BTreeSet<Place>> = BTreeMap::new();
+        let mut controlled = BTreeSet::new();
         for (place, object) in &objects {
             if let Some(uid) = controller(object) {
-                controlled.entry(uid).or_default().insert(place.clone());
+                note(&mut controlled, uid, place.clone());
             }
         }
         Self { objects, controlled }
