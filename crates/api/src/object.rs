@@ -5,6 +5,7 @@
 //! fields every part of Convoy needs, without building a view.
 
 mod body;
+mod compress;
 mod digest;
 mod facts;
 mod key;
@@ -13,7 +14,6 @@ pub mod meta;
 pub mod view;
 
 use std::any::Any;
-use std::sync::Arc;
 
 use serde_json::Value;
 use smol_str::SmolStr;
@@ -30,7 +30,7 @@ pub use view::ViewError;
 pub struct Object {
     key: ObjectKey,
     api_version: SmolStr,
-    body: Arc<Body>,
+    body: Body,
 }
 
 /// Why a JSON value is not a Kubernetes object.
@@ -64,7 +64,7 @@ impl Object {
         let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
         let kind = GroupKind { group: SmolStr::new(group), kind };
         let key = ObjectKey { cluster: SmolStr::default(), kind, namespace, name };
-        Ok(Self { key, api_version, body: Arc::new(Body::new(raw)) })
+        Ok(Self { key, api_version, body: Body::new(raw) })
     }
 
     /// The same object as a member of another cluster than the home one.
@@ -77,11 +77,7 @@ impl Object {
     /// The same object with other JSON, e.g. after defaulting. The identity stays.
     #[must_use]
     pub fn with_raw(&self, raw: Value) -> Self {
-        Self {
-            key: self.key.clone(),
-            api_version: self.api_version.clone(),
-            body: Arc::new(Body::new(raw)),
-        }
+        Self { key: self.key.clone(), api_version: self.api_version.clone(), body: Body::new(raw) }
     }
 
     pub fn key(&self) -> &ObjectKey {
@@ -136,12 +132,10 @@ impl Object {
 
 /// What a cache does with objects that nobody looks at.
 impl Object {
-    /// Packs the JSON away, which then takes a tenth of the room, until it is looked at again.
+    /// Packs the JSON away, which then takes a small part of the room, until it is looked at again.
     /// One that someone else has a clone of stays open.
     pub fn pack(&mut self) {
-        if let Some(body) = Arc::get_mut(&mut self.body) {
-            body.pack();
-        }
+        self.body.pack();
     }
 }
 
@@ -236,6 +230,20 @@ mod tests {
         let clone = object.clone();
         object.pack();
         assert!(clone.body.is_open(), "it is in use");
+    }
+
+    #[test]
+    fn what_is_written_otherwise_in_json_is_known_of_a_packed_object_too() {
+        let owner = json!({"name": "a\"b", "uid": "", "controller": true});
+        let raw = json!({"apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": "p", "uid": "\t", "ownerReferences": [owner]}});
+        let mut object = Object::from_value(raw.clone()).unwrap();
+        object.pack();
+        assert_eq!((object.uid(), object.resource_version()), (Some("\t"), None));
+        let owner = object.controller().unwrap();
+        assert_eq!((owner.name, owner.uid), ("a\"b", ""));
+        assert!(!object.body.is_open());
+        assert_eq!(object.raw(), &raw);
     }
 
     #[test]

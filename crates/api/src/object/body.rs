@@ -1,26 +1,27 @@
 //! The JSON of an object, open to be read or packed away.
 //!
 //! Open, it is a tree with an index, which is quick to read and takes ten times the room of its
-//! text. A cache holds thousands of objects of which few are looked at, so it packs them; whoever
-//! looks at one finds it open again, and it stays so until it is packed once more.
+//! text. A cache holds thousands of objects of which few are looked at, so it packs them, in a
+//! quarter of the room of their text; whoever looks at one finds it open again, and it stays so
+//! until it is packed once more.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
-use smol_str::SmolStr;
 
+use super::compress;
 use super::digest::Digest;
 use super::facts::Facts;
 use super::member::member;
 use super::meta::OwnerReference;
 
-/// Open, packed, or both. Never neither.
-#[derive(Debug)]
-pub(super) struct Body {
-    /// In place: a plan looks at every object of a fleet, and each step on the way to its JSON is
-    /// a wait for memory.
-    open: OnceLock<Open>,
-    packed: Option<Box<Packed>>,
+/// The JSON of an object, shared by its clones.
+#[derive(Clone, Debug)]
+pub(super) enum Body {
+    /// Never packed. It is one step away: a plan looks at every object of a fleet, and each step
+    /// on the way to its JSON is a wait for memory.
+    Open(Arc<Open>),
+    Packed(Arc<Packed>),
 }
 
 /// The JSON, and what is found in it time and again.
@@ -32,22 +33,35 @@ pub(super) struct Open {
     pub(super) facts: Facts,
 }
 
-/// The JSON as text, and what is asked of an object that is not looked at.
+/// The JSON as compressed text, and before it what is asked of an object that is not looked at.
 #[derive(Debug)]
-struct Packed {
-    text: Box<str>,
-    uid: Option<SmolStr>,
-    version: Option<SmolStr>,
-    controller: Option<Box<Controller>>,
+pub(super) struct Packed {
+    bytes: Box<[u8]>,
+    /// How many of the bytes are not compressed.
+    head: u32,
+    /// How long the text is that the others make.
+    json: u32,
+    uid: Option<Span>,
+    version: Option<Span>,
+    /// Whom the object belongs to: that is asked of every object that changes.
+    controller: Option<Controller>,
+    /// Apart: few are open at a time, and open they take several times the room.
+    open: OnceLock<Box<Open>>,
 }
 
-/// Whom an object belongs to: that is asked of every object that changes.
+/// A piece of the head.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    at: u32,
+    length: u32,
+}
+
 #[derive(Debug)]
 struct Controller {
-    api_version: SmolStr,
-    kind: SmolStr,
-    name: SmolStr,
-    uid: SmolStr,
+    api_version: Span,
+    kind: Span,
+    name: Span,
+    uid: Span,
 }
 
 /// Where the parts that everyone asks for stand among the members of the JSON, so that they
@@ -61,71 +75,115 @@ struct Sections {
 
 impl Body {
     pub(super) fn new(raw: Value) -> Self {
-        Self { open: OnceLock::from(Open::new(raw)), packed: None }
+        Self::Open(Arc::new(Open::new(raw)))
     }
 
     #[inline]
     pub(super) fn open(&self) -> &Open {
-        self.open.get_or_init(|| {
-            let text = self.packed.as_ref().map_or("null", |packed| &*packed.text);
-            let raw = serde_json::from_str(text).expect("it was written from JSON");
-            Open::new(raw)
-        })
+        match self {
+            Self::Open(open) => open,
+            Self::Packed(packed) => packed.open(),
+        }
     }
 
-    /// Leaves the text only.
+    /// Leaves the text only, unless someone else has a clone.
     pub(super) fn pack(&mut self) {
-        let Some(open) = self.open.take() else { return };
-        self.packed.get_or_insert_with(|| {
-            let text = |name| member(open.metadata(), name)?.as_str().map(SmolStr::new);
-            let controller = OwnerReference::controlling(open.metadata());
-            Box::new(Packed {
-                uid: text("uid"),
-                version: text("resourceVersion"),
-                controller: controller.map(|owner| Box::new(Controller::of(owner))),
-                text: open.raw.to_string().into_boxed_str(),
-            })
-        });
+        match self {
+            Self::Open(open) => {
+                let packed = Arc::get_mut(open).and_then(|open| Packed::new(open));
+                if let Some(packed) = packed {
+                    *self = Self::Packed(Arc::new(packed));
+                }
+            }
+            Self::Packed(packed) => {
+                if let Some(packed) = Arc::get_mut(packed) {
+                    packed.open.take();
+                }
+            }
+        }
     }
 
     pub(super) fn uid(&self) -> Option<&str> {
-        match (self.open.get(), &self.packed) {
-            (None, Some(packed)) => packed.uid.as_deref(),
-            _ => member(self.open().metadata(), "uid")?.as_str(),
+        match self {
+            Self::Open(open) => member(open.metadata(), "uid")?.as_str(),
+            Self::Packed(packed) => packed.uid.map(|span| packed.piece(span)),
         }
     }
 
     pub(super) fn resource_version(&self) -> Option<&str> {
-        match (self.open.get(), &self.packed) {
-            (None, Some(packed)) => packed.version.as_deref(),
-            _ => member(self.open().metadata(), "resourceVersion")?.as_str(),
+        match self {
+            Self::Open(open) => member(open.metadata(), "resourceVersion")?.as_str(),
+            Self::Packed(packed) => packed.version.map(|span| packed.piece(span)),
         }
     }
 
     pub(super) fn controller(&self) -> Option<OwnerReference<'_>> {
-        match (self.open.get(), &self.packed) {
-            (None, Some(packed)) => packed.controller.as_deref().map(Controller::reference),
-            _ => OwnerReference::controlling(self.open().metadata()),
+        match self {
+            Self::Open(open) => OwnerReference::controlling(open.metadata()),
+            Self::Packed(packed) => packed.controller(),
         }
     }
 
     #[cfg(test)]
     pub(super) fn is_open(&self) -> bool {
-        self.open.get().is_some()
+        match self {
+            Self::Open(_) => true,
+            Self::Packed(packed) => packed.open.get().is_some(),
+        }
+    }
+}
+
+impl Packed {
+    /// None for a text of more than 4 GiB, which stays as it is.
+    fn new(open: &Open) -> Option<Self> {
+        let text = open.raw.to_string();
+        let json = u32::try_from(text.len()).ok()?;
+        let (mut head, metadata) = (String::new(), open.metadata());
+        let mut noted = |name| Some(note(&mut head, member(metadata, name)?.as_str()?));
+        let (uid, version) = (noted("uid"), noted("resourceVersion"));
+        let owner = OwnerReference::controlling(metadata);
+        let controller = owner.map(|owner| Controller::note(&mut head, owner));
+        let bytes = compress::compress(&head, &text).into_boxed_slice();
+        let head = u32::try_from(head.len()).ok()?;
+        Some(Self { bytes, head, json, uid, version, controller, open: OnceLock::new() })
+    }
+
+    #[inline]
+    fn open(&self) -> &Open {
+        self.open.get_or_init(|| {
+            let (head, rest) = self.bytes.split_at(self.head as usize);
+            let text = compress::restore(head, rest, self.json as usize);
+            Box::new(Open::new(serde_json::from_slice(&text).expect("it was written from JSON")))
+        })
+    }
+
+    fn piece(&self, Span { at, length }: Span) -> &str {
+        let piece = &self.bytes[at as usize..][..length as usize];
+        str::from_utf8(piece).expect("it was taken from a text")
+    }
+
+    fn controller(&self) -> Option<OwnerReference<'_>> {
+        let Controller { api_version, kind, name, uid } = self.controller.as_ref()?;
+        let [api_version, kind, name, uid] =
+            [api_version, kind, name, uid].map(|span| self.piece(*span));
+        Some(OwnerReference { api_version, kind, name, uid, controller: true })
     }
 }
 
 impl Controller {
-    fn of(owner: OwnerReference<'_>) -> Self {
+    fn note(head: &mut String, owner: OwnerReference<'_>) -> Self {
         let OwnerReference { api_version, kind, name, uid, .. } = owner;
-        let [api_version, kind, name, uid] = [api_version, kind, name, uid].map(SmolStr::new);
+        let [api_version, kind, name, uid] =
+            [api_version, kind, name, uid].map(|value| note(head, value));
         Self { api_version, kind, name, uid }
     }
+}
 
-    fn reference(&self) -> OwnerReference<'_> {
-        let Self { api_version, kind, name, uid } = self;
-        OwnerReference { api_version, kind, name, uid, controller: true }
-    }
+/// Adds `value` to a head of up to 4 GiB.
+fn note(head: &mut String, value: &str) -> Span {
+    let [at, length] = [head.len(), value.len()].map(|part| part.try_into().unwrap_or(u32::MAX));
+    head.push_str(value);
+    Span { at, length }
 }
 
 impl Open {
