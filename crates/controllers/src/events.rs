@@ -11,6 +11,7 @@ use convoy_plan::step::EventType;
 use jiff::Timestamp;
 use kube::Client;
 use serde_json::{Value, json};
+use smol_str::{SmolStr, format_smolstr};
 use tokio::sync::mpsc;
 
 use crate::api;
@@ -32,54 +33,79 @@ const CLUSTER_NAMESPACE: &str = "default";
 /// Something to be told about an object.
 #[derive(Clone, Debug)]
 pub struct Note {
-    /// What `involvedObject` says.
-    involved: Value,
-    namespace: String,
+    involved: Involved,
     kind: EventType,
-    reason: String,
+    reason: SmolStr,
     message: String,
+}
+
+/// What an event says it is about. Thousands may wait, so these are no JSON yet.
+#[derive(Clone, Debug)]
+struct Involved {
+    api_version: SmolStr,
+    kind: SmolStr,
+    namespace: SmolStr,
+    name: SmolStr,
+    uid: Option<SmolStr>,
+    version: Option<SmolStr>,
 }
 
 impl Note {
     pub fn new(object: &Object, kind: EventType, reason: &str, message: &str) -> Self {
-        let mut involved = json!({"apiVersion": object.api_version(), "kind": object.kind().kind,
-            "name": object.name()});
+        let involved = Involved {
+            api_version: object.api_version().into(),
+            kind: object.kind().kind.clone(),
+            namespace: object.namespace().clone(),
+            name: object.name().clone(),
+            uid: object.uid().map(SmolStr::new),
+            version: object.resource_version().map(SmolStr::new),
+        };
+        Self { involved, kind, reason: reason.into(), message: message.to_owned() }
+    }
+
+    /// Where its event is kept.
+    fn namespace(&self) -> &str {
+        match self.involved.namespace.as_str() {
+            "" => CLUSTER_NAMESPACE,
+            namespace => namespace,
+        }
+    }
+
+    /// What makes two notes the same.
+    fn identity(&self) -> SmolStr {
+        format_smolstr!("{} {}", self.subject(), self.message)
+    }
+
+    /// What makes two notes similar.
+    fn subject(&self) -> SmolStr {
+        let Self { involved: Involved { kind: of, uid, name, .. }, reason, kind, .. } = self;
+        format_smolstr!("{of} {uid:?} {name} {kind:?} {reason}")
+    }
+}
+
+impl Involved {
+    fn json(&self) -> Value {
+        let Self { api_version, kind, namespace, name, uid, version } = self;
+        let mut involved = json!({"apiVersion": api_version, "kind": kind, "name": name});
         let optional = [
-            ("namespace", Some(object.namespace().as_str()).filter(|name| !name.is_empty())),
-            ("uid", object.uid()),
-            ("resourceVersion", object.resource_version()),
+            ("namespace", Some(namespace).filter(|name| !name.is_empty())),
+            ("uid", uid.as_ref()),
+            ("resourceVersion", version.as_ref()),
         ];
         for (field, value) in optional {
             if let Some(value) = value {
                 involved[field] = json!(value);
             }
         }
-        let namespace = match object.namespace().as_str() {
-            "" => CLUSTER_NAMESPACE,
-            namespace => namespace,
-        };
-        let (reason, message) = (reason.to_owned(), message.to_owned());
-        Self { involved, namespace: namespace.to_owned(), kind, reason, message }
-    }
-
-    /// What makes two notes the same.
-    fn identity(&self) -> String {
-        format!("{} {}", self.subject(), self.message)
-    }
-
-    /// What makes two notes similar.
-    fn subject(&self) -> String {
-        let Self { involved, reason, kind, .. } = self;
-        let [of, uid, name] = ["kind", "uid", "name"].map(|field| &involved[field]);
-        format!("{of} {uid} {name} {kind:?} {reason}")
+        involved
     }
 }
 
 /// Notes that are still to be told, in the order in which they came.
 #[derive(Debug, Default)]
 struct Waiting {
-    order: VecDeque<String>,
-    notes: BTreeMap<String, (Note, u64)>,
+    order: VecDeque<SmolStr>,
+    notes: BTreeMap<SmolStr, (Note, u64)>,
 }
 
 impl Waiting {
@@ -120,8 +146,8 @@ impl Waiting {
 /// Remembers which events were made.
 #[derive(Debug, Default)]
 pub struct Ledger {
-    known: BTreeMap<String, Known>,
-    order: VecDeque<String>,
+    known: BTreeMap<SmolStr, Known>,
+    order: VecDeque<SmolStr>,
 }
 
 #[derive(Clone, Debug)]
@@ -142,17 +168,16 @@ impl Ledger {
                 json!({"count": known.count, "lastTimestamp": time}),
             );
         }
-        let object = note.involved["name"].as_str().unwrap_or_default();
-        let name = format!("{object}.{:x}", now.as_nanosecond());
-        let collection = format!("/api/v1/namespaces/{}/events", note.namespace);
+        let name = format!("{}.{:x}", note.involved.name, now.as_nanosecond());
+        let collection = format!("/api/v1/namespaces/{}/events", note.namespace());
         let kind = match note.kind {
             EventType::Normal => "Normal",
             EventType::Warning => "Warning",
         };
         let body = json!({
             "apiVersion": "v1", "kind": "Event",
-            "metadata": {"name": name, "namespace": note.namespace},
-            "involvedObject": note.involved,
+            "metadata": {"name": name, "namespace": note.namespace()},
+            "involvedObject": note.involved.json(),
             "type": kind, "reason": note.reason, "message": note.message,
             "source": {"component": FIELD_MANAGER},
             "reportingComponent": FIELD_MANAGER,
@@ -167,7 +192,7 @@ impl Ledger {
         self.known.remove(&note.identity());
     }
 
-    fn remember(&mut self, identity: String, known: Known) {
+    fn remember(&mut self, identity: SmolStr, known: Known) {
         if self.order.len() >= REMEMBERED
             && let Some(oldest) = self.order.pop_front()
         {

@@ -42,8 +42,8 @@ impl Executor {
         let kind = errand.kind(call);
         let reply = match self.discovery.find(&self.client, kind).await {
             Ok(Some(resource)) => {
-                match api::send(&self.client, errand.request(call, &resource)).await {
-                    Ok(answer) => Reply::Answer(answer),
+                match api::fetch(&self.client, errand.request(call, &resource)).await {
+                    Ok(answer) => Reply::Answer(answer.trimmed()),
                     Err(error) => Reply::Lost(api::chain(&error)),
                 }
             }

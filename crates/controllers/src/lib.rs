@@ -25,6 +25,7 @@ pub mod log;
 pub mod metrics;
 pub mod run;
 pub mod serve;
+mod trimmed;
 mod watch;
 pub mod webhooks;
 

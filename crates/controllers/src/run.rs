@@ -21,8 +21,9 @@ use crate::follower::Follower;
 use crate::metrics::Metrics;
 use crate::watch::Watcher;
 
-/// What is told to the loop and not yet taken in. Whoever tells more waits.
-const MESSAGES: usize = 1024;
+/// What is told to the loop and not yet taken in: objects that are open, and take their room.
+/// Whoever tells more waits.
+const MESSAGES: usize = 128;
 /// Decisions between two looks at what is new.
 const PASSES: usize = 64;
 /// How long to sleep at most: clocks may be set.
