@@ -6,16 +6,18 @@
 //! looked at, until an answer comes: before that nothing of its rollout is decided again, so
 //! that no decision is older than a write of our own (G2).
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use convoy_api::{GroupKind, ObjectKey};
+use convoy_api::{GroupKind, Object, ObjectKey};
 use convoy_plan::{Action, Denial, Write};
+use serde_json::Value;
 
 use crate::brain::News;
 use crate::metrics::Metrics;
-use crate::outcome::{Answer, Effect, Outcome, outcome};
+use crate::outcome::{Answer, Effect, Outcome, effect, outcome};
 use crate::projection::Projections;
 use crate::request::{OwnVersions, Request, Resource, precondition, request};
 
@@ -71,6 +73,8 @@ pub enum Call {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
     Answer(Answer),
+    /// A success, and the object of a server in this very process, whole and shared.
+    Shown(u16, Object),
     /// No answer: whether it was carried out is not known.
     Lost(String),
     /// It was not sent, and may be later.
@@ -107,8 +111,10 @@ enum State {
         looks: u32,
         is_asked: bool,
     },
+    /// With the version that it left its target at.
     Settled {
         outcome: Outcome,
+        version: Option<String>,
     },
 }
 
@@ -198,38 +204,47 @@ impl Errand {
 
     fn written(&mut self, place: usize, at: usize, reply: Reply) -> Option<News> {
         let action = &self.actions[place];
-        if let Reply::Answer(answer) = &reply {
-            self.metrics.wrote(verb(&action.write), answer.code);
-        } else if let Reply::Lost(_) = &reply {
-            self.metrics.wrote(verb(&action.write), 0);
+        let code = match &reply {
+            Reply::Answer(answer) => Some(answer.code),
+            Reply::Shown(code, _) => Some(*code),
+            Reply::Lost(_) => Some(0),
+            Reply::Unsent(_) | Reply::Impossible(_) => None,
+        };
+        if let Some(code) = code {
+            self.metrics.wrote(verb(&action.write), code);
         }
-        let is_unclear = match &reply {
-            Reply::Answer(answer) => answer.code >= 500 || answer.code == 408,
-            Reply::Lost(_) => true,
-            Reply::Unsent(_) | Reply::Impossible(_) => false,
-        };
-        let outcome = match reply {
+        let is_unclear = code.is_some_and(|code| code >= 500 || code == 408 || code == 0);
+        let outcome = match &reply {
             Reply::Answer(answer) => outcome(&action.write, answer),
+            Reply::Shown(code, object) => Outcome::Done(effect(&action.write, *code, object.raw())),
             Reply::Lost(message) | Reply::Unsent(message) => {
-                Outcome::Later { at_least: Duration::ZERO, message }
+                Outcome::Later { at_least: Duration::ZERO, message: message.clone() }
             }
-            Reply::Impossible(message) => Outcome::Refused { message },
+            Reply::Impossible(message) => Outcome::Refused { message: message.clone() },
         };
-        let news = match &outcome {
-            Outcome::Done(Effect::Object(raw)) => self.projections.read(raw.clone()),
-            _ => None,
-        };
-        let news = news.map(News::Answered);
-        let gone = matches!(outcome, Outcome::Done(Effect::Gone));
-        let news = if gone { Some(News::Forgotten(action.target.clone())) } else { news };
         if outcome == Outcome::Conflict {
             self.metrics.conflict();
         }
-        self.batch[at] = if is_unclear || outcome == Outcome::Conflict {
-            State::Unclear { outcome, looks: 0, is_asked: false }
-        } else {
-            State::Settled { outcome }
+        if is_unclear || outcome == Outcome::Conflict {
+            self.batch[at] = State::Unclear { outcome, looks: 0, is_asked: false };
+            return None;
+        }
+        let (news, version) = match (&outcome, reply) {
+            (Outcome::Done(Effect::Shown), Reply::Answer(Answer { body, .. })) => {
+                let version = body.pointer("/metadata/resourceVersion").and_then(Value::as_str);
+                let version = version.map(str::to_owned);
+                (self.projections.read(Cow::Owned(body)).map(News::Answered), version)
+            }
+            (Outcome::Done(Effect::Shown), Reply::Shown(_, object)) => {
+                let version = object.resource_version().map(str::to_owned);
+                (Some(News::Answered(object)), version)
+            }
+            (Outcome::Done(Effect::Gone), _) => {
+                (Some(News::Forgotten(action.target.clone())), None)
+            }
+            _ => (None, None),
         };
+        self.batch[at] = State::Settled { outcome, version };
         news
     }
 
@@ -241,8 +256,9 @@ impl Errand {
         let target = &self.actions[place].target;
         let news = match reply {
             Reply::Answer(answer) if answer.is_success() => {
-                Some(self.projections.read(answer.body).map(News::Answered))
+                Some(self.projections.read(Cow::Owned(answer.body)).map(News::Answered))
             }
+            Reply::Shown(_, object) => Some(Some(News::Answered(object))),
             Reply::Answer(answer) if answer.code == 404 => {
                 Some(Some(News::Forgotten(target.clone())))
             }
@@ -252,7 +268,7 @@ impl Errand {
         };
         let is_seen = news.is_some();
         self.batch[at] = if is_seen {
-            State::Settled { outcome }
+            State::Settled { outcome, version: None }
         } else {
             State::Unclear { outcome, looks: looks.saturating_add(1), is_asked: false }
         };
@@ -269,6 +285,7 @@ impl Errand {
         let mut targets = BTreeSet::new();
         let alike = rest
             .iter()
+            .take(self.width + 1)
             .take_while(|other| are_alike(first, other) && targets.insert(&other.target))
             .count()
             .max(1);
@@ -280,19 +297,13 @@ impl Errand {
     fn end_batch(&mut self) {
         let mut ending = None;
         for state in std::mem::take(&mut self.batch) {
-            let State::Settled { outcome } = state else { continue };
+            let State::Settled { outcome, version } = state else { continue };
             let place = self.behind;
             self.behind += 1;
             let action = &self.actions[place];
-            let version = match &outcome {
-                Outcome::Done(Effect::Object(raw)) => {
-                    raw.pointer("/metadata/resourceVersion").and_then(|version| version.as_str())
-                }
-                _ => None,
-            };
             let before = precondition(&action.write)
                 .and_then(|fence| self.own.fence(&action.target, fence).resource_version);
-            self.own.note(&action.target, before.as_deref(), version);
+            self.own.note(&action.target, before.as_deref(), version.as_deref());
             if matches!(outcome, Outcome::Done(_)) {
                 self.done.insert(place);
             }
@@ -326,7 +337,7 @@ impl State {
             return Self::Unsent;
         }
         let message = format!("there is no connection to cluster {:?}", action.target.cluster);
-        Self::Settled { outcome: Outcome::Refused { message } }
+        Self::Settled { outcome: Outcome::Refused { message }, version: None }
     }
 
     fn ask(&mut self, place: usize) -> Option<Ask> {

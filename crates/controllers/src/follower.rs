@@ -2,6 +2,7 @@
 //! what an answer means. A kind that the server does not serve has no objects, until it does.
 //! Whoever follows asks.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -71,9 +72,9 @@ pub enum Wish {
 
 /// What a watch tells.
 #[derive(Clone, Debug)]
-pub enum Seen {
-    Changed(Value),
-    Deleted(Value),
+pub enum Seen<'s> {
+    Changed(Cow<'s, Value>),
+    Deleted(Cow<'s, Value>),
     /// Everything up to this version was told.
     Bookmark(String),
     /// What was asked for is not kept any more.
@@ -184,7 +185,7 @@ impl Follower {
     }
 
     /// What a watch tells.
-    pub fn seen(&mut self, seen: Seen) -> Option<News> {
+    pub fn seen(&mut self, seen: Seen<'_>) -> Option<News> {
         let Place::Watching { resource, version, has_moved } = &mut self.place else { return None };
         let (raw, is_gone) = match seen {
             Seen::Changed(raw) => (raw, false),
@@ -205,6 +206,17 @@ impl Follower {
             newer.clone_into(version);
         }
         let object = self.projections.read(raw)?;
+        Some(if is_gone { News::Deleted(object) } else { News::Changed(object) })
+    }
+
+    /// What a watch of a server in this very process tells: nothing is copied, nothing left out.
+    pub fn shown(&mut self, object: &Object, is_gone: bool) -> Option<News> {
+        let Place::Watching { version, has_moved, .. } = &mut self.place else { return None };
+        if let Some(newer) = object.resource_version() {
+            *has_moved |= version != newer;
+            newer.clone_into(version);
+        }
+        let object = object.clone();
         Some(if is_gone { News::Deleted(object) } else { News::Changed(object) })
     }
 
@@ -247,7 +259,7 @@ impl Follower {
         let fields = item.as_object_mut()?;
         fields.insert("apiVersion".to_owned(), resource.api_version().into());
         fields.insert("kind".to_owned(), self.kind.kind.as_str().into());
-        let mut object = self.projections.read(item)?;
+        let mut object = self.projections.read(Cow::Owned(item))?;
         object.pack(); // there may be many, and they are told together
         Some(object)
     }
@@ -334,7 +346,7 @@ mod tests {
         follower.listed(page(&[], "7", "")).unwrap();
         let pod = json!({"apiVersion": "v1", "kind": "Pod",
             "metadata": {"name": "a", "namespace": "shop", "resourceVersion": "9"}});
-        assert!(matches!(follower.seen(Seen::Changed(pod)), Some(News::Changed(_))));
+        assert!(matches!(follower.seen(Seen::Changed(Cow::Owned(pod))), Some(News::Changed(_))));
         follower.closed(Closed::Properly).unwrap();
         let (Wish::Watch { version, .. }, pause) = follower.wish() else { panic!() };
         assert_eq!((version.as_str(), pause), ("9", Duration::ZERO));

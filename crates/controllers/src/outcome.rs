@@ -17,7 +17,7 @@ pub struct Answer {
 }
 
 /// What became of a write.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Done(Effect),
     /// What was written to is not what was observed: plan afresh.
@@ -34,9 +34,10 @@ pub enum Outcome {
 }
 
 /// What is known of the target once a write is done.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    Object(Value),
+    /// The answer shows it.
+    Shown,
     Gone,
     /// Nothing: the answer does not show the object.
     Unknown,
@@ -69,9 +70,9 @@ impl Answer {
 /// | 409                  | conflict | conflict | conflict | conflict |
 /// | 429, 5xx             | later    | later    | later    | later    |
 /// | 400, 401, 403, 422 … | refused  | refused  | refused  | refused  |
-pub fn outcome(write: &Write, answer: Answer) -> Outcome {
+pub fn outcome(write: &Write, answer: &Answer) -> Outcome {
     match answer.code {
-        200..300 => Outcome::Done(effect(write, answer)),
+        200..300 => Outcome::Done(effect(write, answer.code, &answer.body)),
         404 => match write {
             // The namespace, not the object, is what a create does not find.
             Write::Create { .. } => Outcome::Refused { message: answer.message() },
@@ -90,24 +91,24 @@ pub fn outcome(write: &Write, answer: Answer) -> Outcome {
 
 /// A server that takes an object away at once answers with a `Status`, or with the object as
 /// it was last; one that lets it end in its own time answers with the object marked as going.
-fn effect(write: &Write, answer: Answer) -> Effect {
-    let is_object = answer.body.pointer("/metadata/name").is_some();
+pub fn effect(write: &Write, code: u16, body: &Value) -> Effect {
+    let is_object = body.pointer("/metadata/name").is_some();
     match write {
         // The answer to a patch of the scale is the scale.
         Write::Patch { subresource: Some(Subresource::Scale), .. } => Effect::Unknown,
-        Write::Create { .. } | Write::Patch { .. } if is_object => Effect::Object(answer.body),
+        Write::Create { .. } | Write::Patch { .. } if is_object => Effect::Shown,
         Write::Delete { .. } if is_object => {
-            let metadata = &answer.body["metadata"];
+            let metadata = &body["metadata"];
             let lingers = metadata["finalizers"].as_array().is_some_and(|list| !list.is_empty())
                 || metadata["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) > 0;
             if !metadata["deletionTimestamp"].is_null() && lingers {
-                Effect::Object(answer.body)
+                Effect::Shown
             } else {
                 Effect::Gone
             }
         }
         // Accepted is not gone: finalizers, or orphans to be freed first.
-        Write::Delete { .. } if answer.code == 200 => Effect::Gone,
+        Write::Delete { .. } if code == 200 => Effect::Gone,
         _ => Effect::Unknown,
     }
 }
@@ -157,7 +158,7 @@ mod tests {
         ];
         for (write, code, expected) in cases {
             assert_eq!(
-                outcome(&write, answer(code, message.clone())),
+                outcome(&write, &answer(code, message.clone())),
                 expected,
                 "{write:?} {code}"
             );
@@ -168,7 +169,7 @@ mod tests {
     fn a_server_says_when_to_come_back() {
         let retry_after = Some(Duration::from_secs(10));
         let answer = Answer { code: 429, retry_after, body: Value::Null };
-        let Outcome::Later { at_least, message } = outcome(&patch(), answer) else { panic!() };
+        let Outcome::Later { at_least, message } = outcome(&patch(), &answer) else { panic!() };
         assert_eq!((at_least.as_secs(), message.as_str()), (10, "the server answered 429"));
     }
 
@@ -180,20 +181,20 @@ mod tests {
         let gone = object(json!({"name": "a", "deletionTimestamp": "2026-01-01T00:00:00Z",
             "deletionGracePeriodSeconds": 0}));
         let status = json!({"kind": "Status", "metadata": {}, "status": "Success"});
-        let done = |body: &Value| outcome(&delete(), answer(200, body.clone()));
-        assert_eq!(done(&going), Outcome::Done(Effect::Object(going.clone())));
+        let done = |body: &Value| outcome(&delete(), &answer(200, body.clone()));
+        assert_eq!(done(&going), Outcome::Done(Effect::Shown));
         assert_eq!(done(&gone), Outcome::Done(Effect::Gone));
         assert_eq!(done(&status), Outcome::Done(Effect::Gone));
-        let accepted = outcome(&delete(), answer(202, status));
+        let accepted = outcome(&delete(), &answer(202, status));
         assert_eq!(accepted, Outcome::Done(Effect::Unknown));
     }
 
     #[test]
     fn what_was_written_is_shown() {
         let object = json!({"kind": "Pod", "metadata": {"name": "a"}});
-        let made = outcome(&create(), answer(201, object.clone()));
-        assert_eq!(made, Outcome::Done(Effect::Object(object)));
-        let unread = outcome(&create(), answer(201, Value::Null));
+        let made = outcome(&create(), &answer(201, object));
+        assert_eq!(made, Outcome::Done(Effect::Shown));
+        let unread = outcome(&create(), &answer(201, Value::Null));
         assert_eq!(unread, Outcome::Done(Effect::Unknown));
     }
 }

@@ -1,6 +1,7 @@
 //! What a cache keeps of an object. Of kinds of which there are many, that is the metadata and
 //! the few fields that the dialects name; who owns which field is of no use to anyone here.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use convoy_api::{GroupKind, Object};
@@ -39,7 +40,7 @@ impl Projections {
 
     /// What is kept of an object as the server gave it; none if its kind is not watched or it
     /// is no object.
-    pub fn read(&self, raw: Value) -> Option<Object> {
+    pub fn read(&self, raw: Cow<'_, Value>) -> Option<Object> {
         let word = |field: &str| raw.get(field).and_then(Value::as_str);
         let group = word("apiVersion")?.rsplit_once('/').map_or("", |(group, _)| group);
         let kind = GroupKind { group: SmolStr::new(group), kind: SmolStr::new(word("kind")?) };
@@ -57,10 +58,10 @@ impl Projection {
         }
     }
 
-    pub fn project(&self, raw: Value) -> Value {
+    pub fn project(&self, raw: Cow<'_, Value>) -> Value {
         let mut kept = match self {
-            Self::Whole => raw,
-            Self::Fields(paths) => picked(&raw, paths),
+            Self::Whole => raw.into_owned(),
+            Self::Fields(paths) => picked(raw, paths),
         };
         if let Some(Value::Object(metadata)) = kept.get_mut("metadata") {
             metadata.shift_remove("managedFields");
@@ -69,21 +70,32 @@ impl Projection {
     }
 }
 
-fn picked(raw: &Value, paths: &BTreeSet<&'static str>) -> Value {
+fn picked(mut raw: Cow<'_, Value>, paths: &BTreeSet<&'static str>) -> Value {
     let mut kept = Map::new();
     for always in ["apiVersion", "kind", "metadata"] {
-        if let Some(value) = raw.get(always) {
-            kept.insert(always.to_owned(), value.clone());
+        if let Some(value) = part(&mut raw, &[always]) {
+            kept.insert(always.to_owned(), value);
         }
     }
+    // A path comes before those below it, which are then no longer to be found in what is ours.
     for path in paths {
         let steps: Vec<&str> = path.split('.').collect();
-        let found = steps.iter().try_fold(raw, |value, step| value.get(step));
-        if let Some(found) = found {
-            put(&mut kept, &steps, found.clone());
+        if let Some(value) = part(&mut raw, &steps) {
+            put(&mut kept, &steps, value);
         }
     }
     Value::Object(kept)
+}
+
+/// What stands at the end of a path: taken out of what is ours, copied from what is not.
+fn part(raw: &mut Cow<'_, Value>, steps: &[&str]) -> Option<Value> {
+    match raw {
+        Cow::Borrowed(raw) => steps.iter().try_fold(*raw, |value, step| value.get(step)).cloned(),
+        Cow::Owned(raw) => {
+            let found = steps.iter().try_fold(raw, |value, step| value.get_mut(step))?;
+            Some(found.take())
+        }
+    }
 }
 
 /// Puts `value` at the end of a path, making the objects on the way.
@@ -117,20 +129,23 @@ mod tests {
     #[test]
     fn fields_that_are_named_are_kept_and_others_not() {
         let paths = ["spec.nodeName", "status.phase", "status.conditions"].into_iter().collect();
-        let kept = Projection::Fields(paths).project(pod());
+        let kept = Projection::Fields(paths).project(Cow::Owned(pod()));
         let metadata = json!({"name": "a", "resourceVersion": "7"});
         assert_eq!(
             kept,
             json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata,
                 "spec": {"nodeName": "n1"}, "status": {"phase": "Running"}})
         );
-        assert_eq!(Projection::Fields(BTreeSet::new()).project(kept)["metadata"], metadata);
+        assert_eq!(
+            Projection::Fields(BTreeSet::new()).project(Cow::Owned(kept))["metadata"],
+            metadata
+        );
     }
 
     #[test]
     fn whole_objects_lose_only_who_owns_which_field() {
         let mut whole = pod();
-        let kept = Projection::Whole.project(whole.clone());
+        let kept = Projection::Whole.project(Cow::Borrowed(&whole));
         whole["metadata"].as_object_mut().unwrap().shift_remove("managedFields");
         assert_eq!(kept, whole);
     }
@@ -140,7 +155,7 @@ mod tests {
         let mut projection = Projection::Fields(BTreeSet::new());
         projection.widen(Keep::Fields(&["spec.nodeName"]));
         projection.widen(Keep::Fields(&["spec", "status.phase"]));
-        let kept = projection.project(pod());
+        let kept = projection.project(Cow::Owned(pod()));
         assert_eq!(kept["spec"], pod()["spec"]);
         projection.widen(Keep::Whole);
         projection.widen(Keep::Fields(&["spec"]));
@@ -150,9 +165,9 @@ mod tests {
     #[test]
     fn kinds_that_nobody_watches_are_not_read() {
         let projections = Projections::of(&[&Deployments]);
-        assert!(projections.read(pod()).is_some());
+        assert!(projections.read(Cow::Owned(pod())).is_some());
         let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}});
-        assert!(projections.read(node).is_none());
+        assert!(projections.read(Cow::Owned(node)).is_none());
         assert_eq!(projections.kinds().count(), 3);
     }
 }

@@ -1,5 +1,6 @@
 //! Follows one kind on a server: sends what its [`Follower`] asks for, and tells the loop.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -120,10 +121,10 @@ impl Watcher {
     }
 }
 
-fn seen(event: WatchEvent<Value>) -> Seen {
+fn seen(event: WatchEvent<Value>) -> Seen<'static> {
     match event {
-        WatchEvent::Added(raw) | WatchEvent::Modified(raw) => Seen::Changed(raw),
-        WatchEvent::Deleted(raw) => Seen::Deleted(raw),
+        WatchEvent::Added(raw) | WatchEvent::Modified(raw) => Seen::Changed(Cow::Owned(raw)),
+        WatchEvent::Deleted(raw) => Seen::Deleted(Cow::Owned(raw)),
         WatchEvent::Bookmark(bookmark) => Seen::Bookmark(bookmark.metadata.resource_version),
         WatchEvent::Error(status) => {
             tracing::debug!(code = status.code, "the watch is too old");

@@ -17,6 +17,7 @@ use smol_str::SmolStr;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
+use crate::known::Known;
 use crate::kubelets::Kubelets;
 use crate::lifecycle::Lifecycle;
 use crate::part::{Answer, Key, Kind, Part, Request, tell_answer};
@@ -90,7 +91,7 @@ impl Fleet {
 #[derive(Debug)]
 struct News {
     key: Key,
-    object: Option<Arc<Value>>,
+    object: Option<Known>,
 }
 
 struct Runner {
@@ -218,7 +219,7 @@ impl Runner {
         }
     }
 
-    fn tell(&mut self, key: &Key, object: Option<&Arc<Value>>, now: Timestamp) {
+    fn tell(&mut self, key: &Key, object: Option<&Known>, now: Timestamp) {
         for part in &mut self.parts {
             part.changed(key, object, now);
         }

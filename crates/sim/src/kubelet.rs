@@ -8,6 +8,8 @@ mod status;
 #[cfg(test)]
 mod tests;
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use convoy_api::object::member::{field, list, text};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -36,11 +38,10 @@ pub struct Addresses {
     pub pod: String,
 }
 
-/// What there is to say about a pod at an instant.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Report {
-    /// The fields of `status` that a kubelet owns.
-    pub status: Value,
+/// How far a pod has come by an instant.
+#[derive(Debug)]
+pub struct Progress {
+    parts: Parts,
     /// Every container has ended after it was asked to: the object may go.
     pub is_over: bool,
     /// When there is something new to say, should nothing change before.
@@ -49,20 +50,40 @@ pub struct Report {
     pub reboots: Option<SignedDuration>,
 }
 
+impl Progress {
+    /// The fields of `status` that a kubelet owns.
+    pub fn status(
+        &self,
+        pod: &Value,
+        lifetime: &Lifetime,
+        addresses: &Addresses,
+        now: Timestamp,
+    ) -> Value {
+        status::status(pod, &self.parts, lifetime, addresses, now)
+    }
+
+    /// What stands for everything that a status would say of the containers: as long as neither
+    /// this nor the pod changes, there is nothing new to say.
+    pub fn digest(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.parts.hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
 /// Whether a pod has ended for good: its status never changes again.
 pub fn is_terminal(pod: &Value) -> bool {
     matches!(text(field(pod, "status"), "phase"), "Succeeded" | "Failed")
 }
 
-/// Reports on `pod`, which is bound to `node`, as of `now`.
-pub fn report(
+/// How far `pod`, which is bound to `node`, has come by `now`.
+pub fn progress(
     scenario: &Scenario,
     pod: &Value,
     node: &Value,
     lifetime: &Lifetime,
-    addresses: &Addresses,
     now: Timestamp,
-) -> Report {
+) -> Progress {
     let spec = field(pod, "spec");
     let stop = lifetime.ending.map(|ending| Stop::of(scenario, pod, node, ending));
     let instant = stop.map_or(now, |stop| stop.ended.min(now));
@@ -84,13 +105,12 @@ pub fn report(
         Some(stop) => parts.next().into_iter().chain([stop.ended]).min(),
         None => parts.next(),
     };
-    let status = status::status(pod, &parts, lifetime, addresses, now);
     let reboots = if is_over { None } else { parts.all().find_map(|part| part.reboots) };
-    Report { status, is_over, next, reboots }
+    Progress { parts, is_over, next, reboots }
 }
 
 /// The containers of a pod, in the order of its specification.
-#[derive(Debug)]
+#[derive(Debug, Hash)]
 struct Parts {
     init: Vec<Standing>,
     containers: Vec<Standing>,
@@ -165,7 +185,8 @@ impl Life<'_> {
                 Restarts::Never => Restarts::Never,
                 Restarts::Always | Restarts::OnFailure => Restarts::OnFailure,
             };
-            let standing = self.course(container, &behaviour, since, restarts).follow(self.instant);
+            let course = self.course(container, &behaviour, since, restarts);
+            let standing = Course { is_probed: is_sidecar, ..course }.follow(self.instant);
             begin = match &standing.state {
                 State::Ended(ended) if ended.code == 0 => Some(ended.finished),
                 _ if is_sidecar => standing.first_started,
@@ -208,6 +229,7 @@ impl Life<'_> {
             behaviour,
             begin,
             restarts,
+            is_probed: true,
             reboots: &self.lifetime.reboots,
             seed,
         }

@@ -10,9 +10,10 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use crate::kubelet::{self, Addresses, Lifetime};
+use crate::known::{Known, version};
+use crate::kubelet::{self, Addresses, Lifetime, Progress};
 use crate::node;
-use crate::part::{Answer, Key, Kind, Part, Request, Write, is_older};
+use crate::part::{Answer, Key, Kind, Part, Request, Write};
 use crate::scenario::{Happening, Scenario};
 use crate::wheel::Wheel;
 use machine::Machine;
@@ -47,13 +48,17 @@ enum Timer {
 /// A pod that is bound to a node.
 #[derive(Debug)]
 struct Held {
-    object: Arc<Value>,
+    object: Known,
     node: SmolStr,
     begun: Timestamp,
     ending: Option<Timestamp>,
     address: Option<String>,
     /// A write is on its way; what follows waits for its answer.
     is_busy: bool,
+    /// How far it had come when its status was last sent.
+    sent: u64,
+    /// The version that status was written at, once that is known.
+    told_at: Option<SmolStr>,
 }
 
 /// How long to wait after a write failed for no reason of ours.
@@ -77,11 +82,11 @@ impl Kubelets {
         self.nodes.keys().cloned().collect()
     }
 
-    fn pod_changed(&mut self, key: &Key, object: Option<&Arc<Value>>, now: Timestamp) {
+    fn pod_changed(&mut self, key: &Key, object: Option<&Known>, now: Timestamp) {
         let bound_to = object.map_or("", |pod| text(field(pod, "spec"), "nodeName"));
         let known = self.pods.get(key);
         if let (Some(held), Some(object)) = (known, object)
-            && is_older(object, &held.object)
+            && !object.is_newer(&held.object)
         {
             return;
         }
@@ -96,14 +101,16 @@ impl Kubelets {
         }
         let Some(object) = object.filter(|_| !bound_to.is_empty()) else { return };
         let held = self.pods.entry(key.clone()).or_insert_with(|| Held {
-            object: Arc::clone(object),
+            object: object.clone(),
             node: bound_to.into(),
             begun: started(object).unwrap_or(now),
             ending: None,
             address: None,
             is_busy: false,
+            sent: 0,
+            told_at: None,
         });
-        held.object = Arc::clone(object);
+        held.object = object.clone();
         if held.ending.is_none() {
             held.ending = ending(object, now);
         }
@@ -143,23 +150,22 @@ impl Kubelets {
             ending: held.ending,
             reboots: machine.reboots.iter().copied().filter(|at| *at > held.begun).collect(),
         };
-        let report =
-            kubelet::report(&self.scenario, &held.object, &node, &lifetime, &addresses, now);
-        if let Some(next) = report.next {
+        let progress = kubelet::progress(&self.scenario, &held.object, &node, &lifetime, now);
+        if let Some(next) = progress.next {
             self.wheel.set(Timer::Pod(key.clone()), next);
         }
-        if let Some(lasts) = report.reboots {
+        if let Some(lasts) = progress.reboots {
             let node = held.node.clone();
             return self.befall(&node, Happening::Reboot, Some(lasts), now);
         }
-        let is_told = kubelet::is_terminal(&held.object)
-            || says(field(&held.object, "status"), &report.status);
-        let request = if !is_told {
-            Request::status(key.clone(), &held.object, &report.status)
-        } else if report.is_over {
-            Request::delete(key.clone(), &held.object, Some(0))
-        } else {
-            return None;
+        let news = held.news(&progress, &lifetime, &addresses, now);
+        let request = match news {
+            Some(status) => {
+                held.sent = progress.digest();
+                Request::status(key.clone(), &held.object, status)
+            }
+            None if progress.is_over => Request::delete(key.clone(), &held.object, Some(0)),
+            None => return None,
         };
         held.is_busy = true;
         Some(request)
@@ -168,6 +174,9 @@ impl Kubelets {
     fn pod_answered(&mut self, key: &Key, write: &Write, answer: &Answer, now: Timestamp) {
         let Some(held) = self.pods.get_mut(key) else { return };
         held.is_busy = false;
+        if let (Write::MergeStatus(_), Answer::Done(Some(object))) = (write, answer) {
+            held.told_at = Some(version(object).into());
+        }
         let again = match answer {
             // Finalizers may hold it; the next news of it wake us.
             Answer::Done(_) if matches!(write, Write::Delete(_)) => return,
@@ -188,7 +197,7 @@ impl Kubelets {
 }
 
 impl Part for Kubelets {
-    fn changed(&mut self, key: &Key, object: Option<&Arc<Value>>, now: Timestamp) {
+    fn changed(&mut self, key: &Key, object: Option<&Known>, now: Timestamp) {
         match key.kind {
             Kind::Pod => self.pod_changed(key, object, now),
             Kind::Node => self.node_changed(&key.name, object, now),
@@ -236,6 +245,25 @@ impl Part for Kubelets {
 
     fn is_settled(&self) -> bool {
         self.begun.is_some() && self.unmade.is_empty()
+    }
+}
+
+impl Held {
+    /// The status to be written, if it reads otherwise.
+    fn news(
+        &self,
+        progress: &Progress,
+        lifetime: &Lifetime,
+        addresses: &Addresses,
+        now: Timestamp,
+    ) -> Option<Value> {
+        let is_as_told = self.told_at.as_deref() == Some(version(&self.object));
+        if kubelet::is_terminal(&self.object) || is_as_told && self.sent == progress.digest() {
+            return None;
+        }
+        let status = progress.status(&self.object, lifetime, addresses, now);
+        let is_told = says(field(&self.object, "status"), &status);
+        (!is_told).then_some(status)
     }
 }
 

@@ -6,6 +6,7 @@
 //! that out on an API server in real time, and is the only place with a clock.
 
 pub mod fleet;
+pub mod known;
 pub mod kubelet;
 pub mod kubelets;
 pub mod lifecycle;

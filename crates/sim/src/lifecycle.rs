@@ -3,7 +3,6 @@
 //! taint too.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use convoy_api::object::member::{field, list, text};
 use convoy_plan::taint::{Taint, Toleration};
@@ -11,14 +10,15 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use smol_str::SmolStr;
 
+use crate::known::Known;
 use crate::kubelet::stamp;
-use crate::part::{Answer, Key, Kind, Part, Request, Write, fence, is_older};
+use crate::part::{Answer, Key, Kind, Part, Request, Write, fence};
 use crate::wheel::Wheel;
 
 #[derive(Debug, Default)]
 pub struct Lifecycle {
     nodes: BTreeMap<SmolStr, Node>,
-    pods: BTreeMap<Key, Arc<Value>>,
+    pods: BTreeMap<Key, Known>,
     bound: BTreeMap<SmolStr, BTreeSet<Key>>,
     wheel: Wheel<Key>,
     busy: BTreeSet<Key>,
@@ -27,7 +27,7 @@ pub struct Lifecycle {
 #[derive(Debug)]
 struct Node {
     /// Absent after it was deleted, as long as pods name it.
-    object: Option<Arc<Value>>,
+    object: Option<Known>,
     /// When it was last heard of.
     heard: Timestamp,
 }
@@ -47,10 +47,10 @@ const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 const OURS: [&str; 3] = [NOT_READY, UNREACHABLE, UNSCHEDULABLE];
 
 impl Lifecycle {
-    fn node_changed(&mut self, name: &SmolStr, object: Option<&Arc<Value>>, now: Timestamp) {
+    fn node_changed(&mut self, name: &SmolStr, object: Option<&Known>, now: Timestamp) {
         let node = self.nodes.entry(name.clone()).or_insert(Node { object: None, heard: now });
         if let (Some(known), Some(news)) = (&node.object, object)
-            && is_older(news, known)
+            && !news.is_newer(known)
         {
             return;
         }
@@ -64,9 +64,9 @@ impl Lifecycle {
         }
     }
 
-    fn pod_changed(&mut self, key: &Key, pod: Option<&Arc<Value>>, now: Timestamp) {
+    fn pod_changed(&mut self, key: &Key, pod: Option<&Known>, now: Timestamp) {
         if let (Some(known), Some(news)) = (self.pods.get(key), pod)
-            && is_older(news, known)
+            && !news.is_newer(known)
         {
             return;
         }
@@ -75,7 +75,7 @@ impl Lifecycle {
             let node = bound_to(pod);
             self.bound.entry(node.clone()).or_default().insert(key.clone());
             self.nodes.entry(node).or_insert(Node { object: None, heard: now });
-            self.pods.insert(key.clone(), Arc::clone(pod));
+            self.pods.insert(key.clone(), pod.clone());
             self.wheel.set(key.clone(), now);
         } else if let Some(known) = self.pods.remove(key) {
             if let Some(keys) = self.bound.get_mut(&bound_to(&known)) {
@@ -85,7 +85,7 @@ impl Lifecycle {
         }
     }
 
-    fn lease_changed(&mut self, key: &Key, lease: Option<&Arc<Value>>, now: Timestamp) {
+    fn lease_changed(&mut self, key: &Key, lease: Option<&Known>, now: Timestamp) {
         let renewed = lease.map(|lease| text(field(lease, "spec"), "renewTime"));
         let Some(renewed) = renewed.and_then(|text| text.parse::<Timestamp>().ok()) else { return };
         let node = self.nodes.entry(key.name.clone()).or_insert(Node { object: None, heard: now });
@@ -132,7 +132,7 @@ impl Lifecycle {
 }
 
 impl Part for Lifecycle {
-    fn changed(&mut self, key: &Key, object: Option<&Arc<Value>>, now: Timestamp) {
+    fn changed(&mut self, key: &Key, object: Option<&Known>, now: Timestamp) {
         match key.kind {
             Kind::Node => self.node_changed(&key.name, object, now),
             Kind::Pod => self.pod_changed(key, object, now),
@@ -208,7 +208,7 @@ fn unknown(key: &Key, node: &Value, now: Timestamp) -> Option<Request> {
     });
     let others = old.iter().filter(|condition| !theirs.contains(&text(condition, "type"))).cloned();
     let conditions: Vec<Value> = conditions.chain(others).collect();
-    Some(Request::status(key.clone(), node, &json!({"conditions": conditions})))
+    Some(Request::status(key.clone(), node, json!({"conditions": conditions})))
 }
 
 /// Sets the taints that go with how ready a node is and with its cordon, and takes away those
@@ -264,7 +264,7 @@ fn unready(key: &Key, pod: &Value, node: &Value, now: Timestamp) -> Option<Reque
     }
     *ready = json!({"type": "Ready", "status": "False", "reason": "NodeNotReady",
         "message": "Node is not ready", "lastProbeTime": null, "lastTransitionTime": stamp(now)});
-    Some(Request::status(key.clone(), pod, &json!({"conditions": conditions})))
+    Some(Request::status(key.clone(), pod, json!({"conditions": conditions})))
 }
 
 /// Until when a pod may stay with the taints of its node; absent: for good.

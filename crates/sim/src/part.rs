@@ -1,17 +1,19 @@
 //! What the parts of a simulated fleet have in common: they hear of changes, and ask for
 //! writes.
 
-use std::sync::Arc;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use convoy_api::object::member::{field, text};
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use smol_str::SmolStr;
+
+use crate::known::Known;
 
 /// A kubelet, a scheduler, a node controller: pure, driven from outside.
 pub trait Part: Send {
     /// An object is now so, or is gone.
-    fn changed(&mut self, key: &Key, object: Option<&Arc<Value>>, now: Timestamp);
+    fn changed(&mut self, key: &Key, object: Option<&Known>, now: Timestamp);
 
     /// Whether an object of this name is there, as far as this part keeps it.
     fn knows(&self, _key: &Key) -> bool {
@@ -33,7 +35,7 @@ pub trait Part: Send {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     Pod,
     Node,
@@ -41,8 +43,12 @@ pub enum Kind {
 }
 
 /// Which object.
+///
+/// Keys are in no order that means anything, but always in the same: names of pods are long,
+/// alike and somewhere else in memory, so the order is one that is found without reading them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key {
+    order: u64,
     pub kind: Kind,
     pub namespace: SmolStr,
     pub name: SmolStr,
@@ -52,22 +58,28 @@ pub struct Key {
 pub const LEASES: &str = "kube-node-lease";
 
 impl Key {
+    fn new(kind: Kind, namespace: SmolStr, name: SmolStr) -> Self {
+        let mut hasher = DefaultHasher::new();
+        (kind, &namespace, &name).hash(&mut hasher);
+        Self { order: hasher.finish(), kind, namespace, name }
+    }
+
     pub fn pod(namespace: &str, name: &str) -> Self {
-        Self { kind: Kind::Pod, namespace: namespace.into(), name: name.into() }
+        Self::new(Kind::Pod, namespace.into(), name.into())
     }
 
     pub fn node(name: &str) -> Self {
-        Self { kind: Kind::Node, namespace: SmolStr::default(), name: name.into() }
+        Self::new(Kind::Node, SmolStr::default(), name.into())
     }
 
     pub fn lease(name: &str) -> Self {
-        Self { kind: Kind::Lease, namespace: SmolStr::new_static(LEASES), name: name.into() }
+        Self::new(Kind::Lease, SmolStr::new_static(LEASES), name.into())
     }
 
     pub fn of(kind: Kind, object: &Value) -> Self {
         let metadata = field(object, "metadata");
         let [namespace, name] = ["namespace", "name"].map(|part| text(metadata, part).into());
-        Self { kind, namespace, name }
+        Self::new(kind, namespace, name)
     }
 }
 
@@ -96,7 +108,7 @@ pub enum Write {
 /// How a request ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
-    Done(Option<Arc<Value>>),
+    Done(Option<Known>),
     /// The object changed meanwhile; news of it are on their way.
     Conflict,
     /// A create of what is there already.
@@ -111,8 +123,10 @@ impl Request {
     }
 
     /// Patches the status, fenced by the version that was looked at.
-    pub fn status(key: Key, object: &Value, status: &Value) -> Self {
-        Self::new(key, Write::MergeStatus(json!({"metadata": fence(object), "status": status})))
+    pub fn status(key: Key, object: &Value, status: Value) -> Self {
+        let fields = [("metadata", fence(object)), ("status", status)];
+        let fields = fields.map(|(name, value)| (name.to_owned(), value));
+        Self::new(key, Write::MergeStatus(Value::Object(Map::from_iter(fields))))
     }
 
     /// Deletes exactly this object.
@@ -129,14 +143,6 @@ impl Request {
 pub(crate) fn fence(object: &Value) -> Value {
     let metadata = field(object, "metadata");
     json!({"uid": text(metadata, "uid"), "resourceVersion": text(metadata, "resourceVersion")})
-}
-
-/// Whether `news` are older than what is known under the same name: of the same object, or of
-/// one that had the name before it.
-pub(crate) fn is_older(news: &Value, known: &Value) -> bool {
-    let version =
-        |object| text(field(object, "metadata"), "resourceVersion").parse::<u64>().unwrap_or(0);
-    version(news) < version(known)
 }
 
 /// Tells all parts what the answer to a request shows. Of an object that nobody knows, a watch

@@ -12,15 +12,15 @@ mod tests;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use convoy_api::object::member::{field, list, text};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use smol_str::SmolStr;
 
+use crate::known::Known;
 use crate::kubelet::{is_terminal, stamp};
-use crate::part::{Answer, Key, Kind, Part, Request, Write, is_older};
+use crate::part::{Answer, Key, Kind, Part, Request, Write};
 use crate::wheel::Wheel;
 pub use room::Amounts;
 use room::Room;
@@ -32,7 +32,7 @@ pub struct Scheduler {
     rooms: BTreeMap<SmolStr, Room>,
     /// Pods on nodes, with what they take; also those whose binding is under way.
     placed: BTreeMap<Key, Placed>,
-    waiting: BTreeMap<Key, Arc<Value>>,
+    waiting: BTreeMap<Key, Known>,
     /// Waiting pods to be looked at: the most important first, then the oldest.
     queue: BTreeSet<Rank>,
     /// Waiting pods that fit nowhere as things are.
@@ -44,13 +44,13 @@ pub struct Scheduler {
     looked_again: Option<Timestamp>,
 }
 
-/// Who is first: priority, then age. Neither changes in the life of a pod that waits.
-type Rank = (Reverse<i64>, String, Key);
+/// Who is first: priority, then age, then the name. None changes in the life of a pod that waits.
+type Rank = (Reverse<i64>, String, [SmolStr; 2]);
 
 fn rank(key: &Key, pod: &Value) -> Rank {
     let priority = field(field(pod, "spec"), "priority").as_i64().unwrap_or(0);
     let created = text(field(pod, "metadata"), "creationTimestamp").to_owned();
-    (Reverse(priority), created, key.clone())
+    (Reverse(priority), created, [key.namespace.clone(), key.name.clone()])
 }
 
 #[derive(Debug)]
@@ -78,13 +78,13 @@ enum Decision {
 }
 
 impl Scheduler {
-    fn pod_changed(&mut self, key: &Key, pod: Option<&Arc<Value>>) {
+    fn pod_changed(&mut self, key: &Key, pod: Option<&Known>) {
         let Some(pod) = pod else {
             self.leave(key);
             self.unplace(key);
             return;
         };
-        if self.waiting.get(key).is_some_and(|known| is_older(pod, known)) {
+        if self.waiting.get(key).is_some_and(|known| !pod.is_newer(known)) {
             return;
         }
         let spec = field(pod, "spec");
@@ -109,7 +109,7 @@ impl Scheduler {
             return; // news from before the binding
         }
         // Its own new condition is no reason to look at a misfit again.
-        let is_known = self.waiting.insert(key.clone(), Arc::clone(pod)).is_some();
+        let is_known = self.waiting.insert(key.clone(), pod.clone()).is_some();
         if !is_known {
             self.enqueue(key);
         }
@@ -180,7 +180,7 @@ impl Scheduler {
     }
 
     fn schedule(&mut self, key: &Key, now: Timestamp) -> Option<Request> {
-        let pod = Arc::clone(self.waiting.get(key)?);
+        let pod = self.waiting.get(key)?.clone();
         match self.decide(&pod) {
             Decision::Bind(node) => {
                 // It waits until it is seen there, so that a failure leads back here.
@@ -196,7 +196,7 @@ impl Scheduler {
 }
 
 impl Part for Scheduler {
-    fn changed(&mut self, key: &Key, object: Option<&Arc<Value>>, _: Timestamp) {
+    fn changed(&mut self, key: &Key, object: Option<&Known>, _: Timestamp) {
         match (key.kind, object) {
             (Kind::Pod, pod) => self.pod_changed(key, pod),
             (Kind::Node, Some(node)) => {
@@ -246,8 +246,8 @@ impl Part for Scheduler {
         }
         let mut requests = Vec::new();
         for _ in 0..BATCH {
-            let Some((_, _, key)) = self.queue.pop_first() else { break };
-            requests.extend(self.schedule(&key, now));
+            let Some((_, _, [namespace, name])) = self.queue.pop_first() else { break };
+            requests.extend(self.schedule(&Key::pod(&namespace, &name), now));
         }
         requests
     }
@@ -298,5 +298,5 @@ fn told(key: &Key, pod: &Value, message: &str, now: Timestamp) -> Option<Request
         "lastTransitionTime": turned.unwrap_or_else(|| stamp(now))});
     let others = old.iter().filter(|condition| !is_scheduling(condition)).cloned();
     let conditions: Vec<Value> = others.chain([condition]).collect();
-    Some(Request::status(key.clone(), pod, &json!({"conditions": conditions})))
+    Some(Request::status(key.clone(), pod, json!({"conditions": conditions})))
 }

@@ -272,7 +272,7 @@ impl<T: Trial> Simulation<T> {
             Event::Deed if self.is_unrest => {
                 for request in self.trial.act(&mut self.chance, &mut self.cluster) {
                     // What is not there any more cannot be touched: people live with that.
-                    self.cluster.send(request, Author::Person);
+                    self.cluster.send(&request, Author::Person);
                 }
                 self.plan_deed();
             }
@@ -391,7 +391,7 @@ impl<T: Trial> Simulation<T> {
     /// Sends something of a person that must not be refused.
     fn demand(&mut self, request: Request) -> Result<(), Failure> {
         let path = request.path.clone();
-        let answer = self.cluster.send(request, Author::Person);
+        let answer = self.cluster.send(&request, Author::Person);
         if answer.is_success() || answer.code == 404 {
             return self.look();
         }

@@ -1,11 +1,10 @@
 //! Requests on their way: a part's write as an HTTP exchange.
 
-use std::sync::Arc;
-
 use http::{Method, Request as Http};
 use kube::Client;
 use serde_json::Value;
 
+use crate::known::Known;
 use crate::part::{Answer, Key, Kind, Request, Write};
 
 /// Carries out one write.
@@ -15,7 +14,7 @@ pub(super) async fn send(client: &Client, request: &Request) -> Answer {
         Err(error) => return Answer::Failed(error.to_string()),
     };
     match client.request::<Value>(http).await {
-        Ok(object) => done(request, object),
+        Ok(object) => done(request, object.into()),
         Err(kube::Error::Api(status)) => refused(status.code, &status.reason, &status.message),
         Err(error) => Answer::Failed(error.to_string()),
     }
@@ -49,9 +48,9 @@ pub(crate) fn form(request: &Request) -> Form<'_> {
 }
 
 /// What a success says.
-pub(crate) fn done(request: &Request, object: Value) -> Answer {
+pub(crate) fn done(request: &Request, object: Known) -> Answer {
     let is_object = !matches!(request.write, Write::Bind(_) | Write::Delete(_));
-    Answer::Done(is_object.then(|| Arc::new(object)))
+    Answer::Done(is_object.then_some(object))
 }
 
 /// What a refusal says.

@@ -1,7 +1,6 @@
 //! Watches: everything there is of a kind, then every change, for as long as it takes.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use futures_util::StreamExt;
 use kube::Client;
@@ -75,5 +74,5 @@ fn api(client: Client, kind: Kind) -> Api<DynamicObject> {
 fn present(kind: Kind, mut object: DynamicObject) -> News {
     object.metadata.managed_fields = None; // a third of an object, and nothing here reads it
     let value = serde_json::to_value(&object).unwrap_or(Value::Null);
-    News { key: Key::of(kind, &value), object: Some(Arc::new(value)) }
+    News { key: Key::of(kind, &value), object: Some(value.into()) }
 }

@@ -24,12 +24,14 @@ pub(super) struct Course<'a> {
     pub(super) behaviour: &'a Behaviour,
     pub(super) begin: Timestamp,
     pub(super) restarts: Restarts,
+    /// Whether it can be ready while it runs, which one that is run before the others cannot.
+    pub(super) is_probed: bool,
     pub(super) reboots: &'a [Timestamp],
     pub(super) seed: Seed,
 }
 
 /// Where a container is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Standing {
     pub(super) state: State,
     pub(super) last: Option<Ended>,
@@ -41,7 +43,7 @@ pub(super) struct Standing {
     pub(super) reboots: Option<SignedDuration>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum State {
     Waiting {
         reason: &'static str,
@@ -54,7 +56,7 @@ pub(super) enum State {
     Ended(Ended),
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Ended {
     pub(super) code: i32,
     pub(super) started: Timestamp,
@@ -207,7 +209,8 @@ impl Course<'_> {
         end: Option<Ended>,
         now: Timestamp,
     ) -> Standing {
-        let ready_at = (self.behaviour.failure != Failure::NeverReady).then(|| {
+        let gets_ready = self.is_probed && self.behaviour.failure != Failure::NeverReady;
+        let ready_at = gets_ready.then(|| {
             after(since, self.behaviour.ready.draw(self.seed.child("ready", "").nth(run)))
         });
         let is_ready = ready_at.is_some_and(|ready_at| ready_at <= now);

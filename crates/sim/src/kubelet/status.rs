@@ -9,7 +9,7 @@ use super::{Addresses, Lifetime, Parts};
 
 /// An instant as Kubernetes writes it, in whole seconds.
 pub fn stamp(instant: Timestamp) -> String {
-    instant.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    format!("{instant:.0}")
 }
 
 pub(super) fn status(
@@ -26,12 +26,14 @@ pub(super) fn status(
     let begun = text(old, "startTime");
     let mut status = json!({
         "phase": phase,
-        "conditions": conditions(pod, parts, phase, now),
+        "conditions": null,
         "hostIP": addresses.host,
         "hostIPs": [{"ip": addresses.host}],
         "startTime": if begun.is_empty() { stamp(lifetime.begun) } else { begun.to_owned() },
-        "containerStatuses": containers,
     });
+    // Put in, because the macro would copy them.
+    status["conditions"] = conditions(pod, parts, phase, now);
+    status["containerStatuses"] = containers;
     let has_begun = parts.containers.iter().chain(&parts.init).any(|c| c.first_started.is_some());
     let address = if field(spec, "hostNetwork") == &Value::Bool(true) {
         &addresses.host
@@ -179,9 +181,10 @@ fn statuses(pod: &Value, kind: &str, standings: &[Standing], reported: &str) -> 
             "started": is_running,
             // A count never falls, though reboots before our own start are unknown.
             "restartCount": counted.unwrap_or(0).max(u64::from(standing.restarts)),
-            "state": state(&standing.state, &identity),
+            "state": null,
             "lastState": {},
         });
+        status["state"] = state(&standing.state, &identity);
         if standing.first_started.is_some() {
             status["containerID"] = json!(identity);
             status["imageID"] = json!(text(container, "image"));
@@ -198,8 +201,8 @@ fn statuses(pod: &Value, kind: &str, standings: &[Standing], reported: &str) -> 
 fn identity(pod: &Value, container: &str, run: u32) -> String {
     let uid = text(field(pod, "metadata"), "uid");
     let seed = crate::seed::Seed::new(0).child(uid, container).nth(run);
-    let words: Vec<String> = (0..4).map(|n| format!("{:016x}", seed.nth(n).number())).collect();
-    format!("containerd://{}", words.concat())
+    let [first, second, third, fourth] = [0, 1, 2, 3].map(|n| seed.nth(n).number());
+    format!("containerd://{first:016x}{second:016x}{third:016x}{fourth:016x}")
 }
 
 fn state(state: &State, identity: &str) -> Value {

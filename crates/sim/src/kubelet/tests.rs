@@ -21,6 +21,27 @@ fn pod() -> Value {
         "status": {"phase": "Pending"}})
 }
 
+/// What there is to say about a pod at an instant.
+struct Report {
+    status: Value,
+    is_over: bool,
+    next: Option<Timestamp>,
+    reboots: Option<SignedDuration>,
+}
+
+fn report(
+    scenario: &Scenario,
+    pod: &Value,
+    lifetime: &Lifetime,
+    addresses: &Addresses,
+    now: Timestamp,
+) -> Report {
+    let progress = progress(scenario, pod, &Value::Null, lifetime, now);
+    let status = progress.status(pod, lifetime, addresses, now);
+    let Progress { is_over, next, reboots, .. } = progress;
+    Report { status, is_over, next, reboots }
+}
+
 fn report_at(
     scenario: &Scenario,
     pod: &Value,
@@ -29,7 +50,7 @@ fn report_at(
 ) -> Report {
     let lifetime = Lifetime { begun: at(0), ending, reboots: Vec::new() };
     let addresses = Addresses { host: "172.16.0.1".to_owned(), pod: "10.0.0.1".to_owned() };
-    report(scenario, pod, &Value::Null, &lifetime, &addresses, now)
+    report(scenario, pod, &lifetime, &addresses, now)
 }
 
 fn condition<'r>(report: &'r Report, kind: &str) -> &'r Value {
@@ -172,6 +193,11 @@ fn init_containers_run_one_after_the_other() {
         early.status["containerStatuses"][0]["state"]["waiting"]["reason"],
         "PodInitializing"
     );
+    // Whatever it takes to get ready elsewhere: one of these is ready when it is done.
+    let slow = self::scenario("rules: [{when: {container: i1}, then: {init: 5s}}]");
+    let running = report_at(&slow, &pod, None, at(4_000));
+    assert_eq!(running.status["initContainerStatuses"][0]["ready"], false);
+    assert_eq!(running.next, Some(at(7_000)));
     // i1 ends at 3 s, the sidecar runs from 5 s, i2 ends at 8 s, the container runs from 10 s.
     let late = report_at(&scenario, &pod, None, at(11_000));
     assert_eq!(late.status["phase"], "Running");
@@ -211,8 +237,7 @@ fn a_pod_that_is_asked_to_end_stops_and_is_over() {
 fn a_reboot_starts_every_container_again() {
     let scenario = scenario("");
     let lifetime = Lifetime { begun: at(0), ending: None, reboots: vec![at(60_000)] };
-    let report =
-        report(&scenario, &pod(), &Value::Null, &lifetime, &Addresses::default(), at(70_000));
+    let report = report(&scenario, &pod(), &lifetime, &Addresses::default(), at(70_000));
     assert_eq!(report.status["containerStatuses"][0]["restartCount"], 1);
     assert_eq!(report.status["containerStatuses"][0]["ready"], true);
 }
@@ -240,10 +265,15 @@ fn a_container_takes_its_machine_down_once() {
     let lifetime = Lifetime { begun: at(0), ending: None, reboots: vec![at(8_000)] };
     let back = |seconds: i64| {
         let now = at(seconds * 1_000);
-        report(&scenario, &pod, &Value::Null, &lifetime, &Addresses::default(), now)
+        report(&scenario, &pod, &lifetime, &Addresses::default(), now)
     };
     assert_eq!(back(8).status["initContainerStatuses"][0]["state"]["terminated"]["exitCode"], 255);
     let again = back(10);
     assert_eq!((again.next, again.reboots), (Some(at(11_000)), None));
     assert_eq!(back(11).status["initContainerStatuses"][0]["state"]["terminated"]["exitCode"], 0);
+}
+
+#[test]
+fn instants_are_written_in_whole_seconds() {
+    assert_eq!(stamp(at(1_999)), "2026-01-01T00:00:01Z");
 }

@@ -10,14 +10,15 @@ use serde_json::{Value, json};
 use smol_str::SmolStr;
 
 use super::{Kubelets, RETRY, Timer, host_of, node};
+use crate::known::Known;
 use crate::node::{Power, annotated_power, annotation};
-use crate::part::{Answer, Key, Request, Write, is_older};
+use crate::part::{Answer, Key, Request, Write};
 use crate::scenario::{Happening, PREFIX};
 use crate::seed::Seed;
 
 #[derive(Debug, Default)]
 pub(super) struct Machine {
-    pub(super) object: Option<Arc<Value>>,
+    pub(super) object: Option<Known>,
     /// What the scenario has made of it.
     power: Power,
     boots: u32,
@@ -111,12 +112,7 @@ impl Kubelets {
         }
     }
 
-    pub(super) fn node_changed(
-        &mut self,
-        name: &SmolStr,
-        object: Option<&Arc<Value>>,
-        now: Timestamp,
-    ) {
+    pub(super) fn node_changed(&mut self, name: &SmolStr, object: Option<&Known>, now: Timestamp) {
         let Some(object) = object.filter(|object| node::is_simulated(object)) else {
             // Deleted, or somebody else's: its kubelet is no longer ours to play.
             if self.nodes.remove(name).is_some() {
@@ -127,7 +123,7 @@ impl Kubelets {
         self.unmade.remove(name);
         let is_new = !self.nodes.contains_key(name);
         let machine = self.nodes.entry(name.clone()).or_default();
-        if machine.object.as_ref().is_some_and(|known| is_older(object, known)) {
+        if machine.object.as_ref().is_some_and(|known| !object.is_newer(known)) {
             return;
         }
         let asked = annotation(object, "reboot").map(str::to_owned);
@@ -135,9 +131,9 @@ impl Kubelets {
         let reboots = !is_first && asked.is_some() && asked != machine.reboot_asked;
         machine.reboot_asked = asked;
         let before = machine.power();
-        let told_otherwise = |known: &Arc<Value>| !orders(known).eq(orders(object));
+        let told_otherwise = |known: &Known| !orders(known).eq(orders(object));
         let is_told_otherwise = machine.object.as_ref().is_some_and(told_otherwise);
-        machine.object = Some(Arc::clone(object));
+        machine.object = Some(object.clone());
         let turned = before != machine.power();
         if is_first || turned {
             self.wheel.set(Timer::Lease(name.clone()), now);
@@ -176,7 +172,7 @@ impl Kubelets {
             return None;
         }
         machine.is_busy = true;
-        Some(Request::status(Key::node(name), &object, &status))
+        Some(Request::status(Key::node(name), &object, status))
     }
 
     pub(super) fn node_answered(
@@ -190,7 +186,9 @@ impl Kubelets {
         machine.is_busy = false;
         match (write, answer) {
             // Of a node of an earlier run the watch brings the object; then it is made.
-            (_, Answer::Done(_)) | (Write::Create(_), Answer::Exists) => {}
+            (Write::Create(_), Answer::Done(_) | Answer::Exists) => {}
+            // What somebody else wrote meanwhile has not been answered to.
+            (_, Answer::Done(_)) => self.wheel.set(Timer::Node(name.clone()), now),
             (Write::Create(_), Answer::Failed(message)) => {
                 tracing::warn!(node = %name, message, "could not make a node");
                 self.unmade.remove(name);

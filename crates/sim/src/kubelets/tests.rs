@@ -33,7 +33,7 @@ impl World {
             object["metadata"]["uid"] = json!(format!("uid-{}", self.version));
         }
         self.objects.insert(key.clone(), object.clone());
-        self.kubelets.changed(key, Some(&Arc::new(object)), now);
+        self.kubelets.changed(key, Some(&object.into()), now);
     }
 
     /// Answers everything that is asked for until nothing is due.
@@ -163,7 +163,7 @@ fn old_news_are_not_taken_for_new() {
     let key = world.pod("a", "node-0");
     let old = world.objects[&key].clone();
     world.run_until(at(5));
-    world.kubelets.changed(&key, Some(&Arc::new(old)), at(6));
+    world.kubelets.changed(&key, Some(&old.into()), at(6));
     assert_eq!(world.run(at(6)), 0);
 }
 
@@ -171,9 +171,9 @@ fn old_news_are_not_taken_for_new() {
 fn an_answer_brings_nothing_back_that_is_gone() {
     let mut world = World::new("nodes: [{count: 1}]");
     let key = world.pod("a", "node-0");
-    let old = Arc::new(world.objects[&key].clone());
-    let status = Request::status(key.clone(), &old, &json!({}));
-    let answer = Answer::Done(Some(Arc::clone(&old)));
+    let old = Known::from(world.objects[&key].clone());
+    let status = Request::status(key.clone(), &old, json!({}));
+    let answer = Answer::Done(Some(old.clone()));
     world.kubelets.changed(&key, None, at(5));
     let mut parts: [Box<dyn Part>; 1] = [Box::new(world.kubelets)];
     crate::part::tell_answer(&mut parts, &status, &answer, at(6));
@@ -181,11 +181,35 @@ fn an_answer_brings_nothing_back_that_is_gone() {
     // Made again under the same name: what is told of the former one is old.
     let mut new = Value::clone(&old);
     (new["metadata"]["uid"], new["metadata"]["resourceVersion"]) = (json!("new"), json!("900"));
-    parts[0].changed(&key, Some(&Arc::new(new)), at(6));
+    parts[0].changed(&key, Some(&new.into()), at(6));
     crate::part::tell_answer(&mut parts, &status, &answer, at(7));
     let Some(request) = parts[0].due(at(9)).into_iter().find(|request| request.key == key) else {
         panic!("the new pod is let down");
     };
     let Write::MergeStatus(patch) = request.write else { panic!("{request:?}") };
     assert_eq!(patch["metadata"]["uid"], "new");
+}
+
+#[test]
+fn a_node_that_is_called_unknown_while_it_reports_reports_again() {
+    let mut world = World::new("nodes: [{count: 1}]");
+    let key = Key::node("node-0");
+    let unknown = |node: &mut Value| {
+        let conditions = node["status"]["conditions"].as_array_mut().unwrap();
+        for condition in conditions {
+            condition["status"] = json!("Unknown");
+        }
+    };
+    let mut node = world.objects[&key].clone();
+    unknown(&mut node);
+    world.put(&key, node, at(50));
+    let reports = |requests: Vec<Request>| requests.into_iter().find(|r| r.key == key);
+    let first = reports(world.kubelets.due(at(50))).expect("it is there");
+    world.carry_out(&first, at(50));
+    let mut node = world.objects[&key].clone();
+    unknown(&mut node);
+    world.put(&key, node, at(50));
+    assert_eq!(reports(world.kubelets.due(at(50))), None, "the answer is on its way");
+    world.kubelets.answered(&first, &Answer::Done(None), at(51));
+    assert!(reports(world.kubelets.due(at(51))).is_some());
 }

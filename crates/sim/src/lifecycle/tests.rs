@@ -6,19 +6,19 @@ fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(1_767_225_600 + seconds).unwrap()
 }
 
-fn node(ready: &str, taints: Value) -> Arc<Value> {
-    Arc::new(json!({"metadata": {"name": "n", "uid": "n"}, "spec": {"taints": taints},
+fn node(ready: &str, taints: Value) -> Known {
+    Known::from(json!({"metadata": {"name": "n", "uid": "n"}, "spec": {"taints": taints},
         "status": {"conditions": [{"type": "Ready", "status": ready}]}}))
 }
 
-fn pod(tolerations: Value) -> Arc<Value> {
-    Arc::new(json!({"metadata": {"name": "p", "namespace": "shop", "uid": "p"},
+fn pod(tolerations: Value) -> Known {
+    Known::from(json!({"metadata": {"name": "p", "namespace": "shop", "uid": "p"},
         "spec": {"nodeName": "n", "tolerations": tolerations},
         "status": {"conditions": [{"type": "Ready", "status": "True"}]}}))
 }
 
-fn lease(seconds: i64) -> Arc<Value> {
-    Arc::new(json!({"metadata": {"name": "n"}, "spec": {"renewTime": at(seconds).to_string()}}))
+fn lease(seconds: i64) -> Known {
+    Known::from(json!({"metadata": {"name": "n"}, "spec": {"renewTime": at(seconds).to_string()}}))
 }
 
 #[test]

@@ -12,7 +12,7 @@ fn later(seconds: i64) -> Timestamp {
     now().checked_add(SignedDuration::from_secs(seconds)).unwrap()
 }
 
-fn node(name: &str, more: &Value) -> (Key, Arc<Value>) {
+fn node(name: &str, more: &Value) -> (Key, Known) {
     let mut node = json!({"metadata": {"name": name, "labels": {"zone": "a", "size": "4"}},
         "spec": {}, "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}}});
     for path in ["/metadata/labels", "/spec", "/status/allocatable"] {
@@ -21,20 +21,20 @@ fn node(name: &str, more: &Value) -> (Key, Arc<Value>) {
             node.pointer_mut(path).unwrap().as_object_mut().unwrap().extend(changes.clone());
         }
     }
-    (Key::node(name), Arc::new(node))
+    (Key::node(name), node.into())
 }
 
-fn pod(name: &str, spec: Value) -> (Key, Arc<Value>) {
+fn pod(name: &str, spec: Value) -> (Key, Known) {
     let pod = json!({"metadata": {"name": name, "namespace": "shop", "uid": name},
         "spec": spec, "status": {"phase": "Pending"}});
-    (Key::pod("shop", name), Arc::new(pod))
+    (Key::pod("shop", name), pod.into())
 }
 
 fn asking(cpu: &str) -> Value {
     json!({"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]})
 }
 
-fn scheduler(nodes: &[(Key, Arc<Value>)]) -> Scheduler {
+fn scheduler(nodes: &[(Key, Known)]) -> Scheduler {
     let mut scheduler = Scheduler::default();
     for (key, node) in nodes {
         scheduler.changed(key, Some(node), now());
@@ -154,7 +154,7 @@ fn a_misfit_is_told_why_and_looked_at_again_when_something_changes() {
     );
     let mut told = (*pod).clone();
     told["status"]["conditions"] = patch["status"]["conditions"].clone();
-    scheduler.changed(&key, Some(&Arc::new(told)), now());
+    scheduler.changed(&key, Some(&told.into()), now());
     assert!(scheduler.due(later(60)).is_empty());
     let (large, object) = node("large", &json!({"allocatable": {"cpu": "16"}}));
     scheduler.changed(&large, Some(&object), later(61));

@@ -2,7 +2,6 @@
 //! on nodes that die; and a [`Vigil`] over the pods.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use convoy_api::apps::{DEPLOYMENT, POD, REPLICA_SET, annotation};
 use convoy_api::{GroupKind, Object, ObjectKey};
@@ -31,7 +30,7 @@ pub struct Apps {
     /// Whether both loops run in one process, as in the embedded home, or each in its own.
     is_one_process: bool,
     deployment: Value,
-    objects: BTreeMap<ObjectKey, Arc<Object>>,
+    objects: BTreeMap<ObjectKey, Object>,
     vigil: Vigil,
     /// Images that were set so far.
     images: u32,
@@ -69,7 +68,7 @@ impl Apps {
         (trial, plan)
     }
 
-    fn of(&self, kind: GroupKind) -> impl Iterator<Item = &Arc<Object>> {
+    fn of(&self, kind: GroupKind) -> impl Iterator<Item = &Object> {
         self.objects.values().filter(move |object| *object.kind() == kind)
     }
 
@@ -82,7 +81,7 @@ impl Apps {
 
     /// As `kubectl rollout undo` does: the template of another revision is put back.
     fn undo(&self, chance: &mut Chance) -> Option<Request> {
-        let sets: Vec<&Arc<Object>> = self.of(REPLICA_SET).collect();
+        let sets: Vec<&Object> = self.of(REPLICA_SET).collect();
         let mut template = chance.pick(&sets)?.spec().get("template")?.clone();
         template
             .pointer_mut("/metadata/labels")?
@@ -94,7 +93,7 @@ impl Apps {
     }
 
     fn remove_pods(&self, chance: &mut Chance) -> Vec<Request> {
-        let pods: Vec<&Arc<Object>> = self.of(POD).collect();
+        let pods: Vec<&Object> = self.of(POD).collect();
         let count = chance.between(1, 3);
         let picked = (0..count).filter_map(|_| chance.pick(&pods).map(|pod| pod.name()));
         picked
@@ -172,7 +171,7 @@ impl Trial for Apps {
         if fact.is_deletion() {
             self.objects.remove(key);
         } else {
-            self.objects.insert(key.clone(), Arc::clone(&fact.object));
+            self.objects.insert(key.clone(), fact.object.clone());
         }
         let by = if fact.by == Author::Controller { Hand::Loop } else { Hand::Other };
         self.vigil.see(&fact.object, fact.is_deletion(), by, fact.at)
@@ -190,7 +189,7 @@ impl Trial for Apps {
                 return Err(format!("{} is still there", pod.key()));
             }
             let n = deployment.spec().get("replicas").and_then(Value::as_u64).unwrap_or(1);
-            let pods: Vec<&Arc<Object>> = self.of(POD).collect();
+            let pods: Vec<&Object> = self.of(POD).collect();
             let new = pods.iter().filter(|pod| pod.spec().pointer("/containers/0/image") == wanted);
             let new = new.count() as u64;
             if new != n || pods.len() as u64 != n {

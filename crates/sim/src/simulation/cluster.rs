@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 
 use convoy_api::{GroupKind, Object};
 use convoy_controllers::discovery;
@@ -14,6 +13,8 @@ use serde_json::{Value, json};
 
 use super::light::Light;
 use super::real::Real;
+use crate::fleet::send::Form;
+use crate::known::Known;
 use crate::seed::Seed;
 
 /// Which server.
@@ -45,7 +46,7 @@ pub struct Fact {
     pub by: Author,
     pub change: Change,
     /// As it stands now; of a deletion, as it stood last.
-    pub object: Arc<Object>,
+    pub object: Object,
 }
 
 impl Fact {
@@ -62,12 +63,31 @@ pub(super) struct Written {
     pub(super) object: Object,
 }
 
+/// What a server says to a request.
+#[derive(Debug)]
+pub(crate) struct Response {
+    pub(crate) code: u16,
+    pub(crate) body: Known,
+}
+
+impl From<Response> for Answer {
+    fn from(Response { code, body }: Response) -> Self {
+        Self { code, retry_after: None, body: body.into() }
+    }
+}
+
+/// A request of a loop, as it is sent.
+pub(crate) fn form(request: &Request) -> Form<'_> {
+    let Request { method, path, content_type, body } = request;
+    Form { method: method.clone(), uri: path.clone(), content_type, body }
+}
+
 /// Facts are forgotten in pieces of so many at least.
-const FORGOTTEN_MIN: usize = 10_000;
+const FORGOTTEN_MIN: usize = 1_000;
 
 /// What answers.
 pub(super) trait Server: fmt::Debug {
-    fn send(&mut self, request: &Request, now: Timestamp) -> Answer;
+    fn send(&mut self, form: &Form<'_>, now: Timestamp) -> Response;
 
     /// Does what the server does of itself: collects garbage.
     fn tend(&mut self, now: Timestamp);
@@ -99,7 +119,7 @@ impl Cluster {
             Self { server, now, facts: Vec::new(), forgotten: 0, resources: BTreeMap::new() };
         for name in ["default", "kube-node-lease"] {
             let body = json!({"metadata": {"name": name}});
-            cluster.send(Request::create("/api/v1/namespaces", body), Author::Server);
+            cluster.send(&Request::create("/api/v1/namespaces", body), Author::Server);
         }
         cluster.tend();
         cluster
@@ -139,15 +159,20 @@ impl Cluster {
     }
 
     /// Sends a request and reads the answer, at this very instant.
-    pub fn send(&mut self, request: Request, by: Author) -> Answer {
-        let answer = self.server.send(&request, self.now);
+    pub fn send(&mut self, request: &Request, by: Author) -> Answer {
+        self.answer(&form(request), by).into()
+    }
+
+    /// The answer as the server has it.
+    pub(crate) fn answer(&mut self, form: &Form<'_>, by: Author) -> Response {
+        let response = self.server.send(form, self.now);
         self.take_in(by);
-        answer
+        response
     }
 
     /// What stands at a path; null if nothing does.
     pub fn get(&mut self, path: &str) -> Value {
-        let answer = self.send(Request::get(path), Author::Person);
+        let answer = self.send(&Request::get(path), Author::Person);
         if answer.is_success() { answer.body } else { Value::Null }
     }
 
@@ -181,7 +206,7 @@ impl Cluster {
     fn take_in(&mut self, by: Author) {
         let at = self.now;
         for Written { revision, change, object } in self.server.written() {
-            self.facts.push(Fact { revision, at, by, change, object: Arc::new(object) });
+            self.facts.push(Fact { revision, at, by, change, object });
         }
     }
 }

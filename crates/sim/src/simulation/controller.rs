@@ -1,6 +1,7 @@
 //! A process that runs the control loop: its brain, what it follows and what it has sent.
 //! Everything takes its time, may fail, and dies with the process.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -18,8 +19,9 @@ use convoy_plan::Dialect;
 use jiff::{SignedDuration, Timestamp};
 
 use super::chance::Chance;
-use super::cluster::{Author, Cluster, Fact};
+use super::cluster::{Author, Cluster, Fact, Response, form};
 use super::faults::{Fate, Faults, Mishap};
+use crate::known::Known;
 
 /// Something that happens to a process.
 #[derive(Debug)]
@@ -49,6 +51,8 @@ pub struct Manner {
     pub thinks: SignedDuration,
     /// Whether it is told everything that there is to tell at once, and not one by one.
     pub in_bulk: bool,
+    /// Whether it shares the server's objects, whole, and does not keep its own part of them.
+    pub shares: bool,
 }
 
 /// Where things happen, and how badly.
@@ -170,7 +174,7 @@ impl Controller {
     pub(crate) fn die(self, scene: &mut Scene<'_>) {
         for sent in self.sent.into_values().filter(|sent| !sent.has_arrived) {
             if scene.chance.is(500) {
-                scene.cluster.send(sent.request, Author::Controller);
+                scene.cluster.send(&sent.request, Author::Controller);
             }
         }
     }
@@ -245,14 +249,19 @@ impl Controller {
     fn arrive(&mut self, number: u64, scene: &mut Scene<'_>, later: &mut Later) {
         let Some(sent) = self.sent.get_mut(&number) else { return };
         sent.has_arrived = true;
-        let request = sent.request.clone();
         let fate = match sent.call {
             Call::Write(_) => scene.faults.of_write(scene.chance),
             Call::Look(_) => scene.faults.of_read(scene.chance),
         };
-        let carry_out = || scene.cluster.send(request, Author::Controller);
+        let shares = self.manner.shares;
+        let mut carry_out = || scene.cluster.answer(&form(&sent.request), Author::Controller);
         let reply = match fate {
-            Fate::Sound => Reply::Answer(carry_out()),
+            Fate::Sound => match carry_out() {
+                Response { code: code @ 200..300, body: Known::Object(object) } if shares => {
+                    Reply::Shown(code, object)
+                }
+                response => Reply::Answer(response.into()),
+            },
             Fate::Refused(code) => Reply::Answer(Answer { code, ..Answer::default() }),
             Fate::Failed => {
                 carry_out();
@@ -292,7 +301,9 @@ impl Controller {
             }
             Wish::List { path } => {
                 let answer = match scene.faults.of_read(scene.chance) {
-                    Fate::Sound => Some(scene.cluster.send(Request::get(path), Author::Controller)),
+                    Fate::Sound => {
+                        Some(scene.cluster.send(&Request::get(path), Author::Controller))
+                    }
                     Fate::Refused(code) => Some(Answer { code, ..Answer::default() }),
                     Fate::Failed | Fate::Lost => None,
                 };
@@ -352,9 +363,14 @@ impl Controller {
         let mut from = at;
         while let Some((place, fact)) = stream.next(scene.cluster, from) {
             from = place + 1;
-            let raw = fact.object.raw().clone();
-            let seen = if fact.is_deletion() { Seen::Deleted(raw) } else { Seen::Changed(raw) };
-            if let Some(news) = stream.follower.seen(seen) {
+            let news = if self.manner.shares {
+                stream.follower.shown(&fact.object, fact.is_deletion())
+            } else {
+                let raw = Cow::Borrowed(fact.object.raw());
+                let seen = if fact.is_deletion() { Seen::Deleted(raw) } else { Seen::Changed(raw) };
+                stream.follower.seen(seen)
+            };
+            if let Some(news) = news {
                 self.brain.tell(news);
             }
             if !self.manner.in_bulk {

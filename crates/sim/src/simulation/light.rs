@@ -3,16 +3,18 @@
 //! and no owners of fields. What it does, it does as the real one, which every trial also runs on.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
+use convoy_api::object::member::same;
 use convoy_api::{GroupKind, Object, ObjectKey};
-use convoy_controllers::outcome::Answer;
-use convoy_controllers::request::Request;
 use convoy_store::Change;
 use http::Method;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
-use super::cluster::{Server, Written};
+use super::cluster::{Response, Server, Written};
+use crate::fleet::send::Form;
+use crate::known::Known;
 use crate::kubelet::stamp;
 
 /// A kind that is served.
@@ -40,7 +42,8 @@ const KINDS: [(&str, &str, &str, &str, bool); 10] = [
 #[derive(Debug)]
 pub(super) struct Light {
     kinds: Vec<Served>,
-    objects: BTreeMap<ObjectKey, Object>,
+    /// In no order that means anything, but one that is found without reading long names.
+    objects: BTreeMap<(u64, ObjectKey), Object>,
     /// By the uid of its controller, what it may leave behind.
     owned: BTreeMap<String, BTreeSet<ObjectKey>>,
     revision: u64,
@@ -80,20 +83,22 @@ impl Light {
         }
     }
 
-    fn answer(&mut self, request: &Request) -> Result<(u16, Value), Refused> {
-        let path = request.path.split('?').next().unwrap_or_default();
+    fn answer(&mut self, form: &Form<'_>) -> Result<(u16, Known), Refused> {
+        let path = form.uri.split('?').next().unwrap_or_default();
         if let Some(document) = self.discovery(path) {
-            return Ok((200, document));
+            return Ok((200, document.into()));
         }
         let target = self.target(path).ok_or((404, "NotFound"))?;
         let key = target.served.kind.key(target.namespace, target.name);
-        match request.method {
-            Method::GET if target.name.is_empty() => Ok((200, self.list(&target.served.kind))),
-            Method::GET => self.objects.get(&key).map(shown).ok_or((404, "NotFound")),
-            Method::POST if target.below == "binding" => self.bind(&key, &request.body),
-            Method::POST => self.create(&target, &request.body),
-            Method::PATCH => self.patch(&key, target.below == "status", request),
-            Method::DELETE => self.delete(&key, &request.body),
+        match form.method {
+            Method::GET if target.name.is_empty() => {
+                Ok((200, self.list(&target.served.kind).into()))
+            }
+            Method::GET => self.objects.get(&place(&key)).map(shown).ok_or((404, "NotFound")),
+            Method::POST if target.below == "binding" => self.bind(&key, form.body),
+            Method::POST => self.create(&target, form.body),
+            Method::PATCH => self.patch(&key, target.below == "status", form),
+            Method::DELETE => self.delete(&key, form.body),
             _ => Err((405, "MethodNotAllowed")),
         }
     }
@@ -148,11 +153,13 @@ impl Light {
 
     fn list(&self, kind: &GroupKind) -> Value {
         let items = self.objects.values().filter(|object| object.kind() == kind);
-        let items: Vec<Value> = items.map(|object| object.raw().clone()).collect();
+        let mut items: Vec<&Object> = items.collect();
+        items.sort_by_key(|object| object.key());
+        let items: Vec<Value> = items.into_iter().map(|object| object.raw().clone()).collect();
         json!({"metadata": {"resourceVersion": self.revision.to_string()}, "items": items})
     }
 
-    fn create(&mut self, target: &Target<'_>, body: &Value) -> Result<(u16, Value), Refused> {
+    fn create(&mut self, target: &Target<'_>, body: &Value) -> Result<(u16, Known), Refused> {
         let Served { kind, version, .. } = &target.served;
         let mut raw = body.clone();
         let fields = raw.as_object_mut().ok_or((400, "BadRequest"))?;
@@ -167,6 +174,7 @@ impl Light {
             _ => _ = fields.shift_remove("status"),
         }
         let revision = self.revision + 1;
+        let version = revision.to_string();
         let metadata = &mut raw["metadata"];
         if target.served.namespaced {
             metadata["namespace"] = json!(target.namespace);
@@ -174,52 +182,56 @@ impl Light {
         metadata["uid"] = json!(format!("00000000-0000-4000-8000-{revision:012x}"));
         metadata["creationTimestamp"] = json!(stamp(self.now));
         metadata["generation"] = json!(1);
+        metadata["resourceVersion"] = json!(version);
         let object = Object::from_value(raw).map_err(|_| (400, "BadRequest"))?;
-        if self.objects.contains_key(object.key()) {
+        if self.objects.contains_key(&place(object.key())) {
             return Err((409, "AlreadyExists"));
         }
-        let raw = object.raw().clone();
-        Ok((201, self.store(&object, raw, Change::Created)))
+        Ok((201, self.store(object, Change::Created)))
     }
 
     fn patch(
         &mut self,
         key: &ObjectKey,
         is_status: bool,
-        request: &Request,
-    ) -> Result<(u16, Value), Refused> {
-        let before = self.objects.get(key).ok_or((404, "NotFound"))?.clone();
-        let mut after = before.raw().clone();
-        if request.content_type == "application/json-patch+json" {
-            let patch: json_patch::Patch =
-                serde_json::from_value(request.body.clone()).map_err(|_| (400, "BadRequest"))?;
-            json_patch::patch(&mut after, &patch).map_err(|_| (422, "Invalid"))?;
-        } else {
-            is_as_observed(&before, &request.body["metadata"])?;
-            json_patch::merge(&mut after, &request.body);
-        }
+        form: &Form<'_>,
+    ) -> Result<(u16, Known), Refused> {
+        let before = self.objects.get(&place(key)).ok_or((404, "NotFound"))?.clone();
         let raw = before.raw();
-        let kept: &[&str] = if is_status { &["spec"] } else { &["status"] };
-        for field in kept {
-            match raw.get(*field) {
-                Some(value) => after[*field] = value.clone(),
-                None => _ = after.as_object_mut().map(|fields| fields.shift_remove(*field)),
+        let is_json_patch = form.content_type == "application/json-patch+json";
+        let mut after = if is_json_patch {
+            let patch: json_patch::Patch =
+                serde_json::from_value(form.body.clone()).map_err(|_| (400, "BadRequest"))?;
+            let mut after = raw.clone();
+            json_patch::patch(&mut after, &patch).map_err(|_| (422, "Invalid"))?;
+            after
+        } else {
+            is_as_observed(&before, &form.body["metadata"])?;
+            merged(raw, form.body)
+        };
+        let touches = |field: &str| is_json_patch || form.body.get(field).is_some();
+        let kept = if is_status { "spec" } else { "status" };
+        if touches(kept) {
+            match raw.get(kept) {
+                Some(value) => after[kept] = value.clone(),
+                None => _ = after.as_object_mut().map(|fields| fields.shift_remove(kept)),
             }
         }
-        let annotations = |object: &Value| object.pointer("/metadata/annotations").cloned();
+        let annotations = "/metadata/annotations";
         let is_new = !is_status
-            && (raw.get("spec") != after.get("spec")
-                || key.kind.kind == "Deployment" && annotations(raw) != annotations(&after));
+            && (touches("spec") && raw.get("spec") != after.get("spec")
+                || key.kind.kind == "Deployment"
+                    && raw.pointer(annotations) != after.pointer(annotations));
         after["metadata"]["generation"] = json!(before.generation() + i64::from(is_new));
         after["metadata"]["resourceVersion"] = raw["metadata"]["resourceVersion"].clone();
-        if after == *raw {
-            return Ok((200, after));
+        if same(&after, raw) {
+            return Ok(shown(&before));
         }
-        Ok((200, self.store(&before, after, Change::Modified)))
+        Ok((200, self.restore(&before, after)))
     }
 
-    fn bind(&mut self, key: &ObjectKey, binding: &Value) -> Result<(u16, Value), Refused> {
-        let pod = self.objects.get(key).ok_or((404, "NotFound"))?.clone();
+    fn bind(&mut self, key: &ObjectKey, binding: &Value) -> Result<(u16, Known), Refused> {
+        let pod = self.objects.get(&place(key)).ok_or((404, "NotFound"))?.clone();
         if pod.is_deleting() || pod.spec().get("nodeName").is_some() {
             return Err((409, "Conflict"));
         }
@@ -228,47 +240,56 @@ impl Light {
         let scheduled = json!({"type": "PodScheduled", "status": "True",
             "lastTransitionTime": stamp(self.now)});
         raw["status"]["conditions"] = json!([scheduled]);
-        self.store(&pod, raw, Change::Modified);
-        Ok((201, json!({"kind": "Status", "status": "Success"})))
+        self.restore(&pod, raw);
+        Ok((201, json!({"kind": "Status", "status": "Success"}).into()))
     }
 
-    fn delete(&mut self, key: &ObjectKey, options: &Value) -> Result<(u16, Value), Refused> {
-        let object = self.objects.get(key).ok_or((404, "NotFound"))?.clone();
+    fn delete(&mut self, key: &ObjectKey, options: &Value) -> Result<(u16, Known), Refused> {
+        let object = self.objects.get(&place(key)).ok_or((404, "NotFound"))?.clone();
         is_as_observed(&object, options.get("preconditions").unwrap_or(&Value::Null))?;
         let secs = if key.kind.kind == "Pod" { grace(&object, options) } else { 0 };
         let due = object.metadata().get("deletionGracePeriodSeconds").and_then(Value::as_i64);
         if secs == 0 {
-            let raw = object.raw().clone();
-            return Ok((200, self.store(&object, raw, Change::Deleted)));
+            let last = self.next_version(&object, object.raw().clone());
+            return Ok((200, self.store(last, Change::Deleted)));
         }
         if due.is_some_and(|due| due <= secs) {
-            return Ok((200, object.raw().clone()));
+            return Ok(shown(&object));
         }
         let mut raw = object.raw().clone();
         let at = self.now.checked_add(SignedDuration::from_secs(secs)).unwrap_or(self.now);
         raw["metadata"]["deletionTimestamp"] = json!(stamp(at));
         raw["metadata"]["deletionGracePeriodSeconds"] = json!(secs);
-        Ok((200, self.store(&object, raw, Change::Modified)))
+        Ok((200, self.restore(&object, raw)))
+    }
+
+    /// The next version of an object.
+    fn next_version(&self, object: &Object, mut raw: Value) -> Object {
+        raw["metadata"]["resourceVersion"] = json!((self.revision + 1).to_string());
+        object.with_raw(raw)
+    }
+
+    fn restore(&mut self, object: &Object, raw: Value) -> Known {
+        let object = self.next_version(object, raw);
+        self.store(object, Change::Modified)
     }
 
     /// Writes one version of an object; gives it back.
-    fn store(&mut self, object: &Object, mut raw: Value, change: Change) -> Value {
+    fn store(&mut self, object: Object, change: Change) -> Known {
         self.revision += 1;
-        raw["metadata"]["resourceVersion"] = json!(self.revision.to_string());
-        let object = object.with_raw(raw);
         let key = object.key();
         let before = if change == Change::Deleted {
             self.suspects.extend(
                 self.owned.get(object.uid().unwrap_or_default()).into_iter().flatten().cloned(),
             );
-            self.objects.remove(key)
+            self.objects.remove(&place(key))
         } else {
-            self.objects.insert(key.clone(), object.clone())
+            self.objects.insert(place(key), object.clone())
         };
         self.note_owner(before.as_ref(), (change != Change::Deleted).then_some(&object));
-        let raw = object.raw().clone();
-        self.written.push(Written { revision: self.revision, change, object });
-        raw
+        let revision = self.revision;
+        self.written.push(Written { revision, change, object: object.clone() });
+        Known::Object(object)
     }
 
     fn note_owner(&mut self, before: Option<&Object>, after: Option<&Object>) {
@@ -292,14 +313,14 @@ impl Light {
 }
 
 impl Server for Light {
-    fn send(&mut self, request: &Request, now: Timestamp) -> Answer {
+    fn send(&mut self, form: &Form<'_>, now: Timestamp) -> Response {
         self.now = now;
-        let (code, body) = self.answer(request).unwrap_or_else(|(code, reason)| {
+        let (code, body) = self.answer(form).unwrap_or_else(|(code, reason)| {
             let status =
                 json!({"kind": "Status", "code": code, "reason": reason, "message": reason});
-            (code, status)
+            (code, status.into())
         });
-        Answer { code, retry_after: None, body }
+        Response { code, body }
     }
 
     fn tend(&mut self, now: Timestamp) {
@@ -315,8 +336,31 @@ impl Server for Light {
     }
 }
 
-fn shown(object: &Object) -> (u16, Value) {
-    (200, object.raw().clone())
+fn place(key: &ObjectKey) -> (u64, ObjectKey) {
+    let mut hasher = DefaultHasher::new();
+    key.hash(&mut hasher);
+    (hasher.finish(), key.clone())
+}
+
+fn shown(object: &Object) -> (u16, Known) {
+    (200, Known::Object(object.clone()))
+}
+
+/// What a merge patch makes of `old`. Nothing is copied that it replaces.
+fn merged(old: &Value, patch: &Value) -> Value {
+    let Value::Object(changes) = patch else { return patch.clone() };
+    let none = Map::new();
+    let old = old.as_object().unwrap_or(&none);
+    let kept = old.iter().filter_map(|(name, value)| match changes.get(name) {
+        None => Some((name.clone(), value.clone())),
+        Some(Value::Null) => None,
+        Some(change) => Some((name.clone(), merged(value, change))),
+    });
+    let is_added =
+        |(name, change): &(&String, &Value)| !change.is_null() && !old.contains_key(*name);
+    let added = changes.iter().filter(is_added);
+    let added = added.map(|(name, change)| (name.clone(), merged(&Value::Null, change)));
+    Value::Object(kept.chain(added).collect())
 }
 
 /// Whether an object is the one, at the version, that a write names.

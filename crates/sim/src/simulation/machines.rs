@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use convoy_controllers::request::Request as Sent;
+use convoy_api::object::member::text;
 use jiff::{SignedDuration, Timestamp};
-use serde_json::Value;
 
-use super::cluster::{Author, Fact};
+use super::cluster::{Author, Fact, Response};
 use super::controller::Scene;
-use crate::fleet::send::{Form, done, form, refused};
+use crate::fleet::send::{done, form, refused};
+use crate::known::Known;
 use crate::kubelets::Kubelets;
 use crate::lifecycle::Lifecycle;
 use crate::part::{Answer, Key, Kind, Part, Request, tell_answer};
@@ -109,14 +109,11 @@ impl Machines {
 
     fn arrive(&mut self, number: u64, scene: &mut Scene<'_>, later: &mut Later) {
         let Some((_, request)) = self.sent.get(&number) else { return };
-        let Form { method, uri, content_type, body } = form(request);
-        let sent = Sent { method, path: uri, content_type, body: body.clone() };
-        let answer = scene.cluster.send(sent, Author::Machines);
-        let reason = answer.body.get("reason").and_then(Value::as_str).unwrap_or_default();
-        let answer = if answer.is_success() {
-            done(request, answer.body)
+        let Response { code, body } = scene.cluster.answer(&form(request), Author::Machines);
+        let answer = if (200..300).contains(&code) {
+            done(request, body)
         } else {
-            refused(answer.code, reason, &answer.message())
+            refused(code, text(&body, "reason"), text(&body, "message"))
         };
         later.push((scene.chance.millis(0, 10), Moment::Return(number, answer)));
     }
@@ -136,7 +133,7 @@ fn tell(parts: &mut [Box<dyn Part>], fact: &Fact, now: Timestamp) {
         _ => return,
     };
     let key = Key::of(kind, fact.object.raw());
-    let object = (!fact.is_deletion()).then(|| Arc::new(fact.object.raw().clone()));
+    let object = (!fact.is_deletion()).then(|| Known::Object(fact.object.clone()));
     for part in parts {
         part.changed(&key, object.as_ref(), now);
     }

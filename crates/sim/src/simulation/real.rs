@@ -14,13 +14,13 @@ use convoy_apiserver::handler::handle;
 use convoy_apiserver::head::{Head, Store};
 use convoy_apiserver::server::{Limits, Server as ApiServer};
 use convoy_apiserver::surroundings::Surroundings;
-use convoy_controllers::outcome::Answer;
-use convoy_controllers::request::Request;
 use convoy_store::{MemoryBackend, Revision, Settings, Watch};
 use http_body_util::{BodyExt, Full};
 use jiff::Timestamp;
+use serde_json::Value;
 
-use super::cluster::{Server, Written};
+use super::cluster::{Response, Server, Written};
+use crate::fleet::send::Form;
 use crate::seed::Seed;
 
 pub(super) struct Real {
@@ -77,23 +77,23 @@ impl Real {
 }
 
 impl Server for Real {
-    fn send(&mut self, request: &Request, now: Timestamp) -> Answer {
+    fn send(&mut self, form: &Form<'_>, now: Timestamp) -> Response {
         self.clock.set(now);
-        let Request { method, path, content_type, body } = request;
+        let Form { method, uri, content_type, body } = form;
         let bytes = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
         let sent = http::Request::builder()
             .method(method)
-            .uri(path)
+            .uri(uri)
             .header(http::header::CONTENT_TYPE, *content_type)
             .body(Full::new(bytes));
-        let Ok(sent) = sent else { return Answer { code: 400, ..Answer::default() } };
+        let Ok(sent) = sent else { return Response { code: 400, body: Value::Null.into() } };
         let peer = Peer { is_local: true, ..Peer::default() };
         self.runtime.block_on(async {
             let (head, body) = handle(&self.server, sent, &peer).await.into_parts();
             let bytes = body.collect().await.map(http_body_util::Collected::to_bytes);
             let body = bytes.ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
-            let (code, body) = (head.status.as_u16(), body.unwrap_or_default());
-            Answer { code, retry_after: None, body }
+            let (code, body) = (head.status.as_u16(), body.unwrap_or(Value::Null).into());
+            Response { code, body }
         })
     }
 

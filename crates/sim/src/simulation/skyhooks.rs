@@ -5,7 +5,6 @@
 mod world;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use convoy_api::apps::POD;
 use convoy_api::{GroupKind, Object, ObjectKey};
@@ -44,7 +43,7 @@ pub struct Skyhooks {
     scenario: Scenario,
     wares: Wares,
     policy: Value,
-    objects: BTreeMap<ObjectKey, Arc<Object>>,
+    objects: BTreeMap<ObjectKey, Object>,
     vigil: Compartments,
     /// Versions and files that were set so far, and nodes that were added.
     versions: u32,
@@ -69,6 +68,7 @@ impl Skyhooks {
             manner: Manner {
                 thinks: SignedDuration::from_millis(*chance.pick(&[0, 20, 300]).unwrap_or(&0)),
                 in_bulk: chance.is(300),
+                shares: false,
             },
             patience: SignedDuration::from_hours(2),
             events_max: EVENTS_MAX,
@@ -89,13 +89,13 @@ impl Skyhooks {
         (trial, plan)
     }
 
-    fn of(&self, kind: GroupKind) -> impl Iterator<Item = &Arc<Object>> {
+    fn of(&self, kind: GroupKind) -> impl Iterator<Item = &Object> {
         self.objects.values().filter(move |object| *object.kind() == kind)
     }
 
-    fn any(&self, kind: GroupKind, chance: &mut Chance) -> Option<Arc<Object>> {
-        let all: Vec<&Arc<Object>> = self.of(kind).collect();
-        chance.pick(&all).map(|object| Arc::clone(object))
+    fn any(&self, kind: GroupKind, chance: &mut Chance) -> Option<Object> {
+        let all: Vec<&Object> = self.of(kind).collect();
+        chance.pick(&all).map(|object| (*object).clone())
     }
 
     /// Packages of a new version, or with new files; some of them fail.
@@ -209,7 +209,7 @@ impl Trial for Skyhooks {
         if fact.is_deletion() {
             self.objects.remove(key);
         } else {
-            self.objects.insert(key.clone(), Arc::clone(&fact.object));
+            self.objects.insert(key.clone(), fact.object.clone());
         }
         self.vigil.see(&fact.object, fact.is_deletion())
     }

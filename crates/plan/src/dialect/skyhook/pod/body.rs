@@ -71,7 +71,7 @@ impl Maker<'_> {
         if let Some(secs) = package.grace_secs {
             spec.insert("terminationGracePeriodSeconds".to_owned(), json!(secs));
         }
-        self.pod(&name, package, stage, &Value::Object(spec))
+        self.pod(&name, package, stage, spec)
     }
 
     /// The pod that disturbs a node on behalf of one or several packages.
@@ -99,7 +99,7 @@ impl Maker<'_> {
             "resources": {"requests": amount, "limits": amount},
         });
         let spec = self.frame(vec![container], self.volumes(&without_config(package)));
-        let (key, mut pod) = self.pod(&name, package, Stage::Interrupt, &Value::Object(spec));
+        let (key, mut pod) = self.pod(&name, package, Stage::Interrupt, spec);
         pod["metadata"]["labels"][INTERRUPT] = json!("True");
         (key, pod)
     }
@@ -109,7 +109,7 @@ impl Maker<'_> {
         name: &str,
         package: &Package<'_>,
         stage: Stage,
-        spec: &Value,
+        spec: Map<String, Value>,
     ) -> (ObjectKey, Value) {
         let tag = Tag {
             name: package.name.clone(),
@@ -122,7 +122,7 @@ impl Maker<'_> {
         };
         let tag = serde_json::to_string(&tag).expect("strings always serialise");
         let key = self.hook.object.key().sibling(&POD, &self.options.namespace, name);
-        let pod = json!({
+        let mut pod = json!({
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": {
@@ -135,8 +135,8 @@ impl Maker<'_> {
                 "annotations": {PACKAGE: tag},
                 "ownerReferences": [owner(self.hook.object)],
             },
-            "spec": spec,
         });
+        pod["spec"] = Value::Object(spec); // put in, because the macro would copy it
         (key, pod)
     }
 

@@ -1,0 +1,82 @@
+//! An object as somebody was shown it. Whoever keeps it shares its JSON with everyone else.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use convoy_api::Object;
+use convoy_api::object::member::{field, text};
+use serde_json::Value;
+
+/// The JSON of an object, read and never changed.
+#[derive(Clone, Debug)]
+pub enum Known {
+    /// As it came over the wire.
+    Json(Arc<Value>),
+    /// As a server in this very process has it.
+    Object(Object),
+}
+
+impl Deref for Known {
+    type Target = Value;
+
+    fn deref(&self) -> &Value {
+        match self {
+            Self::Json(value) => value,
+            Self::Object(object) => object.raw(),
+        }
+    }
+}
+
+impl From<Value> for Known {
+    fn from(value: Value) -> Self {
+        Self::Json(Arc::new(value))
+    }
+}
+
+impl From<Known> for Value {
+    fn from(known: Known) -> Self {
+        match known {
+            Known::Json(value) => Arc::unwrap_or_clone(value),
+            Known::Object(object) => object.raw().clone(),
+        }
+    }
+}
+
+impl PartialEq for Known {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Known {
+    /// Whether `self` tells more than `before`, which has the same name. An echo does not, nor
+    /// does a memory: of the same object, or of one that had the name before it.
+    pub(crate) fn is_newer(&self, before: &Self) -> bool {
+        let number = |known: &Self| version(known).parse::<u64>().unwrap_or(0);
+        match (number(self), number(before)) {
+            (0, 0) => true,
+            (news, known) => news > known,
+        }
+    }
+}
+
+/// The version that an object stands at.
+pub(crate) fn version(object: &Value) -> &str {
+    text(field(object, "metadata"), "resourceVersion")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_a_later_version_is_newer() {
+        let at = |version: &str| Known::from(json!({"metadata": {"resourceVersion": version}}));
+        assert!(at("10").is_newer(&at("9")));
+        assert!(!at("9").is_newer(&at("9")), "an echo");
+        assert!(!at("8").is_newer(&at("9")));
+        assert!(at("").is_newer(&at("")), "versions that say nothing");
+    }
+}
