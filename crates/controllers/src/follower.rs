@@ -7,11 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use convoy_api::{GroupKind, Object};
-use serde::Deserialize;
+use serde::de::Deserializer;
 use serde_json::Value;
 
 use crate::brain::News;
 use crate::outcome::Answer;
+use crate::page::Page;
 use crate::projection::Projections;
 use crate::request::Resource;
 
@@ -90,22 +91,6 @@ pub enum Closed {
     Broken(String),
 }
 
-#[derive(Deserialize)]
-struct Page {
-    metadata: PageMetadata,
-    #[serde(default)]
-    items: Vec<Value>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct PageMetadata {
-    #[serde(default)]
-    resource_version: String,
-    #[serde(default)]
-    r#continue: Option<String>,
-}
-
 impl Follower {
     pub fn new(kind: GroupKind, projections: Arc<Projections>) -> Self {
         let (failures, resumes, pause) = (0, 0, Duration::ZERO);
@@ -154,30 +139,44 @@ impl Follower {
 
     /// The answer to a list. Err: why it is of no use.
     pub fn listed(&mut self, answer: Answer) -> Result<Option<News>, String> {
-        let Place::Listing { resource, mut objects, token } =
-            std::mem::replace(&mut self.place, Place::Outside)
-        else {
-            return Ok(None);
-        };
+        let place = std::mem::replace(&mut self.place, Place::Outside);
+        let Place::Listing { resource, objects, token } = place else { return Ok(None) };
         self.pause = Duration::ZERO;
         match answer.code {
-            200 => {}
-            404 => return Ok(None),
+            200 => self.read(resource, objects, answer.body),
+            404 => Ok(None),
             // The pages asked for are too old by now: from the beginning.
             410 if !token.is_empty() => {
                 self.begin(resource);
-                return Ok(None);
+                Ok(None)
             }
-            _ => return Err(format!("could not list: {}", answer.message())),
+            _ => Err(format!("could not list: {}", answer.message())),
         }
-        let page: Page = serde_json::from_value(answer.body)
+    }
+
+    /// The text of a list, as which it takes the least room. Err: why it is of no use.
+    pub(crate) fn listed_text(&mut self, text: &[u8]) -> Result<Option<News>, String> {
+        let place = std::mem::replace(&mut self.place, Place::Outside);
+        let Place::Listing { resource, objects, .. } = place else { return Ok(None) };
+        self.pause = Duration::ZERO;
+        self.read(resource, objects, &mut serde_json::Deserializer::from_slice(text))
+    }
+
+    fn read<'de>(
+        &mut self,
+        resource: Resource,
+        mut objects: Vec<Object>,
+        body: impl Deserializer<'de, Error = serde_json::Error>,
+    ) -> Result<Option<News>, String> {
+        let page = Page::read(body, |item| self.item(&resource, item))
             .map_err(|error| format!("could not read a list: {error}"))?;
-        objects.extend(page.items.into_iter().filter_map(|item| self.item(&resource, item)));
-        if let Some(next) = page.metadata.r#continue.filter(|token| !token.is_empty()) {
-            self.place = Place::Listing { resource, objects, token: format!("&continue={next}") };
+        objects.extend(page.objects);
+        if !page.next.is_empty() {
+            let token = format!("&continue={}", page.next);
+            self.place = Place::Listing { resource, objects, token };
             return Ok(None);
         }
-        let version = page.metadata.resource_version;
+        let version = page.version;
         self.failures = 0;
         let news = self.all(version.parse().ok(), objects);
         self.place = Place::Watching { resource, version, has_moved: false };
@@ -314,6 +313,17 @@ mod tests {
         assert_eq!(listed(follower.listed(page(&["c"], "7", "")).unwrap()), (Some(7), 3));
         let (Wish::Watch { version, .. }, _) = follower.wish() else { panic!() };
         assert_eq!(version, "7");
+    }
+
+    #[test]
+    fn a_page_reads_the_same_as_text() {
+        let answer = page(&["a", "b"], "7", "");
+        let (mut one, mut other) = (follower(), follower());
+        let told = other.listed_text(answer.body.to_string().as_bytes()).unwrap();
+        assert_eq!(format!("{told:?}"), format!("{:?}", one.listed(answer).unwrap()));
+        let cut = follower().listed_text(br#"{"metadata": {"resourceVersion": "7"}, "items": [{"#);
+        assert!(cut.unwrap_err().starts_with("could not read a list: EOF"));
+        assert!(follower().listed_text(br#"{"items": []}"#).is_err());
     }
 
     #[test]

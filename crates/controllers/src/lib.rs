@@ -10,6 +10,7 @@ pub mod cache;
 pub mod errand;
 pub mod follower;
 pub mod outcome;
+mod page;
 pub mod projection;
 pub mod queue;
 mod refused;

@@ -7,7 +7,6 @@ use std::time::Duration;
 use futures_util::TryStreamExt;
 use kube::Client;
 use kube::core::WatchEvent;
-use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::api::{self, ApiError};
@@ -16,6 +15,7 @@ use crate::discovery::Discovery;
 use crate::follower::{Closed, Follower, Seen, WATCH_SECS, Wish};
 use crate::request::Request;
 use crate::run::Message;
+use crate::trimmed::Trimmed;
 
 /// A watch this silent, beyond its own end, has lost its server.
 const SILENCE_MAX: Duration = Duration::from_secs(WATCH_SECS + 30);
@@ -64,12 +64,13 @@ impl Watcher {
     }
 
     async fn list(&mut self, path: String) -> Result<(), Ended> {
-        let listed = match api::send(&self.client, Request::get(path)).await {
+        let listed = match api::fetch(&self.client, Request::get(path)).await {
+            Ok(answer) if answer.code == 200 => self.follower.listed_text(&answer.text),
             Ok(answer) => {
                 if answer.code == 404 {
                     self.discovery.forget(self.follower.kind());
                 }
-                self.follower.listed(answer)
+                self.follower.listed(answer.read())
             }
             Err(error) => Err(api::chain(&error)),
         };
@@ -89,7 +90,7 @@ impl Watcher {
             Ok(request) => request,
             Err(error) => return Ok(Closed::Broken(api::chain(&error))),
         };
-        let events = self.client.request_events::<Value>(request).await;
+        let events = self.client.request_events::<Trimmed>(request).await;
         let mut events = match events {
             Ok(events) => std::pin::pin!(events),
             Err(kube::Error::Api(status)) if [404, 410].contains(&status.code) => {
@@ -121,10 +122,12 @@ impl Watcher {
     }
 }
 
-fn seen(event: WatchEvent<Value>) -> Seen<'static> {
+fn seen(event: WatchEvent<Trimmed>) -> Seen<'static> {
     match event {
-        WatchEvent::Added(raw) | WatchEvent::Modified(raw) => Seen::Changed(Cow::Owned(raw)),
-        WatchEvent::Deleted(raw) => Seen::Deleted(Cow::Owned(raw)),
+        WatchEvent::Added(Trimmed(raw)) | WatchEvent::Modified(Trimmed(raw)) => {
+            Seen::Changed(Cow::Owned(raw))
+        }
+        WatchEvent::Deleted(Trimmed(raw)) => Seen::Deleted(Cow::Owned(raw)),
         WatchEvent::Bookmark(bookmark) => Seen::Bookmark(bookmark.metadata.resource_version),
         WatchEvent::Error(status) => {
             tracing::debug!(code = status.code, "the watch is too old");
