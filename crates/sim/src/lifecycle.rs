@@ -30,10 +30,18 @@ struct Node {
     object: Option<Known>,
     /// When it was last heard of.
     heard: Timestamp,
+    /// Silence of so long means that nobody is there.
+    grace: SignedDuration,
 }
 
-/// Silence of so long means that nobody is there.
-const GRACE: SignedDuration = SignedDuration::from_secs(40);
+impl Node {
+    fn new(now: Timestamp) -> Self {
+        Self { object: None, heard: now, grace: GRACE_MIN }
+    }
+}
+
+/// As long as the leases of kubelets count; one that says so may count longer.
+const GRACE_MIN: SignedDuration = SignedDuration::from_secs(40);
 
 /// Pods of a node that is gone go after so long; it may come back by then.
 const QUARANTINE: SignedDuration = SignedDuration::from_secs(40);
@@ -48,7 +56,7 @@ const OURS: [&str; 3] = [NOT_READY, UNREACHABLE, UNSCHEDULABLE];
 
 impl Lifecycle {
     fn node_changed(&mut self, name: &SmolStr, object: Option<&Known>, now: Timestamp) {
-        let node = self.nodes.entry(name.clone()).or_insert(Node { object: None, heard: now });
+        let node = self.nodes.entry(name.clone()).or_insert_with(|| Node::new(now));
         if let (Some(known), Some(news)) = (&node.object, object)
             && !news.is_newer(known)
         {
@@ -74,7 +82,7 @@ impl Lifecycle {
         if let Some(pod) = pod.filter(|pod| !bound_to(pod).is_empty()) {
             let node = bound_to(pod);
             self.bound.entry(node.clone()).or_default().insert(key.clone());
-            self.nodes.entry(node).or_insert(Node { object: None, heard: now });
+            self.nodes.entry(node).or_insert_with(|| Node::new(now));
             self.pods.insert(key.clone(), pod.clone());
             self.wheel.set(key.clone(), now);
         } else if let Some(known) = self.pods.remove(key) {
@@ -88,15 +96,19 @@ impl Lifecycle {
     fn lease_changed(&mut self, key: &Key, lease: Option<&Known>, now: Timestamp) {
         let renewed = lease.map(|lease| text(field(lease, "spec"), "renewTime"));
         let Some(renewed) = renewed.and_then(|text| text.parse::<Timestamp>().ok()) else { return };
-        let node = self.nodes.entry(key.name.clone()).or_insert(Node { object: None, heard: now });
+        let node = self.nodes.entry(key.name.clone()).or_insert_with(|| Node::new(now));
         node.heard = node.heard.max(renewed);
+        node.grace = lease.map_or(GRACE_MIN, |lease| {
+            let seconds = field(field(lease, "spec"), "leaseDurationSeconds").as_i64().unwrap_or(0);
+            SignedDuration::from_secs(seconds).max(GRACE_MIN)
+        });
     }
 
     /// Marks a node that is silent, or brings its taints in line with how ready it is.
     fn node_due(&mut self, key: &Key, now: Timestamp) -> Option<Request> {
         let node = self.nodes.get(&key.name)?;
         let object = node.object.as_ref()?;
-        let deadline = node.heard.checked_add(GRACE).unwrap_or(Timestamp::MAX);
+        let deadline = node.heard.checked_add(node.grace).unwrap_or(Timestamp::MAX);
         if now < deadline {
             self.wheel.set(key.clone(), deadline);
         } else if let Some(request) = unknown(key, object, now) {

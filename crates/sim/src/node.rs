@@ -1,7 +1,7 @@
 //! Node objects and leases as a kubelet makes them.
 
 use convoy_api::object::member::{field, list, text};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
 use crate::kubelet::stamp;
@@ -12,8 +12,8 @@ use crate::seed::Seed;
 /// The annotation of nodes that are simulated: `sim.convoy.dev/node: "true"`.
 pub const MARK: &str = "sim.convoy.dev/node";
 
-/// How long after a renewal a lease counts, in seconds.
-pub const LEASE_SECONDS: i64 = 40;
+/// How long after a renewal a lease counts at least, in seconds.
+const LEASE_SECONDS: i64 = 40;
 
 /// The kubelet version that simulated nodes report.
 const VERSION: &str = "v1.36.3";
@@ -176,7 +176,7 @@ pub fn conditions(node: &Value, power: Power, now: Timestamp) -> Value {
 }
 
 /// The lease of a node, which goes when the node goes.
-pub fn lease(node: &Value, now: Timestamp) -> Value {
+pub fn lease(node: &Value, lasts: i64, now: Timestamp) -> Value {
     let metadata = field(node, "metadata");
     let name = text(metadata, "name");
     json!({
@@ -185,14 +185,22 @@ pub fn lease(node: &Value, now: Timestamp) -> Value {
         "metadata": {"name": name, "namespace": LEASES, "ownerReferences": [
             {"apiVersion": "v1", "kind": "Node", "name": name, "uid": text(metadata, "uid")},
         ]},
-        "spec": {"holderIdentity": name, "leaseDurationSeconds": LEASE_SECONDS,
+        "spec": {"holderIdentity": name, "leaseDurationSeconds": lasts,
             "renewTime": micro_stamp(now)},
     })
 }
 
 /// The patch that renews a lease.
-pub fn renewal(name: &str, now: Timestamp) -> (Key, Value) {
-    (Key::lease(name), json!({"spec": {"holderIdentity": name, "renewTime": micro_stamp(now)}}))
+pub fn renewal(name: &str, lasts: i64, now: Timestamp) -> (Key, Value) {
+    let patch = json!({"spec": {"holderIdentity": name, "leaseDurationSeconds": lasts,
+        "renewTime": micro_stamp(now)}});
+    (Key::lease(name), patch)
+}
+
+/// How long a lease counts that is renewed after `heartbeat` at the latest: 40 s, or a third
+/// longer than that, so that nodes which take their time are not taken for silent ones.
+pub fn lease_seconds(heartbeat: SignedDuration) -> i64 {
+    (heartbeat.as_secs() * 4 / 3).max(LEASE_SECONDS)
 }
 
 /// An instant as leases carry it.
@@ -238,7 +246,15 @@ mod tests {
 
     #[test]
     fn leases_carry_microseconds() {
-        let (_, patch) = renewal("n", now());
+        let (_, patch) = renewal("n", 40, now());
         assert_eq!(patch["spec"]["renewTime"], "2026-01-01T00:00:00.000000Z");
+    }
+
+    #[test]
+    fn leases_outlast_the_pause_between_renewals() {
+        let cases = [(10, 40), (30, 40), (60, 80), (300, 400)];
+        for (heartbeat, lasts) in cases {
+            assert_eq!(lease_seconds(SignedDuration::from_secs(heartbeat)), lasts);
+        }
     }
 }

@@ -12,6 +12,16 @@ pub fn stamp(instant: Timestamp) -> String {
     format!("{instant:.0}")
 }
 
+/// Thousands of statuses are made in a second, so that they are put together here without the
+/// copies that a macro makes.
+fn object<const N: usize>(fields: [(&str, Value); N]) -> Value {
+    Value::Object(fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+}
+
+fn text_of(known: &str, otherwise: impl FnOnce() -> String) -> Value {
+    Value::String(if known.is_empty() { otherwise() } else { known.to_owned() })
+}
+
 pub(super) fn status(
     pod: &Value,
     parts: &Parts,
@@ -24,16 +34,14 @@ pub(super) fn status(
     let init = statuses(pod, "initContainers", &parts.init, "initContainerStatuses");
     let containers = statuses(pod, "containers", &parts.containers, "containerStatuses");
     let begun = text(old, "startTime");
-    let mut status = json!({
-        "phase": phase,
-        "conditions": null,
-        "hostIP": addresses.host,
-        "hostIPs": [{"ip": addresses.host}],
-        "startTime": if begun.is_empty() { stamp(lifetime.begun) } else { begun.to_owned() },
-    });
-    // Put in, because the macro would copy them.
-    status["conditions"] = conditions(pod, parts, phase, now);
-    status["containerStatuses"] = containers;
+    let mut status = object([
+        ("phase", json!(phase)),
+        ("conditions", conditions(pod, parts, phase, now)),
+        ("hostIP", json!(addresses.host)),
+        ("hostIPs", json!([{"ip": addresses.host}])),
+        ("startTime", text_of(begun, || stamp(lifetime.begun))),
+        ("containerStatuses", containers),
+    ]);
     let has_begun = parts.containers.iter().chain(&parts.init).any(|c| c.first_started.is_some());
     let address = if field(spec, "hostNetwork") == &Value::Bool(true) {
         &addresses.host
@@ -137,9 +145,13 @@ impl Said {
         let status = if self.is_true { "True" } else { "False" };
         let before = old.iter().find(|condition| text(condition, "type") == kind);
         let unturned = before.filter(|before| text(before, "status") == status);
-        let turned = unturned.map(|before| text(before, "lastTransitionTime").to_owned());
-        let mut condition = json!({"type": kind, "status": status, "lastProbeTime": null,
-            "lastTransitionTime": turned.unwrap_or_else(|| stamp(now))});
+        let turned = unturned.map_or("", |before| text(before, "lastTransitionTime"));
+        let mut condition = object([
+            ("type", json!(kind)),
+            ("status", json!(status)),
+            ("lastProbeTime", Value::Null),
+            ("lastTransitionTime", text_of(turned, || stamp(now))),
+        ]);
         if !self.reason.is_empty() {
             condition["reason"] = json!(self.reason);
         }
@@ -173,18 +185,18 @@ fn statuses(pod: &Value, kind: &str, standings: &[Standing], reported: &str) -> 
         let is_running = matches!(standing.state, State::Running { .. });
         // An init container is ready when it has done its work.
         let is_done = matches!(&standing.state, State::Ended(ended) if ended.code == 0);
-        let mut status = json!({
-            "name": name,
-            "image": text(container, "image"),
-            "imageID": "",
-            "ready": standing.is_ready || is_init && is_done,
-            "started": is_running,
-            // A count never falls, though reboots before our own start are unknown.
-            "restartCount": counted.unwrap_or(0).max(u64::from(standing.restarts)),
-            "state": null,
-            "lastState": {},
-        });
-        status["state"] = state(&standing.state, &identity);
+        // A count never falls, though reboots before our own start are unknown.
+        let restarts = counted.unwrap_or(0).max(u64::from(standing.restarts));
+        let mut status = object([
+            ("name", json!(name)),
+            ("image", json!(text(container, "image"))),
+            ("imageID", json!("")),
+            ("ready", json!(standing.is_ready || is_init && is_done)),
+            ("started", json!(is_running)),
+            ("restartCount", json!(restarts)),
+            ("state", state(&standing.state, &identity)),
+            ("lastState", json!({})),
+        ]);
         if standing.first_started.is_some() {
             status["containerID"] = json!(identity);
             status["imageID"] = json!(text(container, "image"));

@@ -208,11 +208,12 @@ impl Kubelets {
         if machine.is_silent() {
             return None;
         }
+        let lasts = node::lease_seconds(scenario.heartbeat.longest());
         let request = if machine.has_lease {
-            let (key, patch) = node::renewal(name, now);
+            let (key, patch) = node::renewal(name, lasts, now);
             Request { is_background: true, ..Request::new(key, Write::Merge(patch)) }
         } else {
-            Request::new(Key::lease(name), Write::Create(node::lease(&object, now)))
+            Request::new(Key::lease(name), Write::Create(node::lease(&object, lasts, now)))
         };
         // The first pause is shorter by chance, so that not all renew at once.
         let seed = Seed::new(scenario.seed).child("lease", name);

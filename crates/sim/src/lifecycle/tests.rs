@@ -22,6 +22,18 @@ fn lease(seconds: i64) -> Known {
 }
 
 #[test]
+fn a_node_that_says_how_long_its_lease_counts_is_waited_for() {
+    let mut lifecycle = Lifecycle::default();
+    lifecycle.changed(&Key::node("n"), Some(&node("True", json!([]))), at(0));
+    let slow = json!({"metadata": {"name": "n"},
+        "spec": {"renewTime": at(0).to_string(), "leaseDurationSeconds": 400}});
+    lifecycle.changed(&Key::lease("n"), Some(&slow.into()), at(0));
+    assert!(lifecycle.due(at(41)).is_empty());
+    assert_eq!(lifecycle.next(), Some(at(400)));
+    assert_eq!(lifecycle.due(at(400)).len(), 1);
+}
+
+#[test]
 fn a_silent_node_is_marked_then_tainted() {
     let mut lifecycle = Lifecycle::default();
     let key = Key::node("n");

@@ -31,6 +31,10 @@ impl Latency {
         SignedDuration::from_nanos(seed.between(self.low_nanos, self.high_nanos))
     }
 
+    pub fn longest(self) -> SignedDuration {
+        SignedDuration::from_nanos(self.high_nanos)
+    }
+
     pub fn shortest(self) -> SignedDuration {
         SignedDuration::from_nanos(self.low_nanos)
     }

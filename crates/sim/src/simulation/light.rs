@@ -351,16 +351,20 @@ fn merged(old: &Value, patch: &Value) -> Value {
     let Value::Object(changes) = patch else { return patch.clone() };
     let none = Map::new();
     let old = old.as_object().unwrap_or(&none);
-    let kept = old.iter().filter_map(|(name, value)| match changes.get(name) {
-        None => Some((name.clone(), value.clone())),
-        Some(Value::Null) => None,
-        Some(change) => Some((name.clone(), merged(value, change))),
-    });
-    let is_added =
-        |(name, change): &(&String, &Value)| !change.is_null() && !old.contains_key(*name);
-    let added = changes.iter().filter(is_added);
-    let added = added.map(|(name, change)| (name.clone(), merged(&Value::Null, change)));
-    Value::Object(kept.chain(added).collect())
+    let mut after = Map::with_capacity(old.len() + changes.len());
+    for (name, value) in old {
+        match changes.get(name) {
+            None => _ = after.insert(name.clone(), value.clone()),
+            Some(Value::Null) => {}
+            Some(change) => _ = after.insert(name.clone(), merged(value, change)),
+        }
+    }
+    for (name, change) in changes {
+        if !change.is_null() && !old.contains_key(name) {
+            after.insert(name.clone(), merged(&Value::Null, change));
+        }
+    }
+    Value::Object(after)
 }
 
 /// Whether an object is the one, at the version, that a write names.

@@ -88,7 +88,7 @@ impl Trial for Rehearsal {
             json!({"name": name, "count": count, "labels": {"pool": name}})
         };
         let pools: Vec<Value> = (0..pools).map(pool).collect();
-        let text = json!({"seed": 1, "nodes": pools, "heartbeat": "30s",
+        let text = json!({"seed": 1, "nodes": pools, "heartbeat": "5m",
             "latencies": {"pull": "0s", "start": "0s", "init": "1s..5s", "stop": "0s..2s"}});
         Scenario::from_yaml(&text.to_string()).expect("the text above is a scenario")
     }
