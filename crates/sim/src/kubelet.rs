@@ -8,12 +8,11 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-
 use convoy_api::object::member::{field, list, text};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
+use crate::part::hash_of;
 use crate::scenario::{Behaviour, Scenario};
 use crate::seed::Seed;
 use container::{Course, Restarts, Standing, State};
@@ -65,9 +64,7 @@ impl Progress {
     /// What stands for everything that a status would say of the containers: as long as neither
     /// this nor the pod changes, there is nothing new to say.
     pub fn digest(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.parts.hash(&mut hasher);
-        hasher.finish()
+        hash_of(&self.parts)
     }
 }
 

@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use convoy_api::object::member::{field, text};
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use smol_str::SmolStr;
 
 use crate::known::Known;
@@ -59,9 +59,8 @@ pub const LEASES: &str = "kube-node-lease";
 
 impl Key {
     fn new(kind: Kind, namespace: SmolStr, name: SmolStr) -> Self {
-        let mut hasher = DefaultHasher::new();
-        (kind, &namespace, &name).hash(&mut hasher);
-        Self { order: hasher.finish(), kind, namespace, name }
+        let order = hash_of(&(kind, &namespace, &name));
+        Self { order, kind, namespace, name }
     }
 
     pub fn pod(namespace: &str, name: &str) -> Self {
@@ -124,9 +123,8 @@ impl Request {
 
     /// Patches the status, fenced by the version that was looked at.
     pub fn status(key: Key, object: &Value, status: Value) -> Self {
-        let fields = [("metadata", fence(object)), ("status", status)];
-        let fields = fields.map(|(name, value)| (name.to_owned(), value));
-        Self::new(key, Write::MergeStatus(Value::Object(Map::from_iter(fields))))
+        let patch = assembled([("metadata", fence(object)), ("status", status)]);
+        Self::new(key, Write::MergeStatus(patch))
     }
 
     /// Deletes exactly this object.
@@ -137,6 +135,19 @@ impl Request {
         }
         Self::new(key, Write::Delete(options))
     }
+}
+
+/// An object of these fields. Thousands are made in a second, so that they are put together
+/// without the copies that a macro makes.
+pub(crate) fn assembled<const N: usize>(fields: [(&str, Value); N]) -> Value {
+    Value::Object(fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+}
+
+/// The same number for the same thing, in every run.
+pub(crate) fn hash_of(thing: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    thing.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// What a patch carries so that it only applies to what was looked at.

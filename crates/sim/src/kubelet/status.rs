@@ -6,16 +6,11 @@ use serde_json::{Value, json};
 
 use super::container::{Ended, Standing, State};
 use super::{Addresses, Lifetime, Parts};
+use crate::part::assembled;
 
 /// An instant as Kubernetes writes it, in whole seconds.
 pub fn stamp(instant: Timestamp) -> String {
     format!("{instant:.0}")
-}
-
-/// Thousands of statuses are made in a second, so that they are put together here without the
-/// copies that a macro makes.
-fn object<const N: usize>(fields: [(&str, Value); N]) -> Value {
-    Value::Object(fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
 fn text_of(known: &str, otherwise: impl FnOnce() -> String) -> Value {
@@ -34,7 +29,7 @@ pub(super) fn status(
     let init = statuses(pod, "initContainers", &parts.init, "initContainerStatuses");
     let containers = statuses(pod, "containers", &parts.containers, "containerStatuses");
     let begun = text(old, "startTime");
-    let mut status = object([
+    let mut status = assembled([
         ("phase", json!(phase)),
         ("conditions", conditions(pod, parts, phase, now)),
         ("hostIP", json!(addresses.host)),
@@ -146,7 +141,7 @@ impl Said {
         let before = old.iter().find(|condition| text(condition, "type") == kind);
         let unturned = before.filter(|before| text(before, "status") == status);
         let turned = unturned.map_or("", |before| text(before, "lastTransitionTime"));
-        let mut condition = object([
+        let mut condition = assembled([
             ("type", json!(kind)),
             ("status", json!(status)),
             ("lastProbeTime", Value::Null),
@@ -187,7 +182,7 @@ fn statuses(pod: &Value, kind: &str, standings: &[Standing], reported: &str) -> 
         let is_done = matches!(&standing.state, State::Ended(ended) if ended.code == 0);
         // A count never falls, though reboots before our own start are unknown.
         let restarts = counted.unwrap_or(0).max(u64::from(standing.restarts));
-        let mut status = object([
+        let mut status = assembled([
             ("name", json!(name)),
             ("image", json!(text(container, "image"))),
             ("imageID", json!("")),

@@ -3,7 +3,6 @@
 //! and no owners of fields. What it does, it does as the real one, which every trial also runs on.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 use convoy_api::object::member::same;
 use convoy_api::{GroupKind, Object, ObjectKey};
@@ -16,6 +15,7 @@ use super::cluster::{Response, Server, Written};
 use crate::fleet::send::Form;
 use crate::known::Known;
 use crate::kubelet::stamp;
+use crate::part::hash_of;
 
 /// A kind that is served.
 #[derive(Clone, Debug)]
@@ -337,9 +337,7 @@ impl Server for Light {
 }
 
 fn place(key: &ObjectKey) -> (u64, ObjectKey) {
-    let mut hasher = DefaultHasher::new();
-    key.hash(&mut hasher);
-    (hasher.finish(), key.clone())
+    (hash_of(key), key.clone())
 }
 
 fn shown(object: &Object) -> (u16, Known) {
