@@ -185,13 +185,12 @@ impl Follower {
 
     /// What a watch tells.
     pub fn seen(&mut self, seen: Seen<'_>) -> Option<News> {
-        let Place::Watching { resource, version, has_moved } = &mut self.place else { return None };
+        let Place::Watching { resource, .. } = &self.place else { return None };
         let (raw, is_gone) = match seen {
             Seen::Changed(raw) => (raw, false),
             Seen::Deleted(raw) => (raw, true),
             Seen::Bookmark(at) => {
-                *has_moved |= *version != at;
-                *version = at;
+                self.move_to(&at);
                 return None;
             }
             Seen::Expired => {
@@ -201,22 +200,29 @@ impl Follower {
             }
         };
         if let Some(newer) = raw.pointer("/metadata/resourceVersion").and_then(Value::as_str) {
-            *has_moved |= version != newer;
-            newer.clone_into(version);
+            self.move_to(newer);
         }
         let object = self.projections.read(raw)?;
-        Some(if is_gone { News::Deleted(object) } else { News::Changed(object) })
+        Some(told(object, is_gone))
     }
 
     /// What a watch of a server in this very process tells: nothing is copied, nothing left out.
     pub fn shown(&mut self, object: &Object, is_gone: bool) -> Option<News> {
-        let Place::Watching { version, has_moved, .. } = &mut self.place else { return None };
+        if !self.is_watching() {
+            return None;
+        }
         if let Some(newer) = object.resource_version() {
+            self.move_to(newer);
+        }
+        Some(told(object.clone(), is_gone))
+    }
+
+    /// A watch has told everything up to this version.
+    fn move_to(&mut self, newer: &str) {
+        if let Place::Watching { version, has_moved, .. } = &mut self.place {
             *has_moved |= version != newer;
             newer.clone_into(version);
         }
-        let object = object.clone();
-        Some(if is_gone { News::Deleted(object) } else { News::Changed(object) })
     }
 
     /// Whether a watch that runs is still wanted.
@@ -266,6 +272,10 @@ impl Follower {
     fn all(&self, version: Option<u64>, objects: Vec<Object>) -> News {
         News::Listed { kind: self.kind.clone(), version, objects }
     }
+}
+
+fn told(object: Object, is_gone: bool) -> News {
+    if is_gone { News::Deleted(object) } else { News::Changed(object) }
 }
 
 #[cfg(test)]
