@@ -13,11 +13,7 @@ pub mod types;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
-use crate::object::GroupKind;
-
-pub const DEPLOYMENT: GroupKind = GroupKind::new("apps", "Deployment");
-pub const REPLICA_SET: GroupKind = GroupKind::new("apps", "ReplicaSet");
-pub const POD: GroupKind = GroupKind::new("", "Pod");
+pub use crate::kinds::{DEPLOYMENT, POD, REPLICA_SET};
 
 /// The label that keeps the pods of one ReplicaSet apart from those of its siblings.
 pub const TEMPLATE_HASH: &str = "pod-template-hash";

@@ -8,6 +8,7 @@ pub mod apps;
 pub mod cel;
 pub mod fleet;
 pub mod karpenter;
+pub mod kinds;
 pub mod object;
 pub mod ocm;
 pub mod schema;

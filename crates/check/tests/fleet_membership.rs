@@ -1,6 +1,7 @@
 //! A cluster's whole membership: it is given a place, joins, reports, is asked to leave, leaves.
 
 use convoy_api::GroupKind;
+use convoy_api::kinds::NAMESPACE;
 use convoy_check::{Applier, settle};
 use convoy_plan::World;
 use convoy_testkit::{NOW, object};
@@ -10,7 +11,6 @@ use serde_json::json;
 const API: &str = "cluster.kubernetes-fleet.io/v1beta1";
 const MEMBER: GroupKind = GroupKind::new("cluster.kubernetes-fleet.io", "MemberCluster");
 const INTERNAL: GroupKind = GroupKind::new("cluster.kubernetes-fleet.io", "InternalMemberCluster");
-const NAMESPACE: GroupKind = GroupKind::new("", "Namespace");
 const ROLE_BINDING: GroupKind = GroupKind::new("rbac.authorization.k8s.io", "RoleBinding");
 const WORK: GroupKind = GroupKind::new("placement.kubernetes-fleet.io", "Work");
 const HOME: &str = "fleet-member-eu-1";

@@ -3,11 +3,17 @@
 
 use convoy_api::Object;
 use convoy_check::{Finding, Guarantee, History, check};
+use convoy_plan::gate::{Permit, grant};
 use convoy_plan::{
     Action, GroupReport, Hold, HoldReason, MemberState, Plan, Step, Verb, Verdict, Why, World,
 };
 use convoy_testkit::{NOW, node, object};
 use serde_json::{Value, json};
+
+/// What the gate gives where nothing limits.
+fn permit() -> Permit {
+    grant(1, &[]).permit().expect("nothing limits")
+}
 
 fn skyhook() -> Object {
     object("skyhook.nvidia.com/v1alpha1", "Skyhook", "gpu").spec(json!({})).build()
@@ -66,8 +72,10 @@ fn g1_finds_more_nodes_in_progress_than_the_ceiling() {
         json!({"metadata": {"annotations": {"skyhook.nvidia.com/status_gpu": "in_progress"}}});
     let mut step = moving(&rollout);
     step.decision = json!({"compartments": {"__default__": {"members": ["n1", "n2"]}}});
-    step.actions =
-        nodes.iter().map(|node| Action::patch(Verb::Start, node, start.clone(), why())).collect();
+    step.actions = nodes
+        .iter()
+        .map(|node| Action::patch(Verb::Start(permit()), node, start.clone(), why()))
+        .collect();
     let mut objects = nodes;
     objects.extend([policy, rollout]);
     assert_eq!(broken(&world(objects), step), [Guarantee::G1]);
@@ -90,7 +98,7 @@ fn g1_finds_replicas_beyond_the_surge_and_below_the_promise() {
     let scaled = |replicas: u32| {
         let mut step = Step { dialect: "apps", ..moving(&deployment) };
         let patch = json!({"spec": {"replicas": replicas}});
-        step.actions.push(Action::patch(Verb::Scale, &set, patch, why()));
+        step.actions.push(Action::patch(Verb::Scale(permit()), &set, patch, why()));
         broken(&world(vec![deployment.clone(), set.clone()]), step)
     };
     assert_eq!(scaled(6), [Guarantee::G1]);

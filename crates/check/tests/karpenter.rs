@@ -2,16 +2,15 @@
 //! quiet at the end, and with a reason for every node that stays.
 
 use convoy_api::karpenter::names::{NODE_CLAIM, NODE_POOL};
-use convoy_api::{GroupKind, Object, ObjectKey};
+use convoy_api::kinds::NODE;
+use convoy_api::kinds::POD;
+use convoy_api::{Object, ObjectKey};
 use convoy_check::{Applier, check, settle};
 use convoy_plan::{Verdict, World, plan};
 use convoy_testkit::{NOW, karpenter, property};
 use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-
-const NODE: GroupKind = GroupKind::new("", "Node");
-const POD: GroupKind = GroupKind::new("", "Pod");
 
 fn now() -> Timestamp {
     NOW.parse().expect("a constant")

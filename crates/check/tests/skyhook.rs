@@ -3,6 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops where its own setup is wrong")]
 
+use convoy_api::kinds::NODE;
+use convoy_api::kinds::POD;
 use convoy_api::skyhook::GROUP;
 use convoy_api::{GroupKind, Object, ObjectKey};
 use convoy_check::{Applier, History, check, settle};
@@ -16,9 +18,7 @@ mod kubelet;
 
 use kubelet::Kubelets;
 
-const NODE: GroupKind = GroupKind::new("", "Node");
 const SKYHOOK: GroupKind = GroupKind::new(GROUP, "Skyhook");
-const POD: GroupKind = GroupKind::new("", "Pod");
 
 /// A fleet, its policy, its Skyhooks and what goes wrong, drawn at random.
 #[derive(Clone, Debug)]

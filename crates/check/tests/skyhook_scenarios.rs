@@ -4,6 +4,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops where its own setup is wrong")]
 
+use convoy_api::kinds::CONFIG_MAP;
+use convoy_api::kinds::NODE;
+use convoy_api::kinds::POD;
 use convoy_api::{GroupKind, Object, ObjectKey};
 use convoy_check::{Applier, settle};
 use convoy_plan::{HoldReason, Plan, World};
@@ -15,10 +18,7 @@ mod kubelet;
 
 use kubelet::Kubelets;
 
-const NODE: GroupKind = GroupKind::new("", "Node");
-const POD: GroupKind = GroupKind::new("", "Pod");
 const SKYHOOK: GroupKind = GroupKind::new("skyhook.nvidia.com", "Skyhook");
-const CONFIG_MAP: GroupKind = GroupKind::new("", "ConfigMap");
 
 fn skyhook(name: &str, spec: Value) -> Builder {
     object("skyhook.nvidia.com/v1alpha1", "Skyhook", name).spec(spec)

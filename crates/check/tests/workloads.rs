@@ -3,6 +3,7 @@
 //! writes nothing more.
 
 use convoy_api::apps::POD;
+use convoy_api::kinds::CONTROLLER_REVISION;
 use convoy_api::{GroupKind, Object, ObjectKey};
 use convoy_check::Applier;
 use convoy_plan::dialect::workloads::{DAEMON_SETS, JOBS, STATEFUL_SETS, Workloads};
@@ -11,8 +12,6 @@ use convoy_testkit::{Builder, NOW, apps, node, object, property};
 use jiff::ToSpan;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-
-const REVISION: GroupKind = GroupKind::new("apps", "ControllerRevision");
 
 /// The rollout with what is around it.
 struct Scene {
@@ -181,7 +180,7 @@ proptest! {
         prop_assert_eq!(images(&scene), vec![json!("web:v2"); nodes]);
         prop_assert_eq!(scene.owner().status()["updatedNumberScheduled"].clone(), json!(nodes));
         prop_assert_eq!(scene.owner().status()["numberUnavailable"].clone(), json!(0));
-        prop_assert_eq!(scene.applier.world().of(&REVISION).count(), 2);
+        prop_assert_eq!(scene.applier.world().of(&CONTROLLER_REVISION).count(), 2);
     }
 
     #[test]
@@ -292,7 +291,7 @@ fn going_back_uses_the_revision_that_is_there() {
     let revisions: Vec<i64> = scene
         .applier
         .world()
-        .of(&REVISION)
+        .of(&CONTROLLER_REVISION)
         .map(|revision| revision.raw()["revision"].as_i64().unwrap())
         .collect();
     assert_eq!(revisions.len(), 2);

@@ -358,27 +358,21 @@ impl State {
     }
 }
 
-/// Kinds of which the objects stand for themselves: what is written to one does not wait for
-/// what is written to another in the same sense. Those that stand for many, such as the sets of
-/// a Deployment, do.
-const SINGLE: [GroupKind; 3] =
-    [GroupKind::new("", "Node"), GroupKind::new("", "Pod"), GroupKind::new("", "ConfigMap")];
-
-/// Whether two writes may overtake each other: both make, both delete, or both patch objects of
-/// one kind in one namespace.
+/// Whether two writes may overtake each other: their decision says so, and both make, both
+/// delete, or both patch objects of one kind in one namespace.
 fn are_alike(one: &Action, other: &Action) -> bool {
     let same = one.target.kind == other.target.kind
         && one.target.namespace == other.target.namespace
         && one.verb == other.verb;
-    same && match (&one.write, &other.write) {
+    let alike = match (&one.write, &other.write) {
         (Write::Create { .. }, Write::Create { .. })
         | (Write::Delete { .. }, Write::Delete { .. }) => true,
-        (
-            Write::Patch { subresource: below, .. },
-            Write::Patch { subresource: other_below, .. },
-        ) => below == other_below && SINGLE.contains(&one.target.kind),
+        (Write::Patch { subresource, .. }, Write::Patch { subresource: others, .. }) => {
+            subresource == others
+        }
         _ => false,
-    }
+    };
+    one.concurrent && other.concurrent && same && alike
 }
 
 fn end(action: &Action, outcome: Outcome) -> Option<Ending> {

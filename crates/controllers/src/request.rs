@@ -239,7 +239,8 @@ mod tests {
     #[test]
     fn patches_carry_their_fence() {
         let patch = json!({"metadata": {"annotations": {"a": "b"}}, "spec": {"replicas": 2}});
-        let action = Action::patch(Verb::Scale, &deployment(), patch, why());
+        let permit = convoy_plan::gate::grant(1, &[]).permit().expect("nothing limits");
+        let action = Action::patch(Verb::Scale(permit), &deployment(), patch, why());
         let sent = request(&action, &resource("apps", "deployments"), &OwnVersions::default());
         assert_eq!(sent.method, Method::PATCH);
         assert_eq!(sent.path, "/apis/apps/v1/namespaces/shop/deployments/web?fieldManager=convoy");

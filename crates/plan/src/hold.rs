@@ -7,6 +7,9 @@ use jiff::Timestamp;
 use serde::Serialize;
 use smol_str::SmolStr;
 
+/// How many members a hold names.
+pub const NAMED: usize = 3;
+
 /// One member, or the rollout itself, that does not move.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Hold {
@@ -29,12 +32,15 @@ pub struct Hold {
 pub enum HoldReason {
     /// Every slot of a limit is taken. `by` names the first few members that hold one.
     BudgetSpent { limit: &'static str, in_flight: u32, ceiling: u32, by: Vec<SmolStr> },
+    /// So many members have to stay available, and no more are.
+    AvailabilityFloor { limit: &'static str, available: u32, required: u32 },
     /// A batch is under way and nothing new starts until it is finished.
     BatchRunning { batch: u32, unfinished: u32, by: Vec<SmolStr> },
     /// The batch that starts now is full.
     BatchFull { batch: u32, size: u32 },
-    /// Too much failed; someone has to look.
-    FailureStop { failures: u32, allowed: u32 },
+    /// Too much failed; someone has to look. `limit` names the setting that says how much is too
+    /// much, `value` is what it says, `remedy` what to do next.
+    FailureStop { limit: &'static str, value: u32, failures: u32, remedy: &'static str },
     /// A maintenance window is closed, or a blackout is open.
     WindowClosed,
     /// An earlier group has to finish first.
@@ -109,6 +115,7 @@ impl HoldReason {
     pub fn word(&self) -> &'static str {
         match self {
             Self::BudgetSpent { .. } => "BudgetSpent",
+            Self::AvailabilityFloor { .. } => "AvailabilityFloor",
             Self::BatchRunning { .. } => "BatchRunning",
             Self::BatchFull { .. } => "BatchFull",
             Self::FailureStop { .. } => "FailureStop",
@@ -141,48 +148,61 @@ impl HoldReason {
 impl fmt::Display for HoldReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::BudgetSpent { limit, in_flight, ceiling, by } if in_flight > ceiling => {
+                write!(f, "{limit} allows {ceiling}, but {in_flight} are in use")?;
+                named(f, " by ", by, *in_flight)
+            }
             Self::BudgetSpent { limit, in_flight, ceiling, by } => {
                 write!(f, "{in_flight} of {ceiling} slots of {limit} in use")?;
                 named(f, " by ", by, *in_flight)
             }
+            Self::AvailabilityFloor { limit, available, required } => {
+                let verb = if *available == 1 { "is" } else { "are" };
+                write!(f, "{limit} requires {required}, and {available} {verb} available")
+            }
             Self::BatchRunning { batch, unfinished, by } => {
-                write!(f, "batch {batch} still has {unfinished} unfinished")?;
+                write!(f, "batch {batch} is still running, {unfinished} unfinished")?;
                 named(f, ": ", by, *unfinished)
             }
-            Self::BatchFull { batch, size } => write!(f, "batch {batch} takes {size}"),
-            Self::FailureStop { failures, allowed } => {
-                write!(f, "stopped: {failures} failures where {allowed} are allowed")
+            Self::BatchFull { batch, size } => write!(f, "batch {batch} is full (size {size})"),
+            Self::FailureStop { limit, value, failures, remedy } => {
+                let noun = if *failures == 1 { "failure" } else { "failures" };
+                write!(f, "stopped after {failures} {noun} ({limit}: {value}); {remedy}")
             }
-            Self::WindowClosed => f.write_str("outside its window"),
+            Self::WindowClosed => f.write_str("outside its maintenance window"),
             Self::GroupOrder { behind, unfinished } => {
-                write!(f, "waits for {behind}, which has {unfinished} unfinished")
+                write!(f, "waits for {behind} to finish, {unfinished} unfinished")
             }
             Self::BehindRollout { rollout, priority } => {
                 write!(f, "waits for {rollout} (priority {priority})")
             }
             Self::Paused => f.write_str("paused"),
             Self::Disabled => f.write_str("disabled"),
-            Self::Ignored { by } => write!(f, "left alone: {by}"),
+            Self::Ignored { by } => write!(f, "ignored: {by}"),
             Self::TaintNotTolerated { taint } => write!(f, "taint {taint} is not tolerated"),
             Self::Missing { kind, name } => write!(f, "{kind} {name:?} not found"),
             Self::PodDisruptionBudget { budget, pod, allowed } => {
-                write!(f, "PodDisruptionBudget {budget} allows {allowed}, pod {pod} has to stay")
+                let noun = if *allowed == 1 { "disruption" } else { "disruptions" };
+                write!(f, "PodDisruptionBudget {budget} allows {allowed} {noun}, ")?;
+                write!(f, "so pod {pod} cannot be evicted")
             }
-            Self::PodProtected { pod } => write!(f, "pod {pod} must finish by itself"),
-            Self::Draining { pods } => write!(f, "{pods} pods are leaving"),
-            Self::Settling { for_secs } => write!(f, "must stay healthy for {for_secs}s"),
+            Self::PodProtected { pod } => write!(f, "pod {pod} must not be interrupted"),
+            Self::Draining { pods } => {
+                write!(f, "draining, {pods} {} left", if *pods == 1 { "pod" } else { "pods" })
+            }
+            Self::Settling { for_secs } => write!(f, "must stay available for {for_secs}s"),
             Self::NotAvailable { detail } => write!(f, "not available: {detail}"),
             Self::Depends { on } => write!(f, "waits for {on}"),
-            Self::Approval { request } => write!(f, "waits for approval of {request}"),
+            Self::Approval { request } => write!(f, "waits for approval: {request}"),
             Self::Failed { detail } => write!(f, "failed: {detail}"),
             Self::NotSelected { detail } => write!(f, "not selected: {detail}"),
             Self::NotDisruptable { detail } => f.write_str(detail),
-            Self::NoReason => f.write_str("nothing to change"),
+            Self::NoReason => f.write_str("up to date"),
             Self::Stalled { detail } => write!(f, "stalled: {detail}"),
-            Self::Invalid { fields } => write!(f, "refused: {}", fields.join(", ")),
+            Self::Invalid { fields } => write!(f, "invalid: {}", fields.join(", ")),
             Self::HangsOnRefused { object, field, message, others } => {
                 let colon = if field.is_empty() { "" } else { ": " };
-                write!(f, "{object} is refused: {field}{colon}{message}")?;
+                write!(f, "depends on {object}, which is invalid: {field}{colon}{message}")?;
                 if *others > 0 { write!(f, " (and {others} more objects)") } else { Ok(()) }
             }
         }

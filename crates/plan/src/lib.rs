@@ -13,6 +13,7 @@ pub mod condition;
 pub mod cron;
 pub mod diagnostic;
 pub mod dialect;
+pub mod gate;
 pub mod hold;
 pub mod json;
 pub mod limit;
@@ -140,6 +141,11 @@ pub fn validate(world: &World) -> Vec<Diagnostic> {
     found.sort();
     found.dedup();
     found
+}
+
+/// A length as a count of members.
+pub(crate) fn count(length: usize) -> u32 {
+    u32::try_from(length).unwrap_or(u32::MAX)
 }
 
 impl Plan {

@@ -242,8 +242,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-
-    const POD: GroupKind = GroupKind::new("", "Pod");
+    use convoy_api::kinds::POD;
 
     fn pod(namespace: &str, name: &str) -> Object {
         Object::from_value(json!({"apiVersion": "v1", "kind": "Pod",

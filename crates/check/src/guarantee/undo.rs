@@ -1,13 +1,13 @@
 //! G9: only what we did is undone. A cordon is lifted only where our mark says that we set
 //! it and nobody else's mark says that it is still wanted; a taint is removed only if it is ours.
 
-use convoy_api::{GroupKind, Object};
+use convoy_api::Object;
+use convoy_api::kinds::NODE;
 use convoy_plan::{Action, Write};
 use serde_json::Value;
 
 use crate::{Finding, Guarantee, Subject};
 
-const NODE: GroupKind = GroupKind::new("", "Node");
 const CORDON_MARK: &str = "skyhook.nvidia.com/cordon_";
 
 /// Taint keys that are Convoy's to add and remove, by dialect.

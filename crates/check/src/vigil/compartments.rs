@@ -7,14 +7,14 @@
 //! a loop may not know any of it yet: so until the loops have come to rest the loosest bound
 //! holds, and who changed compartments counts in none. Compartments must not overlap.
 
+use convoy_api::kinds::NODE;
+use convoy_api::kinds::POD;
 use std::collections::{BTreeMap, BTreeSet};
 
 use convoy_api::{GroupKind, Object};
 use convoy_plan::selector::Selector;
 use serde_json::Value;
 
-const NODE: GroupKind = GroupKind::new("", "Node");
-const POD: GroupKind = GroupKind::new("", "Pod");
 const SKYHOOK: GroupKind = GroupKind::new("skyhook.nvidia.com", "Skyhook");
 const POLICY: GroupKind = GroupKind::new("skyhook.nvidia.com", "DeploymentPolicy");
 const NAME: &str = "skyhook.nvidia.com/name";

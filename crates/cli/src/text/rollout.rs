@@ -210,6 +210,6 @@ fn short(key: &ObjectKey) -> String {
 fn verb(action: &Action) -> String {
     match action.verb {
         Verb::RollBack => "Roll back".to_owned(),
-        verb => format!("{verb:?}"),
+        verb => <&str>::from(verb).to_owned(),
     }
 }

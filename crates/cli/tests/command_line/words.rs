@@ -62,9 +62,10 @@ fn moving(bag: &Bag) -> Step {
         GroupReport { total: 3, done: 3, ..GroupReport::new("__default__") },
     ];
     let node = |name: &str| convoy_api::GroupKind::new("", "Node").key("", name);
+    let permit = convoy_plan::gate::grant(3, &[]).permit().expect("nothing limits");
     for name in ["gpu-20", "gpu-21", "gpu-22"] {
         let why = Why::new("BatchStarts", "batch 3 takes 4 nodes");
-        step.actions.push(Action::create(Verb::Start, node(name), json!({}), why));
+        step.actions.push(Action::create(Verb::Start(permit), node(name), json!({}), why));
     }
     let why = Why::new("DrainDone", "the node is empty");
     step.actions.push(Action::create(Verb::Cordon, node("gpu-4"), json!({}), why));

@@ -51,7 +51,8 @@ fn writes_that_are_alike_go_in_batches_that_grow() {
 fn patches_of_nodes_go_together_and_those_of_one_node_after_each_other() {
     let patch = |kind: &str, name: &str| {
         let object = convoy_testkit::object("v1", kind, name).build();
-        Action::patch(Verb::Record, &object, json!({}), Why::new("Test", "a test"))
+        let action = Action::patch(Verb::Record, &object, json!({}), Why::new("Test", "a test"));
+        if kind == "Node" { action.concurrently() } else { action }
     };
     let widths = |actions: Vec<Action>| {
         let projections = Arc::new(Projections::of(&[&ReplicaSets]));

@@ -5,6 +5,8 @@ use convoy_api::{Object, ObjectKey};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::gate::Permit;
+
 /// One write, with what it means and why it is made now.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Action {
@@ -13,24 +15,32 @@ pub struct Action {
     pub target: ObjectKey,
     pub why: Why,
     pub write: Write,
+    /// Whether it may be sent beside its neighbours: the order of such writes means nothing.
+    #[serde(skip)]
+    pub concurrent: bool,
 }
 
 /// What an action means to a person. The write says what it is to the API server.
+///
+/// Verbs that take a slot of a budget carry the gate's [`Permit`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(into = "&'static str")]
 pub enum Verb {
     /// A member begins.
-    Start,
-    /// A member goes on to its next stage.
-    Advance,
+    Start(Permit),
     /// A failed member is tried again.
-    Retry,
+    Retry(Permit),
     /// A member takes the new revision.
-    Update,
-    /// A member is given up: uninstalled, unbound, disrupted, evicted.
-    Remove,
+    Update(Permit),
+    /// A member is given up: unbound, disrupted, evicted.
+    Remove(Permit),
     /// The number of replicas changes.
-    Scale,
+    Scale(Permit),
+    /// A member that holds a slot goes on to its next stage.
+    Advance,
+    /// An object that is no member is made.
     Create,
+    /// An object that is no member goes.
     Delete,
     Adopt,
     Release,
@@ -45,6 +55,31 @@ pub enum Verb {
     RollBack,
     /// Bookkeeping on an object: annotations, conditions, history.
     Record,
+}
+
+impl From<Verb> for &'static str {
+    fn from(verb: Verb) -> Self {
+        match verb {
+            Verb::Start(_) => "Start",
+            Verb::Retry(_) => "Retry",
+            Verb::Update(_) => "Update",
+            Verb::Remove(_) => "Remove",
+            Verb::Scale(_) => "Scale",
+            Verb::Advance => "Advance",
+            Verb::Create => "Create",
+            Verb::Delete => "Delete",
+            Verb::Adopt => "Adopt",
+            Verb::Release => "Release",
+            Verb::Cordon => "Cordon",
+            Verb::Uncordon => "Uncordon",
+            Verb::Drain => "Drain",
+            Verb::Taint => "Taint",
+            Verb::Untaint => "Untaint",
+            Verb::Schedule => "Schedule",
+            Verb::RollBack => "RollBack",
+            Verb::Record => "Record",
+        }
+    }
 }
 
 /// Why a write is made, for a program (`reason`) and for a person (`message`).
@@ -152,30 +187,38 @@ impl Action {
     pub fn patch(verb: Verb, object: &Object, patch: Value, why: Why) -> Self {
         let precondition = Precondition::observed(object);
         let write = Write::Patch { patch, subresource: None, precondition };
-        Self { verb, target: object.key().clone(), why, write }
+        Self { verb, target: object.key().clone(), why, write, concurrent: false }
     }
 
     /// A merge patch of the observed object's status. `patch` is the whole `{"status": ...}`.
     pub fn patch_status(verb: Verb, object: &Object, patch: Value, why: Why) -> Self {
         let precondition = Precondition::observed(object);
         let write = Write::Patch { patch, subresource: Some(Subresource::Status), precondition };
-        Self { verb, target: object.key().clone(), why, write }
+        Self { verb, target: object.key().clone(), why, write, concurrent: false }
     }
 
     /// Creates `object` under `target`.
     pub fn create(verb: Verb, target: ObjectKey, object: Value, why: Why) -> Self {
-        Self { verb, target, why, write: Write::Create { object } }
+        Self { verb, target, why, write: Write::Create { object }, concurrent: true }
     }
 
     /// Deletes the object that was observed.
     pub fn delete(verb: Verb, object: &Object, propagation: Propagation, why: Why) -> Self {
         let write = Write::Delete { precondition: Precondition::observed(object), propagation };
-        Self { verb, target: object.key().clone(), why, write }
+        Self { verb, target: object.key().clone(), why, write, concurrent: true }
     }
 
     /// Evicts the pod that was observed.
     pub fn evict(pod: &Object, grace_secs: Option<i64>, why: Why) -> Self {
         let write = Write::Evict { grace_secs, precondition: Precondition::same(pod) };
-        Self { verb: Verb::Drain, target: pod.key().clone(), why, write }
+        Self { verb: Verb::Drain, target: pod.key().clone(), why, write, concurrent: false }
+    }
+
+    /// The same, sent beside its neighbours of the same verb and kind: what it writes stands for
+    /// itself, as nodes and pods do, and waits for none of them.
+    #[must_use]
+    pub fn concurrently(mut self) -> Self {
+        self.concurrent = true;
+        self
     }
 }

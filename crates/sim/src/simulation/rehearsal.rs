@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use convoy_api::apps::POD;
+use convoy_api::kinds::NODE;
 use convoy_api::{GroupKind, Object};
 use convoy_check::Compartments;
 use convoy_controllers::request::Request;
@@ -21,7 +22,6 @@ use crate::scenario::Scenario;
 const NAME: &str = "fleet";
 const POLICIES: &str = "/apis/skyhook.nvidia.com/v1alpha1/deploymentpolicies";
 const SKYHOOKS: &str = "/apis/skyhook.nvidia.com/v1alpha1/skyhooks";
-const NODE: GroupKind = GroupKind::new("", "Node");
 const SKYHOOK: GroupKind = GroupKind::new("skyhook.nvidia.com", "Skyhook");
 const DIALECT: &Skyhook = &Skyhook::new();
 /// Compartments that a large fleet is divided into.

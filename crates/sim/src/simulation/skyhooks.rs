@@ -7,6 +7,7 @@ mod world;
 use std::collections::BTreeMap;
 
 use convoy_api::apps::POD;
+use convoy_api::kinds::NODE;
 use convoy_api::{GroupKind, Object, ObjectKey};
 use convoy_check::Compartments;
 use convoy_controllers::request::Request;
@@ -32,7 +33,6 @@ const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitio
 const NODES: &str = "/api/v1/nodes";
 const SKYHOOK: GroupKind = GroupKind::new("skyhook.nvidia.com", "Skyhook");
 const POLICY: GroupKind = GroupKind::new("skyhook.nvidia.com", "DeploymentPolicy");
-const NODE: GroupKind = GroupKind::new("", "Node");
 const DIALECT: &Skyhook = &Skyhook::new();
 
 /// One Skyhook with a policy, and what befalls it.

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use convoy_api::{GroupKind, Object};
+use convoy_api::Object;
+use convoy_api::kinds::REPLICA_SET;
 use convoy_plan::budget::{IntOrPercent, Rounding};
 use convoy_plan::{Action, Write};
 use serde_json::Value;
@@ -11,7 +12,6 @@ use serde_json::Value;
 use super::resolved;
 use crate::{Finding, Guarantee, Subject};
 
-const REPLICA_SET: GroupKind = GroupKind::new("apps", "ReplicaSet");
 const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
 
 pub(super) fn over(subject: &Subject<'_>) -> Option<Finding> {

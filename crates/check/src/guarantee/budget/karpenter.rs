@@ -1,13 +1,13 @@
 //! A pool never starts more disruptions than the most generous of its reasons allows: every
 //! start counts against every reason, so the sum over reasons stays below that one too.
 
-use convoy_api::{GroupKind, Object};
+use convoy_api::Object;
+use convoy_api::kinds::NODE;
 use convoy_plan::Write;
 use serde_json::Value;
 
 use crate::{Finding, Guarantee, Subject};
 
-const NODE: GroupKind = GroupKind::new("", "Node");
 const DISRUPTED: &str = "karpenter.sh/disrupted";
 
 pub(super) fn over(subject: &Subject<'_>) -> Option<Finding> {

@@ -30,7 +30,7 @@ pub(super) fn over(subject: &Subject<'_>) -> Option<Finding> {
         0 => total,
         ceiling => ceiling.min(total),
     };
-    let starts = |verb: &Verb| matches!(verb, Verb::Start | Verb::Update);
+    let starts = |verb: &Verb| matches!(verb, Verb::Start(_) | Verb::Update(_));
     let starting = subject.step.actions.iter().filter(|action| starts(&action.verb)).count();
     let busy = busy(subject, set);
     let over = plain && total > 0 && starting > 0 && starting + busy > ceiling as usize;
@@ -65,6 +65,6 @@ fn busy(subject: &Subject<'_>, set: &Object) -> usize {
 
 /// Whether the work goes in this very step, and its slot with it.
 fn removed(subject: &Subject<'_>, work: &Object) -> bool {
-    let gone = |verb: &Verb| *verb == Verb::Remove;
+    let gone = |verb: &Verb| matches!(verb, Verb::Remove(_));
     subject.step.actions.iter().any(|action| gone(&action.verb) && action.target == *work.key())
 }

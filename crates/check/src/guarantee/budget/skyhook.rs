@@ -2,6 +2,8 @@
 //! still lets one through, as the API says. Writes are followed in their order: a slot may be
 //! taken again only after it was given back, and pods are made only where one was taken.
 
+use convoy_api::kinds::NODE;
+use convoy_api::kinds::POD;
 use std::collections::BTreeSet;
 
 use convoy_api::{GroupKind, Object};
@@ -11,8 +13,6 @@ use serde_json::Value;
 
 use crate::{Finding, Guarantee, Subject};
 
-const NODE: GroupKind = GroupKind::new("", "Node");
-const POD: GroupKind = GroupKind::new("", "Pod");
 const POLICY: GroupKind = GroupKind::new("skyhook.nvidia.com", "DeploymentPolicy");
 
 pub(super) fn over(subject: &Subject<'_>) -> Option<Finding> {

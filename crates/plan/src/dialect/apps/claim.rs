@@ -77,12 +77,13 @@ pub(in crate::dialect) fn writes<'c>(
     let released = released.into_iter().map(move |object| {
         let message = format!("its labels left the selector of {}", owner.name());
         let patch = patch(self::released(owner, object));
-        Action::patch(Verb::Release, object, patch, Why::new("LabelsLeft", message))
+        let why = Why::new("LabelsLeft", message);
+        Action::patch(Verb::Release, object, patch, why).concurrently()
     });
     let adopted = adopted.into_iter().map(move |object| {
         let patch = patch(self::adopted(owner, object));
         let why = Why::new("LabelsMatch", "has no controller and matches");
-        Action::patch(Verb::Adopt, object, patch, why)
+        Action::patch(Verb::Adopt, object, patch, why).concurrently()
     });
     released.chain(adopted)
 }

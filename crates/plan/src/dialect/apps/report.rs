@@ -9,6 +9,7 @@ use super::rollback::Rollback;
 use super::set::Set;
 use super::standing;
 use super::status::says_the_same;
+use crate::gate::Permit;
 use crate::step::{
     Action, Event, EventType, Propagation, Step, Subresource, Verb, Verdict, Why, Write,
 };
@@ -98,7 +99,7 @@ fn written(pass: &Pass<'_>, set: &Set<'_>) -> Action {
     let (verb, why) = match (set.wants != set.had, set.adopted) {
         (true, _) => {
             let message = format!("from {} to {} of {n} wanted", set.had, set.wants);
-            (Verb::Scale, Why::new("ScalingReplicaSet", message))
+            (Verb::Scale(Permit::unchecked()), Why::new("ScalingReplicaSet", message))
         }
         (false, true) => {
             (Verb::Adopt, Why::new("LabelsMatch", "has no controller and matches".to_owned()))

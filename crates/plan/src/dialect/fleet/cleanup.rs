@@ -7,6 +7,7 @@ use super::names::{self, Family};
 use super::part::Part;
 use super::placement::Placement;
 use super::schedule::write::{released, without_finalizer};
+use crate::gate::Permit;
 use crate::snapshot::Snapshot;
 use crate::step::{Action, Propagation, Verb, Verdict, Why};
 
@@ -30,9 +31,9 @@ pub fn part(snapshot: &Snapshot<'_>, placement: &Placement<'_>) -> Part {
     }
     let mut actions: Vec<Action> = bindings.iter().filter_map(released_when_deleting).collect();
     let live = bindings.iter().chain(&snapshots).filter(|object| !object.is_deleting());
-    actions.extend(
-        live.map(|object| Action::delete(Verb::Remove, object, Propagation::Background, why())),
-    );
+    actions.extend(live.map(|object| {
+        Action::delete(Verb::Remove(Permit::unchecked()), object, Propagation::Background, why())
+    }));
     let mut done = Vec::new();
     if bindings.is_empty() {
         done.push(names::SCHEDULER_CLEANUP);

@@ -14,6 +14,7 @@ use super::names::{DISRUPTION_BUDGET, EVICTION, Family};
 use super::placement::{Pick, Placement, list, text};
 use super::{DIALECT, rollout};
 use crate::condition::{self, Condition};
+use crate::gate::Permit;
 use crate::hold::{Hold, HoldReason};
 use crate::snapshot::Snapshot;
 use crate::step::{Action, Propagation, Step, Verb, Verdict, Why};
@@ -56,7 +57,12 @@ pub fn step(snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
                 json!({"remove": delete.map(Object::name).into_iter().collect::<Vec<_>>()});
             let why = Why::new("Evicted", message.clone());
             step.actions.extend(delete.map(|binding| {
-                Action::delete(Verb::Remove, binding, Propagation::Background, why)
+                Action::delete(
+                    Verb::Remove(Permit::unchecked()),
+                    binding,
+                    Propagation::Background,
+                    why,
+                )
             }));
         }
         Outcome::Refused { reason, .. } => {

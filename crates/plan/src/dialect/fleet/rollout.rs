@@ -19,6 +19,7 @@ use super::overrides::Overrides;
 use super::part::Part;
 use super::placement::{Placement, RollingUpdate, Strategy};
 use super::resource_group::ResourceGroup;
+use crate::gate::Permit;
 use crate::hold::{Hold, HoldReason};
 use crate::snapshot::Snapshot;
 use crate::step::{Action, Propagation, Verb, Verdict, Why};
@@ -157,7 +158,7 @@ fn rolled(candidate: &Candidate<'_>, resource_snapshot: &str, now: Timestamp) ->
 fn removed(binding: &Binding<'_>) -> Action {
     let message = format!("cluster {} is no longer picked", binding.cluster());
     let why = Why::new("NoLongerPicked", message);
-    Action::delete(Verb::Remove, binding.object, Propagation::Background, why)
+    Action::delete(Verb::Remove(Permit::unchecked()), binding.object, Propagation::Background, why)
 }
 
 /// A cluster with two bindings: wait for the old one to be gone, or say that someone has to look.

@@ -16,6 +16,7 @@ use super::member::{Member, Node};
 use super::reason::Reason;
 use super::run::{Command, Run};
 use super::terminate;
+use crate::gate::Permit;
 use crate::hold::HoldReason;
 use crate::snapshot::Snapshot;
 use crate::step::{Action, Event, EventType, MemberState, Propagation, Verb, Why};
@@ -183,7 +184,7 @@ fn begin<'w>(
     let note = serde_json::to_string(&note).expect("a note is plain strings");
     started.annotate(annotation::COMMAND, Some(&note));
     started.set(condition::DISRUPTION_REASON, "True", word, word);
-    acts.start.extend(started.actions(Verb::Start, &why));
+    acts.start.extend(started.actions(Verb::Start(Permit::unchecked()), &why));
     acts.stands.insert(at, (MemberState::Moving, None));
     if is_delete {
         acts.event_of(member, "DisruptionTerminating", |kind| format!("Disrupting {kind}: {word}"));
@@ -326,19 +327,26 @@ fn replacements(
 }
 
 pub(crate) fn delete(member: &Member<'_>, acts: &mut Acts, why: Why) {
-    acts.delete.push(Action::delete(Verb::Remove, member.claim, Propagation::Background, why));
+    acts.delete.push(Action::delete(
+        Verb::Remove(Permit::unchecked()),
+        member.claim,
+        Propagation::Background,
+        why,
+    ));
 }
 
 /// Keeps pods away from a node: the reservation before anything is disturbed.
 fn taint(node: &Node<'_>, why: &Why) -> Action {
     let mut taints = other_taints(node.object);
     taints.push(json!({"key": DISRUPTED_TAINT, "effect": "NoSchedule"}));
-    Action::patch(Verb::Taint, node.object, json!({"spec": {"taints": taints}}), why.clone())
+    let patch = json!({"spec": {"taints": taints}});
+    Action::patch(Verb::Taint, node.object, patch, why.clone()).concurrently()
 }
 
 fn untaint(node: &Node<'_>, why: &Why) -> Option<Action> {
     let patch = json!({"spec": {"taints": other_taints(node.object)}});
-    node.facts.is_tainted.then(|| Action::patch(Verb::Untaint, node.object, patch, why.clone()))
+    let untaint = || Action::patch(Verb::Untaint, node.object, patch, why.clone()).concurrently();
+    node.facts.is_tainted.then(untaint)
 }
 
 /// The taints of a node but for ours.

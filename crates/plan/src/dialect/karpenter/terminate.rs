@@ -66,7 +66,8 @@ fn delete_node(node: &Node<'_>, acts: &mut Acts) {
         let mut finalizers = finalizers.cloned().unwrap_or_default();
         finalizers.push(json!(FINALIZER));
         let patch = json!({"metadata": {"finalizers": finalizers}});
-        acts.delete.push(Action::patch(Verb::Record, node.object, patch, why.clone()));
+        acts.delete
+            .push(Action::patch(Verb::Record, node.object, patch, why.clone()).concurrently());
     }
     acts.delete.push(Action::delete(Verb::Delete, node.object, Propagation::Background, why));
 }
@@ -121,7 +122,7 @@ fn close(node: &Node<'_>, acts: &mut Acts) {
         "spec": {"taints": taints},
     });
     let why = Why::new("Terminating", "the node is being deleted");
-    acts.start.push(Action::patch(Verb::Taint, node.object, patch, why));
+    acts.start.push(Action::patch(Verb::Taint, node.object, patch, why).concurrently());
 }
 
 /// Evicts pods group by group. None: no pod has to be waited for any more.

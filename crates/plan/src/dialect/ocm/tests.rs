@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::Ocm;
 use crate::dialect::Dialect;
+use crate::gate::Permit;
 use crate::hold::HoldReason;
 use crate::step::{Step, Verb, Verdict, Write};
 use crate::world::World;
@@ -172,7 +173,7 @@ fn works_carry_the_template_the_labels_and_the_time() {
         work("a", "p", "v1"),
     ];
     let step = roll(&world(objects));
-    assert_eq!(verbs(&step), [Verb::Update, Verb::Start]);
+    assert_eq!(verbs(&step), [Verb::Update(Permit::unchecked()), Verb::Start(Permit::unchecked())]);
     let Write::Patch { patch, precondition, .. } = &step.actions[0].write else {
         panic!("a patch")
     };
@@ -206,7 +207,7 @@ fn a_cluster_of_two_placements_has_a_work_for_each() {
         work("a", "gone", "v2"),
     ];
     let step = roll(&world(objects));
-    assert_eq!(verbs(&step), [Verb::Remove, Verb::Start]);
+    assert_eq!(verbs(&step), [Verb::Remove(Permit::unchecked()), Verb::Start(Permit::unchecked())]);
     assert_eq!(step.decision["removed"], json!(["a"]));
     assert_eq!(step.status.as_ref().unwrap()["summary"]["total"], 2);
 }
@@ -217,7 +218,7 @@ fn one_work_per_placement_and_cluster_is_enough() {
     let objects =
         [managed_cluster("a"), placement("p", json!({})), set(), work("a", "p", "v2"), second];
     let step = roll(&world(objects));
-    assert_eq!(verbs(&step), [Verb::Remove]);
+    assert_eq!(verbs(&step), [Verb::Remove(Permit::unchecked())]);
     assert_eq!(step.actions[0].target.name, "another");
     assert_eq!(step.decision["removed"], json!([]));
 }
@@ -260,7 +261,7 @@ fn a_replica_set_waits_while_its_placement_is_being_rewritten() {
         set(),
         work("b", "p", "v2"),
     ]);
-    assert_eq!(verbs(&roll(&world(whole))), [Verb::Start]);
+    assert_eq!(verbs(&roll(&world(whole))), [Verb::Start(Permit::unchecked())]);
 }
 
 #[test]
@@ -271,9 +272,12 @@ fn deletion_takes_the_works_along() {
             .with("/spec/cascadeDeletionPolicy", json!(policy))
     };
     let background = roll(&world([going("Background"), work("a", "p", "v2")]));
-    assert_eq!(verbs(&background), [Verb::Remove, Verb::Release]);
+    assert_eq!(verbs(&background), [Verb::Remove(Permit::unchecked()), Verb::Release]);
     let foreground = roll(&world([going("Foreground"), work("a", "p", "v2")]));
-    assert_eq!((verbs(&foreground), foreground.verdict), (vec![Verb::Remove], Verdict::Moving));
+    assert_eq!(
+        (verbs(&foreground), foreground.verdict),
+        (vec![Verb::Remove(Permit::unchecked())], Verdict::Moving)
+    );
     let waiting = work("a", "p", "v2").with("/metadata/deletionTimestamp", json!(NOW));
     let waiting = roll(&world([going("Foreground"), waiting]));
     assert_eq!((verbs(&waiting), waiting.verdict), (vec![], Verdict::Moving));

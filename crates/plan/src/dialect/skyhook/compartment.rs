@@ -226,10 +226,10 @@ impl Compartment {
         if self.is_stopped() {
             let failures = self.batch.consecutive_failures;
             let strategy = self.terms.strategy.as_ref();
-            // The threshold is the failure that stops it, one more than is put up with.
-            let threshold = strategy.and_then(|strategy| strategy.failure_threshold).unwrap_or(1);
-            let allowed = threshold.saturating_sub(1);
-            return HoldReason::FailureStop { failures, allowed };
+            let value = strategy.and_then(|strategy| strategy.failure_threshold).unwrap_or(1);
+            let remedy = "fix the package, then run `kubectl skyhook deployment-policy reset`";
+            let limit = "failureThreshold";
+            return HoldReason::FailureStop { limit, value, failures, remedy };
         }
         let batch = self.batch.current_batch;
         let named = |list: &[usize]| {

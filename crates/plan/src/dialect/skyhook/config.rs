@@ -149,7 +149,7 @@ fn update(
         patch["metadata"]["annotations"][PENDING_KEYS] = json!(keys);
     }
     let why = Why::new("ConfigChanged", format!("{} keys changed", changed.len()));
-    Some(Action::patch(Verb::Update, map, patch, why))
+    Some(Action::patch(Verb::Record, map, patch, why).concurrently())
 }
 
 /// The keys whose text is another than the ConfigMap has.

@@ -203,15 +203,15 @@ mod tests {
         let cases = [
             (false, vec![pod("a")], vec![], "cordon"),
             (true, vec![tolerant, system, finished, daemon], vec![], "ready"),
-            (true, vec![pod("a"), training], vec![], "pod web/p must finish by itself"),
+            (true, vec![pod("a"), training], vec![], "pod web/p must not be interrupted"),
             (true, vec![pod("a"), pod("b")], vec![], "evict a b"),
-            (true, vec![leaving], vec![], "1 pods are leaving"),
+            (true, vec![leaving], vec![], "draining, 1 pod left"),
             (true, vec![web("a"), web("b")], vec![budget(1)], "evict a"),
             (
                 true,
                 vec![web("a")],
                 vec![budget(0)],
-                "PodDisruptionBudget web/pdb allows 0, pod web/a has to stay",
+                "PodDisruptionBudget web/pdb allows 0 disruptions, so pod web/a cannot be evicted",
             ),
         ];
         for (cordoned, pods, budgets, expected) in cases {

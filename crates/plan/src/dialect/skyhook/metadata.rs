@@ -30,7 +30,8 @@ pub(super) fn ensure(
     let why = Why::new("NodeMetadata", format!("packages on {} read it", node.name()));
     if let Some(map) = snapshot.find(&CONFIG_MAP, &options.namespace, &name) {
         let current = map.raw().get("data") == Some(&data);
-        return (!current).then(|| Action::patch(Verb::Update, map, json!({"data": data}), why));
+        let update = || Action::patch(Verb::Record, map, json!({"data": data}), why).concurrently();
+        return (!current).then(update);
     }
     let key = hook.object.key().sibling(&CONFIG_MAP, &options.namespace, &name);
     let body = json!({

@@ -130,7 +130,7 @@ impl<'w> NodeWrite<'w> {
         if !self.spec.is_empty() {
             patch.insert("spec".to_owned(), Value::Object(self.spec));
         }
-        Some(Action::patch(verb, self.node, Value::Object(patch), why))
+        Some(Action::patch(verb, self.node, Value::Object(patch), why).concurrently())
     }
 
     fn annotate(&mut self, key: &str, value: Value) {
@@ -195,7 +195,7 @@ pub(super) fn conditions(
     let patch = nested(&["status", "conditions"], Value::Array(list));
     let standing = if complete { "complete" } else { "incomplete" };
     let why = Why::new("NodeConditions", format!("its conditions have to say {standing}"));
-    Some(Action::patch_status(Verb::Record, node, patch, why))
+    Some(Action::patch_status(Verb::Record, node, patch, why).concurrently())
 }
 
 /// Replaces the condition where it stands, or puts it in front. Its transition time is kept

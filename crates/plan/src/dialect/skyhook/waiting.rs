@@ -103,7 +103,7 @@ mod tests {
         holds.push(hold("node-9", "few", taint("gpu")));
         holds.push(Hold::of_rollout(HoldReason::Paused));
         let expected = "7 nodes of all [node-1, node-2, node-3, node-4, node-5 and 2 more]: \
-            batch 2 still has 1 unfinished: node-0; \
+            batch 2 is still running, 1 unfinished: node-0; \
             1 node of all [node-8]: taint gpu:NoSchedule is not tolerated; \
             1 node of few [node-9]: taint gpu:NoSchedule is not tolerated";
         assert_eq!(summary(&holds).as_deref(), Some(expected));

@@ -19,6 +19,7 @@ use super::pass::{NODE, Pass};
 use super::pod::body::{Maker, salvaged};
 use super::pod::{Tag, is_outdated};
 use crate::condition::instant;
+use crate::gate::Permit;
 use crate::step::{Action, Propagation, Verb, Why, Write};
 
 /// How much bookkeeping one step does. A fleet that is seen for the first time, or paused,
@@ -220,12 +221,13 @@ fn meaning(pass: &Pass<'_, '_>, index: usize, started: bool, taints: Option<Verb
     let work = pass.work(index);
     if started {
         let Some(compartment) = pass.compartment_of(index) else {
-            return (Verb::Start, Why::new("Started", name.to_string()));
+            return (Verb::Start(Permit::unchecked()), Why::new("Started", name.to_string()));
         };
         let (batch, size) = (compartment.batch.current_batch, compartment.next_size());
         let message = format!("batch {batch} of {} takes {size} nodes", compartment.terms.name);
         let again = member.word() == StatusWord::Erroring;
-        let verb = if again { Verb::Retry } else { Verb::Start };
+        let verb =
+            if again { Verb::Retry(Permit::unchecked()) } else { Verb::Start(Permit::unchecked()) };
         return (verb, Why::new(if again { "Retried" } else { "Started" }, message));
     }
     if member.is_complete() && member.node.annotation(&pass.hook.keys.cordon).is_some() {

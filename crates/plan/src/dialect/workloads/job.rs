@@ -118,7 +118,7 @@ impl<'o> Job<'o> {
             let rest: Vec<Value> = finalizers.filter(|name| *name != FINALIZER).cloned().collect();
             let patch = nested(&["metadata", "finalizers"], Value::Array(rest));
             let why = Why::new("Counted", "how it ended is on record");
-            outcome.actions.push(Action::patch(Verb::Release, pod, patch, why));
+            outcome.actions.push(Action::patch(Verb::Release, pod, patch, why).concurrently());
         }
     }
 

@@ -8,6 +8,7 @@ use crate::dialect::fleet::binding::{Binding, Readiness, State};
 use crate::dialect::fleet::part::Part;
 use crate::dialect::fleet::placement::{Placement, RollingUpdate, text};
 use crate::dialect::fleet::resource_group::ResourceGroup;
+use crate::gate::Permit;
 use crate::hold::{Hold, HoldReason};
 use crate::step::{GroupReport, MemberState, Verb, Verdict};
 
@@ -69,9 +70,9 @@ pub(super) fn holds(
 /// What writing this binding means to a person.
 pub(super) fn meaning(binding: &Binding<'_>) -> (Verb, &'static str) {
     match binding.state {
-        State::Scheduled => (Verb::Start, "NewlyPicked"),
-        _ if binding.has_failed() => (Verb::Retry, "FailedAnyway"),
-        _ => (Verb::Update, "OutOfDate"),
+        State::Scheduled => (Verb::Start(Permit::unchecked()), "NewlyPicked"),
+        _ if binding.has_failed() => (Verb::Retry(Permit::unchecked()), "FailedAnyway"),
+        _ => (Verb::Update(Permit::unchecked()), "OutOfDate"),
     }
 }
 

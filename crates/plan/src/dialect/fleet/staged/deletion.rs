@@ -6,6 +6,7 @@ use super::record::{self, End, PROGRESSING, STARTED, Stage};
 use super::scope::Scope;
 use super::{CLUSTERS_SECS, Halt, Pass};
 use crate::dialect::fleet::binding::Binding;
+use crate::gate::Permit;
 use crate::step::{Action, Propagation, Verb, Why};
 
 /// Deletes what is to go and not yet going; the run is done when nothing is left.
@@ -87,7 +88,12 @@ fn delete(pass: &mut Pass<'_, '_>, scope: &Scope<'_>, stage: &mut Stage) {
         if !binding.is_deleting() {
             let message = format!("cluster {} is no longer picked", binding.cluster());
             let why = Why::new("NoLongerPicked", message);
-            let delete = Action::delete(Verb::Remove, binding.object, Propagation::Background, why);
+            let delete = Action::delete(
+                Verb::Remove(Permit::unchecked()),
+                binding.object,
+                Propagation::Background,
+                why,
+            );
             pass.actions.push(delete);
             pass.remove.push(binding.object.name().clone());
         }

@@ -12,6 +12,7 @@ use super::{APPROVAL_SECS, CLUSTERS_SECS, Halt, Pass, approval, deletion, initia
 use crate::dialect::fleet::binding::{AVAILABLE, Binding, DIFF_REPORTED, ROLLOUT_STARTED, write};
 use crate::dialect::fleet::overrides::Applicable;
 use crate::dialect::fleet::placement::apply_strategy;
+use crate::gate::Permit;
 use crate::hold::HoldReason;
 use crate::step::{Verb, Why};
 
@@ -168,7 +169,7 @@ fn start(
     if !wish.is_granted(binding) {
         let text = format!("cluster {} gets {resources}", binding.cluster());
         let why = Why::new("StageReached", text);
-        pass.actions.push(wish.grant(binding, Verb::Update, why));
+        pass.actions.push(wish.grant(binding, Verb::Update(Permit::unchecked()), why));
         let next = generation.saturating_add(1);
         pass.actions.extend(write::rollout_started(binding, true, next, &message, pass.stamp.now));
         pass.roll.push(binding.object.name().clone());

@@ -122,6 +122,7 @@ impl<'a, 'w> Writer<'a, 'w> {
                     &slice.name,
                 ),
                 why,
+                concurrent: false,
                 // Created just now, by the action before: there is no version to fence with.
                 write: Write::Patch {
                     patch,

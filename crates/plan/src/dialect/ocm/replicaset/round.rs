@@ -111,7 +111,7 @@ impl<'w> Round<'w> {
             let total = count(ring.members.len());
             let allowed = allowed(tolerance.failures_max, total);
             if failures > allowed {
-                let reason = HoldReason::FailureStop { failures, allowed };
+                let reason = failure_stop(failures, allowed);
                 self.breach = Some(reason.clone());
                 stop = Some(reason);
             } else if unfinished > 0 {
@@ -141,7 +141,7 @@ impl<'w> Round<'w> {
             .map(|(name, _)| *name)
             .collect();
         let in_flight = count(busy.len());
-        let stop = HoldReason::FailureStop { failures, allowed };
+        let stop = failure_stop(failures, allowed);
         if failures > allowed {
             self.breach = Some(stop.clone());
         }
@@ -242,3 +242,8 @@ fn leaving() -> HoldReason {
 
 #[cfg(test)]
 mod tests;
+
+fn failure_stop(failures: u32, value: u32) -> HoldReason {
+    let remedy = "fix the manifests or raise maxFailures";
+    HoldReason::FailureStop { limit: "maxFailures", value, failures, remedy }
+}

@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 
 use crate::condition::instant;
 use crate::dialect::ocm::{digest, list};
+use crate::gate::Permit;
 use crate::merge_patch;
 use crate::snapshot::Snapshot;
 use crate::step::{Action, Propagation, Verb, Why};
@@ -119,14 +120,19 @@ impl<'o> Template<'o> {
         let Some(work) = work else {
             let target = self.target(cluster, placement);
             let object = self.new_work(cluster, placement, &target.name, now);
-            return Action::create(Verb::Start, target, object, why("the first work"));
+            return Action::create(
+                Verb::Start(Permit::unchecked()),
+                target,
+                object,
+                why("the first work"),
+            );
         };
         let mut wanted = self.metadata_patch(placement, work);
         wanted["metadata"]["annotations"] = json!({HANDED_OUT_AT: instant(now)});
         if let Some(spec) = merge_patch::between(work.spec(), self.spec) {
             wanted["spec"] = spec;
         }
-        Action::patch(Verb::Update, work, wanted, why("the current template"))
+        Action::patch(Verb::Update(Permit::unchecked()), work, wanted, why("the current template"))
     }
 
     /// Whether a work carries exactly the labels it should.
@@ -184,7 +190,7 @@ impl<'o> Template<'o> {
 /// Takes a work away.
 pub(super) fn delete(work: &Object, reason: &'static str, message: String) -> Action {
     let why = Why::new(reason, message);
-    Action::delete(Verb::Remove, work, Propagation::Background, why)
+    Action::delete(Verb::Remove(Permit::unchecked()), work, Propagation::Background, why)
 }
 
 /// Whether two work specs say the same: manifests as JSON, without the creation timestamps

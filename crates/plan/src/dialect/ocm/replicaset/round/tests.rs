@@ -127,7 +127,7 @@ fn who_waits_is_told_the_limit_that_won() {
     assert_eq!(full.waits["c"], spent);
     assert_eq!(full.recheck, Some(at(NOW) + jiff::SignedDuration::from_secs(30)));
     let stopped = round(&rings("a:lost b | c"), &strategy, 9);
-    let stop = HoldReason::FailureStop { failures: 1, allowed: 0 };
+    let stop = failure_stop(1, 0);
     assert_eq!((&stopped.waits["c"], stopped.breach.as_ref()), (&stop, Some(&stop)));
     let per_group = Strategy::read(&json!({"type": "ProgressivePerGroup"})).unwrap();
     let ordered = round(&rings("a:done b:moving | c | d"), &per_group, 9);

@@ -1,0 +1,20 @@
+//! Kubernetes' own kinds that more than one part of Convoy names. Kinds of one API group stand
+//! in the module of that group.
+
+use crate::object::GroupKind;
+
+pub const CONFIG_MAP: GroupKind = GroupKind::new("", "ConfigMap");
+pub const NAMESPACE: GroupKind = GroupKind::new("", "Namespace");
+pub const NODE: GroupKind = GroupKind::new("", "Node");
+pub const PERSISTENT_VOLUME_CLAIM: GroupKind = GroupKind::new("", "PersistentVolumeClaim");
+pub const POD: GroupKind = GroupKind::new("", "Pod");
+pub const SERVICE: GroupKind = GroupKind::new("", "Service");
+
+pub const CONTROLLER_REVISION: GroupKind = GroupKind::new("apps", "ControllerRevision");
+pub const DAEMON_SET: GroupKind = GroupKind::new("apps", "DaemonSet");
+pub const DEPLOYMENT: GroupKind = GroupKind::new("apps", "Deployment");
+pub const REPLICA_SET: GroupKind = GroupKind::new("apps", "ReplicaSet");
+pub const STATEFUL_SET: GroupKind = GroupKind::new("apps", "StatefulSet");
+pub const JOB: GroupKind = GroupKind::new("batch", "Job");
+
+pub const POD_DISRUPTION_BUDGET: GroupKind = GroupKind::new("policy", "PodDisruptionBudget");
