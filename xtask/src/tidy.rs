@@ -1,5 +1,8 @@
 //! Tidy tests: what the house style asks for and no lint can see. They run with all others.
 
+mod circles;
+mod dialects;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -169,7 +172,7 @@ fn every_hold_reason_and_verb_is_documented() {
         let body = source.split(&format!("pub enum {name} {{")).nth(1).unwrap_or_default();
         let body = body.split("\n}").next().unwrap_or_default();
         let variants = body.lines().filter_map(|line| {
-            let word = line.trim_start().split([' ', ',', '{']).next()?;
+            let word = line.trim_start().split([' ', ',', '{', '(']).next()?;
             word.starts_with(|letter: char| letter.is_ascii_uppercase()).then_some(word)
         });
         let variants: Vec<&str> = variants.collect();

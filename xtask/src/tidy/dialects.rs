@@ -1,0 +1,127 @@
+//! One shape of a dialect: the same role under the same name in each, JSON paths only where
+//! objects are read and written, and no way around the gate.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::{read, root, sources};
+
+/// What may stand in the folder of a dialect, as a file or as a folder with its file.
+const ROLES: [&str; 10] = [
+    "names",
+    "watch",
+    "read",
+    "validate",
+    "admission",
+    "decide",
+    "write",
+    "status",
+    "report",
+    "tests",
+];
+
+/// Roles that know JSON paths. The others work on what these have read.
+const KNOW_PATHS: [&str; 6] = ["read", "validate", "admission", "write", "status", "tests"];
+
+/// How a JSON path looks in code.
+const PATHS: [&str; 4] = [".get(\"", ".pointer(", "[\"", ".get_mut(\""];
+
+/// How the key of a label, an annotation or a taint looks.
+const KEYS: [&str; 3] = [".io/", ".com/", ".sh/"];
+
+fn dialects() -> Vec<PathBuf> {
+    let folder = root().join("crates/plan/src/dialect");
+    let entries = std::fs::read_dir(folder).expect("the dialects are there");
+    let mut found: Vec<PathBuf> = entries.map(|entry| entry.expect("readable").path()).collect();
+    found.retain(|path| path.is_dir());
+    found.sort();
+    found
+}
+
+/// The role that a file below a dialect's folder belongs to.
+fn role(dialect: &Path, file: &Path) -> String {
+    let path = file.strip_prefix(dialect).expect("found below it").with_extension("");
+    path.iter().next().expect("a file has a name").to_string_lossy().into_owned()
+}
+
+fn shown(path: &Path) -> String {
+    path.strip_prefix(root()).unwrap_or(path).display().to_string()
+}
+
+/// The lines of a file that are neither comments nor tests.
+fn code(path: &Path) -> Vec<String> {
+    let text = read(path);
+    let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+    lines.map(str::to_owned).collect()
+}
+
+#[test]
+fn every_dialect_has_the_same_shape() {
+    assert_eq!(dialects().len(), 6, "five dialects and the other workloads");
+    for dialect in dialects() {
+        let roles: BTreeSet<String> =
+            sources(&dialect, "rs").iter().map(|file| role(&dialect, file)).collect();
+        for role in &roles {
+            assert!(ROLES.contains(&role.as_str()), "{}: {role} is no role", shown(&dialect));
+            let file = dialect.join(format!("{role}.rs"));
+            assert!(file.exists(), "{} is missing", shown(&file));
+        }
+        for needed in ["watch", "read", "decide", "write", "report"] {
+            assert!(roles.contains(needed), "{} has no {needed}.rs", shown(&dialect));
+        }
+    }
+}
+
+#[test]
+fn json_paths_stand_where_objects_are_read_and_written() {
+    for dialect in dialects() {
+        for file in sources(&dialect, "rs") {
+            if KNOW_PATHS.contains(&role(&dialect, &file).as_str()) || file.ends_with("tests.rs") {
+                continue;
+            }
+            for line in code(&file) {
+                let found = PATHS.iter().find(|path| line.contains(**path));
+                assert_eq!(found, None, "{} knows a JSON path: {}", shown(&file), line.trim());
+            }
+        }
+    }
+}
+
+#[test]
+fn names_on_the_wire_stand_in_one_file_of_each_dialect() {
+    for dialect in dialects() {
+        for file in sources(&dialect, "rs") {
+            if ["names", "tests"].contains(&role(&dialect, &file).as_str())
+                || file.ends_with("tests.rs")
+            {
+                continue;
+            }
+            for line in code(&file) {
+                let literals = line.split('"').skip(1).step_by(2);
+                let key = literals.filter(|text| !text.contains(' ')).find(|text| {
+                    KEYS.iter().any(|part| text.contains(part)) && !text.contains("://")
+                });
+                assert_eq!(key, None, "{}: {} belongs in names", shown(&file), line.trim());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_member_is_disturbed_only_with_a_permit_of_the_gate() {
+    let action = read(&root().join("crates/plan/src/step/action.rs"));
+    for verb in ["Start", "Retry", "Update", "Remove", "Scale"] {
+        let carries = action.contains(&format!("    {verb}(Permit),\n"));
+        assert!(carries, "Verb::{verb} does not ask for a permit");
+    }
+    for file in sources(&root().join("crates"), "rs") {
+        if file.ends_with("plan/src/gate.rs") || file.ends_with("plan/src/gate/tests.rs") {
+            continue;
+        }
+        let made = code(&file).into_iter().find(|line| {
+            line.contains("Permit(") && !line.contains("(Permit)") || line.contains("Permit::")
+        });
+        assert_eq!(made, None, "{} makes a permit", shown(&file));
+    }
+}
