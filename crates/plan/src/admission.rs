@@ -6,140 +6,14 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use convoy_api::GroupKind;
 use serde_json::{Value, json};
 
 use crate::dialect::Dialect;
+pub use crate::webhook::{Operation, Request, Role, Served, Verdict, Webhook};
 use crate::world::World;
 
 /// How long an API server waits for an answer.
 const TIMEOUT_SECS: u32 = 10;
-
-/// One webhook of a dialect.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Webhook {
-    /// What clients read in refusals.
-    pub name: &'static str,
-    /// The object that registers it.
-    pub configuration: &'static str,
-    /// Where it is served.
-    pub path: &'static str,
-    pub role: Role,
-    pub about: Served,
-    pub operations: &'static [Operation],
-    /// What it looks at beside the object.
-    pub beside: &'static [Served],
-}
-
-/// What a webhook may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// Fill in and normalise.
-    Mutates,
-    /// Refuse.
-    Validates,
-}
-
-/// A kind as an API server serves it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Served {
-    pub kind: GroupKind,
-    pub version: &'static str,
-    pub plural: &'static str,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
-    Create,
-    Update,
-    Delete,
-}
-
-/// What is asked of a webhook.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Request<'r> {
-    pub operation: Operation,
-    pub name: &'r str,
-    /// As it shall be; absent when it shall go.
-    pub object: Option<&'r Value>,
-    /// As it is; absent when it is new.
-    pub old: Option<&'r Value>,
-}
-
-/// What a webhook says.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
-    Allowed {
-        /// The operations of a JSON patch.
-        changes: Vec<Value>,
-        warnings: Vec<String>,
-    },
-    Refused(String),
-}
-
-impl Operation {
-    /// As reviews and rules spell it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Create => "CREATE",
-            Self::Update => "UPDATE",
-            Self::Delete => "DELETE",
-        }
-    }
-
-    fn read(word: &str) -> Option<Self> {
-        [Self::Create, Self::Update, Self::Delete].into_iter().find(|one| one.word() == word)
-    }
-}
-
-impl Role {
-    /// The kind of the configurations that register webhooks of this role.
-    pub fn configuration_kind(self) -> &'static str {
-        match self {
-            Self::Mutates => "MutatingWebhookConfiguration",
-            Self::Validates => "ValidatingWebhookConfiguration",
-        }
-    }
-}
-
-impl Verdict {
-    /// Nothing to change, nothing to say.
-    pub fn allowed() -> Self {
-        Self::Allowed { changes: Vec::new(), warnings: Vec::new() }
-    }
-
-    /// As a webhook answers: `uid` is the request's.
-    fn response(&self, uid: &Value) -> Value {
-        match self {
-            Self::Refused(message) => json!({"uid": uid, "allowed": false,
-                "status": {"code": 403, "reason": "Forbidden", "message": message}}),
-            Self::Allowed { changes, warnings } => {
-                let mut response = json!({"uid": uid, "allowed": true});
-                if !changes.is_empty() {
-                    response["patchType"] = json!("JSONPatch");
-                    response["patch"] = json!(STANDARD.encode(json!(changes).to_string()));
-                }
-                if !warnings.is_empty() {
-                    response["warnings"] = json!(warnings);
-                }
-                response
-            }
-        }
-    }
-}
-
-impl<'r> Request<'r> {
-    /// Reads the request of an `AdmissionReview`; none if it is about something else than
-    /// objects.
-    fn read(request: &'r Value) -> Option<Self> {
-        Some(Self {
-            operation: Operation::read(request.get("operation")?.as_str()?)?,
-            name: request.get("name").and_then(Value::as_str).unwrap_or_default(),
-            object: request.get("object").filter(|object| object.is_object()),
-            old: request.get("oldObject").filter(|object| object.is_object()),
-        })
-    }
-}
 
 /// What `webhook` answers to an `AdmissionReview`; none if it is no review. `world` holds the
 /// objects of the kinds that the webhook looks at.
@@ -154,12 +28,12 @@ pub fn answer(
     let uid = request.get("uid").filter(|uid| uid.is_string())?;
     // What is done to a part of the object, and what it is not registered for, is not its matter.
     let part = request.get("subResource").and_then(Value::as_str).unwrap_or_default();
-    let asked = Request::read(request)
+    let asked = self::request(request)
         .filter(|asked| part.is_empty() && webhook.operations.contains(&asked.operation));
     let verdict =
         asked.map_or_else(Verdict::allowed, |asked| dialect.admit(webhook, world, &asked));
     Some(json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1",
-        "response": verdict.response(uid)}))
+        "response": response(&verdict, uid)}))
 }
 
 /// The objects that register `webhooks`, by configuration in the order of the first webhook of
@@ -202,6 +76,41 @@ fn registration(webhook: &Webhook, client: Value) -> Value {
         "timeoutSeconds": TIMEOUT_SECS,
         "admissionReviewVersions": ["v1"],
     })
+}
+
+/// Reads the request of an `AdmissionReview`; none if it is about something else than
+/// objects.
+fn request(request: &Value) -> Option<Request<'_>> {
+    Some(Request {
+        operation: operation(request.get("operation")?.as_str()?)?,
+        name: request.get("name").and_then(Value::as_str).unwrap_or_default(),
+        object: request.get("object").filter(|object| object.is_object()),
+        old: request.get("oldObject").filter(|object| object.is_object()),
+    })
+}
+
+fn operation(word: &str) -> Option<Operation> {
+    let all = [Operation::Create, Operation::Update, Operation::Delete];
+    all.into_iter().find(|one| one.word() == word)
+}
+
+/// As a webhook answers: `uid` is the request's.
+fn response(verdict: &Verdict, uid: &Value) -> Value {
+    match verdict {
+        Verdict::Refused(message) => json!({"uid": uid, "allowed": false,
+            "status": {"code": 403, "reason": "Forbidden", "message": message}}),
+        Verdict::Allowed { changes, warnings } => {
+            let mut response = json!({"uid": uid, "allowed": true});
+            if !changes.is_empty() {
+                response["patchType"] = json!("JSONPatch");
+                response["patch"] = json!(STANDARD.encode(json!(changes).to_string()));
+            }
+            if !warnings.is_empty() {
+                response["warnings"] = json!(warnings);
+            }
+            response
+        }
+    }
 }
 
 #[cfg(test)]

@@ -10,10 +10,10 @@ pub mod workloads;
 use convoy_api::{GroupKind, Object, ObjectKey};
 use jiff::Timestamp;
 
-use crate::admission::{Request, Verdict, Webhook};
 use crate::diagnostic::Diagnostic;
 use crate::snapshot::Snapshot;
 use crate::step::{Complaint, Denial, Step};
+use crate::webhook::{Request, Verdict, Webhook};
 use crate::world::World;
 
 /// Every dialect, in the order in which plans list them.

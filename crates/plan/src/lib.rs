@@ -18,6 +18,7 @@ pub mod hold;
 pub mod json;
 pub mod limit;
 pub mod merge_patch;
+pub mod metric;
 pub mod node_selector;
 pub mod pace;
 mod parallel;
@@ -28,6 +29,7 @@ pub mod snapshot;
 pub mod step;
 pub mod taint;
 pub mod validation;
+pub mod webhook;
 pub mod window;
 pub mod world;
 

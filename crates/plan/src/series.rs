@@ -1,22 +1,8 @@
 //! Numbers about rollouts for those who watch many of them: what a decision says, as series of
 //! the text format of Prometheus.
 
+pub use crate::metric::{Metric, Series};
 use crate::step::{GroupReport, Step};
-
-/// What is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Metric {
-    pub name: &'static str,
-    pub help: &'static str,
-}
-
-/// One number about one rollout, as it stands now.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Series {
-    pub metric: &'static Metric,
-    pub labels: Vec<(&'static str, String)>,
-    pub value: i64,
-}
 
 const BATCH_NUMBER: Metric =
     Metric { name: "convoy_batch_number", help: "The batch that a group is at, from 1" };
@@ -32,17 +18,6 @@ const BATCH_MEMBERS: Metric =
     Metric { name: "convoy_batch_members", help: "Members of the group, by where they stand" };
 const BATCH_HOLDS: Metric =
     Metric { name: "convoy_batch_holds", help: "Members that stand still, by reason" };
-
-impl Series {
-    pub fn new(
-        metric: &'static Metric,
-        labels: &[(&'static str, &str)],
-        value: impl TryInto<i64>,
-    ) -> Self {
-        let labels = labels.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-        Self { metric, labels, value: value.try_into().unwrap_or(i64::MAX) }
-    }
-}
 
 /// All series of a step: the dialect's own, and those of every group that goes in batches. None
 /// if the step was not decided, so that what was known before still stands.

@@ -16,7 +16,7 @@ pub use group::{BatchReport, GroupReport, MemberState};
 
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::hold::{Hold, HoldReason};
-use crate::series::Series;
+use crate::metric::Series;
 
 /// What happens next in one rollout, and why nothing more does.
 #[derive(Clone, Debug, PartialEq)]

@@ -123,15 +123,21 @@ fn code(text: &str) -> String {
     lines.flat_map(|line| [line, "\n"]).collect()
 }
 
-/// Every path of names joined by `::`, groups in braces taken apart.
+/// Every path of names joined by `::`, groups in braces taken apart; new names given by `as`
+/// are left out.
 fn paths(text: &str) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     let mut rest = text;
+    let mut is_alias = false;
     while let Some(at) = rest.find(|letter: char| letter.is_alphabetic() || letter == '_') {
         rest = &rest[at..];
         let (path, after) = path(rest);
-        found.extend(path);
         rest = after;
+        let is_as = path == [["as"]];
+        if !is_as && !is_alias {
+            found.extend(path);
+        }
+        is_alias = is_as;
     }
     found
 }
@@ -207,7 +213,7 @@ fn a_circle_is_found() {
     let modules = [
         ("a", "use super::b::{X, c::{Y, Z}};\nfn f() { crate::d::g(); e::h() }"),
         ("a::e", ""),
-        ("b", "pub use c::Y;"),
+        ("b", "pub use c::Y as Other;\npub use c::Y;"),
         ("b::c", "pub struct Y;"),
         ("d", "use crate::b::Y;"),
     ];

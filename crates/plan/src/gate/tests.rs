@@ -76,9 +76,9 @@ fn limit() -> impl Strategy<Value = Limit> {
 fn candidates() -> impl Strategy<Value = Vec<Candidate<'static>>> {
     let obstacles = proptest::collection::vec(any::<bool>(), 0..12);
     obstacles.prop_map(|obstacles| {
-        let candidate = |(index, is_blocked)| match is_blocked {
-            true => Candidate::blocked("m", index, HoldReason::NoReason),
-            false => Candidate::free("m", index),
+        let candidate = |(index, is_blocked)| {
+            let obstacle = Some(HoldReason::NoReason).filter(|_| is_blocked);
+            Candidate { obstacle, ..Candidate::free("m", index) }
         };
         obstacles.into_iter().enumerate().map(candidate).collect()
     })

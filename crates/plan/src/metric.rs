@@ -1,0 +1,27 @@
+//! Metrics and their series, in the terms of the text format of Prometheus.
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metric {
+    pub name: &'static str,
+    pub help: &'static str,
+}
+
+/// One number about one rollout, as it stands now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Series {
+    pub metric: &'static Metric,
+    pub labels: Vec<(&'static str, String)>,
+    pub value: i64,
+}
+
+impl Series {
+    pub fn new(
+        metric: &'static Metric,
+        labels: &[(&'static str, &str)],
+        value: impl TryInto<i64>,
+    ) -> Self {
+        let labels = labels.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+        Self { metric, labels, value: value.try_into().unwrap_or(i64::MAX) }
+    }
+}

@@ -1,0 +1,94 @@
+//! Webhooks of dialects: what they are registered for, what is asked of them, what they say.
+
+use convoy_api::GroupKind;
+use serde_json::Value;
+
+/// One webhook of a dialect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Webhook {
+    /// What clients read in refusals.
+    pub name: &'static str,
+    /// The object that registers it.
+    pub configuration: &'static str,
+    /// Where it is served.
+    pub path: &'static str,
+    pub role: Role,
+    pub about: Served,
+    pub operations: &'static [Operation],
+    /// What it looks at beside the object.
+    pub beside: &'static [Served],
+}
+
+/// What a webhook may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Fill in and normalise.
+    Mutates,
+    /// Refuse.
+    Validates,
+}
+
+/// A kind as an API server serves it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Served {
+    pub kind: GroupKind,
+    pub version: &'static str,
+    pub plural: &'static str,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    Create,
+    Update,
+    Delete,
+}
+
+/// What is asked of a webhook.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Request<'r> {
+    pub operation: Operation,
+    pub name: &'r str,
+    /// As it shall be; absent when it shall go.
+    pub object: Option<&'r Value>,
+    /// As it is; absent when it is new.
+    pub old: Option<&'r Value>,
+}
+
+/// What a webhook says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    Allowed {
+        /// The operations of a JSON patch.
+        changes: Vec<Value>,
+        warnings: Vec<String>,
+    },
+    Refused(String),
+}
+
+impl Operation {
+    /// As reviews and rules spell it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Create => "CREATE",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+        }
+    }
+}
+
+impl Role {
+    /// The kind of the configurations that register webhooks of this role.
+    pub fn configuration_kind(self) -> &'static str {
+        match self {
+            Self::Mutates => "MutatingWebhookConfiguration",
+            Self::Validates => "ValidatingWebhookConfiguration",
+        }
+    }
+}
+
+impl Verdict {
+    /// Nothing to change, nothing to say.
+    pub fn allowed() -> Self {
+        Self::Allowed { changes: Vec::new(), warnings: Vec::new() }
+    }
+}
