@@ -17,9 +17,7 @@ mod budget;
 mod check;
 mod free;
 mod instrument;
-mod json;
 mod library;
-mod value;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -32,7 +30,8 @@ use serde_json::Value;
 
 pub use budget::BUDGET;
 pub use check::{Declared, Object, Type};
-pub use value::{Identity, RESERVED, SharedList, SharedMap, from_json};
+use library::value::json;
+pub use library::value::{Identity, RESERVED, SharedList, SharedMap, from_json};
 
 /// `text` as one of the types that CEL makes from strings: `timestamp`, `duration` or
 /// `base64.decode`.

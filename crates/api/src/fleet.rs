@@ -16,7 +16,6 @@ pub mod policy;
 mod schema;
 pub mod snapshot;
 pub mod staged;
-pub mod staged_status;
 pub mod strategy;
 pub mod work;
 

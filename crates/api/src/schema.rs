@@ -4,6 +4,7 @@
 //! A [`Schema`] is compiled once per version of a kind. [`of`] finds those of the kinds that
 //! Convoy defines; an API server compiles the ones that users bring.
 
+mod checked;
 mod declared;
 mod defaulting;
 mod embedded;
@@ -15,6 +16,7 @@ mod node;
 mod numbers;
 mod pruning;
 mod registry;
+mod rule;
 mod rules;
 mod structural;
 mod typed;
@@ -24,7 +26,6 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSche
 use serde_json::Value;
 
 pub use error::{FieldError, Reason};
-pub(crate) use format::is_of_format;
 pub use registry::{crds, of, served_versions};
 pub use structural::structural_errors;
 

@@ -1,6 +1,7 @@
 //! The small languages inside string fields: Go durations, Kubernetes names and quantities.
 
 pub mod duration;
+pub(crate) mod format;
 pub mod name;
 pub mod quantity;
 

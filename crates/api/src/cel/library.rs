@@ -18,6 +18,7 @@ mod regex;
 mod semver;
 mod sets;
 mod url;
+pub(super) mod value;
 
 use std::sync::{Arc, LazyLock};
 

@@ -50,15 +50,3 @@ pub struct ClusterResourcePlacementStatus {
     #[schemars(extend("format" = "date-time"))]
     pub last_updated_time: String,
 }
-
-/// The envelope that an object came in.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct EnvelopeIdentifier {
-    pub name: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub namespace: Option<String>,
-    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("enum" = ["ConfigMap", "ClusterResourceEnvelope", "ResourceEnvelope"]), extend("default" = "ConfigMap"))]
-    pub kind: Option<String>,
-}

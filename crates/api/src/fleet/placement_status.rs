@@ -4,8 +4,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::envelope::EnvelopeIdentifier;
-
 /// How a placement stands.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -153,4 +151,16 @@ pub struct PatchDetail {
     pub value_in_member: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value_in_hub: Option<String>,
+}
+
+/// The envelope that an object came in.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EnvelopeIdentifier {
+    pub name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["ConfigMap", "ClusterResourceEnvelope", "ResourceEnvelope"]), extend("default" = "ConfigMap"))]
+    pub kind: Option<String>,
 }

@@ -1,5 +1,7 @@
 //! Staged updates: runs through stages of clusters, with waits and approvals between them.
 
+pub mod status;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -7,8 +9,8 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use self::status::UpdateRunStatus;
 use super::schema;
-use super::staged_status::UpdateRunStatus;
 
 /// Takes one index of resources through the stages of a strategy.
 #[derive(Clone, Debug, PartialEq, CustomResource, Deserialize, Serialize, JsonSchema)]

@@ -6,7 +6,8 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::format::Format;
-use super::rules::Rule;
+pub(super) use super::format::Type;
+use super::rule::Rule;
 
 /// What a schema says about one value.
 #[derive(Debug, Default)]
@@ -40,16 +41,6 @@ pub(super) struct Node {
     pub rules: Vec<Rule>,
     /// Whether this node or one below it has rules.
     pub has_rules: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Type {
-    Object,
-    Array,
-    String,
-    Integer,
-    Number,
-    Boolean,
 }
 
 /// The least or greatest number.
@@ -155,31 +146,6 @@ impl Node {
             _ => None,
         };
         self.properties.values().chain(additional).chain(self.items.as_deref()).chain(&self.all_of)
-    }
-}
-
-impl Type {
-    fn parse(name: &str) -> Option<Self> {
-        Some(match name {
-            "object" => Self::Object,
-            "array" => Self::Array,
-            "string" => Self::String,
-            "integer" => Self::Integer,
-            "number" => Self::Number,
-            "boolean" => Self::Boolean,
-            _ => return None,
-        })
-    }
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Object => "object",
-            Self::Array => "array",
-            Self::String => "string",
-            Self::Integer => "integer",
-            Self::Number => "number",
-            Self::Boolean => "boolean",
-        }
     }
 }
 

@@ -2,15 +2,15 @@
 
 use serde_json::{Number, Value};
 
+use super::checked::Checked;
 use super::error::FieldError;
 use super::format::Format;
 use super::go;
 use super::node::{Bound, Node, Type};
-use super::values::Outcome;
 
-pub(super) fn check(node: &Node, number: &Number, path: &str, outcome: &mut Outcome) {
+pub(super) fn check(node: &Node, number: &Number, path: &str, checked: &mut Checked) {
     let size = number.as_f64().unwrap_or(f64::NAN);
-    check_width(node, number, size, path, outcome);
+    check_width(node, number, size, path, checked);
     let value = Value::Number(number.clone());
     let limit = |bound: &Bound| match number.as_i64() {
         #[expect(
@@ -21,19 +21,19 @@ pub(super) fn check(node: &Node, number: &Number, path: &str, outcome: &mut Outc
         None => go::float(bound.limit),
     };
     if let Some(factor) = node.multiple_of {
-        check_multiple(number, size, factor, path, outcome);
+        check_multiple(number, size, factor, path, checked);
     }
     if let Some(bound) = node.minimum.filter(|bound| is_beyond(number, size, bound, -1)) {
         let than = if bound.exclusive { "greater than" } else { "greater than or equal to" };
         let detail = format!("{path} in body should be {than} {}", limit(&bound));
-        outcome.error(FieldError::invalid(path, &value, &detail));
+        checked.error(FieldError::invalid(path, &value, &detail));
     }
     if let Some(bound) = node.maximum.filter(|bound| is_beyond(number, size, bound, 1)) {
         let than = if bound.exclusive { "less than" } else { "less than or equal to" };
         let detail = format!("{path} in body should be {than} {}", limit(&bound));
-        outcome.error(FieldError::invalid(path, &value, &detail));
+        checked.error(FieldError::invalid(path, &value, &detail));
     }
-    outcome.looked_at(2);
+    checked.looked_at(2);
 }
 
 /// Whether a float stands for an integer, which those beyond 2^53 cannot.
@@ -43,7 +43,7 @@ pub(super) fn is_whole(size: f64) -> bool {
 }
 
 /// Whether the number fits the width that the format asks for.
-fn check_width(node: &Node, number: &Number, size: f64, path: &str, outcome: &mut Outcome) {
+fn check_width(node: &Node, number: &Number, size: f64, path: &str, checked: &mut Checked) {
     if node.types != [Type::Integer] && node.types != [Type::Number] {
         return;
     }
@@ -61,7 +61,7 @@ fn check_width(node: &Node, number: &Number, size: f64, path: &str, outcome: &mu
     if !fits {
         let kind = if node.is(Type::Integer) { "integer" } else { "number" };
         let detail = format!("Checked value must be of type {kind} {format} in {path}");
-        outcome.error(FieldError::detached(path, &detail));
+        checked.error(FieldError::detached(path, &detail));
     }
 }
 
@@ -84,7 +84,7 @@ fn is_beyond(number: &Number, size: f64, bound: &Bound, side: i8) -> bool {
 }
 
 /// Factors of integers are read as integers; one below 1 reads as 0 and nothing is a multiple.
-fn check_multiple(number: &Number, size: f64, factor: f64, path: &str, outcome: &mut Outcome) {
+fn check_multiple(number: &Number, size: f64, factor: f64, path: &str, checked: &mut Checked) {
     #[expect(clippy::cast_possible_truncation, reason = "as Kubernetes reads factors of integers")]
     let whole = number.as_i64().map(|number| (number, factor as i64));
     let shown = whole.map_or_else(|| go::float(factor), |(_, factor)| factor.to_string());
@@ -92,7 +92,7 @@ fn check_multiple(number: &Number, size: f64, factor: f64, path: &str, outcome: 
     if !is_positive {
         let detail = format!("factor MultipleOf declared for {path} must be positive: {shown}");
         let factor = whole.map_or_else(|| Value::from(factor), |(_, factor)| Value::from(factor));
-        return outcome.error(FieldError::invalid(path, &factor, &detail));
+        return checked.error(FieldError::invalid(path, &factor, &detail));
     }
     let is_multiple = match whole {
         Some((number, factor)) => number % factor == 0,
@@ -101,6 +101,6 @@ fn check_multiple(number: &Number, size: f64, factor: f64, path: &str, outcome: 
     };
     if !is_multiple {
         let detail = format!("{path} in body should be a multiple of {shown}");
-        outcome.error(FieldError::invalid(path, &Value::Number(number.clone()), &detail));
+        checked.error(FieldError::invalid(path, &Value::Number(number.clone()), &detail));
     }
 }

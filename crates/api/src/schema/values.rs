@@ -4,6 +4,7 @@
 
 use serde_json::{Map, Value};
 
+use super::checked::Checked;
 use super::error::{FieldError, Reason};
 use super::format::Format;
 use super::node::{Additional, Node, Type};
@@ -14,68 +15,38 @@ pub(super) fn validate(node: &Node, value: &Value) -> Vec<FieldError> {
     check(node, value, "").errors
 }
 
-/// What checking one value found.
-#[derive(Debug, Default)]
-pub(super) struct Outcome {
-    errors: Vec<FieldError>,
-    /// How much of the schema was looked at; of several branches that fail, the one with most
-    /// is the one reported.
-    matches: usize,
-}
-
-impl Outcome {
-    pub(super) fn error(&mut self, error: FieldError) {
-        if !self.errors.contains(&error) {
-            self.errors.push(error);
-        }
-    }
-
-    pub(super) fn looked_at(&mut self, checks: usize) {
-        self.matches += checks;
-    }
-
-    fn merge(&mut self, other: Self) {
-        self.matches += other.matches;
-        other.errors.into_iter().for_each(|error| self.error(error));
-    }
-
-    fn is_valid(&self) -> bool {
-        self.errors.is_empty()
-    }
-}
-
-fn check(node: &Node, value: &Value, path: &str) -> Outcome {
-    let mut outcome = Outcome::default();
+fn check(node: &Node, value: &Value, path: &str) -> Checked {
+    let mut checked = Checked::default();
     if value.is_null() {
-        check_type(node, value, path, &mut outcome);
-        check_allowed(node, value, path, &mut outcome);
-        return outcome;
+        check_type(node, value, path, &mut checked);
+        check_allowed(node, value, path, &mut checked);
+        return checked;
     }
     if !node.types.is_empty() || node.format.is_some() {
-        check_type(node, value, path, &mut outcome);
-        outcome.matches += 1;
+        check_type(node, value, path, &mut checked);
+        checked.matches += 1;
     }
-    check_combinators(node, value, path, &mut outcome);
+    check_combinators(node, value, path, &mut checked);
     match value {
-        Value::String(text) => check_string(node, text, path, &mut outcome),
-        Value::Number(number) => numbers::check(node, number, path, &mut outcome),
-        Value::Array(items) => check_items(node, items, path, &mut outcome),
+        Value::String(text) => check_string(node, text, path, &mut checked),
+        Value::Number(number) => numbers::check(node, number, path, &mut checked),
+        Value::Array(items) => check_items(node, items, path, &mut checked),
         _ => {}
     }
-    check_allowed(node, value, path, &mut outcome);
+    check_allowed(node, value, path, &mut checked);
     if let Value::Object(fields) = value {
-        check_fields(node, fields, path, &mut outcome);
+        check_fields(node, fields, path, &mut checked);
     }
-    outcome.matches += 3;
-    outcome
+    checked.matches += 3;
+    checked
 }
 
-fn check_type(node: &Node, value: &Value, path: &str, outcome: &mut Outcome) {
+fn check_type(node: &Node, value: &Value, path: &str, checked: &mut Checked) {
     let names: Vec<_> = node.types.iter().map(|kind| kind.name()).collect();
     let wanted = names.join(",");
     let Some((kind, width)) = type_of(value) else {
         if !names.is_empty() && !node.nullable {
-            outcome.error(wrong_type(path, &wanted, "null"));
+            checked.error(wrong_type(path, &wanted, "null"));
         }
         return;
     };
@@ -87,11 +58,11 @@ fn check_type(node: &Node, value: &Value, path: &str, outcome: &mut Outcome) {
     let is_numeric = node.is(Type::Number) || node.is(Type::Integer);
     match &node.format {
         Some(format) if !is_sequence && !fits => {
-            outcome.error(wrong_type(path, format.name(), width));
+            checked.error(wrong_type(path, format.name(), width));
         }
-        Some(_) if is_sequence && !is_numeric => outcome.matches += 1,
-        _ if !fits => outcome.error(wrong_type(path, &wanted, kind.name())),
-        _ => outcome.matches += 1,
+        Some(_) if is_sequence && !is_numeric => checked.matches += 1,
+        _ if !fits => checked.error(wrong_type(path, &wanted, kind.name())),
+        _ => checked.matches += 1,
     }
 }
 
@@ -113,34 +84,34 @@ fn type_of(value: &Value) -> Option<(Type, &'static str)> {
     })
 }
 
-fn check_combinators(node: &Node, value: &Value, path: &str, outcome: &mut Outcome) {
-    check_any_of(node, value, path, outcome);
-    check_one_of(node, value, path, outcome);
+fn check_combinators(node: &Node, value: &Value, path: &str, checked: &mut Checked) {
+    check_any_of(node, value, path, checked);
+    check_one_of(node, value, path, checked);
     let mut valid = 0;
     for branch in &node.all_of {
         let result = check(branch, value, path);
         valid += usize::from(result.is_valid());
-        outcome.merge(result);
+        checked.merge(result);
     }
     let name = go::quoted(path);
     if valid != node.all_of.len() {
         let none = if valid == 0 { ". None validated" } else { "" };
         let detail = format!("{name} must validate all the schemas (allOf){none}");
-        outcome.error(FieldError::detached(path, &detail));
+        checked.error(FieldError::detached(path, &detail));
     }
     if node.not.as_ref().is_some_and(|not| check(not, value, path).is_valid()) {
         let detail = format!("{name} must not validate the schema (not)");
-        outcome.error(FieldError::detached(path, &detail));
+        checked.error(FieldError::detached(path, &detail));
     }
-    outcome.matches += 2;
+    checked.matches += 2;
 }
 
-fn check_any_of(node: &Node, value: &Value, path: &str, outcome: &mut Outcome) {
-    let mut best: Option<Outcome> = None;
+fn check_any_of(node: &Node, value: &Value, path: &str, checked: &mut Checked) {
+    let mut best: Option<Checked> = None;
     for branch in &node.any_of {
         let result = check(branch, value, path);
         if result.is_valid() {
-            outcome.merge(result);
+            checked.merge(result);
             return;
         }
         if best.as_ref().is_none_or(|best| result.matches > best.matches) {
@@ -149,19 +120,19 @@ fn check_any_of(node: &Node, value: &Value, path: &str, outcome: &mut Outcome) {
     }
     if let Some(best) = best {
         let detail = format!("{} must validate at least one schema (anyOf)", go::quoted(path));
-        outcome.error(FieldError::detached(path, &detail));
-        outcome.merge(best);
+        checked.error(FieldError::detached(path, &detail));
+        checked.merge(best);
     }
 }
 
-fn check_one_of(node: &Node, value: &Value, path: &str, outcome: &mut Outcome) {
+fn check_one_of(node: &Node, value: &Value, path: &str, checked: &mut Checked) {
     let (mut valid, mut failed): (Vec<_>, Vec<_>) =
-        node.one_of.iter().map(|branch| check(branch, value, path)).partition(Outcome::is_valid);
+        node.one_of.iter().map(|branch| check(branch, value, path)).partition(Checked::is_valid);
     if node.one_of.is_empty() {
         return;
     }
     if valid.len() == 1 {
-        valid.drain(..).for_each(|result| outcome.merge(result));
+        valid.drain(..).for_each(|result| checked.merge(result));
         return;
     }
     let found = match valid.len() {
@@ -170,17 +141,17 @@ fn check_one_of(node: &Node, value: &Value, path: &str, outcome: &mut Outcome) {
     };
     let name = go::quoted(path);
     let detail = format!("{name} must validate one and only one schema (oneOf). {found}");
-    outcome.error(FieldError::detached(path, &detail));
+    checked.error(FieldError::detached(path, &detail));
     if valid.is_empty() {
         let most = failed.iter().map(|result| result.matches).max();
         let best = failed.iter().position(|result| Some(result.matches) == most);
         if let Some(best) = best {
-            outcome.merge(failed.swap_remove(best));
+            checked.merge(failed.swap_remove(best));
         }
     }
 }
 
-fn check_string(node: &Node, text: &str, path: &str, outcome: &mut Outcome) {
+fn check_string(node: &Node, text: &str, path: &str, checked: &mut Checked) {
     let value = || Value::String(text.to_owned());
     let length = || i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
     let error = match (&node.pattern, node.length.min, node.length.max) {
@@ -202,13 +173,13 @@ fn check_string(node: &Node, text: &str, path: &str, outcome: &mut Outcome) {
         _ => None,
     };
     if let Some(error) = error {
-        outcome.error(error);
+        checked.error(error);
     }
-    outcome.matches += 1;
+    checked.matches += 1;
     if let Some(format @ Format::Text { .. }) = &node.format {
-        outcome.matches += 1;
+        checked.matches += 1;
         if !format.accepts(text) {
-            outcome.error(wrong_format(path, format.name(), text));
+            checked.error(wrong_format(path, format.name(), text));
         }
     }
 }
@@ -218,26 +189,26 @@ fn wrong_format(path: &str, format: &str, text: &str) -> FieldError {
     FieldError::about(Reason::TypeInvalid, path, &Value::String(text.to_owned()), &detail)
 }
 
-fn check_items(node: &Node, items: &[Value], path: &str, outcome: &mut Outcome) {
+fn check_items(node: &Node, items: &[Value], path: &str, checked: &mut Checked) {
     if let Some(schema) = &node.items {
         for (index, item) in items.iter().enumerate() {
-            outcome.merge(check(schema, item, &format!("{path}[{index}]")));
+            checked.merge(check(schema, item, &format!("{path}[{index}]")));
         }
     }
     let count = i64::try_from(items.len()).unwrap_or(i64::MAX);
     if let Some(min) = node.item_count.min.filter(|min| count < *min) {
         let detail = format!("{path} in body should have at least {min} items");
-        outcome.error(FieldError::invalid(path, &count.into(), &detail));
+        checked.error(FieldError::invalid(path, &count.into(), &detail));
     }
     if let Some(max) = node.item_count.max.filter(|max| count > *max) {
-        outcome.error(too_many(path, count, max));
+        checked.error(too_many(path, count, max));
     }
     let repeated = |(index, item): (usize, &Value)| items[..index].contains(item);
     if node.unique_items && items.iter().enumerate().any(repeated) {
         let detail = format!("{path} in body shouldn't contain duplicates");
-        outcome.error(FieldError::invalid(path, &Value::String(String::new()), &detail));
+        checked.error(FieldError::invalid(path, &Value::String(String::new()), &detail));
     }
-    outcome.matches += 2;
+    checked.matches += 2;
 }
 
 fn too_many(path: &str, count: i64, max: i64) -> FieldError {
@@ -246,7 +217,7 @@ fn too_many(path: &str, count: i64, max: i64) -> FieldError {
     FieldError::about(Reason::TooMany, path, &count.into(), &detail)
 }
 
-fn check_allowed(node: &Node, value: &Value, path: &str, outcome: &mut Outcome) {
+fn check_allowed(node: &Node, value: &Value, path: &str, checked: &mut Checked) {
     // Numbers are compared as the enum has them: 1.5 is the 1 of an enum of integers.
     let same = |allowed: &Value| match (value.as_f64(), allowed.as_f64()) {
         (Some(ours), Some(theirs)) if allowed.is_i64() => ours.trunc().total_cmp(&theirs).is_eq(),
@@ -261,33 +232,33 @@ fn check_allowed(node: &Node, value: &Value, path: &str, outcome: &mut Outcome) 
         other => go::quoted(&other.to_string()),
     });
     let detail = format!("supported values: {}", allowed.collect::<Vec<_>>().join(", "));
-    outcome.error(FieldError::about(Reason::NotSupported, path, value, &detail));
+    checked.error(FieldError::about(Reason::NotSupported, path, value, &detail));
 }
 
-fn check_fields(node: &Node, fields: &Map<String, Value>, path: &str, outcome: &mut Outcome) {
+fn check_fields(node: &Node, fields: &Map<String, Value>, path: &str, checked: &mut Checked) {
     let count = i64::try_from(fields.len()).unwrap_or(i64::MAX);
     if let Some(min) = node.property_count.min.filter(|min| count < *min) {
         let detail = format!("{path} in body should have at least {min} properties");
-        outcome.error(FieldError::invalid(path, &count.into(), &detail));
+        checked.error(FieldError::invalid(path, &count.into(), &detail));
     }
     if let Some(max) = node.property_count.max.filter(|max| count > *max) {
-        outcome.error(too_many(path, count, max));
+        checked.error(too_many(path, count, max));
     }
     let below =
         |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
     for (name, value) in fields {
         match (node.properties.get(name), &node.additional) {
-            (Some(schema), _) => outcome.merge(check(schema, value, &below(name))),
-            (None, Additional::Like(schema)) => outcome.merge(check(schema, value, &below(name))),
+            (Some(schema), _) => checked.merge(check(schema, value, &below(name))),
+            (None, Additional::Like(schema)) => checked.merge(check(schema, value, &below(name))),
             (None, Additional::Forbidden) => {
                 let detail = format!("{path}.{name} in body is a forbidden property");
-                outcome.error(FieldError::invalid(path, &Value::String(String::new()), &detail));
+                checked.error(FieldError::invalid(path, &Value::String(String::new()), &detail));
             }
             (None, Additional::Unsaid | Additional::Any) => {}
         }
     }
     for name in node.required.iter().filter(|name| !fields.contains_key(*name)) {
-        outcome.error(FieldError::plain(Reason::Required, &below(name), ""));
+        checked.error(FieldError::plain(Reason::Required, &below(name), ""));
     }
-    outcome.matches += 1;
+    checked.matches += 1;
 }

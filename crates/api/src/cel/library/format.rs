@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use super::native::{Native, NativeType, answer, native};
 use super::{Answer, Arguments, global, member, text};
-use crate::cel::value::from_json;
-use crate::schema::is_of_format;
+use crate::cel::library::value::from_json;
 use crate::text::Name;
+use crate::text::format::is_of_format;
 
 static FORMAT: Type = Type::new_unspecified_type("kubernetes.NamedFormat");
 

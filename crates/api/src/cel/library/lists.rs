@@ -8,7 +8,7 @@ use cel::{DeclarationError, Env, ExecutionError};
 
 use super::{Answer, Arguments, failed, member};
 use crate::cel::budget::charge;
-use crate::cel::value::{equal, items};
+use crate::cel::library::value::{equal, items};
 
 pub(super) fn extension(env: &mut Env) -> Result<(), DeclarationError> {
     member(env, "isSorted", &[LIST_TYPE], is_sorted)?;

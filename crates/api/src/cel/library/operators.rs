@@ -9,8 +9,8 @@ use cel::{DeclarationError, Env, ExecutionError};
 
 use super::{Answer, Arguments, failed, global, member, text};
 use crate::cel::budget::{charge, copying, traversal};
-use crate::cel::json;
-use crate::cel::value::{equal, items};
+use crate::cel::library::value::json;
+use crate::cel::library::value::{equal, items};
 
 pub(super) fn extension(env: &mut Env) -> Result<(), DeclarationError> {
     global(env, "@add", &[DYN_TYPE, DYN_TYPE], add)?;

@@ -15,7 +15,7 @@ use cel::{DeclarationError, Env, ExecutionError, IdedExpr};
 use super::bind::bind;
 use super::{Answer, Arguments, failed, global};
 use crate::cel::budget::{charge, copying};
-use crate::cel::value::items;
+use crate::cel::library::value::items;
 
 const PAIR: &str = "@pair";
 const RESULT: &str = "@result";

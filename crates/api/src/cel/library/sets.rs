@@ -6,7 +6,7 @@ use cel::{DeclarationError, Env, ExecutionError};
 
 use super::{Answer, Arguments, global};
 use crate::cel::budget::charge;
-use crate::cel::value::{equal, items};
+use crate::cel::library::value::{equal, items};
 
 pub(super) fn extension(env: &mut Env) -> Result<(), DeclarationError> {
     global(env, "sets.contains", &[LIST_TYPE, LIST_TYPE], contains)?;

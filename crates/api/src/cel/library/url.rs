@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::native::{NativeType, answer, native, string, truth};
 use super::{Answer, Arguments, failed, global, member, text};
-use crate::cel::value::from_json;
+use crate::cel::library::value::from_json;
 
 static URL: Type = Type::new_unspecified_type("kubernetes.URL");
 

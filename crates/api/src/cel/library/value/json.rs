@@ -6,11 +6,12 @@ use cel::common::types::{
 use cel::common::value::{CowVal, Val};
 use serde_json::Value;
 
-use super::{library, value};
+use super::items;
+use crate::cel::library;
 
 /// `value` as JSON. Timestamps, durations and the library's own types become their text,
 /// bytes become base64, an empty optional becomes null.
-pub(super) fn from_val(value: &dyn Val) -> Value {
+pub(in crate::cel) fn from_val(value: &dyn Val) -> Value {
     match value.get_type().kind() {
         Kind::Boolean => value.downcast_ref::<CelBool>().map(|flag| (*flag.inner()).into()),
         Kind::Int => value.downcast_ref::<CelInt>().map(|number| (*number.inner()).into()),
@@ -21,7 +22,7 @@ pub(super) fn from_val(value: &dyn Val) -> Value {
             value.downcast_ref::<CelBytes>().map(|_| text_through("base64.encode", value))
         }
         Kind::Type => value.downcast_ref::<CelType>().map(|name| name.name().into()),
-        Kind::List => Some(value::items(value).into_iter().map(from_val).collect()),
+        Kind::List => Some(items(value).into_iter().map(from_val).collect()),
         Kind::Map => Some(object(value)),
         Kind::Timestamp | Kind::Duration => Some(text_through("string", value)),
         Kind::Opaque => value
@@ -33,7 +34,7 @@ pub(super) fn from_val(value: &dyn Val) -> Value {
 }
 
 /// Strings as they are, everything else as JSON.
-pub(super) fn text_of(value: &dyn Val) -> String {
+pub(in crate::cel) fn text_of(value: &dyn Val) -> String {
     match from_val(value) {
         Value::String(text) => text,
         other => other.to_string(),
@@ -45,7 +46,7 @@ fn object(value: &dyn Val) -> Value {
         let found = value.as_indexer()?.get(key).ok()?;
         Some((text_of(key), from_val(found.as_ref())))
     };
-    let mut entries: Vec<_> = value::items(value).into_iter().filter_map(entry).collect();
+    let mut entries: Vec<_> = items(value).into_iter().filter_map(entry).collect();
     entries.sort_by(|(left, _), (right, _)| left.cmp(right));
     Value::Object(entries.into_iter().collect())
 }

@@ -4,9 +4,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::placement_status::NamespacedName;
-use super::staged::UpdateStrategySpec;
-use super::strategy::ApplyStrategy;
+use super::UpdateStrategySpec;
+use crate::fleet::placement_status::NamespacedName;
+use crate::fleet::strategy::ApplyStrategy;
 
 /// How a run stands.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]

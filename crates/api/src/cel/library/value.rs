@@ -2,6 +2,8 @@
 //! variable costs the same whatever it holds, and maps are walked in the order of their keys,
 //! so that equal inputs give equal answers.
 
+pub(in crate::cel) mod json;
+
 use std::any::Any;
 use std::sync::Arc;
 
@@ -12,8 +14,6 @@ use cel::common::types::{
 };
 use cel::common::value::{CowVal, StaticVal, Val};
 use serde_json::Value;
-
-use super::json;
 
 /// Deeper JSON reads as null below this; nothing that a schema describes comes near it.
 const DEPTH_MAX: usize = 200;
@@ -95,7 +95,7 @@ fn below(value: &Value, depth: usize) -> Box<dyn Val> {
 }
 
 /// `==` as CEL means it, between lists and maps of whatever making.
-pub(super) fn equal(left: &dyn Val, right: &dyn Val) -> bool {
+pub(in crate::cel) fn equal(left: &dyn Val, right: &dyn Val) -> bool {
     match (left.get_type().kind(), right.get_type().kind()) {
         (Kind::List, Kind::List) => {
             let (ours, theirs) = (items(left), items(right));
@@ -122,7 +122,7 @@ pub(super) fn equal(left: &dyn Val, right: &dyn Val) -> bool {
 }
 
 /// The elements of a list, or the keys of a map; nothing for other values.
-pub(super) fn items<'b, 'v>(value: &'b (dyn Val + 'v)) -> Vec<&'b (dyn Val + 'v)> {
+pub(in crate::cel) fn items<'b, 'v>(value: &'b (dyn Val + 'v)) -> Vec<&'b (dyn Val + 'v)> {
     let mut found = Vec::new();
     if let Some(iterable) = value.as_iterable() {
         let mut iterator = iterable.iter();
