@@ -53,7 +53,6 @@ pub const HASH_VERSION: &str = "v3";
 
 /// Keeps pods off a node that is about to be disrupted. Effect `NoSchedule`, no value.
 pub const DISRUPTED_TAINT: &str = "karpenter.sh/disrupted";
-pub const UNREGISTERED_TAINT: &str = "karpenter.sh/unregistered";
 pub const FINALIZER: &str = "karpenter.sh/termination";
 
 /// Condition types.

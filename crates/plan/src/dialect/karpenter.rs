@@ -1,81 +1,34 @@
 //! Karpenter: node claims disrupted by reason, within budgets and windows.
 //!
-//! A rollout is a NodePool and its members are NodeClaims. [`run`] finds what would be started
-//! now; [`act`] turns that into writes, beside the commands that are under way ([`command`])
-//! and the nodes that are going ([`terminate`]); [`explain`] gives everyone else a reason.
+//! A rollout is a NodePool and its members are NodeClaims. [`decide`] finds the disruptions that
+//! start now, [`write`] turns them into actions, beside the disruptions that are under way and
+//! the nodes that are being terminated, and [`report`] gives a reason to all other members.
 
-mod act;
-mod amount;
-mod budget;
-mod candidate;
-mod catalogue;
-mod cluster;
-mod command;
-mod consolidate;
-mod decision;
-mod draft;
-mod explain;
-mod hash;
-mod launch;
-mod mark;
-mod member;
-mod needs;
-mod pod;
-mod pool;
-mod reason;
-mod requirement;
-mod run;
-mod simulate;
-mod statics;
+mod decide;
+mod names;
+mod read;
+mod report;
 mod status;
-mod terminate;
 #[cfg(test)]
 mod tests;
-mod topology;
 mod validate;
+mod watch;
+mod write;
 
-use convoy_api::karpenter::names;
 use convoy_api::{GroupKind, Object, ObjectKey};
 use jiff::Timestamp;
 
-use super::{Dialect, Keep, Watch};
+use super::{Dialect, Watch};
 use crate::diagnostic::Diagnostic;
 use crate::snapshot::Snapshot;
 use crate::step::{Step, Verdict};
 use crate::validation;
 use crate::world::World;
-use cluster::{Cluster, NODE};
-use pod::{POD, POD_BUDGET};
+use read::Cluster;
 
 /// The `karpenter` dialect.
 #[derive(Clone, Copy, Debug)]
 pub struct Karpenter;
-
-const DAEMON_SET: GroupKind = GroupKind::new("apps", "DaemonSet");
-const VOLUME_ATTACHMENT: GroupKind = GroupKind::new("storage.k8s.io", "VolumeAttachment");
-
-const WATCHES: &[Watch] = &[
-    Watch { kind: names::NODE_POOL, keep: Keep::Whole },
-    Watch { kind: names::NODE_CLAIM, keep: Keep::Whole },
-    Watch { kind: names::KWOK_NODE_CLASS, keep: Keep::Whole },
-    Watch {
-        kind: NODE,
-        keep: Keep::Fields(&["spec", "status.allocatable", "status.capacity", "status.conditions"]),
-    },
-    Watch {
-        kind: POD,
-        keep: Keep::Fields(&[
-            "spec",
-            "status.phase",
-            "status.startTime",
-            "status.conditions",
-            "status.containerStatuses",
-        ]),
-    },
-    Watch { kind: POD_BUDGET, keep: Keep::Fields(&["spec", "status.disruptionsAllowed"]) },
-    Watch { kind: DAEMON_SET, keep: Keep::Fields(&["spec.template"]) },
-    Watch { kind: VOLUME_ATTACHMENT, keep: Keep::Fields(&["spec"]) },
-];
 
 impl Dialect for Karpenter {
     fn name(&self) -> &'static str {
@@ -83,7 +36,7 @@ impl Dialect for Karpenter {
     }
 
     fn watches(&self) -> &'static [Watch] {
-        WATCHES
+        watch::WATCHES
     }
 
     fn validates(&self, kind: &GroupKind) -> bool {
@@ -102,54 +55,33 @@ impl Dialect for Karpenter {
         world.of(&names::NODE_POOL).collect()
     }
 
-    /// Pods and nodes of one pool can make room for those of another.
     fn affected(&self, world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
-        if changed.kind == names::NODE_POOL {
-            return vec![changed.clone()];
-        }
-        if !WATCHES.iter().any(|watch| watch.kind == changed.kind) {
-            return Vec::new();
-        }
-        world
-            .of_cluster(&changed.cluster, &names::NODE_POOL)
-            .map(|pool| pool.key().clone())
-            .collect()
+        watch::affected(world, changed)
     }
 
     fn snapshot<'w>(&self, world: &'w World, rollout: &'w Object) -> Snapshot<'w> {
-        let cluster = &rollout.key().cluster;
-        let objects = WATCHES.iter().flat_map(|watch| world.of_cluster(cluster, &watch.kind));
-        Snapshot::new(rollout, objects)
+        watch::snapshot(world, rollout)
     }
 
     fn hangs_on(&self, _world: &World, rollout: &Object, refused: &Object) -> bool {
-        if *refused.kind() == names::NODE_CLAIM {
-            // One that does not name its pool may be anybody's.
-            let pool = refused.label(names::label::NODE_POOL);
-            return pool.is_none_or(|pool| pool == rollout.name());
-        }
-        let class = rollout.spec().pointer("/template/spec/nodeClassRef");
-        let named = |field: &str| class.and_then(|class| class.get(field)?.as_str());
-        *refused.kind() == names::KWOK_NODE_CLASS
-            && named("kind").is_none_or(|kind| kind == refused.kind().kind)
-            && named("name").is_none_or(|name| name == refused.name())
+        watch::depends_on(rollout, refused)
     }
 
     fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
         let mut cluster = Cluster::new(snapshot, now);
-        let daemons = snapshot.of(&DAEMON_SET);
+        let daemons = snapshot.of(&names::DAEMON_SET);
         if !cluster.pending.is_empty() {
-            cluster.nominated = simulate::nominated(&cluster, daemons);
+            cluster.nominated = decide::simulate::nominated(&cluster, daemons);
         }
-        let run = run::Run::new(&cluster, daemons);
+        let run = decide::Run::new(&cluster, daemons);
         let mut step = Step::new(self.name(), snapshot.rollout(), Verdict::Done);
-        step.decision = decision::decision(&cluster, &run);
-        let mut acts = act::act(&cluster, snapshot, &run);
-        statics::scale(&cluster, snapshot, &run, &mut acts);
-        let reasons: Vec<_> = decision::reasons(&cluster).collect();
-        act::blocked(&cluster, &run, &reasons, &mut acts);
+        step.decision = report::summary::decision(&cluster, &run);
+        let mut acts = write::act(&cluster, snapshot, &run);
+        write::replicas::scale(&cluster, snapshot, &run, &mut acts);
+        let reasons: Vec<_> = report::summary::reasons(&cluster).collect();
+        write::blocked(&cluster, &run, &reasons, &mut acts);
         acts.record.extend(status::hashed(&cluster));
-        explain::explain(&cluster, &run, acts, &mut step);
+        report::explain(&cluster, &run, acts, &mut step);
         step.status = status::status(&cluster, snapshot);
         step
     }

@@ -2,15 +2,15 @@
 
 use std::fmt::Write as _;
 
-use convoy_api::karpenter::names::{self, KWOK_NODE_CLASS, annotation, condition};
+use super::names::{self, KWOK_NODE_CLASS, annotation, condition};
 use serde_json::{Map, Value, json};
 
-use super::amount::Amounts;
-use super::cluster::Cluster;
-use super::decision;
-use super::draft::Draft;
-use super::member::Member;
+use super::read::Cluster;
+use super::read::claim::Member;
+use super::read::resources::Amounts;
+use super::report::summary;
 use super::validate;
+use super::write::patch::Draft;
 use crate::snapshot::Snapshot;
 use crate::step::{Action, Verb, Why};
 
@@ -145,7 +145,7 @@ fn budgets(cluster: &Cluster<'_>, draft: &mut Draft<'_>) {
     }
     let count = cluster.count_of_own();
     let mut text = String::new();
-    for reason in decision::reasons(cluster) {
+    for reason in summary::reasons(cluster) {
         let limit = limits.of(reason);
         let separator = if text.is_empty() { "" } else { "; " };
         let allowed = limits.allowed(reason, count.total, count.down);

@@ -1,14 +1,14 @@
 //! What a NodePool's author should know: errors beyond the schema, and traps that the API
 //! accepts but that hardly anyone means.
 
+use super::names::{annotation, label};
 use convoy_api::Object;
 use convoy_api::karpenter::convert::{self, REASON_WORDS};
-use convoy_api::karpenter::names::{annotation, label};
 use serde_json::Value;
 
-use super::budget::Budget;
-use super::pool::Pool;
-use super::reason::Reason;
+use super::read::budget::Budget;
+use super::read::pool::Pool;
+use super::read::reason::Reason;
 use crate::cron;
 use crate::diagnostic::Diagnostic;
 use crate::selector::{is_label_value, is_qualified_name};

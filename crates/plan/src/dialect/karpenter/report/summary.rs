@@ -3,10 +3,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::candidate::Rejection;
-use super::cluster::Cluster;
-use super::reason::Reason;
-use super::run::Run;
+use crate::dialect::karpenter::decide::Run;
+use crate::dialect::karpenter::decide::obstacle::Rejection;
+use crate::dialect::karpenter::read::Cluster;
+use crate::dialect::karpenter::read::reason::Reason;
 
 /// `allowed` and `active` by pool, `disrupt` by claim, `notDisruptable` by node.
 pub(crate) fn decision(cluster: &Cluster<'_>, run: &Run<'_, '_>) -> Value {

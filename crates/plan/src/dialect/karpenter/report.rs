@@ -1,18 +1,19 @@
 //! Where every member of the pool stands, and why those that do not move do not.
 
+pub(crate) mod summary;
+
 use std::cell::OnceCell;
 
 use jiff::{SignedDuration, Timestamp};
 use smol_str::SmolStr;
 
-use super::act::Acts;
-use super::budget;
-use super::cluster::Cluster;
-use super::decision;
-use super::member::Member;
-use super::pool::Policy;
-use super::reason::Reason;
-use super::run::Run;
+use crate::dialect::karpenter::decide::Run;
+use crate::dialect::karpenter::read::Cluster;
+use crate::dialect::karpenter::read::budget;
+use crate::dialect::karpenter::read::claim::Member;
+use crate::dialect::karpenter::read::pool::Policy;
+use crate::dialect::karpenter::read::reason::Reason;
+use crate::dialect::karpenter::write::Acts;
 use crate::hold::{Hold, HoldReason};
 use crate::step::{GroupReport, MemberState, Step, Verdict};
 
@@ -51,11 +52,11 @@ pub(crate) fn explain(cluster: &Cluster<'_>, run: &Run<'_, '_>, acts: Acts, step
 
 /// The most that any reason lets go at once; absent if some reason is unbounded.
 fn ceiling(cluster: &Cluster<'_>) -> Option<u32> {
-    let limits = decision::reasons(cluster).map(|reason| cluster.own_limits().of(reason).most);
+    let limits = summary::reasons(cluster).map(|reason| cluster.own_limits().of(reason).most);
     limits.collect::<Option<Vec<u32>>>()?.into_iter().max()
 }
 
-type Why = super::act::Wait;
+type Why = crate::dialect::karpenter::write::Wait;
 
 fn stand(
     cluster: &Cluster<'_>,
@@ -65,7 +66,9 @@ fn stand(
     member: &Member<'_>,
 ) -> (MemberState, Option<Why>) {
     if member.node.is_none_or(|node| !node.facts.is_initialized) {
-        let detail = run.rejections[at].as_ref().map(super::candidate::Rejection::text);
+        let detail = run.rejections[at]
+            .as_ref()
+            .map(crate::dialect::karpenter::decide::obstacle::Rejection::text);
         let detail = detail.unwrap_or_default();
         return (MemberState::Settling, Some((HoldReason::NotAvailable { detail }, None)));
     }

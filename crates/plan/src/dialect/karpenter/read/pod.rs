@@ -2,18 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use convoy_api::karpenter::names::{DISRUPTED_TAINT, annotation};
+use crate::dialect::karpenter::names::{DISRUPTED_TAINT, annotation, pod_annotation};
+use convoy_api::Object;
 use convoy_api::object::meta::timestamp;
 use convoy_api::text::GoDuration;
-use convoy_api::{GroupKind, Object};
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::selector::Selector;
 use crate::taint::{Taint, Toleration};
-
-pub(crate) const POD: GroupKind = GroupKind::new("", "Pod");
-pub(crate) const POD_BUDGET: GroupKind = GroupKind::new("policy", "PodDisruptionBudget");
 
 /// A pod and what matters about it.
 #[derive(Clone, Copy, Debug)]
@@ -102,8 +99,10 @@ impl<'w> Pod<'w> {
 
     /// What evicting it costs: 1, more for dear or important pods, less for cheap ones.
     pub(crate) fn eviction_cost(&self) -> f64 {
-        const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
-        let dear = self.object.annotation(DELETION_COST).and_then(|text| text.parse::<f64>().ok());
+        let dear = self
+            .object
+            .annotation(pod_annotation::DELETION_COST)
+            .and_then(|text| text.parse::<f64>().ok());
         let priority = self.object.spec().get("priority").and_then(Value::as_f64);
         let cost = 1.0
             + dear.unwrap_or(0.0) / f64::from(1 << 27)
@@ -125,7 +124,7 @@ impl Owner {
             "StatefulSet" => Self::StatefulSet,
             _ => Self::Other,
         });
-        let mirrored = || pod.annotation("kubernetes.io/config.mirror").map(|_| Self::Node);
+        let mirrored = || pod.annotation(pod_annotation::CONFIG_MIRROR).map(|_| Self::Node);
         kinds.find(|kind| *kind != Self::Other).or_else(mirrored).unwrap_or(Self::Other)
     }
 }

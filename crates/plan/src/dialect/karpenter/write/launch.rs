@@ -1,10 +1,10 @@
 //! NodeClaims that are asked for. Bringing the machine up is the provider's part.
 
-use convoy_api::karpenter::names::{self, FINALIZER, NODE_CLAIM, annotation, label};
+use crate::dialect::karpenter::names::{self, FINALIZER, NODE_CLAIM, annotation, label};
 use serde_json::{Map, Value, json};
 
-use super::pool::Pool;
-use super::simulate::{Fresh, Offer};
+use crate::dialect::karpenter::decide::simulate::{Fresh, Offer};
+use crate::dialect::karpenter::read::pool::Pool;
 use crate::step::{Action, Verb, Why};
 
 /// How many instance types a claim names at most.

@@ -3,23 +3,23 @@
 
 use std::collections::BTreeMap;
 
+use crate::dialect::karpenter::names::{DISRUPTED_TAINT, FINALIZER, annotation, condition, label};
 use convoy_api::Object;
-use convoy_api::karpenter::names::{DISRUPTED_TAINT, FINALIZER, annotation, condition, label};
 use convoy_api::object::meta::timestamp;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::VOLUME_ATTACHMENT;
-use super::act::{Acts, other_taints};
-use super::cluster::Cluster;
-use super::draft::Draft;
-use super::member::{Member, Node};
-use super::pod::{Owner, Pod};
+use super::patch::Draft;
+use super::{Acts, other_taints};
+use crate::dialect::karpenter::names::VOLUME_ATTACHMENT;
+use crate::dialect::karpenter::read::Cluster;
+use crate::dialect::karpenter::read::claim::{Member, Node};
+use crate::dialect::karpenter::read::pod::{Owner, Pod};
 use crate::hold::HoldReason;
 use crate::snapshot::Snapshot;
 use crate::step::{Action, EventType, MemberState, Propagation, Verb, Why};
 
-type Hold = super::act::Wait;
+type Hold = super::Wait;
 
 /// How long a node counts as draining at least, for pods that are still on their way to it.
 const DRAIN_LEAST: SignedDuration = SignedDuration::from_secs(5);

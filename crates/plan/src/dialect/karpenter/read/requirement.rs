@@ -4,6 +4,8 @@ use convoy_api::Object;
 use serde_json::Value;
 use smol_str::SmolStr;
 
+use crate::dialect::karpenter::names::RENAMED_LABELS;
+
 /// Demands that all have to be met.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Requirements(Vec<Requirement>);
@@ -23,15 +25,6 @@ enum Test {
     /// At least, and at most.
     Between(i64, i64),
 }
-
-/// Names that labels had before they were stable.
-const RENAMED: [(&str, &str); 5] = [
-    ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"),
-    ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"),
-    ("beta.kubernetes.io/arch", "kubernetes.io/arch"),
-    ("beta.kubernetes.io/os", "kubernetes.io/os"),
-    ("beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type"),
-];
 
 impl Requirements {
     /// Reads a list of `{key, operator, values}`. What is unsound asks for the impossible.
@@ -132,7 +125,7 @@ impl Test {
 }
 
 fn stable(key: &str) -> SmolStr {
-    let renamed = RENAMED.iter().find(|(beta, _)| *beta == key);
+    let renamed = RENAMED_LABELS.iter().find(|(beta, _)| *beta == key);
     SmolStr::new(renamed.map_or(key, |(_, stable)| stable))
 }
 

@@ -3,8 +3,8 @@
 use convoy_api::Object;
 use serde_json::Value;
 
-use super::amount::Amounts;
 use super::requirement::Requirements;
+use super::resources::Amounts;
 use super::topology::Company;
 use crate::taint::{Taint, Toleration};
 

@@ -1,8 +1,8 @@
 //! Changes to one object, gathered so that each part of it is written once and not at all if
 //! it reads so already.
 
+use crate::dialect::karpenter::names::condition::READY;
 use convoy_api::Object;
-use convoy_api::karpenter::names::condition::READY;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use convoy_api::karpenter::names::{annotation, label};
+use crate::dialect::karpenter::names::{annotation, label};
 use jiff::Timestamp;
 use smol_str::SmolStr;
 
-use super::cluster::Cluster;
-use super::member::Member;
-use super::pod::{Pod, PodBlock, Protection};
+use crate::dialect::karpenter::read::Cluster;
+use crate::dialect::karpenter::read::claim::Member;
+use crate::dialect::karpenter::read::pod::{Pod, PodBlock, Protection};
 use crate::hold::HoldReason;
 
 /// Names of nodes that pods waiting for a place will go to.

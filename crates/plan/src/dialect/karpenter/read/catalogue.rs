@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use convoy_api::karpenter::names::label;
+use crate::dialect::karpenter::names::{label, node_label};
 use smol_str::{SmolStr, format_smolstr};
 
 /// A kind of machine.
@@ -137,12 +137,12 @@ impl InstanceType {
             label::INSTANCE_TYPE => &self.name,
             label::ZONE => offering.zone,
             label::CAPACITY_TYPE => offering.capacity_type,
-            "kubernetes.io/arch" => self.arch,
-            "kubernetes.io/os" => self.os,
-            "karpenter.kwok.sh/instance-family" => self.family,
-            "karpenter.kwok.sh/instance-size" => &self.size,
-            "karpenter.kwok.sh/instance-cpu" => &self.cpu_text,
-            "karpenter.kwok.sh/instance-memory" => &self.memory_text,
+            node_label::ARCH => self.arch,
+            node_label::OS => self.os,
+            node_label::INSTANCE_FAMILY => self.family,
+            node_label::INSTANCE_SIZE => &self.size,
+            node_label::INSTANCE_CPU => &self.cpu_text,
+            node_label::INSTANCE_MEMORY => &self.memory_text,
             _ => return None,
         })
     }

@@ -1,12 +1,12 @@
 //! Static pools: a fixed number of nodes, made and given up as the number says.
 
-use convoy_api::karpenter::names::NODE_CLAIM;
+use crate::dialect::karpenter::names::NODE_CLAIM;
 
-use super::act::{self, Acts};
-use super::cluster::Cluster;
-use super::hash;
 use super::launch;
-use super::run::Run;
+use super::{Acts, delete};
+use crate::dialect::karpenter::decide::Run;
+use crate::dialect::karpenter::read::Cluster;
+use crate::dialect::karpenter::read::hash;
 use crate::snapshot::Snapshot;
 use crate::step::{MemberState, Why};
 
@@ -33,7 +33,7 @@ pub(crate) fn scale(
     if count.running > replicas {
         let why = Why::new("ScaleDown", format!("{} of {replicas} nodes", count.running));
         for at in least_missed(cluster, run).into_iter().take((count.running - replicas) as usize) {
-            act::delete(&cluster.members[at], acts, why.clone());
+            delete(&cluster.members[at], acts, why.clone());
             acts.stands.insert(at, (MemberState::Gone, None));
         }
     }

@@ -1,22 +1,22 @@
 //! Where pods would go if some nodes were gone: first onto nodes that stay, then onto new ones.
 //! Nothing here decides whether that is worth it.
 
-mod fresh;
-mod ground;
+mod inventory;
+mod replacement;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use convoy_api::Object;
 use smol_str::SmolStr;
 
-pub(crate) use fresh::{Fresh, Offer};
-pub(crate) use ground::Ground;
+pub(crate) use inventory::Ground;
+pub(crate) use replacement::{Fresh, Offer};
 
-use super::cluster::Cluster;
-use super::needs::Needs;
-use super::pod::Pod;
-use super::topology::{Company, Somewhere};
-use ground::Place;
+use crate::dialect::karpenter::read::Cluster;
+use crate::dialect::karpenter::read::pod::Pod;
+use crate::dialect::karpenter::read::pod_requirements::Needs;
+use crate::dialect::karpenter::read::topology::{Company, Somewhere};
+use inventory::Place;
 
 /// What would happen.
 #[derive(Clone, Debug, Default)]
@@ -120,7 +120,7 @@ impl<'w> Somewhere<'w> for Stationed<'w> {
     }
 
     fn domain(&self, key: &str) -> Option<&str> {
-        use convoy_api::karpenter::names::label;
+        use crate::dialect::karpenter::names::label;
         match &self.spot {
             Spot::Node(node) => node.label(key),
             Spot::New { zone, .. } if key == label::ZONE => Some(zone),
@@ -229,7 +229,7 @@ impl<'g, 'c, 'w> State<'g, 'c, 'w> {
         fresh: Fresh<'w>,
         at: usize,
     ) -> Option<(Fresh<'w>, String)> {
-        use convoy_api::karpenter::names::label;
+        use crate::dialect::karpenter::names::label;
         let zones = fresh.zones();
         if needs.company.is_empty() && self.stationed.is_empty() {
             let zone = zones.first().cloned().unwrap_or_default();

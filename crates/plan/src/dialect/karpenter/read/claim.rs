@@ -1,7 +1,7 @@
 //! One node of a pool: its NodeClaim, its Node, or both, and what matters about them.
 
+use crate::dialect::karpenter::names::{self, annotation, condition, label};
 use convoy_api::Object;
-use convoy_api::karpenter::names::{self, annotation, condition, label};
 use convoy_api::object::member::{member, text};
 use convoy_api::object::meta::timestamp;
 use convoy_api::text::GoDuration;
@@ -9,8 +9,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use super::amount::Amounts;
 use super::pool;
+use super::resources::Amounts;
 
 /// A NodeClaim with its Node, as far as they exist.
 #[derive(Clone, Debug)]

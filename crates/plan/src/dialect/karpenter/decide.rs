@@ -2,22 +2,28 @@
 //! it finds nothing more. Every start counts as down, waits succeed, replacements stay
 //! uninitialized, and nodes that pods are sent to are no longer candidates.
 
+pub(crate) mod command;
+pub(crate) mod conditions;
+pub(crate) mod consolidate;
+pub(crate) mod obstacle;
+pub(crate) mod simulate;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use convoy_api::Object;
 use smol_str::SmolStr;
 
-use super::candidate::{self, Rejection};
-use super::catalogue;
-use super::cluster::Cluster;
-use super::hash;
-use super::mark::{self, Marks};
-use super::member::Member;
-use super::pod::Pod;
-use super::pool::Expiration;
-use super::reason::Reason;
-use super::simulate::{Fresh, Ground, Outcome, Question, simulate};
+use crate::dialect::karpenter::read::Cluster;
+use crate::dialect::karpenter::read::catalogue;
+use crate::dialect::karpenter::read::claim::Member;
+use crate::dialect::karpenter::read::hash;
+use crate::dialect::karpenter::read::pod::Pod;
+use crate::dialect::karpenter::read::pool::Expiration;
+use crate::dialect::karpenter::read::reason::Reason;
 use crate::parallel;
+use conditions::Marks;
+use obstacle::Rejection;
+use simulate::{Fresh, Ground, Outcome, Question, simulate};
 
 /// One disruption: the members it takes, and the nodes it makes for their pods.
 #[derive(Clone, Debug)]
@@ -264,8 +270,11 @@ impl<'c, 'w> Run<'c, 'w> {
             let room = usize::try_from(room.min(self.allowed(pool, Reason::Drifted)))
                 .unwrap_or(usize::MAX);
             for at in drifted.into_iter().take(room) {
-                let bare =
-                    Fresh { pool, offers: Vec::new(), requests: super::amount::Amounts::default() };
+                let bare = Fresh {
+                    pool,
+                    offers: Vec::new(),
+                    requests: crate::dialect::karpenter::read::resources::Amounts::default(),
+                };
                 let outcome = Outcome { fresh: vec![bare], ..Outcome::default() };
                 self.start(Reason::Drifted, vec![at], outcome, false);
             }
@@ -315,9 +324,9 @@ fn judged(cluster: &Cluster<'_>) -> (Vec<Marks>, Vec<Option<Rejection>>) {
         members.len() >= parallel::READ_MIN,
         || {
             let mut types = catalogue::Memory::default();
-            members.iter().map(|member| mark::marks(cluster, member, &mut types)).collect()
+            members.iter().map(|member| conditions::marks(cluster, member, &mut types)).collect()
         },
-        || members.iter().map(|member| candidate::rejection(cluster, member)).collect(),
+        || members.iter().map(|member| obstacle::rejection(cluster, member)).collect(),
     )
 }
 

@@ -1,25 +1,28 @@
 //! What is written: commands that begin, go on or are undone, marks on claims, the fixed size
 //! of static pools. Taints come before anything is disturbed, and undoing before beginning.
 
+pub(crate) mod launch;
+pub(crate) mod patch;
+pub(crate) mod replicas;
+pub(crate) mod terminate;
+
 use std::collections::BTreeMap;
 
-use convoy_api::karpenter::names::{self, DISRUPTED_TAINT, annotation, condition};
+use crate::dialect::karpenter::names::{self, DISRUPTED_TAINT, annotation, condition};
 use convoy_api::{Object, ObjectKey};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::cluster::Cluster;
-use super::command::{self, Note, Progress, VALIDATION};
-use super::draft::Draft;
-use super::launch;
-use super::member::{Member, Node};
-use super::reason::Reason;
-use super::run::{Command, Run};
-use super::terminate;
+use crate::dialect::karpenter::decide::command::{self, Note, Progress, VALIDATION};
+use crate::dialect::karpenter::decide::{Command, Run};
+use crate::dialect::karpenter::read::Cluster;
+use crate::dialect::karpenter::read::claim::{Member, Node};
+use crate::dialect::karpenter::read::reason::Reason;
 use crate::gate::Permit;
 use crate::hold::HoldReason;
 use crate::snapshot::Snapshot;
 use crate::step::{Action, Event, EventType, MemberState, Propagation, Verb, Why};
+use patch::Draft;
 
 /// What a member waits for, and the instant at which time frees it.
 pub(crate) type Wait = (HoldReason, Option<Timestamp>);
@@ -368,7 +371,7 @@ pub(crate) fn blocked(
         let Some(rejection) = run.rejections[at].as_ref().filter(|_| !member.is_leaving()) else {
             continue;
         };
-        if super::explain::reason_to_go(run, at).is_none() {
+        if crate::dialect::karpenter::report::reason_to_go(run, at).is_none() {
             continue;
         }
         let sentence = rejection.sentence();

@@ -2,19 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::dialect::karpenter::names::{UNSCHEDULABLE_TAINT, label};
 use convoy_api::Object;
-use convoy_api::karpenter::names::label;
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use super::super::amount::Amounts;
-use super::super::cluster::Cluster;
-use super::super::member::Member;
-use super::super::needs::{Needs, Port};
-use super::super::pod::Pod;
-use super::super::topology::Company;
-use super::fresh::{Fresh, Offer};
+use super::replacement::{Fresh, Offer};
 use super::{Spot, Stationed};
+use crate::dialect::karpenter::read::Cluster;
+use crate::dialect::karpenter::read::claim::Member;
+use crate::dialect::karpenter::read::pod::Pod;
+use crate::dialect::karpenter::read::pod_requirements::{Needs, Port};
+use crate::dialect::karpenter::read::resources::Amounts;
+use crate::dialect::karpenter::read::topology::Company;
 use crate::taint::Taint;
 
 /// The cluster as ground for simulations.
@@ -159,8 +159,7 @@ impl<'w> Place<'w> {
         let taints = object.spec().get("taints").and_then(Value::as_array).into_iter().flatten();
         let mut taints: Vec<Taint<'w>> = taints.map(Taint::from_value).collect();
         if object.spec().get("unschedulable") == Some(&Value::Bool(true)) {
-            let cordon = "node.kubernetes.io/unschedulable";
-            taints.push(Taint { key: cordon, value: "", effect: "NoSchedule" });
+            taints.push(Taint { key: UNSCHEDULABLE_TAINT, value: "", effect: "NoSchedule" });
         }
         Self {
             name: object.name().clone(),

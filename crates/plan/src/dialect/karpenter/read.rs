@@ -1,20 +1,29 @@
 //! Everything a decision about one pool looks at, paired and counted.
 
+pub(crate) mod budget;
+pub(crate) mod catalogue;
+pub(crate) mod claim;
+pub(crate) mod hash;
+pub(crate) mod pod;
+pub(crate) mod pod_requirements;
+pub(crate) mod pool;
+pub(crate) mod reason;
+pub(crate) mod requirement;
+pub(crate) mod resources;
+pub(crate) mod topology;
+
 use std::collections::BTreeMap;
 
-use convoy_api::GroupKind;
-use convoy_api::karpenter::names;
+use crate::dialect::karpenter::names::{self, NODE, POD, POD_DISRUPTION_BUDGET};
 use jiff::Timestamp;
 
-use super::budget::{self, Limits};
-use super::candidate::Nominated;
-use super::member::{ClaimFacts, Member, Node};
-use super::pod::{POD, POD_BUDGET, Pod, PodBudgets};
-use super::pool::Pool;
+use crate::dialect::karpenter::decide::obstacle::Nominated;
 use crate::parallel;
 use crate::snapshot::Snapshot;
-
-pub(crate) const NODE: GroupKind = GroupKind::new("", "Node");
+use budget::Limits;
+use claim::{ClaimFacts, Member, Node};
+use pod::{Pod, PodBudgets};
+use pool::Pool;
 
 /// The pools, their nodes and the pods on them.
 #[derive(Clone, Debug)]
@@ -73,7 +82,7 @@ impl<'w> Cluster<'w> {
             strangers: Vec::new(),
             pods: BTreeMap::new(),
             pending: Vec::new(),
-            pod_budgets: PodBudgets::new(snapshot.of(&POD_BUDGET).iter().copied()),
+            pod_budgets: PodBudgets::new(snapshot.of(&POD_DISRUPTION_BUDGET).iter().copied()),
             counts: Vec::new(),
             limits: Vec::new(),
             nominated: Nominated::default(),

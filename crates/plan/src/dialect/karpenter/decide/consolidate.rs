@@ -3,14 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use convoy_api::karpenter::names::label;
+use crate::dialect::karpenter::names::label;
 use smol_str::SmolStr;
 
-use super::catalogue;
-use super::pool::Policy;
-use super::reason::Reason;
-use super::run::Run;
+use super::Run;
 use super::simulate::{Fresh, Offer, Outcome};
+use crate::dialect::karpenter::read::catalogue;
+use crate::dialect::karpenter::read::pool::Policy;
+use crate::dialect::karpenter::read::reason::Reason;
 
 /// The most nodes that one command takes.
 const TOGETHER: usize = 100;

@@ -1,14 +1,14 @@
 //! The marks that make a node a candidate, derived anew from the objects and the instant:
 //! whether it may be consolidated, has drifted, or is too old.
 
-use convoy_api::karpenter::names;
+use crate::dialect::karpenter::names;
 use jiff::{SignedDuration, Timestamp};
 
-use super::catalogue::{self, Memory};
-use super::cluster::Cluster;
-use super::member::Member;
-use super::pod::{Owner, Pod};
-use super::pool::Pool;
+use crate::dialect::karpenter::read::Cluster;
+use crate::dialect::karpenter::read::catalogue::{self, Memory};
+use crate::dialect::karpenter::read::claim::Member;
+use crate::dialect::karpenter::read::pod::{Owner, Pod};
+use crate::dialect::karpenter::read::pool::Pool;
 use convoy_api::object::meta::timestamp;
 use serde_json::Value;
 use smol_str::SmolStr;

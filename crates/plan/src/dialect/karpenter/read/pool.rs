@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
+use crate::dialect::karpenter::names::{self, annotation};
 use convoy_api::Object;
-use convoy_api::karpenter::names::{self, annotation};
 use convoy_api::text::{GoDuration, Quantity};
 use jiff::SignedDuration;
 use jiff::tz::TimeZone;
@@ -152,6 +152,15 @@ pub(crate) fn duration(value: Option<&Value>, absent: SignedDuration) -> Option<
         Some("Never") => None,
         Some(text) => Some(text.parse::<GoDuration>().map_or(absent, GoDuration::signed)),
     }
+}
+
+/// Whether the pool in `object` names `class` as its node class, or may: a reference that lacks
+/// a field may name any.
+pub(crate) fn may_name_class(object: &Object, class: &Object) -> bool {
+    let reference = object.spec().pointer("/template/spec/nodeClassRef");
+    let named = |field: &str| reference.and_then(|reference| reference.get(field)?.as_str());
+    named("kind").is_none_or(|kind| kind == class.kind().kind)
+        && named("name").is_none_or(|name| name == class.name())
 }
 
 fn zone(name: Option<&str>) -> Result<TimeZone, String> {

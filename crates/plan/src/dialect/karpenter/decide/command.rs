@@ -1,16 +1,16 @@
 //! Commands under way. What a command is waiting for is noted on the claims it disrupts, so
 //! that whoever looks next goes on with it; nothing is kept in memory.
 
+use crate::dialect::karpenter::names::{NODE_CLAIM, annotation, condition};
 use convoy_api::Object;
-use convoy_api::karpenter::names::{NODE_CLAIM, annotation, condition};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::cluster::Cluster;
-use super::member::Member;
-use super::reason::Reason;
-use super::run::{Command, Run};
 use super::simulate::Fresh;
+use super::{Command, Run};
+use crate::dialect::karpenter::read::Cluster;
+use crate::dialect::karpenter::read::claim::Member;
+use crate::dialect::karpenter::read::reason::Reason;
 use crate::snapshot::Snapshot;
 
 /// The note on a claim that is being disrupted.

@@ -2,17 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::dialect::karpenter::names::{label, node_label};
 use convoy_api::Object;
-use convoy_api::karpenter::names::label;
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use super::super::amount::Amounts;
-use super::super::catalogue::{self, InstanceType, Offering};
-use super::super::cluster::Cluster;
-use super::super::needs::Needs;
-use super::super::pool::Pool;
 use super::Ground;
+use crate::dialect::karpenter::read::Cluster;
+use crate::dialect::karpenter::read::catalogue::{self, InstanceType, Offering};
+use crate::dialect::karpenter::read::pod_requirements::Needs;
+use crate::dialect::karpenter::read::pool::Pool;
+use crate::dialect::karpenter::read::resources::Amounts;
 use crate::taint::Taint;
 
 /// A node that would be made.
@@ -188,8 +188,8 @@ impl<'w> Fresh<'w> {
             label::INSTANCE_TYPE,
             label::ZONE,
             label::CAPACITY_TYPE,
-            "kubernetes.io/arch",
-            "kubernetes.io/os",
+            node_label::ARCH,
+            node_label::OS,
         ];
         let labels = keys
             .iter()

@@ -1,0 +1,37 @@
+//! Labels, annotations, taints and kinds, the API group's own and Kubernetes'.
+
+use convoy_api::GroupKind;
+pub(crate) use convoy_api::karpenter::names::*;
+pub(crate) use convoy_api::kinds::{DAEMON_SET, NODE, POD, POD_DISRUPTION_BUDGET};
+
+pub(crate) const VOLUME_ATTACHMENT: GroupKind =
+    GroupKind::new("storage.k8s.io", "VolumeAttachment");
+
+/// Labels that the simulated provider and kubelets put on nodes.
+pub(crate) mod node_label {
+    pub(crate) const ARCH: &str = "kubernetes.io/arch";
+    pub(crate) const OS: &str = "kubernetes.io/os";
+    pub(crate) const INSTANCE_FAMILY: &str = "karpenter.kwok.sh/instance-family";
+    pub(crate) const INSTANCE_SIZE: &str = "karpenter.kwok.sh/instance-size";
+    pub(crate) const INSTANCE_CPU: &str = "karpenter.kwok.sh/instance-cpu";
+    pub(crate) const INSTANCE_MEMORY: &str = "karpenter.kwok.sh/instance-memory";
+}
+
+/// Beta labels and the stable labels that replace them.
+pub(crate) const RENAMED_LABELS: [(&str, &str); 5] = [
+    ("failure-domain.beta.kubernetes.io/zone", label::ZONE),
+    ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"),
+    ("beta.kubernetes.io/arch", node_label::ARCH),
+    ("beta.kubernetes.io/os", node_label::OS),
+    ("beta.kubernetes.io/instance-type", label::INSTANCE_TYPE),
+];
+
+/// Annotations of pods.
+pub(crate) mod pod_annotation {
+    /// On the mirror of a static pod.
+    pub(crate) const CONFIG_MIRROR: &str = "kubernetes.io/config.mirror";
+    pub(crate) const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
+}
+
+/// The taint that a cordoned node has.
+pub(crate) const UNSCHEDULABLE_TAINT: &str = "node.kubernetes.io/unschedulable";
