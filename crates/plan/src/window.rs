@@ -1,10 +1,16 @@
 //! Windows: stretches of time that open at every hit of a schedule and stay open for a while.
 //! Hits that come before the last window has closed keep it open.
+//!
+//! A dialect lists a window among its limits: [`Window::blackout`] if nobody starts while it is
+//! open, [`Window::maintenance`] if nobody starts while it is closed. [`Window::changes_at`] is
+//! the instant at which either answer changes.
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::cron::{Cron, CronError};
+use crate::gate::Limit;
+use crate::hold::HoldReason;
 
 /// A schedule and how long each hit counts. The window of a hit `h` is `[h, h + duration)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +68,31 @@ impl Window {
         }
     }
 
-    /// The same without looking for the end, which costs more: None is [`Phase::NoHit`].
+    /// The limit of a blackout: nobody starts while the window is open. A schedule without a hit
+    /// is taken for open.
+    pub fn blackout(&self, now: Timestamp) -> Option<Limit> {
+        let is_open = self.is_open(now).unwrap_or(true);
+        is_open.then(|| Limit::closed(HoldReason::WindowClosed))
+    }
+
+    /// The limit of a maintenance window: nobody starts while it is closed. A schedule without a
+    /// hit is taken for closed.
+    pub fn maintenance(&self, now: Timestamp) -> Option<Limit> {
+        let is_open = self.is_open(now).unwrap_or(false);
+        (!is_open).then(|| Limit::closed(HoldReason::WindowClosed))
+    }
+
+    /// When the window opens or closes next; absent if it never does.
+    pub fn changes_at(&self, now: Timestamp) -> Option<Timestamp> {
+        match self.at(now) {
+            Phase::Open { closes_at } => closes_at,
+            Phase::Closed { opens_at } => opens_at,
+            Phase::NoHit => None,
+        }
+    }
+
+    /// Whether it is open. Costs less than [`Window::at`], which also looks for the end; None is
+    /// [`Phase::NoHit`].
     pub fn is_open(&self, now: Timestamp) -> Option<bool> {
         self.hit_that_counts(now).map(|hit| hit <= now)
     }
@@ -131,6 +161,22 @@ mod tests {
         for (schedule, duration, now, phase) in cases {
             let window = window(schedule, duration, "UTC");
             assert_eq!(window.at(instant(now)), phase, "{schedule} for {duration} at {now}");
+        }
+    }
+
+    #[test]
+    fn a_window_is_a_limit_while_it_is_open_or_while_it_is_closed() {
+        let closed = Some(Limit::closed(HoldReason::WindowClosed));
+        let cases = [
+            ("0 9 * * *", "2024-01-08T12:00:00Z", closed.clone(), None, "2024-01-08T17:00:00Z"),
+            ("0 9 * * *", "2024-01-08T08:00:00Z", None, closed.clone(), "2024-01-08T09:00:00Z"),
+            ("0 0 30 2 *", "2024-01-08T08:00:00Z", closed.clone(), closed, ""),
+        ];
+        for (schedule, now, blackout, maintenance, changes_at) in cases {
+            let (window, now) = (window(schedule, "8h", "UTC"), instant(now));
+            assert_eq!(window.blackout(now), blackout, "{schedule}");
+            assert_eq!(window.maintenance(now), maintenance, "{schedule}");
+            assert_eq!(window.changes_at(now), changes_at.parse().ok(), "{schedule}");
         }
     }
 

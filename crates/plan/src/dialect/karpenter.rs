@@ -24,6 +24,7 @@ use crate::snapshot::Snapshot;
 use crate::step::{Step, Verdict};
 use crate::validation;
 use crate::world::World;
+use decide::Disruptions;
 use read::Cluster;
 
 /// The `karpenter` dialect.
@@ -68,21 +69,13 @@ impl Dialect for Karpenter {
     }
 
     fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
-        let mut cluster = Cluster::new(snapshot, now);
-        let daemons = snapshot.of(&names::DAEMON_SET);
-        if !cluster.pending.is_empty() {
-            cluster.nominated = decide::simulate::nominated(&cluster, daemons);
-        }
-        let run = decide::Run::new(&cluster, daemons);
+        let cluster = Cluster::new(snapshot, now);
+        let disruptions = Disruptions::new(&cluster, snapshot.of(&names::DAEMON_SET));
         let mut step = Step::new(self.name(), snapshot.rollout(), Verdict::Done);
-        step.decision = report::summary::decision(&cluster, &run);
-        let mut acts = write::act(&cluster, snapshot, &run);
-        write::replicas::scale(&cluster, snapshot, &run, &mut acts);
-        let reasons: Vec<_> = report::summary::reasons(&cluster).collect();
-        write::blocked(&cluster, &run, &reasons, &mut acts);
-        acts.record.extend(status::hashed(&cluster));
-        report::explain(&cluster, &run, acts, &mut step);
-        step.status = status::status(&cluster, snapshot);
+        step.decision = report::summary::decision(&cluster, &disruptions);
+        let writes = write::step(&cluster, snapshot, &disruptions);
+        report::report(&cluster, &disruptions, writes, &mut step);
+        step.status = status::status(&cluster, snapshot, &disruptions);
         step
     }
 }

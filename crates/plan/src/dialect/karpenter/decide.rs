@@ -1,129 +1,324 @@
-//! What would be started now: upstream's disruption loop with time standing still, run until
+//! The disruptions that start now: upstream's disruption loop with time standing still, run until
 //! it finds nothing more. Every start counts as down, waits succeed, replacements stay
 //! uninitialized, and nodes that pods are sent to are no longer candidates.
+//!
+//! Every disruption passes the gate, per pool and reason, under the limits of
+//! [`Disruptions::limits`]; what keeps a single node from being disrupted is its
+//! [`Disruptions::obstacle`]. The methods (`methods`, `consolidate`) order the candidates, and
+//! simulate where the pods of those that the gate admits would go.
 
+pub(crate) mod budgets;
 pub(crate) mod command;
 pub(crate) mod conditions;
-pub(crate) mod consolidate;
+mod consolidate;
+mod methods;
 pub(crate) mod obstacle;
+pub(crate) mod replicas;
 pub(crate) mod simulate;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use convoy_api::Object;
+use jiff::Timestamp;
 use smol_str::SmolStr;
 
-use crate::dialect::karpenter::read::Cluster;
-use crate::dialect::karpenter::read::catalogue;
-use crate::dialect::karpenter::read::claim::Member;
-use crate::dialect::karpenter::read::hash;
-use crate::dialect::karpenter::read::pod::Pod;
-use crate::dialect::karpenter::read::pool::Expiration;
-use crate::dialect::karpenter::read::reason::Reason;
+use super::read::Cluster;
+use super::read::catalogue;
+use super::read::claim::Member;
+use super::read::pod::Pod;
+use super::read::reason::Reason;
+use crate::gate::{self, Candidate, Limit, Permit};
+use crate::hold::{HoldReason, NAMED};
 use crate::parallel;
-use conditions::Marks;
-use obstacle::Rejection;
-use simulate::{Fresh, Ground, Outcome, Question, simulate};
-
-/// One disruption: the members it takes, and the nodes it makes for their pods.
-#[derive(Clone, Debug)]
-pub(crate) struct Command<'w> {
-    pub(crate) reason: Reason,
-    /// Budgets do not apply: the claim is simply too old.
-    pub(crate) is_forced: bool,
-    pub(crate) members: Vec<usize>,
-    pub(crate) replacements: Vec<Fresh<'w>>,
-    /// The same for the same members, reason and number of replacements.
-    pub(crate) id: String,
-}
+use budgets::Budgets;
+use command::Command;
+use conditions::Conditions;
+use obstacle::Obstacle;
+use simulate::{Inventory, Removal, SimulationResult, simulate};
 
 /// The loop under way, and afterwards its result.
 #[derive(Debug)]
-pub(crate) struct Run<'c, 'w> {
-    pub(super) cluster: &'c Cluster<'w>,
-    /// Present if there are pods to find places for.
-    pub(super) ground: Option<Ground<'c, 'w>>,
-    /// By index of the member; absent for members of pools that are not read.
-    pub(crate) marks: Vec<Marks>,
-    pub(crate) rejections: Vec<Option<Rejection>>,
+pub(crate) struct Disruptions<'c, 'w> {
+    cluster: &'c Cluster<'w>,
+    /// Present if there are pods to find nodes for.
+    inventory: Option<Inventory<'c, 'w>>,
+    /// By index of the pool.
+    budgets: Vec<Budgets<'c>>,
+    /// By index of the pool: the nodes that are down, by now.
+    down: Vec<Down>,
+    /// By index of the member; empty for members of pools that are not read.
+    pub(crate) conditions: Vec<Conditions>,
+    pub(crate) obstacles: Vec<Option<Obstacle>>,
     /// 1, and what evicting its pods costs; by index of the member.
     pub(crate) costs: Vec<f64>,
-    /// By index of the pool.
-    pub(super) down: Vec<u32>,
-    /// Members on their way out, by now.
-    pub(super) leaving: BTreeSet<usize>,
-    /// Nodes that pods were sent to by a command.
-    pub(super) used: BTreeSet<SmolStr>,
+    /// Members that are being disrupted or deleted, by now.
+    pub(crate) leaving: BTreeSet<usize>,
+    /// Nodes that a command sends pods to.
+    targets: BTreeSet<SmolStr>,
     pub(crate) commands: Vec<Command<'w>>,
-    /// Why a candidate was not taken although its budget would have let it.
-    pub(crate) refused: BTreeMap<usize, String>,
-    /// Candidates that the last search for savings did not get to.
-    pub(crate) unreached: BTreeSet<usize>,
+    /// What the gate told members of the own pool that do not start.
+    holds: BTreeMap<usize, Held>,
+    /// Why the simulation spoke against a member that the gate had admitted.
+    refused: BTreeMap<usize, String>,
+    /// Candidates that the search for savings did not get to.
+    unreached: BTreeSet<usize>,
 }
 
-impl<'c, 'w> Run<'c, 'w> {
+/// Nodes of a pool that use up its budgets.
+#[derive(Clone, Debug, Default)]
+struct Down {
+    count: u32,
+    /// The first few.
+    by: Vec<SmolStr>,
+}
+
+/// Why a member does not start for a reason.
+#[derive(Clone, Debug)]
+struct Held {
+    reason: Reason,
+    hold: HoldReason,
+    is_obstacle: bool,
+}
+
+impl<'c, 'w> Disruptions<'c, 'w> {
+    /// The limits on disrupting members of `pool` for `reason`, in order of precedence.
+    ///
+    /// | | limit                                    | for                     | while full          |
+    /// |-|------------------------------------------|-------------------------|---------------------|
+    /// |1| more nodes than `spec.replicas`          | drift of static pools   | closed              |
+    /// |2| `spec.limits.nodes`                      | drift of static pools   | slots               |
+    /// |3| a budget that cannot be evaluated        | every reason            | closed              |
+    /// |4| each budget that applies, smallest first | the reasons it covers   | slots, or blackout  |
+    /// |5| the number of nodes                      | reasons without budgets | slots               |
+    ///
+    /// Forceful expiration has no limits: upstream disrupts such nodes at once.
+    fn limits(&self, pool: usize, reason: Reason) -> Vec<Limit> {
+        let mut limits = match reason {
+            Reason::Drifted => self.replica_limits(pool),
+            _ => Vec::new(),
+        };
+        limits.extend(self.budget_limits(pool, reason, &self.down[pool]));
+        limits
+    }
+
+    /// Static pools replace a drifted node by one more node, and so need room for it.
+    fn replica_limits(&self, pool: usize) -> Vec<Limit> {
+        let Some(replicas) = self.cluster.pools[pool].replicas else { return Vec::new() };
+        let count = self.static_count(pool);
+        let mut limits = Vec::new();
+        if count.kept() > replicas {
+            let kept = count.kept();
+            let on = format!("the NodePool to scale down from {kept} to {replicas} nodes");
+            limits.push(Limit::closed(HoldReason::Depends { on }));
+        }
+        limits.extend(self.node_limit(pool));
+        limits
+    }
+
+    /// `spec.limits.nodes`, which claims that are being deleted still count against.
+    fn node_limit(&self, pool: usize) -> Option<Limit> {
+        let nodes = self.cluster.pools[pool].limit("nodes")?.as_units().max(0);
+        let ceiling = u32::try_from(nodes).unwrap_or(u32::MAX);
+        let all = self.static_count(pool).all();
+        Some(Limit::slots("spec.limits.nodes", all, ceiling, std::iter::empty::<SmolStr>()))
+    }
+
+    /// What the budgets of `pool` say about `reason`, given which nodes are down.
+    fn budget_limits(&self, pool: usize, reason: Reason, down: &Down) -> Vec<Limit> {
+        let budgets = &self.budgets[pool];
+        if let Some((at, error)) = budgets.errors().next() {
+            let name = self.cluster.pools[pool].name();
+            let detail =
+                format!("invalid disruption budgets in nodepool {name}, budget {at}: {error}");
+            return vec![Limit::closed(HoldReason::NotDisruptable { detail })];
+        }
+        let slots = |ceiling| {
+            Limit::slots(reason.limit_name(), down.count, ceiling, down.by.iter().cloned())
+        };
+        let applicable = budgets.all(reason).into_iter();
+        let mut limits: Vec<Limit> =
+            applicable.map(|it| it.blackout.unwrap_or_else(|| slots(it.ceiling))).collect();
+        if limits.is_empty() {
+            limits.push(slots(self.cluster.counts[pool].total));
+        }
+        limits
+    }
+
+    /// How many members of the own pool may be disrupted for `reason` before this loop starts any.
+    pub(crate) fn allowed(&self, reason: Reason) -> u32 {
+        let pool = self.cluster.own;
+        let before = Down { count: self.cluster.counts[pool].down, by: Vec::new() };
+        let limits = self.budget_limits(pool, reason, &before);
+        gate::grant(u32::MAX, &limits).count
+    }
+
+    /// The budgets of the own pool.
+    pub(crate) fn own_budgets(&self) -> &Budgets<'c> {
+        &self.budgets[self.cluster.own]
+    }
+
+    /// What keeps a member from being disrupted for `reason`, whatever the limits are.
+    fn obstacle(&self, at: usize, reason: Reason) -> Option<HoldReason> {
+        if let Some(obstacle) = self.obstacles[at].as_ref().filter(|_| !self.may_go(at, reason)) {
+            return Some(obstacle.hold());
+        }
+        let is_target = self.targets.contains(self.cluster.members[at].node_name());
+        is_target.then(|| HoldReason::NotDisruptable {
+            detail: "pods of a node that is being disrupted will move to this node".to_owned(),
+        })
+    }
+
+    /// Whether no obstacle applies for `reason`: drift goes ahead of pods where the claim has a
+    /// deadline of its own.
+    fn may_go(&self, at: usize, reason: Reason) -> bool {
+        let has_deadline = || self.cluster.members[at].facts.grace_period.is_some();
+        self.obstacles[at]
+            .as_ref()
+            .is_none_or(|obstacle| !reason.is_graceful() && obstacle.is_by_pods() && has_deadline())
+    }
+
+    fn candidate(&self, at: usize, reason: Reason) -> Candidate<'w> {
+        let name = self.cluster.members[at].name();
+        match self.obstacle(at, reason) {
+            None => Candidate::free(name, at),
+            Some(obstacle) => Candidate::blocked(name, at, obstacle),
+        }
+    }
+
+    /// Asks the gate who of `members`, in order of precedence, may be disrupted for `reason`.
+    /// Gives them in that order, with the permit if there are any.
+    fn admit(&mut self, reason: Reason, members: &[usize]) -> (Vec<usize>, Option<Permit>) {
+        let mut by_pool: BTreeMap<usize, Vec<Candidate<'w>>> = BTreeMap::new();
+        for at in members {
+            if let Some(pool) = self.pool_of(*at) {
+                by_pool.entry(pool).or_default().push(self.candidate(*at, reason));
+            }
+        }
+        let (mut admitted, mut permit) = (BTreeSet::new(), None);
+        for (pool, candidates) in by_pool {
+            let limits = self.limits(pool, reason);
+            permit = permit.or(self.ask(pool, reason, candidates, &limits, &mut admitted));
+        }
+        (members.iter().copied().filter(|at| admitted.contains(at)).collect(), permit)
+    }
+
+    /// Asks the gate about candidates of one pool, and notes what it tells those that wait.
+    fn ask(
+        &mut self,
+        pool: usize,
+        reason: Reason,
+        candidates: Vec<Candidate<'w>>,
+        limits: &[Limit],
+        admitted: &mut BTreeSet<usize>,
+    ) -> Option<Permit> {
+        let admission = gate::admit(candidates, limits);
+        admitted.extend(admission.starts.iter().map(|member| member.index));
+        let permit = admission.permit();
+        if pool == self.cluster.own {
+            for (member, hold) in admission.holds {
+                self.note(member.index, reason, hold);
+            }
+        }
+        permit
+    }
+
+    /// Notes why a member does not start. The first reason to go stands, but for one that has an
+    /// obstacle where another finds no room; of one reason the last word counts.
+    fn note(&mut self, at: usize, reason: Reason, hold: HoldReason) {
+        let is_obstacle = !self.may_go(at, reason);
+        let stands = self
+            .holds
+            .get(&at)
+            .is_some_and(|known| known.reason != reason && (is_obstacle || !known.is_obstacle));
+        if !stands {
+            self.holds.insert(at, Held { reason, hold, is_obstacle });
+        }
+    }
+
+    /// Why a member of the own pool that has a reason to go does not, and until when, if time
+    /// alone changes that.
+    pub(crate) fn hold(&self, at: usize) -> Option<(HoldReason, Option<Until>)> {
+        if let Some(text) = self.refused.get(&at) {
+            return Some((HoldReason::NotDisruptable { detail: text.clone() }, None));
+        }
+        if self.unreached.contains(&at) {
+            let detail = "consolidation has not evaluated this node yet".to_owned();
+            return Some((HoldReason::NotDisruptable { detail }, Some(Until::NextSearch)));
+        }
+        let Held { reason, hold, .. } = self.holds.get(&at)?;
+        let until = match hold {
+            HoldReason::WindowClosed => Some(Until::BudgetChange(*reason)),
+            HoldReason::BudgetSpent { limit, .. } if *limit == reason.limit_name() => {
+                Some(Until::BudgetChange(*reason))
+            }
+            HoldReason::PodProtected { .. } => {
+                self.obstacles[at].as_ref().and_then(Obstacle::until).map(Until::Instant)
+            }
+            _ => None,
+        };
+        Some((hold.clone(), until))
+    }
+
+    /// When the budgets of the own pool have room for `reason` again, if time alone makes it.
+    pub(crate) fn frees_at(&self, reason: Reason) -> Option<Timestamp> {
+        let down = self.down[self.cluster.own].count;
+        self.own_budgets().frees_at(reason, down, self.cluster.now)
+    }
+}
+
+/// What ends a hold without anybody's doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Until {
+    Instant(Timestamp),
+    /// A window of the budgets opens or closes; see [`Disruptions::frees_at`].
+    BudgetChange(Reason),
+    /// The search for savings goes on.
+    NextSearch,
+}
+
+impl<'c, 'w> Disruptions<'c, 'w> {
     /// Runs the loop to its end.
     pub(crate) fn new(cluster: &'c Cluster<'w>, daemons: &[&'w Object]) -> Self {
         let has_pods = !cluster.pods.is_empty() || !cluster.pending.is_empty();
-        let (marks, rejections) = judged(cluster);
-        let mut run = Self {
+        let (conditions, obstacles) = judged(cluster, &nominated(cluster, daemons));
+        let leaving = cluster.members.iter().enumerate().filter(|(_, member)| member.is_leaving());
+        let pools = cluster.pools.iter().zip(&cluster.counts);
+        let mut disruptions = Self {
             cluster,
-            ground: has_pods.then(|| Ground::new(cluster, daemons)),
-            marks,
-            rejections,
+            inventory: has_pods.then(|| Inventory::new(cluster, daemons)),
+            budgets: pools.map(|(pool, it)| Budgets::new(pool, it.total, cluster.now)).collect(),
+            down: down(cluster),
+            conditions,
+            obstacles,
             costs: cluster.members.iter().map(|member| cost(cluster, member)).collect(),
-            down: cluster.counts.iter().map(|count| count.down).collect(),
-            leaving: BTreeSet::new(),
-            used: BTreeSet::new(),
+            leaving: leaving.map(|(at, _)| at).collect(),
+            targets: BTreeSet::new(),
             commands: Vec::new(),
+            holds: BTreeMap::new(),
             refused: BTreeMap::new(),
             unreached: BTreeSet::new(),
         };
-        let leaving = cluster.members.iter().enumerate().filter(|(_, member)| member.is_leaving());
-        run.leaving = leaving.map(|(at, _)| at).collect();
-        run.expire_forcefully();
-        run.expire();
-        run.empty();
-        run.drift_static();
-        run.drift();
-        run.consolidate();
-        run
+        disruptions.expire_forcefully();
+        disruptions.expire();
+        disruptions.empty();
+        disruptions.drift_static();
+        disruptions.drift();
+        disruptions.consolidate();
+        disruptions
     }
 
-    /// How many more members of `pool` may be started for `reason`.
-    pub(super) fn allowed(&self, pool: usize, reason: Reason) -> u32 {
-        let total = self.cluster.counts[pool].total;
-        self.cluster.limits[pool].allowed(reason, total, self.down[pool])
+    /// The members that `filter` gives a reason to go and that are not leaving already.
+    fn candidates(&self, filter: impl Fn(&Self, usize) -> bool) -> Vec<usize> {
+        let members = 0..self.cluster.members.len();
+        members.filter(|at| !self.leaving.contains(at) && filter(self, *at)).collect()
     }
 
-    /// The members that may be disrupted for `reason` and pass `filter`.
-    pub(super) fn candidates(
-        &self,
-        reason: Reason,
-        filter: impl Fn(&Self, usize) -> bool,
-    ) -> Vec<usize> {
-        let is_candidate = |at: &usize| {
-            let member = &self.cluster.members[*at];
-            let node = member.node.map(|node| node.object.name());
-            filter(self, *at)
-                && self.may_go(*at, reason)
-                && !self.leaving.contains(at)
-                && node.is_some_and(|node| self.used.is_empty() || !self.used.contains(node))
-        };
-        (0..self.cluster.members.len()).filter(is_candidate).collect()
-    }
-
-    /// Whether nothing but a deadline stands in the way; drift has such a deadline.
-    pub(crate) fn may_go(&self, at: usize, reason: Reason) -> bool {
-        match &self.rejections[at] {
-            None => true,
-            Some(rejection) => {
-                let member = &self.cluster.members[at];
-                !reason.is_graceful()
-                    && rejection.is_by_pods()
-                    && member.facts.grace_period.is_some()
-            }
-        }
+    /// Whether there is a reason for which a member would go if nothing kept it.
+    pub(crate) fn has_reason(&self, at: usize) -> bool {
+        let conditions = &self.conditions[at];
+        conditions.expired
+            || conditions.drifted.is_some()
+            || conditions.consolidatable && (self.is_empty(at) || self.is_consolidated(at))
     }
 
     /// Whether it has no pods that would have to move.
@@ -131,119 +326,57 @@ impl<'c, 'w> Run<'c, 'w> {
         self.costs[at] <= 1.0
     }
 
-    pub(super) fn pool_of(&self, at: usize) -> Option<usize> {
+    fn pool_of(&self, at: usize) -> Option<usize> {
         self.cluster.members[at].pool
     }
 
-    /// Imagines members gone; without pods there is nothing to imagine.
-    pub(super) fn imagine(&self, candidates: &[usize], is_consolidation: bool) -> Outcome<'w> {
-        let question = Question { candidates, leaving: &self.leaving, is_consolidation };
-        self.ground.as_ref().map_or_else(Outcome::default, |ground| simulate(ground, question))
+    /// Where pods go if members are removed; without pods there is nothing to simulate.
+    fn simulate(&self, candidates: &[usize], is_consolidation: bool) -> SimulationResult<'w> {
+        let removal = Removal { candidates, leaving: &self.leaving, is_consolidation };
+        let inventory = self.inventory.as_ref();
+        inventory.map_or_else(SimulationResult::default, |inventory| simulate(inventory, removal))
     }
 
     /// Starts a command: its members are down from now on.
-    pub(super) fn start(
+    fn start(
         &mut self,
         reason: Reason,
         members: Vec<usize>,
-        outcome: Outcome<'w>,
-        is_forced: bool,
+        result: SimulationResult<'w>,
+        permit: Permit,
     ) {
-        let names: Vec<&str> = members.iter().map(|at| self.cluster.members[*at].name()).collect();
-        let count = outcome.fresh.len();
-        let id = hash::fingerprint(&format!("{}/{count}/{}", reason.word(), names.join(",")));
         for at in &members {
             let member = &self.cluster.members[*at];
             if let Some(pool) = member.pool.filter(|_| member.is_counted() && !member.is_down()) {
-                self.down[pool] += 1;
+                self.down[pool].add(member);
             }
             self.leaving.insert(*at);
             self.refused.remove(at);
+            self.holds.remove(at);
         }
-        self.used.extend(outcome.used);
-        if let Some(ground) = &mut self.ground {
-            for (at, fresh) in
-                outcome.fresh.iter().enumerate().filter(|(_, fresh)| !fresh.offers.is_empty())
-            {
-                ground.plan(fresh, &format!("{id}-{at}"));
+        let command = Command::new(self.cluster, reason, members, result.replacements, permit);
+        self.targets.extend(result.targets);
+        if let Some(inventory) = &mut self.inventory {
+            let known = command.replacements.iter().enumerate();
+            for (at, replacement) in known.filter(|(_, it)| !it.offers.is_empty()) {
+                let (name, (labels, room)) =
+                    (format!("{}-{at}", command.id), replacement.smallest());
+                inventory.add_planned(replacement.pool, &name, labels, room);
             }
         }
-        let replacements = outcome.fresh;
-        self.commands.push(Command { reason, is_forced, members, replacements, id });
+        self.commands.push(command);
     }
 
     /// What a member's machine costs per hour; 0 if that is not known.
-    pub(super) fn price(&self, at: usize) -> f64 {
+    fn price(&self, at: usize) -> f64 {
         let member = &self.cluster.members[at];
         let kind = member.facts.instance_type.as_deref().and_then(catalogue::find);
         let capacity = member.facts.capacity_type.as_deref();
         kind.zip(capacity).and_then(|(kind, capacity)| kind.price(capacity)).unwrap_or(0.0)
     }
 
-    /// Claims that are too old, in pools where no budget holds that up.
-    fn expire_forcefully(&mut self) {
-        let now = self.cluster.now;
-        let is_old = |run: &Self, at: usize| {
-            let member = &run.cluster.members[at];
-            let pool = member.pool.map(|pool| &run.cluster.pools[pool]);
-            !member.facts.is_deleting
-                && pool.is_some_and(|pool| pool.expiration == Expiration::Forceful)
-                && run.marks[at].expires_at.is_some_and(|at| at <= now)
-        };
-        let old: Vec<usize> =
-            (0..self.cluster.members.len()).filter(|at| is_old(self, *at)).collect();
-        for at in old {
-            self.start(Reason::Expired, vec![at], Outcome::default(), true);
-        }
-    }
-
-    /// Budgeted expiration: empty nodes together, others one by one with replacements.
-    fn expire(&mut self) {
-        let mut old = self.candidates(Reason::Expired, |run, at| run.marks[at].expired);
-        let since = |at: usize| {
-            let marked =
-                self.cluster.members[at].facts.expired.as_ref().and_then(|mark| mark.since);
-            marked.or(self.marks[at].expires_at)
-        };
-        old.sort_by_key(|at| (since(*at), self.cluster.members[*at].name()));
-        let (idle, busy): (Vec<usize>, Vec<usize>) = old
-            .into_iter()
-            .partition(|at| self.cluster.is_reschedulable_free(&self.cluster.members[*at]));
-        let taken = self.within_budget(Reason::Expired, idle);
-        if !taken.is_empty() {
-            self.start(Reason::Expired, taken, Outcome::default(), false);
-        }
-        self.one_by_one(Reason::Expired, &busy);
-    }
-
-    /// Empty nodes, the dearest first, in one command.
-    fn empty(&mut self) {
-        let is_idle = |run: &Self, at: usize| run.marks[at].consolidatable && run.is_empty(at);
-        let mut idle = self.candidates(Reason::Empty, is_idle);
-        self.sort_by_savings(&mut idle);
-        let taken = self.within_budget(Reason::Empty, idle);
-        if !taken.is_empty() {
-            self.start(Reason::Empty, taken, Outcome::default(), false);
-        }
-    }
-
-    /// As many of each pool as its budget has room for.
-    pub(super) fn within_budget(&self, reason: Reason, members: Vec<usize>) -> Vec<usize> {
-        let mut room: Vec<u32> =
-            (0..self.cluster.pools.len()).map(|pool| self.allowed(pool, reason)).collect();
-        let mut take = |at: &usize| {
-            let room = self.pool_of(*at).and_then(|pool| room.get_mut(pool));
-            room.is_some_and(|room| {
-                let takes = *room > 0;
-                *room = room.saturating_sub(1);
-                takes
-            })
-        };
-        members.into_iter().filter(|at| take(at)).collect()
-    }
-
     /// By what a node saves for what it disturbs, most first; then by name.
-    pub(super) fn sort_by_savings(&self, members: &mut Vec<usize>) {
+    fn sort_by_savings(&self, members: &mut Vec<usize>) {
         let ratio = |at: usize| self.price(at) / self.costs[at];
         let mut ranked: Vec<(f64, usize)> = members.iter().map(|at| (ratio(*at), *at)).collect();
         ranked.sort_by(|(a, first), (b, second)| {
@@ -252,124 +385,59 @@ impl<'c, 'w> Run<'c, 'w> {
         });
         *members = ranked.into_iter().map(|(_, at)| at).collect();
     }
+}
 
-    /// Drifted nodes of static pools: each is replaced by one from the bare template.
-    fn drift_static(&mut self) {
-        for pool in 0..self.cluster.pools.len() {
-            let Some(replicas) = self.cluster.pools[pool].replicas else { continue };
-            let drifted = self.drifted(|run, at| run.pool_of(at) == Some(pool));
-            let count = self.static_count(pool);
-            if drifted.is_empty() || count.running + count.pending > replicas {
-                continue;
-            }
-            let limit = self.cluster.pools[pool].limit("nodes").map(|most| most.as_units().max(0));
-            let all = count.running + count.pending + count.deleting;
-            let room = limit.map_or(u32::MAX, |most| {
-                u32::try_from(most).unwrap_or(u32::MAX).saturating_sub(all)
-            });
-            let room = usize::try_from(room.min(self.allowed(pool, Reason::Drifted)))
-                .unwrap_or(usize::MAX);
-            for at in drifted.into_iter().take(room) {
-                let bare = Fresh {
-                    pool,
-                    offers: Vec::new(),
-                    requests: crate::dialect::karpenter::read::resources::Amounts::default(),
-                };
-                let outcome = Outcome { fresh: vec![bare], ..Outcome::default() };
-                self.start(Reason::Drifted, vec![at], outcome, false);
-            }
-        }
-    }
-
-    /// Drifted nodes of dynamic pools: the idle ones first, then by how long ago they drifted.
-    fn drift(&mut self) {
-        let dynamic = |run: &Self, at: usize| {
-            run.pool_of(at).is_some_and(|pool| !run.cluster.pools[pool].is_static())
-        };
-        let mut drifted = self.drifted(dynamic);
-        drifted.sort_by_key(|at| !self.cluster.is_reschedulable_free(&self.cluster.members[*at]));
-        self.one_by_one(Reason::Drifted, &drifted);
-    }
-
-    fn drifted(&self, filter: impl Fn(&Self, usize) -> bool) -> Vec<usize> {
-        let mut drifted = self.candidates(Reason::Drifted, |run, at| {
-            run.marks[at].drifted.is_some() && filter(run, at)
-        });
-        drifted.sort_by_key(|at| (self.marks[*at].drifted_since, self.cluster.members[*at].name()));
-        drifted
-    }
-
-    /// One command per node, each with whatever replacements its pods ask for.
-    fn one_by_one(&mut self, reason: Reason, members: &[usize]) {
-        for at in members {
-            let node = self.cluster.members[*at].node_name();
-            let Some(pool) = self.pool_of(*at) else { continue };
-            if self.allowed(pool, reason) == 0 || self.used.contains(node) {
-                continue;
-            }
-            let outcome = self.imagine(&[*at], false);
-            if let Some(stranded) = outcome.stranded.first() {
-                self.refused.insert(*at, stranded.clone());
-            } else {
-                self.start(reason, vec![*at], outcome, false);
-            }
+impl Down {
+    fn add(&mut self, member: &Member<'_>) {
+        self.count += 1;
+        if self.by.len() < NAMED {
+            self.by.push(member.claim.name().clone());
         }
     }
 }
 
+/// The permit to delete a claim that is leaving already, because its disruption started under a
+/// permit or its Node is being deleted: nothing limits that.
+pub(crate) fn permit_of_leaving() -> Permit {
+    gate::grant(1, &[]).permit().expect("nothing limits the grant")
+}
+
+/// The nodes that are down when the loop begins, by index of the pool.
+fn down(cluster: &Cluster<'_>) -> Vec<Down> {
+    let mut down = vec![Down::default(); cluster.pools.len()];
+    for member in cluster.members.iter().filter(|member| member.is_down()) {
+        if let Some(of_pool) = member.pool.and_then(|pool| down.get_mut(pool)) {
+            of_pool.add(member);
+        }
+    }
+    down
+}
+
+/// The nodes that pending pods will go to.
+fn nominated(cluster: &Cluster<'_>, daemons: &[&Object]) -> BTreeSet<SmolStr> {
+    if cluster.pending.is_empty() {
+        return BTreeSet::new();
+    }
+    simulate::nominated(cluster, daemons)
+}
+
 /// What is true of each member now, and why it may not be disrupted.
-fn judged(cluster: &Cluster<'_>) -> (Vec<Marks>, Vec<Option<Rejection>>) {
+fn judged(
+    cluster: &Cluster<'_>,
+    nominated: &BTreeSet<SmolStr>,
+) -> (Vec<Conditions>, Vec<Option<Obstacle>>) {
     let members = cluster.members.as_slice();
     parallel::join(
         members.len() >= parallel::READ_MIN,
         || {
-            let mut types = catalogue::Memory::default();
-            members.iter().map(|member| conditions::marks(cluster, member, &mut types)).collect()
+            let mut types = catalogue::Lookup::default();
+            members.iter().map(|member| conditions::of(cluster, member, &mut types)).collect()
         },
-        || members.iter().map(|member| obstacle::rejection(cluster, member)).collect(),
+        || members.iter().map(|member| obstacle::of(cluster, member, nominated)).collect(),
     )
 }
 
 fn cost(cluster: &Cluster<'_>, member: &Member<'_>) -> f64 {
     let pods = cluster.pods_of(member).iter().filter(|pod| pod.is_reschedulable());
     1.0 + pods.map(|pod: &Pod<'_>| pod.eviction_cost().max(0.0)).sum::<f64>()
-}
-
-/// The claims of a static pool, commands of this run included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct StaticCount {
-    /// Neither leaving nor about to; replacements too.
-    pub(crate) running: u32,
-    /// About to be disrupted.
-    pub(crate) pending: u32,
-    pub(crate) deleting: u32,
-}
-
-impl Run<'_, '_> {
-    pub(crate) fn static_count(&self, pool: usize) -> StaticCount {
-        let mut count = StaticCount { running: 0, pending: 0, deleting: 0 };
-        for (at, member) in self.cluster.members.iter().enumerate() {
-            if member.pool != Some(pool) {
-                continue;
-            }
-            let forced = || {
-                self.commands
-                    .iter()
-                    .any(|command| command.is_forced && command.members.contains(&at))
-            };
-            if member.facts.is_deleting
-                || self.leaving.contains(&at) && !member.is_in_flight() && forced()
-            {
-                count.deleting += 1;
-            } else if self.leaving.contains(&at) {
-                count.pending += 1;
-            } else {
-                count.running += 1;
-            }
-        }
-        let planned = self.commands.iter().flat_map(|command| &command.replacements);
-        let planned = planned.filter(|fresh| fresh.pool == pool).count();
-        count.running += u32::try_from(planned).unwrap_or(u32::MAX);
-        count
-    }
 }

@@ -4,6 +4,7 @@ pub(crate) mod budget;
 pub(crate) mod catalogue;
 pub(crate) mod claim;
 pub(crate) mod hash;
+pub(crate) mod node;
 pub(crate) mod pod;
 pub(crate) mod pod_requirements;
 pub(crate) mod pool;
@@ -17,11 +18,10 @@ use std::collections::BTreeMap;
 use crate::dialect::karpenter::names::{self, NODE, POD, POD_DISRUPTION_BUDGET};
 use jiff::Timestamp;
 
-use crate::dialect::karpenter::decide::obstacle::Nominated;
 use crate::parallel;
 use crate::snapshot::Snapshot;
-use budget::Limits;
-use claim::{ClaimFacts, Member, Node};
+use claim::{ClaimFacts, Member};
+use node::Node;
 use pod::{Pod, PodBudgets};
 use pool::Pool;
 
@@ -38,7 +38,7 @@ pub(crate) struct Cluster<'w> {
     /// By name of the claim.
     pub(crate) members: Vec<Member<'w>>,
     /// Nodes without a claim, by name.
-    pub(crate) strangers: Vec<Node<'w>>,
+    pub(crate) unmanaged: Vec<Node<'w>>,
     /// Pods by the name of their node.
     pub(crate) pods: BTreeMap<&'w str, Vec<Pod<'w>>>,
     /// Pods that wait for a node.
@@ -46,8 +46,6 @@ pub(crate) struct Cluster<'w> {
     pub(crate) pod_budgets: PodBudgets<'w>,
     /// By index of the pool.
     pub(crate) counts: Vec<Count>,
-    pub(crate) limits: Vec<Limits>,
-    pub(crate) nominated: Nominated,
     /// Members whose disruption is under way.
     pub(crate) in_flight: usize,
 }
@@ -79,13 +77,11 @@ impl<'w> Cluster<'w> {
             own: at,
             is_first,
             members: Vec::new(),
-            strangers: Vec::new(),
+            unmanaged: Vec::new(),
             pods: BTreeMap::new(),
             pending: Vec::new(),
             pod_budgets: PodBudgets::new(snapshot.of(&POD_DISRUPTION_BUDGET).iter().copied()),
             counts: Vec::new(),
-            limits: Vec::new(),
-            nominated: Nominated::default(),
             in_flight: 0,
         };
         let all: Vec<&str> = listed.iter().map(|pool| pool.name().as_str()).collect();
@@ -101,10 +97,6 @@ impl<'w> Cluster<'w> {
 
     pub(crate) fn count_of_own(&self) -> Count {
         self.counts[self.own]
-    }
-
-    pub(crate) fn own_limits(&self) -> &Limits {
-        &self.limits[self.own]
     }
 
     /// The members of the pool that is decided about, with their indices.
@@ -154,7 +146,7 @@ impl<'w> Cluster<'w> {
                 self.members.push(Member { claim, node, pool, pool_name: named, facts });
             }
         }
-        self.strangers = nodes.into_iter().flatten().collect();
+        self.unmanaged = nodes.into_iter().flatten().collect();
     }
 
     fn index_of(&self, name: &str) -> Option<usize> {
@@ -181,11 +173,6 @@ impl<'w> Cluster<'w> {
                 count.down += u32::from(member.is_down());
             }
         }
-        let pools = self.pools.iter().zip(&self.counts);
-        let limits = pools.map(|(pool, count)| {
-            budget::limits(&pool.budgets, pool.default_budget, count.total, self.now)
-        });
-        self.limits = limits.collect();
     }
 }
 

@@ -1,39 +1,38 @@
-//! Where every member of the pool stands, and why those that do not move do not.
+//! The state of every member of the pool, and why those that do not move do not.
 
 pub(crate) mod summary;
-
-use std::cell::OnceCell;
 
 use jiff::{SignedDuration, Timestamp};
 use smol_str::SmolStr;
 
-use crate::dialect::karpenter::decide::Run;
-use crate::dialect::karpenter::read::Cluster;
-use crate::dialect::karpenter::read::budget;
-use crate::dialect::karpenter::read::claim::Member;
-use crate::dialect::karpenter::read::pool::Policy;
-use crate::dialect::karpenter::read::reason::Reason;
-use crate::dialect::karpenter::write::Acts;
+use super::decide::{Disruptions, Until};
+use super::read::Cluster;
+use super::read::claim::Member;
+use super::read::pool::Policy;
+use super::read::reason::Reason;
+use super::write::writes::{Wait, Writes};
 use crate::hold::{Hold, HoldReason};
 use crate::step::{GroupReport, MemberState, Step, Verdict};
-
-/// How many members a hold names.
-const NAMED: usize = 5;
 
 /// How soon a search for savings that was cut short goes on.
 const SEARCH_AGAIN: SignedDuration = SignedDuration::from_secs(10);
 
 /// Fills in groups, holds, verdict and the time to look again.
-pub(crate) fn explain(cluster: &Cluster<'_>, run: &Run<'_, '_>, acts: Acts, step: &mut Step) {
+pub(crate) fn report(
+    cluster: &Cluster<'_>,
+    disruptions: &Disruptions<'_, '_>,
+    writes: Writes,
+    step: &mut Step,
+) {
     let name = SmolStr::new(cluster.pool().name());
     let mut group = GroupReport::new(name.as_str());
     step.holds.reserve(cluster.members.len());
-    group.ceiling = ceiling(cluster);
-    let budgets = BudgetHolds::new(cluster, run);
+    group.ceiling = ceiling(cluster, disruptions);
+    let mut instants = Instants { cluster, disruptions, frees_at: Vec::new() };
     for (at, member) in cluster.own_members() {
-        let (state, hold) = match acts.stands.get(&at) {
+        let (state, hold) = match writes.states.get(&at) {
             Some(known) => known.clone(),
-            None => stand(cluster, run, &budgets, at, member),
+            None => state(cluster, disruptions, &mut instants, at, member),
         };
         group.count(state);
         if let Some((reason, until)) = hold {
@@ -45,90 +44,45 @@ pub(crate) fn explain(cluster: &Cluster<'_>, run: &Run<'_, '_>, acts: Acts, step
         }
     }
     step.groups.push(group);
-    (step.actions, step.events) = acts.into_parts();
-    step.wake_at = wake_at(cluster, run, step);
-    step.verdict = verdict(cluster, step);
+    (step.actions, step.events) = writes.into_parts();
+    step.wake_at = wake_at(cluster, disruptions, step);
+    step.verdict = verdict(disruptions, step);
 }
 
 /// The most that any reason lets go at once; absent if some reason is unbounded.
-fn ceiling(cluster: &Cluster<'_>) -> Option<u32> {
-    let limits = summary::reasons(cluster).map(|reason| cluster.own_limits().of(reason).most);
-    limits.collect::<Option<Vec<u32>>>()?.into_iter().max()
+fn ceiling(cluster: &Cluster<'_>, disruptions: &Disruptions<'_, '_>) -> Option<u32> {
+    let budgets = disruptions.own_budgets();
+    let ceilings = cluster.pool().reasons().map(|reason| budgets.ceiling(reason));
+    ceilings.collect::<Option<Vec<u32>>>()?.into_iter().max()
 }
 
-type Why = crate::dialect::karpenter::write::Wait;
-
-fn stand(
+/// The state of a member that nothing is done to.
+fn state(
     cluster: &Cluster<'_>,
-    run: &Run<'_, '_>,
-    budgets: &BudgetHolds<'_>,
+    disruptions: &Disruptions<'_, '_>,
+    instants: &mut Instants<'_, '_, '_>,
     at: usize,
     member: &Member<'_>,
-) -> (MemberState, Option<Why>) {
+) -> (MemberState, Option<Wait>) {
     if member.node.is_none_or(|node| !node.facts.is_initialized) {
-        let detail = run.rejections[at]
-            .as_ref()
-            .map(crate::dialect::karpenter::decide::obstacle::Rejection::text);
-        let detail = detail.unwrap_or_default();
+        let obstacle = disruptions.obstacles[at].as_ref();
+        let detail = obstacle.map(|obstacle| obstacle.text()).unwrap_or_default();
         return (MemberState::Settling, Some((HoldReason::NotAvailable { detail }, None)));
     }
-    match held(cluster, run, budgets, at) {
-        Some(why) => (MemberState::Waiting, Some(why)),
-        None => (MemberState::Done, Some(idle(cluster, run, at))),
+    match disruptions.hold(at) {
+        Some((reason, until)) => {
+            let until = until.and_then(|until| instants.of(until));
+            (MemberState::Waiting, Some((reason, until)))
+        }
+        None => (MemberState::Done, Some(without_reason(cluster, disruptions, at))),
     }
-}
-
-/// Why a member that has a reason to go does not go.
-fn held(
-    cluster: &Cluster<'_>,
-    run: &Run<'_, '_>,
-    budgets: &BudgetHolds<'_>,
-    at: usize,
-) -> Option<Why> {
-    let reason = reason_to_go(run, at)?;
-    if !run.may_go(at, reason) {
-        let rejection = run.rejections[at].as_ref()?;
-        return Some((rejection.hold(), rejection.until()));
-    }
-    if let Some(text) = run.refused.get(&at) {
-        return Some((HoldReason::NotDisruptable { detail: text.clone() }, None));
-    }
-    if run.unreached.contains(&at) {
-        let detail = "the search for savings has not come to this node yet".to_owned();
-        return Some((
-            HoldReason::NotDisruptable { detail },
-            cluster.now.checked_add(SEARCH_AGAIN).ok(),
-        ));
-    }
-    let pool = cluster.members[at].pool?;
-    if run.allowed(pool, reason) == 0 {
-        return Some(budgets.of(reason).clone());
-    }
-    let detail = "pods of another node will be sent here".to_owned();
-    Some((HoldReason::NotDisruptable { detail }, None))
-}
-
-/// The first reason, in the order of the loop, for which a member would go.
-pub(crate) fn reason_to_go(run: &Run<'_, '_>, at: usize) -> Option<Reason> {
-    let marks = &run.marks[at];
-    let applies = |reason: &Reason| match reason {
-        Reason::Expired => marks.expired,
-        Reason::Empty => marks.consolidatable && run.is_empty(at),
-        Reason::Drifted => marks.drifted.is_some(),
-        Reason::Underutilized => marks.consolidatable && run.obstacle(at).is_none(),
-    };
-    let free = |reason: &Reason| run.may_go(at, *reason);
-    let mut all = Reason::ALL.into_iter().filter(applies);
-    let first = all.clone().next();
-    all.find(free).or(first)
 }
 
 /// Why a member without a reason to go stays: nothing to change, or not yet.
-fn idle(cluster: &Cluster<'_>, run: &Run<'_, '_>, at: usize) -> Why {
+fn without_reason(cluster: &Cluster<'_>, disruptions: &Disruptions<'_, '_>, at: usize) -> Wait {
     let pool = cluster.pool();
-    let marks = &run.marks[at];
-    let consolidates = pool.policy != Policy::WhenEmpty || run.is_empty(at);
-    match (marks.consolidatable_at, pool.consolidate_after) {
+    let consolidates = pool.policy != Policy::WhenEmpty || disruptions.is_empty(at);
+    match (disruptions.conditions[at].consolidatable_at, pool.consolidate_after) {
         (Some(until), Some(after)) if consolidates => {
             (HoldReason::Settling { for_secs: after.as_secs() }, Some(until))
         }
@@ -136,73 +90,50 @@ fn idle(cluster: &Cluster<'_>, run: &Run<'_, '_>, at: usize) -> Why {
     }
 }
 
-/// What members are told that find no room for their reason.
-struct BudgetHolds<'r> {
-    cluster: &'r Cluster<'r>,
-    down: u32,
-    by: Vec<SmolStr>,
-    /// Looking ahead costs more than the rest of a small decision, so it is done when asked.
-    known: [OnceCell<Why>; Reason::ALL.len()],
+/// The instants at which holds end. Looking ahead in the budgets costs more than the rest of a
+/// small decision, so it is done when asked, once per reason.
+struct Instants<'r, 'c, 'w> {
+    cluster: &'r Cluster<'w>,
+    disruptions: &'r Disruptions<'c, 'w>,
+    frees_at: Vec<(Reason, Option<Timestamp>)>,
 }
 
-impl<'r> BudgetHolds<'r> {
-    fn new(cluster: &'r Cluster<'r>, run: &Run<'_, '_>) -> Self {
-        let (down, by) = (run.down[cluster.own], down(cluster, run));
-        Self { cluster, down, by, known: Default::default() }
-    }
-
-    fn of(&self, reason: Reason) -> &Why {
-        let at = Reason::ALL.iter().position(|known| *known == reason);
-        self.known[at.expect("ALL lists every reason")].get_or_init(|| self.work_out(reason))
-    }
-
-    fn work_out(&self, reason: Reason) -> Why {
-        let (cluster, pool, in_flight) = (self.cluster, self.cluster.pool(), self.down);
-        let limits = cluster.own_limits();
-        if let Some((at, error)) = limits.errors.first() {
-            let name = pool.name();
-            let detail =
-                format!("invalid disruption budgets in nodepool {name}, budget {at}: {error}");
-            return (HoldReason::NotDisruptable { detail }, None);
+impl Instants<'_, '_, '_> {
+    fn of(&mut self, until: Until) -> Option<Timestamp> {
+        let reason = match until {
+            Until::Instant(instant) => return Some(instant),
+            Until::NextSearch => return self.cluster.now.checked_add(SEARCH_AGAIN).ok(),
+            Until::BudgetChange(reason) => reason,
+        };
+        if let Some((_, known)) = self.frees_at.iter().find(|(known, _)| *known == reason) {
+            return *known;
         }
-        let total = cluster.count_of_own().total;
-        let limit = limits.of(reason);
-        let ceiling = limit.most.unwrap_or(total);
-        let default = pool.default_budget;
-        let until = budget::frees_at(&pool.budgets, default, reason, total, in_flight, cluster.now);
-        let is_window = limit.budget.and_then(|at| pool.budgets[at].window()).is_some();
-        if ceiling == 0 && is_window {
-            return (HoldReason::WindowClosed, until);
-        }
-        let (limit, by) = (reason.limit_name(), self.by.clone());
-        (HoldReason::BudgetSpent { limit, in_flight, ceiling, by }, until)
+        let found = self.disruptions.frees_at(reason);
+        self.frees_at.push((reason, found));
+        found
     }
-}
-
-/// The first few members that use up budget.
-fn down(cluster: &Cluster<'_>, run: &Run<'_, '_>) -> Vec<SmolStr> {
-    let is_down =
-        |(at, member): &(usize, &Member<'_>)| member.is_down() || run.leaving.contains(at);
-    let counted = cluster.own_members().filter(|(_, member)| member.is_counted());
-    counted.filter(is_down).map(|(_, member)| member.claim.name().clone()).take(NAMED).collect()
 }
 
 /// The next instant at which something changes by itself.
-fn wake_at(cluster: &Cluster<'_>, run: &Run<'_, '_>, step: &Step) -> Option<Timestamp> {
+fn wake_at(
+    cluster: &Cluster<'_>,
+    disruptions: &Disruptions<'_, '_>,
+    step: &Step,
+) -> Option<Timestamp> {
     let holds = step.holds.iter().filter_map(|hold| hold.until);
     let own = cluster.own_members().filter(|(_, member)| !member.is_leaving());
-    let expiries =
-        own.filter_map(|(at, _)| run.marks[at].expires_at).filter(|at| *at > cluster.now);
+    let expiries = own.filter_map(|(at, _)| disruptions.conditions[at].expires_at);
+    let expiries = expiries.filter(|at| *at > cluster.now);
     holds.chain(step.wake_at).chain(expiries).min()
 }
 
-fn verdict(cluster: &Cluster<'_>, step: &Step) -> Verdict {
+fn verdict(disruptions: &Disruptions<'_, '_>, step: &Step) -> Verdict {
     let group = &step.groups[0];
     if !step.actions.is_empty() || group.moving + group.gone > 0 {
         Verdict::Moving
     } else if group.waiting == 0 {
         Verdict::Done
-    } else if cluster.own_limits().errors.is_empty() {
+    } else if disruptions.own_budgets().errors().next().is_none() {
         Verdict::Held
     } else {
         Verdict::Stopped

@@ -2,56 +2,51 @@
 
 use std::fmt::Write as _;
 
-use super::names::{self, KWOK_NODE_CLASS, annotation, condition};
+use super::names::{KWOK_NODE_CLASS, condition};
 use serde_json::{Map, Value, json};
 
+use super::decide::Disruptions;
+use super::decide::budgets::Applicable;
 use super::read::Cluster;
 use super::read::claim::Member;
 use super::read::resources::Amounts;
-use super::report::summary;
 use super::validate;
-use super::write::patch::Draft;
+use super::write::patch::ObjectPatch;
 use crate::snapshot::Snapshot;
-use crate::step::{Action, Verb, Why};
 
 /// The status as it should read; absent if it reads so already.
-pub(crate) fn status(cluster: &Cluster<'_>, snapshot: &Snapshot<'_>) -> Option<Value> {
+pub(crate) fn status(
+    cluster: &Cluster<'_>,
+    snapshot: &Snapshot<'_>,
+    disruptions: &Disruptions<'_, '_>,
+) -> Option<Value> {
     let object = cluster.pool().object;
-    let mut draft = Draft::new(object, cluster.now);
+    let mut patch = ObjectPatch::new(object, cluster.now);
     let (resources, nodes) = resources(cluster);
-    draft.status("resources", resources);
-    draft.status("nodes", json!(nodes));
+    patch.status("resources", resources);
+    patch.status("nodes", json!(nodes));
     match validate::at_run_time(cluster.pool()) {
         None => {
-            draft.set(condition::VALIDATION_SUCCEEDED, "True", condition::VALIDATION_SUCCEEDED, "");
+            patch.set(condition::VALIDATION_SUCCEEDED, "True", condition::VALIDATION_SUCCEEDED, "");
         }
         Some(text) => {
-            draft.set(condition::VALIDATION_SUCCEEDED, "False", "NodePoolValidationFailed", &text);
+            patch.set(condition::VALIDATION_SUCCEEDED, "False", "NodePoolValidationFailed", &text);
         }
     }
-    class(cluster, snapshot, &mut draft);
-    if draft.current(condition::NODE_REGISTRATION_HEALTHY).is_none() {
+    class(cluster, snapshot, &mut patch);
+    if patch.current(condition::NODE_REGISTRATION_HEALTHY).is_none() {
         let text = "object is awaiting reconciliation";
-        draft.set(condition::NODE_REGISTRATION_HEALTHY, "Unknown", "AwaitingReconciliation", text);
+        patch.set(condition::NODE_REGISTRATION_HEALTHY, "Unknown", "AwaitingReconciliation", text);
     }
-    budgets(cluster, &mut draft);
-    root(&mut draft);
-    let (_, changed) = draft.parts();
+    budgets(cluster, disruptions, &mut patch);
+    root(&mut patch);
+    let (_, changed) = patch.parts();
     if changed.is_empty() {
         return None;
     }
     let mut status = object.status().as_object().cloned().unwrap_or_default();
     status.extend(changed);
     Some(Value::Object(status))
-}
-
-/// The hash of the template, on the pool itself.
-pub(crate) fn hashed(cluster: &Cluster<'_>) -> Vec<Action> {
-    let pool = cluster.pool();
-    let mut draft = Draft::new(pool.object, cluster.now);
-    draft.annotate(annotation::HASH, Some(&pool.hash));
-    draft.annotate(annotation::HASH_VERSION, Some(names::HASH_VERSION));
-    draft.actions(Verb::Record, &Why::new("Hashed", "the template has this hash"))
 }
 
 /// What the pool's nodes have in all, and how many there are.
@@ -98,34 +93,34 @@ fn bytes(amount: i64) -> String {
 }
 
 /// Whether the node class is there and ready. Classes of other providers are theirs to judge.
-fn class(cluster: &Cluster<'_>, snapshot: &Snapshot<'_>, draft: &mut Draft<'_>) {
+fn class(cluster: &Cluster<'_>, snapshot: &Snapshot<'_>, patch: &mut ObjectPatch<'_>) {
     let pool = cluster.pool();
     if !pool.has_catalogue {
-        if draft.current(condition::NODE_CLASS_READY).is_none() {
-            draft.set(condition::NODE_CLASS_READY, "True", condition::NODE_CLASS_READY, "");
+        if patch.current(condition::NODE_CLASS_READY).is_none() {
+            patch.set(condition::NODE_CLASS_READY, "True", condition::NODE_CLASS_READY, "");
         }
         return;
     }
-    let name = pool.class_ref().get("name").and_then(Value::as_str).unwrap_or_default();
+    let name = pool.class.as_ref().map_or("", |class| &class.name);
     let kind = condition::NODE_CLASS_READY;
     let Some(class) = snapshot.find(&KWOK_NODE_CLASS, "", name) else {
-        return draft.set(kind, "False", "NodeClassNotFound", "NodeClass not found on cluster");
+        return patch.set(kind, "False", "NodeClassNotFound", "NodeClass not found on cluster");
     };
     if class.is_deleting() {
-        return draft.set(kind, "False", "NodeClassTerminating", "NodeClass is Terminating");
+        return patch.set(kind, "False", "NodeClassTerminating", "NodeClass is Terminating");
     }
-    draft.status("nodeClassObservedGeneration", json!(class.generation()));
+    patch.status("nodeClassObservedGeneration", json!(class.generation()));
     // Ready from the start, unless it says otherwise.
     match class.condition_status("Ready") {
-        None | Some("True") => draft.set(kind, "True", kind, ""),
+        None | Some("True") => patch.set(kind, "True", kind, ""),
         Some("Unknown") => {
-            draft.set(kind, "False", "NodeClassReadinessUnknown", "Node Class Readiness Unknown");
+            patch.set(kind, "False", "NodeClassReadinessUnknown", "Node Class Readiness Unknown");
         }
         Some(_) => {
             let field = |name: &str| {
                 class.condition("Ready").and_then(|entry| entry.get(name)).and_then(Value::as_str)
             };
-            draft.set(
+            patch.set(
                 kind,
                 "False",
                 field("reason").unwrap_or("NodeClassNotReady"),
@@ -136,28 +131,28 @@ fn class(cluster: &Cluster<'_>, snapshot: &Snapshot<'_>, draft: &mut Draft<'_>) 
 }
 
 /// Whether every budget can be evaluated, and what they allow.
-fn budgets(cluster: &Cluster<'_>, draft: &mut Draft<'_>) {
-    let limits = cluster.own_limits();
-    if !limits.errors.is_empty() {
-        let list = limits.errors.iter().map(|(at, error)| format!("budget {at}: {error}"));
-        let text = list.collect::<Vec<_>>().join("; ");
-        return draft.set(condition::DISRUPTION_BUDGETS_VALID, "False", "InvalidBudget", &text);
+fn budgets(cluster: &Cluster<'_>, disruptions: &Disruptions<'_, '_>, patch: &mut ObjectPatch<'_>) {
+    let budgets = disruptions.own_budgets();
+    let errors: Vec<String> =
+        budgets.errors().map(|(at, error)| format!("budget {at}: {error}")).collect();
+    if !errors.is_empty() {
+        let text = errors.join("; ");
+        return patch.set(condition::DISRUPTION_BUDGETS_VALID, "False", "InvalidBudget", &text);
     }
-    let count = cluster.count_of_own();
+    let down = cluster.count_of_own().down;
     let mut text = String::new();
-    for reason in summary::reasons(cluster) {
-        let limit = limits.of(reason);
+    for reason in cluster.pool().reasons() {
         let separator = if text.is_empty() { "" } else { "; " };
-        let allowed = limits.allowed(reason, count.total, count.down);
+        let allowed = disruptions.allowed(reason);
         let _ = write!(text, "{separator}{}: {allowed} more", reason.word());
-        match (limit.most, limit.budget) {
-            (Some(most), Some(at)) => {
-                _ = write!(text, " ({} of {most} by budget {at} in use)", count.down);
+        match budgets.smallest(reason) {
+            Some(Applicable { index, ceiling, .. }) => {
+                _ = write!(text, " ({down} of {ceiling} by budget {index} in use)");
             }
-            _ => text.push_str(" (no budget applies)"),
+            None => text.push_str(" (no budget applies)"),
         }
     }
-    draft.set(
+    patch.set(
         condition::DISRUPTION_BUDGETS_VALID,
         "True",
         condition::DISRUPTION_BUDGETS_VALID,
@@ -166,11 +161,11 @@ fn budgets(cluster: &Cluster<'_>, draft: &mut Draft<'_>) {
 }
 
 /// Ready: validation and node class together.
-fn root(draft: &mut Draft<'_>) {
+fn root(patch: &mut ObjectPatch<'_>) {
     let parts = [condition::VALIDATION_SUCCEEDED, condition::NODE_CLASS_READY];
     let read = |kind: &&str| {
         let status =
-            draft.current(kind).and_then(|entry| entry.get("status")).and_then(Value::as_str);
+            patch.current(kind).and_then(|entry| entry.get("status")).and_then(Value::as_str);
         (kind.to_string(), status.unwrap_or("Unknown").to_owned())
     };
     let parts: Vec<(String, String)> = parts.iter().map(read).collect();
@@ -180,11 +175,11 @@ fn root(draft: &mut Draft<'_>) {
         list.map(|(kind, status)| format!("{kind}={status}")).collect::<Vec<_>>().join(", ")
     };
     if is("True") == parts.len() {
-        draft.set(condition::READY, "True", condition::READY, "");
+        patch.set(condition::READY, "True", condition::READY, "");
     } else if is("False") > 0 {
-        draft.set(condition::READY, "False", "UnhealthyDependents", &text("True"));
+        patch.set(condition::READY, "False", "UnhealthyDependents", &text("True"));
     } else {
-        draft.set(condition::READY, "Unknown", "ReconcilingDependents", &text("True"));
+        patch.set(condition::READY, "Unknown", "ReconcilingDependents", &text("True"));
     }
 }
 

@@ -1,149 +1,115 @@
-//! What is written: commands that begin, go on or are undone, marks on claims, the fixed size
-//! of static pools. Taints come before anything is disturbed, and undoing before beginning.
+//! The actions of a step: commands that begin, go on or are undone, conditions of claims, the
+//! fixed size of static pools. Taints come before anything is disturbed, and undoing before
+//! beginning.
 
-pub(crate) mod launch;
+mod launch;
 pub(crate) mod patch;
-pub(crate) mod replicas;
-pub(crate) mod terminate;
+mod replicas;
+mod terminate;
+pub(crate) mod writes;
 
 use std::collections::BTreeMap;
 
-use crate::dialect::karpenter::names::{self, DISRUPTED_TAINT, annotation, condition};
-use convoy_api::{Object, ObjectKey};
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::dialect::karpenter::decide::command::{self, Note, Progress, VALIDATION};
-use crate::dialect::karpenter::decide::{Command, Run};
-use crate::dialect::karpenter::read::Cluster;
-use crate::dialect::karpenter::read::claim::{Member, Node};
-use crate::dialect::karpenter::read::reason::Reason;
-use crate::gate::Permit;
+use super::decide::command::{self, Command, Note, Progress, VALIDATION};
+use super::decide::{Disruptions, permit_of_leaving};
+use super::names::{self, DISRUPTED_TAINT, annotation, condition};
+use super::read::Cluster;
+use super::read::claim::Member;
+use super::read::node::Node;
 use crate::hold::HoldReason;
 use crate::snapshot::Snapshot;
-use crate::step::{Action, Event, EventType, MemberState, Propagation, Verb, Why};
-use patch::Draft;
-
-/// What a member waits for, and the instant at which time frees it.
-pub(crate) type Wait = (HoldReason, Option<Timestamp>);
-
-/// Where a member stands, and what it waits for.
-pub(crate) type Stand = (MemberState, Option<Wait>);
-
-/// Everything that is to be done, in the order of its parts, and what members wait for.
-#[derive(Debug, Default)]
-pub(crate) struct Acts {
-    pub(crate) undo: Vec<Action>,
-    pub(crate) record: Vec<Action>,
-    pub(crate) start: Vec<Action>,
-    pub(crate) create: Vec<Action>,
-    pub(crate) delete: Vec<Action>,
-    pub(crate) events: Vec<Event>,
-    /// Where members stand that a command or a deletion concerns, and what they wait for.
-    pub(crate) stands: BTreeMap<usize, Stand>,
-}
-
-impl Acts {
-    pub(crate) fn into_parts(self) -> (Vec<Action>, Vec<Event>) {
-        let parts = [self.undo, self.record, self.start, self.create, self.delete];
-        (parts.into_iter().flatten().collect(), self.events)
-    }
-
-    pub(crate) fn event(
-        &mut self,
-        regarding: &ObjectKey,
-        kind: EventType,
-        reason: &str,
-        message: String,
-    ) {
-        self.events.push(Event {
-            regarding: regarding.clone(),
-            kind,
-            reason: reason.to_owned(),
-            message,
-            reports: None,
-        });
-    }
-
-    /// The same event on a claim and its Node.
-    fn event_of(&mut self, member: &Member<'_>, reason: &str, message: impl Fn(&str) -> String) {
-        if let Some(node) = member.node {
-            self.event(node.object.key(), EventType::Normal, reason, message("Node"));
-        }
-        self.event(member.claim.key(), EventType::Normal, reason, message("NodeClaim"));
-    }
-}
+use crate::step::{Action, EventType, MemberState, Verb, Why};
+use patch::{ObjectPatch, other_taints};
+use writes::Writes;
 
 /// Works out the writes of one step.
-pub(crate) fn act(cluster: &Cluster<'_>, snapshot: &Snapshot<'_>, run: &Run<'_, '_>) -> Acts {
-    let mut acts = Acts::default();
+pub(crate) fn step(
+    cluster: &Cluster<'_>,
+    snapshot: &Snapshot<'_>,
+    disruptions: &Disruptions<'_, '_>,
+) -> Writes {
+    let mut writes = Writes::default();
     let mut starting: BTreeMap<usize, &Command<'_>> = BTreeMap::new();
-    for command in &run.commands {
+    for command in &disruptions.commands {
         for at in &command.members {
             starting.insert(*at, command);
         }
     }
     for (at, member) in cluster.own_members() {
         if member.facts.is_deleting {
-            terminate::claim(cluster, snapshot, at, &mut acts);
+            terminate::claim(cluster, snapshot, at, &mut writes);
             continue;
         }
         if member.node.is_some_and(|node| node.facts.is_deleting) {
-            delete(member, &mut acts, Why::new("NodeDeleted", "its Node is being deleted"));
-            acts.stands.insert(at, (MemberState::Gone, None));
+            let why = Why::new("NodeDeleted", "the Node of this NodeClaim is being deleted");
+            writes.remove(member, permit_of_leaving(), why);
+            writes.states.insert(at, (MemberState::Gone, None));
             continue;
         }
-        let mut draft = Draft::new(member.claim, cluster.now);
-        marks(run, cluster, at, &mut draft);
+        let mut patch = ObjectPatch::new(member.claim, cluster.now);
+        record_conditions(disruptions, cluster, at, &mut patch);
         match starting.get(&at) {
             _ if member.is_in_flight() => {
-                proceed(cluster, snapshot, run, at, &mut draft, &mut acts);
+                proceed(cluster, snapshot, disruptions, at, &mut patch, &mut writes);
             }
-            Some(command) => begin(cluster, snapshot, command, at, &mut draft, &mut acts),
-            None => tidy(member, &mut draft, &mut acts),
+            Some(command) => begin(cluster, snapshot, command, at, &mut patch, &mut writes),
+            None => clean_up(member, &mut patch, &mut writes),
         }
-        if !draft.is_empty() {
-            let why = Why::new("Marked", "what is true of the claim changed");
-            acts.record.extend(draft.actions(Verb::Record, &why));
+        if !patch.is_empty() {
+            let why = Why::new("Marked", "conditions or annotations of the NodeClaim changed");
+            writes.record.extend(patch.actions(Verb::Record, &why));
         }
     }
-    replacements(cluster, snapshot, run, &mut acts);
-    acts
+    replacements(cluster, snapshot, disruptions, &mut writes);
+    if let Some(scaling) = disruptions.scaling() {
+        replicas::scale(cluster, snapshot, &scaling, &mut writes);
+    }
+    blocked(cluster, disruptions, &mut writes);
+    writes.record.extend(hash(cluster));
+    writes
 }
 
 /// Conditions that follow from the objects, and the hash of claims from before its version.
-fn marks(run: &Run<'_, '_>, cluster: &Cluster<'_>, at: usize, draft: &mut Draft<'_>) {
+fn record_conditions(
+    disruptions: &Disruptions<'_, '_>,
+    cluster: &Cluster<'_>,
+    at: usize,
+    patch: &mut ObjectPatch<'_>,
+) {
     let member = &cluster.members[at];
-    let (facts, marks, pool) = (member.facts, &run.marks[at], cluster.pool());
-    if facts.consolidatable.is_some() != marks.consolidatable {
-        if marks.consolidatable {
-            draft.set(condition::CONSOLIDATABLE, "True", condition::CONSOLIDATABLE, "");
+    let (facts, wanted, pool) = (member.facts, &disruptions.conditions[at], cluster.pool());
+    if facts.consolidatable.is_some() != wanted.consolidatable {
+        if wanted.consolidatable {
+            patch.set(condition::CONSOLIDATABLE, "True", condition::CONSOLIDATABLE, "");
         } else {
-            draft.unset(condition::CONSOLIDATABLE);
+            patch.unset(condition::CONSOLIDATABLE);
         }
     }
-    if facts.drifted.as_ref().map(|mark| mark.reason.as_str()) != marks.drifted.as_deref() {
-        match &marks.drifted {
-            Some(word) => draft.set(condition::DRIFTED, "True", word, word),
-            None => draft.unset(condition::DRIFTED),
+    if facts.drifted.as_ref().map(|it| it.reason.as_str()) != wanted.drifted.as_deref() {
+        match &wanted.drifted {
+            Some(word) => patch.set(condition::DRIFTED, "True", word, word),
+            None => patch.unset(condition::DRIFTED),
         }
     }
-    if pool.is_budgeted_expiration() && facts.expired.is_some() != marks.expired {
-        if marks.expired {
-            draft.set(condition::EXPIRED, "True", condition::EXPIRED, "");
+    if pool.is_budgeted_expiration() && facts.expired.is_some() != wanted.expired {
+        if wanted.expired {
+            patch.set(condition::EXPIRED, "True", condition::EXPIRED, "");
         } else {
-            draft.unset(condition::EXPIRED);
+            patch.unset(condition::EXPIRED);
         }
     }
-    if let Some(event) = marks.pod_event {
-        draft.status("lastPodEventTime", crate::condition::instant(event));
+    if let Some(event) = wanted.pod_event {
+        patch.status("lastPodEventTime", crate::condition::instant(event));
     }
     if facts.hash_version.as_deref() != Some(names::HASH_VERSION) && facts.hash.is_some()
         || !pool.is_hashed && facts.hash.is_some()
     {
-        draft.annotate(annotation::HASH_VERSION, Some(names::HASH_VERSION));
+        patch.annotate(annotation::HASH_VERSION, Some(names::HASH_VERSION));
         if facts.drifted.is_none() {
-            draft.annotate(annotation::HASH, Some(&pool.hash));
+            patch.annotate(annotation::HASH, Some(&pool.hash));
         }
     }
 }
@@ -154,44 +120,52 @@ fn begin<'w>(
     snapshot: &Snapshot<'_>,
     command: &Command<'_>,
     at: usize,
-    draft: &mut Draft<'w>,
-    acts: &mut Acts,
+    patch: &mut ObjectPatch<'w>,
+    writes: &mut Writes,
 ) {
     let member = &cluster.members[at];
     let word = command.reason.word();
     if command.is_forced {
-        acts.stands.insert(at, (MemberState::Gone, None));
-        acts.event_of(member, "DisruptionTerminating", |kind| format!("Disrupting {kind}: {word}"));
-        return delete(
-            member,
-            acts,
-            Why::new("Expired", "the claim is older than its expireAfter"),
-        );
+        writes.states.insert(at, (MemberState::Gone, None));
+        writes
+            .event_of(member, "DisruptionTerminating", |kind| format!("Disrupting {kind}: {word}"));
+        let why = Why::new("Expired", "the NodeClaim is older than its expireAfter");
+        return writes.remove(member, command.permit, why);
     }
     if let Err(ripe) = command::is_mature(cluster, command, at) {
-        return propose(cluster, command, at, ripe, draft, acts);
+        return propose(cluster, command, at, ripe, patch, writes);
     }
     let replacements = command::replacement_names(cluster, snapshot, command);
     let names: Vec<String> = replacements.iter().map(|(name, _, _)| name.clone()).collect();
-    let message =
-        format!("{word}: {} node(s) go, {} come first", command.members.len(), names.len());
+    let message = format!("{word}: {}", summary(command.members.len(), names.len()));
     let why = Why::new(word, message);
     if let Some(node) = member.node.filter(|node| !node.facts.is_tainted) {
-        acts.start.push(taint(&node, &why));
+        writes.start.push(taint(&node, &why));
     }
     let is_delete = names.is_empty();
     let note = Note { id: command.id.clone(), replacements: names };
-    let mut started = Draft::new(member.claim, cluster.now);
-    std::mem::swap(&mut started, draft);
+    let mut started = ObjectPatch::new(member.claim, cluster.now);
+    std::mem::swap(&mut started, patch);
     started.annotate(annotation::PROPOSAL, None);
     let note = serde_json::to_string(&note).expect("a note is plain strings");
     started.annotate(annotation::COMMAND, Some(&note));
     started.set(condition::DISRUPTION_REASON, "True", word, word);
-    acts.start.extend(started.actions(Verb::Start(Permit::unchecked()), &why));
-    acts.stands.insert(at, (MemberState::Moving, None));
+    writes.start.extend(started.actions(Verb::Start(command.permit), &why));
+    writes.states.insert(at, (MemberState::Moving, None));
     if is_delete {
-        acts.event_of(member, "DisruptionTerminating", |kind| format!("Disrupting {kind}: {word}"));
-        delete(member, acts, why);
+        writes
+            .event_of(member, "DisruptionTerminating", |kind| format!("Disrupting {kind}: {word}"));
+        writes.remove(member, command.permit, why);
+    }
+}
+
+/// How many nodes a command disrupts, and what has to be there first.
+fn summary(nodes: usize, replacements: usize) -> String {
+    let noun = if nodes == 1 { "node" } else { "nodes" };
+    match replacements {
+        0 => format!("disrupts {nodes} {noun} without replacement"),
+        1 => format!("disrupts {nodes} {noun} once its replacement is initialized"),
+        _ => format!("disrupts {nodes} {noun} once {replacements} replacements are initialized"),
     }
 }
 
@@ -201,8 +175,8 @@ fn propose(
     command: &Command<'_>,
     at: usize,
     ripe: Option<Timestamp>,
-    draft: &mut Draft<'_>,
-    acts: &mut Acts,
+    patch: &mut ObjectPatch<'_>,
+    writes: &mut Writes,
 ) {
     let member = &cluster.members[at];
     let id = command::proposal_id(command);
@@ -215,43 +189,40 @@ fn propose(
     if !carries {
         let since = crate::condition::instant(cluster.now);
         let since = since.as_str().unwrap_or_default();
-        draft.annotate(annotation::PROPOSAL, Some(&format!("{id} {since}")));
+        patch.annotate(annotation::PROPOSAL, Some(&format!("{id} {since}")));
         let word = command.reason.word();
-        acts.event_of(member, "ConsolidationCandidate", |_| {
-            format!("{word}: starts if it still makes sense in {} s", VALIDATION.as_secs())
+        writes.event_of(member, "ConsolidationCandidate", |_| {
+            format!("{word}: starts if it is still possible in {} s", VALIDATION.as_secs())
         });
     }
     let ripe = ripe.or_else(|| cluster.now.checked_add(VALIDATION).ok());
     let hold = HoldReason::Settling { for_secs: VALIDATION.as_secs() };
-    acts.stands.insert(at, (MemberState::Waiting, Some((hold, ripe))));
+    writes.states.insert(at, (MemberState::Waiting, Some((hold, ripe))));
 }
 
 /// Goes on with a command that is under way.
 fn proceed(
     cluster: &Cluster<'_>,
     snapshot: &Snapshot<'_>,
-    run: &Run<'_, '_>,
+    disruptions: &Disruptions<'_, '_>,
     at: usize,
-    draft: &mut Draft<'_>,
-    acts: &mut Acts,
+    patch: &mut ObjectPatch<'_>,
+    writes: &mut Writes,
 ) {
     let member = &cluster.members[at];
     let word = member.facts.disruption_word();
-    let hold = match command::progress(cluster, snapshot, run, at) {
+    let hold = match command::progress(cluster, snapshot, member, disruptions.is_empty(at)) {
         Progress::Ready => {
-            acts.event_of(member, "DisruptionTerminating", |kind| {
+            writes.event_of(member, "DisruptionTerminating", |kind| {
                 format!("Disrupting {kind}: {word}")
             });
-            delete(
-                member,
-                acts,
-                Why::new("Replaced", "everything that takes its place is initialized"),
-            );
+            let why = Why::new("Replaced", "all replacements are initialized");
+            writes.remove(member, permit_of_leaving(), why);
             None
         }
         Progress::Waiting { replacement, until } => {
             let key = member.claim.key().sibling(&names::NODE_CLAIM, "", &replacement);
-            acts.event(
+            writes.event(
                 &key,
                 EventType::Normal,
                 "DisruptionWaitingReadiness",
@@ -261,35 +232,37 @@ fn proceed(
             Some((HoldReason::NotAvailable { detail }, until))
         }
         Progress::Foreign { until } => {
-            let detail = "disrupted by someone who did not note what it waits for".to_owned();
+            let detail =
+                "another controller is disrupting the node and has not recorded its replacements"
+                    .to_owned();
             Some((HoldReason::NotAvailable { detail }, until))
         }
         Progress::Failed { why } => {
-            draft.unset(condition::DISRUPTION_REASON);
-            draft.annotate(annotation::COMMAND, None);
+            patch.unset(condition::DISRUPTION_REASON);
+            patch.annotate(annotation::COMMAND, None);
             let why = Why::new("RolledBack", format!("{word}: {why}"));
-            acts.undo.extend(member.node.and_then(|node| untaint(&node, &why)));
-            acts.event_of(member, "ConsolidationRejected", |_| why.message.clone());
+            writes.undo.extend(member.node.and_then(|node| untaint(&node, &why)));
+            writes.event_of(member, "ConsolidationRejected", |_| why.message.clone());
             Some((HoldReason::Failed { detail: why.message.clone() }, None))
         }
     };
-    acts.stands.insert(at, (MemberState::Moving, hold));
+    writes.states.insert(at, (MemberState::Moving, hold));
 }
 
-/// Takes back what an interrupted start left behind.
-fn tidy(member: &Member<'_>, draft: &mut Draft<'_>, acts: &mut Acts) {
+/// Removes the taint and notes of a start that was interrupted.
+fn clean_up(member: &Member<'_>, patch: &mut ObjectPatch<'_>, writes: &mut Writes) {
     if let Some(node) = member.node.filter(|node| node.facts.is_tainted) {
-        let why = Why::new("LeftOver", "no disruption of this node is under way");
-        acts.undo.extend(untaint(&node, &why));
+        let why = Why::new("LeftOver", "no disruption of the node is in progress");
+        writes.undo.extend(untaint(&node, &why));
     }
     if member.facts.proposal.is_some() {
-        draft.annotate(annotation::PROPOSAL, None);
-        acts.event_of(member, "ConsolidationRejected", |_| {
+        patch.annotate(annotation::PROPOSAL, None);
+        writes.event_of(member, "ConsolidationRejected", |_| {
             "churn: the node is no longer a candidate".to_owned()
         });
     }
     if member.facts.command.is_some() {
-        draft.annotate(annotation::COMMAND, None);
+        patch.annotate(annotation::COMMAND, None);
     }
 }
 
@@ -297,45 +270,39 @@ fn tidy(member: &Member<'_>, draft: &mut Draft<'_>, acts: &mut Acts) {
 fn replacements(
     cluster: &Cluster<'_>,
     snapshot: &Snapshot<'_>,
-    run: &Run<'_, '_>,
-    acts: &mut Acts,
+    disruptions: &Disruptions<'_, '_>,
+    writes: &mut Writes,
 ) {
-    for command in &run.commands {
+    for command in &disruptions.commands {
         let Some(first) = command.members.first() else { continue };
         let is_ours = cluster.members[*first].pool == Some(cluster.own);
         if !is_ours || command::is_mature(cluster, command, *first).is_err() {
             continue;
         }
-        for (name, fresh, is_missing) in command::replacement_names(cluster, snapshot, command) {
+        for (name, replacement, is_missing) in
+            command::replacement_names(cluster, snapshot, command)
+        {
             if !is_missing {
                 continue;
             }
-            let pool = &cluster.pools[fresh.pool];
+            let pool = &cluster.pools[replacement.pool];
             let word = command.reason.word();
             let why = Why::new(
                 "Replacement",
-                format!("{word}: takes the place of {} node(s)", command.members.len()),
+                format!("{word}: replaces {} node(s)", command.members.len()),
             );
-            let fresh = Some(fresh).filter(|fresh| !fresh.offers.is_empty());
-            let create = launch::create(pool, &name, fresh, Some(&command.id), why);
-            acts.event(
+            let replacement =
+                Some(replacement).filter(|replacement| !replacement.offers.is_empty());
+            let create = launch::create(pool, &name, replacement, Some(&command.id), why);
+            writes.event(
                 &create.target.clone(),
                 EventType::Normal,
                 "DisruptionLaunching",
                 format!("Launching NodeClaim: {word}"),
             );
-            acts.create.push(create);
+            writes.create.push(create);
         }
     }
-}
-
-pub(crate) fn delete(member: &Member<'_>, acts: &mut Acts, why: Why) {
-    acts.delete.push(Action::delete(
-        Verb::Remove(Permit::unchecked()),
-        member.claim,
-        Propagation::Background,
-        why,
-    ));
 }
 
 /// Keeps pods away from a node: the reservation before anything is disturbed.
@@ -352,39 +319,23 @@ fn untaint(node: &Node<'_>, why: &Why) -> Option<Action> {
     node.facts.is_tainted.then(untaint)
 }
 
-/// The taints of a node but for ours.
-pub(crate) fn other_taints(node: &Object) -> Vec<Value> {
-    let taints = node.spec().get("taints").and_then(Value::as_array).into_iter().flatten();
-    let is_ours =
-        |taint: &&Value| taint.get("key").and_then(Value::as_str) == Some(DISRUPTED_TAINT);
-    taints.filter(|taint| !is_ours(taint)).cloned().collect()
-}
-
 /// Events about members that have a reason to go and may not, and about closed budgets.
-pub(crate) fn blocked(
-    cluster: &Cluster<'_>,
-    run: &Run<'_, '_>,
-    reasons: &[Reason],
-    acts: &mut Acts,
-) {
-    for (at, member) in cluster.own_members() {
-        let Some(rejection) = run.rejections[at].as_ref().filter(|_| !member.is_leaving()) else {
-            continue;
-        };
-        if crate::dialect::karpenter::report::reason_to_go(run, at).is_none() {
-            continue;
+fn blocked(cluster: &Cluster<'_>, disruptions: &Disruptions<'_, '_>, writes: &mut Writes) {
+    for (at, member) in cluster.own_members().filter(|(_, member)| !member.is_leaving()) {
+        let Some(obstacle) = &disruptions.obstacles[at] else { continue };
+        if disruptions.has_reason(at) {
+            let sentence = obstacle.sentence();
+            writes.event_of(member, "DisruptionBlocked", |_| sentence.clone());
         }
-        let sentence = rejection.sentence();
-        acts.event_of(member, "DisruptionBlocked", |_| sentence.clone());
     }
-    for reason in reasons {
-        let is_closed = cluster.own_limits().of(*reason).most == Some(0);
+    for reason in cluster.pool().reasons() {
+        let is_closed = disruptions.own_budgets().ceiling(reason) == Some(0);
         if is_closed && cluster.count_of_own().total > 0 {
             let word = reason.word();
             let message = format!(
                 "No allowed disruptions for disruption reason {word} due to blocking budget"
             );
-            acts.event(
+            writes.event(
                 cluster.pool().object.key(),
                 EventType::Normal,
                 "DisruptionBlocked",
@@ -392,4 +343,13 @@ pub(crate) fn blocked(
             );
         }
     }
+}
+
+/// The hash of the template, on the pool itself.
+fn hash(cluster: &Cluster<'_>) -> Vec<Action> {
+    let pool = cluster.pool();
+    let mut patch = ObjectPatch::new(pool.object, cluster.now);
+    patch.annotate(annotation::HASH, Some(&pool.hash));
+    patch.annotate(annotation::HASH_VERSION, Some(names::HASH_VERSION));
+    patch.actions(Verb::Record, &Why::new("Hashed", "the hash of the NodePool's template changed"))
 }

@@ -1,4 +1,4 @@
-//! Commands under way. What a command is waiting for is noted on the claims it disrupts, so
+//! Commands, from their start to the deletion of their members. What a command is waiting for is noted on the claims it disrupts, so
 //! that whoever looks next goes on with it; nothing is kept in memory.
 
 use crate::dialect::karpenter::names::{NODE_CLAIM, annotation, condition};
@@ -6,12 +6,42 @@ use convoy_api::Object;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::simulate::Fresh;
-use super::{Command, Run};
+use super::simulate::Replacement;
 use crate::dialect::karpenter::read::Cluster;
 use crate::dialect::karpenter::read::claim::Member;
+use crate::dialect::karpenter::read::hash;
 use crate::dialect::karpenter::read::reason::Reason;
+use crate::gate::Permit;
 use crate::snapshot::Snapshot;
+
+/// One disruption: the members it takes, and the nodes it makes for their pods.
+#[derive(Clone, Debug)]
+pub(crate) struct Command<'w> {
+    pub(crate) reason: Reason,
+    /// Budgets do not apply: the claim is simply too old.
+    pub(crate) is_forced: bool,
+    pub(crate) members: Vec<usize>,
+    pub(crate) replacements: Vec<Replacement<'w>>,
+    /// The same for the same members, reason and number of replacements.
+    pub(crate) id: String,
+    /// What the gate gave for it.
+    pub(crate) permit: Permit,
+}
+
+impl<'w> Command<'w> {
+    pub(crate) fn new(
+        cluster: &Cluster<'w>,
+        reason: Reason,
+        members: Vec<usize>,
+        replacements: Vec<Replacement<'w>>,
+        permit: Permit,
+    ) -> Self {
+        let names: Vec<&str> = members.iter().map(|at| cluster.members[*at].name()).collect();
+        let (word, count, names) = (reason.word(), replacements.len(), names.join(","));
+        let id = hash::fingerprint(&format!("{word}/{count}/{names}"));
+        Self { reason, is_forced: false, members, replacements, id, permit }
+    }
+}
 
 /// The note on a claim that is being disrupted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,14 +68,13 @@ pub(crate) enum Progress {
 /// How long consolidation has to stay sensible before it begins.
 pub(crate) const VALIDATION: SignedDuration = SignedDuration::from_secs(15);
 
-/// How the command that `member` is part of stands.
+/// How the command that `member` is part of stands; `is_empty` says that no pods have to move.
 pub(crate) fn progress(
     cluster: &Cluster<'_>,
     snapshot: &Snapshot<'_>,
-    run: &Run<'_, '_>,
-    at: usize,
+    member: &Member<'_>,
+    is_empty: bool,
 ) -> Progress {
-    let member = &cluster.members[at];
     let began = member.facts.disruption.as_ref().and_then(|mark| mark.since);
     let until = began.and_then(|began| began.checked_add(timeout(cluster)).ok());
     let is_late = until.is_some_and(|until| until <= cluster.now);
@@ -53,7 +82,7 @@ pub(crate) fn progress(
         member.facts.command.as_deref().and_then(|text| serde_json::from_str::<Note>(text).ok());
     let Some(note) = note else {
         let word = member.facts.disruption_word();
-        if Reason::from_word(word) == Some(Reason::Empty) && run.is_empty(at) {
+        if Reason::from_word(word) == Some(Reason::Empty) && is_empty {
             return Progress::Ready;
         }
         return if is_late {
@@ -133,10 +162,10 @@ pub(crate) fn replacement_names<'f, 'w>(
     cluster: &Cluster<'_>,
     snapshot: &Snapshot<'_>,
     command: &'f Command<'w>,
-) -> Vec<(String, &'f Fresh<'w>, bool)> {
+) -> Vec<(String, &'f Replacement<'w>, bool)> {
     let mut names = Vec::new();
-    for (at, fresh) in command.replacements.iter().enumerate() {
-        let pool = cluster.pools[fresh.pool].name();
+    for (at, replacement) in command.replacements.iter().enumerate() {
+        let pool = cluster.pools[replacement.pool].name();
         let short = command.id.get(..8).unwrap_or(&command.id);
         let fits = |claim: &Object| {
             !claim.is_deleting() && claim.annotation(annotation::REPLACES) == Some(&command.id)
@@ -151,7 +180,7 @@ pub(crate) fn replacement_names<'f, 'w>(
         });
         let mut usable = found.filter(|(_, claim)| claim.is_none_or(fits));
         if let Some((name, claim)) = usable.next() {
-            names.push((name, fresh, claim.is_none()));
+            names.push((name, replacement, claim.is_none()));
         }
     }
     names

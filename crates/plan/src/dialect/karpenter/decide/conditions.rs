@@ -1,21 +1,19 @@
-//! The marks that make a node a candidate, derived anew from the objects and the instant:
+//! The conditions that make a node a candidate, derived anew from the objects and the instant:
 //! whether it may be consolidated, has drifted, or is too old.
 
 use crate::dialect::karpenter::names;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::dialect::karpenter::read::Cluster;
-use crate::dialect::karpenter::read::catalogue::{self, Memory};
+use crate::dialect::karpenter::read::catalogue::{self, Lookup};
 use crate::dialect::karpenter::read::claim::Member;
-use crate::dialect::karpenter::read::pod::{Owner, Pod};
+use crate::dialect::karpenter::read::pod::Pod;
 use crate::dialect::karpenter::read::pool::Pool;
-use convoy_api::object::meta::timestamp;
-use serde_json::Value;
 use smol_str::SmolStr;
 
-/// What is true of one member now.
+/// The conditions of one claim as they should read now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Marks {
+pub(crate) struct Conditions {
     pub(crate) consolidatable: bool,
     /// When it becomes consolidatable, if time alone makes it so.
     pub(crate) consolidatable_at: Option<Timestamp>,
@@ -32,7 +30,9 @@ pub(crate) struct Marks {
 }
 
 /// Drift reasons that are always derived here; any other word is the provider's own.
-const DERIVED: [&str; 2] = ["NodePoolDrifted", "RequirementsDrifted"];
+const POOL_DRIFTED: &str = "NodePoolDrifted";
+const REQUIREMENTS_DRIFTED: &str = "RequirementsDrifted";
+const DERIVED: [&str; 2] = [POOL_DRIFTED, REQUIREMENTS_DRIFTED];
 const NOT_FOUND: &str = "InstanceTypeNotFound";
 
 /// Pod events closer than this to the recorded one are not recorded.
@@ -41,33 +41,40 @@ const POD_EVENT_STEP: SignedDuration = SignedDuration::from_secs(10);
 /// Types that providers withdraw are looked for only on nodes that are at least this old.
 const CATALOGUE_AGE: SignedDuration = SignedDuration::from_hours(1);
 
-pub(crate) fn marks<'w>(
+pub(crate) fn of<'w>(
     cluster: &Cluster<'w>,
     member: &Member<'w>,
-    types: &mut Memory<'w>,
-) -> Marks {
-    let Some(pool) = member.pool.map(|pool| &cluster.pools[pool]) else { return Marks::default() };
+    types: &mut Lookup<'w>,
+) -> Conditions {
+    let Some(pool) = member.pool.map(|pool| &cluster.pools[pool]) else {
+        return Conditions::default();
+    };
     let now = cluster.now;
-    let mut marks = Marks::default();
-    consolidation(cluster, pool, member, &mut marks);
-    marks.drifted = drift(pool, member, types, now);
-    if marks.drifted.is_some() {
+    let mut conditions = Conditions::default();
+    consolidation(cluster, pool, member, &mut conditions);
+    conditions.drifted = drift(pool, member, types, now);
+    if conditions.drifted.is_some() {
         let since = member.facts.drifted.as_ref().and_then(|mark| mark.since);
-        marks.drifted_since = Some(since.unwrap_or(now));
+        conditions.drifted_since = Some(since.unwrap_or(now));
     }
-    marks.expires_at = member.expires_at(pool.expire_after);
-    let is_old = marks.expires_at.is_some_and(|at| at <= now);
-    marks.expired = is_old && pool.is_budgeted_expiration();
-    marks
+    conditions.expires_at = member.expires_at(pool.expire_after);
+    let is_old = conditions.expires_at.is_some_and(|at| at <= now);
+    conditions.expired = is_old && pool.is_budgeted_expiration();
+    conditions
 }
 
 /// Whether pods have left the node alone for long enough.
-fn consolidation(cluster: &Cluster<'_>, pool: &Pool<'_>, member: &Member<'_>, marks: &mut Marks) {
+fn consolidation(
+    cluster: &Cluster<'_>,
+    pool: &Pool<'_>,
+    member: &Member<'_>,
+    conditions: &mut Conditions,
+) {
     let now = cluster.now;
-    let seen = cluster.pods_of(member).iter().filter_map(last_event).max();
+    let seen = cluster.pods_of(member).iter().filter_map(Pod::last_event).max();
     let waits = pool.consolidate_after.is_some_and(|after| !after.is_zero());
     let recorded = if seen.is_some() || waits { member.quiet_since() } else { None };
-    marks.pod_event = seen.filter(|seen| {
+    conditions.pod_event = seen.filter(|seen| {
         let is_news = |recorded: Timestamp| seen.duration_since(recorded) >= POD_EVENT_STEP;
         *seen <= now && recorded.is_none_or(is_news)
     });
@@ -76,17 +83,17 @@ fn consolidation(cluster: &Cluster<'_>, pool: &Pool<'_>, member: &Member<'_>, ma
     else {
         return;
     };
-    let quiet_since = marks.pod_event.or(recorded);
+    let quiet_since = conditions.pod_event.or(recorded);
     let at = quiet_since.and_then(|since| since.checked_add(after).ok());
-    marks.consolidatable = after.is_zero() || at.is_some_and(|at| at <= now);
-    marks.consolidatable_at = at.filter(|_| !marks.consolidatable);
+    conditions.consolidatable = after.is_zero() || at.is_some_and(|at| at <= now);
+    conditions.consolidatable_at = at.filter(|_| !conditions.consolidatable);
 }
 
 /// How a claim has drifted from its pool; the first that applies.
 fn drift<'w>(
     pool: &Pool<'_>,
     member: &Member<'w>,
-    types: &mut Memory<'w>,
+    types: &mut Lookup<'w>,
     now: Timestamp,
 ) -> Option<SmolStr> {
     let facts = member.facts;
@@ -95,10 +102,10 @@ fn drift<'w>(
     }
     let hashed = pool.is_hashed && facts.hash_version.as_deref() == Some(names::HASH_VERSION);
     if hashed && facts.hash.as_ref().is_some_and(|hash| *hash != pool.hash) {
-        return Some(SmolStr::new_static("NodePoolDrifted"));
+        return Some(SmolStr::new_static(POOL_DRIFTED));
     }
     if !pool.requirements.are_met_by(member.claim) {
-        return Some(SmolStr::new_static("RequirementsDrifted"));
+        return Some(SmolStr::new_static(REQUIREMENTS_DRIFTED));
     }
     let is_grown = || {
         let age = member.created_at().map(|created| now.duration_since(created));
@@ -114,29 +121,11 @@ fn drift<'w>(
 }
 
 /// Whether the catalogue no longer has the claim's instance type where the claim is.
-fn is_withdrawn<'w>(member: &Member<'w>, types: &mut Memory<'w>) -> bool {
+fn is_withdrawn<'w>(member: &Member<'w>, types: &mut Lookup<'w>) -> bool {
     let facts = member.facts;
     let Some(name) = facts.instance_type.as_deref() else { return false };
     let Some(instance_type) = types.find(name) else { return true };
     let zone = facts.zone.as_deref().is_none_or(|zone| catalogue::ZONES.contains(&zone));
     let capacity = facts.capacity_type.as_deref();
     !zone || capacity.is_some_and(|capacity| instance_type.price(capacity).is_none())
-}
-
-/// When a pod was bound, began to terminate or finished, whichever came last.
-fn last_event(pod: &Pod<'_>) -> Option<Timestamp> {
-    if pod.owner == Owner::DaemonSet {
-        return None;
-    }
-    let scheduled = pod.object.condition("PodScheduled");
-    let bound = timestamp(scheduled.and_then(|entry| entry.get("lastTransitionTime")));
-    let grace = pod.object.metadata().get("deletionGracePeriodSeconds").and_then(Value::as_i64);
-    let grace = SignedDuration::from_secs(grace.unwrap_or(0).clamp(0, 1 << 32));
-    let terminating = pod.object.deleted_at().and_then(|at| at.checked_sub(grace).ok());
-    let containers = pod.object.status().get("containerStatuses").and_then(Value::as_array);
-    let finished = containers.into_iter().flatten().filter(|_| pod.is_finished);
-    let finished = finished
-        .filter_map(|status| timestamp(status.pointer("/state/terminated/finishedAt")))
-        .max();
-    bound.max(terminating).max(finished)
 }

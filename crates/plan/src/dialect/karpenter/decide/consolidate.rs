@@ -3,119 +3,139 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::dialect::karpenter::names::label;
 use smol_str::SmolStr;
 
-use super::Run;
-use super::simulate::{Fresh, Offer, Outcome};
+use super::Disruptions;
+use super::simulate::{Offer, Replacement, SimulationResult};
 use crate::dialect::karpenter::read::catalogue;
 use crate::dialect::karpenter::read::pool::Policy;
 use crate::dialect::karpenter::read::reason::Reason;
+use crate::gate::{self, Limit, Permit};
 
 /// The most nodes that one command takes.
 const TOGETHER: usize = 100;
 
-/// How much a search may imagine before it stops for this pass: nodes looked at, all in all.
+/// How much a search may simulate in one pass: nodes looked at, all in all.
 const EFFORT: usize = 4_000_000;
 
 /// A move is worth it if its share of the savings is at least half its share of the disturbance.
 const BALANCE: f64 = 0.5;
 
-impl<'w> Run<'_, 'w> {
+impl<'w> Disruptions<'_, 'w> {
     /// Consolidates until nothing more can be saved.
     pub(super) fn consolidate(&mut self) {
-        let Some(ground) = &self.ground else { return };
-        let size = ground.size().max(1);
-        let mut effort = EFFORT / size;
-        loop {
-            let mut candidates = self.candidates(Reason::Underutilized, |run, at| {
-                run.marks[at].consolidatable && run.obstacle(at).is_none()
-            });
-            self.sort_by_savings(&mut candidates);
-            let candidates: Vec<usize> =
-                candidates.into_iter().filter(|at| !self.refused.contains_key(at)).collect();
-            if candidates.is_empty()
-                || !(self.several(&candidates, &mut effort)
-                    || self.single(&candidates, &mut effort))
-            {
-                return;
-            }
-        }
+        let Some(inventory) = &self.inventory else { return };
+        let mut effort = EFFORT / inventory.size().max(1);
+        while self.consolidate_once(&mut effort) {}
+        let (_, blocked) = self.consolidation_candidates();
+        self.admit(Reason::Underutilized, &blocked);
     }
 
-    /// Why a node that could go would not be consolidated, in upstream's words.
-    pub(crate) fn obstacle(&self, at: usize) -> Option<String> {
+    /// Starts one command, if there is one.
+    fn consolidate_once(&mut self, effort: &mut usize) -> bool {
+        let (mut free, _) = self.consolidation_candidates();
+        free.retain(|at| !self.refused.contains_key(at));
+        self.sort_by_savings(&mut free);
+        self.several(&free, effort) || self.single(&free, effort)
+    }
+
+    /// Members that would save money, and those of them that have an obstacle.
+    fn consolidation_candidates(&self) -> (Vec<usize>, Vec<usize>) {
+        let candidates =
+            self.candidates(|run, at| run.conditions[at].consolidatable && run.is_consolidated(at));
+        let is_free = |at: &usize| self.obstacle(*at, Reason::Underutilized).is_none();
+        candidates.into_iter().partition(is_free)
+    }
+
+    /// Whether consolidation would look at a node: its machine and price are known, it has pods,
+    /// and the policy of its pool is not to wait until it is empty.
+    pub(super) fn is_consolidated(&self, at: usize) -> bool {
         let member = &self.cluster.members[at];
-        let pool = &self.cluster.pools[member.pool?];
-        let name = pool.name();
-        if pool.is_static() {
-            return Some(format!("NodePool {name:?} has a fixed number of nodes"));
-        }
-        let kind = member.facts.instance_type.as_deref().unwrap_or_default();
-        if !pool.has_catalogue || catalogue::find(kind).is_none() {
-            return Some(format!("Instance Type {kind:?} not found"));
-        }
-        let needed = [
-            (label::CAPACITY_TYPE, &member.facts.capacity_type),
-            (label::ZONE, &member.facts.zone),
-        ];
-        for (key, value) in needed {
-            if value.is_none() {
-                return Some(format!("Node does not have label {key:?}"));
-            }
-        }
-        if pool.consolidate_after.is_none() {
-            return Some(format!("NodePool {name:?} has consolidation disabled"));
-        }
-        if self.is_empty(at) {
-            return Some("node is empty".to_owned());
-        }
-        (pool.policy == Policy::WhenEmpty).then(|| {
-            format!("NodePool {name:?} has consolidation policy WhenEmpty, but node is not empty")
-        })
+        let Some(pool) = member.pool.map(|pool| &self.cluster.pools[pool]) else { return false };
+        let facts = member.facts;
+        let is_known = || {
+            let kind = facts.instance_type.as_deref().unwrap_or_default();
+            pool.has_catalogue && catalogue::find(kind).is_some()
+        };
+        !pool.is_static()
+            && facts.capacity_type.is_some()
+            && facts.zone.is_some()
+            && pool.consolidate_after.is_some()
+            && pool.policy != Policy::WhenEmpty
+            && !self.is_empty(at)
+            && is_known()
     }
 
     /// The longest run of the best candidates that can go together, found by halving.
     fn several(&mut self, candidates: &[usize], effort: &mut usize) -> bool {
-        let mut chosen = self.within_budget(Reason::Underutilized, candidates.to_vec());
+        let (mut chosen, permit) = self.within_limits(candidates);
+        let Some(permit) = permit else { return false };
         chosen.truncate(TOGETHER);
-        let mut best: Option<(usize, Outcome<'w>)> = None;
+        let mut best: Option<(usize, SimulationResult<'w>)> = None;
         let (mut least, mut most) = (1, chosen.len().saturating_sub(1));
         while least <= most && *effort > 0 {
             *effort -= 1;
             let middle = usize::midpoint(least, most);
             let group = &chosen[..=middle];
-            let outcome =
-                self.saving(group).ok().and_then(|outcome| self.without_swaps(group, outcome));
-            match outcome {
-                Some(outcome) => {
-                    best = Some((middle + 1, outcome));
+            let result =
+                self.saving(group).ok().and_then(|result| self.without_swaps(group, result));
+            match result {
+                Some(result) => {
+                    best = Some((middle + 1, result));
                     least = middle + 1;
                 }
                 None => most = middle - 1,
             }
         }
-        let Some((length, outcome)) = best else { return false };
+        let Some((length, result)) = best else { return false };
         chosen.truncate(length);
-        self.start(Reason::Underutilized, chosen, outcome, false);
+        self.start(Reason::Underutilized, chosen, result, permit);
         true
+    }
+
+    /// As many of each pool as the gate lets go together. Those that find no room are told so by
+    /// [`Self::single`], once it is known how many really went.
+    fn within_limits(&self, candidates: &[usize]) -> (Vec<usize>, Option<Permit>) {
+        let mut wanted: BTreeMap<usize, u32> = BTreeMap::new();
+        for pool in candidates.iter().filter_map(|at| self.pool_of(*at)) {
+            *wanted.entry(pool).or_default() += 1;
+        }
+        let mut permit = None;
+        let mut room: BTreeMap<usize, u32> = BTreeMap::new();
+        for (pool, wanted) in wanted {
+            let grant = gate::grant(wanted, &self.limits(pool, Reason::Underutilized));
+            permit = permit.or(grant.permit());
+            room.insert(pool, grant.count);
+        }
+        let mut take = |at: &usize| {
+            let room = self.pool_of(*at).and_then(|pool| room.get_mut(&pool));
+            room.is_some_and(|room| {
+                let takes = *room > 0;
+                *room = room.saturating_sub(1);
+                takes
+            })
+        };
+        (candidates.iter().copied().filter(|at| take(at)).collect(), permit)
     }
 
     /// The first candidate that can go alone, the pools taking turns.
     fn single(&mut self, candidates: &[usize], effort: &mut usize) -> bool {
+        let reason = Reason::Underutilized;
+        let mut limits: BTreeMap<usize, Vec<Limit>> = BTreeMap::new();
         for at in self.in_turns(candidates) {
-            let room = self.pool_of(at).map_or(0, |pool| self.allowed(pool, Reason::Underutilized));
-            if room == 0 {
-                continue;
-            }
+            let Some(pool) = self.pool_of(at) else { continue };
+            let limits = limits.entry(pool).or_insert_with(|| self.limits(pool, reason));
+            let candidate = vec![self.candidate(at, reason)];
+            let permit = self.ask(pool, reason, candidate, limits, &mut BTreeSet::new());
+            let Some(permit) = permit else { continue };
             if *effort == 0 {
                 self.unreached.insert(at);
                 continue;
             }
             *effort -= 1;
             match self.saving(&[at]) {
-                Ok(outcome) => {
-                    self.start(Reason::Underutilized, vec![at], outcome, false);
+                Ok(result) => {
+                    self.start(reason, vec![at], result, permit);
                     return true;
                 }
                 Err(why) => _ = self.refused.insert(at, why),
@@ -141,37 +161,38 @@ impl<'w> Run<'_, 'w> {
     }
 
     /// What happens if `group` goes, provided that it saves money; else why not.
-    fn saving(&self, group: &[usize]) -> Result<Outcome<'w>, String> {
-        let mut outcome = self.imagine(group, true);
-        if let Some(stranded) = outcome.stranded.first() {
+    fn saving(&self, group: &[usize]) -> Result<SimulationResult<'w>, String> {
+        let mut result = self.simulate(group, true);
+        if let Some(stranded) = result.stranded.first() {
             return Err(stranded.clone());
         }
         let price: f64 = group.iter().map(|at| self.price(*at)).sum();
-        match outcome.fresh.len() {
+        match result.replacements.len() {
             0 => {}
             1 => {
-                let fresh = outcome.fresh.remove(0);
-                outcome.fresh.push(self.cheaper(group, fresh, price)?);
+                let replacement = result.replacements.remove(0);
+                result.replacements.push(self.cheaper(group, replacement, price)?);
             }
             more => return Err(format!("Can't remove without creating {more} candidates")),
         }
-        let cheapest = outcome.fresh.first().map_or(0.0, |fresh| cheapest(&fresh.offers));
+        let cheapest =
+            result.replacements.first().map_or(0.0, |replacement| cheapest(&replacement.offers));
         self.balance(group, price - cheapest)?;
-        Ok(outcome)
+        Ok(result)
     }
 
     /// The machines that cost less than `price` even at their worst.
     fn cheaper(
         &self,
         group: &[usize],
-        mut fresh: Fresh<'w>,
+        mut replacement: Replacement<'w>,
         price: f64,
-    ) -> Result<Fresh<'w>, String> {
+    ) -> Result<Replacement<'w>, String> {
         let is_spot = |at: &usize| {
             self.cluster.members[*at].facts.capacity_type.as_deref() == Some(catalogue::SPOT)
         };
         let may_be_spot =
-            fresh.offers.iter().any(|offer| offer.capacity_type() == Some(catalogue::SPOT));
+            replacement.offers.iter().any(|offer| offer.capacity_type() == Some(catalogue::SPOT));
         if may_be_spot && group.iter().all(is_spot) {
             return Err(
                 "SpotToSpotConsolidation is disabled, can't replace a spot node with a spot node"
@@ -179,42 +200,47 @@ impl<'w> Run<'_, 'w> {
             );
         }
         if may_be_spot {
-            fresh.offers.retain(|offer| offer.capacity_type() == Some(catalogue::SPOT));
+            replacement.offers.retain(|offer| offer.capacity_type() == Some(catalogue::SPOT));
         }
         let mut worst: BTreeMap<SmolStr, f64> = BTreeMap::new();
-        for offer in &fresh.offers {
+        for offer in &replacement.offers {
             let price = offer.price().unwrap_or(f64::INFINITY);
             let name = SmolStr::new(offer.type_name().unwrap_or_default());
             let entry = worst.entry(name).or_insert(price);
             *entry = entry.max(price);
         }
-        fresh.offers.retain(|offer| {
+        replacement.offers.retain(|offer| {
             worst.get(offer.type_name().unwrap_or_default()).is_some_and(|worst| *worst < price)
         });
-        if fresh.offers.is_empty() {
+        if replacement.offers.is_empty() {
             return Err("Can't replace with a cheaper node".to_owned());
         }
-        Ok(fresh)
+        Ok(replacement)
     }
 
     /// Several nodes are not replaced by one of a type that one of them has: deleting the
     /// others would do.
-    fn without_swaps(&self, group: &[usize], mut outcome: Outcome<'w>) -> Option<Outcome<'w>> {
-        let Some(fresh) = outcome.fresh.first_mut() else { return Some(outcome) };
+    fn without_swaps(
+        &self,
+        group: &[usize],
+        mut result: SimulationResult<'w>,
+    ) -> Option<SimulationResult<'w>> {
+        let Some(replacement) = result.replacements.first_mut() else { return Some(result) };
         let mut cheapest: BTreeMap<&str, f64> = BTreeMap::new();
         for at in group {
             let kind = self.cluster.members[*at].facts.instance_type.as_deref()?;
             let entry = cheapest.entry(kind).or_insert(f64::INFINITY);
             *entry = entry.min(self.price(*at));
         }
-        let types: BTreeSet<&str> = fresh.offers.iter().filter_map(Offer::type_name).collect();
+        let types: BTreeSet<&str> =
+            replacement.offers.iter().filter_map(Offer::type_name).collect();
         let bound = types
             .iter()
             .filter_map(|kind| cheapest.get(kind))
             .copied()
             .fold(f64::INFINITY, f64::min);
-        fresh.offers.retain(|offer| offer.price().is_some_and(|price| price < bound));
-        (!fresh.offers.is_empty()).then_some(outcome)
+        replacement.offers.retain(|offer| offer.price().is_some_and(|price| price < bound));
+        (!replacement.offers.is_empty()).then_some(result)
     }
 
     /// Pools with the policy Balanced have to find the savings worth the disturbance.

@@ -11,12 +11,9 @@ use crate::dialect::karpenter::read::claim::Member;
 use crate::dialect::karpenter::read::pod::{Pod, PodBlock, Protection};
 use crate::hold::HoldReason;
 
-/// Names of nodes that pods waiting for a place will go to.
-pub(crate) type Nominated = BTreeSet<SmolStr>;
-
 /// Why a node is no candidate. The texts are upstream's, which users search for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Rejection {
+pub(crate) enum Obstacle {
     InFlight,
     NotManaged,
     NoNode,
@@ -30,7 +27,7 @@ pub(crate) enum Rejection {
     PodBudget { pod: String, block: PodBlock },
 }
 
-impl Rejection {
+impl Obstacle {
     pub(crate) fn text(&self) -> String {
         match self {
             Self::InFlight => "candidate is already being disrupted".to_owned(),
@@ -104,32 +101,37 @@ impl Rejection {
     }
 }
 
-/// Why `member` may not be disrupted, in the order in which the checks are made.
-pub(crate) fn rejection(cluster: &Cluster<'_>, member: &Member<'_>) -> Option<Rejection> {
+/// Why `member` may not be disrupted, in the order in which the checks are made. `nominated` are
+/// the nodes that pending pods will go to.
+pub(crate) fn of(
+    cluster: &Cluster<'_>,
+    member: &Member<'_>,
+    nominated: &BTreeSet<SmolStr>,
+) -> Option<Obstacle> {
     if member.is_in_flight() {
-        return Some(Rejection::InFlight);
+        return Some(Obstacle::InFlight);
     }
-    let Some(node) = member.node else { return Some(Rejection::NoNode) };
+    let Some(node) = member.node else { return Some(Obstacle::NoNode) };
     if !node.facts.is_initialized {
-        return Some(Rejection::NotInitialized);
+        return Some(Obstacle::NotInitialized);
     }
     if member.is_leaving() || node.facts.is_deleting {
-        return Some(Rejection::Leaving);
+        return Some(Obstacle::Leaving);
     }
-    if cluster.nominated.contains(node.object.name()) {
-        return Some(Rejection::Nominated);
+    if nominated.contains(node.object.name()) {
+        return Some(Obstacle::Nominated);
     }
     if node.facts.is_protected {
-        return Some(Rejection::NodeProtected);
+        return Some(Obstacle::NodeProtected);
     }
-    let Some(name) = member.pool_name else { return Some(Rejection::NoPoolLabel) };
+    let Some(name) = member.pool_name else { return Some(Obstacle::NoPoolLabel) };
     if member.pool.is_none() {
-        return Some(Rejection::NoPool { name: name.to_owned() });
+        return Some(Obstacle::NoPool { name: name.to_owned() });
     }
     by_pods(cluster, cluster.pods_of(member))
 }
 
-fn by_pods(cluster: &Cluster<'_>, pods: &[Pod<'_>]) -> Option<Rejection> {
+fn by_pods(cluster: &Cluster<'_>, pods: &[Pod<'_>]) -> Option<Obstacle> {
     let protected = pods.iter().filter(|pod| pod.is_active() && pod.is_protected(cluster.now));
     // Of several, the one that takes longest says when the node is free.
     let longest = protected.max_by_key(|pod| match pod.protection {
@@ -141,11 +143,11 @@ fn by_pods(cluster: &Cluster<'_>, pods: &[Pod<'_>]) -> Option<Rejection> {
             Protection::Until(end) => Some(end),
             _ => None,
         };
-        return Some(Rejection::PodProtected { pod: pod.path(), until });
+        return Some(Obstacle::PodProtected { pod: pod.path(), until });
     }
     let evictable = pods.iter().filter(|pod| pod.is_evictable(cluster.now));
     evictable.into_iter().find_map(|pod| {
         let block = cluster.pod_budgets.block(pod.object)?;
-        Some(Rejection::PodBudget { pod: pod.path(), block })
+        Some(Obstacle::PodBudget { pod: pod.path(), block })
     })
 }

@@ -66,11 +66,11 @@ pub(crate) fn find(name: &str) -> Option<&'static InstanceType> {
 
 /// Remembers the last type that was asked for: nodes of one pool are mostly alike.
 #[derive(Debug, Default)]
-pub(crate) struct Memory<'n> {
+pub(crate) struct Lookup<'n> {
     last: Option<(&'n str, Option<&'static InstanceType>)>,
 }
 
-impl<'n> Memory<'n> {
+impl<'n> Lookup<'n> {
     pub(crate) fn find(&mut self, name: &'n str) -> Option<&'static InstanceType> {
         match self.last {
             Some((known, found)) if known == name => found,

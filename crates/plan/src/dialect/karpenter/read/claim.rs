@@ -1,6 +1,6 @@
-//! One node of a pool: its NodeClaim, its Node, or both, and what matters about them.
+//! One member of a pool: its NodeClaim with its Node, and what matters about the claim.
 
-use crate::dialect::karpenter::names::{self, annotation, condition, label};
+use crate::dialect::karpenter::names::{annotation, condition, label};
 use convoy_api::Object;
 use convoy_api::object::member::{member, text};
 use convoy_api::object::meta::timestamp;
@@ -9,8 +9,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use smol_str::SmolStr;
 
+use super::node::Node;
 use super::pool;
-use super::resources::Amounts;
 
 /// A NodeClaim with its Node, as far as they exist.
 #[derive(Clone, Debug)]
@@ -24,32 +24,6 @@ pub(crate) struct Member<'w> {
     pub(crate) facts: &'w ClaimFacts,
 }
 
-/// A Node and what matters about it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Node<'w> {
-    pub(crate) object: &'w Object,
-    pub(crate) facts: &'w NodeFacts,
-}
-
-/// What a Node says about itself, kept with it.
-#[derive(Debug)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a fact of its own, read from the object"
-)]
-pub(crate) struct NodeFacts {
-    pub(crate) pool: Option<SmolStr>,
-    pub(crate) is_registered: bool,
-    pub(crate) is_initialized: bool,
-    pub(crate) is_ready: bool,
-    pub(crate) is_deleting: bool,
-    pub(crate) is_tainted: bool,
-    pub(crate) is_protected: bool,
-    pub(crate) provider_id: SmolStr,
-    /// What it has, else what of it is for pods.
-    pub(crate) capacity: Option<Amounts>,
-}
-
 /// What a NodeClaim says about itself, kept with it.
 #[derive(Debug, Default)]
 pub(crate) struct ClaimFacts {
@@ -59,12 +33,12 @@ pub(crate) struct ClaimFacts {
     pub(crate) is_launched: bool,
     pub(crate) is_instance_terminating: bool,
     /// Since when it is initialized.
-    pub(crate) initialized: Option<Mark>,
-    pub(crate) consolidatable: Option<Mark>,
-    pub(crate) drifted: Option<Mark>,
-    pub(crate) expired: Option<Mark>,
+    pub(crate) initialized: Option<TrueCondition>,
+    pub(crate) consolidatable: Option<TrueCondition>,
+    pub(crate) drifted: Option<TrueCondition>,
+    pub(crate) expired: Option<TrueCondition>,
     /// The disruption that is under way.
-    pub(crate) disruption: Option<Mark>,
+    pub(crate) disruption: Option<TrueCondition>,
     last_pod_event: Option<Timestamp>,
     pub(crate) hash: Option<SmolStr>,
     pub(crate) hash_version: Option<SmolStr>,
@@ -90,7 +64,7 @@ enum Lifetime {
 
 /// A condition that is True.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Mark {
+pub(crate) struct TrueCondition {
     pub(crate) reason: SmolStr,
     pub(crate) since: Option<Timestamp>,
 }
@@ -147,35 +121,6 @@ impl<'w> Member<'w> {
     }
 }
 
-impl<'w> Node<'w> {
-    pub(crate) fn new(object: &'w Object) -> Self {
-        Self { object, facts: object.facts(NodeFacts::read) }
-    }
-
-    pub(crate) fn pool(&self) -> Option<&'w str> {
-        self.facts.pool.as_deref()
-    }
-}
-
-impl NodeFacts {
-    fn read(object: &Object) -> Self {
-        let is = |key| object.label(key) == Some("true");
-        let capacity =
-            object.status_member("capacity").or_else(|| object.status_member("allocatable"));
-        Self {
-            pool: object.label(label::NODE_POOL).map(SmolStr::new),
-            is_registered: is(label::REGISTERED),
-            is_initialized: is(label::INITIALIZED),
-            is_ready: object.condition_words().any(|words| words == ("Ready", "True")),
-            is_deleting: object.is_deleting(),
-            is_tainted: object.spec_member("taints").is_some_and(is_disrupted),
-            is_protected: object.annotation(annotation::DO_NOT_DISRUPT) == Some("true"),
-            provider_id: SmolStr::new(object.spec_text("providerID")),
-            capacity: capacity.map(|capacity| Amounts::from_value(Some(capacity))),
-        }
-    }
-}
-
 impl ClaimFacts {
     pub(crate) fn of(claim: &Object) -> &Self {
         claim.facts(Self::read)
@@ -197,17 +142,17 @@ impl ClaimFacts {
             instance_type: label(label::INSTANCE_TYPE),
             zone: label(label::ZONE),
             capacity_type: label(label::CAPACITY_TYPE),
-            lifetime: Lifetime::read(claim.spec_member("expireAfter")),
+            lifetime: Lifetime::read(claim.spec_member("expireAfter").and_then(Value::as_str)),
             grace_period: grace_period(claim.spec_text("terminationGracePeriod")),
             ..Self::default()
         };
         for (at, (kind, status)) in claim.condition_words().enumerate() {
-            facts.note(kind, (status == "True").then(|| Mark::read(claim, at)));
+            facts.note(kind, (status == "True").then(|| TrueCondition::read(claim, at)));
         }
         facts
     }
 
-    fn note(&mut self, kind: &str, mark: Option<Mark>) {
+    fn note(&mut self, kind: &str, mark: Option<TrueCondition>) {
         match kind {
             condition::LAUNCHED => self.is_launched = mark.is_some(),
             condition::INSTANCE_TERMINATING => self.is_instance_terminating = mark.is_some(),
@@ -226,7 +171,7 @@ impl ClaimFacts {
     }
 }
 
-impl Mark {
+impl TrueCondition {
     /// The condition at `at` of the list.
     fn read(claim: &Object, at: usize) -> Self {
         let entry = claim.condition_at(at).unwrap_or(&Value::Null);
@@ -236,9 +181,9 @@ impl Mark {
 }
 
 impl Lifetime {
-    fn read(given: Option<&Value>) -> Self {
+    fn read(given: Option<&str>) -> Self {
         match given {
-            None | Some(Value::Null) => Self::Unsaid,
+            None => Self::Unsaid,
             given => pool::duration(given, SignedDuration::ZERO).map_or(Self::Endless, Self::Of),
         }
     }
@@ -246,10 +191,4 @@ impl Lifetime {
 
 fn grace_period(text: &str) -> Option<SignedDuration> {
     Some(text.parse::<GoDuration>().ok()?.signed())
-}
-
-/// Whether a list of taints has the one that marks a disruption.
-pub(crate) fn is_disrupted(taints: &Value) -> bool {
-    let mut taints = taints.as_array().into_iter().flatten();
-    taints.any(|taint| taint.get("key").and_then(Value::as_str) == Some(names::DISRUPTED_TAINT))
 }

@@ -6,7 +6,7 @@ use crate::dialect::karpenter::names::{DISRUPTED_TAINT, annotation, pod_annotati
 use convoy_api::Object;
 use convoy_api::object::meta::timestamp;
 use convoy_api::text::GoDuration;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::selector::Selector;
@@ -108,6 +108,25 @@ impl<'w> Pod<'w> {
             + dear.unwrap_or(0.0) / f64::from(1 << 27)
             + priority.unwrap_or(0.0) / f64::from(1 << 25);
         cost.clamp(-10.0, 10.0)
+    }
+
+    /// When it was bound, began to terminate or finished, whichever came last.
+    pub(crate) fn last_event(&self) -> Option<Timestamp> {
+        if self.owner == Owner::DaemonSet {
+            return None;
+        }
+        let scheduled = self.object.condition("PodScheduled");
+        let bound = timestamp(scheduled.and_then(|entry| entry.get("lastTransitionTime")));
+        let grace =
+            self.object.metadata().get("deletionGracePeriodSeconds").and_then(Value::as_i64);
+        let grace = SignedDuration::from_secs(grace.unwrap_or(0).clamp(0, 1 << 32));
+        let terminating = self.object.deleted_at().and_then(|at| at.checked_sub(grace).ok());
+        let containers = self.object.status().get("containerStatuses").and_then(Value::as_array);
+        let finished = containers.into_iter().flatten().filter(|_| self.is_finished);
+        let finished = finished
+            .filter_map(|status| timestamp(status.pointer("/state/terminated/finishedAt")))
+            .max();
+        bound.max(terminating).max(finished)
     }
 
     /// `namespace/name`.

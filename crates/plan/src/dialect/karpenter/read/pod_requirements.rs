@@ -1,16 +1,16 @@
-//! What a pod needs of a node, beyond room: labels, taints it bears, ports, company.
+//! What a pod needs of a node, beyond room: labels, taints it bears, ports, topology.
 
 use convoy_api::Object;
 use serde_json::Value;
 
 use super::requirement::Requirements;
 use super::resources::Amounts;
-use super::topology::Company;
+use super::topology::TopologyRules;
 use crate::taint::{Taint, Toleration};
 
 /// The needs of one pod.
 #[derive(Clone, Debug)]
-pub(crate) struct Needs<'w> {
+pub(crate) struct PodRequirements<'w> {
     pub(crate) object: &'w Object,
     pub(crate) amounts: Amounts,
     /// `nodeSelector`.
@@ -19,7 +19,7 @@ pub(crate) struct Needs<'w> {
     terms: Vec<Requirements>,
     tolerations: Vec<Toleration<'w>>,
     ports: Vec<Port<'w>>,
-    pub(crate) company: Company<'w>,
+    pub(crate) topology: TopologyRules<'w>,
 }
 
 /// A port of the node that a pod takes.
@@ -30,13 +30,18 @@ pub(crate) struct Port<'w> {
     address: &'w str,
 }
 
-impl<'w> Needs<'w> {
+impl<'w> PodRequirements<'w> {
     pub(crate) fn of(pod: &'w Object) -> Self {
         Self::of_spec(pod, pod.spec())
     }
 
-    /// The same for the template of pods that do not exist yet.
-    pub(crate) fn of_spec(object: &'w Object, spec: &'w Value) -> Self {
+    /// Those of the pods that a DaemonSet makes.
+    pub(crate) fn of_template(daemon_set: &'w Object) -> Self {
+        let spec = daemon_set.spec().pointer("/template/spec").unwrap_or(&Value::Null);
+        Self::of_spec(daemon_set, spec)
+    }
+
+    fn of_spec(object: &'w Object, spec: &'w Value) -> Self {
         let list = |value: Option<&'w Value>| value.and_then(Value::as_array).into_iter().flatten();
         let required = spec.pointer(
             "/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms",
@@ -53,11 +58,11 @@ impl<'w> Needs<'w> {
             terms: list(required).map(term).collect(),
             tolerations: list(spec.get("tolerations")).map(Toleration::from_value).collect(),
             ports: list(spec.get("containers")).flat_map(ports).collect(),
-            company: Company::of(spec),
+            topology: TopologyRules::of(spec),
         }
     }
 
-    /// Whether a node with these labels is one the pod may run on.
+    /// Whether a node with these labels is one the pod may disruptions on.
     pub(crate) fn accept<'v>(&self, look_up: impl Fn(&str) -> Option<&'v str> + Copy) -> bool {
         self.selector.first_unmet(look_up).is_none()
             && (self.terms.is_empty()

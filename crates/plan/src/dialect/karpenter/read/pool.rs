@@ -1,27 +1,37 @@
 //! A NodePool as the engine reads it: one meaning, whichever version it was written in.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
-use crate::dialect::karpenter::names::{self, annotation};
 use convoy_api::Object;
+use convoy_api::karpenter::convert;
+use convoy_api::karpenter::node_pool::{self as api, Disruption, NodePoolSpec};
+use convoy_api::karpenter::template::{NodeClassRef, Resources};
+use convoy_api::object::view::view_of;
 use convoy_api::text::{GoDuration, Quantity};
 use jiff::SignedDuration;
 use jiff::tz::TimeZone;
 use serde_json::Value;
 
-use super::budget::{Budget, Default};
+use super::budget::{Budget, Coverage};
 use super::hash;
+use super::reason::Reason;
 use super::requirement::Requirements;
 use crate::cron;
+use crate::dialect::karpenter::names::{self, annotation};
+use crate::taint::Taint;
 
 /// A pool and its policy.
 #[derive(Clone, Debug)]
 pub(crate) struct Pool<'w> {
     pub(crate) object: &'w Object,
-    /// The pool in `v1` words.
-    v1: Cow<'w, Value>,
+    /// `spec.template` of the pool in `v1` words, raw: claims are copied from it with fields that
+    /// nobody here knows, and its hash is over the JSON as it was written.
+    template: Cow<'w, Value>,
+    pub(crate) class: Option<NodeClassRef>,
+    limits: BTreeMap<String, Quantity>,
     pub(crate) budgets: Vec<Budget>,
-    pub(crate) default_budget: Default,
+    pub(crate) coverage: Coverage,
     pub(crate) expiration: Expiration,
     /// Absent: never.
     pub(crate) consolidate_after: Option<SignedDuration>,
@@ -30,7 +40,7 @@ pub(crate) struct Pool<'w> {
     pub(crate) expire_after: Option<SignedDuration>,
     /// Present on static pools.
     pub(crate) replicas: Option<u32>,
-    pub(crate) weight: i64,
+    pub(crate) weight: i32,
     pub(crate) requirements: Requirements,
     pub(crate) hash: String,
     /// Whether the instance types are those of the built-in catalogue.
@@ -55,51 +65,73 @@ pub(crate) enum Policy {
     Balanced,
 }
 
+/// What the API fills in where no budgets are given: 10% of the nodes, always, for all reasons.
+const DEFAULT_BUDGET: api::Budget =
+    api::Budget { nodes: None, schedule: None, duration: None, reasons: None };
+
 /// What the API fills in for `expireAfter`.
 const EXPIRE_AFTER: SignedDuration = SignedDuration::from_hours(720);
 
 impl<'w> Pool<'w> {
-    /// Reads a pool. What validation would refuse reads as its default.
+    /// Reads a pool. One that does not fit the API's types, which validation refuses, reads as
+    /// one with default settings and an unreadable budget: nothing of it is disrupted.
     pub(crate) fn new(object: &'w Object) -> Self {
-        let is_beta = object.version() == "v1beta1";
-        let v1 = if is_beta {
-            Cow::Owned(convoy_api::karpenter::convert::to_v1(object.raw()))
+        let v1 = if object.version() == "v1beta1" {
+            Cow::Owned(convert::to_v1(object.raw()))
         } else {
             Cow::Borrowed(object.raw())
         };
-        let spec = v1.get("spec").unwrap_or(&Value::Null);
-        let template = spec.pointer("/template/spec").unwrap_or(&Value::Null);
-        let disruption = spec.get("disruption").unwrap_or(&Value::Null);
         let noted = |key: &str| v1.get("metadata")?.get("annotations")?.get(key)?.as_str();
-        let replicas = spec.get("replicas").and_then(Value::as_i64);
+        let (spec, error) = match view_of::<NodePoolSpec>(v1.get("spec").unwrap_or(&Value::Null)) {
+            Ok(spec) => (Some(spec), None),
+            Err(error) => (None, Some(format!("spec.{error}"))),
+        };
+        let spec = spec.as_ref();
+        let claim = spec.map(|spec| &spec.template.spec);
+        let class = claim.map(|claim| claim.node_class_ref.clone());
+        let disruption = spec.and_then(|spec| spec.disruption.as_ref());
+        let setting = |of: fn(&Disruption) -> &Option<String>| of(disruption?).as_deref();
+        let coverage = match noted(annotation::DEFAULT_BUDGET) {
+            Some("unlisted") => Coverage::Unlisted,
+            _ => Coverage::All,
+        };
+        let expiration = match noted(annotation::EXPIRATION) {
+            Some("budgeted") => Expiration::Budgeted,
+            _ => Expiration::Forceful,
+        };
         let zone = zone(noted(annotation::TIME_ZONE));
+        let replicas = spec.and_then(|spec| spec.replicas);
+        let template = template(&v1, object);
         Self {
             object,
-            budgets: budgets(disruption, &zone),
-            default_budget: match noted(annotation::DEFAULT_BUDGET) {
-                Some("unlisted") => Default::Unlisted,
-                _ => Default::All,
+            budgets: match error {
+                None => budgets(disruption, &zone),
+                Some(error) => vec![Budget::unreadable(error)],
             },
-            expiration: match noted(annotation::EXPIRATION) {
-                Some("budgeted") => Expiration::Budgeted,
-                _ => Expiration::Forceful,
-            },
-            consolidate_after: duration(disruption.get("consolidateAfter"), SignedDuration::ZERO),
-            policy: match disruption.get("consolidationPolicy").and_then(Value::as_str) {
+            coverage,
+            expiration,
+            consolidate_after: duration(setting(|it| &it.consolidate_after), SignedDuration::ZERO),
+            policy: match setting(|it| &it.consolidation_policy) {
                 Some("WhenEmpty") => Policy::WhenEmpty,
                 Some("Balanced") => Policy::Balanced,
                 _ => Policy::WhenEmptyOrUnderutilized,
             },
-            expire_after: duration(template.get("expireAfter"), EXPIRE_AFTER),
+            expire_after: duration(
+                claim.and_then(|claim| claim.expire_after.as_deref()),
+                EXPIRE_AFTER,
+            ),
             replicas: replicas.map(|count| u32::try_from(count.max(0)).unwrap_or(u32::MAX)),
-            weight: spec.get("weight").and_then(Value::as_i64).unwrap_or(0),
-            requirements: Requirements::from_value(template.get("requirements")),
-            hash: hash::of_template(spec.get("template").unwrap_or(&Value::Null)),
+            weight: spec.and_then(|spec| spec.weight).unwrap_or(0),
+            requirements: claim
+                .map(|claim| Requirements::of_template(&claim.requirements))
+                .unwrap_or_default(),
+            hash: hash::of_template(&template),
             is_hashed: object.annotation(annotation::HASH).is_some()
                 && object.annotation(annotation::HASH_VERSION) == Some(names::HASH_VERSION),
-            has_catalogue: template.pointer("/nodeClassRef/group").and_then(Value::as_str)
-                == Some(names::KWOK_GROUP),
-            v1,
+            has_catalogue: class.as_ref().is_some_and(|class| class.group == names::KWOK_GROUP),
+            class,
+            limits: limits(spec.and_then(|spec| spec.limits.as_ref())),
+            template,
         }
     }
 
@@ -109,11 +141,25 @@ impl<'w> Pool<'w> {
 
     /// `spec.template` in `v1` words.
     pub(crate) fn template(&self) -> &Value {
-        self.v1.pointer("/spec/template").unwrap_or(&Value::Null)
+        &self.template
     }
 
-    pub(crate) fn class_ref(&self) -> &Value {
-        self.template().pointer("/spec/nodeClassRef").unwrap_or(&Value::Null)
+    /// A label that the template gives to nodes.
+    pub(crate) fn template_label(&self, key: &str) -> Option<&str> {
+        self.template.pointer("/metadata/labels")?.get(key)?.as_str()
+    }
+
+    /// The taints that the template gives to nodes for good.
+    pub(crate) fn taints(&self) -> Vec<Taint<'_>> {
+        let taints = self.template.pointer("/spec/taints").and_then(Value::as_array);
+        taints.into_iter().flatten().map(Taint::from_value).collect()
+    }
+
+    /// The reasons that budgets of the pool can speak of, in the order of the API.
+    pub(crate) fn reasons(&self) -> impl Iterator<Item = Reason> + use<> {
+        let is_budgeted = self.is_budgeted_expiration();
+        let all = [Reason::Underutilized, Reason::Empty, Reason::Drifted, Reason::Expired];
+        all.into_iter().filter(move |reason| is_budgeted || *reason != Reason::Expired)
     }
 
     pub(crate) fn is_static(&self) -> bool {
@@ -126,14 +172,21 @@ impl<'w> Pool<'w> {
 
     /// An entry of `spec.limits`.
     pub(crate) fn limit(&self, resource: &str) -> Option<Quantity> {
-        self.limits().find(|(name, _)| *name == resource).map(|(_, amount)| amount)
+        self.limits.get(resource).copied()
     }
+}
 
-    pub(crate) fn limits(&self) -> impl Iterator<Item = (&str, Quantity)> {
-        let limits = self.v1.pointer("/spec/limits").and_then(Value::as_object);
-        let limits = limits.into_iter().flatten();
-        limits.filter_map(|(name, value)| Some((name.as_str(), quantity(value)?)))
+/// `spec.template` of a pool, borrowed where the pool is.
+fn template<'w>(v1: &Cow<'w, Value>, object: &'w Object) -> Cow<'w, Value> {
+    match v1 {
+        Cow::Borrowed(_) => Cow::Borrowed(object.spec().get("template").unwrap_or(&Value::Null)),
+        Cow::Owned(v1) => Cow::Owned(v1.pointer("/spec/template").cloned().unwrap_or_default()),
     }
+}
+
+fn limits(given: Option<&Resources>) -> BTreeMap<String, Quantity> {
+    let given = given.into_iter().flatten();
+    given.filter_map(|(name, value)| Some((name.clone(), quantity(value)?))).collect()
 }
 
 /// A quantity, whether it was quoted or not.
@@ -146,8 +199,8 @@ pub(crate) fn quantity(value: &Value) -> Option<Quantity> {
 }
 
 /// A duration, or none for `Never`; `absent` where it is not given.
-pub(crate) fn duration(value: Option<&Value>, absent: SignedDuration) -> Option<SignedDuration> {
-    match value.and_then(Value::as_str) {
+pub(crate) fn duration(text: Option<&str>, absent: SignedDuration) -> Option<SignedDuration> {
+    match text {
         None => Some(absent),
         Some("Never") => None,
         Some(text) => Some(text.parse::<GoDuration>().map_or(absent, GoDuration::signed)),
@@ -172,11 +225,9 @@ fn zone(name: Option<&str>) -> Result<TimeZone, String> {
     }
 }
 
-fn budgets(disruption: &Value, zone: &Result<TimeZone, String>) -> Vec<Budget> {
-    match disruption.get("budgets") {
-        Some(Value::Array(list)) => {
-            list.iter().map(|budget| Budget::from_value(budget, zone)).collect()
-        }
-        _ => vec![Budget::from_value(&Value::Null, zone)],
+fn budgets(disruption: Option<&Disruption>, zone: &Result<TimeZone, String>) -> Vec<Budget> {
+    match disruption.and_then(|disruption| disruption.budgets.as_ref()) {
+        Some(budgets) => budgets.iter().map(|budget| Budget::new(budget, zone)).collect(),
+        None => vec![Budget::new(&DEFAULT_BUDGET, zone)],
     }
 }

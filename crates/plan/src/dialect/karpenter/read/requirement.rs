@@ -1,6 +1,7 @@
 //! Requirements of a pool or pod on the labels of a node.
 
 use convoy_api::Object;
+use convoy_api::karpenter::template::TemplateRequirement;
 use serde_json::Value;
 use smol_str::SmolStr;
 
@@ -31,6 +32,15 @@ impl Requirements {
     pub(crate) fn from_value(list: Option<&Value>) -> Self {
         let list = list.and_then(Value::as_array).into_iter().flatten();
         Self(list.map(Requirement::from_value).collect())
+    }
+
+    /// Those of a pool's template.
+    pub(crate) fn of_template(list: &[TemplateRequirement]) -> Self {
+        let read = |given: &TemplateRequirement| {
+            let values = given.values.iter().flatten().map(SmolStr::new).collect();
+            Requirement::new(&given.key, &given.operator, values)
+        };
+        Self(list.iter().map(read).collect())
     }
 
     /// Reads a `nodeSelector`.
@@ -94,8 +104,12 @@ impl Requirement {
         let text = |field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default();
         let values = value.get("values").and_then(Value::as_array).into_iter().flatten();
         let values: Vec<SmolStr> = values.filter_map(|v| v.as_str().map(SmolStr::new)).collect();
+        Self::new(text("key"), text("operator"), values)
+    }
+
+    fn new(key: &str, operator: &str, values: Vec<SmolStr>) -> Self {
         let bound = values.first().and_then(|bound| bound.parse::<i64>().ok());
-        let test = match (text("operator"), bound) {
+        let test = match (operator, bound) {
             ("In", _) => Test::In(values),
             ("NotIn", _) => Test::NotIn(values),
             ("Exists", _) => Test::Exists,
@@ -106,7 +120,7 @@ impl Requirement {
             ("Lte", Some(bound)) => Test::Between(i64::MIN, bound),
             _ => Test::In(Vec::new()),
         };
-        Self { key: stable(text("key")), test }
+        Self { key: stable(key), test }
     }
 }
 

@@ -78,6 +78,14 @@ impl Amounts {
         Self::from_value(object.status().get("allocatable"))
     }
 
+    /// `status.capacity` of a NodeClaim, else `status.allocatable`.
+    pub(crate) fn capacity(claim: &Object) -> Self {
+        match claim.status().get("capacity") {
+            Some(capacity) => Self::from_value(Some(capacity)),
+            None => Self::allocatable(claim),
+        }
+    }
+
     pub(crate) fn add(&mut self, more: &Self) {
         self.combine(more, i64::saturating_add);
     }

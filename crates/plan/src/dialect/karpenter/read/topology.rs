@@ -1,4 +1,4 @@
-//! Company: which other pods a pod has to be near to, away from, or evenly spread among.
+//! TopologyRules: which other pods a pod has to be near to, away from, or evenly spread among.
 //! Only what is required counts; preferences never stop a disruption.
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use crate::selector::Selector;
 
 /// The required rules of one pod.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Company<'w> {
+pub(crate) struct TopologyRules<'w> {
     spread: Vec<Spread<'w>>,
     near: Vec<Term<'w>>,
     apart: Vec<Term<'w>>,
@@ -34,13 +34,13 @@ struct Term<'w> {
 }
 
 /// A pod somewhere, and a way to look up the labels of its node.
-pub(crate) trait Somewhere<'w> {
+pub(crate) trait Located<'w> {
     fn pod(&self) -> &'w Object;
     fn domain(&self, key: &str) -> Option<&str>;
-    fn company(&self) -> Option<&Company<'w>>;
+    fn topology(&self) -> Option<&TopologyRules<'w>>;
 }
 
-impl<'w> Company<'w> {
+impl<'w> TopologyRules<'w> {
     pub(crate) fn of(spec: &'w Value) -> Self {
         let list = |value: Option<&'w Value>| value.and_then(Value::as_array).into_iter().flatten();
         let required = |kind: &str| {
@@ -71,7 +71,7 @@ impl<'w> Company<'w> {
 
     /// Whether `pod` may join a node with these labels, given where all others are and which
     /// domains there are at all.
-    pub(crate) fn permits<'v, S: Somewhere<'w>>(
+    pub(crate) fn permits<'v, S: Located<'w>>(
         &self,
         pod: &Object,
         node: impl Fn(&str) -> Option<&'v str>,
@@ -95,7 +95,7 @@ impl<'w> Company<'w> {
         };
         let unwelcome = || {
             others.iter().any(|other| {
-                let terms = other.company().map_or(&[][..], |company| &company.apart[..]);
+                let terms = other.topology().map_or(&[][..], |topology| &topology.apart[..]);
                 terms.iter().any(|term| term.means(other.pod(), pod) && here(term.key, other))
             })
         };
@@ -116,7 +116,7 @@ impl<'w> Spread<'w> {
         })
     }
 
-    fn permits<'v, S: Somewhere<'w>>(
+    fn permits<'v, S: Located<'w>>(
         &self,
         pod: &Object,
         node: &impl Fn(&str) -> Option<&'v str>,

@@ -3,62 +3,49 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::dialect::karpenter::decide::Run;
-use crate::dialect::karpenter::decide::obstacle::Rejection;
+use crate::dialect::karpenter::decide::Disruptions;
+use crate::dialect::karpenter::decide::obstacle::Obstacle;
 use crate::dialect::karpenter::read::Cluster;
-use crate::dialect::karpenter::read::reason::Reason;
 
 /// `allowed` and `active` by pool, `disrupt` by claim, `notDisruptable` by node.
-pub(crate) fn decision(cluster: &Cluster<'_>, run: &Run<'_, '_>) -> Value {
+pub(crate) fn decision(cluster: &Cluster<'_>, disruptions: &Disruptions<'_, '_>) -> Value {
     let name = cluster.pool().name();
-    let disrupt: Vec<&str> = started(cluster, run).map(|at| cluster.members[at].name()).collect();
-    let active = &cluster.own_limits().active;
+    let disrupt: Vec<&str> =
+        started(cluster, disruptions).map(|at| cluster.members[at].name()).collect();
+    let active = disruptions.own_budgets().active();
     json!({
-        "allowed": {name: allowed(cluster)},
+        "allowed": {name: allowed(cluster, disruptions)},
         "active": {name: active},
         "disrupt": disrupt,
-        "notDisruptable": not_disruptable(cluster, run),
+        "notDisruptable": not_disruptable(cluster, disruptions),
     })
-}
-
-/// The reasons that budgets of the pool can speak of, in the order of the API.
-pub(crate) fn reasons(cluster: &Cluster<'_>) -> impl Iterator<Item = Reason> {
-    let budgeted = cluster.pool().is_budgeted_expiration();
-    let all = [Reason::Underutilized, Reason::Empty, Reason::Drifted, Reason::Expired];
-    all.into_iter().filter(move |reason| budgeted || *reason != Reason::Expired)
 }
 
 /// The own members that are started.
 pub(crate) fn started<'r>(
     cluster: &'r Cluster<'_>,
-    run: &'r Run<'_, '_>,
+    disruptions: &'r Disruptions<'_, '_>,
 ) -> impl Iterator<Item = usize> + 'r {
-    let members = run.commands.iter().flat_map(|command| command.members.iter().copied());
+    let members = disruptions.commands.iter().flat_map(|command| command.members.iter().copied());
     members.filter(|at| cluster.members[*at].pool == Some(cluster.own))
 }
 
-fn allowed(cluster: &Cluster<'_>) -> Map<String, Value> {
-    let count = cluster.count_of_own();
-    let limits = cluster.own_limits();
-    reasons(cluster)
-        .map(|reason| {
-            let allowed = limits.allowed(reason, count.total, count.down);
-            (reason.word().to_owned(), json!(allowed))
-        })
-        .collect()
+fn allowed(cluster: &Cluster<'_>, disruptions: &Disruptions<'_, '_>) -> Map<String, Value> {
+    let reasons = cluster.pool().reasons();
+    reasons.map(|it| (it.word().to_owned(), json!(disruptions.allowed(it)))).collect()
 }
 
-fn not_disruptable(cluster: &Cluster<'_>, run: &Run<'_, '_>) -> Map<String, Value> {
+fn not_disruptable(cluster: &Cluster<'_>, disruptions: &Disruptions<'_, '_>) -> Map<String, Value> {
     let mut texts = Map::new();
     for (at, member) in cluster.members.iter().enumerate() {
         let mine = member.pool == Some(cluster.own) || cluster.is_first && member.pool.is_none();
-        if let Some(rejection) = run.rejections[at].as_ref().filter(|_| mine) {
-            texts.insert(member.node_name().to_owned(), json!(rejection.text()));
+        if let Some(obstacle) = disruptions.obstacles[at].as_ref().filter(|_| mine) {
+            texts.insert(member.node_name().to_owned(), json!(obstacle.text()));
         }
     }
     if cluster.is_first {
-        for node in &cluster.strangers {
-            texts.insert(node.object.name().to_string(), json!(Rejection::NotManaged.text()));
+        for node in &cluster.unmanaged {
+            texts.insert(node.object.name().to_string(), json!(Obstacle::NotManaged.text()));
         }
     }
     texts

@@ -1,38 +1,43 @@
 //! NodeClaims that are asked for. Bringing the machine up is the provider's part.
 
 use crate::dialect::karpenter::names::{self, FINALIZER, NODE_CLAIM, annotation, label};
+use convoy_api::karpenter::template::NodeClassRef;
 use serde_json::{Map, Value, json};
 
-use crate::dialect::karpenter::decide::simulate::{Fresh, Offer};
+use crate::dialect::karpenter::decide::simulate::{Offer, Replacement};
 use crate::dialect::karpenter::read::pool::Pool;
 use crate::step::{Action, Verb, Why};
 
 /// How many instance types a claim names at most.
 const TYPES: usize = 60;
 
-/// Creates a claim of `pool` under `name`; `fresh` says which machines would do.
+/// Creates a claim of `pool` under `name`; `replacement` says which machines would do.
 pub(crate) fn create(
     pool: &Pool<'_>,
     name: &str,
-    fresh: Option<&Fresh<'_>>,
+    replacement: Option<&Replacement<'_>>,
     command: Option<&str>,
     why: Why,
 ) -> Action {
     let target = pool.object.key().sibling(&NODE_CLAIM, "", name);
-    Action::create(Verb::Create, target, body(pool, name, fresh, command), why)
+    Action::create(Verb::Create, target, body(pool, name, replacement, command), why)
 }
 
-fn body(pool: &Pool<'_>, name: &str, fresh: Option<&Fresh<'_>>, command: Option<&str>) -> Value {
+fn body(
+    pool: &Pool<'_>,
+    name: &str,
+    replacement: Option<&Replacement<'_>>,
+    command: Option<&str>,
+) -> Value {
     let template = pool.template();
     let map = |pointer: &str| {
         template.pointer(pointer).and_then(Value::as_object).cloned().unwrap_or_default()
     };
     let mut labels = map("/metadata/labels");
     labels.insert(label::NODE_POOL.into(), json!(pool.name()));
-    let class =
-        |field: &str| pool.class_ref().get(field).and_then(Value::as_str).unwrap_or_default();
-    let class_label = format!("{}/{}", class("group"), class("kind").to_lowercase());
-    labels.insert(class_label, json!(class("name")));
+    if let Some(NodeClassRef { group, kind, name }) = &pool.class {
+        labels.insert(format!("{group}/{}", kind.to_lowercase()), json!(name));
+    }
     let mut annotations = map("/metadata/annotations");
     annotations.insert(annotation::HASH.into(), json!(pool.hash));
     annotations.insert(annotation::HASH_VERSION.into(), json!(names::HASH_VERSION));
@@ -40,8 +45,8 @@ fn body(pool: &Pool<'_>, name: &str, fresh: Option<&Fresh<'_>>, command: Option<
         annotations.insert(annotation::REPLACES.into(), json!(command));
     }
     let mut spec = map("/spec");
-    spec.insert("requirements".into(), Value::Array(requirements(pool, fresh)));
-    if let Some(requests) = fresh.map(requests).filter(|requests| !requests.is_empty()) {
+    spec.insert("requirements".into(), Value::Array(requirements(pool, replacement)));
+    if let Some(requests) = replacement.map(requests).filter(|requests| !requests.is_empty()) {
         spec.insert("resources".into(), json!({"requests": requests}));
     }
     let owner = json!({"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "name": pool.name(),
@@ -56,13 +61,14 @@ fn body(pool: &Pool<'_>, name: &str, fresh: Option<&Fresh<'_>>, command: Option<
 }
 
 /// The pool's own, narrowed to the machines that would do.
-fn requirements(pool: &Pool<'_>, fresh: Option<&Fresh<'_>>) -> Vec<Value> {
+fn requirements(pool: &Pool<'_>, replacement: Option<&Replacement<'_>>) -> Vec<Value> {
     let given = pool.template().pointer("/spec/requirements").and_then(Value::as_array);
     let mut all = given.cloned().unwrap_or_default();
     let is_one_of =
         |key: &str, values: Vec<&str>| json!({"key": key, "operator": "In", "values": values});
     all.push(is_one_of(label::NODE_POOL, vec![pool.name()]));
-    let mut offers: Vec<Offer<'_>> = fresh.map(|fresh| fresh.offers.clone()).unwrap_or_default();
+    let mut offers: Vec<Offer<'_>> =
+        replacement.map(|replacement| replacement.offers.clone()).unwrap_or_default();
     let price = |offer: &Offer<'_>| offer.price().unwrap_or(f64::INFINITY);
     offers.sort_by(|a, b| {
         price(a).total_cmp(&price(b)).then_with(|| a.type_name().cmp(&b.type_name()))
@@ -81,14 +87,14 @@ fn requirements(pool: &Pool<'_>, fresh: Option<&Fresh<'_>>) -> Vec<Value> {
     all
 }
 
-fn requests(fresh: &Fresh<'_>) -> Map<String, Value> {
+fn requests(replacement: &Replacement<'_>) -> Map<String, Value> {
     let mut requests = Map::new();
     let mut put = |name: &str, amount: i64, text: String| {
         if amount > 0 {
             requests.insert(name.to_owned(), json!(text));
         }
     };
-    let amounts = &fresh.requests;
+    let amounts = &replacement.requests;
     put("cpu", amounts.cpu, format!("{}m", amounts.cpu));
     put("memory", amounts.memory, amounts.memory.to_string());
     put("pods", amounts.pods, amounts.pods.to_string());

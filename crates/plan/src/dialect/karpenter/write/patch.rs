@@ -1,6 +1,7 @@
-//! Changes to one object, gathered so that each part of it is written once and not at all if
-//! it reads so already.
+//! Patches of one object: changes are gathered, so that each part of it is written once, and not
+//! at all if it reads so already.
 
+use crate::dialect::karpenter::names::DISRUPTED_TAINT;
 use crate::dialect::karpenter::names::condition::READY;
 use convoy_api::Object;
 use jiff::Timestamp;
@@ -12,7 +13,7 @@ use crate::step::{Action, Verb, Why};
 
 /// Changes to a NodeClaim or NodePool that are being gathered.
 #[derive(Clone, Debug)]
-pub(crate) struct Draft<'w> {
+pub(crate) struct ObjectPatch<'w> {
     object: &'w Object,
     now: Timestamp,
     metadata: Map<String, Value>,
@@ -20,7 +21,7 @@ pub(crate) struct Draft<'w> {
     status: Map<String, Value>,
 }
 
-impl<'w> Draft<'w> {
+impl<'w> ObjectPatch<'w> {
     pub(crate) fn new(object: &'w Object, now: Timestamp) -> Self {
         Self { object, now, metadata: Map::new(), conditions: None, status: Map::new() }
     }
@@ -132,4 +133,12 @@ impl<'w> Draft<'w> {
 fn place(condition: &Value) -> (bool, Option<&str>) {
     let since = condition.get("lastTransitionTime").and_then(Value::as_str);
     (condition["type"] == READY, since)
+}
+
+/// The taints of a node but for ours.
+pub(crate) fn other_taints(node: &Object) -> Vec<Value> {
+    let taints = node.spec().get("taints").and_then(Value::as_array).into_iter().flatten();
+    let is_ours =
+        |taint: &&Value| taint.get("key").and_then(Value::as_str) == Some(DISRUPTED_TAINT);
+    taints.filter(|taint| !is_ours(taint)).cloned().collect()
 }

@@ -9,17 +9,16 @@ use convoy_api::object::meta::timestamp;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::patch::Draft;
-use super::{Acts, other_taints};
+use super::patch::{ObjectPatch, other_taints};
+use super::writes::{Wait, Writes};
 use crate::dialect::karpenter::names::VOLUME_ATTACHMENT;
 use crate::dialect::karpenter::read::Cluster;
-use crate::dialect::karpenter::read::claim::{Member, Node};
+use crate::dialect::karpenter::read::claim::Member;
+use crate::dialect::karpenter::read::node::Node;
 use crate::dialect::karpenter::read::pod::{Owner, Pod};
 use crate::hold::HoldReason;
 use crate::snapshot::Snapshot;
 use crate::step::{Action, EventType, MemberState, Propagation, Verb, Why};
-
-type Hold = super::Wait;
 
 /// How long a node counts as draining at least, for pods that are still on their way to it.
 const DRAIN_LEAST: SignedDuration = SignedDuration::from_secs(5);
@@ -28,48 +27,58 @@ const DRAIN_LEAST: SignedDuration = SignedDuration::from_secs(5);
 const STUCK: SignedDuration = SignedDuration::from_secs(60);
 
 /// Takes the next steps in the deletion of a member's claim.
-pub(crate) fn claim(cluster: &Cluster<'_>, snapshot: &Snapshot<'_>, at: usize, acts: &mut Acts) {
+pub(crate) fn claim(
+    cluster: &Cluster<'_>,
+    snapshot: &Snapshot<'_>,
+    at: usize,
+    writes: &mut Writes,
+) {
     let member = &cluster.members[at];
-    let mut draft = Draft::new(member.claim, cluster.now);
-    let deadline = deadline(member, &mut draft, acts);
+    let mut patch = ObjectPatch::new(member.claim, cluster.now);
+    let deadline = deadline(member, &mut patch, writes);
     let hold = match member.node {
         Some(node) if !node.facts.is_deleting => {
-            delete_node(&node, acts);
+            delete_node(&node, writes);
             None
         }
-        Some(node) => leave(cluster, snapshot, member, &node, deadline, &mut draft, acts),
-        None => give_back(member, &mut draft),
+        Some(node) => leave(cluster, snapshot, member, &node, deadline, &mut patch, writes),
+        None => give_back(member, &mut patch),
     };
-    let why = Why::new("Terminating", "the claim is being deleted");
-    acts.record.extend(draft.actions(Verb::Record, &why));
-    acts.stands.insert(at, (MemberState::Gone, hold));
+    let why = Why::new("Terminating", "the NodeClaim is being deleted");
+    writes.record.extend(patch.actions(Verb::Record, &why));
+    writes.states.insert(at, (MemberState::Gone, hold));
 }
 
 /// When the node goes regardless; noted on the claim the first time it is known.
-fn deadline(member: &Member<'_>, draft: &mut Draft<'_>, acts: &mut Acts) -> Option<Timestamp> {
+fn deadline(
+    member: &Member<'_>,
+    patch: &mut ObjectPatch<'_>,
+    writes: &mut Writes,
+) -> Option<Timestamp> {
     if let Some(noted) = member.claim.annotation(annotation::TERMINATION_TIMESTAMP) {
         return noted.parse().ok();
     }
     let deadline = member.claim.deleted_at()?.checked_add(member.facts.grace_period?).ok()?;
     let text = crate::condition::instant(deadline);
-    draft.annotate(annotation::TERMINATION_TIMESTAMP, text.as_str());
+    patch.annotate(annotation::TERMINATION_TIMESTAMP, text.as_str());
     let message = format!("All pods will be deleted by {deadline}");
-    acts.event(member.claim.key(), EventType::Warning, "TerminationGracePeriodExpiring", message);
+    writes.event(member.claim.key(), EventType::Warning, "TerminationGracePeriodExpiring", message);
     Some(deadline)
 }
 
 /// Deletes the Node; its finalizer keeps it until it is drained.
-fn delete_node(node: &Node<'_>, acts: &mut Acts) {
-    let why = Why::new("ClaimDeleted", "its NodeClaim is being deleted");
+fn delete_node(node: &Node<'_>, writes: &mut Writes) {
+    let why = Why::new("ClaimDeleted", "the NodeClaim of this Node is being deleted");
     if !node.object.has_finalizer(FINALIZER) {
         let finalizers = node.object.metadata().get("finalizers").and_then(Value::as_array);
         let mut finalizers = finalizers.cloned().unwrap_or_default();
         finalizers.push(json!(FINALIZER));
         let patch = json!({"metadata": {"finalizers": finalizers}});
-        acts.delete
+        writes
+            .delete
             .push(Action::patch(Verb::Record, node.object, patch, why.clone()).concurrently());
     }
-    acts.delete.push(Action::delete(Verb::Delete, node.object, Propagation::Background, why));
+    writes.delete.push(Action::delete(Verb::Delete, node.object, Propagation::Background, why));
 }
 
 /// Taint, drain, volumes, machine, finalizer: whichever comes next.
@@ -79,13 +88,13 @@ fn leave(
     member: &Member<'_>,
     node: &Node<'_>,
     deadline: Option<Timestamp>,
-    draft: &mut Draft<'_>,
-    acts: &mut Acts,
-) -> Option<Hold> {
-    close(node, acts);
+    patch: &mut ObjectPatch<'_>,
+    writes: &mut Writes,
+) -> Option<Wait> {
+    close(node, writes);
     if member.claim.condition_status(condition::DRAINED) != Some("True") {
-        draft.set(condition::DRAINED, "Unknown", "Draining", "");
-        if let Some(hold) = drain(cluster, member, deadline, acts) {
+        patch.set(condition::DRAINED, "Unknown", "Draining", "");
+        if let Some(hold) = drain(cluster, member, deadline, writes) {
             return Some(hold);
         }
         let draining = member.claim.condition(condition::DRAINED);
@@ -94,23 +103,23 @@ fn leave(
         if until.is_some_and(|until| until > cluster.now) {
             return Some((HoldReason::Draining { pods: 0 }, until));
         }
-        draft.set(condition::DRAINED, "True", condition::DRAINED, "");
+        patch.set(condition::DRAINED, "True", condition::DRAINED, "");
     }
-    if let Some(hold) = volumes(cluster, snapshot, node, deadline, draft, acts) {
+    if let Some(hold) = volumes(cluster, snapshot, node, deadline, patch, writes) {
         return Some(hold);
     }
-    let hold = terminate(member, draft);
+    let hold = terminate(member, patch);
     if hold.is_none() {
-        let mut released = Draft::new(node.object, cluster.now);
+        let mut released = ObjectPatch::new(node.object, cluster.now);
         released.release(FINALIZER);
-        let why = Why::new("Terminated", "the machine is gone");
-        acts.delete.extend(released.actions(Verb::Release, &why));
+        let why = Why::new("Terminated", "the provider has terminated the instance");
+        writes.delete.extend(released.actions(Verb::Release, &why));
     }
     hold
 }
 
 /// Keeps new pods and traffic away.
-fn close(node: &Node<'_>, acts: &mut Acts) {
+fn close(node: &Node<'_>, writes: &mut Writes) {
     let is_excluded = node.object.label(label::EXCLUDE_BALANCERS).is_some();
     if node.facts.is_tainted && is_excluded {
         return;
@@ -122,7 +131,7 @@ fn close(node: &Node<'_>, acts: &mut Acts) {
         "spec": {"taints": taints},
     });
     let why = Why::new("Terminating", "the node is being deleted");
-    acts.start.push(Action::patch(Verb::Taint, node.object, patch, why).concurrently());
+    writes.start.push(Action::patch(Verb::Taint, node.object, patch, why).concurrently());
 }
 
 /// Evicts pods group by group. None: no pod has to be waited for any more.
@@ -130,8 +139,8 @@ fn drain(
     cluster: &Cluster<'_>,
     member: &Member<'_>,
     deadline: Option<Timestamp>,
-    acts: &mut Acts,
-) -> Option<Hold> {
+    writes: &mut Writes,
+) -> Option<Wait> {
     let now = cluster.now;
     let is_stuck = |pod: &Pod<'_>| {
         let due = pod.object.deleted_at().and_then(|at| at.checked_add(STUCK).ok());
@@ -145,7 +154,7 @@ fn drain(
     let forced: Vec<&Pod<'_>> =
         waited.iter().copied().filter(|pod| is_due(pod, deadline, now)).collect();
     for pod in &forced {
-        force(pod, deadline, now, acts);
+        force(pod, deadline, now, writes);
     }
     let rest = waited.iter().copied().filter(|pod| !is_due(pod, deadline, now));
     let mut groups: BTreeMap<(bool, bool), Vec<&Pod<'_>>> = BTreeMap::new();
@@ -153,16 +162,16 @@ fn drain(
         groups.entry((pod.is_critical(), pod.owner == Owner::DaemonSet)).or_default().push(pod);
     }
     let first = groups.into_values().next().unwrap_or_default();
-    let hold = evict(cluster, &first, acts);
+    let hold = evict(cluster, &first, writes);
     let next_forced =
         waited.iter().filter_map(|pod| force_at(pod, deadline?)).filter(|at| *at > now).min();
-    let pods = u32::try_from(waited.len()).unwrap_or(u32::MAX);
+    let pods = crate::count(waited.len());
     let reason = hold.unwrap_or(HoldReason::Draining { pods });
     Some((reason, next_forced))
 }
 
 /// Evicts what may be evicted; gives back what keeps the others.
-fn evict(cluster: &Cluster<'_>, pods: &[&Pod<'_>], acts: &mut Acts) -> Option<HoldReason> {
+fn evict(cluster: &Cluster<'_>, pods: &[&Pod<'_>], writes: &mut Writes) -> Option<HoldReason> {
     let mut hold = None;
     let mut spent: BTreeMap<String, i64> = BTreeMap::new();
     for pod in pods.iter().filter(|pod| !pod.is_terminating) {
@@ -175,15 +184,17 @@ fn evict(cluster: &Cluster<'_>, pods: &[&Pod<'_>], acts: &mut Acts) -> Option<Ho
             hold.get_or_insert(HoldReason::PodDisruptionBudget { budget, pod, allowed });
             continue;
         }
-        let why =
-            Why::new("Draining", format!("its node {} goes", pod.node_name().unwrap_or_default()));
-        acts.event(
+        let why = Why::new(
+            "Draining",
+            format!("node {} is being drained", pod.node_name().unwrap_or_default()),
+        );
+        writes.event(
             pod.object.key(),
             EventType::Normal,
             "Evicted",
             format!("Evicted pod: {}", why.message),
         );
-        acts.delete.push(Action::evict(pod.object, None, why));
+        writes.delete.push(Action::evict(pod.object, None, why));
     }
     hold
 }
@@ -200,15 +211,15 @@ fn is_due(pod: &Pod<'_>, deadline: Option<Timestamp>, now: Timestamp) -> bool {
     late || !pod.is_terminating && force_at(pod, deadline).is_some_and(|at| at <= now)
 }
 
-fn force(pod: &Pod<'_>, deadline: Option<Timestamp>, now: Timestamp, acts: &mut Acts) {
+fn force(pod: &Pod<'_>, deadline: Option<Timestamp>, now: Timestamp, writes: &mut Writes) {
     if pod.is_terminating {
         return;
     }
     let left = deadline.map_or(1, |deadline| deadline.duration_since(now).as_secs()).max(1);
-    let message = format!("deleted {left} s before its node goes regardless");
-    acts.event(pod.object.key(), EventType::Normal, "Disrupted", message.clone());
+    let message = format!("deleted {left} s before the termination grace period of its node ends");
+    writes.event(pod.object.key(), EventType::Normal, "Disrupted", message.clone());
     let why = Why::new("Deadline", message);
-    acts.delete.push(Action::delete(Verb::Drain, pod.object, Propagation::Background, why));
+    writes.delete.push(Action::delete(Verb::Drain, pod.object, Propagation::Background, why));
 }
 
 /// Waits for volumes to be detached, until the deadline.
@@ -217,44 +228,44 @@ fn volumes(
     snapshot: &Snapshot<'_>,
     node: &Node<'_>,
     deadline: Option<Timestamp>,
-    draft: &mut Draft<'_>,
-    acts: &mut Acts,
-) -> Option<Hold> {
+    patch: &mut ObjectPatch<'_>,
+    writes: &mut Writes,
+) -> Option<Wait> {
     let on_node = |volume: &&&Object| {
         volume.spec().get("nodeName").and_then(Value::as_str) == Some(node.object.name())
     };
     let attached = snapshot.of(&VOLUME_ATTACHMENT).iter().filter(on_node).count();
     if attached == 0 {
-        draft.set(condition::VOLUMES_DETACHED, "True", condition::VOLUMES_DETACHED, "");
+        patch.set(condition::VOLUMES_DETACHED, "True", condition::VOLUMES_DETACHED, "");
         return None;
     }
     if deadline.is_some_and(|deadline| deadline <= cluster.now) {
         let reason = "TerminationGracePeriodElapsed";
-        draft.set(condition::VOLUMES_DETACHED, "False", reason, reason);
+        patch.set(condition::VOLUMES_DETACHED, "False", reason, reason);
         return None;
     }
-    draft.set(condition::VOLUMES_DETACHED, "Unknown", "AwaitingVolumeDetachment", "");
-    let on = format!("{attached} volumes to be detached");
-    acts.event(node.object.key(), EventType::Normal, "AwaitingVolumeDetachment", on.clone());
+    patch.set(condition::VOLUMES_DETACHED, "Unknown", "AwaitingVolumeDetachment", "");
+    let on = format!("{attached} volume(s) to be detached");
+    writes.event(node.object.key(), EventType::Normal, "AwaitingVolumeDetachment", on.clone());
     Some((HoldReason::Depends { on }, deadline))
 }
 
 /// Asks the provider for the machine's end, and waits for its word.
-fn terminate(member: &Member<'_>, draft: &mut Draft<'_>) -> Option<Hold> {
+fn terminate(member: &Member<'_>, patch: &mut ObjectPatch<'_>) -> Option<Wait> {
     if member.facts.provider_id.is_empty() {
         return None; // there never was a machine
     }
-    draft.set(condition::INSTANCE_TERMINATING, "True", condition::INSTANCE_TERMINATING, "");
+    patch.set(condition::INSTANCE_TERMINATING, "True", condition::INSTANCE_TERMINATING, "");
     let is_gone = member.claim.annotation(annotation::INSTANCE) == Some("Terminated");
-    let on = "the provider to take the machine down".to_owned();
+    let on = "the provider to terminate the instance".to_owned();
     (!is_gone).then_some((HoldReason::Depends { on }, None))
 }
 
 /// Without a Node: the machine goes, then the claim.
-fn give_back(member: &Member<'_>, draft: &mut Draft<'_>) -> Option<Hold> {
-    let hold = terminate(member, draft);
+fn give_back(member: &Member<'_>, patch: &mut ObjectPatch<'_>) -> Option<Wait> {
+    let hold = terminate(member, patch);
     if hold.is_none() {
-        draft.release(FINALIZER);
+        patch.release(FINALIZER);
     }
     hold
 }

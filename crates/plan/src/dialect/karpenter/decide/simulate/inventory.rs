@@ -2,27 +2,27 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::dialect::karpenter::names::{UNSCHEDULABLE_TAINT, label};
+use crate::dialect::karpenter::names::label;
 use convoy_api::Object;
-use serde_json::Value;
 use smol_str::SmolStr;
 
-use super::replacement::{Fresh, Offer};
-use super::{Spot, Stationed};
+use super::offer::Offer;
+use super::scheduled::{NodeLabels, ScheduledPod};
 use crate::dialect::karpenter::read::Cluster;
 use crate::dialect::karpenter::read::claim::Member;
+use crate::dialect::karpenter::read::node;
 use crate::dialect::karpenter::read::pod::Pod;
-use crate::dialect::karpenter::read::pod_requirements::{Needs, Port};
+use crate::dialect::karpenter::read::pod_requirements::{PodRequirements, Port};
 use crate::dialect::karpenter::read::resources::Amounts;
-use crate::dialect::karpenter::read::topology::Company;
+use crate::dialect::karpenter::read::topology::TopologyRules;
 use crate::taint::Taint;
 
-/// The cluster as ground for simulations.
+/// The nodes of a cluster, and what its pools could add.
 #[derive(Clone, Debug)]
-pub(crate) struct Ground<'c, 'w> {
+pub(crate) struct Inventory<'c, 'w> {
     pub(crate) cluster: &'c Cluster<'w>,
     /// Initialized nodes first, then by name; planned ones last.
-    pub(super) places: Vec<Place<'w>>,
+    pub(super) nodes: Vec<SchedulableNode<'w>>,
     /// What each pool could make, by index of the pool.
     pub(super) offers: Vec<Vec<Offer<'w>>>,
     /// What agents on every node of a pool ask for.
@@ -30,12 +30,12 @@ pub(crate) struct Ground<'c, 'w> {
     /// What pools have in use, and how many claims.
     pub(super) usage: Vec<(Amounts, u32)>,
     /// Whether any pod that stays keeps others away.
-    pub(super) has_company: bool,
+    pub(super) has_topology: bool,
 }
 
 /// A node that pods can go to.
 #[derive(Clone, Debug)]
-pub(super) struct Place<'w> {
+pub(super) struct SchedulableNode<'w> {
     pub(super) name: SmolStr,
     pub(super) member: Option<usize>,
     /// Whose labels it has; absent for a node that is only planned.
@@ -46,39 +46,48 @@ pub(super) struct Place<'w> {
     ports: Vec<Port<'w>>,
     pub(super) is_initialized: bool,
     /// Pods came or went lately, so that it is not consolidated yet.
-    pub(super) is_restless: bool,
+    pub(super) is_busy: bool,
 }
 
-impl<'c, 'w> Ground<'c, 'w> {
+impl<'c, 'w> Inventory<'c, 'w> {
     pub(crate) fn new(cluster: &'c Cluster<'w>, daemons: &[&'w Object]) -> Self {
-        let mut places = Vec::new();
+        let mut nodes = Vec::new();
         for (at, member) in cluster.members.iter().enumerate() {
-            places.extend(Place::of_member(cluster, at, member));
+            nodes.extend(SchedulableNode::of_member(cluster, at, member));
         }
-        for node in cluster.strangers.iter().filter(|node| !node.facts.is_deleting) {
+        for node in cluster.unmanaged.iter().filter(|node| !node.facts.is_deleting) {
             let pods = cluster.pods.get(node.object.name().as_str());
-            places.push(Place::new(node.object, pods.map_or(&[], Vec::as_slice)));
+            nodes.push(SchedulableNode::new(node.object, pods.map_or(&[], Vec::as_slice)));
         }
-        places.sort_by(|a, b| (!a.is_initialized, &a.name).cmp(&(!b.is_initialized, &b.name)));
+        nodes.sort_by(|a, b| (!a.is_initialized, &a.name).cmp(&(!b.is_initialized, &b.name)));
         let indices = 0..cluster.pools.len();
         let offers = indices.clone().map(|pool| Offer::all(cluster, pool)).collect();
         let overhead = indices.clone().map(|pool| overhead(cluster, pool, daemons)).collect();
         let usage = indices.map(|pool| usage(cluster, pool)).collect();
-        let keeps_away =
-            |pod: &Pod<'_>| pod.is_active() && Company::of(pod.object.spec()).keeps_others_away();
-        let has_company = cluster.pods.values().flatten().any(keeps_away);
-        Self { cluster, places, offers, overhead, usage, has_company }
+        let keeps_away = |pod: &Pod<'_>| {
+            pod.is_active() && TopologyRules::of(pod.object.spec()).keeps_others_away()
+        };
+        let has_topology = cluster.pods.values().flatten().any(keeps_away);
+        Self { cluster, nodes, offers, overhead, usage, has_topology }
     }
 
     /// How many nodes there are to look at.
     pub(crate) fn size(&self) -> usize {
-        self.places.len()
+        self.nodes.len()
     }
 
-    /// Adds a node that an earlier command asked for: there, but not initialized.
-    pub(crate) fn plan(&mut self, fresh: &Fresh<'w>, name: &str) {
-        self.usage[fresh.pool].1 += 1;
-        self.places.push(Place::planned(fresh, self, name));
+    /// Adds a node of `pool` that an earlier command asked for, with the labels and room that it
+    /// has at least: there, but not initialized.
+    pub(crate) fn add_planned(
+        &mut self,
+        pool: usize,
+        name: &str,
+        labels: BTreeMap<SmolStr, SmolStr>,
+        mut room: Amounts,
+    ) {
+        self.usage[pool].1 += 1;
+        room.subtract(&self.overhead[pool]);
+        self.nodes.push(SchedulableNode::planned(name, labels, room));
     }
 
     /// Pools that make nodes for pods: the heaviest first, then by name, last first.
@@ -95,7 +104,7 @@ impl<'c, 'w> Ground<'c, 'w> {
 
     /// Every value of a topology key that there is or could be.
     pub(super) fn domains(&self, key: &str) -> Vec<String> {
-        let existing = self.places.iter().filter_map(|place| place.label(key));
+        let existing = self.nodes.iter().filter_map(|target| target.label(key));
         let mut domains: BTreeSet<String> = existing.map(str::to_owned).collect();
         if key == label::ZONE {
             let offered = self.offers.iter().flatten().filter_map(|offer| offer.label(key));
@@ -105,61 +114,60 @@ impl<'c, 'w> Ground<'c, 'w> {
     }
 
     /// The pods that stay where they are while the members in `gone` go.
-    pub(super) fn stationed(&self, gone: &BTreeSet<usize>) -> Vec<Stationed<'w>> {
+    pub(super) fn scheduled(&self, gone: &BTreeSet<usize>) -> Vec<ScheduledPod<'w>> {
         let mut all = Vec::new();
-        for place in &self.places {
-            let Some(node) = place.labels else { continue };
-            if place.member.is_some_and(|member| gone.contains(&member)) {
+        for target in &self.nodes {
+            let Some(node) = target.labels else { continue };
+            if target.member.is_some_and(|member| gone.contains(&member)) {
                 continue;
             }
-            let pods = self.cluster.pods.get(place.name.as_str()).into_iter().flatten();
+            let pods = self.cluster.pods.get(target.name.as_str()).into_iter().flatten();
             for pod in pods.filter(|pod| pod.is_active()) {
-                let company = Company::of(pod.object.spec());
-                let company = company.keeps_others_away().then_some(company);
-                all.push(Stationed { pod: pod.object, company, spot: Spot::Node(node) });
+                let topology = TopologyRules::of(pod.object.spec());
+                let topology = topology.keeps_others_away().then_some(topology);
+                all.push(ScheduledPod {
+                    pod: pod.object,
+                    topology,
+                    labels: NodeLabels::Existing(node),
+                });
             }
         }
         all
     }
 }
 
-impl<'w> Place<'w> {
+impl<'w> SchedulableNode<'w> {
     fn of_member(cluster: &Cluster<'w>, at: usize, member: &Member<'w>) -> Option<Self> {
         if member.is_leaving() {
             return None;
         }
-        let mut place = match member.node {
+        let mut target = match member.node {
             Some(node) if node.facts.is_deleting => return None,
             Some(node) => Self::new(node.object, cluster.pods_of(member)),
             None => Self::new(member.claim, &[]),
         };
-        place.member = Some(at);
-        place.is_initialized = member.node.is_some_and(|node| node.facts.is_initialized);
-        if !place.is_initialized {
+        target.member = Some(at);
+        target.is_initialized = member.node.is_some_and(|node| node.facts.is_initialized);
+        if !target.is_initialized {
             // What keeps pods away while a node is set up will be gone by then.
-            place.taints.clear();
+            target.taints.clear();
         }
         let pool = member.pool.map(|pool| &cluster.pools[pool]).filter(|pool| !pool.is_static());
         let after = pool.and_then(|pool| pool.consolidate_after);
-        place.is_restless = after.is_some_and(|after| {
+        target.is_busy = after.is_some_and(|after| {
             let until = member.quiet_since().and_then(|since| since.checked_add(after).ok());
             !after.is_zero() && until.is_some_and(|until| until > cluster.now)
         });
-        Some(place)
+        Some(target)
     }
 
     fn new(object: &'w Object, pods: &[Pod<'w>]) -> Self {
         let mut free = Amounts::allocatable(object);
         let mut ports = Vec::new();
         for pod in pods.iter().filter(|pod| !pod.is_finished) {
-            let needs = Needs::of(pod.object);
+            let needs = PodRequirements::of(pod.object);
             free.subtract(&needs.amounts);
             ports.extend_from_slice(needs.ports());
-        }
-        let taints = object.spec().get("taints").and_then(Value::as_array).into_iter().flatten();
-        let mut taints: Vec<Taint<'w>> = taints.map(Taint::from_value).collect();
-        if object.spec().get("unschedulable") == Some(&Value::Bool(true)) {
-            taints.push(Taint { key: UNSCHEDULABLE_TAINT, value: "", effect: "NoSchedule" });
         }
         Self {
             name: object.name().clone(),
@@ -167,16 +175,14 @@ impl<'w> Place<'w> {
             labels: Some(object),
             planned_labels: BTreeMap::new(),
             free,
-            taints,
+            taints: node::taints(object),
             ports,
             is_initialized: true,
-            is_restless: false,
+            is_busy: false,
         }
     }
 
-    fn planned(fresh: &Fresh<'w>, ground: &Ground<'_, 'w>, name: &str) -> Self {
-        let (planned_labels, mut free) = fresh.smallest();
-        free.subtract(&ground.overhead[fresh.pool]);
+    fn planned(name: &str, planned_labels: BTreeMap<SmolStr, SmolStr>, free: Amounts) -> Self {
         Self {
             name: SmolStr::new(name),
             member: None,
@@ -186,7 +192,7 @@ impl<'w> Place<'w> {
             taints: Vec::new(),
             ports: Vec::new(),
             is_initialized: false,
-            is_restless: false,
+            is_busy: false,
         }
     }
 
@@ -198,14 +204,14 @@ impl<'w> Place<'w> {
         }
     }
 
-    pub(super) fn takes(&self, needs: &Needs<'w>) -> bool {
+    pub(super) fn takes(&self, needs: &PodRequirements<'w>) -> bool {
         needs.amounts.fit_into(&self.free)
             && needs.first_intolerable(&self.taints).is_none()
             && needs.accept(|key| self.label(key))
             && !needs.ports().iter().any(|port| self.ports.iter().any(|taken| taken.collides(port)))
     }
 
-    pub(super) fn take(&mut self, needs: &Needs<'w>) {
+    pub(super) fn take(&mut self, needs: &PodRequirements<'w>) {
         self.free.subtract(&needs.amounts);
         self.ports.extend_from_slice(needs.ports());
     }
@@ -214,12 +220,9 @@ impl<'w> Place<'w> {
 /// What agents ask for on every node of a pool.
 fn overhead(cluster: &Cluster<'_>, pool: usize, daemons: &[&Object]) -> Amounts {
     let mut sum = Amounts::default();
-    let template = cluster.pools[pool].template();
-    let taints = template.pointer("/spec/taints").and_then(Value::as_array).into_iter().flatten();
-    let taints: Vec<Taint<'_>> = taints.map(Taint::from_value).collect();
+    let taints = cluster.pools[pool].taints();
     for daemon in daemons {
-        let spec = daemon.spec().pointer("/template/spec").unwrap_or(&Value::Null);
-        let needs = Needs::of_spec(daemon, spec);
+        let needs = PodRequirements::of_template(daemon);
         let offers = Offer::all(cluster, pool);
         let runs = offers
             .iter()
@@ -234,11 +237,7 @@ fn overhead(cluster: &Cluster<'_>, pool: usize, daemons: &[&Object]) -> Amounts 
 fn usage(cluster: &Cluster<'_>, pool: usize) -> (Amounts, u32) {
     let members = cluster.members.iter().filter(|member| member.pool == Some(pool));
     members.fold((Amounts::default(), 0), |(mut sum, count), member| {
-        let capacity = member.claim.status().get("capacity");
-        sum.add(&capacity.map_or_else(
-            || Amounts::allocatable(member.claim),
-            |map| Amounts::from_value(Some(map)),
-        ));
+        sum.add(&Amounts::capacity(member.claim));
         (sum, count + 1)
     })
 }

@@ -1,0 +1,69 @@
+//! The actions and events of a step while they are gathered.
+
+use std::collections::BTreeMap;
+
+use convoy_api::ObjectKey;
+use jiff::Timestamp;
+
+use crate::dialect::karpenter::read::claim::Member;
+use crate::gate::Permit;
+use crate::hold::HoldReason;
+use crate::step::{Action, Event, EventType, MemberState, Propagation, Verb, Why};
+
+/// What a member waits for, and the instant at which time frees it.
+pub(crate) type Wait = (HoldReason, Option<Timestamp>);
+
+/// Everything that is to be done, in the order of its parts, and what members wait for.
+#[derive(Debug, Default)]
+pub(crate) struct Writes {
+    pub(crate) undo: Vec<Action>,
+    pub(crate) record: Vec<Action>,
+    pub(crate) start: Vec<Action>,
+    pub(crate) create: Vec<Action>,
+    pub(crate) delete: Vec<Action>,
+    pub(crate) events: Vec<Event>,
+    /// The state of members that a command or a deletion concerns, and what they wait for.
+    pub(crate) states: BTreeMap<usize, (MemberState, Option<Wait>)>,
+}
+
+impl Writes {
+    pub(crate) fn into_parts(self) -> (Vec<Action>, Vec<Event>) {
+        let parts = [self.undo, self.record, self.start, self.create, self.delete];
+        (parts.into_iter().flatten().collect(), self.events)
+    }
+
+    /// Deletes a member's claim.
+    pub(crate) fn remove(&mut self, member: &Member<'_>, permit: Permit, why: Why) {
+        let verb = Verb::Remove(permit);
+        self.delete.push(Action::delete(verb, member.claim, Propagation::Background, why));
+    }
+
+    pub(crate) fn event(
+        &mut self,
+        regarding: &ObjectKey,
+        kind: EventType,
+        reason: &str,
+        message: String,
+    ) {
+        self.events.push(Event {
+            regarding: regarding.clone(),
+            kind,
+            reason: reason.to_owned(),
+            message,
+            reports: None,
+        });
+    }
+
+    /// The same event on a claim and its Node.
+    pub(crate) fn event_of(
+        &mut self,
+        member: &Member<'_>,
+        reason: &str,
+        message: impl Fn(&str) -> String,
+    ) {
+        if let Some(node) = member.node {
+            self.event(node.object.key(), EventType::Normal, reason, message("Node"));
+        }
+        self.event(member.claim.key(), EventType::Normal, reason, message("NodeClaim"));
+    }
+}
