@@ -135,7 +135,7 @@ impl<'c, 'w> Disruptions<'c, 'w> {
         let slots = |ceiling| {
             Limit::slots(reason.limit_name(), down.count, ceiling, down.by.iter().cloned())
         };
-        let applicable = budgets.all(reason).into_iter();
+        let applicable = budgets.covering(reason).into_iter();
         let mut limits: Vec<Limit> =
             applicable.map(|it| it.blackout.unwrap_or_else(|| slots(it.ceiling))).collect();
         if limits.is_empty() {
@@ -162,10 +162,14 @@ impl<'c, 'w> Disruptions<'c, 'w> {
         if let Some(obstacle) = self.obstacles[at].as_ref().filter(|_| !self.may_go(at, reason)) {
             return Some(obstacle.hold());
         }
-        let is_target = self.targets.contains(self.cluster.members[at].node_name());
-        is_target.then(|| HoldReason::NotDisruptable {
+        self.is_target(at).then(|| HoldReason::NotDisruptable {
             detail: "pods of a node that is being disrupted will move to this node".to_owned(),
         })
+    }
+
+    /// Whether a command of this loop sends pods to the member's node.
+    fn is_target(&self, at: usize) -> bool {
+        self.targets.contains(self.cluster.members[at].node_name())
     }
 
     /// Whether no obstacle applies for `reason`: drift goes ahead of pods where the claim has a

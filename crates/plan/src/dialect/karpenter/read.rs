@@ -15,9 +15,9 @@ pub(crate) mod topology;
 
 use std::collections::BTreeMap;
 
-use crate::dialect::karpenter::names::{self, NODE, POD, POD_DISRUPTION_BUDGET};
 use jiff::Timestamp;
 
+use crate::dialect::karpenter::names::{self, NODE, POD, POD_DISRUPTION_BUDGET};
 use crate::parallel;
 use crate::snapshot::Snapshot;
 use claim::{ClaimFacts, Member};

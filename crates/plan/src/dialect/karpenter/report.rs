@@ -5,6 +5,7 @@ pub(crate) mod summary;
 use jiff::{SignedDuration, Timestamp};
 use smol_str::SmolStr;
 
+use super::decide::obstacle::Obstacle;
 use super::decide::{Disruptions, Until};
 use super::read::Cluster;
 use super::read::claim::Member;
@@ -43,6 +44,7 @@ pub(crate) fn report(
             );
         }
     }
+    step.holds.extend(writes.hold.clone().map(Hold::of_rollout));
     step.groups.push(group);
     (step.actions, step.events) = writes.into_parts();
     step.wake_at = wake_at(cluster, disruptions, step);
@@ -66,7 +68,7 @@ fn state(
 ) -> (MemberState, Option<Wait>) {
     if member.node.is_none_or(|node| !node.facts.is_initialized) {
         let obstacle = disruptions.obstacles[at].as_ref();
-        let detail = obstacle.map(|obstacle| obstacle.text()).unwrap_or_default();
+        let detail = obstacle.map(Obstacle::text).unwrap_or_default();
         return (MemberState::Settling, Some((HoldReason::NotAvailable { detail }, None)));
     }
     match disruptions.hold(at) {
@@ -131,7 +133,7 @@ fn verdict(disruptions: &Disruptions<'_, '_>, step: &Step) -> Verdict {
     let group = &step.groups[0];
     if !step.actions.is_empty() || group.moving + group.gone > 0 {
         Verdict::Moving
-    } else if group.waiting == 0 {
+    } else if group.waiting == 0 && step.holds.iter().all(|hold| hold.member.is_some()) {
         Verdict::Done
     } else if disruptions.own_budgets().errors().next().is_none() {
         Verdict::Held

@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use super::names::{KWOK_NODE_CLASS, condition};
 use serde_json::{Map, Value, json};
 
 use super::decide::Disruptions;
 use super::decide::budgets::Applicable;
+use super::names::{KWOK_NODE_CLASS, condition};
 use super::read::Cluster;
 use super::read::claim::Member;
 use super::read::resources::Amounts;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::Karpenter;
 use crate::dialect::Dialect;
-use crate::{HoldReason, Step, Verb, Verdict, World, Write};
+use crate::{Action, HoldReason, Step, Verb, Verdict, World, Write};
 
 const EARLIER_HASH: &str = "1";
 
@@ -34,6 +34,10 @@ fn step(objects: impl IntoIterator<Item = Object>) -> Step {
 
 fn disrupted(step: &Step) -> Vec<&str> {
     step.decision["disrupt"].as_array().unwrap().iter().filter_map(Value::as_str).collect()
+}
+
+fn creates(action: &Action) -> bool {
+    matches!(action.write, Write::Create { .. })
 }
 
 fn pdb(name: &str, allowed: i64) -> Object {
@@ -133,7 +137,7 @@ fn a_start_reserves_commits_and_only_then_deletes() {
 fn a_node_whose_pods_fit_nowhere_gets_a_replacement_first() {
     let pod = karpenter::pod("p", "n", "3").build();
     let step = step([drifting(), drifted("n").build(), node("n").build(), pod]);
-    let created = step.actions.iter().find(|action| action.verb == Verb::Create).unwrap();
+    let created = step.actions.iter().find(|action| creates(action)).unwrap();
     let Write::Create { object } = &created.write else { panic!("a claim") };
     assert_eq!(object["metadata"]["labels"]["karpenter.kwok.sh/kwoknodeclass"], "default");
     assert_eq!(object["metadata"]["annotations"]["karpenter.sh/nodepool-hash"], karpenter::HASH);
@@ -196,9 +200,46 @@ fn pods_that_must_be_apart_get_nodes_of_their_own() {
         let step =
             step(old.into_iter().chain(current).chain([drifting(), pod("p", "a"), pod("q", "b")]));
         assert_eq!(disrupted(&step), ["a"]);
-        step.actions.iter().filter(|action| action.verb == Verb::Create).count()
+        step.actions.iter().filter(|action| creates(action)).count()
     };
     assert_eq!((replacements(false), replacements(true)), (0, 1));
+}
+
+#[test]
+fn a_static_pool_without_room_says_which_limit_is_full() {
+    let pool = |replicas: i64| {
+        let pool = karpenter::pool("default", &json!({"budgets": [{"nodes": "100%"}]}));
+        pool.with("/spec/replicas", json!(replicas))
+            .with("/spec/limits", json!({"nodes": 2}))
+            .build()
+    };
+    let full = HoldReason::BudgetSpent {
+        limit: "spec.limits.nodes",
+        in_flight: 2,
+        ceiling: 2,
+        by: Vec::new(),
+    };
+    let pair = |name: &str| [drifted(name).build(), node(name).build()];
+    let scaled = step(pair("a").into_iter().chain(pair("b")).chain([pool(3)]));
+    let hold = scaled.holds.iter().find(|hold| hold.member.is_none()).unwrap();
+    assert_eq!((&hold.reason, scaled.verdict), (&full, Verdict::Moving));
+    let drifting = step(pair("a").into_iter().chain(pair("b")).chain([pool(2)]));
+    assert_eq!(disrupted(&drifting), [""; 0]);
+    let reasons: Vec<_> = drifting.holds.iter().map(|hold| hold.reason.clone()).collect();
+    assert_eq!(reasons, [full.clone(), full]);
+}
+
+#[test]
+fn a_static_pool_scales_down_before_it_replaces_drifted_nodes() {
+    let pool = karpenter::pool("default", &json!({"budgets": [{"nodes": "100%"}]}))
+        .with("/spec/replicas", json!(1))
+        .build();
+    let pair = |name: &str| [drifted(name).build(), node(name).build()];
+    let step = step(pair("a").into_iter().chain(pair("b")).chain([pool]));
+    assert_eq!(disrupted(&step), [""; 0]);
+    let on = "the NodePool to scale down from 2 to 1 nodes".to_owned();
+    let hold = step.holds.iter().find(|hold| hold.member.as_deref() == Some("b")).unwrap();
+    assert_eq!(hold.reason, HoldReason::Depends { on });
 }
 
 /// A claim whose Node is being deleted, with pods on it.

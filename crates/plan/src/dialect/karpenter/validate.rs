@@ -1,11 +1,11 @@
 //! What a NodePool's author should know: errors beyond the schema, and traps that the API
 //! accepts but that hardly anyone means.
 
-use super::names::{annotation, label};
 use convoy_api::Object;
 use convoy_api::karpenter::convert::{self, REASON_WORDS};
 use serde_json::Value;
 
+use super::names::{annotation, label};
 use super::read::budget::Budget;
 use super::read::pool::Pool;
 use super::read::reason::Reason;

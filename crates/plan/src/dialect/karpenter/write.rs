@@ -293,7 +293,8 @@ fn replacements(
             );
             let replacement =
                 Some(replacement).filter(|replacement| !replacement.offers.is_empty());
-            let create = launch::create(pool, &name, replacement, Some(&command.id), why);
+            let create =
+                launch::create(pool, &name, replacement, Some(&command.id), command.permit, why);
             writes.event(
                 &create.target.clone(),
                 EventType::Normal,

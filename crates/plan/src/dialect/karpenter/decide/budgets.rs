@@ -10,7 +10,7 @@ use crate::gate::Limit;
 /// What the budgets of a pool say at one instant.
 #[derive(Clone, Debug)]
 pub(crate) struct Budgets<'p> {
-    budgets: &'p [Budget],
+    all: &'p [Budget],
     coverage: Coverage,
     /// How many nodes the pool has.
     total: u32,
@@ -44,7 +44,7 @@ impl<'p> Budgets<'p> {
             budgets.iter().map(|budget| budget.window()?.blackout(now)).collect();
         let active = budgets.iter().zip(&blackouts);
         let active = active.map(|(budget, open)| budget.is_permanent() || open.is_some()).collect();
-        Self { budgets, coverage, total, active, blackouts }
+        Self { all: budgets, coverage, total, active, blackouts }
     }
 
     /// By index of the budget.
@@ -54,7 +54,7 @@ impl<'p> Budgets<'p> {
 
     /// Index and text of every budget that cannot be evaluated; any closes the whole pool.
     pub(crate) fn errors(&self) -> impl Iterator<Item = (usize, &'p str)> {
-        self.budgets.iter().enumerate().filter_map(|(at, budget)| Some((at, budget.error()?)))
+        self.all.iter().enumerate().filter_map(|(at, budget)| Some((at, budget.error()?)))
     }
 
     /// The most nodes that may be down for `reason`; absent if no budget applies.
@@ -71,10 +71,10 @@ impl<'p> Budgets<'p> {
     }
 
     /// Every budget that applies to `reason`, the smallest first.
-    pub(crate) fn all(&self, reason: Reason) -> Vec<Applicable> {
-        let mut all: Vec<Applicable> = self.applicable(reason, &self.active).collect();
-        all.sort_by_key(|budget| budget.ceiling);
-        all
+    pub(crate) fn covering(&self, reason: Reason) -> Vec<Applicable> {
+        let mut covering: Vec<Applicable> = self.applicable(reason, &self.active).collect();
+        covering.sort_by_key(|budget| budget.ceiling);
+        covering
     }
 
     /// When the passing of time alone lets a node go down for `reason`, `down` nodes being down.
@@ -82,10 +82,10 @@ impl<'p> Budgets<'p> {
         let changes_at = |budget: &Budget, at| budget.window()?.changes_at(at);
         let mut active = self.active.clone();
         let mut changes: Vec<Option<Timestamp>> =
-            self.budgets.iter().map(|budget| changes_at(budget, now)).collect();
+            self.all.iter().map(|budget| changes_at(budget, now)).collect();
         for _ in 0..CHANGES_AHEAD {
             let at = changes.iter().flatten().copied().min()?;
-            for (index, budget) in self.budgets.iter().enumerate() {
+            for (index, budget) in self.all.iter().enumerate() {
                 if changes[index] == Some(at) {
                     active[index] = budget.window().is_some_and(|it| it.blackout(at).is_some());
                     changes[index] = changes_at(budget, at);
@@ -113,7 +113,7 @@ impl<'p> Budgets<'p> {
         reason: Reason,
         active: &'b [bool],
     ) -> impl Iterator<Item = Applicable> + 'b {
-        let open = move || self.budgets.iter().enumerate().filter(|(at, _)| active[*at]);
+        let open = move || self.all.iter().enumerate().filter(|(at, _)| active[*at]);
         let names = move |budget: &Budget| budget.reasons().contains(&reason);
         let is_named = self.coverage == Coverage::Unlisted && open().any(|(_, it)| names(it));
         let covers =

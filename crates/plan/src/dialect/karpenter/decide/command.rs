@@ -1,12 +1,12 @@
 //! Commands, from their start to the deletion of their members. What a command is waiting for is noted on the claims it disrupts, so
 //! that whoever looks next goes on with it; nothing is kept in memory.
 
-use crate::dialect::karpenter::names::{NODE_CLAIM, annotation, condition};
 use convoy_api::Object;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::simulate::Replacement;
+use crate::dialect::karpenter::names::{NODE_CLAIM, annotation, condition};
 use crate::dialect::karpenter::read::Cluster;
 use crate::dialect::karpenter::read::claim::Member;
 use crate::dialect::karpenter::read::hash;

@@ -1,15 +1,15 @@
 //! The conditions that make a node a candidate, derived anew from the objects and the instant:
 //! whether it may be consolidated, has drifted, or is too old.
 
-use crate::dialect::karpenter::names;
 use jiff::{SignedDuration, Timestamp};
+use smol_str::SmolStr;
 
+use crate::dialect::karpenter::names;
 use crate::dialect::karpenter::read::Cluster;
 use crate::dialect::karpenter::read::catalogue::{self, Lookup};
 use crate::dialect::karpenter::read::claim::Member;
 use crate::dialect::karpenter::read::pod::Pod;
 use crate::dialect::karpenter::read::pool::Pool;
-use smol_str::SmolStr;
 
 /// The conditions of one claim as they should read now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

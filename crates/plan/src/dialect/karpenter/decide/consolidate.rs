@@ -41,9 +41,9 @@ impl<'w> Disruptions<'_, 'w> {
 
     /// Members that would save money, and those of them that have an obstacle.
     fn consolidation_candidates(&self) -> (Vec<usize>, Vec<usize>) {
-        let candidates =
-            self.candidates(|run, at| run.conditions[at].consolidatable && run.is_consolidated(at));
-        let is_free = |at: &usize| self.obstacle(*at, Reason::Underutilized).is_none();
+        let candidates = self
+            .candidates(|this, at| this.conditions[at].consolidatable && this.is_consolidated(at));
+        let is_free = |at: &usize| self.may_go(*at, Reason::Underutilized) && !self.is_target(*at);
         candidates.into_iter().partition(is_free)
     }
 

@@ -1,12 +1,12 @@
 //! The methods of disruption that need no search: expiration, emptiness, drift.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Disruptions;
 use super::simulate::{Replacement, SimulationResult};
 use crate::dialect::karpenter::read::pool::Expiration;
 use crate::dialect::karpenter::read::reason::Reason;
-use crate::gate::{self, Candidate};
+use crate::gate::{self, Candidate, Limit};
 
 impl Disruptions<'_, '_> {
     /// Claims that are too old, in pools where no budget applies to that: nothing limits them.
@@ -33,7 +33,7 @@ impl Disruptions<'_, '_> {
     /// Budgeted expiration: empty nodes together, others one by one with replacements.
     pub(super) fn expire(&mut self) {
         let cluster = self.cluster;
-        let mut old = self.candidates(|run, at| run.conditions[at].expired);
+        let mut old = self.candidates(|this, at| this.conditions[at].expired);
         let since = |at: usize| {
             let noted = cluster.members[at].facts.expired.as_ref().and_then(|it| it.since);
             noted.or(self.conditions[at].expires_at)
@@ -47,7 +47,8 @@ impl Disruptions<'_, '_> {
 
     /// Empty nodes, the dearest first.
     pub(super) fn empty(&mut self) {
-        let is_idle = |run: &Self, at: usize| run.conditions[at].consolidatable && run.is_empty(at);
+        let is_idle =
+            |this: &Self, at: usize| this.conditions[at].consolidatable && this.is_empty(at);
         let mut idle = self.candidates(is_idle);
         self.sort_by_savings(&mut idle);
         self.together(Reason::Empty, &idle);
@@ -59,7 +60,7 @@ impl Disruptions<'_, '_> {
             if !self.cluster.pools[pool].is_static() {
                 continue;
             }
-            let drifted = self.drifted(|run, at| run.pool_of(at) == Some(pool));
+            let drifted = self.drifted(|this, at| this.pool_of(at) == Some(pool));
             let (admitted, permit) = self.admit(Reason::Drifted, &drifted);
             let Some(permit) = permit else { continue };
             for at in admitted {
@@ -73,8 +74,8 @@ impl Disruptions<'_, '_> {
     /// Drifted nodes of dynamic pools: the idle ones first, then by how long ago they drifted.
     pub(super) fn drift(&mut self) {
         let cluster = self.cluster;
-        let dynamic = |run: &Self, at: usize| {
-            run.pool_of(at).is_some_and(|pool| !cluster.pools[pool].is_static())
+        let dynamic = |this: &Self, at: usize| {
+            this.pool_of(at).is_some_and(|pool| !cluster.pools[pool].is_static())
         };
         let mut drifted = self.drifted(dynamic);
         drifted.sort_by_key(|at| !cluster.is_reschedulable_free(&cluster.members[*at]));
@@ -83,7 +84,7 @@ impl Disruptions<'_, '_> {
 
     fn drifted(&self, filter: impl Fn(&Self, usize) -> bool) -> Vec<usize> {
         let is_drifted =
-            |run: &Self, at: usize| run.conditions[at].drifted.is_some() && filter(run, at);
+            |this: &Self, at: usize| this.conditions[at].drifted.is_some() && filter(this, at);
         let mut drifted = self.candidates(is_drifted);
         let name = |at: usize| self.cluster.members[at].name();
         drifted.sort_by_key(|at| (self.conditions[*at].drifted_since, name(*at)));
@@ -101,25 +102,19 @@ impl Disruptions<'_, '_> {
     /// One command per node, each with the replacements that its pods need. Whether a node goes
     /// depends on where the pods of those before it went, so that each is asked about by itself.
     fn one_by_one(&mut self, reason: Reason, members: &[usize]) {
-        let mut known = None;
+        let mut limits: BTreeMap<usize, Vec<Limit>> = BTreeMap::new();
         for at in members {
             let Some(pool) = self.pool_of(*at) else { continue };
-            let limits = match known.take() {
-                Some((of, limits)) if of == pool => limits,
-                _ => self.limits(pool, reason),
-            };
+            let of_pool = limits.entry(pool).or_insert_with(|| self.limits(pool, reason));
             let candidate = vec![self.candidate(*at, reason)];
-            let permit = self.ask(pool, reason, candidate, &limits, &mut BTreeSet::new());
-            let Some(permit) = permit else {
-                known = Some((pool, limits));
-                continue;
-            };
+            let permit = self.ask(pool, reason, candidate, of_pool, &mut BTreeSet::new());
+            let Some(permit) = permit else { continue };
             let result = self.simulate(&[*at], false);
             if let Some(stranded) = result.stranded.first() {
                 self.refused.insert(*at, stranded.clone());
-                known = Some((pool, limits));
             } else {
                 self.start(reason, vec![*at], result, permit);
+                limits.remove(&pool);
             }
         }
     }

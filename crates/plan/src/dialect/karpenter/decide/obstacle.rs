@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::dialect::karpenter::names::{annotation, label};
 use jiff::Timestamp;
 use smol_str::SmolStr;
 
+use crate::dialect::karpenter::names::{annotation, label};
 use crate::dialect::karpenter::read::Cluster;
 use crate::dialect::karpenter::read::claim::Member;
 use crate::dialect::karpenter::read::pod::{Pod, PodBlock, Protection};

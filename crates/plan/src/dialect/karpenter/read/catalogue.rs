@@ -3,8 +3,9 @@
 
 use std::sync::LazyLock;
 
-use crate::dialect::karpenter::names::{label, node_label};
 use smol_str::{SmolStr, format_smolstr};
+
+use crate::dialect::karpenter::names::{label, node_label};
 
 /// A kind of machine.
 #[derive(Clone, Debug)]

@@ -1,6 +1,5 @@
 //! One member of a pool: its NodeClaim with its Node, and what matters about the claim.
 
-use crate::dialect::karpenter::names::{annotation, condition, label};
 use convoy_api::Object;
 use convoy_api::object::member::{member, text};
 use convoy_api::object::meta::timestamp;
@@ -11,6 +10,7 @@ use smol_str::SmolStr;
 
 use super::node::Node;
 use super::pool;
+use crate::dialect::karpenter::names::{annotation, condition, label};
 
 /// A NodeClaim with its Node, as far as they exist.
 #[derive(Clone, Debug)]

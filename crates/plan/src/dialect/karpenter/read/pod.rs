@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::dialect::karpenter::names::{DISRUPTED_TAINT, annotation, pod_annotation};
 use convoy_api::Object;
 use convoy_api::object::meta::timestamp;
 use convoy_api::text::GoDuration;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
+use crate::dialect::karpenter::names::{DISRUPTED_TAINT, annotation, pod_annotation};
 use crate::selector::Selector;
 use crate::taint::{Taint, Toleration};
 

@@ -1,4 +1,4 @@
-//! TopologyRules: which other pods a pod has to be near to, away from, or evenly spread among.
+//! Topology: which other pods a pod has to be near to, away from, or evenly spread among.
 //! Only what is required counts; preferences never stop a disruption.
 
 use std::collections::BTreeMap;

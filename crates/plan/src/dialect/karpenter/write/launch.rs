@@ -1,11 +1,12 @@
 //! NodeClaims that are asked for. Bringing the machine up is the provider's part.
 
-use crate::dialect::karpenter::names::{self, FINALIZER, NODE_CLAIM, annotation, label};
 use convoy_api::karpenter::template::NodeClassRef;
 use serde_json::{Map, Value, json};
 
 use crate::dialect::karpenter::decide::simulate::{Offer, Replacement};
+use crate::dialect::karpenter::names::{self, FINALIZER, NODE_CLAIM, annotation, label};
 use crate::dialect::karpenter::read::pool::Pool;
+use crate::gate::Permit;
 use crate::step::{Action, Verb, Why};
 
 /// How many instance types a claim names at most.
@@ -17,10 +18,11 @@ pub(crate) fn create(
     name: &str,
     replacement: Option<&Replacement<'_>>,
     command: Option<&str>,
+    permit: Permit,
     why: Why,
 ) -> Action {
     let target = pool.object.key().sibling(&NODE_CLAIM, "", name);
-    Action::create(Verb::Create, target, body(pool, name, replacement, command), why)
+    Action::create(Verb::Start(permit), target, body(pool, name, replacement, command), why)
 }
 
 fn body(

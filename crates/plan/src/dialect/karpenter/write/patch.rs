@@ -1,13 +1,13 @@
 //! Patches of one object: changes are gathered, so that each part of it is written once, and not
 //! at all if it reads so already.
 
-use crate::dialect::karpenter::names::DISRUPTED_TAINT;
-use crate::dialect::karpenter::names::condition::READY;
 use convoy_api::Object;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::condition::{self, Condition};
+use crate::dialect::karpenter::names::DISRUPTED_TAINT;
+use crate::dialect::karpenter::names::condition::READY;
 use crate::merge_patch::nested;
 use crate::step::{Action, Verb, Why};
 

@@ -18,9 +18,12 @@ pub(crate) fn scale(
 ) {
     let Scaling { replicas, count, create, remove } = scaling;
     if let Some(create) = create {
+        writes.hold.clone_from(&create.hold);
         let why = Why::new("ScaleUp", format!("{} of {replicas} nodes", count.kept()));
-        for name in free_names(cluster, snapshot, create.count) {
-            writes.create.push(launch::create(cluster.pool(), &name, None, None, why.clone()));
+        let names = free_names(cluster, snapshot, create.count);
+        for (name, permit) in names.iter().zip(create.permit().into_iter().cycle()) {
+            let why = why.clone();
+            writes.create.push(launch::create(cluster.pool(), name, None, None, permit, why));
         }
     }
     if let Some((members, permit)) = remove {

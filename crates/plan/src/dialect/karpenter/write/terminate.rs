@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::dialect::karpenter::names::{DISRUPTED_TAINT, FINALIZER, annotation, condition, label};
 use convoy_api::Object;
 use convoy_api::object::meta::timestamp;
 use jiff::{SignedDuration, Timestamp};
@@ -12,6 +11,7 @@ use serde_json::{Value, json};
 use super::patch::{ObjectPatch, other_taints};
 use super::writes::{Wait, Writes};
 use crate::dialect::karpenter::names::VOLUME_ATTACHMENT;
+use crate::dialect::karpenter::names::{DISRUPTED_TAINT, FINALIZER, annotation, condition, label};
 use crate::dialect::karpenter::read::Cluster;
 use crate::dialect::karpenter::read::claim::Member;
 use crate::dialect::karpenter::read::node::Node;

@@ -22,6 +22,8 @@ pub(crate) struct Writes {
     pub(crate) create: Vec<Action>,
     pub(crate) delete: Vec<Action>,
     pub(crate) events: Vec<Event>,
+    /// Why the pool does not get the nodes that it asks for.
+    pub(crate) hold: Option<HoldReason>,
     /// The state of members that a command or a deletion concerns, and what they wait for.
     pub(crate) states: BTreeMap<usize, (MemberState, Option<Wait>)>,
 }

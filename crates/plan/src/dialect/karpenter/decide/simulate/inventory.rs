@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::dialect::karpenter::names::label;
 use convoy_api::Object;
 use smol_str::SmolStr;
 
 use super::offer::Offer;
 use super::scheduled::{NodeLabels, ScheduledPod};
+use crate::dialect::karpenter::names::label;
 use crate::dialect::karpenter::read::Cluster;
 use crate::dialect::karpenter::read::claim::Member;
 use crate::dialect::karpenter::read::node;

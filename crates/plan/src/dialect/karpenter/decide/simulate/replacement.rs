@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::dialect::karpenter::names::{label, node_label};
 use smol_str::SmolStr;
 
 use super::inventory::Inventory;
 use super::offer::Offer;
+use crate::dialect::karpenter::names::{label, node_label};
 use crate::dialect::karpenter::read::pod_requirements::PodRequirements;
 use crate::dialect::karpenter::read::resources::Amounts;
 
