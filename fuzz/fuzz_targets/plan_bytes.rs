@@ -3,7 +3,7 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    let bag = convoy_fuzz::bag_of_bytes(bytes);
+    let manifests = convoy_fuzz::manifests_from_bytes(bytes);
     let now = jiff::Timestamp::from_second(1_767_225_600).expect("within range");
-    std::hint::black_box(convoy_fuzz::plan(bag, now));
+    std::hint::black_box(convoy_fuzz::plan(manifests, now));
 });

@@ -3,7 +3,7 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    if let Some((bag, now)) = convoy_fuzz::bag_of_objects(bytes) {
-        std::hint::black_box(convoy_fuzz::plan(bag, now));
+    if let Some((manifests, now)) = convoy_fuzz::manifests_from_objects(bytes) {
+        std::hint::black_box(convoy_fuzz::plan(manifests, now));
     }
 });

@@ -3,6 +3,6 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    let bag = convoy_fuzz::bag_of_bytes(bytes);
-    std::hint::black_box(convoy_fuzz::validate(&bag));
+    let manifests = convoy_fuzz::manifests_from_bytes(bytes);
+    std::hint::black_box(convoy_fuzz::validate(&manifests));
 });

@@ -3,7 +3,7 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    if let Some((bag, _)) = convoy_fuzz::bag_of_objects(bytes) {
-        std::hint::black_box(convoy_fuzz::validate(&bag));
+    if let Some((manifests, _)) = convoy_fuzz::manifests_from_objects(bytes) {
+        std::hint::black_box(convoy_fuzz::validate(&manifests));
     }
 });

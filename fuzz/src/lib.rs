@@ -1,10 +1,10 @@
-//! What the fuzz targets share: bytes or damaged objects in, everything `convoy` would say out.
+//! Shared by the fuzz targets: bytes or damaged objects in, the output of `convoy` out.
 
 use std::sync::LazyLock;
 
 use arbitrary::Unstructured;
 use convoy_cli::finding;
-use convoy_cli::input::{Bag, Limits, read_bytes};
+use convoy_cli::input::{Limits, Manifests, read_bytes};
 use convoy_cli::report::Report;
 use convoy_testkit::mutate::Templates;
 use jiff::Timestamp;
@@ -20,35 +20,35 @@ static TEMPLATES: LazyLock<Templates> = LazyLock::new(|| {
     ])
 });
 
-/// Small enough that a fuzzer's memory limit is never the one that is met.
+/// Small enough to stay below the memory limit of the fuzzer.
 const LIMITS: Limits = Limits { file_bytes: 1 << 20, values: 200_000, alias_bytes: 4 << 20 };
 
-/// What `convoy` reads from a file with these bytes.
-pub fn bag_of_bytes(bytes: &[u8]) -> Bag {
-    let mut bag = Bag::default();
-    // The first byte picks the name, which decides what brackets may mean.
+/// The objects that `convoy` reads from a file with these bytes.
+pub fn manifests_from_bytes(bytes: &[u8]) -> Manifests {
+    let mut manifests = Manifests::default();
+    // The first byte selects the file name, and with it the syntax.
     let (name, rest) = match bytes.split_first() {
         Some((first, rest)) if first % 2 == 0 => ("fuzz.yaml", rest),
         Some((_, rest)) => ("fuzz.json", rest),
         None => ("fuzz.yaml", bytes),
     };
-    read_bytes(name, rest.to_vec(), LIMITS, &mut bag);
-    bag
+    read_bytes(name, rest.to_vec(), LIMITS, &mut manifests);
+    manifests
 }
 
-/// Objects from the vectors, damaged as `bytes` say, and an instant.
-pub fn bag_of_objects(bytes: &[u8]) -> Option<(Bag, Timestamp)> {
+/// Objects from the vectors, damaged as `bytes` decide, and a time.
+pub fn manifests_from_objects(bytes: &[u8]) -> Option<(Manifests, Timestamp)> {
     let mut source = Unstructured::new(bytes);
     let now = instant(&mut source)?;
-    let objects = TEMPLATES.bag(&mut source).ok()?;
-    let mut bag = Bag::default();
+    let objects = TEMPLATES.objects(&mut source).ok()?;
+    let mut manifests = Manifests::default();
     for object in objects {
-        read_bytes("fuzz.json", object.to_string().into_bytes(), LIMITS, &mut bag);
+        read_bytes("fuzz.json", object.to_string().into_bytes(), LIMITS, &mut manifests);
     }
-    Some((bag, now))
+    Some((manifests, now))
 }
 
-/// The instant of most vectors, sometimes another, sometimes the end of time.
+/// The time of most vectors, sometimes another, sometimes the earliest or latest possible.
 fn instant(source: &mut Unstructured<'_>) -> Option<Timestamp> {
     match source.int_in_range(0..=9).ok()? {
         0 => Some(Timestamp::MIN),
@@ -61,13 +61,13 @@ fn instant(source: &mut Unstructured<'_>) -> Option<Timestamp> {
     }
 }
 
-/// Everything that `convoy plan` would print.
-pub fn plan(bag: Bag, now: Timestamp) -> (String, Value) {
-    let report = Report::new(bag, now, &[], true);
+/// The output of `convoy plan`.
+pub fn plan(manifests: Manifests, now: Timestamp) -> (String, Value) {
+    let report = Report::new(manifests, now, &[], true);
     (report.to_text(), report.to_json())
 }
 
-/// Everything that `convoy validate` would print.
-pub fn validate(bag: &Bag) -> Value {
-    finding::to_json(&finding::all(bag, &convoy_plan::validate(&bag.world)))
+/// The output of `convoy validate`.
+pub fn validate(manifests: &Manifests) -> Value {
+    finding::to_json(&finding::all(manifests, &convoy_plan::validate(&manifests.world)))
 }

@@ -1,5 +1,5 @@
-//! What an API server makes of a plan's writes: merge patches, versions, generations, the
-//! status sub-resource, finalizers and owner references. A pure stand-in: no clock, no I/O.
+//! A stand-in for an API server that applies a plan's writes to a world: merge patches, versions,
+//! generations, the status sub-resource, finalizers and owner references. No clock, no I/O.
 
 mod garbage;
 
@@ -13,7 +13,7 @@ use convoy_plan::{Action, Step, World, Write};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-/// A world that takes writes.
+/// A world that accepts writes.
 #[derive(Clone, Debug)]
 pub struct Applier {
     world: World,
@@ -21,7 +21,7 @@ pub struct Applier {
     version: u64,
 }
 
-/// Why a write was refused. The engine plans again from fresh state then.
+/// Why a write was refused. The engine then plans again from fresh state.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ApplyError {
     #[error("{0} exists already")]
@@ -51,7 +51,7 @@ impl Applier {
         self.now = now;
     }
 
-    /// Changes one object as somebody else would: a kubelet, an agent, a person.
+    /// Changes one object on behalf of another client: a kubelet, an agent, a user.
     pub fn edit(&mut self, key: &ObjectKey, change: impl FnOnce(&mut Value)) {
         let Some(object) = self.world.get(key) else { return };
         let mut raw = object.raw().clone();
@@ -60,7 +60,7 @@ impl Applier {
         self.store(&before, raw);
     }
 
-    /// Puts an object in as it is, or replaces the one that stands there.
+    /// Inserts or replaces an object as it is.
     pub fn insert(&mut self, object: Object) {
         self.world.insert(object);
     }
@@ -69,7 +69,7 @@ impl Applier {
         self.world.remove(key);
     }
 
-    /// Carries out a step: its actions in order, then its status. Stops at the first refusal.
+    /// Applies a step: its actions in order, then its status. Stops at the first refusal.
     pub fn apply(&mut self, step: &Step) -> Result<(), ApplyError> {
         let before = self.version;
         for action in &step.actions {
@@ -81,7 +81,7 @@ impl Applier {
         Ok(())
     }
 
-    /// Carries out one action. Versions above `before` are our own writes of this step.
+    /// Applies one action. Versions above `before` are our own writes of this step.
     fn act(&mut self, action: &Action, before: u64) -> Result<(), ApplyError> {
         let target = &action.target;
         match &action.write {

@@ -1,4 +1,4 @@
-//! One module per promise, each a function over one step and what it was decided from.
+//! One module per guarantee: a function over one step and the world it was decided from.
 
 pub(crate) mod budget;
 mod evidence;
@@ -10,7 +10,7 @@ mod undo;
 
 use crate::{Finding, Subject};
 
-/// A promise as code: pushes what breaks it.
+/// A guarantee as code: pushes a finding for each violation.
 pub(crate) type Rule = fn(&Subject<'_>, &mut Vec<Finding>);
 
 pub(crate) const RULES: &[Rule] = &[

@@ -1,4 +1,4 @@
-//! Promises over a sequence of plans: what held at every instant, not only in one.
+//! Guarantees over a sequence of plans.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use convoy_plan::{Plan, World};
 
 use crate::{Finding, Guarantee, check};
 
-/// Watches plans as they are made, one after the other.
+/// Observes plans in the order in which they are made.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     /// Members in flight by rollout and group, as of the last plan.
@@ -20,7 +20,7 @@ impl History {
         Self::default()
     }
 
-    /// Checks `plan` alone and against what came before.
+    /// Checks `plan` by itself and against the previous plans.
     pub fn observe(&mut self, world: &World, plan: &Plan) {
         self.findings.extend(check(world, plan));
         let mut now_in_flight = BTreeMap::new();

@@ -1,9 +1,9 @@
-//! The guarantees of Convoy as code: what must be true of every plan, and of every sequence
-//! of plans, whatever the world looks like.
+//! The guarantees of Convoy as code: properties of every plan, and of every sequence of plans, for
+//! any world.
 //!
-//! [`check`] looks at one plan beside the world it was made from; [`History`] at a sequence.
-//! [`Applier`] does to a world what an API server would do with a plan's writes, so that
-//! tests can go on from there. Nothing here decides: a finding is a bug in the engine.
+//! [`check`] examines one plan and the world it was made from; [`History`] a sequence of plans.
+//! [`Applier`] applies a plan's writes to a world as an API server would, so that tests can
+//! continue from there. This crate decides nothing: a finding is a bug in the engine.
 
 mod apply;
 mod guarantee;
@@ -22,28 +22,28 @@ pub use history::History;
 pub use settle::{NotSettled, Settled, settle};
 pub use vigil::{Compartments, Hand, Vigil};
 
-/// The promises, by the letters that tests and documents use.
+/// The guarantees, by the names that tests and documents use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Guarantee {
-    /// Never more members in flight than every limit allows.
+    /// Never more members in flight than any limit allows.
     G1,
-    /// Health counts only if it is of the revision being rolled.
+    /// Health counts only for the revision being rolled out.
     G3,
-    /// Every member is in exactly one state, and one that waits says why.
+    /// Every member is in exactly one state, and every waiting member has a hold.
     G4,
     /// Never silently stuck.
     G6,
-    /// An unchanged world gives no writes.
+    /// An unchanged world causes no writes.
     G7,
     /// No object grows with the fleet.
     G8,
-    /// Only what we did is undone.
+    /// Convoy undoes only its own changes.
     G9,
-    /// Timers name the instant, and it lies ahead.
+    /// Timers name an instant in the future.
     G10,
 }
 
-/// A promise that a plan breaks.
+/// A guarantee that a plan violates.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     pub guarantee: Guarantee,
@@ -51,7 +51,7 @@ pub struct Finding {
     pub message: String,
 }
 
-/// Every promise that `plan`, made from `world`, breaks. Empty is what it should be.
+/// All guarantees that `plan`, made from `world`, violates. Should be empty.
 pub fn check(world: &World, plan: &Plan) -> Vec<Finding> {
     let mut findings = Vec::new();
     for step in &plan.steps {
@@ -63,7 +63,7 @@ pub fn check(world: &World, plan: &Plan) -> Vec<Finding> {
     findings
 }
 
-/// One step beside everything it was decided from.
+/// One step and the world it was decided from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Subject<'p> {
     pub(crate) world: &'p World,

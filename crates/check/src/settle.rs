@@ -1,20 +1,20 @@
-//! G7: applying plans leads somewhere, and there nothing more is written.
+//! G7: applying plans reaches a state in which nothing more is written.
 
 use convoy_plan::Plan;
 
 use crate::{Applier, ApplyError, History};
 
-/// Where a world came to rest.
+/// The state in which a world settled.
 #[derive(Clone, Debug)]
 pub struct Settled {
-    /// How many rounds of planning and applying it took; the last one wrote nothing.
+    /// Number of rounds of planning and applying; the last one wrote nothing.
     pub rounds: u32,
     /// The quiet plan at the end.
     pub plan: Plan,
     pub history: History,
 }
 
-/// Why a world did not come to rest.
+/// Why a world did not settle.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum NotSettled {
     #[error("still writing after {rounds} rounds: {last}")]
@@ -37,7 +37,7 @@ pub fn settle(
         let quiet = plan.steps.iter().all(convoy_plan::Step::is_quiet);
         for step in &plan.steps {
             match applier.apply(step) {
-                // Another rollout of this round wrote first: planned again, as a live pass is.
+                // Another rollout of this round wrote first: plan again, as the control loop does.
                 Ok(())
                 | Err(ApplyError::Stale(_) | ApplyError::Exists(_) | ApplyError::NotFound(_)) => {}
                 Err(source) => return Err(NotSettled::Refused { round, source }),

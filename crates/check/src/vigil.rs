@@ -1,10 +1,10 @@
-//! Watches over Deployments while they are carried out: after every write, are there as many
-//! pods as promised, and no more?
+//! Observes Deployments during a rollout: checks after every write that a Deployment has enough pods
+//! and not too many.
 //!
-//! It counts pods and nothing else: what sets ask for or report is not looked at. A promise
-//! can only be kept about what can be known. So until the loops have seen everything and come to
-//! rest, what others take away (a node that dies, a person who deletes a pod) is allowed for,
-//! of a promise that changes the weaker one holds, and pods count that were available all along.
+//! It counts pods, and ignores what ReplicaSets request or report. A control loop can only respect
+//! what it knows. So until the loops have processed all events and settled, pods that others remove
+//! (a node that dies, a user who deletes a pod) are tolerated, the weaker of two bounds applies when
+//! a bound changes, and only pods that were available all along count.
 
 mod compartments;
 
@@ -21,7 +21,7 @@ use crate::guarantee::budget::apps::{Promise, promise};
 
 pub use compartments::Compartments;
 
-/// Who wrote.
+/// Who made a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hand {
     /// Those whose promise it is.
@@ -29,7 +29,7 @@ pub enum Hand {
     Other,
 }
 
-/// Everything that is watched over.
+/// The observed Deployments and their pods.
 #[derive(Clone, Debug, Default)]
 pub struct Vigil {
     deployments: BTreeMap<ObjectKey, Watched>,
@@ -43,13 +43,13 @@ struct Watched {
     uid: String,
     selector: Selector,
     min_ready: SignedDuration,
-    /// Absent: everything old goes before anything new comes.
+    /// Absent for the strategy Recreate.
     promise: Option<Promise>,
-    /// The weakest promise since the last rest.
+    /// The weakest bounds since the loops last settled.
     weakest: Promise,
-    /// Pods that served, and that others took away since then.
+    /// Available pods that others have removed since then.
     lost: usize,
-    /// The fewest that were available since then.
+    /// The lowest number of available pods since then.
     fewest: usize,
 }
 
@@ -57,13 +57,13 @@ struct Watched {
 struct Pod {
     object: Object,
     ready_since: Option<Timestamp>,
-    /// Neither over nor on its way out.
+    /// Neither finished nor terminating.
     is_active: bool,
     is_over: bool,
 }
 
 impl Vigil {
-    /// An object was written, or is gone. Err: what does not hold now.
+    /// Records a write or a deletion. Returns an error if a bound is violated.
     pub fn see(
         &mut self,
         object: &Object,
@@ -82,15 +82,15 @@ impl Vigil {
         }
     }
 
-    /// The loops have seen everything, and have nothing to do: from here on the promises hold
-    /// as they read now.
+    /// Called when the loops have processed all events and have nothing to do: from here on the
+    /// current bounds apply.
     pub fn rest(&mut self, now: Timestamp) {
         let count = |of: &Watched| (self.active(of), self.available(of, now));
         let counts: Vec<(usize, usize)> = self.deployments.values().map(count).collect();
         for (watched, (pods, available)) in self.deployments.values_mut().zip(counts) {
             (watched.lost, watched.fewest) = (0, available);
             if let Some(promise) = watched.promise {
-                // One that was cut while its pods were there is met by adding none.
+                // A Deployment whose bound was lowered below its pods must only not add any.
                 let most = promise.most.max(u32::try_from(pods).unwrap_or(u32::MAX));
                 watched.weakest = Promise { most, ..promise };
             }
@@ -164,7 +164,7 @@ impl Vigil {
         let Promise { most, least } = watched.weakest;
         let pods = self.active(watched);
         if is_new && pods > most as usize {
-            return Err(format!("{key} has {pods} pods, where {most} are the most"));
+            return Err(format!("{key} has {pods} pods, more than {most}"));
         }
         let (lost, needed) = (watched.lost, fewest.min(least as usize));
         if by == Hand::Loop && after < before && after + lost < needed {
@@ -181,7 +181,7 @@ impl Vigil {
         let hash = |pod: &Object| pod.label("pod-template-hash").map(str::to_owned);
         let other = self.of(watched).find(|pod| !pod.is_over && hash(&pod.object) != hash(made));
         other.map_or(Ok(()), |other| {
-            Err(format!("{} is made while {} is there", made.key(), other.object.key()))
+            Err(format!("{} was created while {} still exists", made.key(), other.object.key()))
         })
     }
 
@@ -223,7 +223,7 @@ impl Pod {
             value.get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
         };
         let ready = object.condition("Ready").filter(|ready| word(ready, "status") == "True");
-        // One without an instant has been ready for ever.
+        // A pod without a transition time counts as ready since ever.
         let since = |ready: &Value| {
             timestamp(ready.get("lastTransitionTime")).unwrap_or(Timestamp::UNIX_EPOCH)
         };
@@ -248,7 +248,7 @@ mod tests {
         NOW.parse().unwrap()
     }
 
-    /// Four replicas, of which one may be missing and one too many.
+    /// Four replicas with maxUnavailable 1 and maxSurge 1.
     fn vigil() -> Vigil {
         let mut vigil = Vigil::default();
         let rolling = json!({"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 1}});

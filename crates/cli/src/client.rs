@@ -1,5 +1,4 @@
-//! A client of a running server, as far as commands need one: a kubeconfig says where it is and
-//! who asks, requests and answers are JSON.
+//! A small JSON client for a running `convoy up`, configured by a kubeconfig.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,41 +18,41 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::Value;
 
-/// How long one answer may take.
+/// Timeout of one request.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Kubeconfig files, the first one first; what it says goes before what the others say.
+/// Kubeconfig files in order; an entry in an earlier file wins over one in a later file.
 #[derive(Clone, Debug)]
 pub(crate) struct Kubeconfig {
     files: Vec<(PathBuf, Value)>,
 }
 
-/// Somebody who may ask, and the server that they ask.
+/// A connection to a server with the credentials of one user.
 #[derive(Debug)]
 pub(crate) struct Client {
     http: legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
-    /// Where the first logical cluster is.
+    /// Address of the first logical cluster.
     pub(crate) url: String,
     token: Option<String>,
 }
 
 impl Kubeconfig {
-    /// Reads a list of files as `KUBECONFIG` holds one; those that are not there are left out.
+    /// Reads a list of files in the format of `KUBECONFIG`; skips files that do not exist.
     pub(crate) fn read(list: &Path) -> Result<Self> {
         let mut files = Vec::new();
         for path in std::env::split_paths(list).filter(|path| path.exists()) {
             let text = std::fs::read_to_string(&path);
             let text = text.with_context(|| format!("could not read {}", path.display()))?;
             let config = serde_saphyr::from_str(&text)
-                .with_context(|| format!("{} is no kubeconfig", path.display()))?;
+                .with_context(|| format!("invalid kubeconfig {}", path.display()))?;
             files.push((path, config));
         }
         let shown = list.display();
-        ensure!(!files.is_empty(), "there is no kubeconfig at {shown}: is `convoy up` running?");
+        ensure!(!files.is_empty(), "no kubeconfig found at {shown}; is `convoy up` running?");
         Ok(Self { files })
     }
 
-    /// Whether there is a context of this name.
+    /// Whether the kubeconfig has a context of this name.
     pub(crate) fn has_context(&self, name: &str) -> bool {
         self.entry("contexts", name).is_some()
     }
@@ -63,7 +62,7 @@ impl Kubeconfig {
         names.find(|name| !name.is_empty())
     }
 
-    /// A named entry, and the file that it stands in.
+    /// A named entry and the file that contains it.
     fn entry(&self, list: &str, name: &str) -> Option<(&Path, &Value)> {
         self.files.iter().find_map(|(path, file)| {
             let mut entries = file[list].as_array()?.iter();
@@ -73,26 +72,28 @@ impl Kubeconfig {
 }
 
 impl Client {
-    /// The client that a context describes; none: the current one.
+    /// The client that `context` describes, by default the current context.
     pub(crate) fn new(config: &Kubeconfig, context: Option<&str>) -> Result<Self> {
         let name = context.or(config.current_context());
-        let name = name.context("the kubeconfig has no current context: give --context")?;
+        let name = name.context("the kubeconfig has no current context; pass --context")?;
         let (_, context) = config
             .entry("contexts", name)
             .with_context(|| format!("the kubeconfig has no context {name:?}"))?;
         let text = |field: &str| context["context"][field].as_str().unwrap_or_default();
-        let (place, cluster) = config
+        let (file, cluster) = config
             .entry("clusters", text("cluster"))
-            .with_context(|| format!("context {name:?} names no cluster of the kubeconfig"))?;
+            .with_context(|| format!("context {name:?} refers to a cluster that does not exist"))?;
         let cluster = &cluster["cluster"];
         let url = cluster["server"].as_str().unwrap_or_default().trim_end_matches('/');
-        // Whatever logical cluster the context is of: they all live in the first one.
+        // LogicalCluster objects live in the first logical cluster, whichever the context selects.
         let url = url.split_once("/clusters/").map_or(url, |(first, _)| first).to_owned();
-        ensure!(url.starts_with("https://"), "{url:?} is no https address");
+        ensure!(url.starts_with("https://"), "the server address {url:?} must start with https://");
         let mut roots = rustls::RootCertStore::empty();
-        let authority = pem(place, cluster, "certificate-authority")?.unwrap_or_default();
+        let authority = pem(file, cluster, "certificate-authority")?.unwrap_or_default();
         for certificate in CertificateDer::pem_slice_iter(&authority) {
-            roots.add(certificate.context("the cluster's authority cannot be read")?)?;
+            roots.add(
+                certificate.context("could not read the certificate authority of the cluster")?,
+            )?;
         }
         let (tls, token) = identity(config, text("user"), roots)?;
         let connector = HttpsConnectorBuilder::new().with_tls_config(tls).https_only();
@@ -101,7 +102,7 @@ impl Client {
         Ok(Self { http, url, token })
     }
 
-    /// Sends a request; code and JSON of the answer.
+    /// Sends a request and returns the status code and the JSON body.
     pub(crate) async fn send(
         &self,
         method: Method,
@@ -135,31 +136,31 @@ fn identity(config: &Kubeconfig, user: &str, roots: rustls::RootCertStore) -> Re
     let tls = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
         .with_root_certificates(roots);
-    let Some((place, user)) = config.entry("users", user) else {
+    let Some((file, user)) = config.entry("users", user) else {
         return Ok((tls.with_no_client_auth(), None));
     };
     let user = &user["user"];
-    let certificate = pem(place, user, "client-certificate")?;
-    let (Some(certificate), Some(key)) = (certificate, pem(place, user, "client-key")?) else {
+    let certificate = pem(file, user, "client-certificate")?;
+    let (Some(certificate), Some(key)) = (certificate, pem(file, user, "client-key")?) else {
         let Some(token) = user["token"].as_str() else {
-            bail!("the kubeconfig's user has neither a certificate nor a token");
+            bail!("the user in the kubeconfig has neither a client certificate nor a token");
         };
         return Ok((tls.with_no_client_auth(), Some(token.to_owned())));
     };
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&certificate).collect();
-    let chain = chain.context("the user's certificate cannot be read")?;
-    let key = PrivateKeyDer::from_pem_slice(&key).context("the user's key cannot be read")?;
+    let chain = chain.context("could not read the client certificate")?;
+    let key = PrivateKeyDer::from_pem_slice(&key).context("could not read the client key")?;
     Ok((tls.with_client_auth_cert(chain, key)?, None))
 }
 
-/// A field that holds PEM, in the kubeconfig itself or in a file that it names.
-fn pem(place: &Path, entry: &Value, field: &str) -> Result<Option<Vec<u8>>> {
+/// The PEM data of a field: inline in the kubeconfig, or in a file that it refers to.
+fn pem(file: &Path, entry: &Value, field: &str) -> Result<Option<Vec<u8>>> {
     if let Some(data) = entry[format!("{field}-data")].as_str() {
-        let bytes = STANDARD.decode(data).with_context(|| format!("{field}-data is no base64"))?;
+        let bytes = STANDARD.decode(data).with_context(|| format!("{field}-data is not base64"))?;
         return Ok(Some(bytes));
     }
-    let Some(file) = entry[field].as_str() else { return Ok(None) };
-    let path = place.parent().unwrap_or(Path::new("")).join(file);
+    let Some(named) = entry[field].as_str() else { return Ok(None) };
+    let path = file.parent().unwrap_or(Path::new("")).join(named);
     let bytes = std::fs::read(&path);
     Ok(Some(bytes.with_context(|| format!("could not read {}", path.display()))?))
 }

@@ -1,4 +1,4 @@
-//! The commands, one module each: `Args` is what was typed, `Settings` what it means.
+//! The commands, one module each. `Args` holds the flags, `Settings` the resolved configuration.
 
 #[cfg(feature = "server")]
 pub mod clusters;
@@ -27,16 +27,16 @@ use std::path::PathBuf;
 #[cfg(feature = "server")]
 use anyhow::Context;
 
-/// The inputs that every command on objects takes.
+/// The input flags of every command that reads objects.
 #[derive(Debug, clap::Args)]
 pub struct InputArgs {
-    /// Objects to read: a file, a directory (with all *.yaml, *.yml and *.json below it), a
-    /// glob, or - for standard input. May be given several times
+    /// Objects to read: a file, a directory (all *.yaml, *.yml and *.json files below it), a
+    /// glob, or - for standard input. Can be repeated
     #[arg(short = 'f', long = "filename", value_name = "PATH", required = true)]
     filename: Vec<PathBuf>,
 }
 
-/// A dialect by the word that plans use for it.
+/// A dialect, by the name that plans use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum DialectName {
     Skyhook,
@@ -58,14 +58,14 @@ impl DialectName {
     }
 }
 
-/// Runs what speaks with a server, to its end.
+/// Runs a future to completion on a multi-threaded runtime.
 #[cfg(feature = "server")]
 pub(crate) fn block_on(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
     drive(tokio::runtime::Builder::new_multi_thread(), work)
 }
 
-/// The same on one thread: for what does one thing after the other, and should take little
-/// memory. Each thread keeps some of what it has freed.
+/// Runs a future to completion on the current thread. Saves memory: the allocator keeps some
+/// freed memory for each thread.
 #[cfg(feature = "server")]
 pub(crate) fn block_on_one(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
     drive(tokio::runtime::Builder::new_current_thread(), work)

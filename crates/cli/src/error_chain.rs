@@ -1,4 +1,4 @@
-//! Errors as people read them: what failed, then each cause on a line of its own.
+//! Prints errors: the failure first, then each cause on its own line.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use std::fmt::Write;
 pub fn chain(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
     for cause in error.chain().skip(1) {
-        let _ = write!(text, "\n  because {cause}");
+        let _ = write!(text, "\n  caused by: {cause}");
     }
     text
 }
@@ -18,6 +18,6 @@ mod tests {
     #[test]
     fn causes_follow_on_lines_of_their_own() {
         let error = anyhow::anyhow!("disk full").context("could not write").context("no plan");
-        assert_eq!(chain(&error), "no plan\n  because could not write\n  because disk full");
+        assert_eq!(chain(&error), "no plan\n  caused by: could not write\n  caused by: disk full");
     }
 }

@@ -1,4 +1,4 @@
-//! What is wrong, whoever found it: the readers of the input or the engine's validation.
+//! Findings: problems of the input and diagnostics of the engine, in one list.
 
 use std::collections::BTreeMap;
 
@@ -7,30 +7,30 @@ use convoy_plan::availability::{self, Availability};
 use convoy_plan::{DIALECTS, Diagnostic, Severity};
 use serde_json::{Map, Value};
 
-use crate::input::{Bag, Place, Problem};
+use crate::input::{Manifests, Problem, SourceLocation};
 
-/// One thing that is wrong, with its place.
+/// One problem, with its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     pub severity: Severity,
-    /// `apiVersion/Kind/namespace/name`; empty if it is about the input as such.
+    /// `apiVersion/Kind/namespace/name`; empty for a problem of the input itself.
     pub object: String,
     /// Dotted path; empty for the whole object.
     pub field: String,
     pub message: String,
-    pub place: Option<Place>,
+    pub location: Option<SourceLocation>,
 }
 
-/// What could not be read, then what nobody uses, then what the engine says.
-pub fn all(bag: &Bag, diagnostics: &[Diagnostic]) -> Vec<Finding> {
-    let read = bag.problems.iter().cloned().map(Finding::from);
-    let unused = unused_kinds(bag).into_iter().map(Finding::from);
+/// Unreadable input first, then unused kinds, then the diagnostics of the engine.
+pub fn all(manifests: &Manifests, diagnostics: &[Diagnostic]) -> Vec<Finding> {
+    let read = manifests.problems.iter().cloned().map(Finding::from);
+    let unused = unused_kinds(manifests).into_iter().map(Finding::from);
     let judged = diagnostics.iter().map(|diagnostic| Finding {
         severity: diagnostic.severity,
         object: diagnostic.object.clone(),
         field: diagnostic.field.clone(),
         message: diagnostic.message.clone(),
-        place: bag.origin(&diagnostic.key).map(Place::from),
+        location: manifests.origin(&diagnostic.key).map(SourceLocation::from),
     });
     read.chain(unused).chain(judged).collect()
 }
@@ -40,12 +40,12 @@ pub fn has_errors(findings: &[Finding]) -> bool {
     count(findings, Severity::Error) > 0
 }
 
-/// How many findings are this severe.
+/// Number of findings of this severity.
 pub fn count(findings: &[Finding], severity: Severity) -> usize {
     findings.iter().filter(|finding| finding.severity == severity).count()
 }
 
-/// The findings as a list, each with the keys of an engine diagnostic and its place.
+/// The findings as a list, each with the keys of an engine diagnostic and its location.
 pub fn to_json(findings: &[Finding]) -> Value {
     findings.iter().map(Finding::to_json).collect()
 }
@@ -58,12 +58,12 @@ impl Finding {
         put("object", Value::from(self.object.as_str()));
         put("field", Value::from(self.field.as_str()));
         put("message", Value::from(self.message.as_str()));
-        if let Some(place) = &self.place {
-            put("file", Value::from(&*place.file));
-            if let Some(line) = place.line {
+        if let Some(location) = &self.location {
+            put("file", Value::from(&*location.file));
+            if let Some(line) = location.line {
                 put("line", Value::from(line));
             }
-            if let Some(column) = place.column {
+            if let Some(column) = location.column {
                 put("column", Value::from(column));
             }
         }
@@ -73,28 +73,31 @@ impl Finding {
 
 impl From<Problem> for Finding {
     fn from(problem: Problem) -> Self {
-        let Problem { severity, place, object, message } = problem;
-        Self { severity, object, field: String::new(), message, place }
+        let Problem { severity, location, object, message } = problem;
+        Self { severity, object, field: String::new(), message, location }
     }
 }
 
-/// Kinds that play no part: no dialect reads them, nobody can tell whether they are
-/// available, and no placement in the bag could carry them to a cluster. One warning for each
-/// kind, at its first object.
-fn unused_kinds(bag: &Bag) -> Vec<Problem> {
-    if bag.world.iter().any(|object| carries_any_kind(object.kind())) {
+/// Kinds without effect on a plan: no dialect reads them, their availability is not defined, and
+/// no placement among the objects could carry them to a cluster. One warning for each kind, at
+/// its first object.
+fn unused_kinds(manifests: &Manifests) -> Vec<Problem> {
+    if manifests.world.iter().any(|object| carries_any_kind(object.kind())) {
         return Vec::new();
     }
-    let mut unused: BTreeMap<&GroupKind, (usize, Option<Place>)> = BTreeMap::new();
-    for object in bag.world.iter().filter(|object| !is_used(object)) {
-        let place = || bag.origin(object.key()).map(Place::from);
-        unused.entry(object.kind()).or_insert_with(|| (0, place())).0 += 1;
+    let mut unused: BTreeMap<&GroupKind, (usize, Option<SourceLocation>)> = BTreeMap::new();
+    for object in manifests.world.iter().filter(|object| !is_used(object)) {
+        let location = || manifests.origin(object.key()).map(SourceLocation::from);
+        unused.entry(object.kind()).or_insert_with(|| (0, location())).0 += 1;
     }
-    let told = unused.into_iter().map(|(kind, (count, place))| {
+    let warnings = unused.into_iter().map(|(kind, (count, location))| {
         let objects = if count == 1 { "object" } else { "objects" };
-        Problem::warning(place, format!("{count} {kind} {objects}: nothing here uses this kind"))
+        Problem::warning(
+            location,
+            format!("ignored {count} {kind} {objects}: no dialect uses this kind"),
+        )
     });
-    told.collect()
+    warnings.collect()
 }
 
 fn is_used(object: &Object) -> bool {

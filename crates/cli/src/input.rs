@@ -1,13 +1,13 @@
-//! Reading bags of Kubernetes objects: YAML, JSON, lists, directories, globs and standard
-//! input, each object with the place it came from.
+//! Reads Kubernetes objects from YAML, JSON, lists, directories, globs and standard input, and
+//! records the location of each.
 //!
-//! Reading never fails as a whole. What cannot be read becomes a [`Problem`] with its place,
-//! and everything else is still there. Hostile input is bounded: file size, nesting, the
+//! Reading never fails as a whole. Unreadable input becomes a [`Problem`] with its location, and
+//! the rest is still read. Hostile input is bounded: file size, nesting, the
 //! number of values, and what aliases may expand to.
 
-mod bag;
 mod json;
-mod place;
+mod location;
+mod manifests;
 mod source;
 mod text;
 mod yaml;
@@ -16,23 +16,23 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-pub use bag::Bag;
-pub use place::{Origin, Place, Problem};
+pub use location::{Origin, Problem, SourceLocation};
+pub use manifests::Manifests;
 
-/// What one file may ask of the machine.
+/// Resource limits for one file.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Larger files are refused. Keeps `-f /dev/zero` from filling the memory.
+    /// Largest file. Keeps `-f /dev/zero` from filling the memory.
     pub file_bytes: u64,
     /// Maps, lists and scalars in one file; each costs about 100 bytes of memory. An ordinary
     /// file of 100 MB has three million.
     pub values: usize,
-    /// What aliases of one YAML file may expand to, in bytes of memory.
+    /// Memory that the aliases of one YAML file may expand to, in bytes.
     pub alias_bytes: usize,
 }
 
-/// How deep maps and lists may be nested. The deepest custom resource definitions in use have
-/// about half of it, and every recursive function below stays far from the end of the stack.
+/// Maximum nesting of maps and lists. The deepest custom resource definitions in use have about
+/// half of it, and it keeps every recursive function below within the stack.
 pub const DEPTH_MAX: usize = 100;
 
 impl Default for Limits {
@@ -41,27 +41,27 @@ impl Default for Limits {
     }
 }
 
-/// Reads everything that `sources` name: files, directories, globs, and `-` for standard input.
-pub fn read(sources: &[std::path::PathBuf], limits: Limits) -> Bag {
-    let mut bag = Bag::default();
-    for file in source::files(sources, &mut bag) {
+/// Reads all `sources`: files, directories, globs, and `-` for standard input.
+pub fn read(sources: &[std::path::PathBuf], limits: Limits) -> Manifests {
+    let mut manifests = Manifests::default();
+    for file in source::files(sources, &mut manifests) {
         match file.read(limits.file_bytes) {
-            Ok(bytes) => read_bytes(&file.name, bytes, limits, &mut bag),
-            Err(problem) => bag.problem(problem),
+            Ok(bytes) => read_bytes(&file.name, bytes, limits, &mut manifests),
+            Err(problem) => manifests.problem(problem),
         }
     }
-    bag
+    manifests
 }
 
-/// Reads one file's content into `bag`. `name` is what messages call it.
-pub fn read_bytes(name: &str, bytes: Vec<u8>, limits: Limits, bag: &mut Bag) {
+/// Reads one file's content into `manifests`. `name` is what messages call it.
+pub fn read_bytes(name: &str, bytes: Vec<u8>, limits: Limits, manifests: &mut Manifests) {
     let name: Arc<str> = Arc::from(name);
     let text = match text::decode(&name, bytes) {
         Ok(text) => text,
-        Err(problem) => return bag.problem(problem),
+        Err(problem) => return manifests.problem(problem),
     };
     let problems_left = PROBLEMS_MAX;
-    let mut sink = Sink { file: name, bag, values_left: limits.values, problems_left };
+    let mut sink = Sink { file: name, manifests, values_left: limits.values, problems_left };
     if json::looks_like_json(&text) {
         json::read(&text, limits, &mut sink);
     } else {
@@ -69,42 +69,46 @@ pub fn read_bytes(name: &str, bytes: Vec<u8>, limits: Limits, bag: &mut Bag) {
     }
 }
 
-/// Where the two readers put what they find in one file.
+/// Collects the objects and problems that the two readers find in one file.
 struct Sink<'b> {
     file: Arc<str>,
-    bag: &'b mut Bag,
+    manifests: &'b mut Manifests,
     values_left: usize,
     problems_left: usize,
 }
 
-/// How many problems of one file are told; after so many the file as a whole is at fault.
+/// Maximum number of problems reported for one file.
 const PROBLEMS_MAX: usize = 100;
 
 impl Sink<'_> {
     fn object(&mut self, line: usize, value: Value) {
         let origin = Origin { file: Arc::clone(&self.file), line };
-        if let Err(problem) = self.bag.object(&origin, value) {
-            self.tell(problem);
+        if let Err(problem) = self.manifests.object(&origin, value) {
+            self.report(problem);
         }
     }
 
     fn problem(&mut self, line: usize, column: usize, message: impl Into<String>) {
-        let place = Place { file: Arc::clone(&self.file), line: Some(line), column: Some(column) };
-        self.tell(Problem::error(place, message));
+        let location =
+            SourceLocation { file: Arc::clone(&self.file), line: Some(line), column: Some(column) };
+        self.report(Problem::error(location, message));
     }
 
-    fn tell(&mut self, problem: Problem) {
+    fn report(&mut self, problem: Problem) {
         let Some(left) = self.problems_left.checked_sub(1) else { return };
         self.problems_left = left;
-        self.bag.problem(match (left, problem.place) {
-            (0, Some(place)) => Problem::error(place, "the problems from here on are not listed"),
-            (_, place) => Problem { place, ..problem },
+        self.manifests.problem(match (left, problem.location) {
+            (0, Some(location)) => Problem::error(
+                location,
+                "too many problems in this file; further ones are not listed",
+            ),
+            (_, location) => Problem { location, ..problem },
         });
     }
 }
 
-/// Fills in what the items of a typed list, as an API server answers it, leave out: a
-/// `PodList` has items without `kind` and `apiVersion`.
+/// Adds `kind` and `apiVersion` to an item of a typed list: the items of a `PodList` from an API
+/// server have neither.
 fn complete_item(list_kind: &str, list_version: Option<&str>, item: &mut Value) {
     let Value::Object(fields) = item else { return };
     let Some(kind) = list_kind.strip_suffix("List").filter(|kind| !kind.is_empty()) else { return };
@@ -122,8 +126,8 @@ fn is_list_kind(kind: &str) -> bool {
     kind.ends_with("List")
 }
 
-/// A number with nothing after the point is an integer, as it is after Kubernetes' own way
-/// from YAML through JSON: `1e3` is 1000.
+/// Turns a number without a fraction into an integer, as Kubernetes does when it converts YAML
+/// to JSON: `1e3` is 1000.
 #[expect(clippy::cast_possible_truncation, reason = "the range is checked first")]
 fn number(value: f64) -> Option<Value> {
     const BOUND: f64 = 9_223_372_036_854_775_808.0; // 2^63, where `i64` ends

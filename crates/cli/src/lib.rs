@@ -1,6 +1,6 @@
-//! The command line of Convoy: reads objects, asks the engine, prints what it says.
+//! The command line of Convoy: reads objects, calls the engine and prints its plans.
 //!
-//! It is a library so that fuzz targets and tests reach the readers; the binary is one call.
+//! It is a library so that fuzz targets and tests can call the readers; the binary is one call.
 
 #[cfg(feature = "server")]
 mod client;
@@ -8,22 +8,22 @@ pub mod command;
 pub mod error_chain;
 pub mod finding;
 pub mod input;
+#[cfg(feature = "server")]
+mod logging;
 pub mod output;
 #[cfg(feature = "server")]
 mod plugin;
 pub mod report;
-#[cfg(feature = "server")]
-mod stderr;
 mod text;
 
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-/// Rolls changes through Kubernetes fleets safely, and explains every decision
+/// Roll changes through Kubernetes fleets safely, with a reason for every decision
 #[derive(Debug, Parser)]
 #[command(name = "convoy", version, max_term_width = 100)]
-#[command(after_help = "Exit status: 0 fine, 1 findings, 2 bad usage or input.")]
+#[command(after_help = "Exit status: 0 success, 1 problems found, 2 invalid usage or input.")]
 pub struct Args {
     #[command(subcommand)]
     command: Command,
@@ -46,7 +46,7 @@ enum Command {
     Completions(command::completions::Args),
 }
 
-/// Runs the command that the process was started with. Under another name it is another program.
+/// Runs the command given on the command line. Invoked as `kubectl-skyhook`, it is that plugin.
 pub fn main() -> ExitCode {
     #[cfg(feature = "server")]
     if is_called(plugin::NAME) {
@@ -83,10 +83,10 @@ fn is_called(name: &str) -> bool {
     program.is_some_and(|program| program.file_stem().is_some_and(|stem| stem == name))
 }
 
-/// What the exit status says; scripts rely on these.
+/// Exit statuses; scripts rely on them.
 mod exit {
-    /// `validate` found errors, or `plan --check` a broken guarantee.
+    /// `validate` found errors, or `plan --check` a violated guarantee.
     pub(crate) const FINDINGS: u8 = 1;
-    /// Input could not be read, `plan` refused an object, or the command was misused.
+    /// Input could not be read, `plan` found an invalid object, or the usage was wrong.
     pub(crate) const UNREADABLE: u8 = 2;
 }

@@ -1,4 +1,4 @@
-//! What libraries log, as lines on standard error: time, level, message, fields.
+//! A minimal `tracing` subscriber: a line on standard error with time, level, message and fields.
 
 use std::fmt::{self, Write};
 
@@ -7,22 +7,22 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// From here on what is logged is shown, up to the level that `CONVOY_LOG` names.
-pub(crate) fn report() {
+/// Starts logging at the level that `CONVOY_LOG` names.
+pub(crate) fn init() {
     let level = std::env::var("CONVOY_LOG").ok().and_then(|word| word.parse().ok());
-    let lines = Lines { level: level.unwrap_or(Level::INFO) };
-    // Whoever was there first goes on reporting.
-    drop(tracing::subscriber::set_global_default(lines));
+    let subscriber = LineSubscriber { level: level.unwrap_or(Level::INFO) };
+    // A subscriber that was installed earlier stays in place.
+    drop(tracing::subscriber::set_global_default(subscriber));
 }
 
-/// Writes each event as a line. Spans add nothing.
-struct Lines {
+/// Writes each event as a line; ignores spans.
+struct LineSubscriber {
     level: Level,
 }
 
-impl Subscriber for Lines {
+impl Subscriber for LineSubscriber {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        // Below `info`, only what is ours: HTTP libraries log every frame.
+        // Below `info`, only targets of Convoy: HTTP libraries log every frame.
         *metadata.level() <= self.level
             && (*metadata.level() <= Level::INFO || metadata.target().starts_with("convoy"))
     }
@@ -63,6 +63,6 @@ impl Visit for Line {
             "message" => write!(self.message, "{value:?}"),
             name => write!(self.fields, " {name}={value:?}"),
         };
-        written.expect("a string takes whatever is written to it");
+        written.expect("writing to a string does not fail");
     }
 }

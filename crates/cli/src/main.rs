@@ -1,4 +1,4 @@
-//! The `convoy` binary. What it does is in the library beside it.
+//! The `convoy` binary: calls the library of the same package.
 
 use std::process::ExitCode;
 

@@ -9,14 +9,14 @@ use serde_json::Value;
 use crate::finding::Finding;
 use crate::text;
 
-/// How results are printed.
+/// Output format of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
     /// For people
     Text,
-    /// Stable, for programs
+    /// For programs; the format is stable
     Json,
-    /// The same as JSON, in YAML
+    /// Same content as JSON, in YAML
     Yaml,
 }
 
@@ -27,7 +27,7 @@ pub(crate) fn print(text: &str) -> Result<()> {
     done.context("could not write to standard output")
 }
 
-/// Prints a document for programs.
+/// Prints a JSON or YAML document.
 pub(crate) fn print_value(value: &Value, format: Format) -> Result<()> {
     let mut stdout = io::BufWriter::new(io::stdout().lock());
     let written = match format {
@@ -42,17 +42,17 @@ pub(crate) fn print_value(value: &Value, format: Format) -> Result<()> {
     written.and_then(|()| stdout.flush()).context("could not write to standard output")
 }
 
-/// Tells the errors among `findings` on standard error, for the person beside the program
-/// that reads standard output.
-pub(crate) fn complain(findings: &[Finding]) {
+/// Prints the errors among `findings` to standard error, for commands whose standard output is
+/// read by a program.
+pub(crate) fn print_errors(findings: &[Finding]) {
     let mut stderr = anstream::AutoStream::auto(io::stderr().lock());
     for finding in findings.iter().filter(|finding| finding.severity == Severity::Error) {
-        // Nothing can be told if standard error is gone.
+        // Nothing can be reported if standard error is closed.
         let _ = stderr.write_all(text::finding(finding).as_bytes());
     }
 }
 
-/// Whether the reader of standard output left, as `head` does. That is not a failure.
+/// Whether the reader closed standard output, as `head` does. That is not a failure.
 pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let mut causes = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
     causes.any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)

@@ -1,12 +1,12 @@
-//! `kubectl skyhook`: the binary under the name `kubectl-skyhook` is kubectl's plugin for Skyhooks,
-//! with the commands, flags and words of upstream's. What is done to objects is decided by
-//! `convoy_plan::dialect::skyhook::manual`; this asks, shows and sends.
+//! `kubectl skyhook`: invoked as `kubectl-skyhook`, the binary is the kubectl plugin for Skyhooks,
+//! with the commands, flags and messages of the upstream plugin. The patches come from
+//! `convoy_plan::dialect::skyhook::manual`; this module reads, prints and sends.
 
 mod cluster;
 mod nodes;
 mod packages;
+mod render;
 mod rollouts;
-mod shown;
 
 use std::io::{BufRead, Write};
 use std::path::PathBuf;
@@ -18,10 +18,10 @@ use clap::{Args, Parser, Subcommand};
 use self::cluster::Cluster;
 use crate::{error_chain, output};
 
-/// The name under which the binary is the plugin.
+/// Name of the executable that makes it the plugin.
 pub(crate) const NAME: &str = "kubectl-skyhook";
 
-/// Looks after Skyhooks and the nodes that they change
+/// Manage Skyhooks and the nodes they change
 #[derive(Debug, Parser)]
 #[command(name = "kubectl-skyhook", max_term_width = 100, disable_version_flag = true)]
 struct Plugin {
@@ -34,83 +34,84 @@ struct Plugin {
     version: bool,
 }
 
-/// What every command takes.
+/// Flags of every command.
 #[derive(Clone, Debug, Args)]
 struct Global {
-    /// How to reach the server [default: as kubectl]
+    /// Kubeconfig file [default: as kubectl]
     #[arg(long, global = true, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// The context of the kubeconfig [default: the current one]
+    /// Context of the kubeconfig [default: the current context]
     #[arg(long, global = true, value_name = "NAME")]
     context: Option<String>,
-    /// The namespace of package pods
+    /// Namespace of package pods
     #[arg(short, long, global = true, default_value = "skyhook")]
     namespace: String,
-    /// table, json, yaml or wide
+    /// Output format: table, json, yaml or wide
     #[arg(short, long, global = true, default_value = "table")]
     output: String,
-    /// Say more
+    /// Print more detail
     #[arg(short, long, global = true)]
     verbose: bool,
-    /// Say what would be done, and do nothing
+    /// Print the changes without making them
     #[arg(long, global = true)]
     dry_run: bool,
 }
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Versions of the plugin and of the operator
+    /// Print the versions of the plugin and the operator
     Version {
-        /// Do not ask the server
+        /// Print only the version of the plugin
         #[arg(long)]
         client_only: bool,
-        /// How long to wait for the server
+        /// Timeout for the request to the server
         #[arg(long, default_value = "10s")]
         timeout: String,
     },
-    /// Starts nothing more until it is resumed
+    /// Pause a Skyhook: start nothing new until it is resumed
     Pause(Target),
-    /// Goes on with a paused Skyhook
+    /// Resume a paused Skyhook
     Resume(Target),
-    /// Takes a Skyhook out of the order, and starts nothing more
+    /// Disable a Skyhook: start nothing new, and do not block other Skyhooks
     Disable(Target),
-    /// Puts a disabled Skyhook back
+    /// Enable a disabled Skyhook
     Enable(Target),
-    /// Makes all nodes start over
+    /// Reset a Skyhook: run all its packages again on all nodes
     Reset {
         #[command(flatten)]
         target: Target,
-        /// Leave the batches as they are
+        /// Keep the batch state
         #[arg(long)]
         skip_batch_reset: bool,
     },
-    /// Batches of a rollout
+    /// Manage the batch state of a Skyhook
     #[command(name = "deployment-policy", alias = "dp", subcommand)]
     Policy(PolicyAction),
-    /// Nodes of a rollout
+    /// Show and manage nodes
     #[command(subcommand)]
     Node(nodes::Action),
-    /// Packages on nodes
+    /// Show and manage packages
     #[command(subcommand)]
     Package(packages::Action),
 }
 
 #[derive(Debug, Subcommand)]
 enum PolicyAction {
-    /// Puts every compartment before its first batch
+    /// Reset every compartment to its first batch
     Reset(Target),
 }
 
-/// One Skyhook, and whether to ask first.
+/// One Skyhook, and whether to skip the confirmation.
 #[derive(Debug, Args)]
 struct Target {
+    /// Name of the Skyhook
     skyhook: String,
-    /// Do not ask
+    /// Skip the confirmation prompt
     #[arg(short = 'y', long = "confirm")]
     confirm: bool,
 }
 
-/// How answers are printed.
+/// Output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
     Table,
@@ -155,7 +156,7 @@ fn run(plugin: Plugin) -> Result<()> {
     if plugin.version {
         return output::print(&format!("Skyhook plugin: {}\n", env!("CARGO_PKG_VERSION")));
     }
-    let Some(action) = plugin.action else { bail!("a command is needed: see --help") };
+    let Some(action) = plugin.action else { bail!("no command given; see --help") };
     crate::command::block_on(act(action, plugin.global))
 }
 
@@ -190,9 +191,9 @@ async fn act(action: Action, global: Global) -> Result<()> {
     }
 }
 
-/// Asks on the terminal; only a yes counts.
-fn agrees(question: &str, confirmed: bool) -> Result<bool> {
-    if confirmed {
+/// Asks for confirmation on the terminal, unless `skip` is set.
+fn confirmed(question: &str, skip: bool) -> Result<bool> {
+    if skip {
         return Ok(true);
     }
     output::print(&format!("{question} Continue? [y/N]: "))?;

@@ -1,54 +1,54 @@
-//! A plan with everything around it that is worth telling: where objects came from, what is
-//! wrong with them, which guarantees were checked.
+//! A plan with its context: the origins of the objects, the findings about them, and the result
+//! of checking the guarantees.
 
 use convoy_plan::{DIALECTS, Plan};
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::finding::{self, Finding};
-use crate::input::Bag;
+use crate::input::Manifests;
 use crate::text;
 
-/// All there is to tell about one plan.
+/// The content of the output of `convoy plan`.
 #[derive(Debug)]
 pub struct Report {
-    pub bag: Bag,
+    pub manifests: Manifests,
     pub plan: Plan,
-    /// What is wrong with the input and the objects.
+    /// Problems of the input and the objects.
     pub findings: Vec<Finding>,
-    /// The guarantees that the plan breaks; absent if they were not checked.
-    pub broken: Option<Vec<convoy_check::Finding>>,
+    /// Violated guarantees; absent if they were not checked.
+    pub violations: Option<Vec<convoy_check::Finding>>,
 }
 
 impl Report {
-    /// Plans what is in `bag`, as of `now`. An empty list of dialects means all.
-    pub fn new(bag: Bag, now: Timestamp, dialects: &[&str], check: bool) -> Self {
-        let mut plan = convoy_plan::plan(&bag.world, now);
-        let broken = check.then(|| convoy_check::check(&bag.world, &plan));
+    /// Plans the objects in `manifests` as of `now`. An empty list of dialects means all.
+    pub fn new(manifests: Manifests, now: Timestamp, dialects: &[&str], check: bool) -> Self {
+        let mut plan = convoy_plan::plan(&manifests.world, now);
+        let violations = check.then(|| convoy_check::check(&manifests.world, &plan));
         if !dialects.is_empty() {
             keep_dialects(&mut plan, dialects);
         }
-        let findings = finding::all(&bag, &plan.diagnostics);
-        Self { bag, plan, findings, broken }
+        let findings = finding::all(&manifests, &plan.diagnostics);
+        Self { manifests, plan, findings, violations }
     }
 
-    /// The plan's own JSON, its diagnostics with their places and those of the input.
+    /// The plan as JSON, with the findings and their locations as diagnostics.
     pub fn to_json(&self) -> Value {
         let mut json = self.plan.to_json();
         json["diagnostics"] = finding::to_json(&self.findings);
-        if let Some(broken) = &self.broken {
-            json["check"] = serde_json::json!(broken);
+        if let Some(violations) = &self.violations {
+            json["check"] = serde_json::json!(violations);
         }
         json
     }
 
-    /// For people; with styles, which [`output`](crate::output) removes where they cannot show.
+    /// The plan as text with styles, which [`output`](crate::output) strips for non-terminals.
     pub fn to_text(&self) -> String {
         text::plan(self)
     }
 }
 
-/// Leaves out the steps of other dialects, and what is wrong with objects that only they read.
+/// Removes the steps of other dialects, and diagnostics of objects that only they read.
 fn keep_dialects(plan: &mut Plan, wanted: &[&str]) {
     let kept = || DIALECTS.iter().filter(|dialect| wanted.contains(&dialect.name()));
     plan.steps.retain(|step| wanted.contains(&step.dialect));

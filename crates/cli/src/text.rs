@@ -1,4 +1,4 @@
-//! Plans and findings as people read them. Colour repeats what the words already say.
+//! Plans and findings as text. Color only repeats what the words say.
 
 mod holds;
 mod rollout;
@@ -32,13 +32,13 @@ pub(crate) fn clusters(clusters: &[serde_json::Value]) -> String {
     text
 }
 
-/// A whole plan: every rollout, then the availability of ordinary objects, what is wrong,
-/// which guarantees are broken, and a last line that sums up.
+/// A whole plan: every rollout, the availability of other objects, the findings, the violated
+/// guarantees, and a summary line.
 pub(crate) fn plan(report: &Report) -> String {
     let mut text = String::new();
     let (mut judged, rollouts): (Vec<&Step>, Vec<&Step>) =
         report.plan.steps.iter().partition(|step| is_availability(step));
-    // A rollout says more about its object than that it is available.
+    // The report of a rollout includes the availability of its object.
     let told: BTreeSet<&ObjectKey> = rollouts.iter().map(|step| &step.rollout).collect();
     judged.retain(|step| !told.contains(&step.rollout));
     for step in &rollouts {
@@ -55,28 +55,29 @@ pub(crate) fn plan(report: &Report) -> String {
     if !report.findings.is_empty() {
         text.push('\n');
     }
-    if let Some(broken) = &report.broken {
-        guarantees(&mut text, broken);
+    if let Some(violations) = &report.violations {
+        guarantees(&mut text, violations);
     }
     text.push_str(&summary(report, &rollouts));
     text
 }
 
-/// What `convoy validate` found, and a last line that sums up.
+/// The findings of `convoy validate`, and a summary line.
 pub(crate) fn validation(objects: usize, findings: &[Finding]) -> String {
     let mut text: String = findings.iter().map(finding).collect();
     let _ = writeln!(text, "{} read: {}", count(objects, "object"), verdicts(findings));
     text
 }
 
-/// One finding: where, which object, which field, what is wrong.
+/// One finding: location, object, field, message.
 pub(crate) fn finding(finding: &Finding) -> String {
     let word = match finding.severity {
         Severity::Error => painted(style::BAD, "error"),
         Severity::Warning => painted(style::CAREFUL, "warning"),
     };
-    let place = finding.place.as_ref().map(|place| format!("{}: ", plain(&place.to_string())));
-    let mut text = format!("{word}: {}", place.unwrap_or_default());
+    let location =
+        finding.location.as_ref().map(|location| format!("{}: ", plain(&location.to_string())));
+    let mut text = format!("{word}: {}", location.unwrap_or_default());
     match finding.object.as_str() {
         "" => {}
         object => text.push_str(&painted(HEADING, &object_words(object))),
@@ -109,14 +110,14 @@ fn verdicts(findings: &[Finding]) -> String {
     let errors = finding::count(findings, Severity::Error);
     let warnings = finding::count(findings, Severity::Warning);
     match (errors, warnings) {
-        (0, 0) => painted(style::GOOD, "nothing is wrong"),
-        (0, _) => format!("no error, {}", count(warnings, "warning")),
+        (0, 0) => painted(style::GOOD, "no problems found"),
+        (0, _) => format!("no errors, {}", count(warnings, "warning")),
         (_, 0) => painted(style::BAD, &count(errors, "error")),
         _ => format!("{}, {}", painted(BAD, &count(errors, "error")), count(warnings, "warning")),
     }
 }
 
-/// Whether a step only says of an ordinary object whether it is available.
+/// Whether a step only reports the availability of an object that is no rollout.
 fn is_availability(step: &Step) -> bool {
     let only_key = step.decision.as_object().filter(|decision| decision.len() == 1);
     only_key.is_some_and(|decision| decision.contains_key("available"))
@@ -124,13 +125,13 @@ fn is_availability(step: &Step) -> bool {
         && step.actions.is_empty()
 }
 
-/// How many objects are listed with their availability.
+/// Maximum number of objects listed with their availability.
 const AVAILABILITY_MAX: usize = 30;
 
 fn availability(text: &mut String, steps: &[&Step]) {
     let mut judged: Vec<(&str, &Step)> =
         steps.iter().map(|step| (judgement(step), *step)).collect();
-    judged.sort_by_key(|(word, _)| *word == "Available"); // what is not comes first
+    judged.sort_by_key(|(word, _)| *word == "Available"); // unavailable objects come first
     let available = judged.iter().filter(|(word, _)| *word == "Available").count();
     let heading = painted(HEADING, "Availability");
     let _ = writeln!(text, "{heading}: {available} of {} available", count(judged.len(), "object"));
@@ -155,29 +156,29 @@ fn availability(text: &mut String, steps: &[&Step]) {
     }
 }
 
-/// The one word about the object of an availability step.
+/// The availability of the object of an availability step.
 fn judgement(step: &Step) -> &str {
     let mut found = step.decision["available"].as_object().into_iter().flatten();
     found.find_map(|(_, word)| word.as_str()).unwrap_or("Unknown")
 }
 
-fn guarantees(text: &mut String, broken: &[convoy_check::Finding]) {
-    if broken.is_empty() {
-        let _ = writeln!(text, "{}", painted(style::GOOD, "every guarantee holds"));
+fn guarantees(text: &mut String, violations: &[convoy_check::Finding]) {
+    if violations.is_empty() {
+        let _ = writeln!(text, "{}", painted(style::GOOD, "all guarantees hold"));
     }
-    for found in broken {
-        let word = painted(BAD, "broken guarantee");
+    for found in violations {
+        let word = painted(BAD, "violated guarantee");
         let _ = writeln!(text, "{word}: {}", plain(&found.to_string()));
     }
 }
 
 fn summary(report: &Report, rollouts: &[&Step]) -> String {
-    if report.bag.world.is_empty() {
-        return "no objects were read\n".to_owned();
+    if report.manifests.world.is_empty() {
+        return "no objects found\n".to_owned();
     }
-    let objects = count(report.bag.world.len(), "object");
+    let objects = count(report.manifests.world.len(), "object");
     if rollouts.is_empty() {
-        return format!("nothing to plan: no rollout among {objects}\n");
+        return format!("no rollouts found in {objects}\n");
     }
     let mut parts = Vec::new();
     for verdict in [

@@ -1,4 +1,4 @@
-//! etcd, kube-apiserver and kube-controller-manager on ports of their own.
+//! Starts etcd, kube-apiserver and kube-controller-manager on free ports.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -10,34 +10,34 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::programs::Programs;
 use crate::running::{Process, Running, flags, free_ports};
 
-/// An API server with its etcd; controllers are started beside it.
+/// An API server with its etcd. Controllers are started separately.
 #[derive(Debug)]
 pub struct ControlPlane {
     pub running: Running,
     pub programs: Programs,
-    /// Where it listens, as `https://HOST:PORT`.
+    /// Address, as `https://HOST:PORT`.
     pub address: String,
-    /// Who may do everything.
+    /// Kubeconfig of an administrator.
     pub kubeconfig: PathBuf,
 }
 
-/// What kube-controller-manager runs where Convoy keeps the Deployments.
+/// Controllers of kube-controller-manager to run beside Convoy, which handles Deployments.
 pub const WITHOUT_DEPLOYMENTS: &str = "*,-deployment-controller";
 
 const TOKENS: &str = "tokens.csv";
 
-/// How long the API server may take to be ready.
+/// Timeout for the API server to become ready.
 const PATIENCE: Duration = Duration::from_mins(2);
-/// How often ports are drawn, if someone else takes one in between.
+/// Attempts to start, in case another process takes a chosen port.
 const ATTEMPTS: usize = 3;
 
 impl ControlPlane {
-    /// Starts an API server with nothing in it, with flags of its own.
+    /// Starts an empty API server with additional flags.
     pub fn start(programs: &Programs, more: &[(&str, &str)]) -> Result<Self> {
         let mut attempt = 1;
         loop {
             match Self::attempt(programs, more) {
-                Err(error) if attempt < ATTEMPTS => eprintln!("starting anew: {error:#}"),
+                Err(error) if attempt < ATTEMPTS => eprintln!("retrying the start: {error:#}"),
                 ended => return ended,
             }
             attempt += 1;
@@ -79,7 +79,7 @@ impl ControlPlane {
         Ok(control_plane)
     }
 
-    /// Starts kube-controller-manager with these controllers, and flags of its own.
+    /// Starts kube-controller-manager with these controllers and additional flags.
     pub fn manage(&self, controllers: &str, more: &[(&str, &str)]) -> Result<Process> {
         let kubeconfig = self.kubeconfig.to_string_lossy();
         let mut arguments = flags(&[
@@ -104,16 +104,16 @@ impl ControlPlane {
         let log = std::fs::read_to_string(self.running.log(&self.programs.apiserver));
         let log = log.unwrap_or_default();
         let last: Vec<&str> = log.lines().rev().take(5).collect();
-        bail!("the API server is not ready after {:?}: {}", started.elapsed(), last.join("\n"))
+        bail!("the API server was not ready after {:?}: {}", started.elapsed(), last.join("\n"))
     }
 
-    /// A kubeconfig for whoever has a token.
+    /// A kubeconfig with a token.
     pub fn kubeconfig_of(&self, name: &str, token: &str) -> Result<PathBuf> {
         let text = kubeconfig(&self.address, token);
         self.running.write(&format!("{name}.kubeconfig"), &text)
     }
 
-    /// The token of one of the users.
+    /// The token of a user.
     pub fn token_of(&self, user: &str) -> Result<String> {
         let users = std::fs::read_to_string(self.tokens())?;
         let mut lines = users.lines().map(|line| line.split(','));
@@ -121,15 +121,15 @@ impl ControlPlane {
             let token = words.next()?;
             (words.next()? == user).then(|| token.to_owned())
         });
-        found.with_context(|| format!("there is no user {user}"))
+        found.with_context(|| format!("no user {user}"))
     }
 
-    /// The file that lists its users.
+    /// The token file.
     pub fn tokens(&self) -> PathBuf {
         self.running.directory.join(TOKENS)
     }
 
-    /// Runs kubectl against the server and returns what it prints.
+    /// Runs kubectl against the server and returns its output.
     pub fn kubectl(&self, arguments: &[&str], input: &str) -> Result<String> {
         let mut command = self.kubectl_command(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -150,7 +150,7 @@ impl ControlPlane {
     }
 }
 
-/// A durable etcd of one node, with its defaults.
+/// Starts a single etcd with its defaults.
 pub fn start_etcd(running: &mut Running, etcd: &Path, client: u16, peer: u16) -> Result<()> {
     let (client, peer) = (format!("http://127.0.0.1:{client}"), format!("http://127.0.0.1:{peer}"));
     let cluster = format!("default={peer}");
@@ -165,8 +165,7 @@ pub fn start_etcd(running: &mut Running, etcd: &Path, client: u16, peer: u16) ->
     running.spawn(etcd, &arguments)
 }
 
-/// Those that the scripts of `crates/apiserver/tests/exchanges` name, with tokens that nobody
-/// else knows.
+/// The users in the scripts of `crates/apiserver/tests/exchanges`, with random tokens.
 fn users(token: &str) -> String {
     format!(
         "{token},admin,uid-admin,system:masters\n{token}-alice,alice,uid-alice,team\n{token}-bob,bob,uid-bob\n"

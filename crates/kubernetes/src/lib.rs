@@ -1,6 +1,5 @@
-//! A real Kubernetes on loopback: its own programs at pinned versions, started with nothing in
-//! them and gone with the value that started them. Tests and measurements hold Convoy against
-//! it; nothing that ships depends on this crate.
+//! A real Kubernetes control plane on loopback, at pinned versions, that stops when the value is
+//! dropped. Tests and benchmarks compare Convoy with it; nothing that ships depends on this crate.
 
 mod control_plane;
 mod programs;

@@ -1,7 +1,7 @@
-//! Kubernetes' own programs: those of `KUBEBUILDER_ASSETS`, and what is not there built once
-//! per pinned version into the user's cache.
+//! Finds Kubernetes' programs in `KUBEBUILDER_ASSETS`, and builds missing ones once per pinned version
+//! into the user's cache.
 //!
-//! `programs/go.mod` pins them, in one module, so that what they share is compiled once.
+//! `programs/go.mod` pins the versions in one module, so that shared packages are compiled once.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// The names of programs, and the packages they are built from.
+/// Names of the programs and their Go packages.
 const PACKAGES: [(&str, &str); 4] = [
     ("etcd", "go.etcd.io/etcd/server/v3"),
     ("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"),
@@ -19,18 +19,18 @@ const PACKAGES: [(&str, &str); 4] = [
 
 const MODULE: &str = include_str!("../programs/go.mod");
 
-/// Where the programs are.
+/// Paths of the programs.
 #[derive(Clone, Debug)]
 pub struct Programs {
     pub etcd: PathBuf,
     pub apiserver: PathBuf,
     pub controller_manager: PathBuf,
-    /// The machine's own, where it has one.
+    /// The installed kubectl if there is one, otherwise one that was built.
     pub kubectl: PathBuf,
 }
 
 impl Programs {
-    /// Finds the programs, and builds those that are missing, which takes minutes.
+    /// Finds the programs and builds missing ones, which takes minutes.
     pub fn bring() -> Result<Self> {
         let has_kubectl = own_kubectl().is_some();
         let wanted = PACKAGES.iter().filter(|(name, _)| *name != "kubectl" || !has_kubectl);
@@ -41,11 +41,11 @@ impl Programs {
         Self::find()
     }
 
-    /// Finds programs that were brought before.
+    /// Finds programs that were built before.
     pub fn find() -> Result<Self> {
         let there = |name: &str| {
             let Some(found) = find(name) else {
-                bail!("there is no {name}: `cargo xtask kubernetes --bring` builds it");
+                bail!("{name} not found; run `cargo xtask kubernetes --bring` to build it");
             };
             Ok(found)
         };
@@ -58,7 +58,7 @@ impl Programs {
     }
 }
 
-/// The kubectl of this machine, if it has one that works.
+/// The installed kubectl, if it works.
 pub fn own_kubectl() -> Option<PathBuf> {
     let asked = Command::new("kubectl").args(["version", "--client"]).output();
     asked.is_ok_and(|output| output.status.success()).then(|| PathBuf::from("kubectl"))
@@ -70,31 +70,31 @@ fn find(name: &str) -> Option<PathBuf> {
     places.map(|place| place.join(name)).find(|program| program.exists())
 }
 
-/// Where programs of the pinned versions are kept.
+/// The cache directory for programs of the pinned versions.
 fn cache() -> Result<PathBuf> {
     let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache"));
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(home);
-    let cache = cache.context("neither XDG_CACHE_HOME nor HOME is set")?.join("convoy");
+    let cache = cache.context("XDG_CACHE_HOME and HOME are not set")?.join("convoy");
     let [kubernetes, etcd] = ["k8s.io/kubernetes", "go.etcd.io/etcd/server/v3"].map(pinned);
     Ok(cache.join(format!("kubernetes-{kubernetes}-etcd-{etcd}")))
 }
 
-/// The version that the module requires of another.
+/// The pinned version of a module.
 fn pinned(module: &str) -> &'static str {
     let lines = MODULE.lines().map(|line| line.trim().trim_start_matches("require "));
     let mut versions = lines.filter_map(|line| line.strip_prefix(module)?.trim().split(' ').next());
     versions.find(|word| word.starts_with('v')).expect("go.mod requires what it pins")
 }
 
-/// Builds programs beside their place and moves them, so that one that is there is whole.
+/// Builds programs in a temporary directory and renames them, so that none is incomplete.
 fn build(missing: &[(&str, &str)]) -> Result<()> {
     let names: Vec<&str> = missing.iter().map(|(name, _)| *name).collect();
-    eprintln!("building {}; this takes minutes, once", names.join(", "));
+    eprintln!("building {}; this takes several minutes, once", names.join(", "));
     let cache = cache()?;
     let scratch = cache.join(format!("new-{}", std::process::id()));
     fs::create_dir_all(&scratch)?;
     let mut command = Command::new("go");
-    // Without what only debuggers read, compiling and linking take less.
+    // No debug information: compiling and linking are faster.
     let lean = ["-gcflags=all=-dwarf=false", "-ldflags=-s -w"];
     command.args(["build", "-buildvcs=false"]).args(lean).arg("-o").arg(&scratch);
     command.args(missing.iter().map(|(_, package)| package));

@@ -1,5 +1,4 @@
-//! Programs that run for as long as a value lives, in a directory of their own that goes with
-//! them.
+//! Child processes with a temporary directory; both are removed when the value is dropped.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -10,24 +9,24 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result, ensure};
 
-/// A directory, and the programs that run in it.
+/// A temporary directory and the processes that run in it.
 #[derive(Debug)]
 pub struct Running {
     pub directory: PathBuf,
     processes: Vec<Process>,
 }
 
-/// A program, ended when the value goes, and when this process does.
+/// A child process; killed when the value is dropped or when this process exits.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
-    /// Waits for the end of this process: statics are never dropped, and a process may be
-    /// killed.
+    /// A shell that kills the child when this process exits: statics are never dropped, and this
+    /// process may be killed.
     guard: Child,
 }
 
 impl Running {
-    /// An empty directory that no other run has.
+    /// Creates an empty directory.
     pub fn new(name: &str) -> Result<Self> {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -37,14 +36,14 @@ impl Running {
         Ok(Self { directory, processes: Vec::new() })
     }
 
-    /// Starts a program in the directory; its output goes to its log.
+    /// Starts a program in the directory, with its output in a log file.
     pub fn spawn(&mut self, program: &Path, arguments: &[String]) -> Result<()> {
         let process = self.start(program, arguments)?;
         self.processes.push(process);
         Ok(())
     }
 
-    /// The same, for one that is to be ended before the others.
+    /// The same, for a program that ends before the others.
     pub fn start(&self, program: &Path, arguments: &[String]) -> Result<Process> {
         let log = fs::File::options().create(true).append(true).open(self.log(program))?;
         let mut command = Command::new(program);
@@ -52,7 +51,7 @@ impl Running {
         self.start_as(&mut command)
     }
 
-    /// Starts a program whose command says where its output goes.
+    /// Starts a prepared command.
     pub fn start_as(&self, command: &mut Command) -> Result<Process> {
         let child = command.current_dir(&self.directory).stdin(Stdio::null()).spawn();
         let child = child.with_context(|| format!("could not run {command:?}"))?;
@@ -64,7 +63,7 @@ impl Running {
         Ok(Process { child, guard })
     }
 
-    /// Has a program end with the others.
+    /// Keeps a process running until this value is dropped.
     pub fn keep(&mut self, process: Process) {
         self.processes.push(process);
     }
@@ -85,35 +84,35 @@ impl Running {
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     }
 
-    /// What a program has said.
+    /// The log of a program.
     pub fn log(&self, program: &Path) -> PathBuf {
         let name = program.file_name().unwrap_or_default().to_string_lossy();
         self.directory.join(format!("{name}.log"))
     }
 
-    /// Whether one of the programs has ended by itself.
+    /// Whether a process has exited.
     pub fn has_ended(&mut self) -> bool {
         let mut processes = self.processes.iter_mut();
         processes.any(|process| process.child.try_wait().is_ok_and(|status| status.is_some()))
     }
 
-    /// Memory that is resident, of all programs together.
+    /// Resident memory of all processes.
     pub fn resident_mib(&self) -> Result<f64> {
         self.processes.iter().map(|process| process.memory_mib("VmRSS:")).sum()
     }
 }
 
 impl Process {
-    /// Waits for the first line that the program prints, where its command pipes it.
+    /// Waits for the first line of output; the command must pipe it.
     pub fn first_line(&mut self) -> Result<String> {
-        let output = self.child.stdout.take().context("what it prints is piped")?;
+        let output = self.child.stdout.take().context("standard output is not piped")?;
         let mut line = String::new();
         BufReader::new(output).read_line(&mut line)?;
         ensure!(!line.is_empty(), "a program ended before it was ready");
         Ok(line)
     }
 
-    /// The most memory that was ever resident.
+    /// Peak resident memory.
     pub fn peak_mib(&self) -> Result<f64> {
         self.memory_mib("VmHWM:")
     }
@@ -121,12 +120,12 @@ impl Process {
     fn memory_mib(&self, line: &str) -> Result<f64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status.lines().find_map(|found| found.strip_prefix(line));
-        let line = line.context("the system says what is resident")?;
+        let line = line.context("no memory figure in /proc")?;
         let kib: f64 = line.trim().trim_end_matches(" kB").parse()?;
         Ok(kib / 1024.0)
     }
 
-    /// Asks it to end, and waits until it has; its exit code.
+    /// Sends SIGTERM, waits, and returns the exit code.
     pub fn end(mut self) -> Result<Option<i32>> {
         let id = self.child.id().to_string();
         Command::new("kill").arg(id).status().context("could not run kill")?;
@@ -136,8 +135,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // The guard first: it must not find a number that someone else has by then. One that
-        // has gone by itself needs no ending.
+        // The guard first, so that it does not kill another process that has reused the id.
         for child in [&mut self.guard, &mut self.child] {
             let _ = child.kill();
             let _ = child.wait();
@@ -154,7 +152,7 @@ impl Drop for Running {
     }
 }
 
-/// Ports of loopback that nobody listens on.
+/// Free loopback ports.
 pub fn free_ports<const COUNT: usize>() -> Result<[u16; COUNT]> {
     let listeners = [0; COUNT].map(|_| TcpListener::bind("127.0.0.1:0"));
     let mut ports = [0; COUNT];

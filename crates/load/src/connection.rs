@@ -1,5 +1,5 @@
-//! One connection: HTTP/1.1 of prepared bytes inside TLS, and as little reading of the answers
-//! as tells where they end.
+//! One HTTP/1.1 connection over TLS. Sends prepared bytes, and parses responses only as far as needed
+//! to find their end.
 
 use anyhow::{Context, Result, bail, ensure};
 use memchr::memmem;
@@ -14,20 +14,20 @@ use crate::target::Target;
 #[derive(Debug)]
 pub(crate) struct Connection {
     stream: TlsStream<TcpStream>,
-    /// What was received and not taken yet: from `from` on.
+    /// Received bytes; those before `from` are consumed.
     held: Vec<u8>,
     from: usize,
 }
 
-/// What is worth knowing of an answer.
+/// Status and size of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) code: u16,
-    /// Of the body.
+    /// Size of the body.
     pub(crate) bytes: usize,
 }
 
-/// How the body of an answer ends.
+/// How the end of a response body is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     After(usize),
@@ -42,7 +42,7 @@ impl Connection {
         socket.set_nodelay(true)?;
         let connector = TlsConnector::from(std::sync::Arc::clone(&target.tls));
         let name = ServerName::try_from("localhost")?;
-        let stream = connector.connect(name, socket).await.context("no agreement on TLS")?;
+        let stream = connector.connect(name, socket).await.context("TLS handshake failed")?;
         Ok(Self { stream, held: Vec::new(), from: 0 })
     }
 
@@ -59,13 +59,13 @@ impl Connection {
         Ok(Answer { code, bytes })
     }
 
-    /// Sends a request whose answer goes on; reads its head.
+    /// Sends a request with a streamed response, and reads its head.
     pub(crate) async fn follow(&mut self, request: &[u8]) -> Result<u16> {
         self.send(request).await?;
         Ok(self.head().await?.0)
     }
 
-    /// Adds bytes that have come since the last call; waits for some. None at the end.
+    /// Waits for more bytes and returns them; none at the end.
     pub(crate) async fn next_bytes(&mut self, into: &mut Vec<u8>) -> Result<Option<()>> {
         if self.from < self.held.len() {
             into.extend_from_slice(&self.held[self.from..]);
@@ -125,7 +125,7 @@ impl Connection {
             if let Some(length) = memmem::find(&self.held[self.from..], b"\r\n") {
                 let line = std::str::from_utf8(&self.held[self.from..self.from + length])?;
                 self.from += length + 2;
-                return usize::from_str_radix(line, 16).context("a chunk begins with its size");
+                return usize::from_str_radix(line, 16).context("invalid chunk size");
             }
             self.more().await?;
         }
@@ -138,14 +138,14 @@ impl Connection {
         }
         self.held.reserve(READ / 16);
         let count = self.stream.read_buf(&mut self.held).await?;
-        ensure!(count > 0, "the server ended the connection");
+        ensure!(count > 0, "the server closed the connection");
         Ok(())
     }
 }
 
 fn read_head(head: &[u8]) -> Result<(u16, End)> {
     let code = head.get(9..12).and_then(|code| std::str::from_utf8(code).ok()?.parse().ok());
-    let code = code.context("an answer begins with its code")?;
+    let code = code.context("invalid status line")?;
     for line in head.split(|byte| *byte == b'\n') {
         let Some(colon) = memchr::memchr(b':', line) else { continue };
         let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
@@ -156,7 +156,7 @@ fn read_head(head: &[u8]) -> Result<(u16, End)> {
             return Ok((code, End::Chunked));
         }
     }
-    bail!("an answer does not say how long it is")
+    bail!("the response has neither a length nor chunks")
 }
 
 #[cfg(test)]

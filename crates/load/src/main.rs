@@ -1,7 +1,6 @@
-//! Load for an API server on loopback, made as cheaply as it can be: it shares the machine with
-//! the server that it measures. Requests are prepared bytes over HTTP/1.1, kept alive, inside
-//! TLS; answers are counted, not parsed. `cargo xtask bench apiserver` runs it against ours and
-//! against Kubernetes' own, with the same arguments.
+//! A load generator for API servers on loopback. It shares the machine with the server, so it does
+//! as little as possible: requests are prepared bytes over HTTP/1.1 and TLS, responses are counted
+//! and not parsed. `cargo xtask bench apiserver` runs it against Convoy and kube-apiserver.
 
 mod connection;
 mod objects;
@@ -23,16 +22,16 @@ use target::Target;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Puts an API server on loopback under load, and prints one line of JSON with what it bore
+/// Put load on an API server on loopback, and print the result as one line of JSON
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Where the server listens; loopback only
+    /// Address of the server; loopback only
     #[arg(long)]
     server: SocketAddr,
-    /// The client's certificate, in PEM
+    /// Client certificate (PEM)
     #[arg(long, requires = "key")]
     certificate: Option<PathBuf>,
-    /// The client's key, in PEM
+    /// Client key (PEM)
     #[arg(long)]
     key: Option<PathBuf>,
     #[command(subcommand)]
@@ -41,19 +40,19 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Phase {
-    /// Waits until the server says that it is ready
+    /// Wait until the server is ready
     Ready {
-        /// For so many seconds at most
+        /// Timeout in seconds
         #[arg(long, default_value_t = 120)]
         seconds: u64,
     },
-    /// Creates objects, until there are `count` or the time is over
+    /// Create objects
     Create(phases::Create),
-    /// Gets objects by name, in random order
+    /// Get objects by name, in random order
     Get(phases::Get),
-    /// Lists a namespace's config maps
+    /// List the config maps of a namespace
     List(phases::List),
-    /// Counts the events that watchers are sent while writers write
+    /// Count the events that watchers receive while writers create objects
     Watch(watchers::Watch),
 }
 
@@ -70,7 +69,7 @@ fn main() -> ExitCode {
 fn run(arguments: Arguments) -> Result<()> {
     let Arguments { server, certificate, key, phase } = arguments;
     let target = Target::new(server, certificate.as_deref().zip(key.as_deref()))?;
-    // One thread: the other core, and what is left of this one, are the server's.
+    // One thread, so that the server has the other cores.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.context("could not start the runtime")?;
     let report = runtime.block_on(async {

@@ -1,4 +1,4 @@
-//! Requests as bytes, and the objects in them: of the size and shape that clusters hold.
+//! Prepared requests with objects of realistic size and shape.
 
 use std::sync::LazyLock;
 
@@ -6,22 +6,22 @@ use serde_json::Value;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Kind {
-    /// Small: half a kilobyte as it is stored
+    /// Small: half a kilobyte as stored
     ConfigMap,
-    /// As kubelets report them
+    /// As a kubelet reports them
     Node,
-    /// Like those of a Deployment, with a proxy at its side, bound to one of 10,000 nodes. Without
-    /// an owner: one that is not there would have garbage collection delete them
+    /// Like a pod of a Deployment with a sidecar proxy, bound to one of 10,000 nodes. Has no owner,
+    /// because garbage collection deletes pods whose owner does not exist
     Pod,
 }
 
-/// Nodes that pods are spread over.
+/// Number of nodes that pods are spread over.
 const NODES: usize = 10_000;
 
 static POD: LazyLock<String> = LazyLock::new(|| compact(include_str!("objects/pod.json")));
 static NODE: LazyLock<String> = LazyLock::new(|| compact(include_str!("objects/node.json")));
 
-/// Without the white space that is there for readers.
+/// Removes white space.
 fn compact(text: &str) -> String {
     let value: Value = serde_json::from_str(text).expect("the objects beside this file are JSON");
     value.to_string()
@@ -43,7 +43,7 @@ pub(crate) fn create(kind: Kind, namespace: &str, number: usize) -> Vec<u8> {
     .into_bytes()
 }
 
-/// The path of a collection, or of one object in it.
+/// The path of a collection, or of one object.
 pub(crate) fn path(kind: Kind, namespace: &str, number: Option<usize>) -> String {
     let mut path = match kind {
         Kind::ConfigMap => format!("/api/v1/namespaces/{namespace}/configmaps"),

@@ -1,10 +1,10 @@
-//! What a phase took: how many, how long, and how long each.
+//! The result of a phase: count, duration, latencies.
 
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// What one client counted.
+/// The counts of one client.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pace {
     micros: Vec<u32>,
@@ -17,7 +17,7 @@ impl Pace {
         self.bytes += bytes;
     }
 
-    /// The counts of all clients as one report.
+    /// Combines the counts of all clients into one report.
     pub(crate) fn report(all: Vec<Self>, begun: Instant) -> Value {
         let seconds = begun.elapsed().as_secs_f64();
         let bytes: usize = all.iter().map(|pace| pace.bytes).sum();

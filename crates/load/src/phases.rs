@@ -1,5 +1,5 @@
-//! Creates, gets and lists by many clients, each with a connection of its own and one request
-//! on its way at a time.
+//! The create, get and list phases. Every client has its own connection and one request in
+//! progress.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -24,7 +24,7 @@ pub(crate) struct Create {
     clients: usize,
     #[arg(long)]
     count: usize,
-    /// For so many seconds at most
+    /// Timeout in seconds
     #[arg(long, default_value_t = 60)]
     seconds: u64,
 }
@@ -35,7 +35,7 @@ pub(crate) struct Get {
     namespace: String,
     #[arg(long, default_value_t = 64)]
     clients: usize,
-    /// How many objects there are to choose from
+    /// Number of objects to choose from
     #[arg(long)]
     count: usize,
     #[arg(long, default_value_t = 5)]
@@ -52,7 +52,7 @@ pub(crate) struct List {
     seconds: u64,
 }
 
-/// Asks again and again, quickly: what is measured is when the first answer comes.
+/// Polls at a short interval, because the time of the first answer is the result.
 pub(crate) async fn ready(target: &Target, seconds: u64) -> Result<Value> {
     let begun = Instant::now();
     let request = objects::get("/readyz");
@@ -78,7 +78,7 @@ pub(crate) async fn create(target: &Target, create: Create) -> Result<Value> {
 
 pub(crate) async fn get(target: &Target, get: Get) -> Result<Value> {
     let Get { namespace, clients, count, seconds } = get;
-    ensure!(count > 0, "there is nothing to get");
+    ensure!(count > 0, "--count must be positive");
     let state = Cell::new(0x9e37_79b9_7f4a_7c15_u64);
     let make = move || {
         let number = random(&state) % count as u64;
@@ -97,8 +97,8 @@ pub(crate) async fn list(target: &Target, list: List) -> Result<Value> {
     everyone(target, clients, seconds, 200, move || Some(request.clone())).await
 }
 
-/// Every client makes requests, one after the other, until there are no more or the time is
-/// over. All must be answered with `code`.
+/// Every client sends requests one after the other, until none is left or the time is up. Every
+/// response must have the status `code`.
 async fn everyone(
     target: &Target,
     clients: usize,
@@ -144,13 +144,13 @@ async fn client(
         let Some(request) = make() else { return Ok(pace) };
         let answer = connection.exchange(&request).await?;
         if answer.code != code {
-            bail!("answered with {}: {}", answer.code, String::from_utf8_lossy(&request));
+            bail!("unexpected status {}: {}", answer.code, String::from_utf8_lossy(&request));
         }
         pace.add(sent.elapsed(), answer.bytes);
     }
 }
 
-/// Marsaglia's xorshift: even enough to spread gets over objects.
+/// Marsaglia's xorshift; random enough to spread gets over objects.
 fn random(state: &Cell<u64>) -> u64 {
     let mut x = state.get();
     x ^= x << 13;

@@ -1,4 +1,4 @@
-//! The server under load, and how its clients prove who they are.
+//! The server under load and the credentials of its clients.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -11,7 +11,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
 
-/// Where requests go.
+/// The server address and TLS configuration.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) address: SocketAddr,
@@ -20,7 +20,7 @@ pub(crate) struct Target {
 
 impl Target {
     pub(crate) fn new(address: SocketAddr, identity: Option<(&Path, &Path)>) -> Result<Self> {
-        ensure!(address.ip().is_loopback(), "{address} is not on loopback");
+        ensure!(address.ip().is_loopback(), "{address} is not a loopback address");
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()?
@@ -40,7 +40,7 @@ impl Target {
     }
 }
 
-/// Takes every certificate: whoever listens on the given port of loopback is meant.
+/// Accepts every server certificate: the server is identified by its loopback port.
 #[derive(Debug)]
 struct Anyone(Arc<CryptoProvider>);
 

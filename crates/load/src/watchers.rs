@@ -1,4 +1,4 @@
-//! Fan-out: many watchers of one kind, and writers that give them something to see.
+//! The watch phase: many watchers of one kind, and writers that create objects.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -21,26 +21,26 @@ pub(crate) struct Watch {
     watchers: usize,
     #[arg(long, default_value_t = 16)]
     writers: usize,
-    /// How many objects are created: every watcher is to see each
+    /// Number of objects to create; every watcher should see each
     #[arg(long, default_value_t = 10_000)]
     count: usize,
-    /// For so many seconds at most
+    /// Timeout in seconds
     #[arg(long, default_value_t = 30)]
     seconds: u64,
 }
 
-/// What watchers and writers count together; all on one thread.
+/// Shared counters of watchers and writers, which run on one thread.
 #[derive(Debug, Default)]
 struct Tally {
     written: Cell<usize>,
     delivered: Cell<usize>,
     bytes: Cell<usize>,
-    /// Watches that the server ended early.
+    /// Watches that the server closed early.
     ended: Cell<usize>,
 }
 
-/// How an event of a creation begins. No object here holds these bytes, and both servers begin
-/// a chunk with an event, so none is split by one.
+/// The first bytes of an ADDED event. No object contains these bytes, and both servers start a chunk
+/// with an event, so that no chunk boundary splits them.
 const EVENT: &[u8] = b"{\"type\":\"ADDED\"";
 
 pub(crate) async fn watch(target: &Target, watch: Watch) -> Result<Value> {
@@ -51,7 +51,7 @@ pub(crate) async fn watch(target: &Target, watch: Watch) -> Result<Value> {
     for _ in 0..watchers {
         let mut connection = Connection::open(target).await?;
         let code = connection.follow(&request).await?;
-        ensure!(code == 200, "a watch was answered with {code}");
+        ensure!(code == 200, "a watch request failed with status {code}");
         local.spawn_local(follow(connection, Rc::clone(&tally)));
     }
     let mut connections = Vec::new();
@@ -65,7 +65,7 @@ pub(crate) async fn watch(target: &Target, watch: Watch) -> Result<Value> {
         let (namespace, next, tally) = (namespace.clone(), Rc::clone(&next), Rc::clone(&tally));
         local.spawn_local(async move {
             if let Err(error) = write(connection, &namespace, (count, until), &next, &tally).await {
-                eprintln!("a writer ended: {error:#}");
+                eprintln!("a writer failed: {error:#}");
             }
         });
     }
@@ -78,7 +78,7 @@ pub(crate) async fn watch(target: &Target, watch: Watch) -> Result<Value> {
     }))
 }
 
-/// Nothing is sent at first: what is there already is older than the newest revision.
+/// Starts at the newest revision, without events for existing objects.
 fn watch_request(namespace: &str) -> Vec<u8> {
     let path = objects::path(Kind::ConfigMap, namespace, None);
     let newest = "sendInitialEvents=false&resourceVersionMatch=NotOlderThan";
@@ -101,7 +101,7 @@ async fn follow(mut connection: Connection, tally: Rc<Tally>) {
     tally.ended.set(tally.ended.get() + 1);
 }
 
-/// Leaves what could be the beginning of an event, and nothing that was counted.
+/// Drops counted bytes, and keeps those that could be the start of an event.
 fn keep_tail(bytes: &mut Vec<u8>) {
     let longest = (1..EVENT.len()).rev().find(|length| bytes.ends_with(&EVENT[..*length]));
     bytes.drain(..bytes.len() - longest.unwrap_or(0));
@@ -122,7 +122,7 @@ async fn write(
         let request = objects::create(Kind::ConfigMap, namespace, number);
         let answer = connection.exchange(&request).await?;
         if answer.code != 201 {
-            bail!("answered with {}", answer.code);
+            bail!("unexpected status {}", answer.code);
         }
         tally.written.set(tally.written.get() + 1);
     }

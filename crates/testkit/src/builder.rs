@@ -3,7 +3,7 @@
 use convoy_api::Object;
 use serde_json::{Map, Value, json};
 
-/// The instant at which tests take place.
+/// The time at which tests take place.
 pub const NOW: &str = "2026-01-01T00:00:00Z";
 
 /// An object under construction.
@@ -31,8 +31,8 @@ pub fn node(name: &str) -> Builder {
         .with("/status/conditions", json!([{"type": "Ready", "status": "True"}]))
 }
 
-/// The object as a reader makes it from text. Built objects have their parts all over the
-/// memory, which a measurement would show.
+/// The object as a reader parses it from text. The parts of a built object are scattered in
+/// memory, which would distort a benchmark.
 pub fn parsed(object: &Object) -> Object {
     let raw = serde_json::from_str(&object.raw().to_string()).expect("JSON reads back");
     Object::from_value(raw).expect("it was an object before")

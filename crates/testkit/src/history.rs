@@ -1,25 +1,24 @@
-//! Whether what clients of one object were told could have been told by one that does one thing
-//! after the other: a check of histories, for tests of concurrency.
+//! A linearizability check for histories of one counter, for concurrency tests.
 
-/// One read of an object, or one compare-and-swap that succeeded, as its client saw it.
+/// One read, or one successful compare-and-swap, as its client observed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
     pub is_write: bool,
-    /// By a clock that all clients share: just before it was asked for, just after the answer.
+    /// Just before the request and just after the response, by a clock that all clients share.
     pub begun: u64,
     pub ended: u64,
     /// The version that was read or written.
     pub revision: u64,
-    /// What it held: every write adds one.
+    /// The value of the counter: every write adds one.
     pub value: u64,
 }
 
-/// Refuses a history of a counter that is not linearizable: that no order of its operations
-/// explains in which each takes effect between its beginning and its end.
+/// Returns an error for a history that is not linearizable: no order of its operations exists in
+/// which each takes effect between its start and its end.
 ///
-/// Versions give the order of the writes, so it is enough to ask that (1) each adds one to the
-/// one before it, (2) reads show what was written, and (3) what began after something had ended
-/// knows of it.
+/// Versions give the order of the writes, so three conditions suffice: (1) each write adds one to
+/// the previous value, (2) reads return a written value, and (3) an operation that started after
+/// another had ended observes it.
 pub fn check_linearizable(history: &[Operation]) -> Result<(), String> {
     let mut writes: Vec<&Operation> = history.iter().filter(|one| one.is_write).collect();
     writes.sort_by_key(|write| write.revision);

@@ -1,41 +1,41 @@
-//! Bags of objects that are almost right: taken from vectors, then damaged in ways that find
-//! what was never asked. Everything is drawn from the bytes of an [`Unstructured`], so a
-//! fuzzer and proptest drive the same generator.
+//! Generates nearly valid objects: takes them from vectors and damages them. All choices come from
+//! the bytes of an [`Unstructured`], so that a fuzzer and proptest drive the same generator.
 
 use arbitrary::{Result, Unstructured};
 use serde_json::{Map, Number, Value};
 
-/// Large fleets are for benches; here many small cases are worth more.
+/// Larger cases are skipped: many small ones find more.
 const OBJECTS_MAX: usize = 40;
 
-/// Sound bags to start from.
+/// The valid objects to start from, by case.
 #[derive(Debug)]
 pub struct Templates {
-    bags: Vec<Vec<Value>>,
+    cases: Vec<Vec<Value>>,
 }
 
 impl Templates {
     /// The objects of all cases in vector files, given as their text.
     pub fn from_vectors(files: &[&str]) -> Self {
-        let mut bags = Vec::new();
+        let mut cases = Vec::new();
         for file in files {
-            let cases: Vec<Value> = serde_json::from_str(file).unwrap_or_default();
-            for mut case in cases {
-                if let Some(Value::Array(mut objects)) = case.get_mut("objects").map(Value::take) {
+            let vectors: Vec<Value> = serde_json::from_str(file).unwrap_or_default();
+            for mut vector in vectors {
+                if let Some(Value::Array(mut objects)) = vector.get_mut("objects").map(Value::take)
+                {
                     objects.truncate(OBJECTS_MAX);
-                    bags.push(objects);
+                    cases.push(objects);
                 }
             }
         }
-        assert!(!bags.is_empty(), "vectors have objects");
-        Self { bags }
+        assert!(!cases.is_empty(), "vectors have objects");
+        Self { cases }
     }
 
-    /// A bag of objects, damaged up to a dozen times.
-    pub fn bag(&self, source: &mut Unstructured<'_>) -> Result<Vec<Value>> {
-        let mut objects = source.choose(&self.bags)?.clone();
+    /// The objects of one case, damaged up to a dozen times.
+    pub fn objects(&self, source: &mut Unstructured<'_>) -> Result<Vec<Value>> {
+        let mut objects = source.choose(&self.cases)?.clone();
         if source.ratio(1, 4)? {
-            objects.extend(source.choose(&self.bags)?.iter().take(8).cloned());
+            objects.extend(source.choose(&self.cases)?.iter().take(8).cloned());
         }
         for _ in 0..source.int_in_range(0..=12)? {
             self.damage(&mut objects, source)?;
@@ -74,8 +74,8 @@ impl Templates {
     }
 
     fn any_object(&self, source: &mut Unstructured<'_>) -> Result<Value> {
-        let bag = source.choose(&self.bags)?;
-        if bag.is_empty() { Ok(Value::Null) } else { source.choose(bag).cloned() }
+        let case = source.choose(&self.cases)?;
+        if case.is_empty() { Ok(Value::Null) } else { source.choose(case).cloned() }
     }
 }
 
@@ -266,13 +266,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_bytes_give_equal_bags() {
+    fn equal_bytes_give_equal_objects() {
         let vectors = r#"[{"objects": [{"kind": "A", "spec": {"b": [1, "c"]}}]}, {"objects": []}]"#;
         let templates = Templates::from_vectors(&[vectors]);
         let bytes: Vec<u8> = (0..=255).collect();
         for start in 0..200 {
-            let bag = || templates.bag(&mut Unstructured::new(&bytes[start..])).unwrap();
-            assert_eq!(bag(), bag());
+            let objects = || templates.objects(&mut Unstructured::new(&bytes[start..])).unwrap();
+            assert_eq!(objects(), objects());
         }
     }
 }

@@ -1,6 +1,6 @@
-//! How property tests run: the same cases every time in the gate, other and more of them when
-//! somebody goes searching. No file is kept of what failed; the failure prints how to see it
-//! again, and a failure worth keeping becomes a test of its own.
+//! Configuration of property tests: the same cases on every run, unless the environment asks for
+//! others or for more. A failure prints the command that reproduces it instead of writing a file;
+//! a failure worth keeping becomes a test with a name.
 
 use std::any::Any;
 use std::env;
@@ -10,13 +10,13 @@ use std::thread;
 
 use proptest::test_runner::{Config, FailurePersistence, PersistedSeed, RngSeed};
 
-/// How many cases: a number, or `10x` for ten times as many as the test asks for.
+/// Number of cases: a number, or `10x` for ten times the number in the test.
 const CASES: &str = "CONVOY_CASES";
 
-/// Which cases: a number, or `random`.
+/// Seed of the cases: a number, or `random`.
 const SEED: &str = "CONVOY_SEED";
 
-/// The seed of the gate. Any number would do; it stays, so that the gate stays the same.
+/// The default seed. Any number works; a fixed one makes every run the same.
 const USUAL_SEED: u64 = 1;
 
 /// A configuration that runs `cases` cases, from the same seed every time. The environment may
@@ -26,7 +26,7 @@ pub fn config(cases: u32) -> Config {
     let seed = variable(SEED).map_or(USUAL_SEED, |text| asked_seed(&text));
     Config {
         cases,
-        // More cases to be run are more cases to be turned down by assumptions.
+        // More cases also reject more inputs by assumptions.
         max_global_rejects: cases.saturating_mul(16).max(1024),
         rng_seed: RngSeed::Fixed(seed),
         failure_persistence: Some(Box::new(Replay { cases, seed })),
@@ -69,7 +69,7 @@ fn asked_seed(text: &str) -> u64 {
     text.parse().unwrap_or_else(|_| panic!("{SEED}={text}: want a number or random"))
 }
 
-/// Says how to run the failing test again. The library's place for keeping failures in files.
+/// Prints the command that runs the failing test again, instead of persisting failures in files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Replay {
     cases: u32,

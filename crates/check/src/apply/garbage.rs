@@ -1,4 +1,4 @@
-//! Deletion: finalizers keep an object, owner references take its dependents along.
+//! Deletion: finalizers delay it, and dependents are deleted with their owner.
 
 use convoy_api::{Object, ObjectKey};
 use convoy_plan::step::Propagation;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{Applier, child};
 
 impl Applier {
-    /// Begins the deletion of `object`, and ends it at once where nothing holds it.
+    /// Starts the deletion of `object`, and completes it if no finalizer delays it.
     pub(super) fn delete(&mut self, object: &Object, propagation: Propagation) {
         if object.is_deleting() {
             return self.finalize(object.key());
@@ -22,7 +22,7 @@ impl Applier {
         self.finalize(object.key());
     }
 
-    /// Removes an object that is being deleted once no finalizer is left.
+    /// Removes an object that is being deleted and has no finalizers.
     pub(super) fn finalize(&mut self, key: &ObjectKey) {
         let Some(object) = self.world.get(key).cloned() else { return };
         let held = object.metadata().get("finalizers").and_then(Value::as_array);
@@ -35,7 +35,7 @@ impl Applier {
         }
     }
 
-    /// The objects that name `owner`, and no other owner.
+    /// The objects whose only owner is `owner`.
     fn dependents(&self, owner: &Object) -> Vec<Object> {
         let Some(uid) = owner.uid() else { return Vec::new() };
         let only_owner = |object: &&Object| {

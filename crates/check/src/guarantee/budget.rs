@@ -1,6 +1,6 @@
-//! G1: never over budget, recomputed from the raw objects and the writes, without asking the
-//! dialect how it counted. Where a limit spans several steps, [`History`](crate::History) adds
-//! the groups' own ceilings.
+//! G1: never over budget. Budgets are recomputed from raw objects and writes, without the code of the
+//! dialect. For limits that span several steps, [`History`](crate::History) checks the ceilings of
+//! groups.
 
 pub(crate) mod apps;
 mod fleet;
@@ -21,7 +21,7 @@ pub(crate) fn never_over(subject: &Subject<'_>, findings: &mut Vec<Finding>) {
     });
 }
 
-/// A field of the budget kind as a number of members, or `otherwise` where it is absent.
+/// A budget field as a number of members, or `otherwise` if it is absent.
 fn resolved(
     value: Option<&serde_json::Value>,
     otherwise: convoy_plan::budget::IntOrPercent,

@@ -1,13 +1,13 @@
-//! G3: health counts only if it is of the revision being rolled.
+//! G3: health counts only for the revision being rolled out.
 
 use convoy_plan::Verdict;
 use serde_json::Value;
 
 use crate::{Finding, Guarantee, Subject};
 
-/// A rollout that calls itself done speaks about the generation that is there.
+/// A rollout with the verdict Done has observed the current generation.
 ///
-/// Stale evidence about *members* is not looked at here: each dialect's own tests cover it.
+/// Stale evidence about *members* is covered by the tests of each dialect.
 pub(crate) fn is_of_this_revision(subject: &Subject<'_>, findings: &mut Vec<Finding>) {
     if subject.step.verdict != Verdict::Done {
         return;
@@ -17,7 +17,7 @@ pub(crate) fn is_of_this_revision(subject: &Subject<'_>, findings: &mut Vec<Find
     let Some(observed) = status.get("observedGeneration").and_then(Value::as_i64) else { return };
     if observed != rollout.generation() {
         let generation = rollout.generation();
-        let message = format!("is done at generation {generation} by what is known of {observed}");
+        let message = format!("is Done at generation {generation}, but observed only {observed}");
         findings.push(subject.finding(Guarantee::G3, message));
     }
 }

@@ -1,4 +1,4 @@
-//! G4: every member is in exactly one state, and one that waits says why exactly once.
+//! G4: every member is in exactly one state, and every waiting member has exactly one hold.
 
 use std::collections::BTreeSet;
 
@@ -20,26 +20,29 @@ pub(crate) fn one_state_each(subject: &Subject<'_>, findings: &mut Vec<Finding>)
     }
 }
 
-/// A member has at most one hold, and as many members of a group hold as wait in it.
+/// A member has at most one hold, and a group has as many holds as waiting members.
 pub(crate) fn who_waits_says_why(subject: &Subject<'_>, findings: &mut Vec<Finding>) {
     let mut seen = BTreeSet::new();
     for hold in &subject.step.holds {
         if let Some(member) = &hold.member
             && !seen.insert((&hold.group, member))
         {
-            let message = format!("member {member} is held twice");
+            let message = format!("member {member} has two holds");
             findings.push(subject.finding(Guarantee::G4, message));
         }
     }
     if subject.step.dialect == "apps" {
-        return; // replicas have no names before they exist: their hold is the rollout's
+        return; // replicas have no names before they exist, so the rollout carries their hold
     }
     for group in &subject.step.groups {
         let of_group = |hold: &&convoy_plan::Hold| hold.group.as_deref() == Some(&group.name);
         let held = subject.step.holds.iter().filter(of_group).filter(|hold| hold.member.is_some());
         let held = u32::try_from(held.count()).unwrap_or(u32::MAX);
         if held < group.waiting {
-            let message = format!("{} of group {} wait, {held} say why", group.waiting, group.name);
+            let message = format!(
+                "{} members of group {} wait, {held} have a hold",
+                group.waiting, group.name
+            );
             findings.push(subject.finding(Guarantee::G4, message));
         }
     }

@@ -1,22 +1,22 @@
-//! G8: no object grows with the fleet. What is written stays far below what a store takes,
-//! and holds name a few members, not all.
+//! G8: no object grows with the fleet. Writes stay far below the size limit of a store, and holds
+//! name a few members, not all.
 
 use convoy_plan::{HoldReason, Write};
 use serde_json::Value;
 
 use crate::{Finding, Guarantee, Subject};
 
-/// Two thirds of etcd's request limit: room for what others add to the object.
+/// Two thirds of etcd's request limit, which leaves room for additions by other clients.
 const LARGEST_WRITE_BYTES: usize = 1_000_000;
 
-/// How many members a hold may name.
+/// Maximum number of members that a hold names.
 const MOST_NAMES: usize = 10;
 
 pub(crate) fn no_object_grows_with_the_fleet(subject: &Subject<'_>, findings: &mut Vec<Finding>) {
     let mut too_large = |what: String, body: &Value| {
         let bytes = serde_json::to_string(body).map_or(0, |text| text.len());
         if bytes > LARGEST_WRITE_BYTES {
-            let message = format!("{what} has {bytes} bytes, over {LARGEST_WRITE_BYTES}");
+            let message = format!("{what} has {bytes} bytes, more than {LARGEST_WRITE_BYTES}");
             findings.push(subject.finding(Guarantee::G8, message));
         }
     };

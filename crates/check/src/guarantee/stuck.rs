@@ -1,4 +1,4 @@
-//! G6: a rollout that is not done, has nothing to do and nothing to wait for says so.
+//! G6: a rollout that is not done and has no action has a hold that says why.
 
 use convoy_plan::Verdict;
 
@@ -17,7 +17,7 @@ pub(crate) fn never_silently(subject: &Subject<'_>, findings: &mut Vec<Finding>)
         Verdict::Done | Verdict::Invalid | Verdict::Moving => {}
         Verdict::Held | Verdict::Stopped | Verdict::Paused => {
             if step.holds.is_empty() {
-                let message = format!("is {:?} and no hold says why", step.verdict);
+                let message = format!("is {:?} without a hold", step.verdict);
                 findings.push(subject.finding(Guarantee::G6, message));
             }
         }

@@ -1,4 +1,4 @@
-//! G10: timers name the instant, it lies ahead, and none that is named is slept through.
+//! G10: timers lie in the future, and no hold ends before the next check.
 
 use crate::{Finding, Guarantee, Subject};
 
@@ -7,17 +7,18 @@ pub(crate) fn names_the_instant(subject: &Subject<'_>, findings: &mut Vec<Findin
     if let Some(wake_at) = step.wake_at
         && wake_at < now
     {
-        findings
-            .push(subject.finding(Guarantee::G10, format!("wakes at {wake_at}, which is past")));
+        findings.push(
+            subject.finding(Guarantee::G10, format!("wakes at {wake_at}, which is in the past")),
+        );
     }
     let Some(earliest) = step.holds.iter().filter_map(|hold| hold.until).min() else { return };
     if earliest < now {
-        let message = format!("a hold lasts until {earliest}, which is past");
+        let message = format!("a hold ends at {earliest}, which is in the past");
         findings.push(subject.finding(Guarantee::G10, message));
     }
     if step.wake_at.is_none_or(|wake_at| wake_at > earliest) {
         let message =
-            format!("a hold ends at {earliest}, but the next look is at {:?}", step.wake_at);
+            format!("a hold ends at {earliest}, but the next check is at {:?}", step.wake_at);
         findings.push(subject.finding(Guarantee::G10, message));
     }
 }

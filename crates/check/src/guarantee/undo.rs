@@ -1,5 +1,5 @@
-//! G9: only what we did is undone. A cordon is lifted only where our mark says that we set
-//! it and nobody else's mark says that it is still wanted; a taint is removed only if it is ours.
+//! G9: Convoy undoes only its own changes. It uncordons a node only if our annotation says that we
+//! cordoned it and no other rollout's annotation still holds it; it removes only its own taints.
 
 use convoy_api::Object;
 use convoy_api::kinds::NODE;
@@ -10,7 +10,7 @@ use crate::{Finding, Guarantee, Subject};
 
 const CORDON_MARK: &str = "skyhook.nvidia.com/cordon_";
 
-/// Taint keys that are Convoy's to add and remove, by dialect.
+/// Taint keys that Convoy adds and removes, by dialect.
 const OUR_TAINTS: [(&str, &str); 2] =
     [("skyhook", "skyhook.nvidia.com"), ("karpenter", "karpenter.sh/")];
 
@@ -60,6 +60,7 @@ fn taints(subject: &Subject<'_>, action: &Action, node: &Object, patch: &Value) 
     };
     let before = keys(node.spec().get("taints").unwrap_or(&Value::Null));
     let lost = before.into_iter().find(|key| !kept.contains(key) && !ours(key))?;
-    let message = format!("removes taint {lost} of {}, which is not ours", action.target.name);
+    let message =
+        format!("removes taint {lost} of {}, which Convoy did not add", action.target.name);
     Some(subject.finding(Guarantee::G9, message))
 }

@@ -1,11 +1,11 @@
-//! Watches over a Skyhook while it is carried out: after every write, has a compartment more
-//! nodes in progress than its ceiling, were more picked than a batch has or while the last batch
-//! was going on, is a pod made where no slot was taken?
+//! Observes a Skyhook during a rollout: checks after every write that no compartment has more nodes
+//! in progress than its ceiling, that no batch has more nodes than its size or starts before the
+//! previous one has finished, and that no pod is created on a node without a slot.
 //!
-//! It reads what stands on nodes, pods, policy and status, and nothing of how it came there. A
-//! budget that gets smaller does not stop what has begun, a node keeps its slot when it moves, and
-//! a loop may not know any of it yet: so until the loops have come to rest the loosest bound
-//! holds, and who changed compartments counts in none. Compartments must not overlap.
+//! It reads nodes, pods, policy and status, and nothing of the engine. A lowered budget does not
+//! stop nodes in progress, a node keeps its slot when it moves, and a loop may not know of either
+//! yet. So until the loops have settled, the loosest bound applies, and nodes that changed
+//! compartments count in none. Compartments must not overlap.
 
 use convoy_api::kinds::NODE;
 use convoy_api::kinds::POD;
@@ -20,23 +20,23 @@ const POLICY: GroupKind = GroupKind::new("skyhook.nvidia.com", "DeploymentPolicy
 const NAME: &str = "skyhook.nvidia.com/name";
 const DEFAULT: &str = "__default__";
 
-/// One Skyhook with a policy, and its nodes.
+/// One Skyhook with its policy and nodes.
 #[derive(Clone, Debug)]
 pub struct Compartments {
     skyhook: String,
     word: String,
-    /// Which nodes it is about, once it was seen.
+    /// The node selector, once the Skyhook was seen.
     selector: Option<Selector>,
     nodes: BTreeMap<String, Known>,
-    /// By compartment, how many nodes it has and which are in progress. Counted along, so that a
-    /// write costs as little in a large fleet as in a small one.
+    /// Number of nodes, and the nodes in progress, by compartment. Updated incrementally, so that the
+    /// cost of a write does not depend on the size of the fleet.
     members: BTreeMap<String, u64>,
     going: BTreeMap<String, BTreeSet<String>>,
-    /// Nodes that were in progress when a pause came: they keep their slots.
+    /// Nodes that were in progress when the Skyhook was paused; they keep their slots.
     held: BTreeSet<String>,
-    /// Nodes that left, or changed compartments, since the last rest.
+    /// Nodes that left or changed compartments since the loops last settled.
     moved: BTreeSet<String>,
-    /// Every policy since the last rest, the current one last.
+    /// All policies since the loops last settled, the current one last.
     policies: Vec<Vec<Terms>>,
     /// By compartment.
     sizes: BTreeMap<String, Sizes>,
@@ -44,23 +44,23 @@ pub struct Compartments {
     pods: BTreeSet<String>,
 }
 
-/// A node as it was last written, and its compartment.
+/// The last written state of a node, and its compartment.
 #[derive(Clone, Debug)]
 struct Known {
     node: Object,
     place: Option<String>,
 }
 
-/// How many nodes a compartment has had since the last rest.
+/// Number of nodes of a compartment since the loops last settled.
 #[derive(Clone, Copy, Debug)]
 struct Sizes {
     least: u64,
     most: u64,
-    /// In progress at the last rest.
+    /// Nodes in progress when the loops last settled.
     going: u64,
 }
 
-/// What a policy says about one compartment.
+/// The settings of a policy for one compartment.
 #[derive(Clone, Debug)]
 struct Terms {
     name: String,
@@ -87,7 +87,7 @@ impl Compartments {
         }
     }
 
-    /// An object was written, or is gone. Err: what does not hold now.
+    /// Records a write or a deletion. Returns an error if a bound is violated.
     pub fn see(&mut self, object: &Object, is_gone: bool) -> Result<(), String> {
         match object.kind() {
             kind if *kind == NODE => self.see_node(object, is_gone),
@@ -105,8 +105,8 @@ impl Compartments {
         }
     }
 
-    /// The loops have seen everything, and have nothing to do: from here on bounds hold as they
-    /// read now.
+    /// Called when the loops have processed all events and have nothing to do: from here on the
+    /// current bounds apply.
     pub fn rest(&mut self) {
         self.policies = self.policies.pop().into_iter().collect();
         self.moved.clear();
@@ -139,12 +139,12 @@ impl Compartments {
         let Some(compartment) = place else { return Ok(()) };
         let (going, most) = (self.in_progress(&compartment), self.ceiling(&compartment));
         if count(going.len()) > most {
-            return Err(format!("{going:?} are in progress in {compartment}, where {most} may be"));
+            return Err(format!("{going:?} are in progress in {compartment}, more than {most}"));
         }
         Ok(())
     }
 
-    /// Notes whether a node has a slot that a pause hides.
+    /// Records whether a node has a slot that a pause hides.
     fn hold(&mut self, name: &str, after: Option<&Object>) {
         let going = self.place(name).and_then(|place| self.going.get(place));
         let had = self.held.contains(name) || going.is_some_and(|names| names.contains(name));
@@ -156,12 +156,12 @@ impl Compartments {
         }
     }
 
-    /// The compartment that a node was last seen in.
+    /// The compartment in which a node was last seen.
     fn place(&self, name: &str) -> Option<&str> {
         self.nodes.get(name)?.place.as_deref()
     }
 
-    /// Puts a node where it belongs; gives that back.
+    /// Assigns a node to its compartment and returns it.
     fn count_in(&mut self, node: Object) -> Option<String> {
         let place = self.place_of(&node).map(str::to_owned);
         let name = node.name().to_string();
@@ -175,7 +175,7 @@ impl Compartments {
         place
     }
 
-    /// Puts every node where it belongs now.
+    /// Assigns every node to its compartment.
     fn sort_nodes(&mut self) {
         self.members.clear();
         self.going.clear();
@@ -184,7 +184,7 @@ impl Compartments {
         }
     }
 
-    /// Whether no more were picked than a batch has, by the state that is published with them.
+    /// Checks that no more nodes were selected than the batch has, by the published batch state.
     fn see_skyhook(&mut self, skyhook: &Object) -> Result<(), String> {
         if self.selector.is_none() {
             let selector = skyhook.spec().get("nodeSelectors").unwrap_or(&Value::Null);
@@ -207,7 +207,7 @@ impl Compartments {
             let state = published.and_then(|all| all.get(compartment)?.get("batchState"));
             let most = self.batch(compartment, state.unwrap_or(&Value::Null));
             if count(names.len()) > most {
-                return Err(format!("{names:?} are picked in {compartment}, where {most} may be"));
+                return Err(format!("{names:?} are selected in {compartment}, more than {most}"));
             }
             let going = self.in_progress(compartment);
             if going.iter().any(|name| !names.contains(name)) {
@@ -232,14 +232,14 @@ impl Compartments {
         let known = self.nodes.get(node);
         let word = known.map(|known| known.node.annotation(&self.word).unwrap_or("none"));
         match word {
-            // A pause leaves what was begun, and may come between a slot and its pod.
+            // A pause keeps nodes in progress, and can come between a slot and its pod.
             None | Some("in_progress" | "paused" | "disabled") => Ok(()),
             Some(_) if self.moved.contains(node) => Ok(()),
-            Some(word) => Err(format!("{} is made on {node}, which is {word}", pod.key())),
+            Some(word) => Err(format!("{} was created on {node}, which is {word}", pod.key())),
         }
     }
 
-    /// Takes up how many nodes there are now.
+    /// Updates the number of nodes.
     fn count_members(&mut self) {
         let Some(current) = self.policies.last() else { return };
         let members: Vec<(String, u64)> = current
@@ -254,14 +254,14 @@ impl Compartments {
         }
     }
 
-    /// The most nodes that may be in progress, by any policy since the last rest.
+    /// The most nodes that may be in progress under any policy since the loops last settled.
     fn ceiling(&self, compartment: &str) -> u64 {
         let Some(sizes) = self.sizes.get(compartment) else { return 1 };
         let ceilings = self.terms_of(compartment).map(|terms| terms.ceiling(sizes.most));
         ceilings.max().unwrap_or(1).max(sizes.going)
     }
 
-    /// The most nodes that the next batch may have, by any policy since the last rest.
+    /// The most nodes in the next batch under any policy since the loops last settled.
     fn batch(&self, compartment: &str, state: &Value) -> u64 {
         let Some(sizes) = self.sizes.get(compartment) else { return 0 };
         let ceiling = self.ceiling(compartment);
@@ -280,7 +280,7 @@ impl Compartments {
         going.filter(|name| !self.moved.contains(*name)).map(String::as_str).collect()
     }
 
-    /// The compartment of a node, if the Skyhook is about it.
+    /// The compartment of a node, if the Skyhook selects it.
     fn place_of(&self, node: &Object) -> Option<&str> {
         let current = self.policies.last().into_iter().flatten();
         let mut matching = current
@@ -291,14 +291,14 @@ impl Compartments {
 }
 
 impl Terms {
-    /// How many nodes the document lets go at once; one at least.
+    /// Number of nodes that the policy allows in progress; at least one.
     fn ceiling(&self, members: u64) -> u64 {
         let number = |field: &str| self.budget.get(field).and_then(Value::as_u64);
         let percent = number("percent").map(|percent| members * percent / 100);
         percent.or_else(|| number("count")).unwrap_or(0).max(1)
     }
 
-    /// How many nodes the next batch has at most.
+    /// The largest size of the next batch.
     fn size(&self, state: &Value, members: Sizes, ceiling: u64) -> u64 {
         let kinds = ["fixed", "linear", "exponential"];
         let kind = kinds.into_iter().find(|kind| self.strategy.get(kind).is_some());

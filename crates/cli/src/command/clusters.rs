@@ -1,4 +1,4 @@
-//! `convoy clusters`: logical clusters of a running `convoy up`, by name.
+//! `convoy clusters`: manages the logical clusters of a running `convoy up`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -14,40 +14,40 @@ use crate::client::{Client, Kubeconfig};
 use crate::output::{self, Format};
 use crate::text;
 
-/// Makes, removes and lists the logical clusters of a running `convoy up`
+/// Create, delete and list the logical clusters of a running `convoy up`
 ///
-/// Each is an API server of its own under /clusters/NAME, with a context of its own,
-/// convoy-NAME, in the kubeconfig.
+/// Each logical cluster is an independent API server under /clusters/NAME, with the context
+/// convoy-NAME in the kubeconfig.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
     action: Action,
-    /// How to reach the server [default: admin.kubeconfig in ~/.local/share/convoy]
+    /// Kubeconfig file [default: admin.kubeconfig in ~/.local/share/convoy]
     #[arg(long, value_name = "FILE", env = "KUBECONFIG", global = true, hide_env_values = true)]
     kubeconfig: Option<PathBuf>,
-    /// The context to use [default: the current one]
+    /// Context of the kubeconfig [default: the current context]
     #[arg(long, value_name = "NAME", global = true)]
     context: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Makes clusters, and waits until they serve
+    /// Create clusters and wait until they are ready
     Create {
         #[arg(required = true, value_name = "NAME")]
         names: Vec<String>,
-        /// What the clusters are for
+        /// Description stored with the clusters
         #[arg(long, value_name = "TEXT")]
         description: Option<String>,
     },
-    /// Removes clusters with all that they hold, and waits until it is gone
+    /// Delete clusters with all their objects and wait until they are gone
     Delete {
         #[arg(required = true, value_name = "NAME")]
         names: Vec<String>,
     },
-    /// Shows which clusters there are
+    /// List the clusters
     List {
-        /// How to print them
+        /// Output format
         #[arg(short, long, value_enum, default_value_t = Format::Text)]
         output: Format,
     },
@@ -55,11 +55,11 @@ enum Action {
 
 const PATH: &str = "/apis/convoy.dev/v1/logicalclusters";
 
-/// How long a cluster may take to come or to go.
-const PATIENCE: Duration = Duration::from_mins(1);
-/// How long the kubeconfig may take to follow.
-const REFRESH: Duration = Duration::from_secs(2);
-const PAUSE: Duration = Duration::from_millis(20);
+/// How long to wait for a cluster to become ready, or to be deleted.
+const PHASE_TIMEOUT: Duration = Duration::from_mins(1);
+/// How long to wait for the server to add the contexts to the kubeconfig.
+const KUBECONFIG_TIMEOUT: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
     super::block_on(act(args))?;
@@ -82,17 +82,17 @@ async fn act(args: Args) -> Result<()> {
             await_phase(&client, &names, Some("Ready")).await?;
             let known = await_contexts(&files, &names).await?;
             for name in &names {
-                let way = way(&client, &known, name);
-                output::print(&format!("cluster {name} is ready: {way}\n"))?;
+                let command = kubectl_command(&client, &known, name);
+                output::print(&format!("cluster {name} is ready: {command}\n"))?;
             }
         }
         Action::Delete { names } => {
             for name in &names {
-                ask(&client, Method::DELETE, &format!("{PATH}/{name}"), None).await?;
+                request(&client, Method::DELETE, &format!("{PATH}/{name}"), None).await?;
             }
             await_phase(&client, &names, None).await?;
             for name in &names {
-                output::print(&format!("cluster {name} is gone\n"))?;
+                output::print(&format!("cluster {name} deleted\n"))?;
             }
         }
         Action::List { output } => list(&client, output).await?,
@@ -100,11 +100,16 @@ async fn act(args: Args) -> Result<()> {
     Ok(())
 }
 
-/// An answer, which must be a success.
-async fn ask(client: &Client, method: Method, path: &str, body: Option<&Value>) -> Result<Value> {
+/// Sends a request and returns the response body; a status of 400 or more is an error.
+async fn request(
+    client: &Client,
+    method: Method,
+    path: &str,
+    body: Option<&Value>,
+) -> Result<Value> {
     let (code, answer) = client.send(method, path, body).await?;
     if code >= 400 {
-        let message = answer["message"].as_str().unwrap_or("the server gave no reason");
+        let message = answer["message"].as_str().unwrap_or("the server sent no message");
         bail!("{message} ({code})");
     }
     Ok(answer)
@@ -117,16 +122,16 @@ async fn create(client: &Client, name: &str, description: Option<&str>) -> Resul
     if let Some(description) = description {
         cluster["spec"] = json!({"description": description});
     }
-    ask(client, Method::POST, PATH, Some(&cluster)).await?;
+    request(client, Method::POST, PATH, Some(&cluster)).await?;
     Ok(())
 }
 
-/// Waits until clusters have reached a phase; none: until they are gone. All of them are looked
-/// at together, so that a hundred cost no more questions than one.
+/// Waits until all clusters have reached a phase, or without one until they are gone. Lists all
+/// of them in one request, so that a hundred clusters cost no more requests than one.
 async fn await_phase(client: &Client, names: &[String], phase: Option<&str>) -> Result<()> {
     let begun = Instant::now();
     loop {
-        let answer = ask(client, Method::GET, PATH, None).await?;
+        let answer = request(client, Method::GET, PATH, None).await?;
         let found = |name: &str| {
             let mut items = answer["items"].as_array().into_iter().flatten();
             items.find(|item| item["metadata"]["name"] == name)
@@ -136,29 +141,32 @@ async fn await_phase(client: &Client, names: &[String], phase: Option<&str>) -> 
             (Some(phase), found) => found.is_some_and(|item| item["status"]["phase"] == phase),
         };
         let Some(late) = names.iter().find(|name| !is_there(name)) else { return Ok(()) };
-        if begun.elapsed() > PATIENCE {
-            bail!("cluster {late} is not {} yet; it goes on without us", phase.unwrap_or("gone"));
+        if begun.elapsed() > PHASE_TIMEOUT {
+            bail!(
+                "timed out waiting for cluster {late} to be {}; the server continues",
+                phase.unwrap_or("deleted")
+            );
         }
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
-/// The kubeconfig as it is once it has a context for each cluster, or after a while.
+/// Waits until the kubeconfig has a context for each cluster, and returns it as it is then.
 async fn await_contexts(files: &std::path::Path, names: &[String]) -> Result<Kubeconfig> {
     let begun = Instant::now();
     loop {
         let config = Kubeconfig::read(files)?;
         let has_all = names.iter().all(|name| config.has_context(&format!("convoy-{name}")));
-        if has_all || begun.elapsed() > REFRESH {
+        if has_all || begun.elapsed() > KUBECONFIG_TIMEOUT {
             return Ok(config);
         }
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
-/// How to reach a cluster: by its context, or where the kubeconfig is a copy that the server does
-/// not refresh, by its address.
-fn way(client: &Client, config: &Kubeconfig, name: &str) -> String {
+/// The kubectl command that reaches a cluster: by its context, or by its address if the kubeconfig
+/// is a copy that the server does not update.
+fn kubectl_command(client: &Client, config: &Kubeconfig, name: &str) -> String {
     let context = format!("convoy-{name}");
     if config.has_context(&context) {
         format!("kubectl --context {context}")
@@ -168,7 +176,7 @@ fn way(client: &Client, config: &Kubeconfig, name: &str) -> String {
 }
 
 async fn list(client: &Client, output: Format) -> Result<()> {
-    let answer = ask(client, Method::GET, PATH, None).await?;
+    let answer = request(client, Method::GET, PATH, None).await?;
     let items = answer["items"].as_array().into_iter().flatten();
     let clusters: Vec<Value> = items
         .map(|item| {

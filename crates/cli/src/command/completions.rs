@@ -1,4 +1,4 @@
-//! `convoy completions`: the script with which a shell completes the command line.
+//! `convoy completions`: prints shell completion scripts.
 
 use std::process::ExitCode;
 
@@ -7,12 +7,12 @@ use clap_complete::Shell;
 
 use crate::output;
 
-/// Prints the completion script of a shell
+/// Print the completion script for a shell
 ///
 /// For bash: source <(convoy completions bash)
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The shell to complete in
+    /// Shell to print the script for
     shell: Shell,
 }
 

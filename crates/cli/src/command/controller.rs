@@ -1,4 +1,4 @@
-//! The parts of a control plane that `convoy run` and `convoy up` can run.
+//! The controllers that `convoy run` and `convoy up` can run.
 
 use clap::ValueEnum;
 use convoy_plan::Dialect;
@@ -6,23 +6,23 @@ use convoy_plan::dialect::apps::{Deployments, ReplicaSets};
 use convoy_plan::dialect::skyhook::{Options, Skyhook};
 use convoy_plan::dialect::workloads::{DAEMON_SETS, JOBS, STATEFUL_SETS};
 
-/// One part.
+/// A controller, by the name that the flags use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub(crate) enum Controller {
-    /// Deployments: in place of kube-controller-manager's deployment controller
+    /// Deployments; replaces kube-controller-manager's deployment controller
     Apps,
-    /// ReplicaSets, where no kube-controller-manager keeps them
+    /// ReplicaSets, for servers without kube-controller-manager
     #[value(name = "replicasets")]
     ReplicaSets,
-    /// DaemonSets, where no kube-controller-manager keeps them
+    /// DaemonSets, for servers without kube-controller-manager
     #[value(name = "daemonsets")]
     DaemonSets,
-    /// StatefulSets, where no kube-controller-manager keeps them
+    /// StatefulSets, for servers without kube-controller-manager
     #[value(name = "statefulsets")]
     StatefulSets,
-    /// Jobs, where no kube-controller-manager keeps them
+    /// Jobs, for servers without kube-controller-manager
     Jobs,
-    /// Skyhooks and their policies: in place of NVIDIA's operator
+    /// Skyhooks and DeploymentPolicies; replaces NVIDIA's operator
     Skyhook,
 }
 
@@ -34,17 +34,17 @@ impl Controller {
             Self::DaemonSets => &DAEMON_SETS,
             Self::StatefulSets => &STATEFUL_SETS,
             Self::Jobs => &JOBS,
-            // Made once, and there as long as the process.
+            // Created once, and used until the process exits.
             Self::Skyhook => Box::leak(Box::new(Skyhook { options: skyhook.clone() })),
         }
     }
 
-    /// What a home without a kube-controller-manager needs.
+    /// All controllers, for a server without kube-controller-manager.
     pub(crate) fn all() -> Vec<Self> {
         Self::value_variants().to_vec()
     }
 
-    /// Their dialects, each once.
+    /// The dialects of `controllers`, each once.
     pub(crate) fn dialects(
         mut controllers: Vec<Self>,
         skyhook: &Options,

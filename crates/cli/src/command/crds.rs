@@ -1,4 +1,4 @@
-//! `convoy crds`: the kinds that Convoy defines, for an API server.
+//! `convoy crds`: prints the custom resource definitions.
 
 use std::process::ExitCode;
 
@@ -9,12 +9,12 @@ use serde_json::Value;
 use super::DialectName;
 use crate::output;
 
-/// Prints the `CustomResourceDefinitions` of the dialects as YAML
+/// Print the CustomResourceDefinitions of the dialects as YAML
 ///
-/// For an API server: convoy crds | kubectl apply --server-side -f -
+/// To install them: convoy crds | kubectl apply --server-side -f -
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Only those of a dialect. May be given several times
+    /// Print only the definitions of this dialect. Can be repeated
     #[arg(long, value_name = "DIALECT", value_delimiter = ',')]
     dialect: Vec<DialectName>,
 }
@@ -43,7 +43,7 @@ fn documents(dialect: DialectName) -> Result<String> {
     Ok(documents)
 }
 
-/// Bounds are floats in the type, and people write `minimum: 1`.
+/// Bounds are floats in the type; writes them as integers (`minimum: 1`) where they are whole.
 fn whole_numbers(value: &mut Value) {
     const EXACT: f64 = 9_007_199_254_740_992.0; // 2^53, to where every whole float is an integer
     match value {

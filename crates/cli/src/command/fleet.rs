@@ -1,4 +1,4 @@
-//! `convoy fleet`: simulated nodes on any API server.
+//! `convoy fleet`: attaches simulated nodes to any API server.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -10,44 +10,44 @@ use convoy_sim::scenario::Scenario;
 use super::up::shutdown_signal;
 use crate::output;
 
-/// Attaches simulated nodes to an API server, and runs the pods that are bound to them
+/// Attach simulated nodes to an API server and run the pods bound to them
 ///
-/// Nodes register, renew their leases and misbehave, and pods start, become ready, crash and
-/// end, as the scenario says. Stops on SIGINT and SIGTERM.
+/// Nodes register and renew their leases; pods start, become ready, crash and complete. The
+/// scenario sets latencies and failures. SIGINT or SIGTERM stops the simulation.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// How to reach the API server [default: as kubectl]
+    /// Kubeconfig file [default: as kubectl]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// The context of the kubeconfig to use [default: its current one]
+    /// Context of the kubeconfig [default: the current context]
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
     #[command(flatten)]
     simulation: Simulation,
-    /// Bind pods that name no node, too: for API servers without a scheduler
+    /// Schedule pods to the simulated nodes, for API servers without a scheduler
     #[arg(long)]
     schedule: bool,
-    /// Delete the nodes when ending
+    /// Delete the simulated nodes at exit
     #[arg(long)]
     remove_nodes: bool,
 }
 
-/// What a simulated fleet is made of.
+/// The flags that describe a simulated fleet.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Simulation {
-    /// Simulate so many nodes, like the scenario's first ones
+    /// Number of simulated nodes; the scenario's first group is the template
     #[arg(long, value_name = "N")]
     nodes: Option<u32>,
-    /// How the simulated fleet looks and misbehaves
+    /// Scenario file with nodes, latencies and failures
     #[arg(long, value_name = "FILE")]
     scenario: Option<PathBuf>,
-    /// Where the fleet's draws come from, in place of the scenario's seed
+    /// Random seed of the simulation; overrides the scenario's seed
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
 }
 
 impl Simulation {
-    /// What was asked for; none if nothing was.
+    /// The scenario to simulate, if any flag asks for one.
     pub(crate) fn scenario(self) -> Result<Option<Scenario>> {
         let Self { nodes, scenario, seed } = self;
         if nodes.is_none() && scenario.is_none() {
@@ -59,8 +59,7 @@ impl Simulation {
                 let name = file.display();
                 let text = std::fs::read_to_string(&file)
                     .with_context(|| format!("could not read the scenario {name}"))?;
-                Scenario::from_yaml(&text)
-                    .with_context(|| format!("the scenario {name} is refused"))?
+                Scenario::from_yaml(&text).with_context(|| format!("invalid scenario {name}"))?
             }
         };
         if let Some(nodes) = nodes {
@@ -81,7 +80,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
 async fn attach(args: Args) -> Result<()> {
     let Args { kubeconfig, context, simulation, schedule, remove_nodes } = args;
     let Some(scenario) = simulation.scenario()? else {
-        bail!("nothing to simulate: give --nodes, or --scenario");
+        bail!("no nodes to simulate; pass --nodes or --scenario");
     };
     let count: u32 = scenario.nodes.iter().map(|template| template.count).sum();
     let shutdown = shutdown_signal()?;

@@ -1,4 +1,4 @@
-//! Where the numbers of a control loop are served.
+//! The metrics endpoint of the controllers.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -7,11 +7,11 @@ use anyhow::{Context, Result};
 use convoy_controllers::metrics::Metrics;
 use convoy_controllers::serve::Endpoint;
 
-/// Serves `/metrics` and health on `address` from now on, and says where.
+/// Starts serving `/metrics`, `/healthz` and `/readyz` on `address`, and prints the address.
 pub(crate) async fn serve(address: SocketAddr, metrics: Arc<Metrics>) -> Result<()> {
     let failed = || format!("could not serve metrics on {address}");
     let endpoint = Endpoint::bind(address).await.with_context(failed)?;
-    eprintln!("metrics on http://{}/metrics", endpoint.address().with_context(failed)?);
+    eprintln!("serving metrics on http://{}/metrics", endpoint.address().with_context(failed)?);
     tokio::spawn(endpoint.run(metrics));
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `convoy migrate`: the policy in place of a legacy budget.
+//! `convoy migrate`: replaces legacy interruption budgets by DeploymentPolicies.
 
 use std::process::ExitCode;
 
@@ -12,10 +12,10 @@ use crate::{exit, finding, output};
 
 const SKYHOOK: GroupKind = GroupKind::new("skyhook.nvidia.com", "Skyhook");
 
-/// Writes the `DeploymentPolicy` in place of a Skyhook's legacy interruptionBudget
+/// Convert the legacy interruptionBudget of Skyhooks to DeploymentPolicies
 ///
-/// Prints the policies, then the Skyhooks changed to name them, as YAML. Skyhooks without a legacy
-/// budget are left out. Nothing is written anywhere else.
+/// Prints the policies and the Skyhooks that refer to them as YAML. Skyhooks without an
+/// interruptionBudget are left out. Changes nothing else.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -24,12 +24,12 @@ pub struct Args {
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
     let Args { input: InputArgs { filename } } = args;
-    let bag = input::read(&filename, Limits::default());
-    let findings = finding::all(&bag, &[]);
-    output::complain(&findings);
-    for object in migrated(bag.world.of(&SKYHOOK)) {
+    let manifests = input::read(&filename, Limits::default());
+    let findings = finding::all(&manifests, &[]);
+    output::print_errors(&findings);
+    for object in migrated(manifests.world.of(&SKYHOOK)) {
         let text = serde_saphyr::to_string(&object).context("could not write YAML")?;
         output::print(&format!("---\n{text}"))?;
     }
-    Ok(if bag.is_sound() { ExitCode::SUCCESS } else { ExitCode::from(exit::UNREADABLE) })
+    Ok(if manifests.is_sound() { ExitCode::SUCCESS } else { ExitCode::from(exit::UNREADABLE) })
 }

@@ -1,4 +1,4 @@
-//! `convoy plan`: what every rollout does next, and why nothing more does.
+//! `convoy plan`: previews the next step of every rollout and what blocks it.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,22 +12,22 @@ use crate::output::{self, Format};
 use crate::report::Report;
 use crate::{exit, finding};
 
-/// Shows what every rollout does next, and why nothing more does
+/// Preview the next step of every rollout and what blocks it
 ///
-/// Reads any bag of Kubernetes objects and decides, for every rollout object in it, what
-/// would be written now, what waits and for what, and when to look again. Nothing is written
-/// anywhere. Objects that are invalid are refused and take no part; rollouts that hang on one
-/// are held, the others are planned.
+/// Reads Kubernetes objects from files and prints, for every rollout object among them, the
+/// writes that a controller would make now, the members that wait and why, and the time of the
+/// next check. Works offline and changes nothing. Invalid objects are reported and left out;
+/// rollouts that depend on one are held.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Exit status: 0 every object is sound, 1 --check found a broken \
-    guarantee, 2 an object was refused or input could not be read.")]
+#[command(after_help = "Exit status: 0 success, 1 --check found a violated guarantee, 2 an \
+    object is invalid or input could not be read.")]
 pub struct Args {
     #[command(flatten)]
     input: InputArgs,
-    /// The instant to decide for, in RFC 3339; the clock's if left out
+    /// Time of the decision, in RFC 3339 [default: now]
     #[arg(long, value_name = "TIME", env = "CONVOY_NOW", hide_env_values = true)]
     now: Option<Timestamp>,
-    /// How to print the plan
+    /// Output format
     #[arg(
         short,
         long,
@@ -37,7 +37,7 @@ pub struct Args {
         hide_env_values = true
     )]
     output: Format,
-    /// Plan only the rollouts of these dialects
+    /// Plan only rollouts of these dialects
     #[arg(
         long,
         value_name = "DIALECT",
@@ -46,7 +46,7 @@ pub struct Args {
         hide_env_values = true
     )]
     dialect: Vec<DialectName>,
-    /// Also hold the plan against the engine's guarantees, and tell which it breaks
+    /// Verify the plan against Convoy's guarantees and report violations
     #[arg(long, env = "CONVOY_CHECK", hide_env_values = true)]
     check: bool,
 }
@@ -56,7 +56,7 @@ struct Settings {
     sources: Vec<PathBuf>,
     now: Timestamp,
     format: Format,
-    /// The words of the dialects asked for; none means all.
+    /// Names of the selected dialects; empty means all.
     dialects: Vec<&'static str>,
     check: bool,
 }
@@ -74,7 +74,7 @@ impl Args {
     }
 }
 
-/// The clock's instant, in the whole seconds that Kubernetes' own times have.
+/// The current time in whole seconds, the resolution of Kubernetes timestamps.
 fn this_second() -> Timestamp {
     let now = Timestamp::now();
     Timestamp::from_second(now.as_second()).unwrap_or(now)
@@ -82,18 +82,18 @@ fn this_second() -> Timestamp {
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
     let settings = args.resolve();
-    let bag = input::read(&settings.sources, Limits::default());
-    let report = Report::new(bag, settings.now, &settings.dialects, settings.check);
+    let manifests = input::read(&settings.sources, Limits::default());
+    let report = Report::new(manifests, settings.now, &settings.dialects, settings.check);
     match settings.format {
         Format::Text => output::print(&report.to_text())?,
         format => {
-            output::complain(&report.findings);
+            output::print_errors(&report.findings);
             output::print_value(&report.to_json(), format)?;
         }
     }
     Ok(if finding::has_errors(&report.findings) {
         ExitCode::from(exit::UNREADABLE)
-    } else if report.broken.is_some_and(|broken| !broken.is_empty()) {
+    } else if report.violations.is_some_and(|violations| !violations.is_empty()) {
         ExitCode::from(exit::FINDINGS)
     } else {
         ExitCode::SUCCESS

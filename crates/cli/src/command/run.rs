@@ -16,21 +16,20 @@ use super::metrics;
 use super::skyhook::SkyhookFlags;
 use super::up::shutdown_signal;
 use super::webhooks::Webhooks;
-use crate::{output, stderr};
+use crate::{logging, output};
 
-/// Carries out rollouts on a Kubernetes API server, as its controllers
+/// Run the controllers against a Kubernetes API server
 ///
-/// Writes nothing where everything is as it should be. Stops on SIGINT and SIGTERM, once the
-/// writes that are on their way are answered.
+/// SIGINT or SIGTERM stops them after the writes in progress.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// How to reach the server [default: as kubectl finds it, or the pod's service account]
+    /// Kubeconfig file [default: as kubectl, or the pod's service account]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// The context of the kubeconfig [default: the current one]
+    /// Context of the kubeconfig [default: the current context]
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
-    /// What to run; several with commas
+    /// Controllers to run, separated by commas
     #[arg(
         long,
         value_enum,
@@ -39,25 +38,25 @@ pub struct Args {
         env = "CONVOY_DIALECTS"
     )]
     dialects: Vec<Controller>,
-    /// Decide and report, but write nothing
+    /// Make decisions and log them, but write nothing to the API server
     #[arg(long)]
     observe: bool,
-    /// Append every decision to a file, one line of JSON each
+    /// Append every decision to a file, as JSON lines
     #[arg(long, value_name = "FILE")]
     decision_log: Option<PathBuf>,
-    /// Rollouts whose writes are on their way at once
+    /// Maximum number of rollouts with writes in progress
     #[arg(long, value_name = "NUMBER", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..))]
     concurrency: u16,
-    /// Work only while holding a lease, so that of several processes one does
+    /// Run only while holding a Lease, for several replicas of which one is active
     #[arg(long)]
     leader_elect: bool,
-    /// The namespace of the lease
+    /// Namespace of the Lease
     #[arg(long, value_name = "NAMESPACE", default_value = "convoy-system")]
     lease_namespace: String,
-    /// The name of the lease
+    /// Name of the Lease
     #[arg(long, value_name = "NAME", default_value = "convoy")]
     lease_name: String,
-    /// Serve /metrics, /healthz and /readyz here; port 0 takes a free one
+    /// Serve /metrics, /healthz and /readyz here; port 0 picks a free port
     #[arg(long, value_name = "ADDRESS")]
     metrics_listen: Option<SocketAddr>,
     #[command(flatten)]
@@ -86,7 +85,7 @@ async fn serve(args: Args) -> Result<()> {
         webhooks,
         skyhook,
     } = args;
-    stderr::report();
+    logging::init();
     let shutdown = shutdown_signal()?;
     let decision_log = decision_log.map(|path| {
         let log = DecisionLog::open(&path);
@@ -104,7 +103,7 @@ async fn serve(args: Args) -> Result<()> {
     }
     webhooks.start(&connection, &settings.dialects).await?;
     announce(&connection, &settings)?;
-    // An observer writes nothing, and a lease is a write.
+    // An observer writes nothing, so it takes no Lease either.
     if !leader_elect || observe {
         run_loop(connection.client, settings, shutdown).await;
         return Ok(());
@@ -113,7 +112,7 @@ async fn serve(args: Args) -> Result<()> {
     lead(&connection, settings, &election, shutdown).await
 }
 
-/// Runs while the lease is ours, and hands it over at the end.
+/// Runs while this process holds the Lease, and releases it at the end.
 async fn lead(
     connection: &Connection,
     settings: Settings,
@@ -122,7 +121,7 @@ async fn lead(
 ) -> Result<()> {
     let client = &connection.client;
     let mut shutdown = std::pin::pin!(shutdown);
-    // One that waits is as ready as it can be: without it nobody takes over.
+    // A standby is ready: a rolling update must not wait for it to become the leader.
     settings.metrics.set_ready(true);
     tokio::select! {
         () = &mut shutdown => return Ok(()),
@@ -137,7 +136,7 @@ async fn lead(
     };
     run_loop(client.clone(), settings, ended).await;
     if is_lost {
-        bail!("the lease {}/{} was lost", election.namespace, election.name);
+        bail!("lost the Lease {}/{} to another process", election.namespace, election.name);
     }
     election.release(client).await;
     Ok(())
@@ -145,11 +144,11 @@ async fn lead(
 
 fn announce(connection: &Connection, settings: &Settings) -> Result<()> {
     let names: Vec<&str> = settings.dialects.iter().map(|dialect| dialect.name()).collect();
-    let does = if settings.observe { "observes" } else { "runs" };
-    output::print(&format!("Convoy {does} {} on {}\n", names.join(", "), connection.url))
+    let does = if settings.observe { "Observing" } else { "Running" };
+    output::print(&format!("{does} {} on {}\n", names.join(", "), connection.url))
 }
 
-/// Unique among those who want the lease: in a cluster, hosts are named after their pods.
+/// Identity of this candidate for the Lease; in a cluster, the host name is the pod's name.
 fn identity() -> String {
     let host = std::env::var("POD_NAME").or_else(|_| std::env::var("HOSTNAME"));
     format!("{}_{}", host.unwrap_or_else(|_| "convoy".to_owned()), std::process::id())

@@ -1,35 +1,35 @@
-//! The flags of `convoy run` and `convoy up` about Skyhooks: the options of upstream's operator,
-//! under the names that it gives them in its environment.
+//! The Skyhook flags of `convoy run` and `convoy up`: the options of the upstream operator, with
+//! the same environment variables.
 
 use convoy_plan::dialect::skyhook::{Options, RuntimeTaint};
 use smol_str::SmolStr;
 
-/// What is done about Skyhooks, and where.
+/// Options of the Skyhook controller.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Skyhooks")]
 pub(crate) struct SkyhookFlags {
-    /// Where the pods and ConfigMaps of packages live
+    /// Namespace of package pods and ConfigMaps
     #[arg(long, value_name = "NAMESPACE", env = "NAMESPACE", default_value = "skyhook")]
     skyhook_namespace: SmolStr,
-    /// The agent that runs the steps of packages; its tag is told to them
+    /// Image of the agent that runs package steps; must have a tag
     #[arg(long, value_name = "IMAGE", env = "AGENT_IMAGE", default_value_t = Options::new().agent_image, value_parser = tagged)]
     agent_image: SmolStr,
-    /// What the pods of packages run once their steps are done
+    /// Image that package pods run after their steps
     #[arg(long, value_name = "IMAGE", env = "PAUSE_IMAGE", default_value_t = Options::new().pause_image)]
     pause_image: SmolStr,
-    /// The secret that the images of packages are pulled with
+    /// Image pull secret of package pods
     #[arg(long, value_name = "NAME", env = "IMAGE_PULL_SECRET")]
     image_pull_secret: Option<SmolStr>,
-    /// Where packages are copied to on a node
+    /// Directory on the node that packages are copied to
     #[arg(long, value_name = "DIR", env = "COPY_DIR_ROOT", default_value_t = Options::new().copy_root, value_parser = absolute)]
     copy_dir_root: SmolStr,
-    /// Where packages log to on a node
+    /// Directory on the node for package logs
     #[arg(long, value_name = "DIR", env = "AGENT_LOG_ROOT", default_value_t = Options::new().log_root, value_parser = absolute)]
     agent_log_root: SmolStr,
-    /// What keeps workloads off a node until the Skyhooks that they require are complete there
+    /// Taint that keeps workloads off a node until its required Skyhooks are complete
     #[arg(long, value_name = "TAINT", env = "RUNTIME_REQUIRED_TAINT", default_value_t = Taint(Options::new().runtime_taint), value_parser = taint)]
     runtime_required_taint: Taint,
-    /// Nodes that rebooted, other than by an interrupt, start over
+    /// Run all packages again on a node that rebooted, unless an interrupt rebooted it
     #[arg(long, env = "REAPPLY_ON_REBOOT")]
     reapply_on_reboot: bool,
 }
@@ -62,14 +62,16 @@ impl std::fmt::Display for Taint {
 }
 
 fn taint(text: &str) -> Result<Taint, String> {
-    const WANTED: &str = "want KEY=VALUE:EFFECT or KEY:EFFECT";
-    let (named, effect) = text.rsplit_once(':').ok_or(WANTED)?;
+    const EXPECTED: &str = "expected KEY=VALUE:EFFECT or KEY:EFFECT";
+    let (named, effect) = text.rsplit_once(':').ok_or(EXPECTED)?;
     if !["NoSchedule", "PreferNoSchedule", "NoExecute"].contains(&effect) {
-        return Err(format!("{effect:?} is none of NoSchedule, PreferNoSchedule, NoExecute"));
+        return Err(format!(
+            "invalid effect {effect:?}; valid: NoSchedule, PreferNoSchedule, NoExecute"
+        ));
     }
     let (key, value) = named.split_once('=').unwrap_or((named, ""));
     if key.is_empty() {
-        return Err(WANTED.to_owned());
+        return Err(EXPECTED.to_owned());
     }
     let [key, value, effect] = [key, value, effect].map(SmolStr::new);
     Ok(Taint(RuntimeTaint { key, value, effect }))
@@ -78,7 +80,7 @@ fn taint(text: &str) -> Result<Taint, String> {
 fn absolute(text: &str) -> Result<SmolStr, String> {
     match text.strip_prefix('/') {
         Some(_) => Ok(text.into()),
-        None => Err("want an absolute path".to_owned()),
+        None => Err("expected an absolute path".to_owned()),
     }
 }
 
@@ -86,7 +88,7 @@ fn tagged(text: &str) -> Result<SmolStr, String> {
     let name = text.rsplit_once('/').map_or(text, |(_, name)| name);
     match name.split_once(':') {
         Some((name, tag)) if !name.is_empty() && !tag.is_empty() => Ok(text.into()),
-        _ => Err("want an image with a tag".to_owned()),
+        _ => Err("expected an image with a tag".to_owned()),
     }
 }
 
@@ -108,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn without_flags_everything_is_as_upstream_has_it() {
+    fn defaults_are_those_of_the_upstream_operator() {
         assert_eq!(options(&[]).unwrap(), Options::new());
     }
 
@@ -141,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn invalid_values_are_refused() {
         let wrong = [
             "--agent-image=host:5000/agent",
             "--agent-image=agent:",

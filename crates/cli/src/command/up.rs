@@ -27,57 +27,56 @@ use super::metrics;
 use super::skyhook::SkyhookFlags;
 use crate::output;
 
-/// Runs a Kubernetes API server in this process, with its own store
+/// Run a Kubernetes API server in this process
 ///
-/// Everything is kept in the data directory and is there again at the next start. Stops on
-/// SIGINT and SIGTERM; a second signal ends it without waiting for requests.
+/// Objects, certificates and keys persist in the data directory. SIGINT or SIGTERM shuts the
+/// server down after the requests in progress; a second signal stops it immediately.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Where objects, certificates and keys are kept [default: ~/.local/share/convoy]
+    /// Directory for objects, certificates and keys [default: ~/.local/share/convoy]
     #[arg(long, value_name = "DIR", env = "CONVOY_DATA_DIR")]
     data_dir: Option<PathBuf>,
-    /// Keep nothing: objects live in memory, certificates are made anew
+    /// Keep everything in memory; objects and certificates are lost when the server stops
     #[arg(long, conflicts_with = "data_dir")]
     ephemeral: bool,
-    /// The address to listen on; port 0 takes a free one
+    /// Address to listen on; port 0 picks a free port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6443")]
     listen: SocketAddr,
-    /// Where to write the kubeconfig [default: admin.kubeconfig in the data directory]
+    /// File to write the kubeconfig to [default: admin.kubeconfig in the data directory]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// When a write is acknowledged: `sync` (it survives power loss), `interval:50ms` (it
-    /// survives the process; power loss takes up to so much), `none`
+    /// When to sync writes to disk: `sync` (before each is acknowledged), `interval:50ms` (at
+    /// this interval; a power failure loses at most that much), `none` (never)
     #[arg(long, value_name = "MODE", default_value = "sync", value_parser = durability)]
     durability: Durability,
-    /// Accept the tokens of a CSV file: `token,user,uid,"group1,group2"`, one a line
+    /// Accept the bearer tokens in a CSV file with lines `token,user,uid,"group1,group2"`
     #[arg(long, value_name = "FILE")]
     token_auth_file: Option<PathBuf>,
-    /// What callers may do: what roles and bindings allow them, or everything
+    /// How to authorize requests
     #[arg(long, value_enum, default_value_t = AuthorizationMode::Rbac)]
     authorization: AuthorizationMode,
-    /// Log every request to a file, one line of JSON each
+    /// Append an audit event for every request to a file, as JSON lines
     #[arg(long, value_name = "FILE")]
     audit_log: Option<PathBuf>,
-    /// How much of which requests is logged: a file with an `audit.k8s.io/v1` Policy [default:
-    /// everything but bodies]
+    /// File with an `audit.k8s.io/v1` Policy [default: log metadata of all requests]
     #[arg(long, value_name = "FILE", requires = "audit_log")]
     audit_policy: Option<PathBuf>,
-    /// How long requests may go on after the first signal; with none on their way it ends at once
+    /// How long to wait for requests in progress at shutdown
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
     shutdown_timeout: Duration,
     #[command(flatten)]
     simulation: Simulation,
-    /// Controllers to run beside the server: `all`, `none`, or some with commas [default: all
-    /// where nodes are simulated, else none]
+    /// Controllers to run in this process: `all`, `none`, or a comma-separated list [default: all
+    /// with simulated nodes, otherwise none]
     #[arg(long, value_name = "NAMES", value_parser = controllers)]
     controllers: Option<Controllers>,
-    /// Serve /metrics, /healthz and /readyz of the controllers here; port 0 takes a free one
+    /// Serve the controllers' /metrics, /healthz and /readyz here; port 0 picks a free port
     #[arg(long, value_name = "ADDRESS")]
     metrics_listen: Option<SocketAddr>,
-    /// Store Skyhooks and their policies without the rules that upstream's webhooks hold
+    /// Skip defaulting and validation of Skyhooks and DeploymentPolicies at admission
     #[arg(long)]
     skip_admission: bool,
-    /// What to print when ready
+    /// Format of the message printed when the server is ready
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
     #[command(flatten)]
@@ -86,15 +85,17 @@ pub struct Args {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Output {
+    /// For people
     Text,
-    /// One line of JSON
+    /// One JSON object on one line
     Json,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum AuthorizationMode {
+    /// By RBAC roles and bindings
     Rbac,
-    /// For tests: whoever is known may do anything
+    /// Allow everything to every authenticated user; for tests
     AlwaysAllow,
 }
 
@@ -138,10 +139,12 @@ async fn serve(args: Args) -> Result<()> {
         (false, None) => Some(default_directory()?),
     };
     if durability != Durability::Sync && data_directory.is_some() {
-        eprintln!("warning: with --durability {durability:?} acknowledged writes can be lost");
+        eprintln!(
+            "warning: with --durability {durability:?}, a crash can lose acknowledged writes"
+        );
     }
     let kubeconfig = kubeconfig.unwrap_or_else(|| default_kubeconfig(data_directory.as_deref()));
-    // Before anything is started, so that no signal is missed.
+    // Registered before anything starts, so that no signal is missed.
     let (shutdown, hurry) = (shutdown_signal()?, second_signal()?);
     let access = AccessSettings {
         authorization: authorization.into(),
@@ -156,7 +159,7 @@ async fn serve(args: Args) -> Result<()> {
     let home = Home::start(settings).await?;
     let controllers = chosen(controllers, scenario.is_some());
     let controllers = Controller::dialects(controllers, &skyhook.options());
-    let control = Control::start(&home, controllers, metrics_listen).await?;
+    let control = ControllerTask::start(&home, controllers, metrics_listen).await?;
     let mut fleet = scenario.map(|scenario| simulate(&home, scenario));
     if let Some(fleet) = &mut fleet {
         fleet.ready().await;
@@ -164,7 +167,7 @@ async fn serve(args: Args) -> Result<()> {
     announce(&home, output)?;
     let ended = async {
         shutdown.await;
-        // While there is a server to end on.
+        // Before the server stops, so that they can finish their writes.
         control.end().await;
         if let Some(fleet) = fleet {
             fleet.end().await;
@@ -174,13 +177,13 @@ async fn serve(args: Args) -> Result<()> {
     Ok(())
 }
 
-/// The controllers that run beside the server, in its first cluster.
-struct Control {
+/// The controllers that run in the server's process, against its first logical cluster.
+struct ControllerTask {
     ending: oneshot::Sender<()>,
     running: JoinHandle<()>,
 }
 
-impl Control {
+impl ControllerTask {
     async fn start(
         home: &Home,
         dialects: Vec<&'static dyn Dialect>,
@@ -204,12 +207,12 @@ impl Control {
     async fn end(self) {
         let Self { ending, running } = self;
         drop(ending);
-        // One that panicked has ended too.
+        // A panicked task has ended too.
         _ = running.await;
     }
 }
 
-/// Simulated nodes in the first cluster, with what a control plane does for them.
+/// Simulated nodes in the first logical cluster, with a scheduler and a node controller.
 fn simulate(home: &Home, scenario: Scenario) -> Fleet {
     let client = Client::new(Transport::trusted(&home.server, ""), "default");
     let settings =
@@ -227,19 +230,21 @@ fn announce(home: &Home, output: Output) -> Result<()> {
             )
         }
         Output::Text => {
-            format!("Convoy serves Kubernetes on {url}\n\n  export KUBECONFIG={kubeconfig}\n\n")
+            format!(
+                "Kubernetes API server is ready at {url}\n\n  export KUBECONFIG={kubeconfig}\n\n"
+            )
         }
     };
     output::print(&text)
 }
 
-/// Done when the process is asked to end.
+/// Completes on the first SIGINT or SIGTERM.
 pub(super) fn shutdown_signal() -> Result<impl Future<Output = ()>> {
     let mut signals = Signals::watch()?;
     Ok(async move { signals.next().await })
 }
 
-/// Done when it is asked a second time.
+/// Completes on the second SIGINT or SIGTERM.
 fn second_signal() -> Result<impl Future<Output = ()>> {
     let mut signals = Signals::watch()?;
     Ok(async move {
@@ -248,7 +253,7 @@ fn second_signal() -> Result<impl Future<Output = ()>> {
     })
 }
 
-/// Those that ask the process to end.
+/// SIGINT and SIGTERM.
 struct Signals {
     interrupt: Signal,
     terminate: Signal,
@@ -270,7 +275,7 @@ impl Signals {
     }
 }
 
-/// Where everything is kept unless somebody says where.
+/// The data directory without `--data-dir`.
 pub(super) fn default_directory() -> Result<PathBuf> {
     let from_home =
         || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/share"));
@@ -278,7 +283,7 @@ pub(super) fn default_directory() -> Result<PathBuf> {
         std::env::var_os("XDG_DATA_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     match base.or_else(from_home) {
         Some(base) => Ok(base.join("convoy")),
-        None => bail!("neither HOME nor XDG_DATA_HOME is set: give --data-dir, or --ephemeral"),
+        None => bail!("HOME and XDG_DATA_HOME are not set; pass --data-dir or --ephemeral"),
     }
 }
 
@@ -291,7 +296,7 @@ fn default_kubeconfig(data_directory: Option<&Path>) -> PathBuf {
 #[derive(Clone, Debug)]
 struct Controllers(Vec<Controller>);
 
-/// Those that were named; otherwise all of them where there are nodes to work on.
+/// The controllers named by the flag; without it, all if nodes are simulated.
 fn chosen(named: Option<Controllers>, simulates: bool) -> Vec<Controller> {
     match named {
         Some(Controllers(named)) => named,
@@ -309,8 +314,9 @@ fn controllers(text: &str) -> Result<Controllers, String> {
     let names = text.split(',').map(|name| {
         let all = Controller::all().into_iter().filter_map(|known| known.to_possible_value());
         let names: Vec<String> = all.map(|known| known.get_name().to_owned()).collect();
-        Controller::from_str(name, false)
-            .map_err(|_| format!("want all, none, or some of {}, not {name:?}", names.join(", ")))
+        Controller::from_str(name, false).map_err(|_| {
+            format!("unknown controller {name:?}; valid: all, none, {}", names.join(", "))
+        })
     });
     names.collect::<Result<_, _>>().map(Controllers)
 }
@@ -323,15 +329,15 @@ fn durability(text: &str) -> Result<Durability, String> {
             .ok()
             .filter(|interval| !interval.is_zero())
             .map(Durability::Interval)
-            .ok_or_else(|| format!("{interval:?} is no positive duration such as 50ms")),
-        _ => Err("want sync, interval:DURATION or none".to_owned()),
+            .ok_or_else(|| format!("invalid interval {interval:?}; use a value such as 50ms")),
+        _ => Err("expected sync, interval:DURATION or none".to_owned()),
     }
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
     let parsed: Option<convoy_api::text::GoDuration> = text.parse().ok();
     let duration = parsed.and_then(|parsed| Duration::try_from(parsed.signed()).ok());
-    duration.ok_or_else(|| format!("{text:?} is no duration such as 60s"))
+    duration.ok_or_else(|| format!("invalid duration {text:?}; use a value such as 60s"))
 }
 
 #[cfg(test)]

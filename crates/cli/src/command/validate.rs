@@ -1,4 +1,4 @@
-//! `convoy validate`: what is wrong with objects, before anything acts on them.
+//! `convoy validate`: checks objects offline.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -13,17 +13,17 @@ use crate::input::{self, Limits};
 use crate::output::{self, Format};
 use crate::{exit, text};
 
-/// Checks objects against their schemas and against each other
+/// Validate objects against their schemas and against each other
 ///
-/// Every finding names the object, the field, the value at fault and what would be right,
-/// with the file and line that the object was read from.
+/// Every finding names the file and line, the object, the field, the invalid value and what is
+/// valid instead.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Exit status: 0 fine (there may be warnings), 1 errors were found, \
+#[command(after_help = "Exit status: 0 no errors (warnings are possible), 1 errors found, \
     2 input could not be read.")]
 pub struct Args {
     #[command(flatten)]
     input: InputArgs,
-    /// How to print the findings
+    /// Output format
     #[arg(
         short,
         long,
@@ -50,13 +50,13 @@ impl Args {
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
     let settings = args.resolve();
-    let bag = input::read(&settings.sources, Limits::default());
-    let findings = finding::all(&bag, &convoy_plan::validate(&bag.world));
+    let manifests = input::read(&settings.sources, Limits::default());
+    let findings = finding::all(&manifests, &convoy_plan::validate(&manifests.world));
     match settings.format {
-        Format::Text => output::print(&text::validation(bag.world.len(), &findings))?,
-        format => output::print_value(&to_json(bag.world.len(), &findings), format)?,
+        Format::Text => output::print(&text::validation(manifests.world.len(), &findings))?,
+        format => output::print_value(&to_json(manifests.world.len(), &findings), format)?,
     }
-    Ok(if !bag.is_sound() {
+    Ok(if !manifests.is_sound() {
         ExitCode::from(exit::UNREADABLE)
     } else if finding::has_errors(&findings) {
         ExitCode::from(exit::FINDINGS)

@@ -1,4 +1,4 @@
-//! The flags of `convoy run` about admission webhooks.
+//! The admission webhook flags of `convoy run`.
 
 use std::net::SocketAddr;
 
@@ -8,30 +8,29 @@ use convoy_controllers::webhooks::{Place, Settings, start};
 use convoy_plan::Dialect;
 use tokio::net::TcpListener;
 
-/// How the webhooks of the dialects are served.
+/// How to serve and register the admission webhooks of the dialects.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Webhooks {
-    /// Serve the admission webhooks of the dialects here, over TLS, and register them; port 0
-    /// takes a free one
+    /// Serve the admission webhooks here, over TLS, and register them; port 0 picks a free port
     #[arg(long = "webhook-listen", value_name = "ADDRESS", conflicts_with = "observe")]
     listen: Option<SocketAddr>,
-    /// The service by which the API server reaches the webhooks, at port 443
+    /// Service through which the API server calls the webhooks, on port 443
     #[arg(long = "webhook-service", value_name = "NAME", default_value = "convoy-webhook")]
     service: String,
-    /// The namespace of that service, and of the secret
+    /// Namespace of the webhook Service and Secret
     #[arg(long = "webhook-namespace", value_name = "NAMESPACE", default_value = "convoy-system")]
     namespace: String,
-    /// The secret that the certificate of the webhooks is kept in
+    /// Secret that holds the webhook certificate
     #[arg(long = "webhook-secret", value_name = "NAME", default_value = "webhook-cert")]
     secret: String,
-    /// Outside the cluster: the name or address by which the API server reaches this process,
-    /// in place of a service
+    /// Host name or IP address at which the API server reaches this process, instead of the
+    /// Service; for running outside the cluster
     #[arg(long = "webhook-host", value_name = "HOST", requires = "listen")]
     host: Option<String>,
 }
 
 impl Webhooks {
-    /// Serves and registers what was asked for.
+    /// Serves and registers the webhooks, if `--webhook-listen` is set.
     pub(crate) async fn start(
         self,
         connection: &Connection,
@@ -40,7 +39,7 @@ impl Webhooks {
         let Self { listen, service, namespace, secret, host } = self;
         let Some(address) = listen else { return Ok(()) };
         if dialects.iter().all(|dialect| dialect.webhooks().is_empty()) {
-            bail!("none of the dialects has webhooks: leave out --webhook-listen, or add skyhook");
+            bail!("no selected dialect has webhooks; remove --webhook-listen or add skyhook");
         }
         let failed = || format!("could not serve webhooks on {address}");
         let listener = TcpListener::bind(address).await.with_context(failed)?;

@@ -1,4 +1,4 @@
-//! The JSON reader: one document or several in a row, lists taken apart.
+//! The JSON reader: splits a file into documents, and lists into objects.
 
 mod scan;
 mod tree;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::yaml;
 use super::{DEPTH_MAX, Limits, Sink, complete_item, is_list_kind};
-use scan::{Broken, Extent};
+use scan::{Extent, SyntaxError};
 
 /// How deep lists may stand within lists; each level is looked over once more.
 const LIST_DEPTH_MAX: usize = 10;
@@ -33,7 +33,7 @@ pub(super) fn read(text: &str, limits: Limits, sink: &mut Sink<'_>) {
     let mut at = scan::skip_space(text.as_bytes(), 0);
     while at < text.len() {
         let start = at;
-        let (line, _) = reader.cursor.place(text, start);
+        let (line, _) = reader.cursor.position(text, start);
         if text[start..].starts_with("---") {
             return yaml::read(&text[start..], line - 1, limits, sink);
         }
@@ -54,7 +54,7 @@ struct Reader<'t> {
     cursor: Cursor,
     /// Of the document being read, with their lines.
     objects: Vec<(usize, Value)>,
-    /// What is wrong in the document being read: line, column, message.
+    /// Errors in the document being read: line, column, message.
     wrong: Vec<(usize, usize, String)>,
 }
 
@@ -76,8 +76,8 @@ impl<'t> Reader<'t> {
                 self.value(extent, None, values_left);
                 goes_on.then_some(end)
             }
-            Err(broken) => {
-                self.broken(&broken);
+            Err(error) => {
+                self.syntax_error(&error);
                 None
             }
         }
@@ -88,7 +88,7 @@ impl<'t> Reader<'t> {
         let level = parent.map_or(0, |parent| parent.level + 1);
         match self.list(extent.range.clone()) {
             Ok(Some(_)) if level >= LIST_DEPTH_MAX => {
-                let message = format!("lists within lists, deeper than {LIST_DEPTH_MAX} levels");
+                let message = format!("lists are nested deeper than {LIST_DEPTH_MAX} levels");
                 self.wrong_at(extent.range.start, message);
             }
             Ok(Some((parent, items))) => {
@@ -101,12 +101,12 @@ impl<'t> Reader<'t> {
                 self.wrong_at(extent.range.start, message);
             }
             Ok(None) => self.object(extent.range, parent, values_left),
-            Err(broken) => self.broken(&broken),
+            Err(error) => self.syntax_error(&error),
         }
     }
 
     /// The items, if the value at `range` is a list of objects.
-    fn list(&self, range: Range<usize>) -> Result<Option<(Parent<'t>, Vec<Extent>)>, Broken> {
+    fn list(&self, range: Range<usize>) -> Result<Option<(Parent<'t>, Vec<Extent>)>, SyntaxError> {
         let text = self.text.as_bytes();
         if text[range.start] != b'{' || text[range.end - 1] != b'}' {
             return Ok(None);
@@ -133,11 +133,11 @@ impl<'t> Reader<'t> {
         &self,
         members: &[(Range<usize>, Extent)],
         items: &Range<usize>,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), SyntaxError> {
         for (_, value) in members.iter().filter(|(_, value)| value.range != *items) {
             let text = &self.text[value.range.clone()];
             if serde_json::from_str::<serde::de::IgnoredAny>(text).is_err() {
-                return Err(Broken { at: value.range.start, message: "this value is not JSON" });
+                return Err(SyntaxError { at: value.range.start, message: "invalid JSON value" });
             }
         }
         Ok(())
@@ -150,7 +150,7 @@ impl<'t> Reader<'t> {
     }
 
     fn object(&mut self, range: Range<usize>, parent: Option<Parent<'_>>, left: &mut usize) {
-        let (line, column) = self.cursor.place(self.text, range.start);
+        let (line, column) = self.cursor.position(self.text, range.start);
         match tree::parse(&self.text[range], left) {
             Ok(mut value) => {
                 if let Some(parent) = parent {
@@ -162,18 +162,18 @@ impl<'t> Reader<'t> {
                 // The parser counts from the start of the object.
                 let indent = if error.line() <= 1 { column - 1 } else { 0 };
                 let line = line + error.line().saturating_sub(1);
-                let message = without_place(&error);
+                let message = without_location(&error);
                 self.wrong.push((line, error.column().max(1) + indent, message));
             }
         }
     }
 
-    fn broken(&mut self, broken: &Broken) {
-        self.wrong_at(broken.at, broken.message.to_owned());
+    fn syntax_error(&mut self, error: &SyntaxError) {
+        self.wrong_at(error.at, error.message.to_owned());
     }
 
     fn wrong_at(&mut self, at: usize, message: String) {
-        let (line, column) = self.cursor.place(self.text, at);
+        let (line, column) = self.cursor.position(self.text, at);
         self.wrong.push((line, column, message));
     }
 
@@ -187,11 +187,11 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// The parser's message; the place is told apart from it.
-fn without_place(error: &serde_json::Error) -> String {
+/// The parser's message without the location, which is reported separately.
+fn without_location(error: &serde_json::Error) -> String {
     let text = error.to_string();
-    let place = format!(" at line {} column {}", error.line(), error.column());
-    text.strip_suffix(&place).map_or(text.clone(), str::to_owned)
+    let location = format!(" at line {} column {}", error.line(), error.column());
+    text.strip_suffix(&location).map_or(text.clone(), str::to_owned)
 }
 
 /// Finds lines and columns of offsets that mostly grow, without counting from the start
@@ -207,7 +207,7 @@ struct Cursor {
 
 impl Cursor {
     /// Line and column of `at`, both from 1.
-    fn place(&mut self, text: &str, at: usize) -> (usize, usize) {
+    fn position(&mut self, text: &str, at: usize) -> (usize, usize) {
         if at < self.at {
             *self = Self::default();
         }

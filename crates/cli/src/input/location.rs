@@ -1,11 +1,11 @@
-//! Places in files, and what could not be read there.
+//! Locations in input files, and problems found there.
 
 use std::fmt;
 use std::sync::Arc;
 
 use convoy_plan::Severity;
 
-/// Where an object was read: the first line of its document or list item.
+/// The origin of an object: the first line of its document or list item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
     pub file: Arc<str>,
@@ -13,9 +13,9 @@ pub struct Origin {
     pub line: usize,
 }
 
-/// A place to point at in a message, as exact as it is known.
+/// A location in an input file, as exact as it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct SourceLocation {
     pub file: Arc<str>,
     /// Counts from 1.
     pub line: Option<usize>,
@@ -23,47 +23,47 @@ pub struct Place {
     pub column: Option<usize>,
 }
 
-/// Something about the input itself, rather than about a sound object's content.
+/// A problem of the input itself, not of the content of a valid object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     pub severity: Severity,
-    /// Absent when it is about the input as a whole.
-    pub place: Option<Place>,
-    /// The object it is about, as `apiVersion/Kind/namespace/name`, where it has a name.
+    /// Absent if the problem concerns the input as a whole.
+    pub location: Option<SourceLocation>,
+    /// The object, as `apiVersion/Kind/namespace/name`; empty if it has no name.
     pub object: String,
     pub message: String,
 }
 
-/// A name of a hundred megabytes is not worth repeating.
+/// Longest message; messages quote input, which can be very long.
 const MESSAGE_CHARS_MAX: usize = 1_000;
 
-impl Place {
-    /// A file as a whole.
+impl SourceLocation {
+    /// A whole file.
     pub fn file(name: &str) -> Self {
         Self { file: Arc::from(name), line: None, column: None }
     }
 }
 
-impl From<&Origin> for Place {
+impl From<&Origin> for SourceLocation {
     fn from(origin: &Origin) -> Self {
         Self { file: Arc::clone(&origin.file), line: Some(origin.line), column: None }
     }
 }
 
 impl Problem {
-    /// The message is cut where it quotes too much of the input.
-    pub fn error(place: Place, message: impl Into<String>) -> Self {
+    /// An error. Truncates a message that quotes too much of the input.
+    pub fn error(location: SourceLocation, message: impl Into<String>) -> Self {
         let mut message = message.into();
         if let Some((end, _)) = message.char_indices().nth(MESSAGE_CHARS_MAX) {
             message.truncate(end);
             message.push('…');
         }
-        Self { severity: Severity::Error, place: Some(place), object: String::new(), message }
+        Self { severity: Severity::Error, location: Some(location), object: String::new(), message }
     }
 
-    pub fn warning(place: Option<Place>, message: impl Into<String>) -> Self {
+    pub fn warning(location: Option<SourceLocation>, message: impl Into<String>) -> Self {
         let message = message.into();
-        Self { severity: Severity::Warning, place, object: String::new(), message }
+        Self { severity: Severity::Warning, location, object: String::new(), message }
     }
 
     #[must_use]
@@ -80,7 +80,7 @@ impl fmt::Display for Origin {
 }
 
 /// `file:line:column`, the form that editors and terminals make clickable.
-impl fmt::Display for Place {
+impl fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.file)?;
         if let Some(line) = self.line {

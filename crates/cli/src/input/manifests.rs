@@ -1,4 +1,4 @@
-//! What was read: the objects, where each came from, and what could not be read.
+//! The objects that were read, their origins, and the problems found on the way.
 
 use std::collections::BTreeMap;
 
@@ -6,23 +6,23 @@ use convoy_api::{Object, ObjectKey};
 use convoy_plan::{Severity, World};
 use serde_json::Value;
 
-use super::place::{Origin, Place, Problem};
+use super::location::{Origin, Problem, SourceLocation};
 
-/// The objects of all inputs together.
+/// The objects of all inputs.
 #[derive(Clone, Debug, Default)]
-pub struct Bag {
+pub struct Manifests {
     pub world: World,
     pub problems: Vec<Problem>,
     origins: BTreeMap<ObjectKey, Origin>,
 }
 
-impl Bag {
+impl Manifests {
     /// Whether everything could be read.
     pub fn is_sound(&self) -> bool {
         self.problems.iter().all(|problem| problem.severity != Severity::Error)
     }
 
-    /// Where an object was read.
+    /// The file and line of an object.
     pub fn origin(&self, key: &ObjectKey) -> Option<&Origin> {
         self.origins.get(key)
     }
@@ -31,16 +31,16 @@ impl Bag {
         self.problems.push(problem);
     }
 
-    /// Takes in one JSON value that should be an object. The first of two objects with the
-    /// same identity stays; which one was meant is not ours to guess.
+    /// Adds one JSON value, which must be a Kubernetes object. Of two objects with the same key
+    /// the first stays, and the second is a problem.
     pub(super) fn object(&mut self, origin: &Origin, value: Value) -> Result<(), Problem> {
         let object = Object::from_value(value).map_err(|error| {
             let message = format!("not a Kubernetes object: {error}");
-            Problem::error(Place::from(origin), message)
+            Problem::error(SourceLocation::from(origin), message)
         })?;
         if let Some(first) = self.origins.get(object.key()) {
-            let message = format!("{} is given twice: first at {first}, again here", object.key());
-            let problem = Problem::error(Place::from(origin), message);
+            let message = format!("duplicate object {}, first defined at {first}", object.key());
+            let problem = Problem::error(SourceLocation::from(origin), message);
             return Err(problem.about(full_name(&object)));
         }
         self.origins.insert(object.key().clone(), origin.clone());

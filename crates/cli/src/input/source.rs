@@ -1,28 +1,28 @@
-//! From what was typed after `-f` to files: paths, directories, globs, standard input.
+//! Resolves the arguments of `-f` to files: paths, directories, globs, standard input.
 
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::bag::Bag;
-use super::place::{Place, Problem};
+use super::location::{Problem, SourceLocation};
+use super::manifests::Manifests;
 
-/// Extensions that are picked up in directories. A file named by itself may have any.
+/// File extensions that are read in directories. A file named explicitly may have any.
 const EXTENSIONS: [&str; 3] = ["json", "yaml", "yml"];
 
-/// One thing to read.
+/// One file, or standard input.
 #[derive(Debug)]
 pub(super) struct Source {
-    /// What messages call it.
+    /// Name in messages.
     pub(super) name: String,
     /// Absent for standard input.
     path: Option<PathBuf>,
 }
 
-/// The files that `arguments` mean, each once, in a fixed order.
-pub(super) fn files(arguments: &[PathBuf], bag: &mut Bag) -> Vec<Source> {
-    let mut finder = Finder { bag, found: Vec::new(), seen: BTreeSet::new() };
+/// The files that `arguments` refer to, each once, in a fixed order.
+pub(super) fn files(arguments: &[PathBuf], manifests: &mut Manifests) -> Vec<Source> {
+    let mut finder = Finder { manifests, found: Vec::new(), seen: BTreeSet::new() };
     for argument in arguments {
         finder.argument(argument);
     }
@@ -32,14 +32,14 @@ pub(super) fn files(arguments: &[PathBuf], bag: &mut Bag) -> Vec<Source> {
 impl Source {
     /// The content, unless it is larger than `bytes_max`.
     pub(super) fn read(&self, bytes_max: u64) -> Result<Vec<u8>, Problem> {
-        let problem = |message: String| Problem::error(Place::file(&self.name), message);
+        let problem = |message: String| Problem::error(SourceLocation::file(&self.name), message);
         let content = match &self.path {
             None => content(io::stdin().lock(), bytes_max),
             Some(path) => File::open(path).and_then(|file| content(file, bytes_max)),
         };
         match content {
             Ok(Some(bytes)) => Ok(bytes),
-            Ok(None) => Err(problem(format!("larger than {} MiB", bytes_max >> 20))),
+            Ok(None) => Err(problem(format!("the file is larger than {} MiB", bytes_max >> 20))),
             Err(error) => Err(problem(format!("could not be read: {error}"))),
         }
     }
@@ -52,7 +52,7 @@ fn content(reader: impl Read, bytes_max: u64) -> io::Result<Option<Vec<u8>>> {
 }
 
 struct Finder<'b> {
-    bag: &'b mut Bag,
+    manifests: &'b mut Manifests,
     found: Vec<Source>,
     /// Real paths of files and directories, so that each is read once and loops end.
     seen: BTreeSet<PathBuf>,
@@ -77,7 +77,7 @@ impl Finder<'_> {
     }
 
     fn file(&mut self, path: &Path) {
-        // A pipe such as `<(…)` has no real path; its name will do.
+        // A pipe such as `<(…)` has no real path, so its name is used.
         let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         if self.seen.insert(real) {
             let name = path.display().to_string();
@@ -89,7 +89,7 @@ impl Finder<'_> {
         let text = pattern.to_string_lossy();
         let matches = match glob::glob(&text) {
             Ok(matches) => matches,
-            Err(error) => return self.problem(pattern, format!("not a pattern: {error}")),
+            Err(error) => return self.problem(pattern, format!("invalid glob: {error}")),
         };
         let mut any = false;
         for path in matches {
@@ -104,7 +104,7 @@ impl Finder<'_> {
             }
         }
         if !any {
-            self.problem(pattern, "no file matches this pattern".to_owned());
+            self.problem(pattern, "no file matches this glob".to_owned());
         }
     }
 
@@ -128,16 +128,16 @@ impl Finder<'_> {
                 Err(error) => self.problem(&directory, format!("could not be read: {error}")),
             }
         }
-        if self.found.len() == before && self.bag.is_sound() {
-            let message = "no *.yaml, *.yml or *.json file in this directory";
-            let place = Place::file(&root.display().to_string());
-            self.bag.problem(Problem::warning(Some(place), message));
+        if self.found.len() == before && self.manifests.is_sound() {
+            let message = "the directory has no *.yaml, *.yml or *.json files";
+            let location = SourceLocation::file(&root.display().to_string());
+            self.manifests.problem(Problem::warning(Some(location), message));
         }
     }
 
     fn problem(&mut self, path: &Path, message: String) {
-        let place = Place::file(&path.display().to_string());
-        self.bag.problem(Problem::error(place, message));
+        let location = SourceLocation::file(&path.display().to_string());
+        self.manifests.problem(Problem::error(location, message));
     }
 }
 

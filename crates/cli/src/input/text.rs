@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::place::{Place, Problem};
+use super::location::{Problem, SourceLocation};
 
 /// The text of a file, without its byte order mark.
 pub(super) fn decode(file: &Arc<str>, bytes: Vec<u8>) -> Result<String, Problem> {
@@ -16,8 +16,8 @@ pub(super) fn decode(file: &Arc<str>, bytes: Vec<u8>) -> Result<String, Problem>
     match memchr::memchr(0, text.as_bytes()) {
         None => Ok(text),
         Some(at) => {
-            let message = "a NUL byte: this is not a text file";
-            Err(Problem::error(place(file, text.as_bytes(), at), message))
+            let message = "NUL byte: not a text file";
+            Err(Problem::error(location(file, text.as_bytes(), at), message))
         }
     }
 }
@@ -26,8 +26,8 @@ fn utf8(file: &Arc<str>, bytes: Vec<u8>) -> Result<String, Problem> {
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         let byte = error.as_bytes()[at];
-        let message = format!("byte 0x{byte:02X} is not UTF-8: this is not a text file");
-        Problem::error(place(file, error.as_bytes(), at), message)
+        let message = format!("byte 0x{byte:02X} is not UTF-8: not a text file");
+        Problem::error(location(file, error.as_bytes(), at), message)
     })
 }
 
@@ -38,16 +38,16 @@ fn utf16(file: &Arc<str>, bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Result<Stri
     match text {
         Ok(text) if rest.is_empty() => Ok(text),
         _ => {
-            let message = "begins with a UTF-16 byte order mark, but is not UTF-16";
-            Err(Problem::error(Place::file(file), message))
+            let message = "the file has a UTF-16 byte order mark but is not valid UTF-16";
+            Err(Problem::error(SourceLocation::file(file), message))
         }
     }
 }
 
-/// The place of a byte offset.
-fn place(file: &Arc<str>, bytes: &[u8], at: usize) -> Place {
+/// The location of a byte offset.
+fn location(file: &Arc<str>, bytes: &[u8], at: usize) -> SourceLocation {
     let (line, column) = position(&bytes[..at]);
-    Place { file: Arc::clone(file), line: Some(line), column: Some(column) }
+    SourceLocation { file: Arc::clone(file), line: Some(line), column: Some(column) }
 }
 
 /// Line and column, both from 1, of what follows `before`.
@@ -63,7 +63,7 @@ mod tests {
 
     fn decoded(bytes: &[u8]) -> Result<String, String> {
         decode(&Arc::from("f"), bytes.to_vec())
-            .map_err(|problem| format!("{}: {}", problem.place.unwrap(), problem.message))
+            .map_err(|problem| format!("{}: {}", problem.location.unwrap(), problem.message))
     }
 
     #[test]
@@ -81,12 +81,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_text_is_refused_with_its_place() {
+    fn binary_input_is_refused_with_its_location() {
         assert_eq!(
             decoded(b"a\nbc\xC3"),
-            Err("f:2:3: byte 0xC3 is not UTF-8: this is not a text file".to_owned())
+            Err("f:2:3: byte 0xC3 is not UTF-8: not a text file".to_owned())
         );
-        assert_eq!(decoded(b"a\0"), Err("f:1:2: a NUL byte: this is not a text file".to_owned()));
+        assert_eq!(decoded(b"a\0"), Err("f:1:2: NUL byte: not a text file".to_owned()));
         assert!(decoded(b"\xFF\xFEa").is_err());
         assert!(decoded(b"\xFF\xFE\x00\xD8").is_err());
     }

@@ -1,4 +1,4 @@
-//! The YAML reader: any number of documents, lists taken apart.
+//! The YAML reader: splits a file into documents, and lists into objects.
 
 mod scalar;
 mod tree;
@@ -12,7 +12,7 @@ use super::{DEPTH_MAX, Limits, Sink, complete_item, is_list_kind};
 use tree::Tree;
 
 /// Reads all documents of `text`, which has `lines_before` lines before it in its file. A
-/// document that cannot be read is told and skipped.
+/// document that cannot be read is reported and skipped.
 pub(super) fn read(text: &str, lines_before: usize, limits: Limits, sink: &mut Sink<'_>) {
     let options = granit_parser::options! {
         emit_comments: false,
@@ -49,7 +49,7 @@ impl Reader<'_, '_, '_> {
             };
             let (line, column) = (span.start.line(), span.start.col() + 1);
             if tree.is_alias_over(&event, self.limits.alias_bytes) {
-                self.wrong(line, column, "aliases that expand to more than can be kept");
+                self.wrong(line, column, "YAML aliases expand beyond the size limit");
                 return self.skip();
             }
             if let Err(error) = tree.event(event, &span) {
@@ -57,11 +57,11 @@ impl Reader<'_, '_, '_> {
                 return self.skip();
             }
             if tree.copied > self.limits.alias_bytes {
-                self.wrong(line, column, "anchors on more than can be kept twice");
+                self.wrong(line, column, "YAML anchors exceed the size limit");
                 return self.skip();
             }
             if tree.values > self.sink.values_left {
-                self.wrong(line, column, "more values in one file than can be kept");
+                self.wrong(line, column, "too many values in one file");
                 return false;
             }
         }

@@ -1,4 +1,4 @@
-//! The server as the plugin asks it.
+//! Requests of the plugin to the API server.
 
 use anyhow::{Context, Result};
 use convoy_api::Object;
@@ -13,12 +13,12 @@ use crate::output;
 const SKYHOOKS: &str = "/apis/skyhook.nvidia.com/v1alpha1/skyhooks";
 const NODES: &str = "/api/v1/nodes";
 
-/// A server that has Skyhooks.
+/// An API server with the Skyhook kinds.
 pub(super) struct Cluster(Connection);
 
-/// Which part of an object is patched.
+/// The resource that a patch is sent to.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Part {
+pub(super) enum PatchTarget {
     Skyhook,
     SkyhookStatus,
     Node,
@@ -40,7 +40,7 @@ impl Cluster {
         self.list(NODES).await.context("listing nodes")
     }
 
-    /// What a list holds; the server leaves kinds out of items.
+    /// The items of a list, with `kind` and `apiVersion`, which the server leaves out.
     pub(super) async fn list(&self, path: &str) -> Result<Vec<Object>> {
         let mut list = self.get(path).await?;
         let version = list["apiVersion"].clone();
@@ -58,11 +58,11 @@ impl Cluster {
         Ok(self.0.client.request(request).await?)
     }
 
-    pub(super) async fn patch(&self, part: Part, name: &str, patch: &Value) -> Result<()> {
-        let path = match part {
-            Part::Skyhook => format!("{SKYHOOKS}/{name}"),
-            Part::SkyhookStatus => format!("{SKYHOOKS}/{name}/status"),
-            Part::Node => format!("{NODES}/{name}"),
+    pub(super) async fn patch(&self, target: PatchTarget, name: &str, patch: &Value) -> Result<()> {
+        let path = match target {
+            PatchTarget::Skyhook => format!("{SKYHOOKS}/{name}"),
+            PatchTarget::SkyhookStatus => format!("{SKYHOOKS}/{name}/status"),
+            PatchTarget::Node => format!("{NODES}/{name}"),
         };
         let request = Request::patch(path)
             .header(http::header::CONTENT_TYPE, "application/merge-patch+json")
@@ -71,7 +71,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Prints a text as it comes.
+    /// Prints a streamed response line by line.
     pub(super) async fn follow(&self, path: &str) -> Result<()> {
         let request = Request::get(path).body(Vec::new())?;
         let mut lines = self.0.client.request_stream(request).await?.lines();

@@ -1,4 +1,4 @@
-//! Commands on nodes.
+//! `kubectl skyhook node`.
 
 use anyhow::{Result, ensure};
 use clap::Subcommand;
@@ -8,43 +8,50 @@ use convoy_plan::dialect::skyhook::manual::{self, PackageRecord, standing};
 use regex::Regex;
 use serde_json::{Value, json};
 
-use super::cluster::{Cluster, Part};
-use super::{Format, Global, agrees, shown};
+use super::cluster::{Cluster, PatchTarget};
+use super::{Format, Global, confirmed, render};
 use crate::output;
 
-/// In a name, one of these makes it a pattern.
+/// A name with one of these characters is a regular expression.
 const PATTERN: &str = r".*+?^${}[]|()\";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Action {
-    /// How far the nodes of a Skyhook are
+    /// List the nodes of a Skyhook
     List {
+        /// Name of the Skyhook
         #[arg(long)]
         skyhook: String,
     },
-    /// How far nodes are with each Skyhook
+    /// Show the status of nodes for each Skyhook
     Status {
+        /// Nodes, by name or regular expression [default: all]
         nodes: Vec<String>,
+        /// Show only this Skyhook
         #[arg(long)]
         skyhook: Option<String>,
     },
-    /// Makes nodes start over with a Skyhook
+    /// Run all packages of a Skyhook again on nodes
     Reset {
+        /// Nodes, by name or regular expression
         #[arg(required = true)]
         nodes: Vec<String>,
+        /// Name of the Skyhook
         #[arg(long)]
         skyhook: String,
-        /// Do not ask
+        /// Skip the confirmation prompt
         #[arg(short = 'y', long = "confirm")]
         confirm: bool,
     },
-    /// Takes nodes out of all rollouts
+    /// Exclude nodes from all Skyhooks
     Ignore {
+        /// Nodes, by name or regular expression
         #[arg(required = true)]
         nodes: Vec<String>,
     },
-    /// Puts nodes back
+    /// Include ignored nodes again
     Unignore {
+        /// Nodes, by name or regular expression
         #[arg(required = true)]
         nodes: Vec<String>,
     },
@@ -60,22 +67,26 @@ pub(super) async fn act(
     match action {
         Action::List { skyhook } => list(&all, format, &skyhook),
         Action::Status { nodes, skyhook } => {
-            status(&chosen(&all, &nodes)?, format, skyhook.as_deref())
+            status(&select_nodes(&all, &nodes)?, format, skyhook.as_deref())
         }
         Action::Reset { nodes, skyhook, confirm } => {
-            reset(cluster, global, &chosen(&all, &nodes)?, &skyhook, confirm).await
+            reset(cluster, global, &select_nodes(&all, &nodes)?, &skyhook, confirm).await
         }
-        Action::Ignore { nodes } => ignore(cluster, global, &chosen(&all, &nodes)?, true).await,
-        Action::Unignore { nodes } => ignore(cluster, global, &chosen(&all, &nodes)?, false).await,
+        Action::Ignore { nodes } => {
+            ignore(cluster, global, &select_nodes(&all, &nodes)?, true).await
+        }
+        Action::Unignore { nodes } => {
+            ignore(cluster, global, &select_nodes(&all, &nodes)?, false).await
+        }
     }
 }
 
-/// The nodes that are named, or match a pattern; all where none is given.
-pub(super) fn chosen<'n>(all: &'n [Object], names: &[String]) -> Result<Vec<&'n Object>> {
+/// The nodes with one of `names`, or matching one as a regular expression; all if it is empty.
+pub(super) fn select_nodes<'n>(all: &'n [Object], names: &[String]) -> Result<Vec<&'n Object>> {
     if names.is_empty() {
         return Ok(all.iter().collect());
     }
-    let mut chosen = Vec::new();
+    let mut selected = Vec::new();
     for name in names {
         let pattern = if name.contains(|letter| PATTERN.contains(letter)) {
             Some(Regex::new(&format!("^(?:{name})$"))?)
@@ -88,11 +99,11 @@ pub(super) fn chosen<'n>(all: &'n [Object], names: &[String]) -> Result<Vec<&'n 
         };
         let found: Vec<&Object> = all.iter().filter(fits).collect();
         ensure!(!found.is_empty(), "no node matches {name:?}");
-        chosen.extend(found);
+        selected.extend(found);
     }
-    chosen.sort_by_key(|node| node.name());
-    chosen.dedup_by_key(|node| node.name());
-    Ok(chosen)
+    selected.sort_by_key(|node| node.name());
+    selected.dedup_by_key(|node| node.name());
+    Ok(selected)
 }
 
 fn complete(packages: &[PackageRecord]) -> usize {
@@ -103,7 +114,7 @@ fn restarts(packages: &[PackageRecord]) -> i64 {
     packages.iter().map(|package| package.restarts).sum()
 }
 
-fn loud(word: &str) -> String {
+fn emphasized(word: &str) -> String {
     if word == "erroring" { word.to_uppercase() } else { word.to_owned() }
 }
 
@@ -121,7 +132,7 @@ fn list(all: &[Object], format: Format, skyhook: &str) -> Result<()> {
                 "restarts": restarts(packages)})
         })
         .collect();
-    if shown::raw(format, &json!({"skyhookName": skyhook, "nodes": entries}))? {
+    if render::print_structured(format, &json!({"skyhookName": skyhook, "nodes": entries}))? {
         return Ok(());
     }
     let of = |word: &str| entries.iter().filter(|entry| entry["status"] == word).count();
@@ -131,7 +142,7 @@ fn list(all: &[Object], format: Format, skyhook: &str) -> Result<()> {
         .iter()
         .map(|(node, packages)| {
             let share = format!("{}/{}", complete(packages), packages.len());
-            let mut row = vec![node.name().to_string(), loud(standing(packages)), share];
+            let mut row = vec![node.name().to_string(), emphasized(standing(packages)), share];
             row.extend((format == Format::Wide).then(|| restarts(packages).to_string()));
             row
         })
@@ -142,11 +153,11 @@ fn list(all: &[Object], format: Format, skyhook: &str) -> Result<()> {
         of("complete"),
         of("erroring"),
         of("in_progress"),
-        shown::table(&headers, &rows),
+        render::table(&headers, &rows),
     ))
 }
 
-/// The Skyhooks that a node records, by name.
+/// The names of the Skyhooks with state on a node, sorted.
 fn skyhooks(node: &Object) -> Vec<&str> {
     let prefix = "skyhook.nvidia.com/nodeState_";
     let mut names: Vec<&str> =
@@ -170,7 +181,7 @@ fn status(nodes: &[&Object], format: Format, skyhook: Option<&str>) -> Result<()
                 "packages": packages.iter().map(package_json).collect::<Vec<_>>()})
         })
         .collect();
-    if shown::raw(format, &Value::Array(entries))? {
+    if render::print_structured(format, &Value::Array(entries))? {
         return Ok(());
     }
     if format == Format::Wide {
@@ -184,20 +195,20 @@ fn status(nodes: &[&Object], format: Format, skyhook: Option<&str>) -> Result<()
                     package.name.clone(),
                     package.version.clone(),
                     package.stage.to_owned(),
-                    loud(package.state_word()),
+                    emphasized(package.state_word()),
                     package.restarts.to_string(),
                     package.image.clone(),
                 ]
             })
         });
-        return output::print(&shown::table(&headers, &rows.collect::<Vec<_>>()));
+        return output::print(&render::table(&headers, &rows.collect::<Vec<_>>()));
     }
     let rows = pairs.iter().map(|(node, name, packages)| {
         let share = format!("{}/{}", complete(packages), packages.len());
-        vec![node.name().to_string(), (*name).to_owned(), loud(standing(packages)), share]
+        vec![node.name().to_string(), (*name).to_owned(), emphasized(standing(packages)), share]
     });
     let headers = ["NODE", "SKYHOOK", "STATUS", "PACKAGES"];
-    output::print(&shown::table(&headers, &rows.collect::<Vec<_>>()))
+    output::print(&render::table(&headers, &rows.collect::<Vec<_>>()))
 }
 
 pub(super) fn package_json(package: &PackageRecord) -> Value {
@@ -221,11 +232,11 @@ async fn reset(
         let text = format!("[dry-run] Would reset {count} node(s) for Skyhook {skyhook:?}\n");
         return output::print(&text);
     }
-    if !agrees(&format!("This will reset {count} node(s) for Skyhook {skyhook:?}."), confirm)? {
+    if !confirmed(&format!("This will reset {count} node(s) for Skyhook {skyhook:?}."), confirm)? {
         return Ok(());
     }
     for (node, patch) in &patches {
-        cluster.patch(Part::Node, node.name(), patch).await?;
+        cluster.patch(PatchTarget::Node, node.name(), patch).await?;
     }
     output::print(&format!("Successfully reset {count} node(s) for Skyhook {skyhook:?}\n"))
 }
@@ -251,7 +262,7 @@ async fn ignore(
         };
         output::print(&format!("  {name}\n"))?;
         if !global.dry_run {
-            cluster.patch(Part::Node, name, &patch).await?;
+            cluster.patch(PatchTarget::Node, name, &patch).await?;
         }
         count += 1;
     }
@@ -266,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nodes_are_chosen_by_name_or_pattern() {
+    fn nodes_are_selected_by_name_or_pattern() {
         let node = |name: &str| {
             Object::from_value(
                 json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}),
@@ -276,12 +287,12 @@ mod tests {
         let all = [node("a-1"), node("a-2"), node("b-1")];
         let names = |given: &[&str]| -> Vec<String> {
             let given: Vec<String> = given.iter().map(|name| (*name).to_owned()).collect();
-            let found = chosen(&all, &given).expect("some match");
+            let found = select_nodes(&all, &given).expect("some match");
             found.iter().map(|node| node.name().to_string()).collect()
         };
         assert_eq!(names(&[]).len(), 3);
         assert_eq!(names(&["a-1"]), ["a-1"]);
         assert_eq!(names(&["a-.*", "a-1"]), ["a-1", "a-2"]);
-        assert!(chosen(&all, &["a".to_owned()]).is_err());
+        assert!(select_nodes(&all, &["a".to_owned()]).is_err());
     }
 }

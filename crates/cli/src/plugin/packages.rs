@@ -1,4 +1,4 @@
-//! Commands on packages.
+//! `kubectl skyhook package`.
 
 use anyhow::{Result, bail};
 use clap::Subcommand;
@@ -8,50 +8,58 @@ use convoy_api::skyhook::Stage;
 use convoy_plan::dialect::skyhook::manual::{self, PackageRecord};
 use serde_json::Value;
 
-use super::cluster::{Cluster, Part};
-use super::nodes::{chosen, package_json};
-use super::{Format, Global, agrees, shown};
+use super::cluster::{Cluster, PatchTarget};
+use super::nodes::{package_json, select_nodes};
+use super::{Format, Global, confirmed, render};
 use crate::output;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Action {
-    /// How far a package is on the nodes of a Skyhook
+    /// Show the status of a package on the nodes of a Skyhook
     Status {
+        /// Name of the package
         package: String,
+        /// Name of the Skyhook
         #[arg(long)]
         skyhook: String,
-        /// A node by name or pattern; may be given several times
+        /// Node, by name or regular expression; can be repeated
         #[arg(long = "node")]
         nodes: Vec<String>,
     },
-    /// Runs a package again on nodes
+    /// Run a package again on nodes
     Rerun {
+        /// Name of the package
         package: String,
+        /// Name of the Skyhook
         #[arg(long)]
         skyhook: String,
-        /// A node by name or pattern; may be given several times
+        /// Node, by name or regular expression; can be repeated
         #[arg(long = "node", required = true)]
         nodes: Vec<String>,
-        /// apply, config, interrupt or post-interrupt [default: from its start]
+        /// Stage to start from: apply, config, interrupt or post-interrupt [default: the first]
         #[arg(long)]
         stage: Option<String>,
-        /// Do not ask
+        /// Skip the confirmation prompt
         #[arg(short = 'y', long = "confirm")]
         confirm: bool,
     },
-    /// What the pods of a package print
+    /// Print the logs of a package
     Logs {
+        /// Name of the package
         package: String,
+        /// Name of the Skyhook
         #[arg(long)]
         skyhook: String,
+        /// Node, by name or regular expression; can be repeated
         #[arg(long = "node")]
         nodes: Vec<String>,
+        /// Only containers of this stage
         #[arg(long)]
         stage: Option<String>,
-        /// Go on as more comes
+        /// Stream new lines
         #[arg(short, long)]
         follow: bool,
-        /// The last lines only; -1 for all
+        /// Number of lines from the end; -1 for all
         #[arg(long, default_value_t = -1, allow_negative_numbers = true)]
         tail: i64,
     },
@@ -66,31 +74,31 @@ pub(super) async fn act(
     match action {
         Action::Status { package, skyhook, nodes } => {
             let (all, hook) = (cluster.nodes().await?, cluster.skyhook(&skyhook).await?);
-            status(&hook, &chosen(&all, &nodes)?, format, &package)
+            status(&hook, &select_nodes(&all, &nodes)?, format, &package)
         }
         Action::Rerun { package, skyhook, nodes, stage, confirm } => {
             let all = cluster.nodes().await?;
-            let stage = stage.as_deref().map(stage_of).transpose()?;
-            let patches: Vec<(&Object, Value)> = chosen(&all, &nodes)?
+            let stage = stage.as_deref().map(parse_stage).transpose()?;
+            let patches: Vec<(&Object, Value)> = select_nodes(&all, &nodes)?
                 .into_iter()
                 .filter_map(|node| Some((node, manual::rerun(node, &skyhook, &package, stage)?)))
                 .collect();
             rerun(cluster, global, &package, &patches, confirm).await
         }
         Action::Logs { package, skyhook, nodes, stage, follow, tail } => {
-            let wanted = Wanted { package, skyhook, nodes, stage, follow, tail };
-            logs(cluster, global, &wanted).await
+            let query = LogQuery { package, skyhook, nodes, stage, follow, tail };
+            logs(cluster, global, &query).await
         }
     }
 }
 
-fn stage_of(word: &str) -> Result<Stage> {
+fn parse_stage(word: &str) -> Result<Stage> {
     Ok(match word {
         "apply" => Stage::Apply,
         "config" => Stage::Config,
         "interrupt" => Stage::Interrupt,
         "post-interrupt" => Stage::PostInterrupt,
-        _ => bail!("invalid stage {word:?}: want apply, config, interrupt or post-interrupt"),
+        _ => bail!("invalid stage {word:?}; valid: apply, config, interrupt, post-interrupt"),
     })
 }
 
@@ -106,7 +114,7 @@ fn status(hook: &Object, nodes: &[&Object], format: Format, package: &str) -> Re
         entry["nodeName"] = node.clone();
         entry
     });
-    if shown::raw(format, &entries.collect())? {
+    if render::print_structured(format, &entries.collect())? {
         return Ok(());
     }
     let mut headers = vec!["NODE", "PACKAGE", "VERSION", "STAGE", "STATE"];
@@ -135,7 +143,7 @@ fn status(hook: &Object, nodes: &[&Object], format: Format, package: &str) -> Re
         .map(|(name, package)| format!("{name}:{}", text(package, "version")))
         .collect();
     let head = format!("Skyhook: {}\nPackages: {}\n\n", hook.name(), packages.join(", "));
-    output::print(&format!("{head}{}", shown::table(&headers, &rows)))
+    output::print(&format!("{head}{}", render::table(&headers, &rows)))
 }
 
 async fn rerun(
@@ -147,24 +155,25 @@ async fn rerun(
 ) -> Result<()> {
     let count = patches.len();
     if count == 0 {
-        bail!("none of these nodes has package {package:?}");
+        bail!("package {package:?} not found on the selected nodes");
     }
     if global.dry_run {
         return output::print(&format!(
             "[dry-run] Would reset package {package:?} on {count} node(s)\n"
         ));
     }
-    if !agrees(&format!("This will run package {package:?} again on {count} node(s)."), confirm)? {
+    if !confirmed(&format!("This will run package {package:?} again on {count} node(s)."), confirm)?
+    {
         return Ok(());
     }
     for (node, patch) in patches {
-        cluster.patch(Part::Node, node.name(), patch).await?;
+        cluster.patch(PatchTarget::Node, node.name(), patch).await?;
     }
     output::print(&format!("Successfully reset package {package:?} on {count} node(s)\n"))
 }
 
-/// Whose output is wanted.
-struct Wanted {
+/// Which package logs to print.
+struct LogQuery {
     package: String,
     skyhook: String,
     nodes: Vec<String>,
@@ -173,37 +182,37 @@ struct Wanted {
     tail: i64,
 }
 
-async fn logs(cluster: &Cluster, global: &Global, wanted: &Wanted) -> Result<()> {
+async fn logs(cluster: &Cluster, global: &Global, query: &LogQuery) -> Result<()> {
     let namespace = &global.namespace;
     let path = format!(
         "/api/v1/namespaces/{namespace}/pods?labelSelector=skyhook.nvidia.com%2Fname%3D{}",
-        wanted.skyhook
+        query.skyhook
     );
     let mut pods = cluster.list(&path).await?;
     let all = cluster.nodes().await?;
-    let nodes = chosen(&all, &wanted.nodes)?;
+    let nodes = select_nodes(&all, &query.nodes)?;
     pods.retain(|pod| {
         let label = pod.label("skyhook.nvidia.com/package").unwrap_or_default();
         let on = pod.spec_text("nodeName");
-        label.starts_with(&format!("{}-", wanted.package))
-            && (wanted.nodes.is_empty() || nodes.iter().any(|node| node.name() == on))
+        label.starts_with(&format!("{}-", query.package))
+            && (query.nodes.is_empty() || nodes.iter().any(|node| node.name() == on))
     });
     pods.sort_by_key(|pod| std::cmp::Reverse(pod.created_at()));
     if pods.is_empty() {
-        return output::print(&format!("No pods found for package {:?}\n", wanted.package));
+        return output::print(&format!("No pods found for package {:?}\n", query.package));
     }
     for (at, pod) in pods.iter().enumerate() {
         if at > 0 {
             output::print("---\n")?;
         }
-        for container in containers(pod, wanted.stage.as_deref()) {
-            of_container(cluster, wanted, pod, &container).await?;
+        for container in containers(pod, query.stage.as_deref()) {
+            print_container_log(cluster, query, pod, &container).await?;
         }
     }
     Ok(())
 }
 
-/// The containers that do the work: not the one that only copies files.
+/// The init containers of a stage; by default all but the one that copies files.
 fn containers(pod: &Object, stage: Option<&str>) -> Vec<String> {
     let all = list(pod.spec(), "initContainers").iter().map(|container| text(container, "name"));
     let fits = |name: &&str| match stage {
@@ -213,32 +222,33 @@ fn containers(pod: &Object, stage: Option<&str>) -> Vec<String> {
     all.filter(fits).map(str::to_owned).collect()
 }
 
-async fn of_container(
+async fn print_container_log(
     cluster: &Cluster,
-    wanted: &Wanted,
+    query: &LogQuery,
     pod: &Object,
     container: &str,
 ) -> Result<()> {
     let statuses = list(pod.status(), "initContainerStatuses");
     let state = statuses.iter().find(|status| text(status, "name") == container);
-    let state = state.map_or_else(|| "Waiting".to_owned(), |status| said(&status["state"]));
+    let state =
+        state.map_or_else(|| "Waiting".to_owned(), |status| container_state(&status["state"]));
     let (name, on) = (pod.name(), pod.spec_text("nodeName"));
     output::print(&format!("==> Pod: {name}, Container: {container} [{state}], Node: {on} <==\n"))?;
-    let tail = if wanted.tail < 0 { String::new() } else { format!("&tailLines={}", wanted.tail) };
+    let tail = if query.tail < 0 { String::new() } else { format!("&tailLines={}", query.tail) };
     let path = format!(
         "/api/v1/namespaces/{}/pods/{name}/log?container={container}&follow={}{tail}",
         pod.namespace(),
-        wanted.follow
+        query.follow
     );
-    // One that has not begun has nothing to say, which is no reason to leave out the others.
+    // A container that has not started has no log; the others are still printed.
     if let Err(error) = cluster.follow(&path).await {
         output::print(&format!("({error})\n"))?;
     }
     Ok(())
 }
 
-/// A container's state in a word.
-fn said(state: &Value) -> String {
+/// A container's state as a word.
+fn container_state(state: &Value) -> String {
     if state["running"].is_object() {
         return "Running".to_owned();
     }

@@ -1,4 +1,4 @@
-//! Tables in the form of upstream's plugin, and the same as JSON and YAML.
+//! Output in the formats of the upstream plugin: tables, JSON and YAML.
 
 use anyhow::Result;
 use serde_json::Value;
@@ -23,8 +23,8 @@ pub(super) fn table(headers: &[&str], rows: &[Vec<String>]) -> String {
     text
 }
 
-/// Prints a value as asked for; false if a table is.
-pub(super) fn raw(format: Format, value: &Value) -> Result<bool> {
+/// Prints a value as JSON or YAML; returns false if `format` is a table.
+pub(super) fn print_structured(format: Format, value: &Value) -> Result<bool> {
     let text = match format {
         Format::Json => format!("{value:#}\n"),
         Format::Yaml => serde_saphyr::to_string(value)?,

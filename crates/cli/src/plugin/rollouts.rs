@@ -1,4 +1,4 @@
-//! Commands on whole Skyhooks.
+//! The commands of `kubectl skyhook` on whole Skyhooks.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -9,42 +9,42 @@ use convoy_api::text::GoDuration;
 use convoy_plan::dialect::skyhook::manual::{self, Switch};
 use serde_json::Value;
 
-use super::cluster::{Cluster, Part};
-use super::{Global, Target, agrees};
+use super::cluster::{Cluster, PatchTarget};
+use super::{Global, Target, confirmed};
 use crate::output;
 
-/// A switch, and its words.
-pub(super) struct Switching {
+/// An annotation to set or remove, and the words for it.
+pub(super) struct SwitchCommand {
     switch: Switch,
     verb: &'static str,
     done: &'static str,
 }
 
-pub(super) const PAUSE: Switching =
-    Switching { switch: Switch::Pause, verb: "pause", done: "paused" };
-pub(super) const RESUME: Switching =
-    Switching { switch: Switch::Resume, verb: "resume", done: "resumed" };
-pub(super) const DISABLE: Switching =
-    Switching { switch: Switch::Disable, verb: "disable", done: "disabled" };
-pub(super) const ENABLE: Switching =
-    Switching { switch: Switch::Enable, verb: "enable", done: "enabled" };
+pub(super) const PAUSE: SwitchCommand =
+    SwitchCommand { switch: Switch::Pause, verb: "pause", done: "paused" };
+pub(super) const RESUME: SwitchCommand =
+    SwitchCommand { switch: Switch::Resume, verb: "resume", done: "resumed" };
+pub(super) const DISABLE: SwitchCommand =
+    SwitchCommand { switch: Switch::Disable, verb: "disable", done: "disabled" };
+pub(super) const ENABLE: SwitchCommand =
+    SwitchCommand { switch: Switch::Enable, verb: "enable", done: "enabled" };
 
 pub(super) async fn switch(
     cluster: &Cluster,
     global: &Global,
-    switching: &Switching,
+    command: &SwitchCommand,
     target: &Target,
 ) -> Result<()> {
-    let Switching { switch, verb, done } = switching;
+    let SwitchCommand { switch, verb, done } = command;
     let name = &target.skyhook;
     cluster.skyhook(name).await?;
     if global.dry_run {
         return output::print(&format!("[dry-run] Would {verb} Skyhook {name:?}\n"));
     }
-    if !agrees(&format!("This will {verb} Skyhook {name:?}."), target.confirm)? {
+    if !confirmed(&format!("This will {verb} Skyhook {name:?}."), target.confirm)? {
         return Ok(());
     }
-    cluster.patch(Part::Skyhook, name, &switch.patch()).await?;
+    cluster.patch(PatchTarget::Skyhook, name, &switch.patch()).await?;
     output::print(&format!("Skyhook {name:?} {done}\n"))
 }
 
@@ -72,16 +72,16 @@ pub(super) async fn reset(
         return output::print("[dry-run] No changes applied\n");
     }
     let question = format!("This will reset {} node(s) of Skyhook {name:?}.", patches.len());
-    if !agrees(&question, target.confirm)? {
+    if !confirmed(&question, target.confirm)? {
         return Ok(());
     }
     for (node, patch) in &patches {
-        cluster.patch(Part::Node, node.name(), patch).await?;
+        cluster.patch(PatchTarget::Node, node.name(), patch).await?;
     }
     output::print(&format!("Successfully reset {} node(s) for Skyhook {name:?}\n", patches.len()))?;
     let batches = manual::reset_batches(&skyhook).filter(|_| !skip_batch_reset);
     if let Some(patch) = batches {
-        cluster.patch(Part::SkyhookStatus, name, &patch).await?;
+        cluster.patch(PatchTarget::SkyhookStatus, name, &patch).await?;
         output::print(&format!("Batch state reset for Skyhook {name:?}\n"))?;
     }
     Ok(())
@@ -117,21 +117,22 @@ pub(super) async fn reset_batches(
         }
         return output::print(&format!("{text}[dry-run] No changes applied\n"));
     }
-    if !agrees(&format!("This will reset the batch state of Skyhook {name:?}."), target.confirm)? {
+    if !confirmed(&format!("This will reset the batch state of Skyhook {name:?}."), target.confirm)?
+    {
         return Ok(());
     }
-    cluster.patch(Part::SkyhookStatus, name, &patch).await?;
+    cluster.patch(PatchTarget::SkyhookStatus, name, &patch).await?;
     output::print(&format!("Successfully reset batch state for Skyhook {name:?}\n"))
 }
 
-/// The versions of the plugin and of whoever carries Skyhooks out.
+/// Prints the versions of the plugin and of the operator.
 pub(super) async fn version(cluster: &Cluster, global: &Global, timeout: &str) -> Result<()> {
     let wait: GoDuration = timeout.parse().with_context(|| format!("--timeout {timeout:?}"))?;
     let wait = Duration::try_from(wait.signed()).unwrap_or_default();
     let path = format!("/apis/apps/v1/namespaces/{}/deployments", global.namespace);
     let asked = tokio::time::timeout(wait, cluster.list(&path)).await;
     let operator = match asked {
-        Err(_) => format!("unknown (no answer within {timeout})"),
+        Err(_) => format!("unknown (no response within {timeout})"),
         Ok(Err(error)) => format!("unknown ({error})"),
         Ok(Ok(deployments)) => deployments
             .iter()
@@ -142,7 +143,7 @@ pub(super) async fn version(cluster: &Cluster, global: &Global, timeout: &str) -
     output::print(&format!("Skyhook plugin:\t{own}\nSkyhook operator:\t{operator}\n"))
 }
 
-/// The version that a Deployment names, if it is the operator's.
+/// The version of a Deployment, if it is the operator's.
 fn operator_version(deployment: &Object) -> Option<String> {
     let image = deployment.spec().pointer("/template/spec/containers/0/image")?.as_str()?;
     let mentions = image.contains("skyhook")

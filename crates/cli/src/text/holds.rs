@@ -1,4 +1,4 @@
-//! What waits and why. Members that wait for the same thing are told together.
+//! The holds of a rollout. Members with the same reason share a line.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -11,11 +11,11 @@ use super::style::{DIM, painted};
 use super::words::{count, member, names, plain, plural};
 use super::{rollout, time};
 
-/// How many different reasons are told of one rollout.
+/// Maximum number of different reasons printed for one rollout.
 const REASONS_MAX: usize = 20;
 
-/// Members with the same reason, in the order of the first of them.
-struct Together<'s> {
+/// One line of output: the members with the same reason, in the order of the first of them.
+struct HoldLine<'s> {
     group: Option<&'s SmolStr>,
     reason: String,
     until: Option<Timestamp>,
@@ -25,24 +25,24 @@ struct Together<'s> {
 }
 
 pub(super) fn write(text: &mut String, step: &Step, now: Timestamp) {
-    let together = together(&step.holds);
-    if together.is_empty() {
+    let lines = lines(&step.holds);
+    if lines.is_empty() {
         return;
     }
-    rollout::section(text, "waits");
-    for hold in together.iter().take(REASONS_MAX) {
+    rollout::section(text, "holds");
+    for hold in lines.iter().take(REASONS_MAX) {
         one(text, hold, step, now);
     }
-    if together.len() > REASONS_MAX {
-        let rest = &together[REASONS_MAX..];
+    if lines.len() > REASONS_MAX {
+        let rest = &lines[REASONS_MAX..];
         let members: usize = rest.iter().map(|hold| hold.members.len()).sum();
         let noun = member(step.dialect, None);
-        let more = format!("and {} for other reasons; -o json has them all", count(members, noun));
+        let more = format!("and {} for other reasons; -o json lists all", count(members, noun));
         let _ = writeln!(text, "    {}", painted(DIM, &more));
     }
 }
 
-fn one(text: &mut String, hold: &Together<'_>, step: &Step, now: Timestamp) {
+fn one(text: &mut String, hold: &HoldLine<'_>, step: &Step, now: Timestamp) {
     let noun = member(step.dialect, hold.group.map(SmolStr::as_str));
     let number = hold.members.len();
     let who = match (hold.of_rollout, hold.group) {
@@ -53,9 +53,9 @@ fn one(text: &mut String, hold: &Together<'_>, step: &Step, now: Timestamp) {
                 [only] => format!("{noun} {}", plain(only)),
                 many => count(many.len(), noun),
             };
-            // A group that only says what its members are is not worth its name.
+            // A group that is named after its kind of members adds nothing.
             let group = group.filter(|group| **group != plural(noun));
-            group.map_or(members.clone(), |group| format!("{members} of {}", plain(group)))
+            group.map_or(members.clone(), |group| format!("{members} in {}", plain(group)))
         }
     };
     let verb = if hold.of_rollout || number == 1 { "waits" } else { "wait" };
@@ -71,15 +71,15 @@ fn one(text: &mut String, hold: &Together<'_>, step: &Step, now: Timestamp) {
     }
 }
 
-fn together(holds: &[Hold]) -> Vec<Together<'_>> {
-    let mut all: Vec<Together<'_>> = Vec::new();
-    let mut places = BTreeMap::new();
+fn lines(holds: &[Hold]) -> Vec<HoldLine<'_>> {
+    let mut all: Vec<HoldLine<'_>> = Vec::new();
+    let mut indices = BTreeMap::new();
     for hold in holds {
         let reason = plain(&hold.reason.to_string());
         let group = hold.group.as_ref();
         let identity = (group, reason.clone(), hold.until, hold.member.is_none());
-        let place = *places.entry(identity).or_insert_with(|| {
-            all.push(Together {
+        let index = *indices.entry(identity).or_insert_with(|| {
+            all.push(HoldLine {
                 group,
                 reason,
                 until: hold.until,
@@ -89,12 +89,12 @@ fn together(holds: &[Hold]) -> Vec<Together<'_>> {
             });
             all.len() - 1
         });
-        all[place].members.extend(&hold.member);
+        all[index].members.extend(&hold.member);
     }
     all
 }
 
-/// Whether something is still to come; the other reasons say how things are.
+/// Whether the member waits for a change; the other reasons describe a state.
 fn waits(reason: &HoldReason) -> bool {
     !matches!(
         reason,

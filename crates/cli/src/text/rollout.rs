@@ -1,4 +1,4 @@
-//! One rollout: a headline, its groups, what starts now, what waits, when to look again.
+//! One rollout: a headline, its groups, its actions, its holds and the time of the next check.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -12,10 +12,10 @@ use super::words::{self, count, names, plain, target};
 use super::{holds, time};
 use crate::report::Report;
 
-/// How many groups, and how many different actions, are told of one rollout.
+/// Maximum number of groups, and of different actions, printed for one rollout.
 const LINES_MAX: usize = 20;
 
-/// How many wordings of one reason are told one by one.
+/// Maximum number of different messages of one reason that are printed separately.
 const WORDINGS_MAX: usize = 3;
 
 pub(super) fn write(text: &mut String, step: &Step, report: &Report) {
@@ -25,7 +25,7 @@ pub(super) fn write(text: &mut String, step: &Step, report: &Report) {
     holds::write(text, step, report.plan.now);
     if let Some(instant) = step.wake_at {
         let when = time::at(instant, report.plan.now);
-        let _ = writeln!(text, "  {} {when}", painted(HEADING, "look again at"));
+        let _ = writeln!(text, "  {} {when}", painted(HEADING, "next check at"));
     }
 }
 
@@ -39,7 +39,7 @@ fn headline(text: &mut String, step: &Step, report: &Report) {
     let total: u32 = step.groups.iter().map(|group| group.total).sum();
     let done: u32 = step.groups.iter().map(|group| group.done).sum();
     let progress = if total > 0 { format!(", {done} of {total} done") } else { String::new() };
-    let origin = report.bag.origin(&step.rollout);
+    let origin = report.manifests.origin(&step.rollout);
     let origin = origin.map(|origin| format!(", {}", plain(&origin.to_string())));
     let aside = format!("({}{})", step.dialect, origin.unwrap_or_default());
     let name = painted(HEADING, &target(&step.rollout));
@@ -62,8 +62,8 @@ fn groups(text: &mut String, groups: &[GroupReport]) {
 
 type Column = (&'static str, fn(&GroupReport) -> u32, anstyle::Style);
 
-/// The states worth a column when any group has members in them. `moving`, `waiting` and
-/// `failed` are always shown.
+/// The member states that have a column. `moving`, `waiting` and `failed` are always shown, the
+/// others if any group has members in them.
 const STATES: [Column; 5] = [
     ("moving", |group| group.moving, style::BUSY),
     ("settling", |group| group.settling, style::BUSY),
@@ -105,10 +105,10 @@ fn cells(group: &GroupReport, groups: &[GroupReport]) -> Vec<Cell> {
         cells.push(Cell::new(ceiling).right());
     }
     if let Some(batch) = &group.batch {
-        let mut words = format!("{} of size {}", batch.number, batch.size);
+        let mut words = format!("{} (size {})", batch.number, batch.size);
         if batch.consecutive_failures > 0 {
-            let failures = count(batch.consecutive_failures as usize, "failure");
-            let _ = write!(words, ", {failures} in a row");
+            let failures = count(batch.consecutive_failures as usize, "consecutive failure");
+            let _ = write!(words, ", {failures}");
         }
         if batch.stopped {
             words.push_str(", stopped");
@@ -122,11 +122,11 @@ fn cells(group: &GroupReport, groups: &[GroupReport]) -> Vec<Cell> {
     cells
 }
 
-/// Actions with the same verb, kind and reason, told in one line.
-struct Together<'s> {
+/// One line of output: the actions with the same verb, kind and reason.
+struct ActionLine<'s> {
     first: &'s Action,
     targets: Vec<&'s ObjectKey>,
-    /// Whether all of them have the same words.
+    /// Whether all of them have the same message.
     alike: bool,
 }
 
@@ -134,12 +134,12 @@ fn actions(text: &mut String, step: &Step) {
     if step.actions.is_empty() && step.status.is_none() {
         return;
     }
-    section(text, "now");
-    let mut together = together(&step.actions);
-    // Bookkeeping comes last: people look for what moves.
-    together.sort_by_key(|group| group.first.verb == Verb::Record);
+    section(text, "actions");
+    let mut lines = lines(&step.actions);
+    // Bookkeeping comes last: readers look for the members that move.
+    lines.sort_by_key(|group| group.first.verb == Verb::Record);
     let mut table = Table::new(&[]);
-    for group in together.iter().take(LINES_MAX) {
+    for group in lines.iter().take(LINES_MAX) {
         table.row(action_cells(group));
     }
     if step.status.is_some() {
@@ -147,17 +147,17 @@ fn actions(text: &mut String, step: &Step) {
         table.row(cells.into());
     }
     table.write(text, 4);
-    let rest = together.iter().skip(LINES_MAX).map(|group| group.targets.len());
+    let rest = lines.iter().skip(LINES_MAX).map(|group| group.targets.len());
     match rest.sum::<usize>() {
         0 => {}
         more => {
-            let more = format!("and {}; -o json has them all", count(more, "more action"));
+            let more = format!("and {}; -o json lists all", count(more, "more action"));
             let _ = writeln!(text, "    {}", painted(DIM, &more));
         }
     }
 }
 
-fn action_cells(group: &Together<'_>) -> Vec<Cell> {
+fn action_cells(group: &ActionLine<'_>) -> Vec<Cell> {
     let targets = match group.targets.as_slice() {
         [only] => target(only),
         many => {
@@ -172,35 +172,34 @@ fn action_cells(group: &Together<'_>) -> Vec<Cell> {
     vec![Cell::new(verb(group.first)).styled(verb_style), Cell::new(sentence)]
 }
 
-/// Groups actions by verb, kind and words, in the order of the first of each group. Where the
-/// words of one reason differ more than a few times, as they do when each names its member,
-/// the reason alone counts.
-fn together(actions: &[Action]) -> Vec<Together<'_>> {
+/// Groups actions by verb, kind and message, in the order of the first of each group. If a reason
+/// has many different messages, as it does when each names its member, its actions share one line.
+fn lines(actions: &[Action]) -> Vec<ActionLine<'_>> {
     let reason = |action: &Action| (action.verb, action.target.kind.clone(), action.why.reason);
     let mut words: BTreeMap<_, BTreeSet<&str>> = BTreeMap::new();
     for action in actions {
         words.entry(reason(action)).or_default().insert(&action.why.message);
     }
-    let mut all: Vec<Together<'_>> = Vec::new();
-    let mut places = BTreeMap::new();
+    let mut all: Vec<ActionLine<'_>> = Vec::new();
+    let mut indices = BTreeMap::new();
     for action in actions {
         let reason = reason(action);
         let differ = words.get(&reason).is_some_and(|words| words.len() > WORDINGS_MAX);
         let words = if differ { "" } else { action.why.message.as_str() };
-        let place = *places.entry((reason, words)).or_insert_with(|| {
-            all.push(Together { first: action, targets: Vec::new(), alike: true });
+        let index = *indices.entry((reason, words)).or_insert_with(|| {
+            all.push(ActionLine { first: action, targets: Vec::new(), alike: true });
             all.len() - 1
         });
-        let group = &mut all[place];
+        let group = &mut all[index];
         group.alike &= group.first.why.message == action.why.message;
         if group.targets.last() != Some(&&action.target) {
-            group.targets.push(&action.target); // one object written twice is named once
+            group.targets.push(&action.target); // an object that is written twice is named once
         }
     }
     all
 }
 
-/// The name without its kind, which stands before the list.
+/// The name without the kind, which is printed before the list.
 fn short(key: &ObjectKey) -> String {
     let whole = target(key);
     let prefix = format!("{} ", plain(&key.kind.kind));

@@ -1,4 +1,4 @@
-//! The few styles that text has. They are written always and removed where they cannot show.
+//! The styles of text output. They are always written, and stripped for non-terminals.
 
 use anstyle::{AnsiColor, Style};
 use convoy_plan::Verdict;

@@ -1,4 +1,4 @@
-//! Instants, absolute and as seen from now.
+//! Instants, absolute and relative to now.
 
 use jiff::Timestamp;
 

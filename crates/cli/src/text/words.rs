@@ -1,4 +1,4 @@
-//! Words for counts, names and verdicts; foreign text made safe for a terminal.
+//! Words for counts, names and verdicts, and text from objects made safe for a terminal.
 
 use convoy_api::ObjectKey;
 use convoy_plan::Verdict;
@@ -48,7 +48,7 @@ pub(super) fn verdict(verdict: Verdict) -> &'static str {
     }
 }
 
-/// What the members of a dialect's rollouts are, in a group of theirs if it has one.
+/// The noun for a member of a rollout, by dialect and group.
 pub(super) fn member(dialect: &str, group: Option<&str>) -> &'static str {
     match (dialect, group) {
         ("skyhook" | "karpenter", _) => "node",
@@ -59,7 +59,7 @@ pub(super) fn member(dialect: &str, group: Option<&str>) -> &'static str {
     }
 }
 
-/// Foreign text on one line, with whatever could steer a terminal written out instead.
+/// Text from an object on one line, with control characters escaped.
 pub(super) fn plain(text: &str) -> String {
     let steers = |letter: char| {
         letter.is_control()

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use arbitrary::Unstructured;
 use convoy_cli::finding;
-use convoy_cli::input::{Bag, Limits, read_bytes};
+use convoy_cli::input::{Limits, Manifests, read_bytes};
 use convoy_cli::report::Report;
 use convoy_testkit::mutate::Templates;
 use convoy_testkit::property;
@@ -23,18 +23,18 @@ static TEMPLATES: LazyLock<Templates> = LazyLock::new(|| {
     ])
 });
 
-fn bag_of(bytes: Vec<u8>) -> Bag {
-    let mut bag = Bag::default();
-    read_bytes("fuzz.yaml", bytes, Limits::default(), &mut bag);
-    bag
+fn manifests_from(bytes: Vec<u8>) -> Manifests {
+    let mut manifests = Manifests::default();
+    read_bytes("fuzz.yaml", bytes, Limits::default(), &mut manifests);
+    manifests
 }
 
 fn now() -> Timestamp {
     "2026-01-01T00:00:00Z".parse().unwrap()
 }
 
-fn told(bytes: Vec<u8>) -> (String, Value) {
-    let report = Report::new(bag_of(bytes), now(), &[], true);
+fn output(bytes: Vec<u8>) -> (String, Value) {
+    let report = Report::new(manifests_from(bytes), now(), &[], true);
     (report.to_text(), report.to_json())
 }
 
@@ -65,26 +65,26 @@ proptest! {
 
     #[test]
     fn any_bytes_are_read(bytes in prop::collection::vec(any::<u8>(), 0..256)) {
-        let _ = told(bytes);
+        let _ = output(bytes);
     }
 
     #[test]
     fn any_damaged_text_is_read(bytes in scribbled()) {
-        let _ = told(bytes);
+        let _ = output(bytes);
     }
 
     #[test]
     fn any_damaged_objects_are_planned_and_validated(
         bytes in prop::collection::vec(any::<u8>(), 16..400),
     ) {
-        let mut objects = TEMPLATES.bag(&mut Unstructured::new(&bytes)).unwrap_or_default();
-        let bag = bag_of(list(&objects));
-        let _ = finding::all(&bag, &convoy_plan::validate(&bag.world));
-        let is_sound = bag.is_sound(); // of an object given twice, the first is taken
-        let report = Report::new(bag, now(), &[], true);
+        let mut objects = TEMPLATES.objects(&mut Unstructured::new(&bytes)).unwrap_or_default();
+        let manifests = manifests_from(list(&objects));
+        let _ = finding::all(&manifests, &convoy_plan::validate(&manifests.world));
+        let is_sound = manifests.is_sound(); // of an object given twice, the first is taken
+        let report = Report::new(manifests, now(), &[], true);
         prop_assert!(!report.to_text().is_empty());
         objects.reverse();
-        let other = Report::new(bag_of(list(&objects)), now(), &[], true);
+        let other = Report::new(manifests_from(list(&objects)), now(), &[], true);
         if is_sound {
             prop_assert_eq!(report.plan.to_json().to_string(), other.plan.to_json().to_string());
         }

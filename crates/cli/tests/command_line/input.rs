@@ -1,4 +1,4 @@
-//! What can be read, and the places that objects are said to come from.
+//! What can be read, and the locations that objects are said to come from.
 
 use std::fs;
 use std::path::Path;
@@ -67,7 +67,7 @@ fn globs_match_files_and_directories() {
     assert_eq!((run.code, &report["objects"]), (Some(0), &json!(2)));
     let (run, report) = validated(files.path(), &["-f", "y*", "-f", "x1.yaml"]);
     assert_eq!((run.code, &report["objects"]), (Some(2), &json!(1)));
-    assert_eq!(errors(&report), ["y*: no file matches this pattern"]);
+    assert_eq!(errors(&report), ["y*: no file matches this glob"]);
 }
 
 #[test]
@@ -119,9 +119,9 @@ items:
     assert_eq!(
         errors(&report),
         [
-            "a.yaml:11: Node/a is given twice: first at a.yaml:4, again here",
-            "a.yaml:17: Node/b is given twice: first at a.yaml:10, again here",
-            "b.json:4: Node/c is given twice: first at a.yaml:16, again here",
+            "a.yaml:11: duplicate object Node/a, first defined at a.yaml:4",
+            "a.yaml:17: duplicate object Node/b, first defined at a.yaml:10",
+            "b.json:4: duplicate object Node/c, first defined at a.yaml:16",
             "b.json:4: not a Kubernetes object: metadata.name: required",
             "b.json:5: not a Kubernetes object: apiVersion: required",
         ]
@@ -153,7 +153,7 @@ fn json_documents_may_follow_each_other_in_any_way() {
     let text = format!("{a}{b}\n---\n{c}\n---\n{d}");
     let run = run_with(text.as_bytes(), &["validate", "-f", "-"]);
     assert_eq!(run.code, Some(0), "{run:?}");
-    assert!(run.stdout.ends_with("4 objects read: nothing is wrong\n"), "{run:?}");
+    assert!(run.stdout.ends_with("4 objects read: no problems found\n"), "{run:?}");
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn brackets_in_a_yaml_file_may_be_yaml() {
 #[test]
 fn standard_input_is_read_once() {
     let run = run_with(node("a").as_bytes(), &["validate", "-f", "-", "-f", "-"]);
-    assert!(run.stdout.ends_with("1 object read: nothing is wrong\n"), "{run:?}");
+    assert!(run.stdout.ends_with("1 object read: no problems found\n"), "{run:?}");
 }
 
 #[test]

@@ -31,9 +31,11 @@ fn failures(vectors: &[Value]) -> Vec<String> {
 }
 
 fn failure(vector: &Value) -> Option<String> {
-    let bag = json!({"apiVersion": "v1", "kind": "List", "items": vector["objects"]}).to_string();
+    let manifests =
+        json!({"apiVersion": "v1", "kind": "List", "items": vector["objects"]}).to_string();
     let now = vector["now"].as_str().unwrap_or("2026-01-01T00:00:00Z");
-    let run = binary::run_with(bag.as_bytes(), &["plan", "-f", "-", "-o", "json", "--now", now]);
+    let run =
+        binary::run_with(manifests.as_bytes(), &["plan", "-f", "-", "-o", "json", "--now", now]);
     let empty = Map::new();
     let wrong = compare::problems(vector["expect"].as_object().unwrap_or(&empty), &run);
     let id = vector["id"].as_str().unwrap_or_default();

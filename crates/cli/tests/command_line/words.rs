@@ -1,7 +1,7 @@
 //! A plan in words, from steps made by hand: every part of the text once.
 
 use convoy_cli::finding;
-use convoy_cli::input::{Bag, Limits, read_bytes};
+use convoy_cli::input::{Limits, Manifests, read_bytes};
 use convoy_cli::report::Report;
 use convoy_plan::step::BatchReport;
 use convoy_plan::{Action, GroupReport, Hold, HoldReason, Plan, Step, Verb, Verdict, Why};
@@ -30,19 +30,19 @@ fn later(secs: i64) -> Timestamp {
     Timestamp::from_second(now().as_second() + secs).unwrap()
 }
 
-fn bag() -> Bag {
-    let mut bag = Bag::default();
-    read_bytes("fleet.yaml", OBJECTS.into(), Limits::default(), &mut bag);
-    bag
+fn manifests() -> Manifests {
+    let mut manifests = Manifests::default();
+    read_bytes("fleet.yaml", OBJECTS.into(), Limits::default(), &mut manifests);
+    manifests
 }
 
-fn step(bag: &Bag, kind: &str, dialect: &'static str, verdict: Verdict) -> Step {
-    let object = bag.world.iter().find(|object| object.kind().kind == kind).unwrap();
+fn step(manifests: &Manifests, kind: &str, dialect: &'static str, verdict: Verdict) -> Step {
+    let object = manifests.world.iter().find(|object| object.kind().kind == kind).unwrap();
     Step::new(dialect, object, verdict)
 }
 
-fn moving(bag: &Bag) -> Step {
-    let mut step = step(bag, "Skyhook", "skyhook", Verdict::Moving);
+fn moving(manifests: &Manifests) -> Step {
+    let mut step = step(manifests, "Skyhook", "skyhook", Verdict::Moving);
     step.groups = vec![
         GroupReport {
             total: 40,
@@ -84,15 +84,15 @@ fn moving(bag: &Bag) -> Step {
 
 #[test]
 fn a_plan_reads_as_a_person_would_tell_it() {
-    let bag = bag();
-    let mut held = step(&bag, "Deployment", "apps", Verdict::Paused);
+    let manifests = manifests();
+    let mut held = step(&manifests, "Deployment", "apps", Verdict::Paused);
     held.holds.push(Hold::of_rollout(HoldReason::Paused));
-    let mut judged = step(&bag, "Service", "fleet", Verdict::Done);
+    let mut judged = step(&manifests, "Service", "fleet", Verdict::Done);
     judged.decision = json!({"available": {"Service/web": "NotTrackable"}});
-    let steps = vec![moving(&bag), judged, held];
+    let steps = vec![moving(&manifests), judged, held];
     let plan = Plan { now: now(), diagnostics: Vec::new(), steps };
-    let findings = finding::all(&bag, &plan.diagnostics);
-    let report = Report { bag, plan, findings, broken: Some(Vec::new()) };
+    let findings = finding::all(&manifests, &plan.diagnostics);
+    let report = Report { manifests, plan, findings, violations: Some(Vec::new()) };
     let text = anstream::adapter::strip_str(&report.to_text()).to_string();
     let file = format!("{}/tests/golden/text/words.txt", env!("CARGO_MANIFEST_DIR"));
     expectorate::assert_contents(file, &text);

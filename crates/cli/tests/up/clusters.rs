@@ -43,7 +43,7 @@ fn clusters_come_and_go_by_command() {
     // From any context: clusters are made in the first one, whichever is current.
     running.kubectl("config use-context convoy-west");
     running.kubectl("create configmap of-west");
-    assert_eq!(printed(&running.convoy("clusters delete east")), "cluster east is gone\n");
+    assert_eq!(printed(&running.convoy("clusters delete east")), "cluster east deleted\n");
     assert_eq!(contexts(&running), ["convoy", "convoy-west"]);
     assert_eq!(running.kubectl("config current-context"), "convoy-west\n");
     running.kubectl("get configmap of-west");

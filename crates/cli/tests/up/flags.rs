@@ -123,9 +123,11 @@ fn durability_is_relaxed_only_aloud() {
         std::thread::sleep(Duration::from_millis(300));
         running.end(signal);
         let said = fs::read_to_string(directory.path().join("said")).unwrap();
-        assert_eq!(said.contains("acknowledged writes can be lost"), mode != "sync", "{said}");
+        assert_eq!(said.contains("can lose acknowledged writes"), mode != "sync", "{said}");
         let again = Running::start_in(directory.path(), &[]);
         again.kubectl("get configmap kept");
     }
-    assert!(refused(&["--durability", "fast"]).contains("want sync, interval:DURATION or none"));
+    assert!(
+        refused(&["--durability", "fast"]).contains("expected sync, interval:DURATION or none")
+    );
 }

@@ -1,5 +1,5 @@
-//! A Deployment never has more replicas than its surge allows, and never gives up available
-//! ones that its promise needs.
+//! A Deployment never has more replicas than maxSurge allows, and never removes available replicas
+//! that maxUnavailable requires.
 
 use std::collections::BTreeMap;
 
@@ -37,29 +37,28 @@ pub(super) fn over(subject: &Subject<'_>) -> Option<Finding> {
     let before: u64 = sets.values().map(|set| u64::from(replicas(set))).sum();
     let total: u64 = after.iter().map(|(_, wanted)| u64::from(*wanted)).sum();
     if total > before.max(u64::from(promise.most)) {
-        let message = format!("{total} replicas, where {} are the most", promise.most);
+        let message = format!("{total} replicas, more than {}", promise.most);
         return Some(subject.finding(Guarantee::G1, message));
     }
-    // A set that was scaled down and has not reported yet does not have them any more.
+    // A ReplicaSet that was scaled down does not count replicas that it has yet to report.
     let had: u64 = sets.values().map(|set| u64::from(available(set).min(replicas(set)))).sum();
     let kept: u64 =
         after.iter().map(|(set, wanted)| u64::from(set.map_or(0, available).min(*wanted))).sum();
     if !scaling && kept < had.min(u64::from(promise.least)) {
-        let message =
-            format!("keeps {kept} of {had} available, where {} are promised", promise.least);
+        let message = format!("keeps {kept} of {had} available, less than {}", promise.least);
         return Some(subject.finding(Guarantee::G1, message));
     }
     None
 }
 
-/// What a Deployment that rolls promises about its pods.
+/// The bounds of a rolling Deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Promise {
     pub(crate) most: u32,
     pub(crate) least: u32,
 }
 
-/// Surge rounds up, unavailability down; if both come out as 0, one may be unavailable.
+/// maxSurge rounds up, maxUnavailable down; if both are 0, one pod may be unavailable.
 pub(crate) fn promise(strategy: &Value, desired: u32) -> Promise {
     let field = |name: &str| strategy.get("rollingUpdate").and_then(|rolling| rolling.get(name));
     let quarter = IntOrPercent::Percent(25);
@@ -70,7 +69,7 @@ pub(crate) fn promise(strategy: &Value, desired: u32) -> Promise {
     Promise { most: desired.saturating_add(surge), least: desired.saturating_sub(unavailable) }
 }
 
-/// What every ReplicaSet is asked for once the actions are carried out; new ones have no object.
+/// The replicas of every ReplicaSet after the actions; a new one has no object.
 fn scaled<'o>(
     sets: &BTreeMap<&str, &'o Object>,
     actions: &[Action],

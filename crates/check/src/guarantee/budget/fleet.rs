@@ -1,5 +1,5 @@
-//! A placement never disturbs more clusters that serve than its maxUnavailable leaves, and
-//! never binds more than its maxSurge allows.
+//! A placement never disturbs more available clusters than maxUnavailable allows, and never binds
+//! more clusters than maxSurge allows.
 
 use std::collections::BTreeSet;
 
@@ -48,7 +48,7 @@ pub(super) fn over(subject: &Subject<'_>) -> Option<Finding> {
     let room = (ready.len() - leaving).saturating_sub(target.saturating_sub(unavailable) as usize);
     (disturbed > room).then(|| {
         let message = format!(
-            "disturbs {disturbed} of {} that serve, where {target} are wanted and {unavailable} may be missing",
+            "disturbs {disturbed} of {} available clusters (wanted: {target}, maxUnavailable: {unavailable})",
             ready.len()
         );
         subject.finding(Guarantee::G1, message)
@@ -60,7 +60,7 @@ fn named<'s>(subject: &Subject<'s>, key: &str) -> impl Iterator<Item = &'s str> 
     names.into_iter().flatten().filter_map(Value::as_str)
 }
 
-/// How many clusters the placement wants.
+/// Number of clusters that the placement wants.
 fn target(placement: &Object, bindings: &[&Object]) -> u32 {
     let policy = placement.spec().get("policy").unwrap_or(&Value::Null);
     let count = match policy.get("placementType").and_then(Value::as_str) {
@@ -80,8 +80,8 @@ fn state(binding: &Object) -> &str {
     binding.spec().get("state").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Serves now: a report of the current generation says so, for long enough where nothing
-/// better than time can tell. Scheduled bindings have nothing to serve yet.
+/// Whether a binding is available: the status of its current generation says so, for long enough if
+/// availability cannot be tracked. Scheduled bindings are not available yet.
 fn is_ready(binding: &Object, now: Timestamp, period_secs: i64) -> bool {
     let current = |kind: &str| {
         let condition = binding.condition(kind)?;

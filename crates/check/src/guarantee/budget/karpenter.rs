@@ -1,5 +1,5 @@
-//! A pool never starts more disruptions than the most generous of its reasons allows: every
-//! start counts against every reason, so the sum over reasons stays below that one too.
+//! A pool never starts more disruptions than its most generous reason allows. Every start counts
+//! against every reason, so the sum over all reasons stays below that bound, too.
 
 use convoy_api::Object;
 use convoy_api::kinds::NODE;
@@ -22,14 +22,13 @@ pub(super) fn over(subject: &Subject<'_>) -> Option<Finding> {
     });
     let started = started.count() as u64;
     (started > most).then(|| {
-        let message =
-            format!("starts {started} disruptions, where {most} are the most of any reason");
+        let message = format!("starts {started} disruptions, more than {most} for any reason");
         subject.finding(Guarantee::G1, message)
     })
 }
 
-/// Whether disrupting a node takes room that it did not take before: one that is not ready, on
-/// its way out or tainted already is down as it is.
+/// Whether disrupting a node uses budget: a node that is not ready, terminating or already tainted
+/// counts as disrupted.
 fn takes_room(node: &Object) -> bool {
     node.condition_status("Ready") == Some("True") && !node.is_deleting() && !tainted(node.raw())
 }

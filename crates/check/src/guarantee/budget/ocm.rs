@@ -1,6 +1,6 @@
-//! A replica set that rolls out progressively never has more clusters in flight than its
-//! maxConcurrency. Counted are works that hold the template and whose agents have not
-//! spoken about it yet: whatever else may be in flight, these are.
+//! A progressive ManifestWorkReplicaSet never has more clusters in flight than maxConcurrency. Counts
+//! works with the current template whose agent has not reported on it: these are in flight,
+//! whatever else is.
 
 use convoy_api::Object;
 use convoy_api::ocm::names::{
@@ -35,14 +35,13 @@ pub(super) fn over(subject: &Subject<'_>) -> Option<Finding> {
     let busy = busy(subject, set);
     let over = plain && total > 0 && starting > 0 && starting + busy > ceiling as usize;
     over.then(|| {
-        let message = format!(
-            "starts {starting} clusters beside {busy} in flight, where {ceiling} may be at once"
-        );
+        let message =
+            format!("starts {starting} clusters with {busy} in flight, more than {ceiling} in all");
         subject.finding(Guarantee::G1, message)
     })
 }
 
-/// How many clusters the decisions of a placement list.
+/// Number of clusters in the decisions of a placement.
 fn selected(subject: &Subject<'_>, placement: &str) -> usize {
     let nearby = subject.world.in_namespace(&PLACEMENT_DECISION, &subject.step.rollout.namespace);
     let own = nearby.filter(|decision| decision.label(PLACEMENT_LABEL) == Some(placement));
@@ -63,7 +62,7 @@ fn busy(subject: &Subject<'_>, set: &Object) -> usize {
     subject.world.of(&MANIFEST_WORK).filter(waits).count()
 }
 
-/// Whether the work goes in this very step, and its slot with it.
+/// Whether this step removes the work, and frees its slot.
 fn removed(subject: &Subject<'_>, work: &Object) -> bool {
     let gone = |verb: &Verb| matches!(verb, Verb::Remove(_));
     subject.step.actions.iter().any(|action| gone(&action.verb) && action.target == *work.key())

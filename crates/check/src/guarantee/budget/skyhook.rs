@@ -1,6 +1,6 @@
-//! A compartment never has more nodes in progress than its ceiling; a legacy budget of zero
-//! still lets one through, as the API says. Writes are followed in their order: a slot may be
-//! taken again only after it was given back, and pods are made only where one was taken.
+//! A compartment never has more nodes in progress than its ceiling; a legacy budget of zero still
+//! allows one, as in the API. Follows the writes in order: a slot can be taken only after it was
+//! freed, and pods are created only on nodes with a slot.
 
 use convoy_api::kinds::NODE;
 use convoy_api::kinds::POD;
@@ -34,7 +34,7 @@ pub(super) fn over(subject: &Subject<'_>) -> Option<Finding> {
             if let Some(node) = made_on(action).filter(|node| members.contains(node))
                 && !in_progress.contains(node)
             {
-                let message = format!("a pod is made on {node}, which is not in progress");
+                let message = format!("creates a pod on {node}, which is not in progress");
                 return Some(subject.finding(Guarantee::G1, message));
             }
             let Some((node, starts)) = marked(action, &mark) else { continue };
@@ -46,7 +46,7 @@ pub(super) fn over(subject: &Subject<'_>) -> Option<Finding> {
             if in_progress.len() > most {
                 let count = in_progress.len();
                 let message = format!(
-                    "compartment {name} has {count} nodes in progress, {ceiling} are the most"
+                    "compartment {name} has {count} nodes in progress, more than {ceiling}"
                 );
                 return Some(subject.finding(Guarantee::G1, message));
             }
@@ -55,7 +55,7 @@ pub(super) fn over(subject: &Subject<'_>) -> Option<Finding> {
     None
 }
 
-/// The node whose status word this action writes, and whether it says in progress.
+/// The node whose status this action writes, and whether that is in_progress.
 fn marked<'a>(action: &'a Action, mark: &str) -> Option<(&'a str, bool)> {
     let Write::Patch { patch, .. } = &action.write else { return None };
     let word = patch.pointer(mark)?;
@@ -63,13 +63,13 @@ fn marked<'a>(action: &'a Action, mark: &str) -> Option<(&'a str, bool)> {
     (action.target.kind == NODE).then_some((action.target.name.as_str(), starts))
 }
 
-/// The node for which this action makes a pod.
+/// The node on which this action creates a pod.
 fn made_on(action: &Action) -> Option<&str> {
     let Write::Create { object } = &action.write else { return None };
     (action.target.kind == POD).then(|| object.pointer("/spec/nodeName")?.as_str())?
 }
 
-/// The ceiling as the policy, or the legacy budget, writes it.
+/// The ceiling of the policy or the legacy budget.
 fn ceiling(subject: &Subject<'_>, skyhook: &Object, compartment: &str, members: usize) -> u32 {
     let members = u32::try_from(members).unwrap_or(u32::MAX);
     let name = skyhook.spec().get("deploymentPolicy").and_then(Value::as_str).unwrap_or_default();

@@ -16,7 +16,7 @@ pub(super) struct Extent {
 
 /// The text breaks off, or goes on with something that cannot stand there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Broken {
+pub(super) struct SyntaxError {
     pub(super) at: usize,
     pub(super) message: &'static str,
 }
@@ -28,7 +28,7 @@ pub(super) fn skip_space(text: &[u8], at: usize) -> usize {
 }
 
 /// The value that begins at `at`, which is not white space.
-pub(super) fn value(text: &[u8], at: usize) -> Result<Extent, Broken> {
+pub(super) fn value(text: &[u8], at: usize) -> Result<Extent, SyntaxError> {
     let (mut next, mut open, mut depth) = (at, 0_usize, 0_usize);
     while let Some(byte) = text.get(next) {
         match byte {
@@ -49,23 +49,23 @@ pub(super) fn value(text: &[u8], at: usize) -> Result<Extent, Broken> {
             return Ok(Extent { range: at..next, depth });
         }
     }
-    Err(Broken { at: text.len(), message: "the text ends before all brackets are closed" })
+    Err(SyntaxError { at: text.len(), message: "unexpected end of input: unclosed bracket" })
 }
 
 /// The members of the object at `range`: the text of each key with its quotes, and the value.
 pub(super) fn members(
     text: &[u8],
     range: Range<usize>,
-) -> Result<Vec<(Range<usize>, Extent)>, Broken> {
+) -> Result<Vec<(Range<usize>, Extent)>, SyntaxError> {
     let mut members = Vec::new();
     elements(text, range, |text, at| {
         if text.get(at) != Some(&b'"') {
-            return Err(Broken { at, message: "want a key in double quotes" });
+            return Err(SyntaxError { at, message: "expected a key in double quotes" });
         }
         let key = at..string_end(text, at)?;
         let colon = skip_space(text, key.end);
         if text.get(colon) != Some(&b':') {
-            return Err(Broken { at: colon, message: "want a colon after the key" });
+            return Err(SyntaxError { at: colon, message: "expected a colon after the key" });
         }
         let extent = value(text, skip_space(text, colon + 1))?;
         let end = extent.range.end;
@@ -76,7 +76,7 @@ pub(super) fn members(
 }
 
 /// The items of the array at `range`.
-pub(super) fn items(text: &[u8], range: Range<usize>) -> Result<Vec<Extent>, Broken> {
+pub(super) fn items(text: &[u8], range: Range<usize>) -> Result<Vec<Extent>, SyntaxError> {
     let mut items = Vec::new();
     elements(text, range, |text, at| {
         let extent = value(text, at)?;
@@ -91,12 +91,12 @@ pub(super) fn items(text: &[u8], range: Range<usize>) -> Result<Vec<Extent>, Bro
 fn elements(
     text: &[u8],
     range: Range<usize>,
-    mut element: impl FnMut(&[u8], usize) -> Result<usize, Broken>,
-) -> Result<(), Broken> {
+    mut element: impl FnMut(&[u8], usize) -> Result<usize, SyntaxError>,
+) -> Result<(), SyntaxError> {
     let text = &text[..range.end];
     let last = range.end - 1; // the closing bracket
     if !matches!((text[range.start], text[last]), (b'{', b'}') | (b'[', b']')) {
-        return Err(Broken { at: last, message: "this bracket does not match the opening one" });
+        return Err(SyntaxError { at: last, message: "mismatched closing bracket" });
     }
     let mut at = skip_space(text, range.start + 1);
     if at == last {
@@ -104,19 +104,22 @@ fn elements(
     }
     loop {
         if at >= last {
-            return Err(Broken { at: last, message: "want a value before the closing bracket" });
+            return Err(SyntaxError {
+                at: last,
+                message: "expected a value before the closing bracket",
+            });
         }
         at = skip_space(text, element(text, at)?);
         match text.get(at) {
             Some(b',') => at = skip_space(text, at + 1),
             _ if at == last => return Ok(()),
-            _ => return Err(Broken { at, message: "want a comma or a closing bracket" }),
+            _ => return Err(SyntaxError { at, message: "expected a comma or a closing bracket" }),
         }
     }
 }
 
 /// The offset after the string that begins at `at`.
-fn string_end(text: &[u8], at: usize) -> Result<usize, Broken> {
+fn string_end(text: &[u8], at: usize) -> Result<usize, SyntaxError> {
     let mut next = at + 1;
     while let Some(found) = text.get(next..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
         if text[next + found] == b'"' {
@@ -124,7 +127,7 @@ fn string_end(text: &[u8], at: usize) -> Result<usize, Broken> {
         }
         next += found + 2;
     }
-    Err(Broken { at, message: "this string has no end" })
+    Err(SyntaxError { at, message: "unterminated string" })
 }
 
 /// The offset after a number or a word; at least one byte, so that scanning goes on.

@@ -1,4 +1,4 @@
-//! JSON text to JSON value, stricter than the plain parser: a key given twice is an error,
+//! JSON text to JSON value, stricter than the plain parser: a duplicate key is an error,
 //! and the number of values is bounded.
 
 use std::fmt;
@@ -85,7 +85,7 @@ impl<'de> Visitor<'de> for Tree<'_> {
         let mut members = Map::new();
         while let Some(key) = access.next_key::<String>()? {
             if members.contains_key(&key) {
-                return Err(A::Error::custom(format_args!("key {key:?} is given twice")));
+                return Err(A::Error::custom(format_args!("duplicate key {key:?}")));
             }
             members.insert(key, access.next_value_seed(self.child())?);
         }

@@ -7,7 +7,7 @@ use crate::input::number;
 
 /// Why a scalar has no meaning in JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Meaningless(pub(super) String);
+pub(super) struct InvalidYaml(pub(super) String);
 
 /// A scalar that is neither quoted nor tagged.
 ///
@@ -21,7 +21,7 @@ pub(super) struct Meaningless(pub(super) String);
 /// | `1e999`, 400 digits    | a string     | no number of 64 bits                      |
 /// | `2026-01-01`, `1:30`   | a string     | dates and base 60 have no meaning in JSON |
 /// | `.inf`, `.nan`         | an error     | JSON cannot say it                        |
-pub(super) fn plain(text: &str) -> Result<Value, Meaningless> {
+pub(super) fn plain(text: &str) -> Result<Value, InvalidYaml> {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Ok(Value::Null),
         "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => {
@@ -32,8 +32,8 @@ pub(super) fn plain(text: &str) -> Result<Value, Meaningless> {
         }
         ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" | "-.inf" | "-.Inf" | "-.INF"
         | ".nan" | ".NaN" | ".NAN" => {
-            let message = format!("{text} cannot be written in JSON; quote it to mean the text");
-            return Err(Meaningless(message));
+            let message = format!("{text} has no JSON representation; quote it if it is a string");
+            return Err(InvalidYaml(message));
         }
         _ => {}
     }
@@ -41,7 +41,7 @@ pub(super) fn plain(text: &str) -> Result<Value, Meaningless> {
 }
 
 /// A scalar with a tag of YAML's own, e.g. `!!str 1`.
-pub(super) fn tagged(tag: &str, text: &str) -> Result<Value, Meaningless> {
+pub(super) fn tagged(tag: &str, text: &str) -> Result<Value, InvalidYaml> {
     let fits = |value: &Value| match tag {
         "bool" => value.is_boolean(),
         "int" => value.is_i64() || value.is_u64(),
@@ -51,16 +51,16 @@ pub(super) fn tagged(tag: &str, text: &str) -> Result<Value, Meaningless> {
     };
     match tag {
         "str" | "timestamp" => Ok(Value::from(text)),
-        "binary" => Err(Meaningless("!!binary is not read; give the text itself".to_owned())),
+        "binary" => Err(InvalidYaml("!!binary is not supported; use a plain string".to_owned())),
         _ => match plain(text)? {
             value if fits(&value) => Ok(value),
-            _ => Err(Meaningless(format!("{text:?} is not a !!{tag}"))),
+            _ => Err(InvalidYaml(format!("{text:?} is not a !!{tag}"))),
         },
     }
 }
 
 /// A scalar as the key of a map. JSON has only strings there, so `yes:` is `"true":`.
-pub(super) fn key(value: Value) -> Result<String, Meaningless> {
+pub(super) fn key(value: Value) -> Result<String, InvalidYaml> {
     match value {
         Value::String(text) => Ok(text),
         Value::Bool(flag) => Ok(flag.to_string()),
@@ -68,9 +68,9 @@ pub(super) fn key(value: Value) -> Result<String, Meaningless> {
             Some(float) if number.is_f64() => Ok(float_key(float)),
             _ => Ok(number.to_string()),
         },
-        Value::Null => Err(Meaningless("null cannot be a key".to_owned())),
-        Value::Array(_) => Err(Meaningless("a list cannot be a key".to_owned())),
-        Value::Object(_) => Err(Meaningless("a map cannot be a key".to_owned())),
+        Value::Null => Err(InvalidYaml("null cannot be a key".to_owned())),
+        Value::Array(_) => Err(InvalidYaml("a list cannot be a key".to_owned())),
+        Value::Object(_) => Err(InvalidYaml("a map cannot be a key".to_owned())),
     }
 }
 

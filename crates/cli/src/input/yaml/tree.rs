@@ -1,6 +1,6 @@
 //! YAML events to JSON values, without recursion: what is open stands on a stack.
 //!
-//! Aliases are copied in, within a budget. A key given twice is an error; a merge key (`<<`)
+//! Aliases are copied in, within a budget. A duplicate key is an error; a merge key (`<<`)
 //! fills in what the map itself leaves out.
 
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 use serde_saphyr::granit_parser::{Event, ScalarStyle, Span, Tag};
 
-use super::scalar::{self, Meaningless};
+use super::scalar::{self, InvalidYaml};
 use crate::input::DEPTH_MAX;
 
 /// One document as it is being built.
@@ -65,7 +65,7 @@ impl Tree {
     }
 
     /// Takes in one event of a document.
-    pub(super) fn event(&mut self, event: Event<'_>, span: &Span) -> Result<(), Meaningless> {
+    pub(super) fn event(&mut self, event: Event<'_>, span: &Span) -> Result<(), InvalidYaml> {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
                 if self.is_merge_key(&text, style, tag.as_deref()) {
@@ -99,7 +99,7 @@ impl Tree {
         in_key && text == "<<" && style == ScalarStyle::Plain && tag.is_none()
     }
 
-    fn start(&mut self, content: Content, anchor: usize, span: &Span) -> Result<(), Meaningless> {
+    fn start(&mut self, content: Content, anchor: usize, span: &Span) -> Result<(), InvalidYaml> {
         if self.open.len() >= DEPTH_MAX {
             return Err(too_deep());
         }
@@ -133,7 +133,7 @@ impl Tree {
         }
     }
 
-    fn end(&mut self, span: &Span) -> Result<(), Meaningless> {
+    fn end(&mut self, span: &Span) -> Result<(), InvalidYaml> {
         let Some(node) = self.open.pop() else { return Ok(()) };
         let value = match node.content {
             Content::List(items) => Value::Array(items),
@@ -142,9 +142,9 @@ impl Tree {
         self.finished(value, node.anchor, node.depth, span)
     }
 
-    fn alias(&mut self, id: usize, span: &Span) -> Result<(), Meaningless> {
+    fn alias(&mut self, id: usize, span: &Span) -> Result<(), InvalidYaml> {
         let Some(anchored) = self.anchors.get(&id) else {
-            return Err(Meaningless("this alias refers to something it is part of".to_owned()));
+            return Err(InvalidYaml("the alias refers to a node that contains it".to_owned()));
         };
         self.copied = self.copied.saturating_add(anchored.bytes);
         self.values = self.values.saturating_add(anchored.values);
@@ -166,7 +166,7 @@ impl Tree {
         anchor: usize,
         depth: usize,
         span: &Span,
-    ) -> Result<(), Meaningless> {
+    ) -> Result<(), InvalidYaml> {
         if self.open.len() + depth > DEPTH_MAX {
             return Err(too_deep());
         }
@@ -196,13 +196,13 @@ impl Tree {
         Ok(())
     }
 
-    fn key(&mut self, new: Key) -> Result<(), Meaningless> {
+    fn key(&mut self, new: Key) -> Result<(), InvalidYaml> {
         if let Some(Node { content: Content::Map { members, key, .. }, .. }) = self.open.last_mut()
         {
             if let Key::Name(name) = &new
                 && members.contains_key(name)
             {
-                return Err(Meaningless(format!("key {name:?} is given twice")));
+                return Err(InvalidYaml(format!("duplicate key {name:?}")));
             }
             *key = Some(new);
         }
@@ -210,7 +210,7 @@ impl Tree {
     }
 }
 
-fn meaning(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Value, Meaningless> {
+fn meaning(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Value, InvalidYaml> {
     match tag.and_then(Tag::core_suffix) {
         Some(core) => scalar::tagged(core, text),
         // A tag that nobody here knows keeps the text from being anything but text.
@@ -223,7 +223,7 @@ fn meaning(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Value, M
 fn merge(
     mut members: Map<String, Value>,
     merged: Vec<Value>,
-) -> Result<Map<String, Value>, Meaningless> {
+) -> Result<Map<String, Value>, InvalidYaml> {
     for value in merged {
         let maps = match value {
             Value::Array(maps) => maps,
@@ -231,7 +231,7 @@ fn merge(
         };
         for map in maps {
             let Value::Object(map) = map else {
-                return Err(Meaningless("want a map, or a list of maps, after <<".to_owned()));
+                return Err(InvalidYaml("expected a map or a list of maps after <<".to_owned()));
             };
             for (name, value) in map {
                 members.entry(name).or_insert(value);
@@ -259,6 +259,6 @@ fn weight(value: &Value) -> (usize, usize) {
     }
 }
 
-fn too_deep() -> Meaningless {
-    Meaningless(format!("nested deeper than {DEPTH_MAX} levels"))
+fn too_deep() -> InvalidYaml {
+    InvalidYaml(format!("nested deeper than {DEPTH_MAX} levels"))
 }
