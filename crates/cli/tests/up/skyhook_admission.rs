@@ -148,7 +148,7 @@ fn webhooks_are_asked_through_their_service() {
 fn the_guide_shows_a_refusal() {
     let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guides/skyhook.md");
     let guide = std::fs::read_to_string(guide).unwrap();
-    let (_, rest) = guide.split_once("## What is refused").unwrap();
+    let (_, rest) = guide.split_once("## Validation at admission").unwrap();
     let block = |language: &str| {
         let (_, body) = rest.split_once(&format!("```{language}\n")).unwrap();
         body.split_once("```").unwrap().0

@@ -165,7 +165,7 @@ fn the_guide_shows_what_is_served() {
         let (_, rest) = text.split_once(fence).unwrap();
         rest.split_once("```").unwrap().0.to_owned()
     };
-    let (_, end) = guide.split_once("## How far it is").unwrap();
+    let (_, end) = guide.split_once("## Monitor progress").unwrap();
     let shown = block(end, "```text\n");
     let shown: Vec<&str> = shown.lines().skip(1).collect();
     let home = Home::start(6);
