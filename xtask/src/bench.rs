@@ -1,11 +1,8 @@
-//! `cargo xtask bench`: what is measured beside Kubernetes' own.
+//! `cargo xtask bench`: benchmarks that compare Convoy with Kubernetes' own programs.
 //!
-//! `bench apiserver`: what `convoy up` takes and gives, beside Kubernetes' own API
-//! server and etcd on the same machine, under the same load.
-//!
-//! Both are durable (every write is synced), speak TLS, decide by RBAC and know the client by
-//! its certificate. Each phase is bounded in count and in time; everything stays on loopback
-//! and ends with the run.
+//! `bench apiserver` measures `convoy up`, and kube-apiserver with etcd, on the same machine under
+//! the same load. Both sync every write, use TLS and RBAC, and authenticate the client by its
+//! certificate. Each phase is bounded in count and time, and everything runs on loopback.
 
 mod controllers;
 mod servers;
@@ -20,44 +17,46 @@ use convoy_kubernetes::Programs;
 use serde_json::Value;
 
 use crate::kubernetes::root;
-use servers::{Place, Server};
+use servers::{Server, ServerKind};
 use table::Figures;
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Bench {
-    /// The API server: start, memory, creates, gets, lists and watches, ours and Kubernetes'
+    /// Compare the API servers: start, memory, creates, gets, lists and watches
     Apiserver(Settings),
-    /// The control loop: Deployments rolled out, ours and kube-controller-manager's
+    /// Compare the control loops: roll out Deployments
     Controllers(controllers::Settings),
 }
 
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Settings {
-    /// Only ours, even if kube-apiserver and etcd were built
+    /// Measure only Convoy, even if kube-apiserver and etcd are built
     #[arg(long)]
     alone: bool,
-    /// How often everything is measured; the table shows medians
+    /// Number of runs; the table shows medians
     #[arg(long, default_value_t = 3)]
     runs: usize,
-    /// How long gets and lists are made for
+    /// Duration of the get and list phases, in seconds
     #[arg(long, default_value_t = 5)]
     seconds: u64,
-    /// How many small objects are created, to be got and listed
+    /// Number of config maps to create, get and list
     #[arg(long, default_value_t = 20_000)]
     objects: usize,
-    /// How many objects 100 watchers see being created
+    /// Number of objects to create while 100 watchers watch
     #[arg(long, default_value_t = 10_000)]
     watched: usize,
+    /// Number of nodes to create for the memory figure
     #[arg(long, default_value_t = 10_000)]
     nodes: usize,
+    /// Number of pods to create for the memory figure
     #[arg(long, default_value_t = 50_000)]
     pods: usize,
-    /// Measure programs that were built before, from this directory
+    /// Directory with `convoy` and `convoy-load` [default: build them with the dist profile]
     #[arg(long)]
     programs: Option<PathBuf>,
 }
 
-/// A phase that is not over by then is cut short.
+/// Timeout of a phase; a phase that takes longer is cut short.
 const PHASE_SECONDS_MAX: &str = "120";
 
 pub(crate) fn run(bench: Bench) -> Result<()> {
@@ -69,39 +68,40 @@ pub(crate) fn run(bench: Bench) -> Result<()> {
 
 fn apiserver(settings: &Settings) -> Result<()> {
     let programs = programs(settings.programs.as_deref())?;
-    let mut places = vec![Place::Convoy(programs.join("convoy"))];
+    let mut kinds = vec![ServerKind::Convoy(programs.join("convoy"))];
     match Programs::find() {
         _ if settings.alone => {}
-        Ok(programs) => places.push(Place::Kubernetes(programs)),
-        Err(error) => eprintln!("nothing to compare with: {error}"),
+        Ok(programs) => kinds.push(ServerKind::Kubernetes(programs)),
+        Err(error) => eprintln!("measuring only convoy: {error}"),
     }
     let load = programs.join("convoy-load");
-    let mut figures = vec![Vec::new(); places.len()];
+    let mut figures = vec![Vec::new(); kinds.len()];
     for round in 1..=settings.runs {
-        for (place, figures) in places.iter().zip(&mut figures) {
-            eprintln!("run {round} of {}: {}", settings.runs, place.name());
-            figures.push(measure(place, &load, settings)?);
+        for (kind, figures) in kinds.iter().zip(&mut figures) {
+            eprintln!("run {round} of {}: {}", settings.runs, kind.name());
+            figures.push(measure(kind, &load, settings)?);
         }
     }
     let medians: Vec<Figures> = figures.iter().map(|runs| Figures::median(runs)).collect();
     table::print(&["convoy", "kube-apiserver + etcd"], &medians)
 }
 
-/// Where ours are: built now, unless they were before.
+/// The directory with our programs; builds them if none is given.
 fn programs(given: Option<&Path>) -> Result<PathBuf> {
     if let Some(directory) = given {
-        return directory.canonicalize().context("--programs names no directory");
+        return directory.canonicalize().context("--programs: no such directory");
     }
-    crate::cargo(&["build", "--release", "--package", "convoy", "--package", "convoy-load"])?;
-    Ok(root().join("target/release").canonicalize()?)
+    let packages = ["--package", "convoy", "--package", "convoy-load"];
+    crate::cargo(&[&["build", "--profile", "dist"], &packages[..]].concat())?;
+    Ok(root().join("target/dist").canonicalize()?)
 }
 
-fn measure(place: &Place, load: &Path, settings: &Settings) -> Result<Figures> {
+fn measure(kind: &ServerKind, load: &Path, settings: &Settings) -> Result<Figures> {
     let mut figures = Figures::default();
-    let filled = start(place, load, &mut figures)?;
+    let filled = start(kind, load, &mut figures)?;
     fill(&filled, load, settings, &mut figures)?;
     drop(filled);
-    let server = start(place, load, &mut Figures::default())?;
+    let server = start(kind, load, &mut Figures::default())?;
     for namespace in ["few", "many", "watched"] {
         server.kubectl(&["create", "namespace", namespace])?;
     }
@@ -125,9 +125,9 @@ fn measure(place: &Place, load: &Path, settings: &Settings) -> Result<Figures> {
     Ok(figures)
 }
 
-/// Starts a server and says how long it took.
-fn start(place: &Place, load: &Path, figures: &mut Figures) -> Result<Server> {
-    let server = Server::start(place, load)?;
+/// Starts a server and measures how long that takes.
+fn start(kind: &ServerKind, load: &Path, figures: &mut Figures) -> Result<Server> {
+    let server = Server::start(kind, load)?;
     figures.set("ready after, ms", server.ready_after.as_secs_f64() * 1e3);
     server.kubectl(&["get", "namespaces"])?;
     let answered = server.begun.elapsed();
@@ -170,12 +170,12 @@ fn rate(report: &Value) -> f64 {
 }
 
 impl Server {
-    /// Runs one phase of load and reads its report.
+    /// Runs one phase of the load generator and reads its report.
     fn load(&self, load: &Path, arguments: &[&str]) -> Result<Value> {
         let mut command = Command::new(load);
         command.args(["--server", &self.address, "--certificate", "load.crt", "--key", "load.key"]);
         command.args(arguments).current_dir(&self.running.directory);
-        let output = command.output().context("could not run the load")?;
+        let output = command.output().context("could not run convoy-load")?;
         let complaint = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "load {}: {complaint}", arguments.join(" "));
         let report: Value = serde_json::from_slice(&output.stdout)?;

@@ -1,11 +1,10 @@
-//! `cargo xtask kubernetes`: a real Kubernetes, and its word on our CRDs and on damaged objects.
+//! `cargo xtask kubernetes`: compares recorded answers with those of a real Kubernetes.
 //!
-//! Brings the programs that `crates/kubernetes` pins, runs an API server on loopback, installs
-//! what `convoy crds` prints, and asks again about every case that `crates/api/tests/kubernetes`
-//! has on record. A second one is asked, side by side with the embedded server, what the
-//! scripts of `crates/apiserver/tests/exchanges` ask. With `--record` the answers are written
-//! back; without, a difference is a failure. `--bring` leaves it at the programs, and `--up` at
-//! a control plane to work with.
+//! Builds the programs that `crates/kubernetes` pins, runs an API server on loopback, installs the
+//! output of `convoy crds`, and repeats every case recorded in `crates/api/tests/kubernetes`. Then
+//! sends the scripts in `crates/apiserver/tests/exchanges` to a second API server and to the embedded
+//! one. `--record` writes the answers to the recordings; without it, a difference is a failure.
+//! `--bring` only builds the programs, and `--up` runs a control plane.
 
 mod record;
 mod server;
@@ -21,16 +20,16 @@ use server::Server;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Settings {
-    /// Write its answers down instead of comparing them
+    /// Write the answers to the recordings instead of comparing them
     #[arg(long)]
     record: bool,
-    /// Build the programs that are missing, and nothing more
+    /// Only build the missing programs
     #[arg(long, conflicts_with = "record")]
     bring: bool,
-    /// Run a control plane until enter is pressed
+    /// Run a control plane until Enter is pressed
     #[arg(long, conflicts_with_all = ["record", "bring"])]
     up: bool,
-    /// The controllers to run with --up
+    /// Controllers of kube-controller-manager to run with --up
     #[arg(long, default_value = "*")]
     controllers: String,
 }
@@ -50,7 +49,7 @@ fn serve(programs: &Programs, controllers: &str) -> Result<()> {
     let control_plane = ControlPlane::start(programs, &[])?;
     let _manager = control_plane.manage(controllers, &[])?;
     eprintln!("export KUBECONFIG={}", control_plane.kubeconfig.display());
-    eprintln!("enter ends it");
+    eprintln!("press Enter to stop");
     std::io::stdin().read_line(&mut String::new())?;
     Ok(())
 }
@@ -72,7 +71,7 @@ fn ask(programs: &Programs, is_recording: bool) -> Result<()> {
     Ok(())
 }
 
-/// Plays the scripts to a fresh server and to ours.
+/// Sends the scripts to a fresh kube-apiserver and to ours.
 fn exchanges(server: &Server, is_recording: bool) -> Result<()> {
     let mut command = Command::new(env!("CARGO"));
     let test = ["test", "--workspace", "--test", "exchanges"];
@@ -91,14 +90,14 @@ pub(crate) fn root() -> PathBuf {
 }
 
 fn crds() -> Result<String> {
-    // Built as tests build it: another choice of packages would compile much of it again.
+    // Built as the tests build it; another set of packages would recompile much of it.
     crate::cargo(&["build", "--quiet", "--workspace", "--bin", "convoy"])?;
     let output = Command::new(root().join("target/debug/convoy")).arg("crds").output()?;
     ensure!(output.status.success(), "convoy crds failed");
     String::from_utf8(output.stdout).context("CRDs are text")
 }
 
-/// Every CRD is served, and with its schema.
+/// Checks that every CRD is established with its schema.
 fn check_conditions(server: &Server) -> Result<()> {
     server
         .kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"], "")?;

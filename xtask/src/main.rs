@@ -1,4 +1,4 @@
-//! Build tasks: `cargo xtask ci` is the whole gate, the same for people and machines.
+//! Build tasks. `cargo xtask ci` runs all checks, on a laptop as in CI.
 
 mod bench;
 mod kubernetes;
@@ -23,13 +23,13 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// The whole gate: format, lints, tests
+    /// Run all checks: formatting, lints, tests
     Ci,
-    /// Brings a real Kubernetes, and asks it about our CRDs and about damaged objects
+    /// Build a real Kubernetes, and compare its answers with the recorded ones
     Kubernetes(kubernetes::Settings),
-    /// Reads the facts about Kubernetes' types from its Go modules
+    /// Generate the table of Kubernetes' types from its Go modules
     Types,
-    /// Measures on this machine, with nothing else running if the figures are to mean anything
+    /// Run benchmarks; nothing else should run on the machine
     #[command(subcommand)]
     Bench(bench::Bench),
 }
@@ -53,13 +53,13 @@ fn main() -> ExitCode {
 fn ci() -> Result<()> {
     cargo(&["fmt", "--all", "--check"])?;
     cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;
-    let programs = Programs::bring().context("the tests need a real Kubernetes")?;
+    let programs = Programs::bring().context("could not build Kubernetes, which the tests need")?;
     compile_clients()?;
     cargo_with(&["test", "--workspace"], Some(&programs.kubectl))
 }
 
-/// Compiles the Go clients of the tests ahead of them. Go keeps what it has compiled, and tests
-/// that watch the clock do not share the cores with its compiler.
+/// Compiles the Go clients of the tests in advance, so that tests with timeouts do not compete with
+/// the Go compiler.
 fn compile_clients() -> Result<()> {
     let clients = [("client_go", "."), ("manager", "."), ("helm", "helm.sh/helm/v4/cmd/helm")];
     for (folder, package) in clients {
@@ -67,7 +67,7 @@ fn compile_clients() -> Result<()> {
         let mut command = Command::new("go");
         command.args(["build", "-buildvcs=false", "-o", "/dev/null", package]);
         command.current_dir(kubernetes::root().join("crates/cli/tests/up").join(folder));
-        let status = command.status().context("the tests need go, and there is none")?;
+        let status = command.status().context("could not run go, which the tests need")?;
         ensure!(status.success(), "could not build {package} for the tests");
     }
     Ok(())

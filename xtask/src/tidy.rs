@@ -1,4 +1,4 @@
-//! Tidy tests: what the house style asks for and no lint can see. They run with all others.
+//! Tidy tests: rules of the code base that no lint can check.
 
 mod circles;
 mod dialects;
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Which crates a crate may depend on. Arrows point one way.
+/// The crates that a crate may depend on. Dependencies point one way.
 const ARROWS: [(&str, &[&str]); 12] = [
     ("api", &[]),
     ("plan", &["api"]),
@@ -23,11 +23,11 @@ const ARROWS: [(&str, &[&str]); 12] = [
     ("xtask", &["kubernetes"]),
 ];
 
-/// Crates that decide: no runtime, no HTTP, no client.
+/// Crates without a runtime, an HTTP library or a client.
 const PURE: [&str; 4] = ["api", "plan", "check", "store"];
 const NOT_PURE: [&str; 6] = ["tokio", "hyper", "axum", "reqwest", "futures", "kube-client"];
 
-/// At this length a file becomes two.
+/// Longer files are split.
 const LONGEST_FILE: usize = 500;
 
 fn root() -> PathBuf {

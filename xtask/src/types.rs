@@ -1,8 +1,8 @@
-//! `cargo xtask types`: writes the table of Kubernetes' own types anew.
+//! `cargo xtask types`: regenerates the table of Kubernetes' types.
 //!
 //! The generator in `xtask/types` is a Go program, because the facts are tags and comments of
-//! Go structs. It is run by hand after a change of the versions in its `go.mod` or of the
-//! registry of kinds; needs go, and nothing else of the gate does.
+//! Go structs. Run it by hand after changing the versions in its `go.mod` or the registry of kinds.
+//! Needs Go.
 
 use std::path::Path;
 use std::process::Command;

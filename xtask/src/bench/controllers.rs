@@ -1,11 +1,10 @@
-//! `cargo xtask bench controllers`: `convoy run` beside kube-controller-manager, which does the
-//! same work: Deployments and their ReplicaSets, on simulated nodes.
+//! `cargo xtask bench controllers`: compares `convoy run` with kube-controller-manager. Both roll out
+//! the same Deployments and ReplicaSets on simulated nodes.
 //!
-//! Objects are made and changed while no controller runs; then one is started, and the clock
-//! with it. So the speed of whoever makes the objects is not what is measured, and the start
-//! of a controller is. Both keep to one API server of their own kind, started afresh for each,
-//! with the same nodes attached. kube-controller-manager runs nothing but the two controllers
-//! that are compared, with its limit on requests raised out of the way.
+//! Objects are created and changed while no controller runs; the clock starts with the controller.
+//! The figures therefore include the start of a controller and exclude the creation of the objects.
+//! Each run has a fresh API server with the same nodes. kube-controller-manager runs only the two
+//! controllers that are compared, with a raised request limit.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,23 +25,23 @@ pub(crate) struct Settings {
     replicas: usize,
     #[arg(long, default_value_t = 50)]
     nodes: usize,
-    /// How often everything is measured; the table shows medians
+    /// Number of runs; the table shows medians
     #[arg(long, default_value_t = 1)]
     runs: usize,
-    /// Measure a program that was built before [default: a release build, made now]
+    /// Path of a `convoy` binary to measure [default: build one with the dist profile]
     #[arg(long)]
     convoy: Option<PathBuf>,
-    /// Leave kube-controller-manager its own limit of 20 requests a second
+    /// Keep kube-controller-manager's default limit of 20 requests per second
     #[arg(long)]
     throttled: bool,
 }
 
-/// No phase may take longer.
+/// Timeout of a phase.
 const PHASE_MAX: Duration = Duration::from_mins(10);
-/// How often all Deployments are looked at; the same cores have to roll them out.
-const LOOK: Duration = Duration::from_secs(1);
+/// Interval between polls; polling takes time from the cores that roll out.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 const NAMESPACE: &str = "bench";
-/// Who the controller is to the API server, so that its requests can be told apart.
+/// User of the controller, by which the audit log identifies its requests.
 const USER: &str = "alice";
 const AUDIT: &str = "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n";
 
@@ -50,13 +49,13 @@ const AUDIT: &str = "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [Req
 enum Contender {
     Upstream,
     Convoy,
-    /// All of it: our own API server too.
+    /// `convoy up` and `convoy run`.
     Embedded,
 }
 
 pub(super) fn run(settings: &Settings) -> Result<()> {
     let convoy = match &settings.convoy {
-        Some(path) => path.canonicalize().context("--convoy names no program")?,
+        Some(path) => path.canonicalize().context("--convoy: no such file")?,
         None => super::programs(None)?.join("convoy"),
     };
     let programs = Programs::find()?;
@@ -75,12 +74,12 @@ pub(super) fn run(settings: &Settings) -> Result<()> {
     print(&titles, &medians)
 }
 
-/// An API server with nodes, and how to reach it.
-struct Place {
+/// An API server with simulated nodes, and its kubeconfigs.
+struct TestCluster {
     running: Running,
     kubectl: PathBuf,
     admin: PathBuf,
-    /// What the controller is given.
+    /// Kubeconfig of the controller.
     kubeconfig: PathBuf,
     audit: PathBuf,
     control_plane: Option<ControlPlane>,
@@ -92,32 +91,32 @@ fn measure(
     programs: &Programs,
     settings: &Settings,
 ) -> Result<Figures> {
-    let place = match contender {
-        Contender::Embedded => Place::embedded(convoy, programs, settings)?,
-        _ => Place::real(convoy, programs, settings)?,
+    let cluster = match contender {
+        Contender::Embedded => TestCluster::embedded(convoy, programs, settings)?,
+        _ => TestCluster::real(convoy, programs, settings)?,
     };
-    let start = || place.controller(contender, convoy, settings);
+    let start = || cluster.controller(contender, convoy, settings);
     let total = settings.deployments * settings.replicas;
     let mut figures = Figures::default();
-    place.kubectl(&["create", "namespace", NAMESPACE], "")?;
-    place.kubectl(&["create", "-f", "-"], &objects(settings))?;
+    cluster.kubectl(&["create", "namespace", NAMESPACE], "")?;
+    cluster.kubectl(&["create", "-f", "-"], &objects(settings))?;
 
     let (begun, process) = (Instant::now(), start()?);
-    wait(Duration::from_millis(250), || Ok(place.count_pods()? >= total))?;
+    wait(Duration::from_millis(250), || Ok(cluster.count_pods()? >= total))?;
     figures.set("pods created after, s", begun.elapsed().as_secs_f64());
-    wait(LOOK, || place.is_complete(settings, "example/web:1"))?;
+    wait(POLL_INTERVAL, || cluster.is_complete(settings, "example/web:1"))?;
     figures.set("all of them available after, s", begun.elapsed().as_secs_f64());
     let first_mib = process.peak_mib()?;
     ensure!(process.end()?.is_none_or(|code| code == 0), "{contender:?} failed");
-    let first = place.requests()?;
+    let first = cluster.requests()?;
 
-    place.kubectl(&["set", "image", "deployment", "--all", "web=example/web:2"], "")?;
+    cluster.kubectl(&["set", "image", "deployment", "--all", "web=example/web:2"], "")?;
     let (begun, process) = (Instant::now(), start()?);
-    wait(LOOK, || place.is_complete(settings, "example/web:2"))?;
+    wait(POLL_INTERVAL, || cluster.is_complete(settings, "example/web:2"))?;
     figures.set("a new image everywhere after, s", begun.elapsed().as_secs_f64());
     let second_mib = process.peak_mib()?;
     drop(process);
-    let both = place.requests()?;
+    let both = cluster.requests()?;
     figures.set("requests until available", first.all);
     figures.set("requests for the new image", both.all - first.all);
     figures.set("  of both, events", both.events);
@@ -126,7 +125,7 @@ fn measure(
     Ok(figures)
 }
 
-impl Place {
+impl TestCluster {
     fn embedded(convoy: &Path, programs: &Programs, settings: &Settings) -> Result<Self> {
         let mut running = Running::new("bench-embedded")?;
         let [admin, audit, data, tokens] = ["admin.kubeconfig", "audit.log", "data", "tokens.csv"]
@@ -149,8 +148,8 @@ impl Place {
             ("--output", "json"),
         ]));
         let (up, line) = start(&running, &mut command)?;
-        let ready: Value = serde_json::from_str(&line).context("it says where it is")?;
-        let server = ready["url"].as_str().context("it says where it is")?;
+        let ready: Value = serde_json::from_str(&line).context("no ready line")?;
+        let server = ready["url"].as_str().context("no ready line")?;
         let user = json!({"apiVersion": "v1", "kind": "Config", "current-context": "here",
             "clusters": [{"name": "here", "cluster": {"server": server, "insecure-skip-tls-verify": true}}],
             "users": [{"name": "here", "user": {"token": token}}],
@@ -171,7 +170,7 @@ impl Place {
             &[
                 ("--audit-log-path", path.as_ref()),
                 ("--audit-policy-file", policy.as_ref()),
-                // Accounts are made, and taints taken away, by controllers that do not run here.
+                // These plugins need controllers that do not run here.
                 ("--disable-admission-plugins", "ServiceAccount,TaintNodesByCondition"),
                 ("--max-requests-inflight", "3000"),
                 ("--max-mutating-requests-inflight", "1000"),
@@ -229,7 +228,7 @@ impl Place {
         Ok(serde_json::from_str(&self.kubectl(&["get", "--raw", path], "")?)?)
     }
 
-    /// Counted by the server: of all but one it says how many they are.
+    /// Number of pods, from `remainingItemCount` of a list of one.
     fn count_pods(&self) -> Result<usize> {
         let list = self.list(&format!("/api/v1/namespaces/{NAMESPACE}/pods?limit=1"))?;
         let shown = list["items"].as_array().map_or(0, Vec::len);
@@ -238,7 +237,7 @@ impl Place {
     }
 
     fn is_complete(&self, settings: &Settings, image: &str) -> Result<bool> {
-        // From the server's cache, which costs it least.
+        // Served from the watch cache, which is cheapest for the server.
         let path = format!("/apis/apps/v1/namespaces/{NAMESPACE}/deployments?resourceVersion=0");
         let list = self.list(&path)?;
         let items = list["items"].as_array().context("a list")?;
@@ -253,9 +252,9 @@ impl Place {
         Ok(items.iter().all(is_complete))
     }
 
-    /// What the controller has asked the server so far, by its audit log.
+    /// Requests of the controller so far, from the audit log.
     fn requests(&self) -> Result<Requests> {
-        // Written behind the answers.
+        // The audit log is written after the responses.
         std::thread::sleep(Duration::from_secs(1));
         let mut requests = Requests::default();
         for line in fs::read_to_string(&self.audit)?.lines() {
@@ -294,18 +293,18 @@ fn objects(settings: &Settings) -> String {
     items.map(|item| item.to_string()).collect::<Vec<_>>().join("\n")
 }
 
-fn wait(pause: Duration, mut is_so: impl FnMut() -> Result<bool>) -> Result<()> {
+fn wait(interval: Duration, mut is_done: impl FnMut() -> Result<bool>) -> Result<()> {
     let started = Instant::now();
-    while !is_so()? {
+    while !is_done()? {
         if started.elapsed() > PHASE_MAX {
-            bail!("not there after {PHASE_MAX:?}");
+            bail!("timed out after {PHASE_MAX:?}");
         }
-        std::thread::sleep(pause);
+        std::thread::sleep(interval);
     }
     Ok(())
 }
 
-/// Starts a program that prints a line once it is ready; that line.
+/// Starts a program and returns the line that it prints when it is ready.
 fn start(running: &Running, command: &mut Command) -> Result<(Process, String)> {
     let mut process = running.start_as(command.stdout(Stdio::piped()))?;
     let line = process.first_line()?;

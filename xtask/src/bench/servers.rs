@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use convoy_kubernetes::{Programs, Running, flags, free_ports, own_kubectl, start_etcd};
 
-/// Which server, and where its programs are.
-pub(super) enum Place {
+/// The server to measure, with its programs.
+pub(super) enum ServerKind {
     Convoy(PathBuf),
     Kubernetes(Programs),
 }
 
-/// A server that answers, for as long as the value lives.
+/// A running server; stops when the value is dropped.
 pub(super) struct Server {
     pub(super) running: Running,
     pub(super) address: String,
@@ -22,11 +22,11 @@ pub(super) struct Server {
     pub(super) ready_after: Duration,
     kubectl: PathBuf,
     kubeconfig: PathBuf,
-    /// Certificate and key of the authority that clients are known by.
+    /// Certificate and key of the client certificate authority.
     authority: (PathBuf, PathBuf),
 }
 
-impl Place {
+impl ServerKind {
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Convoy(_) => "convoy",
@@ -36,8 +36,8 @@ impl Place {
 }
 
 impl Server {
-    /// Starts a server with nothing in it; done when it says that it is ready.
-    pub(super) fn start(place: &Place, load: &Path) -> Result<Self> {
+    /// Starts an empty server and waits until it is ready.
+    pub(super) fn start(kind: &ServerKind, load: &Path) -> Result<Self> {
         let running = Running::new("bench")?;
         let [port, client, peer] = free_ports()?;
         let directory = running.directory.clone();
@@ -51,21 +51,21 @@ impl Server {
             kubeconfig: directory.join("admin.kubeconfig"),
             authority: (directory.join("ca.crt"), directory.join("ca.key")),
         };
-        if let Place::Kubernetes(_) = place {
+        if let ServerKind::Kubernetes(_) = kind {
             server.prepare_kubernetes()?;
         }
         server.begun = Instant::now();
-        match place {
-            Place::Convoy(convoy) => server.start_convoy(convoy)?,
-            Place::Kubernetes(programs) => {
+        match kind {
+            ServerKind::Convoy(convoy) => server.start_convoy(convoy)?,
+            ServerKind::Kubernetes(programs) => {
                 start_etcd(&mut server.running, &programs.etcd, client, peer)?;
                 server.start_apiserver(&programs.apiserver, client, port)?;
             }
         }
         let mut command = Command::new(load);
         command.args(["--server", &server.address, "ready"]).stdout(Stdio::null());
-        let ready = command.status().context("could not run the load")?.success();
-        ensure!(ready, "{} is not ready", place.name());
+        let ready = command.status().context("could not run convoy-load")?.success();
+        ensure!(ready, "{} is not ready", kind.name());
         server.ready_after = server.begun.elapsed();
         Ok(server)
     }
@@ -97,8 +97,8 @@ impl Server {
         Ok(())
     }
 
-    /// Its defaults, but for limits on requests at a time that would be what is measured, and
-    /// for what needs controllers that do not run here.
+    /// Starts kube-apiserver with its defaults, except for raised limits on concurrent requests and
+    /// without plugins that need controllers.
     fn start_apiserver(&mut self, apiserver: &Path, etcd: u16, port: u16) -> Result<()> {
         let etcd = format!("http://127.0.0.1:{etcd}");
         let port = port.to_string();
@@ -122,7 +122,7 @@ impl Server {
         self.running.spawn(apiserver, &arguments)
     }
 
-    /// Makes the client of the load known, and lets it do everything.
+    /// Creates the certificate of the load generator and binds it to cluster-admin.
     pub(super) fn admit_load(&self) -> Result<()> {
         self.sign("load", "/O=loaders/CN=load")?;
         self.kubectl(&[
