@@ -1,10 +1,9 @@
-//! How the program is linked.
+//! Links the program at a fixed address on Linux.
 //!
-//! At a fixed address, where that is known to work. A program that may be loaded anywhere carries
-//! a table of every pointer among its constants; the loader reads it and writes the pointers at
-//! each start, and both stay with the process: 4 MiB, of which next to nothing is ever used. What
-//! is given up is that the program's own code lies at another address each time, which stands in
-//! the way of those who exploit broken memory; libraries, stacks and heaps still move.
+//! A position-independent executable has a relocation for every pointer in its constants. The loader
+//! writes all of them at startup, which costs 4 MiB of memory per process. The price of a fixed
+//! address is that the program's own code is not randomized, which makes memory corruption easier to
+//! exploit; libraries, stacks and heaps are still randomized.
 
 use std::env;
 

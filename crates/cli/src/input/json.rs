@@ -58,7 +58,7 @@ struct Reader<'t> {
     wrong: Vec<(usize, usize, String)>,
 }
 
-/// The list that an item stands in.
+/// The list that contains an item.
 #[derive(Clone, Copy)]
 struct Parent<'t> {
     kind: &'t str,
@@ -128,7 +128,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// What stands in a list beside its items is not used, but has to be JSON all the same.
+    /// The other fields of a list are not used, but must be valid JSON.
     fn check_beside_items(
         &self,
         members: &[(Range<usize>, Extent)],

@@ -109,7 +109,7 @@ impl Reader<'_, '_, '_> {
         self.sink.problem(line + self.lines_before, column, message);
     }
 
-    /// Goes on to the next document, where there is one.
+    /// Skips to the next document; false if there is none.
     fn skip(&mut self) -> bool {
         match self.parser.proceed_next_document() {
             Ok(more) => more,

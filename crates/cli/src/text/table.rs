@@ -10,7 +10,7 @@ pub(super) struct Table {
     rows: Vec<Vec<Cell>>,
 }
 
-/// One cell; its width is that of its text, whatever its style.
+/// One cell; styles do not count toward its width.
 #[derive(Clone, Debug)]
 pub(super) struct Cell {
     text: String,

@@ -23,7 +23,7 @@ fn span(secs: u64) -> String {
             parts.push(format!("{}{unit}", rest / size));
             rest %= size;
         } else if !parts.is_empty() {
-            break; // `1d 5s` would claim more than anyone asked
+            break; // `1d 5s` would be too precise
         }
     }
     parts.join(" ")

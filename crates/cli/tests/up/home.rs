@@ -49,11 +49,11 @@ pub(crate) struct Home {
     /// As who may do everything.
     pub(crate) access: Access,
     _processes: Vec<Process>,
-    running: Place,
+    running: ServerKind,
 }
 
 /// Where the programs run.
-enum Place {
+enum ServerKind {
     Embedded { _running: Running },
     Real(ControlPlane),
 }
@@ -80,7 +80,7 @@ pub(crate) fn embedded() -> &'static Home {
         assert_eq!(ready["kubeconfig"].as_str(), kubeconfig.to_str());
         let (control, _) = start(&running, &mut control_loop(&kubeconfig, "apps,replicasets"));
         let access = Access::new(kubeconfig);
-        let running = Place::Embedded { _running: running };
+        let running = ServerKind::Embedded { _running: running };
         Home { access, _processes: vec![control, up], running }
     })
 }
@@ -98,7 +98,7 @@ pub(crate) fn real() -> &'static Home {
         let mut control = control_loop(&account, "apps");
         let (control, _) = start(&control_plane.running, control.arg("--leader-elect"));
         let processes = vec![control, fleet, manager];
-        Home { access, _processes: processes, running: Place::Real(control_plane) }
+        Home { access, _processes: processes, running: ServerKind::Real(control_plane) }
     })
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn real() -> &'static Home {
 /// its numbers on a port.
 pub(crate) fn real_with_skyhooks(metrics: u16) -> (Access, Process) {
     let home = real();
-    let Place::Real(control_plane) = &home.running else { unreachable!("it is real") };
+    let ServerKind::Real(control_plane) = &home.running else { unreachable!("it is real") };
     crate::skyhooks::site::define(&home.access);
     let account = deploy(control_plane, &home.access, "deploy/skyhook", "skyhook");
     let mut control = control_loop(&account, "skyhook");

@@ -14,7 +14,7 @@ pub(super) struct Extent {
     pub(super) depth: usize,
 }
 
-/// The text breaks off, or goes on with something that cannot stand there.
+/// Invalid syntax at an offset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SyntaxError {
     pub(super) at: usize,
@@ -130,7 +130,7 @@ fn string_end(text: &[u8], at: usize) -> Result<usize, SyntaxError> {
     Err(SyntaxError { at, message: "unterminated string" })
 }
 
-/// The offset after a number or a word; at least one byte, so that scanning goes on.
+/// The offset after a number or a word; at least one byte, so that scanning makes progress.
 fn word_end(text: &[u8], at: usize) -> usize {
     let ends = |byte: &u8| b" \t\r\n,:{}[]\"".contains(byte);
     let length = text[at..].iter().position(ends).unwrap_or(text.len() - at);

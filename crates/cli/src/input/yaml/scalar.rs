@@ -1,4 +1,4 @@
-//! What a YAML scalar means. These are the rules of YAML 1.1 as Kubernetes applies them, so
+//! The values of YAML scalars. These are the rules of YAML 1.1 as Kubernetes applies them, so
 //! that a manifest means here what it means to `kubectl`.
 
 use serde_json::Value;

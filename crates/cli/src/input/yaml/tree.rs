@@ -1,4 +1,4 @@
-//! YAML events to JSON values, without recursion: what is open stands on a stack.
+//! Builds JSON values from YAML events without recursion: open maps and lists are on a stack.
 //!
 //! Aliases are copied in, within a budget. A duplicate key is an error; a merge key (`<<`)
 //! fills in what the map itself leaves out.
@@ -109,7 +109,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Notes the line of a map that may turn out to be an object of its own: the root, or an
+    /// Records the line of a map that may be an object: the root, or an
     /// item of a list of objects.
     fn item_path(&mut self, content: &Content, span: &Span) -> Option<Vec<usize>> {
         let Some(parent) = self.open.last() else {
@@ -213,7 +213,7 @@ impl Tree {
 fn meaning(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Value, InvalidYaml> {
     match tag.and_then(Tag::core_suffix) {
         Some(core) => scalar::tagged(core, text),
-        // A tag that nobody here knows keeps the text from being anything but text.
+        // The value of an unknown tag is a string.
         None if style == ScalarStyle::Plain && tag.is_none() => scalar::plain(text),
         None => Ok(Value::from(text)),
     }
