@@ -46,7 +46,8 @@ impl Object {
     /// [`Object::in_cluster`] says otherwise.
     pub fn from_value(raw: Value) -> Result<Self, NotAnObject> {
         if !raw.is_object() {
-            let message = format!("want an object with apiVersion and kind, got {}", shape(&raw));
+            let message =
+                format!("expected an object with apiVersion and kind, got {}", shape(&raw));
             return Err(NotAnObject { field: "(root)", message });
         }
         let api_version = required(&raw, "apiVersion", raw.get("apiVersion"))?;
@@ -57,7 +58,7 @@ impl Object {
             None | Some(Value::Null) => SmolStr::default(),
             Some(Value::String(text)) => SmolStr::new(text),
             Some(other) => {
-                let message = format!("want a string, got {}", shape(other));
+                let message = format!("expected a string, got {}", shape(other));
                 return Err(NotAnObject { field: "metadata.namespace", message });
             }
         };
@@ -178,7 +179,7 @@ fn required(
         }
         None | Some(Value::Null) => Err(NotAnObject { field, message: "required".to_owned() }),
         Some(other) => {
-            let message = format!("want a string, got {}", shape(other));
+            let message = format!("expected a string, got {}", shape(other));
             Err(NotAnObject { field, message })
         }
     }

@@ -11,7 +11,7 @@ pub struct GoDuration(i64);
 
 /// Why a text is not a duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("invalid duration {text:?}: want e.g. 90s, 15m or 1h30m")]
+#[error("invalid duration {text:?}; expected e.g. 90s, 15m or 1h30m")]
 pub struct DurationError {
     pub text: String,
 }

@@ -9,7 +9,9 @@ pub struct Quantity(i128);
 
 /// Why a text is not a quantity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("invalid quantity {text:?}: want a number with an optional suffix, e.g. 500m, 2 or 4Gi")]
+#[error(
+    "invalid quantity {text:?}; expected a number with an optional suffix, e.g. 500m, 2 or 4Gi"
+)]
 pub struct QuantityError {
     pub text: String,
 }

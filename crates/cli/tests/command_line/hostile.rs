@@ -125,7 +125,7 @@ fn wrong_roots_are_named() {
         ("17", "got integer"),
         ("- a\n- b\n", "got array"),
         ("kind: Node", "apiVersion: required"),
-        ("apiVersion: v1\nkind: [Node]", "kind: want a string, got array"),
+        ("apiVersion: v1\nkind: [Node]", "kind: expected a string, got array"),
         ("apiVersion: v1\nkind: Node\nmetadata: 3", "metadata.name: required"),
         ("apiVersion: v1\nkind: Node\nmetadata: {generateName: a-}", "generateName"),
         ("{\"apiVersion\": \"v1\", \"apiVersion\": \"v2\"}", "duplicate key \"apiVersion\""),

@@ -55,7 +55,7 @@ pub(super) fn over(subject: &Subject<'_>) -> Option<Finding> {
     None
 }
 
-/// The node whose status this action writes, and whether that is in_progress.
+/// The node whose status this action writes, and whether that is `in_progress`.
 fn marked<'a>(action: &'a Action, mark: &str) -> Option<(&'a str, bool)> {
     let Write::Patch { patch, .. } = &action.write else { return None };
     let word = patch.pointer(mark)?;
