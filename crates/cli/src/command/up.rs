@@ -133,11 +133,7 @@ async fn serve(args: Args) -> Result<()> {
         skyhook,
     } = args;
     let scenario = simulation.scenario()?;
-    let data_directory = match (ephemeral, data_dir) {
-        (true, _) => None,
-        (false, Some(directory)) => Some(directory),
-        (false, None) => Some(default_directory()?),
-    };
+    let data_directory = data_directory(ephemeral, data_dir)?;
     if durability != Durability::Sync && data_directory.is_some() {
         eprintln!(
             "warning: with --durability {durability:?}, a crash can lose acknowledged writes"
@@ -272,6 +268,15 @@ impl Signals {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
         }
+    }
+}
+
+/// The data directory; none with `--ephemeral`.
+fn data_directory(ephemeral: bool, given: Option<PathBuf>) -> Result<Option<PathBuf>> {
+    match (ephemeral, given) {
+        (true, _) => Ok(None),
+        (false, Some(directory)) => Ok(Some(directory)),
+        (false, None) => default_directory().map(Some),
     }
 }
 
