@@ -15,6 +15,8 @@ pub mod plan;
 #[cfg(feature = "server")]
 pub mod run;
 #[cfg(feature = "server")]
+mod signal;
+#[cfg(feature = "server")]
 mod skyhook;
 #[cfg(feature = "server")]
 pub mod up;

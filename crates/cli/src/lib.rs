@@ -14,7 +14,7 @@ pub mod output;
 #[cfg(feature = "server")]
 mod plugin;
 pub mod report;
-mod text;
+pub mod text;
 
 use std::process::ExitCode;
 

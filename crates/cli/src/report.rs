@@ -7,7 +7,6 @@ use serde_json::Value;
 
 use crate::finding::{self, Finding};
 use crate::input::Manifests;
-use crate::text;
 
 /// The content of the output of `convoy plan`.
 #[derive(Debug)]
@@ -40,11 +39,6 @@ impl Report {
             json["check"] = serde_json::json!(violations);
         }
         json
-    }
-
-    /// The plan as text with styles, which [`output`](crate::output) strips for non-terminals.
-    pub fn to_text(&self) -> String {
-        text::plan(self)
     }
 }
 

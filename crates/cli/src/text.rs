@@ -34,7 +34,7 @@ pub(crate) fn clusters(clusters: &[serde_json::Value]) -> String {
 
 /// A whole plan: every rollout, the availability of other objects, the findings, the violated
 /// guarantees, and a summary line.
-pub(crate) fn plan(report: &Report) -> String {
+pub fn plan(report: &Report) -> String {
     let mut text = String::new();
     let (mut judged, rollouts): (Vec<&Step>, Vec<&Step>) =
         report.plan.steps.iter().partition(|step| is_availability(step));

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use convoy_sim::fleet::{Fleet, Settings, connect};
 use convoy_sim::scenario::Scenario;
 
-use super::up::shutdown_signal;
+use super::signal::shutdown_signal;
 use crate::output;
 
 /// Attach simulated nodes to an API server and run the pods bound to them

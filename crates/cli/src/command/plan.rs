@@ -10,7 +10,7 @@ use super::{DialectName, InputArgs};
 use crate::input::{self, Limits};
 use crate::output::{self, Format};
 use crate::report::Report;
-use crate::{exit, finding};
+use crate::{exit, finding, text};
 
 /// Preview the next step of every rollout and what blocks it
 ///
@@ -85,7 +85,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     let manifests = input::read(&settings.sources, Limits::default());
     let report = Report::new(manifests, settings.now, &settings.dialects, settings.check);
     match settings.format {
-        Format::Text => output::print(&report.to_text())?,
+        Format::Text => output::print(&text::plan(&report))?,
         format => {
             output::print_errors(&report.findings);
             output::print_value(&report.to_json(), format)?;

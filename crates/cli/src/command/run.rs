@@ -13,8 +13,8 @@ use convoy_controllers::{Settings, run as run_loop};
 
 use super::controller::Controller;
 use super::metrics;
+use super::signal::shutdown_signal;
 use super::skyhook::SkyhookFlags;
-use super::up::shutdown_signal;
 use super::webhooks::Webhooks;
 use crate::{logging, output};
 

@@ -17,13 +17,13 @@ use convoy_sim::fleet::{self, Client, Fleet};
 use convoy_sim::scenario::Scenario;
 use convoy_store::backend::Durability;
 use serde_json::json;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::controller::Controller;
 use super::fleet::Simulation;
 use super::metrics;
+use super::signal::{second_signal, shutdown_signal};
 use super::skyhook::SkyhookFlags;
 use crate::output;
 
@@ -232,43 +232,6 @@ fn announce(home: &Home, output: Output) -> Result<()> {
         }
     };
     output::print(&text)
-}
-
-/// Completes on the first SIGINT or SIGTERM.
-pub(super) fn shutdown_signal() -> Result<impl Future<Output = ()>> {
-    let mut signals = Signals::watch()?;
-    Ok(async move { signals.next().await })
-}
-
-/// Completes on the second SIGINT or SIGTERM.
-fn second_signal() -> Result<impl Future<Output = ()>> {
-    let mut signals = Signals::watch()?;
-    Ok(async move {
-        signals.next().await;
-        signals.next().await;
-    })
-}
-
-/// SIGINT and SIGTERM.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Signals {
-    fn watch() -> Result<Self> {
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt()).context("could not watch for SIGINT")?,
-            terminate: signal(SignalKind::terminate()).context("could not watch for SIGTERM")?,
-        })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
 }
 
 /// The data directory; none with `--ephemeral`.

@@ -7,9 +7,9 @@ use convoy_plan::{Hold, HoldReason, Step};
 use jiff::Timestamp;
 use smol_str::SmolStr;
 
-use super::style::{DIM, painted};
+use super::style::{DIM, painted, section};
+use super::time;
 use super::words::{count, member, names, plain, plural};
-use super::{rollout, time};
 
 /// Maximum number of different reasons printed for one rollout.
 const REASONS_MAX: usize = 20;
@@ -29,7 +29,7 @@ pub(super) fn write(text: &mut String, step: &Step, now: Timestamp) {
     if lines.is_empty() {
         return;
     }
-    rollout::section(text, "holds");
+    section(text, "holds");
     for hold in lines.iter().take(REASONS_MAX) {
         one(text, hold, step, now);
     }

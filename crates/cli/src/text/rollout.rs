@@ -29,11 +29,6 @@ pub(super) fn write(text: &mut String, step: &Step, report: &Report) {
     }
 }
 
-/// The heading of a part of a rollout.
-pub(super) fn section(text: &mut String, name: &str) {
-    let _ = writeln!(text, "  {}", painted(HEADING, name));
-}
-
 fn headline(text: &mut String, step: &Step, report: &Report) {
     let verdict = painted(style::of_verdict(step.verdict), words::verdict(step.verdict));
     let total: u32 = step.groups.iter().map(|group| group.total).sum();
@@ -134,7 +129,7 @@ fn actions(text: &mut String, step: &Step) {
     if step.actions.is_empty() && step.status.is_none() {
         return;
     }
-    section(text, "actions");
+    style::section(text, "actions");
     let mut lines = lines(&step.actions);
     // Bookkeeping comes last: readers look for the members that move.
     lines.sort_by_key(|group| group.first.verb == Verb::Record);

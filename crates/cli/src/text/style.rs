@@ -1,5 +1,7 @@
 //! The styles of text output. They are always written, and stripped for non-terminals.
 
+use std::fmt::Write;
+
 use anstyle::{AnsiColor, Style};
 use convoy_plan::Verdict;
 
@@ -22,4 +24,9 @@ pub(super) fn of_verdict(verdict: Verdict) -> Style {
         Verdict::Held | Verdict::Paused => CAREFUL,
         Verdict::Stopped | Verdict::Invalid => BAD,
     }
+}
+
+/// The heading of a part of a rollout.
+pub(super) fn section(text: &mut String, name: &str) {
+    let _ = writeln!(text, "  {}", painted(HEADING, name));
 }

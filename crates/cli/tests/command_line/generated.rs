@@ -35,7 +35,7 @@ fn now() -> Timestamp {
 
 fn output(bytes: Vec<u8>) -> (String, Value) {
     let report = Report::new(manifests_from(bytes), now(), &[], true);
-    (report.to_text(), report.to_json())
+    (convoy_cli::text::plan(&report), report.to_json())
 }
 
 fn list(objects: &[Value]) -> Vec<u8> {
@@ -82,7 +82,7 @@ proptest! {
         let _ = finding::all(&manifests, &convoy_plan::validate(&manifests.world));
         let is_sound = manifests.is_sound(); // of an object given twice, the first is taken
         let report = Report::new(manifests, now(), &[], true);
-        prop_assert!(!report.to_text().is_empty());
+        prop_assert!(!convoy_cli::text::plan(&report).is_empty());
         objects.reverse();
         let other = Report::new(manifests_from(list(&objects)), now(), &[], true);
         if is_sound {

@@ -93,7 +93,7 @@ fn a_plan_reads_as_a_person_would_tell_it() {
     let plan = Plan { now: now(), diagnostics: Vec::new(), steps };
     let findings = finding::all(&manifests, &plan.diagnostics);
     let report = Report { manifests, plan, findings, violations: Some(Vec::new()) };
-    let text = anstream::adapter::strip_str(&report.to_text()).to_string();
+    let text = anstream::adapter::strip_str(&convoy_cli::text::plan(&report)).to_string();
     let file = format!("{}/tests/golden/text/words.txt", env!("CARGO_MANIFEST_DIR"));
     expectorate::assert_contents(file, &text);
 }
