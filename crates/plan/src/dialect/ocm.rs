@@ -3,10 +3,13 @@
 //! A Placement and a `ManifestWorkReplicaSet` are each a rollout: the first decides which
 //! clusters and in which groups, the second hands its template through those groups.
 
-pub(crate) mod placement;
-pub(crate) mod replicaset;
+mod decide;
+mod read;
+mod report;
+mod status;
 mod validate;
 mod watch;
+mod write;
 
 use convoy_api::ocm::names::{MANIFEST_WORK_REPLICA_SET, PLACEMENT};
 use convoy_api::{GroupKind, Object, ObjectKey};
@@ -59,9 +62,9 @@ impl Dialect for Ocm {
 
     fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
         if *snapshot.rollout().kind() == PLACEMENT {
-            placement::step(snapshot, now)
+            decide::placement::step(snapshot, now)
         } else {
-            replicaset::step(snapshot, now)
+            report::replica_set::step(snapshot, now)
         }
     }
 }

@@ -14,17 +14,17 @@ use convoy_api::{GroupKind, Object};
 use serde_json::Value;
 
 use super::list;
-use super::placement::policy::Policy;
-use super::placement::schedule::Membership;
-use super::replicaset::strategy::{Strategy, old_spellings};
 use crate::diagnostic::Diagnostic;
+use crate::dialect::ocm::decide::schedule::Membership;
+use crate::dialect::ocm::read::placement::Policy;
+use crate::dialect::ocm::read::strategy::{Strategy, old_spellings};
 use crate::selector::is_dns_label;
 use crate::validation;
 
 /// The most bytes that the manifests of one work may have together.
 const MANIFEST_BYTES_MAX: usize = 500 * 1024;
 
-pub(super) const KINDS: &[GroupKind] = &[
+pub(crate) const KINDS: &[GroupKind] = &[
     MANAGED_CLUSTER,
     MANAGED_CLUSTER_SET,
     MANAGED_CLUSTER_SET_BINDING,
@@ -37,7 +37,7 @@ pub(super) const KINDS: &[GroupKind] = &[
     MANIFEST_WORK_REPLICA_SET,
 ];
 
-pub(super) fn validate(object: &Object) -> Vec<Diagnostic> {
+pub(crate) fn validate(object: &Object) -> Vec<Diagnostic> {
     let mut found = validation::schema(object);
     let kind = object.kind();
     if *kind == MANAGED_CLUSTER {

@@ -12,14 +12,14 @@ use convoy_api::ocm::names::{
 use convoy_api::{Object, ObjectKey};
 
 use super::list;
-use super::placement::schedule::Membership;
+use crate::dialect::ocm::decide::schedule::Membership;
 use crate::dialect::{Keep, Watch};
 use crate::snapshot::Snapshot;
 use crate::world::World;
 
 /// Clusters are kept whole because expressions may ask for any part of them, works because
 /// their spec is compared with the template.
-pub(super) const WATCHES: &[Watch] = &[
+pub(crate) const WATCHES: &[Watch] = &[
     Watch { kind: MANAGED_CLUSTER, keep: Keep::Whole },
     Watch { kind: MANAGED_CLUSTER_SET, keep: Keep::Whole },
     Watch { kind: MANAGED_CLUSTER_SET_BINDING, keep: Keep::Fields(&["spec"]) },
@@ -31,7 +31,7 @@ pub(super) const WATCHES: &[Watch] = &[
 ];
 
 /// What a decision about `rollout` looks at.
-pub(super) fn snapshot<'w>(world: &'w World, rollout: &'w Object) -> Snapshot<'w> {
+pub(crate) fn snapshot<'w>(world: &'w World, rollout: &'w Object) -> Snapshot<'w> {
     if *rollout.kind() == PLACEMENT {
         // Others may have to go first, so what they choose from is looked at too.
         let others = world.of(&PLACEMENT).filter(|other| other.key() != rollout.key());
@@ -80,7 +80,7 @@ fn referenced(replica_set: &Object) -> impl Iterator<Item = &str> {
 
 /// Which rollouts to look at again. Where a vanished object no longer says whom it concerned,
 /// everybody it may have concerned is named.
-pub(super) fn affected(world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
+pub(crate) fn affected(world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
     let mut found = BTreeSet::new();
     let kind = &changed.kind;
     if *kind == PLACEMENT || *kind == MANIFEST_WORK_REPLICA_SET {
@@ -103,7 +103,7 @@ pub(super) fn affected(world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
 }
 
 /// Whether a rollout has to stand still because an object that it looks at was refused.
-pub(super) fn hangs_on(world: &World, rollout: &Object, refused: &Object) -> bool {
+pub(crate) fn hangs_on(world: &World, rollout: &Object, refused: &Object) -> bool {
     if *rollout.kind() == PLACEMENT {
         let in_reach = *refused.kind() != MANAGED_CLUSTER || may_select(world, rollout, refused);
         return in_reach

@@ -6,9 +6,9 @@ use convoy_api::ocm::names::{
 };
 use serde_json::{Map, Value, json};
 
-use super::layout::{Layout, clusters_of};
-use super::schedule::Schedule;
-use super::slice::{Rewrite, Slice, order};
+use crate::dialect::ocm::decide::schedule::Schedule;
+use crate::dialect::ocm::read::decisions::{Layout, clusters_of};
+use crate::dialect::ocm::write::slice::{Rewrite, Slice, order};
 use crate::snapshot::Snapshot;
 use crate::step::{
     Action, Event, EventType, Precondition, Propagation, Subresource, Verb, Why, Write,
@@ -18,21 +18,21 @@ use crate::step::{
 const SCORE_TEXT_MAX: usize = 1000;
 
 /// Collects the writes of one placement and what is told about them.
-pub(super) struct Writer<'a, 'w> {
+pub(crate) struct Writer<'a, 'w> {
     placement: &'a Object,
     hash: &'a str,
     schedule: &'a Schedule<'w>,
-    pub(super) actions: Vec<Action>,
-    pub(super) events: Vec<Event>,
+    pub(crate) actions: Vec<Action>,
+    pub(crate) events: Vec<Event>,
 }
 
 impl<'a, 'w> Writer<'a, 'w> {
-    pub(super) fn new(placement: &'a Object, hash: &'a str, schedule: &'a Schedule<'w>) -> Self {
+    pub(crate) fn new(placement: &'a Object, hash: &'a str, schedule: &'a Schedule<'w>) -> Self {
         Self { placement, hash, schedule, actions: Vec::new(), events: Vec::new() }
     }
 
     /// Creates, patches and deletes, in an order in which no cluster is ever missing.
-    pub(super) fn write(
+    pub(crate) fn write(
         &mut self,
         snapshot: &Snapshot<'_>,
         present: &Layout<'_>,

@@ -9,8 +9,8 @@ use convoy_api::cel::{Program, Scope};
 use convoy_api::ocm::names::ADD_ON_PLACEMENT_SCORE;
 use serde_json::{Value, json};
 
-use super::policy::{ClusterSelector, Policy};
 use crate::dialect::ocm::list;
+use crate::dialect::ocm::read::placement::{ClusterSelector, Policy};
 use crate::snapshot::Snapshot;
 
 /// The work one expression may do for one cluster.
@@ -20,7 +20,7 @@ const COST_MAX: u64 = 1_000_000;
 const CLUSTER: &str = "managedCluster";
 
 /// Compiles an expression; the error is in the scheduler's words.
-pub(super) fn compile(source: &str) -> Result<Program, String> {
+pub(crate) fn compile(source: &str) -> Result<Program, String> {
     let program =
         Program::compile(source).map_err(|error| format!("compilation failed: {error}"))?;
     if let Some(name) = program.variables().find(|name| *name != CLUSTER) {
@@ -29,7 +29,7 @@ pub(super) fn compile(source: &str) -> Result<Program, String> {
     Ok(program)
 }
 
-pub(super) fn passes(snapshot: &Snapshot<'_>, policy: &Policy, cluster: &Object) -> bool {
+pub(crate) fn passes(snapshot: &Snapshot<'_>, policy: &Policy, cluster: &Object) -> bool {
     let predicates = &policy.predicates;
     predicates.is_empty() || predicates.iter().any(|one| matches(snapshot, one, cluster))
 }

@@ -6,26 +6,26 @@ use convoy_api::Object;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::group::{Group, count};
-use super::policy::Misconfiguration;
-use super::schedule::Schedule;
-use super::slice::Slice;
 use crate::condition::{self, Condition};
+use crate::dialect::ocm::decide::group::{Group, count};
+use crate::dialect::ocm::decide::schedule::Schedule;
 use crate::dialect::ocm::list;
+use crate::dialect::ocm::read::placement::Misconfiguration;
+use crate::dialect::ocm::write::slice::Slice;
 
 /// What the conditions say.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Satisfaction {
-    pub(super) satisfied: bool,
-    pub(super) reason: &'static str,
-    pub(super) message: String,
+pub(crate) struct Satisfaction {
+    pub(crate) satisfied: bool,
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
     /// `plugin:message`, where the placement is not sound.
-    pub(super) misconfigured: Option<String>,
+    pub(crate) misconfigured: Option<String>,
 }
 
 impl Satisfaction {
     /// The first that applies, from "nowhere to look" to "all there".
-    pub(super) fn of(placement: &Object, schedule: &Schedule<'_>) -> Self {
+    pub(crate) fn of(placement: &Object, schedule: &Schedule<'_>) -> Self {
         let eligibility = &schedule.eligibility;
         let no = |reason, message: String| (false, reason, message);
         let (satisfied, reason, message) = if !eligibility.bound {
@@ -56,7 +56,7 @@ impl Satisfaction {
     }
 
     /// A placement that cannot be read keeps what it has, and says so.
-    pub(super) fn misconfigured(wrong: &Misconfiguration) -> Self {
+    pub(crate) fn misconfigured(wrong: &Misconfiguration) -> Self {
         let message = format!("{}:{}", wrong.plugin, wrong.message);
         Self {
             satisfied: false,
@@ -68,7 +68,7 @@ impl Satisfaction {
 }
 
 /// The groups as the status lists them.
-pub(super) fn group_entries(groups: &[Group<'_>], slices: &[Slice<'_>]) -> Vec<Value> {
+pub(crate) fn group_entries(groups: &[Group<'_>], slices: &[Slice<'_>]) -> Vec<Value> {
     let mut entries = Vec::new();
     for (index, group) in groups.iter().enumerate() {
         let own = slices.iter().filter(|slice| slice.group == index);
@@ -85,7 +85,7 @@ pub(super) fn group_entries(groups: &[Group<'_>], slices: &[Slice<'_>]) -> Vec<V
 
 /// The whole status with new conditions and, unless they are to stay, new groups; none if it
 /// reads so already.
-pub(super) fn status(
+pub(crate) fn status(
     placement: &Object,
     groups: Option<(&[Group<'_>], &[Slice<'_>])>,
     satisfaction: &Satisfaction,
@@ -108,7 +108,7 @@ pub(super) fn status(
     changed(placement, status)
 }
 
-pub(super) fn changed(placement: &Object, status: Map<String, Value>) -> Option<Value> {
+pub(crate) fn changed(placement: &Object, status: Map<String, Value>) -> Option<Value> {
     let status = Value::Object(status);
     (status != *placement.status()).then_some(status)
 }

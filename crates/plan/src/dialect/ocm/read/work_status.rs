@@ -6,7 +6,7 @@ use convoy_api::ocm::names::HANDED_OUT_AT;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::strategy::Strategy;
+use crate::dialect::ocm::read::strategy::Strategy;
 
 /// What a work with the current template reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,16 +3,24 @@
 //! The engine keeps no state. It looks at where every cluster stands and walks the groups
 //! from the beginning each time, so a cluster that joins late is simply found unstarted.
 
+pub(crate) mod balance;
+pub(crate) mod group;
+pub(crate) mod placement;
+pub(crate) mod predicate;
+pub(crate) mod prioritizer;
+pub(crate) mod reference;
+pub(crate) mod schedule;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use smol_str::SmolStr;
 
-use super::standing::Standing;
-use super::strategy::{GroupRef, Pace, Strategy};
 use crate::budget::{IntOrPercent, Rounding};
+use crate::dialect::ocm::decide::group::count;
 use crate::dialect::ocm::group_title;
-use crate::dialect::ocm::placement::group::count;
+use crate::dialect::ocm::read::strategy::{GroupRef, Pace, Strategy};
+use crate::dialect::ocm::read::work_status::Standing;
 use crate::hold::HoldReason;
 use crate::limit::{Limit, tightest};
 

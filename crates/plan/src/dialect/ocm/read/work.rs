@@ -21,7 +21,7 @@ use crate::step::{Action, Propagation, Verb, Why};
 
 /// What a replica set hands out.
 #[derive(Clone, Debug)]
-pub(super) struct Template<'o> {
+pub(crate) struct Template<'o> {
     replica_set: &'o Object,
     spec: &'o Value,
     /// The same with the defaults that an API server fills in.
@@ -30,29 +30,29 @@ pub(super) struct Template<'o> {
 
 /// The works of one replica set, by placement and cluster.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Works<'w> {
-    pub(super) all: Vec<&'w Object>,
+pub(crate) struct Works<'w> {
+    pub(crate) all: Vec<&'w Object>,
     by_pair: BTreeMap<(&'w str, &'w str), Vec<&'w Object>>,
 }
 
 /// The work of one cluster for one placement.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Pair<'w> {
+pub(crate) struct Pair<'w> {
     /// The one that counts.
-    pub(super) work: Option<&'w Object>,
+    pub(crate) work: Option<&'w Object>,
     /// Whether it holds the current template.
-    pub(super) current: bool,
+    pub(crate) current: bool,
     /// More than one is one too many.
-    pub(super) surplus: Vec<&'w Object>,
+    pub(crate) surplus: Vec<&'w Object>,
 }
 
 /// `namespace.name`, as the works' label says it.
-pub(super) fn owner_value(replica_set: &Object) -> String {
+pub(crate) fn owner_value(replica_set: &Object) -> String {
     format!("{}.{}", replica_set.namespace(), replica_set.name())
 }
 
 impl<'w> Works<'w> {
-    pub(super) fn read(snapshot: &Snapshot<'w>) -> Self {
+    pub(crate) fn read(snapshot: &Snapshot<'w>) -> Self {
         let owner = owner_value(snapshot.rollout());
         let mut works = Self::default();
         for work in snapshot.of(&MANIFEST_WORK) {
@@ -66,7 +66,7 @@ impl<'w> Works<'w> {
     }
 
     /// The works made for one placement, by cluster.
-    pub(super) fn of_placement<'s>(
+    pub(crate) fn of_placement<'s>(
         &'s self,
         placement: &'s str,
     ) -> impl Iterator<Item = &'w Object> + 's {
@@ -77,7 +77,7 @@ impl<'w> Works<'w> {
 
     /// The work that counts for a cluster: one that stays before one that goes, one that holds
     /// the template before one that does not, then by name.
-    pub(super) fn pair(&self, placement: &str, cluster: &str, template: &Template<'_>) -> Pair<'w> {
+    pub(crate) fn pair(&self, placement: &str, cluster: &str, template: &Template<'_>) -> Pair<'w> {
         let Some(works) = self.by_pair.get(&(placement, cluster)) else { return Pair::default() };
         let rank = |work: &&&'w Object| (work.is_deleting(), !template.is_held_by(work));
         let Some(work) = works.iter().min_by_key(rank).copied() else { return Pair::default() };
@@ -88,7 +88,7 @@ impl<'w> Works<'w> {
 }
 
 impl<'o> Template<'o> {
-    pub(super) fn read(replica_set: &'o Object) -> Self {
+    pub(crate) fn read(replica_set: &'o Object) -> Self {
         let spec = replica_set.spec().get("manifestWorkTemplate").unwrap_or(&Value::Null);
         let mut defaulted = Value::Null;
         if let Some(schema) = schema::of(&MANIFEST_WORK_REPLICA_SET, "v1alpha1") {
@@ -99,14 +99,14 @@ impl<'o> Template<'o> {
         Self { replica_set, spec, defaulted }
     }
 
-    pub(super) fn is_held_by(&self, work: &Object) -> bool {
+    pub(crate) fn is_held_by(&self, work: &Object) -> bool {
         same(work.spec(), self.spec)
             || same_spec(work.spec(), self.spec)
             || !self.defaulted.is_null() && same_spec(work.spec(), &self.defaulted)
     }
 
     /// Gives the template to a cluster: a new work, or the old one brought up to date.
-    pub(super) fn hand_out(
+    pub(crate) fn hand_out(
         &self,
         cluster: &str,
         placement: &str,
@@ -136,13 +136,13 @@ impl<'o> Template<'o> {
     }
 
     /// Whether a work carries exactly the labels it should.
-    pub(super) fn is_labelled(&self, placement: &str, work: &Object) -> bool {
+    pub(crate) fn is_labelled(&self, placement: &str, work: &Object) -> bool {
         let labels = Value::Object(self.labels(placement));
         work.metadata().get("labels").is_some_and(|found| *found == labels)
     }
 
     /// Brings the labels of a work that waits for its agent up to date.
-    pub(super) fn relabel(&self, placement: &str, work: &Object) -> Action {
+    pub(crate) fn relabel(&self, placement: &str, work: &Object) -> Action {
         let why = Why::new("Labels", format!("the labels of {}", self.replica_set.name()));
         Action::patch(Verb::Record, work, self.metadata_patch(placement, work), why)
     }
@@ -188,7 +188,7 @@ impl<'o> Template<'o> {
 }
 
 /// Takes a work away.
-pub(super) fn delete(work: &Object, reason: &'static str, message: String) -> Action {
+pub(crate) fn delete(work: &Object, reason: &'static str, message: String) -> Action {
     let why = Why::new(reason, message);
     Action::delete(Verb::Remove(Permit::unchecked()), work, Propagation::Background, why)
 }

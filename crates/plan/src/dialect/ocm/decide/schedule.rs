@@ -11,10 +11,10 @@ use convoy_api::ocm::spelling;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::layout::Layout;
-use super::policy::{Policy, Toleration};
-use super::prioritizer;
+use crate::dialect::ocm::decide::prioritizer;
 use crate::dialect::ocm::list;
+use crate::dialect::ocm::read::decisions::Layout;
+use crate::dialect::ocm::read::placement::{Policy, Toleration};
 use crate::hold::HoldReason;
 use crate::selector::Selector;
 use crate::snapshot::Snapshot;
@@ -67,7 +67,7 @@ pub(crate) fn schedule<'w>(
     }
     let mut feasible = Vec::new();
     for cluster in candidates {
-        if !super::predicate::passes(snapshot, policy, cluster) {
+        if !crate::dialect::ocm::decide::predicate::passes(snapshot, policy, cluster) {
             let detail = format!("Predicate: none of {} matches", policy.predicates.len());
             let reason = HoldReason::NotSelected { detail };
             schedule.passed_over.push((cluster.name(), reason));

@@ -4,8 +4,8 @@ use convoy_api::Object;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::reference::{Outcome, Rolled};
 use crate::condition::{self, Condition};
+use crate::dialect::ocm::decide::reference::{Outcome, Rolled};
 use crate::dialect::ocm::list;
 
 /// Works by what they report.
@@ -19,7 +19,7 @@ struct Counts {
 }
 
 /// The status after a pass over all references.
-pub(super) fn status(
+pub(crate) fn status(
     replica_set: &Object,
     outcomes: &[Outcome<'_>],
     now: Timestamp,
@@ -61,7 +61,7 @@ pub(super) fn status(
 }
 
 /// The status with one condition changed and everything else as it was.
-pub(super) fn with_condition(
+pub(crate) fn with_condition(
     replica_set: &Object,
     kind: &str,
     reason: &str,

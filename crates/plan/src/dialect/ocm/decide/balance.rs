@@ -9,15 +9,15 @@ use convoy_api::Object;
 use convoy_api::ocm::names::PLACEMENT;
 use jiff::Timestamp;
 
-use super::is_disabled;
-use super::layout::Layout;
-use super::policy::Policy;
-use super::prioritizer::{Prioritizer, Weighted};
-use super::schedule::{Schedule, schedule};
+use crate::dialect::ocm::decide::placement::is_disabled;
+use crate::dialect::ocm::decide::prioritizer::{Prioritizer, Weighted};
+use crate::dialect::ocm::decide::schedule::{Schedule, schedule};
+use crate::dialect::ocm::read::decisions::Layout;
+use crate::dialect::ocm::read::placement::Policy;
 use crate::snapshot::Snapshot;
 
 /// The placement that moves before this one may, if there is one.
-pub(super) fn goes_first<'w>(
+pub(crate) fn goes_first<'w>(
     snapshot: &Snapshot<'w>,
     policy: &Policy,
     present: &Layout<'_>,

@@ -11,9 +11,9 @@ use jiff::Timestamp;
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use super::layout::{Layout, clusters_of};
-use super::policy::Misconfiguration;
 use crate::dialect::ocm::list;
+use crate::dialect::ocm::read::decisions::{Layout, clusters_of};
+use crate::dialect::ocm::read::placement::Misconfiguration;
 use crate::snapshot::Snapshot;
 
 /// The best a cluster can score.

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use convoy_api::Object;
 use smol_str::SmolStr;
 
-use super::layout::Layout;
-use super::policy::Grouping;
 use crate::budget::{IntOrPercent, Rounding};
+use crate::dialect::ocm::read::decisions::Layout;
+use crate::dialect::ocm::read::placement::Grouping;
 
 /// A group as it should be. Its number is its place in the list.
 #[derive(Clone, Debug, PartialEq, Eq)]

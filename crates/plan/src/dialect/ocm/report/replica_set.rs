@@ -1,12 +1,5 @@
 //! A `ManifestWorkReplicaSet`: one work per selected cluster, handed out as its strategy says.
 
-mod reference;
-pub(crate) mod round;
-pub(crate) mod standing;
-pub(crate) mod strategy;
-mod summary;
-mod work;
-
 use std::collections::BTreeSet;
 
 use convoy_api::Object;
@@ -15,11 +8,11 @@ use convoy_api::ocm::names::{PLACEMENT_NAME_LABEL, REPLICA_SET_FINALIZER};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use self::reference::{Outcome, Rolled, roll};
-use self::standing::Standing;
-use self::work::{Template, Works, delete, owner_value};
-use super::placement::schedule::earlier;
-use super::{group_title, list, seconds_until};
+use crate::dialect::ocm::decide::reference::{Outcome, Rolled, roll};
+use crate::dialect::ocm::decide::schedule::earlier;
+use crate::dialect::ocm::read::work::{Template, Works, delete, owner_value};
+use crate::dialect::ocm::read::work_status::Standing;
+use crate::dialect::ocm::{group_title, list, seconds_until};
 use crate::hold::{Hold, HoldReason};
 use crate::snapshot::Snapshot;
 use crate::step::{Action, GroupReport, MemberState, Step, Verb, Verdict, Why};
@@ -28,7 +21,7 @@ use crate::step::{Action, GroupReport, MemberState, Step, Verb, Verdict, Why};
 const OWNER_MAX: usize = 63;
 
 /// What happens next with one replica set.
-pub(super) fn step(snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
+pub(crate) fn step(snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
     let replica_set = snapshot.rollout();
     let works = Works::read(snapshot);
     if replica_set.is_deleting() {
@@ -130,7 +123,7 @@ fn unnameable(replica_set: &Object, now: Timestamp) -> Step {
         "{owner:?} cannot be a label value: the combined length of namespace and name must be at \
          most {OWNER_MAX} characters, with the dot between them"
     );
-    step.status = summary::with_condition(
+    step.status = crate::dialect::ocm::status::replica_set::with_condition(
         replica_set,
         "ManifestworkApplied",
         "InvalidManifestWorkName",
@@ -279,9 +272,15 @@ impl<'w> Pass<'w> {
         self.step.status = if !protected {
             None
         } else if not_found {
-            summary::with_condition(set, kind, "PlacementDecisionNotFound", "", now)
+            crate::dialect::ocm::status::replica_set::with_condition(
+                set,
+                kind,
+                "PlacementDecisionNotFound",
+                "",
+                now,
+            )
         } else {
-            summary::status(set, &self.outcomes, now)
+            crate::dialect::ocm::status::replica_set::status(set, &self.outcomes, now)
         };
         if self.leaving.total > 0 {
             self.step.groups.push(self.leaving.clone());

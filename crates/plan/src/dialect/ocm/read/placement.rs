@@ -8,9 +8,9 @@ use convoy_api::ocm::spelling;
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use super::predicate;
-use super::prioritizer::{self, Weighted};
 use crate::budget::IntOrPercent;
+use crate::dialect::ocm::decide::predicate;
+use crate::dialect::ocm::decide::prioritizer::{self, Weighted};
 use crate::dialect::ocm::list;
 use crate::selector::{Selector, SelectorError, is_label_value};
 

@@ -1,16 +1,5 @@
 //! A placement: which clusters it selects, in which groups, and what is written about it.
 
-pub(crate) mod group;
-pub(crate) mod layout;
-pub(crate) mod policy;
-pub(crate) mod predicate;
-pub(crate) mod prioritizer;
-pub(crate) mod schedule;
-pub(crate) mod slice;
-mod status;
-mod turn;
-mod write;
-
 use std::collections::BTreeSet;
 
 use convoy_api::Object;
@@ -18,14 +7,14 @@ use convoy_api::ocm::names::{REGROUP, SCHEDULING_DISABLED};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use self::group::{Group, count};
-use self::layout::Layout;
-use self::policy::{Misconfiguration, Policy};
-use self::schedule::{Schedule, schedule};
-use self::slice::{Slice, slices};
-use self::status::Satisfaction;
-use self::write::Writer;
-use super::seconds_until;
+use crate::dialect::ocm::decide::group::{Group, count};
+use crate::dialect::ocm::decide::schedule::{Schedule, schedule};
+use crate::dialect::ocm::read::decisions::Layout;
+use crate::dialect::ocm::read::placement::{Misconfiguration, Policy};
+use crate::dialect::ocm::seconds_until;
+use crate::dialect::ocm::status::placement::Satisfaction;
+use crate::dialect::ocm::write::decision::Writer;
+use crate::dialect::ocm::write::slice::{Slice, slices};
 use crate::hold::{Hold, HoldReason};
 use crate::snapshot::Snapshot;
 use crate::step::{GroupReport, MemberState, Step, Verdict};
@@ -52,12 +41,17 @@ pub(crate) fn select<'w>(
 ) -> Selection<'w> {
     let schedule = schedule(snapshot, placement, policy, present, now);
     let compact = placement.annotation(REGROUP) == Some("compact");
-    let groups = group::groups(&policy.grouping, &schedule.selected, present, compact);
+    let groups = crate::dialect::ocm::decide::group::groups(
+        &policy.grouping,
+        &schedule.selected,
+        present,
+        compact,
+    );
     Selection { schedule, groups }
 }
 
 /// What happens next with one placement.
-pub(super) fn step(snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
+pub(crate) fn step(snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
     let placement = snapshot.rollout();
     let present = Layout::read(snapshot, placement);
     if placement.is_deleting() {
@@ -76,9 +70,13 @@ pub(super) fn step(snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
             let selection = select(snapshot, placement, &policy, &present, now);
             if selection.schedule.eligibility.error.is_some() {
                 failed(snapshot, &present, &policy.grouping.hash, &selection.schedule, now)
-            } else if let Some(first) =
-                turn::goes_first(snapshot, &policy, &present, &selection.schedule, now)
-            {
+            } else if let Some(first) = crate::dialect::ocm::decide::balance::goes_first(
+                snapshot,
+                &policy,
+                &present,
+                &selection.schedule,
+                now,
+            ) {
                 let mut step = untouched(placement, &present, Verdict::Held, now);
                 let on = format!("Placement {}/{}", first.namespace(), first.name());
                 let on = format!("{on}, which leaves a cluster that both use");
@@ -105,7 +103,12 @@ fn scheduled(
     let mut writer = Writer::new(placement, &policy.grouping.hash, schedule);
     writer.write(snapshot, present, &slices);
     let satisfaction = Satisfaction::of(placement, schedule);
-    let status = status::status(placement, Some((groups, &slices)), &satisfaction, now);
+    let status = crate::dialect::ocm::status::placement::status(
+        placement,
+        Some((groups, &slices)),
+        &satisfaction,
+        now,
+    );
     let moving = !writer.actions.is_empty() || status.is_some();
     let verdict = match (moving, satisfaction.satisfied) {
         (true, _) => Verdict::Moving,
@@ -179,9 +182,15 @@ fn kept(
         writer.write(snapshot, present, &slices);
         step.actions = writer.actions;
         step.events = writer.events;
-        step.status = status::status(placement, Some((&nothing, &slices)), satisfaction, now);
+        step.status = crate::dialect::ocm::status::placement::status(
+            placement,
+            Some((&nothing, &slices)),
+            satisfaction,
+            now,
+        );
     } else {
-        step.status = status::status(placement, None, satisfaction, now);
+        step.status =
+            crate::dialect::ocm::status::placement::status(placement, None, satisfaction, now);
     }
     step
 }
@@ -231,7 +240,7 @@ fn reports(groups: &[Group<'_>], present: &Layout<'_>) -> Vec<GroupReport> {
     let mut selected = BTreeSet::new();
     let mut reports = Vec::new();
     for (index, group) in groups.iter().enumerate() {
-        let mut report = GroupReport::new(super::group_title(index, &group.name));
+        let mut report = GroupReport::new(crate::dialect::ocm::group_title(index, &group.name));
         for cluster in &group.clusters {
             selected.insert(*cluster);
             let decided = present.holds(cluster);

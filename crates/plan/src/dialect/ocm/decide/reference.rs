@@ -11,20 +11,20 @@ use jiff::Timestamp;
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use super::round::{Ring, Round, round};
-use super::standing::{Report, Standing, report};
-use super::strategy::Strategy;
-use super::work::{Pair, Template, Works};
-use crate::dialect::ocm::placement::group::{count, length};
-use crate::dialect::ocm::placement::layout::Layout;
-use crate::dialect::ocm::placement::policy::Policy;
-use crate::dialect::ocm::placement::{is_disabled, select};
+use crate::dialect::ocm::decide::group::{count, length};
+use crate::dialect::ocm::decide::placement::{is_disabled, select};
+use crate::dialect::ocm::decide::{Ring, Round, round};
+use crate::dialect::ocm::read::decisions::Layout;
+use crate::dialect::ocm::read::placement::Policy;
+use crate::dialect::ocm::read::strategy::Strategy;
+use crate::dialect::ocm::read::work::{Pair, Template, Works};
+use crate::dialect::ocm::read::work_status::{Report, Standing, report};
 use crate::hold::HoldReason;
 use crate::snapshot::Snapshot;
 
 /// What became of one reference.
 #[derive(Clone, Debug)]
-pub(super) enum Outcome<'w> {
+pub(crate) enum Outcome<'w> {
     /// There is no such placement: the pass ends here.
     NotFound,
     /// The strategy or the decisions cannot be read: the next reference goes on.
@@ -34,26 +34,26 @@ pub(super) enum Outcome<'w> {
 
 /// A reference that was rolled on.
 #[derive(Clone, Debug)]
-pub(super) struct Rolled<'w> {
-    pub(super) placement: SmolStr,
-    pub(super) rings: Vec<Ring<'w>>,
-    pub(super) round: Round<'w>,
-    pub(super) strategy: Strategy,
+pub(crate) struct Rolled<'w> {
+    pub(crate) placement: SmolStr,
+    pub(crate) rings: Vec<Ring<'w>>,
+    pub(crate) round: Round<'w>,
+    pub(crate) strategy: Strategy,
     /// Works that hold the current template and stay.
-    pub(super) current: Vec<&'w Object>,
+    pub(crate) current: Vec<&'w Object>,
     /// Works of clusters that are no longer selected, also those that are going already.
-    pub(super) removed: Vec<&'w Object>,
+    pub(crate) removed: Vec<&'w Object>,
     /// Works that are one too many.
-    pub(super) surplus: Vec<&'w Object>,
+    pub(crate) surplus: Vec<&'w Object>,
     /// Works that wait for their agent under labels that are no longer right.
-    pub(super) mislabelled: Vec<&'w Object>,
+    pub(crate) mislabelled: Vec<&'w Object>,
     /// How many clusters the placement says it selected.
-    pub(super) selected: u64,
-    pub(super) succeeded: u64,
+    pub(crate) selected: u64,
+    pub(crate) succeeded: u64,
 }
 
 /// Reads and rolls the reference `entry`.
-pub(super) fn roll<'w>(
+pub(crate) fn roll<'w>(
     snapshot: &Snapshot<'w>,
     entry: &Value,
     works: &Works<'w>,
@@ -179,12 +179,12 @@ impl<'w> Rolled<'w> {
     }
 
     /// How many clusters the groups hold.
-    pub(super) fn total(&self) -> u32 {
+    pub(crate) fn total(&self) -> u32 {
         count(self.rings.iter().map(|ring| ring.members.len()).sum())
     }
 
     /// Starts and removes nothing now, for a reason that everybody who waits is told.
-    pub(super) fn defer(&mut self, reason: &HoldReason) {
+    pub(crate) fn defer(&mut self, reason: &HoldReason) {
         let taken = std::mem::take(&mut self.round.take);
         self.round.waits.extend(taken.into_iter().map(|cluster| (cluster, reason.clone())));
         self.removed.clear();
@@ -193,7 +193,7 @@ impl<'w> Rolled<'w> {
     }
 
     /// Every selected cluster and where it stands.
-    pub(super) fn members(&self) -> impl Iterator<Item = (&'w str, Standing)> + '_ {
+    pub(crate) fn members(&self) -> impl Iterator<Item = (&'w str, Standing)> + '_ {
         self.rings.iter().flat_map(|ring| ring.members.iter().copied())
     }
 }

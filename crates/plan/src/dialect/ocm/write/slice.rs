@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use convoy_api::ocm::names::CLUSTERS_PER_DECISION;
 use smol_str::SmolStr;
 
-use super::group::Group;
+use crate::dialect::ocm::decide::group::Group;
 
 /// One `PlacementDecision` as it should be.
 #[derive(Clone, Debug, PartialEq, Eq)]

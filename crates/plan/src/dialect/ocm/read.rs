@@ -1,0 +1,7 @@
+//! The dialect's objects as domain types: the only place that knows where their fields are.
+
+pub(crate) mod decisions;
+pub(crate) mod placement;
+pub(crate) mod strategy;
+pub(crate) mod work;
+pub(crate) mod work_status;
