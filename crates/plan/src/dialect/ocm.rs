@@ -4,6 +4,7 @@
 //! clusters and in which groups, the second hands its template through those groups.
 
 mod decide;
+mod names;
 mod read;
 mod report;
 mod status;
@@ -14,8 +15,6 @@ mod write;
 use convoy_api::ocm::names::{MANIFEST_WORK_REPLICA_SET, PLACEMENT};
 use convoy_api::{GroupKind, Object, ObjectKey};
 use jiff::Timestamp;
-use serde_json::Value;
-use sha2::{Digest, Sha256};
 
 use super::{Dialect, Watch};
 use crate::diagnostic::Diagnostic;
@@ -61,60 +60,18 @@ impl Dialect for Ocm {
     }
 
     fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
-        if *snapshot.rollout().kind() == PLACEMENT {
-            decide::placement::step(snapshot, now)
+        let rollout = snapshot.rollout();
+        if *rollout.kind() == PLACEMENT {
+            let decision = decide::placement::decide(snapshot, now);
+            let actions = write::decision::actions(snapshot, &decision);
+            let status = status::placement::status(rollout, &decision, now);
+            report::placement::step(rollout, &decision, actions, status, now)
         } else {
-            report::replica_set::step(snapshot, now)
+            let decision = decide::replica_set::decide(snapshot, now);
+            let actions = write::work::actions(rollout, &decision, now);
+            let status = status::replica_set::status(rollout, &decision, now);
+            report::replica_set::step(rollout, &decision, actions, status, now)
         }
-    }
-}
-
-/// What a decision group is called where people read it.
-pub(crate) fn group_title(index: usize, name: &str) -> String {
-    if name.is_empty() { format!("group {index}") } else { format!("{name} (group {index})") }
-}
-
-/// The entries of a list; empty where it is absent or something else.
-pub(crate) fn list(value: Option<&Value>) -> &[Value] {
-    value.and_then(Value::as_array).map_or(&[], Vec::as_slice)
-}
-
-/// A short digest of several texts, in lower-case hexadecimal.
-pub(crate) fn digest(parts: &[&str]) -> String {
-    let mut hasher = Sha256::new();
-    for part in parts {
-        hasher.update(part.as_bytes());
-        hasher.update([0]); // so that "ab", "c" and "a", "bc" differ
-    }
-    let bytes = hasher.finalize();
-    let (head, _) = bytes.split_first_chunk::<8>().expect("a SHA-256 has 32 bytes");
-    format!("{:016x}", u64::from_be_bytes(*head))
-}
-
-/// JSON text that does not depend on the order in which keys were written.
-pub(crate) fn sorted_json(value: &Value) -> String {
-    match value {
-        Value::Object(fields) => {
-            let mut fields: Vec<(&String, &Value)> = fields.iter().collect();
-            fields.sort_unstable_by_key(|(key, _)| *key);
-            let field = |(key, value): (&String, &Value)| format!("{key:?}:{}", sorted_json(value));
-            format!("{{{}}}", fields.into_iter().map(field).collect::<Vec<_>>().join(","))
-        }
-        Value::Array(items) => {
-            format!("[{}]", items.iter().map(sorted_json).collect::<Vec<_>>().join(","))
-        }
-        plain => plain.to_string(),
-    }
-}
-
-/// Seconds from `now` to an instant ahead, as plans print them; null if there is none.
-pub(crate) fn seconds_until(instant: Option<Timestamp>, now: Timestamp) -> Value {
-    let Some(instant) = instant else { return Value::Null };
-    let left = instant.duration_since(now);
-    if left.subsec_nanos() == 0 {
-        Value::from(left.as_secs())
-    } else {
-        Value::from(left.as_secs_f64())
     }
 }
 

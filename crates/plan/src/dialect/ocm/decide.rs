@@ -1,212 +1,241 @@
-//! One round of a rollout: which clusters get the template now, and what holds the others.
+//! Decides who starts. A Placement chooses clusters and cuts them into decision groups
+//! ([`placement`]); a `ManifestWorkReplicaSet` hands its template through those groups
+//! ([`replica_set`]). Which clusters get the template now is decided here.
 //!
-//! The engine keeps no state. It looks at where every cluster stands and walks the groups
-//! from the beginning each time, so a cluster that joins late is simply found unstarted.
+//! The limits of a cluster that does not have the template yet, in order of precedence:
+//!
+//! | limit                     | strategies          | a cluster waits                                |
+//! |---------------------------|---------------------|------------------------------------------------|
+//! | `mandatoryDecisionGroups` | both progressive    | until every mandatory group before it succeeded |
+//! | `maxFailures`             | Progressive         | while more than so many clusters failed        |
+//! |                           | ProgressivePerGroup | while more than so many of a group before it did |
+//! | group order               | ProgressivePerGroup | until every group before it is finished        |
+//! | `maxConcurrency`          | Progressive         | while so many clusters are in flight           |
+//! | deferral                  | all                 | for the finalizer, or for the placement to finish writing |
+//!
+//! The engine keeps no state: it looks at how far every cluster is and goes through the groups
+//! from the first one each time, so a cluster that joins late is simply found unstarted.
+//! Removals have no limits: a cluster that is no longer selected loses its work at once.
 
-pub(crate) mod balance;
+mod balance;
 pub(crate) mod group;
 pub(crate) mod placement;
-pub(crate) mod predicate;
-pub(crate) mod prioritizer;
-pub(crate) mod reference;
+mod predicate;
+mod prioritizer;
+pub(crate) mod replica_set;
+pub(crate) mod satisfaction;
 pub(crate) mod schedule;
+pub(crate) mod slice;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use smol_str::SmolStr;
 
+use super::read::strategy::{GroupReference, Strategy, StrategyType};
+use super::read::work_status::RolloutStatus;
 use crate::budget::{IntOrPercent, Rounding};
-use crate::dialect::ocm::decide::group::count;
-use crate::dialect::ocm::group_title;
-use crate::dialect::ocm::read::strategy::{GroupRef, Pace, Strategy};
-use crate::dialect::ocm::read::work_status::Standing;
+use crate::count;
+use crate::gate::{self, Candidate, Limit, Permit};
 use crate::hold::HoldReason;
-use crate::limit::{Limit, tightest};
 
-/// How many members a hold names.
-const NAMED: usize = 3;
-
-/// A decision group and where its clusters stand.
+/// A decision group, and how far its clusters are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Ring<'w> {
+pub(crate) struct RolloutGroup<'w> {
     pub(crate) index: i64,
     pub(crate) name: SmolStr,
     /// By name.
-    pub(crate) members: Vec<(&'w str, Standing)>,
+    pub(crate) members: Vec<(&'w str, RolloutStatus)>,
 }
 
-/// What one round comes to.
+/// Who gets the template of a replica set now, through one placement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Round<'w> {
-    /// Who gets the template now.
-    pub(crate) take: BTreeSet<&'w str>,
+pub(crate) struct Rollout<'w> {
+    pub(crate) starts: BTreeMap<&'w str, Permit>,
     /// Who does not have it and does not get it now, and why.
-    pub(crate) waits: BTreeMap<&'w str, HoldReason>,
+    pub(crate) holds: BTreeMap<&'w str, HoldReason>,
     /// Set when failures stop the rollout.
-    pub(crate) breach: Option<HoldReason>,
+    pub(crate) failure_stop: Option<HoldReason>,
     /// The most clusters in flight at once outside mandatory groups, where that is limited.
     pub(crate) ceiling: Option<u32>,
-    /// The numbers of the groups that go first.
+    /// The numbers of the mandatory groups.
     pub(crate) mandatory: BTreeSet<i64>,
     /// When time alone changes something.
-    pub(crate) recheck: Option<Timestamp>,
+    pub(crate) recheck_at: Option<Timestamp>,
+    /// The limit that comes last: nobody starts for this reason, whatever the strategy says.
+    deferral: Option<Limit>,
 }
 
-/// Decides one round. `group_length` is the most clusters a decision group may hold.
-pub(crate) fn round<'w>(rings: &[Ring<'w>], strategy: &Strategy, group_length: u32) -> Round<'w> {
-    let mut round = Round::default();
-    let everybody = || rings.iter().flat_map(|ring| &ring.members);
-    round.recheck = everybody().filter_map(|(_, standing)| standing.recheck()).min();
-    if strategy.pace == Pace::All {
-        round.take_all(everybody().copied());
-        return round;
-    }
-    let first = |ring: &&Ring<'w>| is_mandatory(ring, rings, &strategy.mandatory);
-    let (first, rest): (Vec<&Ring<'w>>, Vec<&Ring<'w>>) = rings.iter().partition(first);
-    let strict = Tolerance {
-        failures_max: IntOrPercent::Int(0),
-        tolerant: strategy.tolerant,
-        mandatory: true,
+/// Decides who of `groups` gets the template now. `group_length` is the most clusters that a
+/// decision group may hold. A `deferral` lets nobody start.
+pub(crate) fn roll_out<'w>(
+    groups: &[RolloutGroup<'w>],
+    strategy: &Strategy,
+    group_length: u32,
+    deferral: Option<HoldReason>,
+) -> Rollout<'w> {
+    let everybody = || groups.iter().flat_map(|group| &group.members);
+    let mut rollout = Rollout {
+        recheck_at: everybody().filter_map(|(_, status)| status.recheck_at()).min(),
+        deferral: deferral.map(Limit::closed),
+        ..Rollout::default()
     };
-    round.mandatory = first.iter().map(|ring| ring.index).collect();
-    if let Some(stop) = round.walk(&first, &strict) {
-        round.hold_all(rest.iter().flat_map(|ring| &ring.members), &stop);
-        return round;
+    let is_first = |group: &&RolloutGroup<'w>| is_mandatory(group, groups, &strategy.mandatory);
+    let (first, rest): (Vec<&RolloutGroup<'w>>, Vec<&RolloutGroup<'w>>) =
+        groups.iter().partition(is_first);
+    rollout.mandatory = first.iter().map(|group| group.index).collect();
+    let limits = rollout.admit_in_order(&first, &Tolerance::mandatory(strategy), Vec::new());
+    match strategy.kind {
+        StrategyType::All => rollout.admit(everybody(), &[]),
+        StrategyType::ProgressivePerGroup => {
+            rollout.admit_in_order(&rest, &Tolerance::of(strategy), limits);
+        }
+        // Nothing behind the mandatory groups is counted before they are through.
+        StrategyType::Progressive { .. } if !limits.is_empty() => {
+            rollout.admit(rest.iter().flat_map(|group| &group.members), &limits);
+        }
+        StrategyType::Progressive { max_concurrency } => {
+            let total = count(rest.iter().map(|group| group.members.len()).sum());
+            let ceiling = ceiling(max_concurrency, total, group_length);
+            let limits = rollout.progressive_limits(groups, strategy, ceiling);
+            let mut members: Vec<_> = rest.iter().flat_map(|group| &group.members).collect();
+            members.sort_unstable_by_key(|(cluster, _)| *cluster);
+            rollout.admit(members, &limits);
+        }
     }
-    if let Pace::Progressive { concurrency } = strategy.pace {
-        let total = count(rest.iter().map(|ring| ring.members.len()).sum());
-        let ceiling = ceiling(concurrency, total, group_length);
-        round.ceiling = Some(ceiling);
-        round.refill(rings, &rest, strategy, ceiling);
-    } else {
-        let Strategy { failures_max, tolerant, .. } = *strategy;
-        round.walk(&rest, &Tolerance { failures_max, tolerant, mandatory: false });
+    rollout
+}
+
+impl<'w> Rollout<'w> {
+    /// Asks the gate for those of `members` who do not have the template.
+    fn admit<'m>(
+        &mut self,
+        members: impl IntoIterator<Item = &'m (&'w str, RolloutStatus)>,
+        limits: &[Limit],
+    ) where
+        'w: 'm,
+    {
+        let candidates = members.into_iter().enumerate().filter_map(candidate).collect();
+        let limits: Vec<Limit> = limits.iter().chain(&self.deferral).cloned().collect();
+        let admission = gate::admit(candidates, &limits);
+        if let Some(permit) = admission.permit() {
+            self.starts.extend(admission.starts.iter().map(|member| (member.name, permit)));
+        }
+        let holds = admission.holds.into_iter();
+        self.holds.extend(holds.map(|(member, reason)| (member.name, reason)));
     }
-    round
+
+    /// Group after group: a whole group is admitted at once, and the next one when nobody in it
+    /// is unfinished and no more failed than may. Gives the limits of whoever comes after.
+    fn admit_in_order(
+        &mut self,
+        groups: &[&RolloutGroup<'w>],
+        tolerance: &Tolerance,
+        mut limits: Vec<Limit>,
+    ) -> Vec<Limit> {
+        for group in groups {
+            self.admit(&group.members, &limits);
+            if limits.is_empty() {
+                limits = self.limits_behind(group, tolerance);
+            }
+        }
+        limits
+    }
+
+    /// The limits of the groups behind `group`; none once it is finished.
+    fn limits_behind(&mut self, group: &RolloutGroup<'_>, tolerance: &Tolerance) -> Vec<Limit> {
+        let (unfinished, failures) = tolerance.losses(group);
+        let allowed = allowed(tolerance.max_failures, count(group.members.len()));
+        let failures = self.failure_limit(failures, allowed, tolerance.mandatory);
+        let order = (unfinished > 0).then(|| {
+            let behind = group_title(group.index, &group.name);
+            Limit::closed(HoldReason::GroupOrder { behind, unfinished })
+        });
+        failures.into_iter().chain(order).collect()
+    }
+
+    /// The limits of clusters that start wherever a slot is free, whatever their group.
+    fn progressive_limits(
+        &mut self,
+        groups: &[RolloutGroup<'w>],
+        strategy: &Strategy,
+        ceiling: u32,
+    ) -> Vec<Limit> {
+        let everybody = || groups.iter().flat_map(|group| &group.members);
+        let failures = everybody().filter(|(_, status)| status.is_failure()).count();
+        let failures = if strategy.tolerates_timeouts { 0 } else { count(failures) };
+        let allowed = allowed(strategy.max_failures, count(everybody().count()));
+        let mut in_flight: Vec<&str> = everybody()
+            .filter(|(_, status)| status.is_in_flight())
+            .map(|(cluster, _)| *cluster)
+            .collect();
+        in_flight.sort_unstable();
+        self.ceiling = Some(ceiling);
+        let slots = Limit::slots("maxConcurrency", count(in_flight.len()), ceiling, in_flight);
+        self.failure_limit(failures, allowed, false).into_iter().chain([slots]).collect()
+    }
+
+    /// Stops the rollout if more failed than may.
+    fn failure_limit(&mut self, failures: u32, value: u32, mandatory: bool) -> Option<Limit> {
+        let (limit, remedy) = if mandatory {
+            ("failures in mandatoryDecisionGroups", "fix the manifests")
+        } else {
+            ("maxFailures", "fix the manifests or raise maxFailures")
+        };
+        let reason = HoldReason::FailureStop { limit, value, failures, remedy };
+        (failures > value).then(|| {
+            self.failure_stop = Some(reason.clone());
+            Limit::closed(reason)
+        })
+    }
+}
+
+/// A cluster that does not have the template, as the gate sees it.
+fn candidate<'w>(
+    (index, (cluster, status)): (usize, &(&'w str, RolloutStatus)),
+) -> Option<Candidate<'w>> {
+    match status {
+        RolloutStatus::Unstarted => Some(Candidate::free(cluster, index)),
+        RolloutStatus::Terminating => {
+            let on = "its former ManifestWork to be deleted".to_owned();
+            Some(Candidate::blocked(cluster, index, HoldReason::Depends { on }))
+        }
+        _ => None,
+    }
 }
 
 /// What a group may lose and still let the next one start.
 struct Tolerance {
-    failures_max: IntOrPercent,
-    tolerant: bool,
+    max_failures: IntOrPercent,
+    timeouts: bool,
     mandatory: bool,
 }
 
-impl<'w> Round<'w> {
-    /// Every unstarted cluster at once.
-    fn take_all(&mut self, members: impl Iterator<Item = (&'w str, Standing)>) {
-        for (cluster, standing) in members {
-            match standing {
-                Standing::Unstarted => _ = self.take.insert(cluster),
-                Standing::Leaving => _ = self.waits.insert(cluster, leaving()),
-                _ => {}
-            }
-        }
-    }
-
-    /// Group after group: a whole group is admitted at once, and the next one when nobody in it
-    /// is unfinished and no more failed than may. Gives what stopped the walk, if anything did.
-    fn walk(&mut self, rings: &[&Ring<'w>], tolerance: &Tolerance) -> Option<HoldReason> {
-        let mut stop: Option<HoldReason> = None;
-        for ring in rings {
-            if let Some(stop) = &stop {
-                self.hold_all(ring.members.iter(), stop);
-                continue;
-            }
-            self.take_all(ring.members.iter().copied());
-            let (unfinished, failures) = tolerance.losses(ring);
-            let total = count(ring.members.len());
-            let allowed = allowed(tolerance.failures_max, total);
-            if failures > allowed {
-                let reason = failure_stop(failures, allowed);
-                self.breach = Some(reason.clone());
-                stop = Some(reason);
-            } else if unfinished > 0 {
-                let behind = group_title(usize::try_from(ring.index).unwrap_or(0), &ring.name);
-                stop = Some(HoldReason::GroupOrder { behind, unfinished });
-            }
-        }
-        stop
-    }
-
-    /// Fills free slots by name, across groups, unless too much failed.
-    fn refill(
-        &mut self,
-        rings: &[Ring<'w>],
-        rest: &[&Ring<'w>],
-        strategy: &Strategy,
-        ceiling: u32,
-    ) {
-        let everybody = || rings.iter().flat_map(|ring| ring.members.iter());
-        let lost =
-            |standing: Standing| matches!(standing, Standing::Failed { .. } | Standing::TimedOut);
-        let failures = everybody().filter(|(_, standing)| lost(*standing)).count();
-        let failures = if strategy.tolerant { 0 } else { count(failures) };
-        let allowed = allowed(strategy.failures_max, count(everybody().count()));
-        let mut busy: Vec<&str> = everybody()
-            .filter(|(_, standing)| standing.is_in_flight())
-            .map(|(name, _)| *name)
-            .collect();
-        let in_flight = count(busy.len());
-        let stop = failure_stop(failures, allowed);
-        if failures > allowed {
-            self.breach = Some(stop.clone());
-        }
-        let limits = [
-            Limit::new(if failures > allowed { 0 } else { u32::MAX }, stop),
-            Limit::ceiling("maxConcurrency", in_flight, ceiling, Vec::new()),
-        ];
-        let room = tightest(&limits).map_or(0, |limit| limit.room) as usize;
-        let unstarted = rest.iter().flat_map(|ring| ring.members.iter());
-        let unstarted = unstarted.filter(|(_, standing)| standing.is_unstarted());
-        let mut unstarted: Vec<(&'w str, Standing)> = unstarted.copied().collect();
-        unstarted.sort_unstable_by_key(|(cluster, _)| *cluster);
-        let startable = unstarted.iter().filter(|(_, standing)| *standing == Standing::Unstarted);
-        self.take.extend(startable.map(|(cluster, _)| *cluster).take(room));
-        busy.extend(self.take.iter().copied());
-        busy.sort_unstable();
-        let by = busy.iter().take(NAMED).map(SmolStr::new).collect();
-        let full = Limit::ceiling("maxConcurrency", count(busy.len()), ceiling, by);
-        let hold = if failures > allowed { &limits[0].hold } else { &full.hold };
-        let waiting = unstarted.iter().filter(|(cluster, _)| !self.take.contains(cluster));
-        let waiting: Vec<(&'w str, Standing)> = waiting.copied().collect();
-        self.hold_all(waiting.iter(), hold);
-    }
-
-    /// Tells every unstarted one of `members` why it waits.
-    fn hold_all<'m>(
-        &mut self,
-        members: impl Iterator<Item = &'m (&'w str, Standing)>,
-        reason: &HoldReason,
-    ) where
-        'w: 'm,
-    {
-        for (cluster, standing) in members {
-            match standing {
-                Standing::Unstarted => _ = self.waits.insert(cluster, reason.clone()),
-                Standing::Leaving => _ = self.waits.insert(cluster, leaving()),
-                _ => {}
-            }
-        }
-    }
-}
-
 impl Tolerance {
+    fn of(strategy: &Strategy) -> Self {
+        let Strategy { max_failures, tolerates_timeouts: timeouts, .. } = *strategy;
+        Self { max_failures, timeouts, mandatory: false }
+    }
+
+    /// Of a mandatory group nothing may fail.
+    fn mandatory(strategy: &Strategy) -> Self {
+        Self { max_failures: IntOrPercent::Int(0), mandatory: true, ..Self::of(strategy) }
+    }
+
     /// How many of a group are not finished yet, and how many failed.
-    fn losses(&self, ring: &Ring<'_>) -> (u32, u32) {
+    fn losses(&self, group: &RolloutGroup<'_>) -> (u32, u32) {
         let (mut unfinished, mut failures) = (0, 0);
-        for (_, standing) in &ring.members {
-            match standing {
-                Standing::Finished => {}
-                Standing::Failed { .. } if self.tolerant => unfinished += 1,
-                Standing::TimedOut if self.tolerant && !self.mandatory => {}
-                Standing::Failed { .. } | Standing::TimedOut => failures += 1,
-                Standing::Unstarted
-                | Standing::Leaving
-                | Standing::ToApply
-                | Standing::Progressing { .. }
-                | Standing::Soaking { .. } => unfinished += 1,
+        for (_, status) in &group.members {
+            match status {
+                RolloutStatus::Finished => {}
+                RolloutStatus::Failed { .. } if self.timeouts => unfinished += 1,
+                RolloutStatus::TimedOut if self.timeouts && !self.mandatory => {}
+                RolloutStatus::Failed { .. } | RolloutStatus::TimedOut => failures += 1,
+                RolloutStatus::Unstarted
+                | RolloutStatus::Terminating
+                | RolloutStatus::ToApply
+                | RolloutStatus::Progressing { .. }
+                | RolloutStatus::Soaking { .. } => unfinished += 1,
             }
         }
         (unfinished, failures)
@@ -214,14 +243,19 @@ impl Tolerance {
 }
 
 /// Whether any entry means this group: by name, by number, or by a text that may be either.
-fn is_mandatory(ring: &Ring<'_>, rings: &[Ring<'_>], mandatory: &[GroupRef]) -> bool {
+fn is_mandatory(
+    group: &RolloutGroup<'_>,
+    groups: &[RolloutGroup<'_>],
+    mandatory: &[GroupReference],
+) -> bool {
+    let is_name = |text: &SmolStr| groups.iter().any(|group| group.name == *text);
     mandatory.iter().any(|entry| match entry {
-        GroupRef::Name(name) => ring.name == *name,
-        GroupRef::Index(index) => ring.index == *index,
-        GroupRef::Text(text) if rings.iter().any(|ring| ring.name == *text) => ring.name == *text,
-        GroupRef::Text(text) => {
+        GroupReference::Name(name) => group.name == *name,
+        GroupReference::Index(index) => group.index == *index,
+        GroupReference::Text(text) if is_name(text) => group.name == *text,
+        GroupReference::Text(text) => {
             let digits = text.bytes().all(|byte| byte.is_ascii_digit());
-            digits && text.parse() == Ok(ring.index)
+            digits && text.parse() == Ok(group.index)
         }
     })
 }
@@ -240,18 +274,14 @@ fn ceiling(given: Option<IntOrPercent>, total: u32, group_length: u32) -> u32 {
 }
 
 /// How many of `total` may fail.
-fn allowed(failures_max: IntOrPercent, total: u32) -> u32 {
-    failures_max.resolve(total, Rounding::Up).min(total)
+fn allowed(max_failures: IntOrPercent, total: u32) -> u32 {
+    max_failures.resolve(total, Rounding::Up).min(total)
 }
 
-fn leaving() -> HoldReason {
-    HoldReason::Depends { on: "its former ManifestWork to be deleted".to_owned() }
+/// What a decision group is called where people read it.
+pub(crate) fn group_title(index: i64, name: &str) -> String {
+    if name.is_empty() { format!("group {index}") } else { format!("{name} (group {index})") }
 }
 
 #[cfg(test)]
 mod tests;
-
-fn failure_stop(failures: u32, value: u32) -> HoldReason {
-    let remedy = "fix the manifests or raise maxFailures";
-    HoldReason::FailureStop { limit: "maxFailures", value, failures, remedy }
-}

@@ -9,8 +9,9 @@ use convoy_testkit::{Builder, NOW, object};
 use serde_json::{Value, json};
 
 use super::Ocm;
+use crate::diagnostic::Severity;
 use crate::dialect::Dialect;
-use crate::gate::Permit;
+use crate::gate::{Permit, grant};
 use crate::hold::HoldReason;
 use crate::step::{Step, Verb, Verdict, Write};
 use crate::world::World;
@@ -68,6 +69,11 @@ fn said(step: &Step, kind: &str) -> (String, String) {
     let found = conditions.iter().find(|entry| entry["type"] == kind).unwrap();
     let text = |field: &str| found[field].as_str().unwrap().to_owned();
     (text("status"), text("reason"))
+}
+
+/// What the gate gives where nothing limits.
+fn permit() -> Permit {
+    grant(1, &[]).permit().unwrap()
 }
 
 fn verbs(step: &Step) -> Vec<Verb> {
@@ -173,7 +179,7 @@ fn works_carry_the_template_the_labels_and_the_time() {
         work("a", "p", "v1"),
     ];
     let step = roll(&world(objects));
-    assert_eq!(verbs(&step), [Verb::Update(Permit::unchecked()), Verb::Start(Permit::unchecked())]);
+    assert_eq!(verbs(&step), [Verb::Update(permit()), Verb::Start(permit())]);
     let Write::Patch { patch, precondition, .. } = &step.actions[0].write else {
         panic!("a patch")
     };
@@ -207,7 +213,7 @@ fn a_cluster_of_two_placements_has_a_work_for_each() {
         work("a", "gone", "v2"),
     ];
     let step = roll(&world(objects));
-    assert_eq!(verbs(&step), [Verb::Remove(Permit::unchecked()), Verb::Start(Permit::unchecked())]);
+    assert_eq!(verbs(&step), [Verb::Remove(permit()), Verb::Start(permit())]);
     assert_eq!(step.decision["removed"], json!(["a"]));
     assert_eq!(step.status.as_ref().unwrap()["summary"]["total"], 2);
 }
@@ -218,7 +224,7 @@ fn one_work_per_placement_and_cluster_is_enough() {
     let objects =
         [managed_cluster("a"), placement("p", json!({})), set(), work("a", "p", "v2"), second];
     let step = roll(&world(objects));
-    assert_eq!(verbs(&step), [Verb::Remove(Permit::unchecked())]);
+    assert_eq!(verbs(&step), [Verb::Remove(permit())]);
     assert_eq!(step.actions[0].target.name, "another");
     assert_eq!(step.decision["removed"], json!([]));
 }
@@ -261,7 +267,7 @@ fn a_replica_set_waits_while_its_placement_is_being_rewritten() {
         set(),
         work("b", "p", "v2"),
     ]);
-    assert_eq!(verbs(&roll(&world(whole))), [Verb::Start(Permit::unchecked())]);
+    assert_eq!(verbs(&roll(&world(whole))), [Verb::Start(permit())]);
 }
 
 #[test]
@@ -272,11 +278,11 @@ fn deletion_takes_the_works_along() {
             .with("/spec/cascadeDeletionPolicy", json!(policy))
     };
     let background = roll(&world([going("Background"), work("a", "p", "v2")]));
-    assert_eq!(verbs(&background), [Verb::Remove(Permit::unchecked()), Verb::Release]);
+    assert_eq!(verbs(&background), [Verb::Remove(permit()), Verb::Release]);
     let foreground = roll(&world([going("Foreground"), work("a", "p", "v2")]));
     assert_eq!(
         (verbs(&foreground), foreground.verdict),
-        (vec![Verb::Remove(Permit::unchecked())], Verdict::Moving)
+        (vec![Verb::Remove(permit())], Verdict::Moving)
     );
     let waiting = work("a", "p", "v2").with("/metadata/deletionTimestamp", json!(NOW));
     let waiting = roll(&world([going("Foreground"), waiting]));
@@ -285,12 +291,26 @@ fn deletion_takes_the_works_along() {
 }
 
 #[test]
-fn a_name_that_no_label_can_hold_stops() {
-    let long = "w".repeat(60);
-    let set = replica_set(&long, "v2", &json!([{"name": "p"}]));
-    let world = world([managed_cluster("a"), placement("p", json!({})), set]);
-    let step = step(&world, &MANIFEST_WORK_REPLICA_SET, &long);
-    assert_eq!((step.verdict, step.actions.len()), (Verdict::Stopped, 0));
+fn a_name_that_no_label_can_hold_is_refused() {
+    let named = |length: usize| {
+        let name = "w".repeat(length);
+        (replica_set(&name, "v2", &json!([{"name": "p"}])), name)
+    };
+    let refused = |set: &Builder| Ocm.validate(&World::default(), &set.clone().build());
+    let (fits, _) = named(63 - "apps.".len());
+    assert_eq!(refused(&fits), []);
+    let (long, name) = named(63 - "apps.".len() + 1);
+    let found = refused(&long);
+    let [found] = found.as_slice() else { panic!("{found:?}") };
+    assert_eq!((found.severity, found.field.as_str()), (Severity::Error, "metadata.name"));
+    for part in [&format!("Invalid value: {name:?}"), "64 characters", "at most 63", "at most 58"] {
+        assert!(found.message.contains(part), "{part}: {}", found.message);
+    }
+    // One that is stored already can be deleted.
+    assert_eq!(refused(&long.clone().with("/metadata/deletionTimestamp", json!(NOW))), []);
+    let world = world([managed_cluster("a"), placement("p", json!({})), long]);
+    let step = step(&world, &MANIFEST_WORK_REPLICA_SET, &name);
+    assert_eq!((step.verdict, step.actions.len()), (Verdict::Invalid, 0));
     let found = said(&step, "ManifestworkApplied");
     assert_eq!(found, ("False".into(), "InvalidManifestWorkName".into()));
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use convoy_api::object::member::text;
+use convoy_api::object::member::{list, member, text};
 use convoy_api::ocm::names::{
     ADD_ON_PLACEMENT_SCORE, APPLIED_MANIFEST_WORK, CLUSTER_CLAIM, MANAGED_CLUSTER,
     MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING, MANIFEST_WORK, MANIFEST_WORK_REPLICA_SET,
@@ -13,11 +13,12 @@ use convoy_api::ocm::spelling;
 use convoy_api::{GroupKind, Object};
 use serde_json::Value;
 
-use super::list;
-use crate::diagnostic::Diagnostic;
-use crate::dialect::ocm::decide::schedule::Membership;
-use crate::dialect::ocm::read::placement::Policy;
-use crate::dialect::ocm::read::strategy::{Strategy, old_spellings};
+use super::names::LABEL_VALUE_MAX;
+use super::read::cluster::Membership;
+use super::read::placement::{Policy, spec};
+use super::read::replica_set::owner_value;
+use super::read::strategy::{Strategy, old_spellings};
+use crate::diagnostic::{Diagnostic, Severity};
 use crate::selector::is_dns_label;
 use crate::validation;
 
@@ -70,8 +71,7 @@ fn cluster(object: &Object, found: &mut Vec<Diagnostic>) {
             right,
         ));
     }
-    for (index, config) in list(object.spec().get("managedClusterClientConfigs")).iter().enumerate()
-    {
+    for (index, config) in list(object.spec(), "managedClusterClientConfigs").iter().enumerate() {
         let url = config.get("url").unwrap_or(&Value::Null);
         if !url.as_str().is_some_and(|url| url.starts_with("https://") && url.len() > 8) {
             let field = format!("spec.managedClusterClientConfigs[{index}].url");
@@ -90,30 +90,65 @@ fn binding(object: &Object, found: &mut Vec<Diagnostic>) {
 }
 
 fn placement(object: &Object, found: &mut Vec<Diagnostic>) {
-    for wrong in Policy::read(object).err().into_iter().flatten() {
-        found.push(Diagnostic::error(object, wrong.field, wrong.message));
+    match spec(object) {
+        Ok((spec, raw)) => {
+            for wrong in Policy::of(spec, &raw).err().into_iter().flatten() {
+                found.push(Diagnostic::error(object, wrong.field, wrong.message));
+            }
+        }
+        // As a rule the schema has named the value at fault already, and better.
+        Err(_) if has_error(found) => {}
+        Err(error) => found.push(Diagnostic::error(object, error.field, error.message)),
     }
     for (field, now) in spelling::old_in_placement(object.spec()) {
         found.push(old_spelling(object, field, now));
     }
 }
 
+fn has_error(found: &[Diagnostic]) -> bool {
+    found.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
+}
+
+/// The works of a replica set say whose they are by `namespace.name` in a label. One that is
+/// being deleted is let go whatever its name is.
+fn owner(object: &Object, found: &mut Vec<Diagnostic>) {
+    let owner = owner_value(object);
+    if owner.len() > LABEL_VALUE_MAX && !object.is_deleting() {
+        let (name, length) = (Value::from(object.name().as_str()), owner.len());
+        let name_max = LABEL_VALUE_MAX.saturating_sub(object.namespace().len() + 1);
+        let right = format!(
+            "ManifestWorks are labelled with {owner:?}, which has {length} characters, and a \
+             label value has at most {LABEL_VALUE_MAX}: in namespace {} the name must have at \
+             most {name_max}",
+            object.namespace()
+        );
+        found.push(Diagnostic::invalid(object, "metadata.name", &name, &right));
+    }
+}
+
 fn replica_set(object: &Object, found: &mut Vec<Diagnostic>) {
+    let mistyped = has_error(found);
+    owner(object, found);
     let template = object.spec().get("manifestWorkTemplate").unwrap_or(&Value::Null);
     let empty = "Workload manifests should not be empty";
     manifests(object, template, "spec.manifestWorkTemplate", empty, found);
     let mut names = BTreeSet::new();
-    for (index, entry) in list(object.spec().get("placementRefs")).iter().enumerate() {
+    for (index, entry) in list(object.spec(), "placementRefs").iter().enumerate() {
         let at = format!("spec.placementRefs[{index}]");
         if !names.insert(text(entry, "name")) {
-            let right = "this placement is referred to twice";
+            let right = "another entry refers to the same placement; remove one of them";
             let name = entry.get("name").unwrap_or(&Value::Null);
             found.push(Diagnostic::invalid(object, format!("{at}.name"), name, right));
         }
         let strategy = entry.get("rolloutStrategy").unwrap_or(&Value::Null);
-        if let Err(error) = Strategy::read(strategy) {
-            let field = format!("{at}.rolloutStrategy.{}", error.field);
-            found.push(Diagnostic::error(object, field, error.message));
+        match Strategy::read(strategy) {
+            Err(error) if error.field.is_empty() && mistyped => {}
+            Err(error) => {
+                let dot = if error.field.is_empty() { "" } else { "." };
+                let field = format!("{at}.rolloutStrategy{dot}{}", error.field);
+                found.push(Diagnostic::error(object, field, error.message));
+            }
+            Ok(_) => {}
         }
         for (field, now) in old_spellings(strategy) {
             found.push(old_spelling(object, format!("{at}.rolloutStrategy.{field}"), now));
@@ -128,7 +163,7 @@ fn old_spelling(object: &Object, field: String, now: &str) -> Diagnostic {
 /// What a work must be to be applied: named, distinct manifests that fit into one object.
 fn manifests(object: &Object, spec: &Value, at: &str, empty: &str, found: &mut Vec<Diagnostic>) {
     let field = format!("{at}.workload.manifests");
-    let manifests = list(spec.get("workload").and_then(|workload| workload.get("manifests")));
+    let manifests = list(member(spec, "workload").unwrap_or(&Value::Null), "manifests");
     if manifests.is_empty() {
         found.push(Diagnostic::required(object, field, empty));
         return;

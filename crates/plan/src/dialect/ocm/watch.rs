@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use convoy_api::object::member::text;
 use convoy_api::ocm::names::{
     ADD_ON_PLACEMENT_SCORE, MANAGED_CLUSTER, MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING,
     MANIFEST_WORK, MANIFEST_WORK_REPLICA_SET, PLACEMENT, PLACEMENT_DECISION, PLACEMENT_LABEL,
@@ -11,8 +10,10 @@ use convoy_api::ocm::names::{
 };
 use convoy_api::{Object, ObjectKey};
 
-use super::list;
-use crate::dialect::ocm::decide::schedule::Membership;
+use super::read::cluster::Membership;
+use super::read::decisions::clusters_of;
+use super::read::placement::{asks_for, reads_score};
+use super::read::replica_set::{owner_value, referenced};
 use crate::dialect::{Keep, Watch};
 use crate::snapshot::Snapshot;
 use crate::world::World;
@@ -39,7 +40,7 @@ pub(crate) fn snapshot<'w>(world: &'w World, rollout: &'w Object) -> Snapshot<'w
         let elsewhere = bindings.filter(|binding| binding.namespace() != rollout.namespace());
         return Snapshot::new(rollout, surroundings(world, rollout).chain(others).chain(elsewhere));
     }
-    let owner = format!("{}.{}", rollout.namespace(), rollout.name());
+    let owner = owner_value(rollout);
     let works = world.of(&MANIFEST_WORK);
     let mut objects: Vec<&'w Object> =
         works.filter(|work| work.label(REPLICA_SET_LABEL) == Some(&owner)).collect();
@@ -73,11 +74,6 @@ fn decisions_of<'w>(world: &'w World, placement: &'w Object) -> impl Iterator<It
     nearby.filter(|decision| decision.label(PLACEMENT_LABEL) == Some(placement.name()))
 }
 
-/// The placements that a replica set refers to.
-fn referenced(replica_set: &Object) -> impl Iterator<Item = &str> {
-    list(replica_set.spec().get("placementRefs")).iter().map(|entry| text(entry, "name"))
-}
-
 /// Which rollouts to look at again. Where a vanished object no longer says whom it concerned,
 /// everybody it may have concerned is named.
 pub(crate) fn affected(world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
@@ -107,7 +103,7 @@ pub(crate) fn hangs_on(world: &World, rollout: &Object, refused: &Object) -> boo
     if *rollout.kind() == PLACEMENT {
         let in_reach = *refused.kind() != MANAGED_CLUSTER || may_select(world, rollout, refused);
         return in_reach
-            && placements(world, refused.key()).any(|place| place.key() == rollout.key());
+            && placements(world, refused.key()).any(|placement| placement.key() == rollout.key());
     }
     let referenced = referenced(rollout).collect::<BTreeSet<_>>().into_iter();
     let mut referenced =
@@ -119,10 +115,7 @@ pub(crate) fn hangs_on(world: &World, rollout: &Object, refused: &Object) -> boo
 /// Whether a placement has a cluster, or could choose it: it is in a set that is bound and
 /// asked for. A set that cannot be read holds the placement by itself.
 fn may_select(world: &World, placement: &Object, cluster: &Object) -> bool {
-    let decided = |decision: &Object| {
-        let decisions = list(decision.status().get("decisions"));
-        decisions.iter().any(|entry| text(entry, "clusterName") == cluster.name().as_str())
-    };
+    let decided = |decision: &Object| clusters_of(decision).any(|name| name == cluster.name());
     let bound = |binding: &Object| {
         let set = world.find(&MANAGED_CLUSTER_SET, "", binding.name());
         asks_for(placement, binding.name())
@@ -156,47 +149,27 @@ fn placements<'w>(
     if *kind == PLACEMENT_DECISION {
         let label = world.get(changed).and_then(|decision| decision.label(PLACEMENT_LABEL));
         let nearby = world.in_namespace(&PLACEMENT, &changed.namespace);
-        Box::new(nearby.filter(move |place| label.is_none_or(|label| label == place.name())))
+        Box::new(
+            nearby.filter(move |placement| label.is_none_or(|label| label == placement.name())),
+        )
     } else if *kind == MANAGED_CLUSTER_SET_BINDING {
         let nearby = world.in_namespace(&PLACEMENT, &changed.namespace);
-        Box::new(nearby.filter(|place| asks_for(place, &changed.name)))
+        Box::new(nearby.filter(|placement| asks_for(placement, &changed.name)))
     } else if *kind == MANAGED_CLUSTER_SET {
-        let bound = |place: &&Object| {
-            let key = (&MANAGED_CLUSTER_SET_BINDING, place.namespace(), &changed.name);
-            world.find(key.0, key.1, key.2).is_some() && asks_for(place, &changed.name)
+        let bound = |placement: &&Object| {
+            let key = (&MANAGED_CLUSTER_SET_BINDING, placement.namespace(), &changed.name);
+            world.find(key.0, key.1, key.2).is_some() && asks_for(placement, &changed.name)
         };
         Box::new(all.filter(bound))
     } else if *kind == MANAGED_CLUSTER {
         // Which sets its former labels belonged to is not known any more.
-        let bound = |place: &&Object| {
-            world.in_namespace(&MANAGED_CLUSTER_SET_BINDING, place.namespace()).next().is_some()
+        let bound = |placement: &&Object| {
+            world.in_namespace(&MANAGED_CLUSTER_SET_BINDING, placement.namespace()).next().is_some()
         };
         Box::new(all.filter(bound))
     } else if *kind == ADD_ON_PLACEMENT_SCORE {
-        Box::new(all.filter(|place| reads_score(place, &changed.name)))
+        Box::new(all.filter(|placement| reads_score(placement, &changed.name)))
     } else {
         Box::new(std::iter::empty())
     }
-}
-
-/// Whether a placement may use a set: it names it, or names none.
-fn asks_for(placement: &Object, set: &str) -> bool {
-    let sets = list(placement.spec().get("clusterSets"));
-    sets.is_empty() || sets.iter().any(|name| name.as_str() == Some(set))
-}
-
-/// Whether a placement weighs an add-on's score, or asks for it in an expression.
-fn reads_score(placement: &Object, resource: &str) -> bool {
-    let configurations = placement.spec().pointer("/prioritizerPolicy/configurations");
-    let weighs = list(configurations).iter().any(|entry| {
-        let name = entry.pointer("/scoreCoordinate/addOn/resourceName");
-        name.and_then(serde_json::Value::as_str) == Some(resource)
-    });
-    let asks = |predicate: &serde_json::Value| {
-        let expressions = predicate.pointer("/requiredClusterSelector/celSelector/celExpressions");
-        list(expressions)
-            .iter()
-            .any(|text| text.as_str().is_some_and(|text| text.contains(resource)))
-    };
-    weighs || list(placement.spec().get("predicates")).iter().any(asks)
 }

@@ -1,4 +1,5 @@
-//! The writes of the dialect: decisions of placements, and works of replica sets.
+//! Writes: decisions of placements, and works of replica sets.
 
 pub(crate) mod decision;
-pub(crate) mod slice;
+mod order;
+pub(crate) mod work;

@@ -1,4 +1,4 @@
-//! Whose turn it is to move, where placements get out of each other's way.
+//! Which placement moves first, where several leave a cluster that they share.
 //!
 //! Balance makes a placement leave a cluster that others use. Two placements that share one
 //! would both leave it, meet again on the next and go on like this for ever, if each decided
@@ -9,34 +9,32 @@ use convoy_api::Object;
 use convoy_api::ocm::names::PLACEMENT;
 use jiff::Timestamp;
 
-use crate::dialect::ocm::decide::placement::is_disabled;
-use crate::dialect::ocm::decide::prioritizer::{Prioritizer, Weighted};
-use crate::dialect::ocm::decide::schedule::{Schedule, schedule};
-use crate::dialect::ocm::read::decisions::Layout;
-use crate::dialect::ocm::read::placement::Policy;
+use super::schedule::{Schedule, schedule};
+use crate::dialect::ocm::read::decisions::Decisions;
+use crate::dialect::ocm::read::placement::{Policy, Prioritizer, Weighted, is_disabled};
 use crate::snapshot::Snapshot;
 
 /// The placement that moves before this one may, if there is one.
-pub(crate) fn goes_first<'w>(
+pub(super) fn moves_first<'w>(
     snapshot: &Snapshot<'w>,
     policy: &Policy,
-    present: &Layout<'_>,
+    current: &Decisions<'_>,
     wanted: &Schedule<'_>,
     now: Timestamp,
 ) -> Option<&'w Object> {
-    if !is_move_for_score(policy, present, wanted) {
+    if !is_move_for_score(policy, current, wanted) {
         return None;
     }
     let order = |placement: &'w Object| (placement.namespace(), placement.name());
     let placement = snapshot.rollout();
     let mut earlier = snapshot.of(&PLACEMENT).iter().copied();
     earlier.find(|other| {
-        let standing = !other.is_deleting() && !is_disabled(other);
-        if !standing || order(other) >= (placement.namespace(), placement.name()) {
+        let takes_part = !other.is_deleting() && !is_disabled(other);
+        if !takes_part || order(other) >= (placement.namespace(), placement.name()) {
             return false;
         }
-        let theirs = Layout::read(snapshot, other);
-        let shared = left(present, wanted).any(|cluster| theirs.holds(cluster));
+        let theirs = Decisions::read(snapshot, other);
+        let shared = left(current, wanted).any(|cluster| theirs.holds(cluster));
         let Some(policy) = Policy::read(other).ok().filter(|_| shared) else { return false };
         let wanted = schedule(snapshot, other, &policy, &theirs, now);
         wanted.eligibility.error.is_none() && is_move_for_score(&policy, &theirs, &wanted)
@@ -44,17 +42,17 @@ pub(crate) fn goes_first<'w>(
 }
 
 /// Whether every decided cluster could stay, and others are chosen only because of balance.
-fn is_move_for_score(policy: &Policy, present: &Layout<'_>, wanted: &Schedule<'_>) -> bool {
+fn is_move_for_score(policy: &Policy, current: &Decisions<'_>, wanted: &Schedule<'_>) -> bool {
     let balances = |one: &Weighted| one.prioritizer == Prioritizer::Balance && one.weight != 0;
     let feasible = |cluster: &str| wanted.scores.iter().any(|(name, _)| *name == cluster);
     policy.prioritizers.iter().any(balances)
-        && present.len() == wanted.selected.len()
-        && left(present, wanted).next().is_some()
-        && left(present, wanted).all(feasible)
+        && current.len() == wanted.selected.len()
+        && left(current, wanted).next().is_some()
+        && left(current, wanted).all(feasible)
 }
 
 /// The clusters that are decided and would no longer be.
-fn left<'a>(present: &'a Layout<'_>, wanted: &'a Schedule<'_>) -> impl Iterator<Item = &'a str> {
+fn left<'a>(current: &'a Decisions<'_>, wanted: &'a Schedule<'_>) -> impl Iterator<Item = &'a str> {
     let stays = |cluster: &&str| wanted.selected.iter().any(|chosen| chosen.name() == *cluster);
-    present.clusters().filter(move |cluster| !stays(cluster))
+    current.clusters().filter(move |cluster| !stays(cluster))
 }

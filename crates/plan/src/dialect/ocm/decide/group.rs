@@ -9,7 +9,8 @@ use convoy_api::Object;
 use smol_str::SmolStr;
 
 use crate::budget::{IntOrPercent, Rounding};
-use crate::dialect::ocm::read::decisions::Layout;
+use crate::count;
+use crate::dialect::ocm::read::decisions::Decisions;
 use crate::dialect::ocm::read::placement::Grouping;
 
 /// A group as it should be. Its number is its place in the list.
@@ -42,20 +43,20 @@ pub(crate) fn length(per_group: IntOrPercent, selected: u32) -> u32 {
     }
 }
 
-/// Cuts the `selected` clusters into groups, keeping those of `present` where they are.
+/// Cuts the `selected` clusters into groups, keeping those of `current` where they are.
 pub(crate) fn groups<'w>(
     grouping: &Grouping,
     selected: &[&'w Object],
-    present: &Layout<'_>,
+    current: &Decisions<'_>,
     compact: bool,
 ) -> Vec<Group<'w>> {
     let length = length(grouping.per_group, count(selected.len())) as usize;
     let buckets = buckets(grouping, selected);
-    let stable = !compact && present.len() > 0 && !must_recut(grouping, present);
+    let stable = !compact && current.len() > 0 && !must_recut(grouping, current);
     let mut groups = Vec::new();
     for bucket in buckets {
         let cut =
-            if stable { keep(&bucket, present, length) } else { chunks(&bucket.clusters, length) };
+            if stable { keep(&bucket, current, length) } else { chunks(&bucket.clusters, length) };
         let named = cut.into_iter().map(|clusters| Group { name: bucket.name.clone(), clusters });
         groups.extend(named);
     }
@@ -82,25 +83,25 @@ fn buckets<'w>(grouping: &Grouping, selected: &[&'w Object]) -> Vec<Bucket<'w>> 
     buckets
 }
 
-/// Whether the strategy changed since the present groups were cut. Decisions that do not say
+/// Whether the strategy changed since the current groups were cut. Decisions that do not say
 /// how they were cut are taken at their word while they could have been cut like this.
-fn must_recut(grouping: &Grouping, present: &Layout<'_>) -> bool {
-    let length = length(grouping.per_group, count(present.len())) as usize;
-    let could_not = || present.groups.iter().any(|group| group.clusters.len() > length);
-    present.was_cut_with(&grouping.hash).map_or_else(could_not, |same| !same)
+fn must_recut(grouping: &Grouping, current: &Decisions<'_>) -> bool {
+    let length = length(grouping.per_group, count(current.len())) as usize;
+    let could_not = || current.groups.iter().any(|group| group.clusters.len() > length);
+    current.was_cut_with(&grouping.hash).map_or_else(could_not, |same| !same)
 }
 
 fn chunks<'w>(clusters: &[&'w str], length: usize) -> Vec<Vec<&'w str>> {
     clusters.chunks(length.max(1)).map(<[&str]>::to_vec).collect()
 }
 
-/// The present groups of a bucket without those who left, filled up with those who came: the
+/// The current groups of a bucket without those who left, filled up with those who came: the
 /// last group first, then holes from the back, then new groups at the end.
-fn keep<'w>(bucket: &Bucket<'w>, present: &Layout<'_>, length: usize) -> Vec<Vec<&'w str>> {
+fn keep<'w>(bucket: &Bucket<'w>, current: &Decisions<'_>, length: usize) -> Vec<Vec<&'w str>> {
     let mut newcomers: BTreeMap<&str, &'w str> =
         bucket.clusters.iter().map(|cluster| (*cluster, *cluster)).collect();
     let mut groups: Vec<Vec<&'w str>> = Vec::new();
-    for group in present.groups.iter().filter(|group| group.name == bucket.name) {
+    for group in current.groups.iter().filter(|group| group.name == bucket.name) {
         // A group that became too large, because a share shrank, gives up its last members.
         let members = group.clusters.iter().copied();
         let members = members.filter(|cluster| newcomers.contains_key(cluster)).take(length);
@@ -126,10 +127,6 @@ fn keep<'w>(bucket: &Bucket<'w>, present: &Layout<'_>, length: usize) -> Vec<Vec
         group.sort_unstable();
     }
     groups
-}
-
-pub(crate) fn count(length: usize) -> u32 {
-    u32::try_from(length).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

@@ -5,29 +5,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use convoy_api::Object;
-use convoy_api::cel::{Program, Scope};
+use convoy_api::cel::Scope;
 use convoy_api::ocm::names::ADD_ON_PLACEMENT_SCORE;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::dialect::ocm::list;
-use crate::dialect::ocm::read::placement::{ClusterSelector, Policy};
+use crate::dialect::ocm::read::placement::{CLUSTER_VARIABLE, ClusterSelector, Policy};
+use crate::dialect::ocm::read::score;
 use crate::snapshot::Snapshot;
 
 /// The work one expression may do for one cluster.
 const COST_MAX: u64 = 1_000_000;
-
-/// The only variable of an expression.
-const CLUSTER: &str = "managedCluster";
-
-/// Compiles an expression; the error is in the scheduler's words.
-pub(crate) fn compile(source: &str) -> Result<Program, String> {
-    let program =
-        Program::compile(source).map_err(|error| format!("compilation failed: {error}"))?;
-    if let Some(name) = program.variables().find(|name| *name != CLUSTER) {
-        return Err(format!("compilation failed: undeclared reference to '{name}'"));
-    }
-    Ok(program)
-}
 
 pub(crate) fn passes(snapshot: &Snapshot<'_>, policy: &Policy, cluster: &Object) -> bool {
     let predicates = &policy.predicates;
@@ -45,7 +32,7 @@ fn matches(snapshot: &Snapshot<'_>, predicate: &ClusterSelector, cluster: &Objec
 }
 
 fn scope(snapshot: &Snapshot<'_>, predicate: &ClusterSelector, cluster: &Object) -> Scope {
-    let scope = Scope::new().variable(CLUSTER, cluster.raw()).budget(COST_MAX);
+    let scope = Scope::new().variable(CLUSTER_VARIABLE, cluster.raw()).budget(COST_MAX);
     let scope = scope.function("parseJSON", |arguments| match arguments {
         [Value::String(text)] => serde_json::from_str(text).map_err(|error| error.to_string()),
         _ => Err("no such overload".to_owned()),
@@ -68,33 +55,5 @@ fn published(snapshot: &Snapshot<'_>, cluster: &Object) -> BTreeMap<String, Valu
     let scores = snapshot.of(&ADD_ON_PLACEMENT_SCORE);
     let from = scores.partition_point(|score| score.namespace() < cluster.name());
     let own = scores[from..].iter().take_while(|score| score.namespace() == cluster.name());
-    own.map(|score| {
-        let entries = list(score.status().get("scores")).iter();
-        let entry = |entry: &Value| json!({"name": entry["name"], "value": entry["value"]});
-        (score.name().to_string(), entries.map(entry).collect())
-    })
-    .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn expressions_see_the_cluster_and_nothing_else() {
-        let sound = [
-            "managedCluster.metadata.name == 'a'",
-            "managedCluster.scores('x').filter(s, s.name == 'y').all(e, e.value > 80)",
-            "managedCluster.status.clusterClaims.exists(c, c.name == 'region')",
-            "type(managedCluster.metadata.name) == string",
-            "managedCluster.metadata.labels['json'].parseJSON().tier == 'gold'",
-        ];
-        for source in sound {
-            assert!(compile(source).is_ok(), "{source}: {:?}", compile(source).err());
-        }
-        for source in ["managedcluster.metadata", "1 +", "e.value > 80"] {
-            let error = compile(source).unwrap_err();
-            assert!(error.starts_with("compilation failed: "), "{source}: {error}");
-        }
-    }
+    own.map(|score| (score.name().to_string(), score::values(score))).collect()
 }

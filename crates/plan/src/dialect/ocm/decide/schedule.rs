@@ -1,26 +1,18 @@
 //! Which clusters a placement selects, and what kept the others out.
 
 use convoy_api::Object;
-use convoy_api::object::member::text;
-use convoy_api::object::meta::timestamp;
-use convoy_api::ocm::names::{
-    CLUSTER_SET_LABEL, DEFAULT_CLUSTER_SET, MANAGED_CLUSTER, MANAGED_CLUSTER_SET,
-    MANAGED_CLUSTER_SET_BINDING,
-};
-use convoy_api::ocm::spelling;
+use convoy_api::ocm::names::{MANAGED_CLUSTER, MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING};
 use jiff::{SignedDuration, Timestamp};
-use serde_json::Value;
 
-use crate::dialect::ocm::decide::prioritizer;
-use crate::dialect::ocm::list;
-use crate::dialect::ocm::read::decisions::Layout;
+use super::{predicate, prioritizer};
+use crate::dialect::ocm::read::cluster::{Membership, taints};
+use crate::dialect::ocm::read::decisions::Decisions;
 use crate::dialect::ocm::read::placement::{Policy, Toleration};
 use crate::hold::HoldReason;
-use crate::selector::Selector;
 use crate::snapshot::Snapshot;
 use crate::taint::Taint;
 
-/// What the scheduler came to.
+/// The result of scheduling a placement.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Schedule<'w> {
     pub(crate) eligibility: Eligibility,
@@ -29,7 +21,7 @@ pub(crate) struct Schedule<'w> {
     /// Who passed all filters and what they score, by name.
     pub(crate) scores: Vec<(&'w str, i64)>,
     /// Candidates that are not selected, and why.
-    pub(crate) passed_over: Vec<(&'w str, HoldReason)>,
+    pub(crate) not_selected: Vec<(&'w str, HoldReason)>,
     /// How many more clusters are wanted than could be selected.
     pub(crate) unscheduled: usize,
     /// Add-on scores that no longer hold.
@@ -57,7 +49,7 @@ pub(crate) fn schedule<'w>(
     snapshot: &Snapshot<'w>,
     placement: &Object,
     policy: &Policy,
-    present: &Layout<'_>,
+    current: &Decisions<'_>,
     now: Timestamp,
 ) -> Schedule<'w> {
     let mut schedule = Schedule::default();
@@ -67,13 +59,13 @@ pub(crate) fn schedule<'w>(
     }
     let mut feasible = Vec::new();
     for cluster in candidates {
-        if !crate::dialect::ocm::decide::predicate::passes(snapshot, policy, cluster) {
-            let detail = format!("Predicate: none of {} matches", policy.predicates.len());
+        if !predicate::passes(snapshot, policy, cluster) {
+            let detail = format!("none of {} predicates matches", policy.predicates.len());
             let reason = HoldReason::NotSelected { detail };
-            schedule.passed_over.push((cluster.name(), reason));
+            schedule.not_selected.push((cluster.name(), reason));
             continue;
         }
-        let decided = present.holds(cluster.name());
+        let decided = current.holds(cluster.name());
         match tolerance(cluster, &policy.tolerations, decided, now) {
             Ok(until) => {
                 schedule.wake_at = earlier(schedule.wake_at, until);
@@ -84,12 +76,12 @@ pub(crate) fn schedule<'w>(
             }
             Err(taint) => {
                 let reason = HoldReason::TaintNotTolerated { taint };
-                schedule.passed_over.push((cluster.name(), reason));
+                schedule.not_selected.push((cluster.name(), reason));
             }
         }
     }
     let scores =
-        prioritizer::scores(snapshot, placement, &policy.prioritizers, &feasible, present, now);
+        prioritizer::scores(snapshot, placement, &policy.prioritizers, &feasible, current, now);
     let just_past =
         scores.expires_at.and_then(|at| at.checked_add(SignedDuration::from_nanos(1)).ok());
     schedule.wake_at = earlier(schedule.wake_at, just_past);
@@ -133,42 +125,6 @@ fn candidates<'w>(
     members
 }
 
-/// Which clusters belong to a set.
-pub(crate) enum Membership<'o> {
-    /// Those that carry the set's name.
-    Exclusive(&'o str),
-    Labels(Selector),
-    Nobody,
-}
-
-impl<'o> Membership<'o> {
-    pub(crate) fn read(set: &'o Object) -> Result<Self, String> {
-        let selector = set.spec().get("clusterSelector").unwrap_or(&Value::Null);
-        match text(selector, "selectorType") {
-            "" | "ExclusiveClusterSetLabel" => Ok(Self::Exclusive(set.name())),
-            "LabelSelector" => match selector.get("labelSelector") {
-                None | Some(Value::Null) => Ok(Self::Nobody),
-                Some(labels) => Selector::from_value(&spelling::selector(labels))
-                    .map(Self::Labels)
-                    .map_err(|error| format!("ManagedClusterSet {}: {error}", set.name())),
-            },
-            other => Err(format!("selectorType is not right: {other}")),
-        }
-    }
-
-    pub(crate) fn contains(&self, cluster: &Object) -> bool {
-        match self {
-            Self::Exclusive(set) => {
-                // Admission puts a cluster without a set into the default one.
-                let label = cluster.label(CLUSTER_SET_LABEL).filter(|label| !label.is_empty());
-                label.unwrap_or(DEFAULT_CLUSTER_SET) == *set
-            }
-            Self::Labels(selector) => selector.matches(cluster),
-            Self::Nobody => false,
-        }
-    }
-}
-
 /// Until when all taints of a cluster are tolerated, or the first that is not.
 ///
 /// A decided cluster keeps its place under `NoSelectIfNew`; `PreferNoSelect` never repels.
@@ -179,14 +135,12 @@ fn tolerance(
     now: Timestamp,
 ) -> Result<Option<Timestamp>, String> {
     let mut until = None;
-    for value in list(cluster.spec().get("taints")) {
-        let taint = Taint::from_value(value);
+    for (taint, added) in taints(cluster) {
         let harmless =
             taint.effect == "PreferNoSelect" || taint.effect == "NoSelectIfNew" && decided;
         if harmless {
             continue;
         }
-        let added = timestamp(value.get("timeAdded"));
         let holding = tolerations
             .iter()
             .filter(|toleration| toleration.covers(&taint))
@@ -239,8 +193,8 @@ fn choose<'w>(
     schedule.selected.sort_by(|a, b| a.name().cmp(b.name()));
     for (rank, (at, cluster)) in rest.iter().enumerate() {
         let (score, rank) = (totals[*at], wanted + rank + 1);
-        let detail = format!("score {score} is rank {rank}, and {wanted} are wanted");
-        schedule.passed_over.push((cluster.name(), HoldReason::NotSelected { detail }));
+        let detail = format!("score {score} is rank {rank}; numberOfClusters is {wanted}");
+        schedule.not_selected.push((cluster.name(), HoldReason::NotSelected { detail }));
     }
 }
 

@@ -1,36 +1,37 @@
-//! The decisions a placement has now: which clusters, in which groups, in which objects.
+//! The decisions that a placement has now: which clusters, in which groups, in which objects.
 
 use std::collections::BTreeSet;
 
 use convoy_api::Object;
-use convoy_api::object::member::text;
+use convoy_api::object::member::{field, list};
+use convoy_api::object::view::view_of;
+use convoy_api::ocm::DecisionGroupStatus;
 use convoy_api::ocm::names::{PLACEMENT_DECISION, PLACEMENT_LABEL, STRATEGY_HASH};
 use convoy_api::ocm::spelling::decision_group;
-use serde_json::Value;
+use smol_str::SmolStr;
 
-use crate::dialect::ocm::list;
 use crate::snapshot::Snapshot;
 
 /// The present decisions of one placement.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Layout<'w> {
+pub(crate) struct Decisions<'w> {
     /// By name.
-    pub(crate) decisions: Vec<&'w Object>,
+    pub(crate) objects: Vec<&'w Object>,
     /// By index; each cluster is in one group only.
-    pub(crate) groups: Vec<PresentGroup<'w>>,
+    pub(crate) groups: Vec<DecidedGroup<'w>>,
     clusters: BTreeSet<&'w str>,
 }
 
 /// One decision group as it is written down.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PresentGroup<'w> {
+pub(crate) struct DecidedGroup<'w> {
     pub(crate) index: i64,
     pub(crate) name: &'w str,
     /// By name.
     pub(crate) clusters: Vec<&'w str>,
 }
 
-impl<'w> Layout<'w> {
+impl<'w> Decisions<'w> {
     /// What the decisions in `snapshot` say about `placement`.
     pub(crate) fn read(snapshot: &Snapshot<'w>, placement: &Object) -> Self {
         let own = |decision: &&&'w Object| {
@@ -51,7 +52,7 @@ impl<'w> Layout<'w> {
         // group counts: it waits longer, so nothing starts too early.
         entries.sort_unstable_by_key(|entry| std::cmp::Reverse(*entry));
         let mut clusters = BTreeSet::new();
-        let mut groups: Vec<PresentGroup<'w>> = Vec::new();
+        let mut groups: Vec<DecidedGroup<'w>> = Vec::new();
         for (index, name, cluster) in entries {
             if !clusters.insert(cluster) {
                 continue;
@@ -60,14 +61,14 @@ impl<'w> Layout<'w> {
                 Some(group) if group.index == index && group.name == name => {
                     group.clusters.push(cluster);
                 }
-                _ => groups.push(PresentGroup { index, name, clusters: vec![cluster] }),
+                _ => groups.push(DecidedGroup { index, name, clusters: vec![cluster] }),
             }
         }
         groups.reverse();
         for group in &mut groups {
             group.clusters.reverse();
         }
-        Self { decisions, groups, clusters }
+        Self { objects: decisions, groups, clusters }
     }
 
     /// Whether a cluster is decided.
@@ -87,43 +88,54 @@ impl<'w> Layout<'w> {
     /// no decision says.
     pub(crate) fn was_cut_with(&self, hash: &str) -> Option<bool> {
         let mut recorded =
-            self.decisions.iter().filter_map(|decision| decision.annotation(STRATEGY_HASH));
+            self.objects.iter().filter_map(|decision| decision.annotation(STRATEGY_HASH));
         let first = recorded.next()?;
         Some(first == hash && recorded.all(|other| other == hash))
+    }
+
+    /// The first decision without a numeric group index, if there is one.
+    pub(crate) fn unnumbered(&self) -> Option<&SmolStr> {
+        let numbered = |decision: &Object| {
+            decision_group(decision).0.is_some_and(|index| index.parse::<u32>().is_ok())
+        };
+        let mut unnumbered = self.objects.iter().filter(|decision| !numbered(decision));
+        unnumbered.next().map(|decision| decision.name())
     }
 
     /// Whether the placement's status tells of the same groups as the decisions do. It is
     /// written after them, so while they are being rewritten it does not.
     pub(crate) fn is_settled(&self, placement: &Object) -> bool {
-        let Some(groups) = placement.status().get("decisionGroups").and_then(Value::as_array)
+        let Some(groups) = placement.status().get("decisionGroups").filter(|it| it.is_array())
         else {
             return true; // nobody wrote a status: there is nothing to compare with
         };
+        let Ok(groups) = view_of::<Vec<DecisionGroupStatus>>(groups) else { return false };
         let mut listed = 0;
         let agrees = groups.iter().all(|group| {
-            let names = group.get("decisions").or_else(|| group.get("placementDecisions"));
-            let names = list(names);
+            let names = group.decisions.as_ref().or(group.placement_decisions.as_ref());
+            let names = names.map_or(&[][..], Vec::as_slice);
             listed += names.len();
-            let count = group.get("clusterCount").and_then(Value::as_u64).unwrap_or(0);
-            self.count_of(group, names).is_some_and(|found| found == count)
+            let count = usize::try_from(group.cluster_count.unwrap_or(0)).ok();
+            let found = self.count_of(group, names);
+            found.is_some() && found == count
         });
-        agrees && listed == self.decisions.len()
+        agrees && listed == self.objects.len()
     }
 
     /// How many clusters the decisions that a status group names list; none if one of them is
     /// missing or belongs to another group.
-    fn count_of(&self, group: &Value, names: &[Value]) -> Option<u64> {
-        let index = group.get("decisionGroupIndex").and_then(Value::as_i64).unwrap_or(0);
+    fn count_of(&self, group: &DecisionGroupStatus, names: &[String]) -> Option<usize> {
+        let index = group.decision_group_index.unwrap_or(0);
         let mut count = 0;
         for name in names {
-            let decision = self.decisions.iter().find(|found| name == found.name().as_str())?;
+            let decision = self.objects.iter().find(|found| *name == found.name().as_str())?;
             let (at, called) = decision_group(decision);
             if at.and_then(|at| at.parse().ok()) != Some(index)
-                || called != text(group, "decisionGroupName")
+                || called != group.decision_group_name.as_deref().unwrap_or_default()
             {
                 return None;
             }
-            count += clusters_of(decision).count() as u64;
+            count += clusters_of(decision).count();
         }
         Some(count)
     }
@@ -131,6 +143,6 @@ impl<'w> Layout<'w> {
 
 /// The clusters one decision lists, in its order.
 pub(crate) fn clusters_of(decision: &Object) -> impl Iterator<Item = &str> {
-    let decisions = list(decision.status().get("decisions")).iter();
-    decisions.filter_map(|entry| entry.get("clusterName").and_then(Value::as_str))
+    let entries = list(decision.status(), "decisions").iter();
+    entries.filter_map(|entry| field(entry, "clusterName").as_str())
 }

@@ -1,47 +1,51 @@
 //! Rollout strategies: how a template is handed through a placement's decision groups.
 
+use convoy_api::object::member::member;
+use convoy_api::object::view::view_of;
+use convoy_api::ocm::{IntOrText, MandatoryGroup, RolloutProgressive, RolloutStrategy};
 use convoy_api::text::duration::GoDuration;
 use jiff::SignedDuration;
 use serde_json::Value;
 use smol_str::SmolStr;
 
+use super::placement::int_or_percent;
 use crate::budget::IntOrPercent;
-use crate::dialect::ocm::list;
 
 /// A strategy that is known to be sound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Strategy {
-    pub(crate) pace: Pace,
+    pub(crate) kind: StrategyType,
     /// How long a cluster may take; absent means as long as it likes.
-    pub(crate) deadline: Option<SignedDuration>,
+    pub(crate) progress_deadline: Option<SignedDuration>,
     /// A timed-out cluster is done with instead of a failure: the seed's `timeout`.
-    pub(crate) tolerant: bool,
+    pub(crate) tolerates_timeouts: bool,
     /// How long a cluster must be successful before it counts.
-    pub(crate) soak: SignedDuration,
-    pub(crate) failures_max: IntOrPercent,
-    pub(crate) mandatory: Vec<GroupRef>,
+    pub(crate) min_success_time: SignedDuration,
+    pub(crate) max_failures: IntOrPercent,
+    pub(crate) mandatory: Vec<GroupReference>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pace {
+pub(crate) enum StrategyType {
     /// Every cluster at once.
     All,
     /// So many clusters at a time; absent means as many as a decision group may hold.
-    Progressive { concurrency: Option<IntOrPercent> },
+    Progressive { max_concurrency: Option<IntOrPercent> },
     /// One decision group after the other.
     ProgressivePerGroup,
 }
 
 /// Which decision groups go first.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum GroupRef {
+pub(crate) enum GroupReference {
     Name(SmolStr),
     Index(i64),
     /// The seed's plain text: a name, or the digits of an index if no group has that name.
     Text(SmolStr),
 }
 
-/// What is wrong with a strategy, and where below it.
+/// What is wrong with a strategy, and where below it; the field is empty where a value has the
+/// wrong type, which the schema reports too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StrategyError {
     pub(crate) field: String,
@@ -51,12 +55,34 @@ pub(crate) struct StrategyError {
 impl Strategy {
     /// Reads a `rolloutStrategy` in any spelling; absent means all at once.
     pub(crate) fn read(value: &Value) -> Result<Self, StrategyError> {
-        let kind = ["type", "rolloutType"].into_iter().find_map(|key| given(value, key));
-        let kind = kind.map_or(Some("All"), Value::as_str).unwrap_or_default();
-        let (block, pace) = match kind {
-            "All" => ("all", Pace::All),
-            "Progressive" => ("progressive", Pace::Progressive { concurrency: None }),
-            "ProgressivePerGroup" => ("progressivePerGroup", Pace::ProgressivePerGroup),
+        let mistyped = |error: convoy_api::object::ViewError| StrategyError {
+            field: String::new(),
+            message: error.message,
+        };
+        let strategy: Option<RolloutStrategy> = view_of(value).map_err(mistyped)?;
+        let strategy = strategy.unwrap_or_default();
+        let flat = Value::Object(strategy.others.clone().into_iter().collect());
+        let old_type = member(&flat, "rolloutType").and_then(Value::as_str);
+        let mut fields = Fields { flat: view_of(&flat).map_err(mistyped)?, ..Fields::default() };
+        let kind = strategy.kind.as_deref().or(old_type).unwrap_or("All");
+        let kind = match kind {
+            "All" => {
+                fields.block = "all";
+                fields.inside.limits = strategy.all.unwrap_or_default().limits;
+                StrategyType::All
+            }
+            "Progressive" => {
+                fields.block = "progressive";
+                fields.inside = strategy.progressive.unwrap_or_default();
+                StrategyType::Progressive { max_concurrency: fields.max_concurrency()? }
+            }
+            "ProgressivePerGroup" => {
+                let block = strategy.progressive_per_group.unwrap_or_default();
+                fields.block = "progressivePerGroup";
+                fields.inside.limits = block.limits;
+                fields.inside.mandatory_decision_groups = block.mandatory_decision_groups;
+                StrategyType::ProgressivePerGroup
+            }
             other => {
                 let message = format!(
                     "incorrect rollout strategy type {other:?}: want All, Progressive or ProgressivePerGroup"
@@ -64,105 +90,113 @@ impl Strategy {
                 return Err(StrategyError { field: "type".to_owned(), message });
             }
         };
-        Fields { flat: value, block }.strategy(pace)
+        fields.strategy(kind)
     }
 }
 
-/// The fields of a strategy: those in its block win over those beside `type`.
-struct Fields<'v> {
-    flat: &'v Value,
+/// The fields of a strategy: those in its block win over those beside `type`, where the seed
+/// has them all.
+#[derive(Default)]
+struct Fields {
     block: &'static str,
+    inside: RolloutProgressive,
+    flat: RolloutProgressive,
 }
 
-impl<'v> Fields<'v> {
-    fn strategy(&self, pace: Pace) -> Result<Strategy, StrategyError> {
-        let (deadline, by_timeout) = self.deadline()?;
-        let failures_max = self.size("maxFailures")?;
-        let soak = self.soak()?;
-        let concurrency = self.size("maxConcurrency");
+impl Fields {
+    fn strategy(&self, kind: StrategyType) -> Result<Strategy, StrategyError> {
+        let (progress_deadline, by_timeout) = self.progress_deadline()?;
+        let max_failures = self.size("maxFailures", |from| from.limits.max_failures.as_ref())?;
+        let min_success_time = self.min_success_time()?;
+        let all = kind == StrategyType::All;
         Ok(Strategy {
-            pace: match pace {
-                Pace::Progressive { .. } => Pace::Progressive { concurrency: concurrency? },
-                other => other,
-            },
-            deadline,
-            tolerant: by_timeout && deadline.is_some() && failures_max.is_none(),
-            soak: if pace == Pace::All { SignedDuration::ZERO } else { soak },
-            failures_max: failures_max.unwrap_or(IntOrPercent::Int(0)),
-            mandatory: if pace == Pace::All { Vec::new() } else { self.mandatory() },
+            kind,
+            progress_deadline,
+            tolerates_timeouts: by_timeout && progress_deadline.is_some() && max_failures.is_none(),
+            min_success_time: if all { SignedDuration::ZERO } else { min_success_time },
+            max_failures: max_failures.unwrap_or(IntOrPercent::Int(0)),
+            mandatory: if all { Vec::new() } else { self.mandatory() },
         })
     }
 
-    /// The first of `keys` in the block, else the first beside `type`, with its path.
-    fn first(&self, keys: &[&'static str]) -> Option<(&'static str, String, &'v Value)> {
-        let inside = self.flat.get(self.block).unwrap_or(&Value::Null);
-        let found = |below: &'v Value, path: &str| {
-            keys.iter().find_map(|key| Some((*key, format!("{path}{key}"), given(below, key)?)))
-        };
-        found(inside, &format!("{}.", self.block)).or_else(|| found(self.flat, ""))
+    /// A field of the block, or else of those beside `type`, with its path.
+    fn first<'f, T>(
+        &'f self,
+        key: &str,
+        of: impl Fn(&'f RolloutProgressive) -> Option<T>,
+    ) -> Option<(String, T)> {
+        let inside = of(&self.inside).map(|found| (format!("{}.{key}", self.block), found));
+        inside.or_else(|| Some((key.to_owned(), of(&self.flat)?)))
     }
 
-    fn deadline(&self) -> Result<(Option<SignedDuration>, bool), StrategyError> {
-        let Some((key, field, value)) = self.first(&["progressDeadline", "timeout"]) else {
+    /// The deadline, and whether it was given as the seed's `timeout`.
+    fn progress_deadline(&self) -> Result<(Option<SignedDuration>, bool), StrategyError> {
+        let given = |from: &RolloutProgressive| {
+            let limits = &from.limits;
+            let today = limits.progress_deadline.clone().map(|text| (text, false));
+            today.or_else(|| match limits.timeout.clone()? {
+                IntOrText::Int(minutes) => Some((minutes.to_string(), true)),
+                IntOrText::Text(text) => Some((text, true)),
+            })
+        };
+        let Some((field, (text, by_timeout))) = self.first("", given) else {
             return Ok((None, false));
         };
-        let by_timeout = key == "timeout";
-        let text = match value {
-            Value::String(text) => text.clone(),
-            Value::Number(number) if by_timeout => number.to_string(),
-            other => other.to_string(),
-        };
         let Some(deadline) = deadline(&text, by_timeout) else {
+            let key = if by_timeout { "timeout" } else { "progressDeadline" };
             let message = format!(
                 "invalid timeout format {text:?}: want None, or whole numbers of hours, minutes \
                  and seconds such as 90s, 50min or 1h30m"
             );
-            return Err(StrategyError { field, message });
+            return Err(StrategyError { field: format!("{field}{key}"), message });
         };
         Ok((deadline, by_timeout))
     }
 
-    fn size(&self, key: &'static str) -> Result<Option<IntOrPercent>, StrategyError> {
-        let Some((_, field, value)) = self.first(&[key]) else { return Ok(None) };
-        let read = IntOrPercent::from_value(value);
-        read.map(Some).map_err(|error| {
-            let message = format!("failed to parse the provided {key}: {error}: got {value}");
+    fn max_concurrency(&self) -> Result<Option<IntOrPercent>, StrategyError> {
+        self.size("maxConcurrency", |from| from.max_concurrency.as_ref())
+    }
+
+    fn size<'f>(
+        &'f self,
+        key: &str,
+        of: impl Fn(&'f RolloutProgressive) -> Option<&'f IntOrText>,
+    ) -> Result<Option<IntOrPercent>, StrategyError> {
+        let Some((field, value)) = self.first(key, of) else { return Ok(None) };
+        int_or_percent(value).map(Some).map_err(|error| {
+            let got = serde_json::to_value(value).unwrap_or_default();
+            let message = format!("failed to parse the provided {key}: {error}: got {got}");
             StrategyError { field, message }
         })
     }
 
-    fn soak(&self) -> Result<SignedDuration, StrategyError> {
-        let Some((_, field, value)) = self.first(&["minSuccessTime"]) else {
-            return Ok(SignedDuration::ZERO);
-        };
-        let text = value.as_str().unwrap_or_default();
-        let soak = text.parse::<GoDuration>().map_err(|error| {
-            let message = format!("{error}: got {value}");
+    fn min_success_time(&self) -> Result<SignedDuration, StrategyError> {
+        let given = self.first("minSuccessTime", |from| from.limits.min_success_time.as_deref());
+        let Some((field, text)) = given else { return Ok(SignedDuration::ZERO) };
+        let time = text.parse::<GoDuration>().map_err(|error| {
+            let message = format!("{error}: got {text:?}");
             StrategyError { field, message }
         })?;
-        Ok(soak.signed())
+        Ok(time.signed())
     }
 
-    fn mandatory(&self) -> Vec<GroupRef> {
-        let listed = self.first(&["mandatoryDecisionGroups"]);
-        let listed = list(listed.map(|(_, _, value)| value)).iter();
-        listed.map(GroupRef::read).collect()
+    fn mandatory(&self) -> Vec<GroupReference> {
+        let listed = self.first("", |from| from.mandatory_decision_groups.as_deref());
+        let listed = listed.map_or(&[][..], |(_, listed)| listed).iter();
+        listed.map(GroupReference::of).collect()
     }
 }
 
-impl GroupRef {
-    fn read(value: &Value) -> Self {
-        match value {
-            Value::String(text) => Self::Text(text.into()),
-            Value::Number(number) => Self::Index(number.as_i64().unwrap_or(-1)),
-            entry => {
-                let name = entry.get("groupName").and_then(Value::as_str).unwrap_or_default();
-                let index = entry.get("groupIndex").and_then(Value::as_i64);
-                if name.is_empty() {
-                    Self::Index(index.unwrap_or(0))
-                } else {
-                    Self::Name(name.into())
-                }
+impl GroupReference {
+    fn of(entry: &MandatoryGroup) -> Self {
+        match entry {
+            MandatoryGroup::Plain(IntOrText::Text(text)) => Self::Text(text.into()),
+            MandatoryGroup::Plain(IntOrText::Int(index)) => Self::Index(*index),
+            MandatoryGroup::Entry { group_name: Some(name), .. } if !name.is_empty() => {
+                Self::Name(name.into())
+            }
+            MandatoryGroup::Entry { group_index, .. } => {
+                Self::Index(group_index.unwrap_or(0).into())
             }
         }
     }
@@ -170,7 +204,7 @@ impl GroupRef {
 
 /// A field that is there and not null.
 fn given<'v>(value: &'v Value, key: &str) -> Option<&'v Value> {
-    value.get(key).filter(|value| !value.is_null())
+    member(value, key).filter(|value| !value.is_null())
 }
 
 /// The old spellings in a `rolloutStrategy`: where, and what they are today.
@@ -271,26 +305,32 @@ mod tests {
         let flat = json!({"rolloutType": "Progressive", "maxConcurrency": 5, "timeout": "50min",
             "mandatoryDecisionGroups": ["west", 1, "2", {"groupName": "east"}, {}]});
         let read = Strategy::read(&flat).unwrap();
-        assert_eq!(read.pace, Pace::Progressive { concurrency: Some(IntOrPercent::Int(5)) });
-        assert!(read.tolerant);
+        assert_eq!(
+            read.kind,
+            StrategyType::Progressive { max_concurrency: Some(IntOrPercent::Int(5)) }
+        );
+        assert!(read.tolerates_timeouts);
         let groups = [
-            GroupRef::Text("west".into()),
-            GroupRef::Index(1),
-            GroupRef::Text("2".into()),
-            GroupRef::Name("east".into()),
-            GroupRef::Index(0),
+            GroupReference::Text("west".into()),
+            GroupReference::Index(1),
+            GroupReference::Text("2".into()),
+            GroupReference::Name("east".into()),
+            GroupReference::Index(0),
         ];
         assert_eq!(read.mandatory, groups);
         let both = json!({"type": "Progressive", "maxConcurrency": 5,
             "progressive": {"maxConcurrency": "10%", "progressDeadline": "None"}, "timeout": "5m"});
         let read = Strategy::read(&both).unwrap();
-        assert_eq!(read.pace, Pace::Progressive { concurrency: Some(IntOrPercent::Percent(10)) });
-        assert_eq!((read.deadline, read.tolerant), (None, false));
+        assert_eq!(
+            read.kind,
+            StrategyType::Progressive { max_concurrency: Some(IntOrPercent::Percent(10)) }
+        );
+        assert_eq!((read.progress_deadline, read.tolerates_timeouts), (None, false));
     }
 
     #[test]
     fn a_timeout_tolerates_unless_failures_are_counted() {
-        let tolerant = |value| Strategy::read(&value).unwrap().tolerant;
+        let tolerant = |value| Strategy::read(&value).unwrap().tolerates_timeouts;
         assert!(tolerant(json!({"type": "ProgressivePerGroup", "timeout": 30})));
         assert!(!tolerant(json!({"type": "ProgressivePerGroup", "timeout": "None"})));
         assert!(!tolerant(

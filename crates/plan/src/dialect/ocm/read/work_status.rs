@@ -1,4 +1,4 @@
-//! Where one cluster stands with the template it was given, from the conditions of its work.
+//! How far one cluster is with the template it was given, from the conditions of its work.
 
 use convoy_api::Object;
 use convoy_api::object::meta::timestamp;
@@ -6,11 +6,12 @@ use convoy_api::ocm::names::HANDED_OUT_AT;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use crate::dialect::ocm::read::strategy::Strategy;
+use super::strategy::Strategy;
+use crate::dialect::ocm::names::{APPLIED, AVAILABLE, DEGRADED, PROGRESSING};
 
 /// What a work with the current template reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Report {
+pub(crate) enum WorkStatus {
     /// The agent has not spoken about this generation yet.
     ToApply,
     Progressing,
@@ -18,16 +19,16 @@ pub(crate) enum Report {
     Failed,
 }
 
-/// A report, and since when it holds where that is known.
-pub(crate) type Dated = (Report, Option<Timestamp>);
+/// A status, and since when it holds where that is known.
+pub(crate) type DatedStatus = (WorkStatus, Option<Timestamp>);
 
-/// Where a cluster stands at an instant.
+/// How far a cluster is at an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum RolloutStatus {
     /// Does not have the current template.
     Unstarted,
-    /// Does not have it, and cannot get it before its old work is gone.
-    Leaving,
+    /// Does not have it, and cannot get it before its former work is gone.
+    Terminating,
     ToApply,
     Progressing {
         deadline: Option<Timestamp>,
@@ -43,7 +44,7 @@ pub(crate) enum Standing {
     TimedOut,
 }
 
-impl Standing {
+impl RolloutStatus {
     /// Takes a slot: it was started and is neither finished nor given up.
     pub(crate) fn is_in_flight(self) -> bool {
         matches!(
@@ -52,12 +53,12 @@ impl Standing {
         )
     }
 
-    pub(crate) fn is_unstarted(self) -> bool {
-        matches!(self, Self::Unstarted | Self::Leaving)
+    pub(crate) fn is_failure(self) -> bool {
+        matches!(self, Self::Failed { .. } | Self::TimedOut)
     }
 
     /// When time alone changes it.
-    pub(crate) fn recheck(self) -> Option<Timestamp> {
+    pub(crate) fn recheck_at(self) -> Option<Timestamp> {
         match self {
             Self::Progressing { deadline } | Self::Failed { deadline } => deadline,
             Self::Soaking { until } => Some(until),
@@ -65,18 +66,18 @@ impl Standing {
         }
     }
 
-    /// What a dated report means at `now` under a strategy.
-    pub(crate) fn of(report: Dated, strategy: &Strategy, now: Timestamp) -> Self {
-        let (report, since) = report;
+    /// What a work status means at `now` under a strategy.
+    pub(crate) fn of(reported: DatedStatus, strategy: &Strategy, now: Timestamp) -> Self {
+        let (status, since) = reported;
         let since = since.unwrap_or(now);
-        let deadline = strategy.deadline.map(|length| later(since, length));
+        let deadline = strategy.progress_deadline.map(|length| later(since, length));
         let missed = deadline.is_some_and(|deadline| now >= deadline);
-        match report {
-            Report::ToApply => Self::ToApply,
-            Report::Progressing | Report::Failed if missed => Self::TimedOut,
-            Report::Progressing => Self::Progressing { deadline },
-            Report::Failed => Self::Failed { deadline },
-            Report::Succeeded => match later(since, strategy.soak) {
+        match status {
+            WorkStatus::ToApply => Self::ToApply,
+            WorkStatus::Progressing | WorkStatus::Failed if missed => Self::TimedOut,
+            WorkStatus::Progressing => Self::Progressing { deadline },
+            WorkStatus::Failed => Self::Failed { deadline },
+            WorkStatus::Succeeded => match later(since, strategy.min_success_time) {
                 until if now < until => Self::Soaking { until },
                 _ => Self::Finished,
             },
@@ -89,9 +90,9 @@ impl Standing {
 /// With a `Progressing` condition that one decides; without, being available is success.
 /// Nothing is older than the hand-out of the template: a condition that stays true over a
 /// change keeps its old time.
-pub(crate) fn report(work: &Object) -> Dated {
+pub(crate) fn work_status(work: &Object) -> DatedStatus {
     let conditions = Conditions::read(work);
-    let (report, since) = if conditions.progressing.is_some() {
+    let (status, since) = if conditions.progressing.is_some() {
         conditions.by_progress()
     } else {
         conditions.by_availability()
@@ -101,7 +102,7 @@ pub(crate) fn report(work: &Object) -> Dated {
         (Some(since), Some(handed_out)) => Some(Timestamp::max(since, handed_out)),
         (since, handed_out) => since.or(handed_out),
     };
-    (report, since)
+    (status, since)
 }
 
 struct Conditions<'o> {
@@ -116,10 +117,10 @@ impl<'o> Conditions<'o> {
     fn read(work: &'o Object) -> Self {
         Self {
             generation: work.generation(),
-            applied: work.condition("Applied"),
-            available: work.condition("Available"),
-            progressing: work.condition("Progressing"),
-            degraded: work.condition("Degraded"),
+            applied: work.condition(APPLIED),
+            available: work.condition(AVAILABLE),
+            progressing: work.condition(PROGRESSING),
+            degraded: work.condition(DEGRADED),
         }
     }
 
@@ -133,42 +134,42 @@ impl<'o> Conditions<'o> {
         condition.get("observedGeneration").is_none_or(Value::is_null) || self.is_current(condition)
     }
 
-    fn by_progress(&self) -> Dated {
+    fn by_progress(&self) -> DatedStatus {
         let applied = self.applied.is_some_and(|c| self.is_current(c) && says(c, "True"));
         let fresh = |condition: Option<&Value>| condition.is_none_or(|c| self.is_current(c));
         if !applied || !fresh(self.progressing) || !fresh(self.degraded) {
-            return (Report::ToApply, None);
+            return (WorkStatus::ToApply, None);
         }
         let progressing = self.progressing.unwrap_or(&Value::Null);
         let degraded = self.degraded.filter(|c| says(c, "True"));
         match degraded {
-            Some(degraded) if says(progressing, "True") => (Report::Failed, since(degraded)),
-            _ if says(progressing, "False") => (Report::Succeeded, since(progressing)),
-            _ => (Report::Progressing, since(progressing)),
+            Some(degraded) if says(progressing, "True") => (WorkStatus::Failed, since(degraded)),
+            _ if says(progressing, "False") => (WorkStatus::Succeeded, since(progressing)),
+            _ => (WorkStatus::Progressing, since(progressing)),
         }
     }
 
-    fn by_availability(&self) -> Dated {
+    fn by_availability(&self) -> DatedStatus {
         let Some(applied) = self.applied.filter(|c| self.is_current(c)) else {
-            return (Report::ToApply, None);
+            return (WorkStatus::ToApply, None);
         };
         if says(applied, "False") {
-            return (Report::Failed, since(applied));
+            return (WorkStatus::Failed, since(applied));
         }
         if !says(applied, "True") {
-            return (Report::ToApply, None);
+            return (WorkStatus::ToApply, None);
         }
         let holds = |condition: Option<&'o Value>| {
             condition.filter(|c| says(c, "True") && self.is_current_or_silent(c))
         };
         if let Some(degraded) = holds(self.degraded) {
-            return (Report::Failed, since(degraded));
+            return (WorkStatus::Failed, since(degraded));
         }
         if let Some(available) = holds(self.available) {
-            return (Report::Succeeded, since(available));
+            return (WorkStatus::Succeeded, since(available));
         }
         let available = self.available.and_then(since);
-        (Report::Progressing, since(applied).into_iter().chain(available).max())
+        (WorkStatus::Progressing, since(applied).into_iter().chain(available).max())
     }
 }
 
@@ -213,47 +214,50 @@ mod tests {
     fn a_progressing_condition_decides_where_there_is_one() {
         const APPLIED: (&str, &str, i64) = ("Applied", "True", 2);
         const MOVING: (&str, &str, i64) = ("Progressing", "True", 2);
-        let cases: [(Conditions, Report); 9] = [
-            (&[MOVING], Report::ToApply),
-            (&[("Applied", "True", 1), MOVING], Report::ToApply),
-            (&[("Applied", "False", 2), MOVING], Report::ToApply),
-            (&[APPLIED, ("Progressing", "True", 1)], Report::ToApply),
-            (&[APPLIED, MOVING, ("Degraded", "False", 1)], Report::ToApply),
-            (&[APPLIED, MOVING], Report::Progressing),
-            (&[APPLIED, MOVING, ("Degraded", "True", 2)], Report::Failed),
-            (&[APPLIED, ("Progressing", "False", 2), ("Degraded", "True", 2)], Report::Succeeded),
-            (&[APPLIED, ("Progressing", "Unknown", 2)], Report::Progressing),
+        let cases: [(Conditions, WorkStatus); 9] = [
+            (&[MOVING], WorkStatus::ToApply),
+            (&[("Applied", "True", 1), MOVING], WorkStatus::ToApply),
+            (&[("Applied", "False", 2), MOVING], WorkStatus::ToApply),
+            (&[APPLIED, ("Progressing", "True", 1)], WorkStatus::ToApply),
+            (&[APPLIED, MOVING, ("Degraded", "False", 1)], WorkStatus::ToApply),
+            (&[APPLIED, MOVING], WorkStatus::Progressing),
+            (&[APPLIED, MOVING, ("Degraded", "True", 2)], WorkStatus::Failed),
+            (
+                &[APPLIED, ("Progressing", "False", 2), ("Degraded", "True", 2)],
+                WorkStatus::Succeeded,
+            ),
+            (&[APPLIED, ("Progressing", "Unknown", 2)], WorkStatus::Progressing),
         ];
         for (conditions, expected) in cases {
-            assert_eq!(report(&work(conditions)).0, expected, "{conditions:?}");
+            assert_eq!(work_status(&work(conditions)).0, expected, "{conditions:?}");
         }
     }
 
     #[test]
     fn without_one_being_available_is_success() {
         const APPLIED: (&str, &str, i64) = ("Applied", "True", 2);
-        let cases: [(Conditions, Report); 8] = [
-            (&[], Report::ToApply),
-            (&[("Applied", "True", 1), ("Available", "True", 2)], Report::ToApply),
-            (&[("Applied", "Unknown", 2)], Report::ToApply),
-            (&[("Applied", "False", 2)], Report::Failed),
-            (&[APPLIED, ("Degraded", "True", 2), ("Available", "True", 2)], Report::Failed),
-            (&[APPLIED, ("Available", "True", 2)], Report::Succeeded),
-            (&[APPLIED, ("Available", "True", 1)], Report::Progressing),
-            (&[APPLIED], Report::Progressing),
+        let cases: [(Conditions, WorkStatus); 8] = [
+            (&[], WorkStatus::ToApply),
+            (&[("Applied", "True", 1), ("Available", "True", 2)], WorkStatus::ToApply),
+            (&[("Applied", "Unknown", 2)], WorkStatus::ToApply),
+            (&[("Applied", "False", 2)], WorkStatus::Failed),
+            (&[APPLIED, ("Degraded", "True", 2), ("Available", "True", 2)], WorkStatus::Failed),
+            (&[APPLIED, ("Available", "True", 2)], WorkStatus::Succeeded),
+            (&[APPLIED, ("Available", "True", 1)], WorkStatus::Progressing),
+            (&[APPLIED], WorkStatus::Progressing),
         ];
         for (conditions, expected) in cases {
-            assert_eq!(report(&work(conditions)).0, expected, "{conditions:?}");
+            assert_eq!(work_status(&work(conditions)).0, expected, "{conditions:?}");
         }
     }
 
     #[test]
     fn nothing_is_older_than_the_hand_out() {
         let old = work(&[("Applied", "True", 2), ("Available", "True", 2)]);
-        assert_eq!(report(&old).1, Some(EARLY.parse().unwrap()));
+        assert_eq!(work_status(&old).1, Some(EARLY.parse().unwrap()));
         let mut raw = old.raw().clone();
         raw["metadata"]["annotations"] = json!({HANDED_OUT_AT: "2025-12-31T23:30:00Z"});
         let again = old.with_raw(raw);
-        assert_eq!(report(&again).1, Some("2025-12-31T23:30:00Z".parse().unwrap()));
+        assert_eq!(work_status(&again).1, Some("2025-12-31T23:30:00Z".parse().unwrap()));
     }
 }

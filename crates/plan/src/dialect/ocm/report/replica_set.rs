@@ -1,321 +1,185 @@
-//! A `ManifestWorkReplicaSet`: one work per selected cluster, handed out as its strategy says.
+//! A decision about a replica set as a step.
 
 use std::collections::BTreeSet;
 
 use convoy_api::Object;
-use convoy_api::object::member::text;
-use convoy_api::ocm::names::{PLACEMENT_NAME_LABEL, REPLICA_SET_FINALIZER};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::dialect::ocm::decide::reference::{Outcome, Rolled, roll};
+use super::seconds_until;
+use crate::count;
+use crate::dialect::ocm::decide::group_title;
+use crate::dialect::ocm::decide::replica_set::{
+    Decision, PlacementRollout, Reference, Removals, Rolling,
+};
 use crate::dialect::ocm::decide::schedule::earlier;
-use crate::dialect::ocm::read::work::{Template, Works, delete, owner_value};
-use crate::dialect::ocm::read::work_status::Standing;
-use crate::dialect::ocm::{group_title, list, seconds_until};
+use crate::dialect::ocm::read::replica_set::referenced;
+use crate::dialect::ocm::read::work_status::RolloutStatus;
 use crate::hold::{Hold, HoldReason};
-use crate::snapshot::Snapshot;
-use crate::step::{Action, GroupReport, MemberState, Step, Verb, Verdict, Why};
+use crate::step::{Action, GroupReport, MemberState, Step, Verdict};
 
-/// The most characters that a label value, and so `namespace.name`, may have.
-const OWNER_MAX: usize = 63;
-
-/// What happens next with one replica set.
-pub(crate) fn step(snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
-    let replica_set = snapshot.rollout();
-    let works = Works::read(snapshot);
-    if replica_set.is_deleting() {
-        return leave(replica_set, &works, now);
-    }
-    if owner_value(replica_set).len() > OWNER_MAX {
-        return unnameable(replica_set, now);
-    }
-    let template = Template::read(replica_set);
-    let mut pass = Pass::new(replica_set);
-    let protected = replica_set.has_finalizer(REPLICA_SET_FINALIZER);
-    if protected {
-        pass.drop_unreferenced(&works);
-    } else {
-        pass.step.actions.push(protect(replica_set));
-    }
-    for entry in references(replica_set) {
-        let mut outcome = roll(snapshot, entry, &works, &template, now);
-        match &mut outcome {
-            Outcome::Rolled(rolled) => {
-                if !protected {
-                    let on = "its replica set to be protected by a finalizer".to_owned();
-                    rolled.defer(&HoldReason::Depends { on });
-                }
-                pass.carry_out(rolled, &template, &works, now);
-            }
-            Outcome::NotFound => {
-                pass.missing(text(entry, "name"));
-                pass.outcomes.push(outcome);
-                break;
-            }
-            Outcome::Error(error) => pass.unreadable(error),
-        }
-        pass.outcomes.push(outcome);
-    }
-    pass.finish(protected, now)
-}
-
-/// The placement references, in order.
-fn references(replica_set: &Object) -> &[Value] {
-    list(replica_set.spec().get("placementRefs"))
-}
-
-/// Deletes the works of a replica set that is going, then lets it go.
-fn leave(replica_set: &Object, works: &Works<'_>, now: Timestamp) -> Step {
+/// The step of a replica set, from what was decided and what is written.
+pub(crate) fn step(
+    replica_set: &Object,
+    decision: &Decision<'_>,
+    actions: Vec<Action>,
+    status: Option<Value>,
+    now: Timestamp,
+) -> Step {
     let mut step = Step::new("ocm", replica_set, Verdict::Done);
-    let mut removed = BTreeSet::new();
-    let mut report = GroupReport::new("removed");
-    for work in &works.all {
-        report.count(MemberState::Gone);
-        if !work.is_deleting() {
-            removed.insert(work.namespace().as_str());
-            let message = format!("{} is being deleted", replica_set.name());
-            step.actions.push(delete(work, "ReplicaSetDeleted", message));
+    step.actions = actions;
+    step.status = status;
+    match decision {
+        Decision::NameTooLong => {
+            step.verdict = Verdict::Invalid;
+            let fields = vec!["metadata.name".to_owned()];
+            step.holds.push(Hold::of_rollout(HoldReason::Invalid { fields }));
+            step.decision = Summary::default().json(now);
+        }
+        Decision::Deleting { removals, waits_for, .. } => {
+            deleting(&mut step, removals, *waits_for, now);
+        }
+        Decision::Rolling(rolling) => {
+            let several = referenced(replica_set).count() > 1;
+            Reporter { step: &mut step, rolling, several }.report(now);
         }
     }
-    let foreground = text(replica_set.spec(), "cascadeDeletionPolicy") == "Foreground";
-    let waits = foreground && !works.all.is_empty();
-    if replica_set.has_finalizer(REPLICA_SET_FINALIZER) && !waits {
-        step.actions.push(release(replica_set));
-    }
-    if waits {
-        let on = format!("{} ManifestWorks to be deleted", works.all.len());
+    step
+}
+
+fn deleting(step: &mut Step, removals: &Removals<'_>, waits_for: usize, now: Timestamp) {
+    if waits_for > 0 {
+        let on = format!("{waits_for} ManifestWorks to be deleted");
         step.holds.push(Hold::of_rollout(HoldReason::Depends { on }));
     }
-    if waits || !step.actions.is_empty() {
+    if waits_for > 0 || !step.actions.is_empty() {
         step.verdict = Verdict::Moving;
     }
-    if report.total > 0 {
-        step.groups.push(report);
-    }
-    step.decision = json!({"rollout": [], "waiting": [], "timedOut": [], "failed": [],
-        "removed": removed, "requeueAfterSeconds": seconds_until(None, now)});
-    step
+    step.groups.extend(removed(removals.len()));
+    let removed = removals.clusters().collect();
+    step.decision = Summary { removed, ..Summary::default() }.json(now);
 }
 
-fn protect(replica_set: &Object) -> Action {
-    let mut finalizers = list(replica_set.metadata().get("finalizers")).to_vec();
-    finalizers.push(json!(REPLICA_SET_FINALIZER));
-    let why = Why::new("FinalizerMissing", "its works must go before it does");
-    let patch = json!({"metadata": {"finalizers": finalizers}});
-    Action::patch(Verb::Record, replica_set, patch, why)
+/// The group of works that go; none if there are none.
+fn removed(works: usize) -> Option<GroupReport> {
+    let mut report = GroupReport::new("removed");
+    report.total = count(works);
+    report.gone = count(works);
+    (works > 0).then_some(report)
 }
 
-fn release(replica_set: &Object) -> Action {
-    let finalizers = list(replica_set.metadata().get("finalizers")).iter();
-    let finalizers: Vec<&Value> =
-        finalizers.filter(|finalizer| finalizer.as_str() != Some(REPLICA_SET_FINALIZER)).collect();
-    let why = Why::new("WorksDeleted", "its works are gone or on their way");
-    let patch = json!({"metadata": {"finalizers": finalizers}});
-    Action::patch(Verb::Release, replica_set, patch, why)
-}
-
-/// The works' label cannot say whose they are: nothing is done until it is renamed.
-fn unnameable(replica_set: &Object, now: Timestamp) -> Step {
-    let mut step = Step::new("ocm", replica_set, Verdict::Stopped);
-    let owner = owner_value(replica_set);
-    let message = format!(
-        "{owner:?} cannot be a label value: the combined length of namespace and name must be at \
-         most {OWNER_MAX} characters, with the dot between them"
-    );
-    step.status = crate::dialect::ocm::status::replica_set::with_condition(
-        replica_set,
-        "ManifestworkApplied",
-        "InvalidManifestWorkName",
-        &message,
-        now,
-    );
-    step.holds.push(Hold::of_rollout(HoldReason::Stalled { detail: message }));
-    step.decision = json!({"rollout": [], "waiting": [], "timedOut": [], "failed": [],
-        "removed": [], "requeueAfterSeconds": null});
-    step
-}
-
-/// One pass over all references, as it comes together.
-struct Pass<'w> {
-    replica_set: &'w Object,
-    step: Step,
-    outcomes: Vec<Outcome<'w>>,
-    several: bool,
+/// The keys that the vectors know.
+#[derive(Default)]
+struct Summary<'w> {
     rollout: BTreeSet<&'w str>,
     waiting: BTreeSet<&'w str>,
     timed_out: BTreeSet<&'w str>,
     failed: BTreeSet<&'w str>,
     removed: BTreeSet<&'w str>,
-    leaving: GroupReport,
-    recheck: Option<Timestamp>,
+    recheck_at: Option<Timestamp>,
 }
 
-impl<'w> Pass<'w> {
-    fn new(replica_set: &'w Object) -> Self {
-        Self {
-            replica_set,
-            step: Step::new("ocm", replica_set, Verdict::Done),
-            outcomes: Vec::new(),
-            several: references(replica_set).len() > 1,
-            rollout: BTreeSet::new(),
-            waiting: BTreeSet::new(),
-            timed_out: BTreeSet::new(),
-            failed: BTreeSet::new(),
-            removed: BTreeSet::new(),
-            leaving: GroupReport::new("removed"),
-            recheck: None,
-        }
-    }
-
-    /// Deletes the works of placements that are no longer referred to.
-    fn drop_unreferenced(&mut self, works: &Works<'w>) {
-        let names: BTreeSet<&str> =
-            references(self.replica_set).iter().map(|entry| text(entry, "name")).collect();
-        for work in &works.all {
-            let placement = work.label(PLACEMENT_NAME_LABEL);
-            if placement.is_some_and(|placement| names.contains(placement)) {
-                continue;
-            }
-            let message =
-                format!("placement {:?} is not referred to", placement.unwrap_or_default());
-            self.remove(work, "PlacementNotReferenced", message);
-        }
-    }
-
-    fn remove(&mut self, work: &'w Object, reason: &'static str, message: String) {
-        self.leaving.count(MemberState::Gone);
-        if !work.is_deleting() {
-            self.removed.insert(work.namespace());
-            self.step.actions.push(delete(work, reason, message));
-        }
-    }
-
-    /// The writes, reports and holds of one reference.
-    fn carry_out(
-        &mut self,
-        rolled: &Rolled<'w>,
-        template: &Template<'_>,
-        works: &Works<'w>,
-        now: Timestamp,
-    ) {
-        let placement = &rolled.placement;
-        for cluster in &rolled.round.take {
-            let work = works.pair(placement, cluster, template).work;
-            self.step.actions.push(template.hand_out(cluster, placement, work, now));
-        }
-        for work in &rolled.mislabelled {
-            self.step.actions.push(template.relabel(placement, work));
-        }
-        for work in &rolled.removed {
-            self.remove(work, "NotSelected", format!("{placement} no longer selects the cluster"));
-        }
-        for work in &rolled.surplus {
-            let message = format!("one work is enough for placement {placement}");
-            self.step.actions.push(delete(work, "Surplus", message));
-        }
-        self.rollout.extend(rolled.round.take.iter());
-        self.waiting.extend(rolled.round.waits.keys());
-        for (cluster, standing) in rolled.members() {
-            match standing {
-                Standing::TimedOut => _ = self.timed_out.insert(cluster),
-                Standing::Failed { .. } => _ = self.failed.insert(cluster),
-                _ => {}
-            }
-        }
-        self.recheck = earlier(self.recheck, rolled.round.recheck);
-        self.report(rolled);
-        if let Some(breach) = &rolled.round.breach {
-            self.hold_rollout(rolled, breach.clone());
-        }
-    }
-
-    fn report(&mut self, rolled: &Rolled<'w>) {
-        for ring in &rolled.rings {
-            let title = group_title(usize::try_from(ring.index).unwrap_or(0), &ring.name);
-            let title = if self.several { format!("{}: {title}", rolled.placement) } else { title };
-            let mut report = GroupReport::new(title.clone());
-            let mandatory = rolled.round.mandatory.contains(&ring.index);
-            report.ceiling = rolled.round.ceiling.filter(|_| !mandatory);
-            for (cluster, standing) in &ring.members {
-                report.count(state(*standing, rolled.round.take.contains(cluster)));
-                let waits = rolled.round.waits.get(cluster);
-                let reason = waits.cloned().or_else(|| in_flight(*standing, rolled));
-                if let Some(reason) = reason {
-                    let hold = Hold::of_member(*cluster, reason).in_group(title.clone());
-                    self.step.holds.push(hold.until(standing.recheck()));
+impl<'w> Summary<'w> {
+    fn of(rolling: &Rolling<'w>) -> Self {
+        let mut summary =
+            Self { removed: rolling.unreferenced.clusters().collect(), ..Self::default() };
+        for placement in rolling.rollouts() {
+            summary.rollout.extend(placement.starts.iter().map(|start| start.cluster));
+            summary.waiting.extend(placement.rollout.holds.keys());
+            summary.removed.extend(placement.removals.clusters());
+            for (cluster, status) in placement.members() {
+                match status {
+                    RolloutStatus::TimedOut => _ = summary.timed_out.insert(cluster),
+                    RolloutStatus::Failed { .. } => _ = summary.failed.insert(cluster),
+                    _ => {}
                 }
             }
-            self.step.groups.push(report);
+            summary.recheck_at = earlier(summary.recheck_at, placement.rollout.recheck_at);
         }
+        summary
     }
 
-    fn hold_rollout(&mut self, rolled: &Rolled<'_>, reason: HoldReason) {
-        let hold = Hold::of_rollout(reason);
-        let hold = if self.several { hold.in_group(rolled.placement.clone()) } else { hold };
-        self.step.holds.push(hold);
-    }
-
-    fn missing(&mut self, name: &str) {
-        let reason = HoldReason::Missing { kind: "Placement", name: name.to_owned() };
-        self.step.holds.push(Hold::of_rollout(reason));
-    }
-
-    fn unreadable(&mut self, error: &str) {
-        let detail = error.to_owned();
-        self.step.holds.push(Hold::of_rollout(HoldReason::Stalled { detail }));
-    }
-
-    fn finish(mut self, protected: bool, now: Timestamp) -> Step {
-        let not_found = self.outcomes.iter().any(|outcome| matches!(outcome, Outcome::NotFound));
-        let (set, kind) = (self.replica_set, "PlacementVerified");
-        self.step.status = if !protected {
-            None
-        } else if not_found {
-            crate::dialect::ocm::status::replica_set::with_condition(
-                set,
-                kind,
-                "PlacementDecisionNotFound",
-                "",
-                now,
-            )
-        } else {
-            crate::dialect::ocm::status::replica_set::status(set, &self.outcomes, now)
-        };
-        if self.leaving.total > 0 {
-            self.step.groups.push(self.leaving.clone());
-        }
-        self.step.verdict = self.verdict();
-        if self.step.verdict == Verdict::Stopped
-            && self.step.holds.iter().all(|hold| hold.member.is_some())
-        {
-            let lost = self.timed_out.len() + self.failed.len();
-            let total: u32 = self.step.groups.iter().map(|group| group.total).sum();
-            let detail = format!("{lost} of {total} clusters failed or timed out");
-            self.step.holds.push(Hold::of_rollout(HoldReason::Failed { detail }));
-        }
-        self.step.wake_at = self.recheck;
-        self.step.decision = json!({
+    fn json(&self, now: Timestamp) -> Value {
+        json!({
             "rollout": self.rollout,
             "waiting": self.waiting,
             "timedOut": self.timed_out,
             "failed": self.failed,
             "removed": self.removed,
-            "requeueAfterSeconds": seconds_until(self.recheck, now),
-        });
-        self.step
+            "requeueAfterSeconds": seconds_until(self.recheck_at, now),
+        })
+    }
+}
+
+/// Fills in the step of a replica set that is rolled out.
+struct Reporter<'a, 'w> {
+    step: &'a mut Step,
+    rolling: &'a Rolling<'w>,
+    /// Whether there are several references, so that groups have to say whose they are.
+    several: bool,
+}
+
+impl<'w> Reporter<'_, 'w> {
+    fn report(mut self, now: Timestamp) {
+        let rolling = self.rolling;
+        for reference in &rolling.references {
+            match reference {
+                Reference::NotFound(name) => {
+                    let reason =
+                        HoldReason::Missing { kind: "Placement", name: (*name).to_owned() };
+                    self.step.holds.push(Hold::of_rollout(reason));
+                }
+                Reference::Unreadable(error) => {
+                    let reason = HoldReason::Stalled { detail: error.clone() };
+                    self.step.holds.push(Hold::of_rollout(reason));
+                }
+                Reference::Rollout(placement) => self.placement(placement),
+            }
+        }
+        let going: usize = rolling.rollouts().map(|placement| placement.removals.len()).sum();
+        self.step.groups.extend(removed(rolling.unreferenced.len() + going));
+        let summary = Summary::of(rolling);
+        self.step.verdict = self.verdict(summary.recheck_at);
+        self.step.wake_at = summary.recheck_at;
+        self.step.decision = summary.json(now);
+        self.hold_stopped(summary.timed_out.len() + summary.failed.len());
     }
 
-    fn verdict(&self) -> Verdict {
+    /// The groups and holds of one reference.
+    fn placement(&mut self, placement: &PlacementRollout<'w>) {
+        let rollout = &placement.rollout;
+        for group in &placement.groups {
+            let title = group_title(group.index, &group.name);
+            let title =
+                if self.several { format!("{}: {title}", placement.placement) } else { title };
+            let mut report = GroupReport::new(title.clone());
+            report.ceiling = rollout.ceiling.filter(|_| !rollout.mandatory.contains(&group.index));
+            for (cluster, status) in &group.members {
+                report.count(state(*status, rollout.starts.contains_key(cluster)));
+                let waits = rollout.holds.get(cluster).cloned();
+                if let Some(reason) = waits.or_else(|| in_flight(*status, placement)) {
+                    let hold = Hold::of_member(*cluster, reason).in_group(title.clone());
+                    self.step.holds.push(hold.until(status.recheck_at()));
+                }
+            }
+            self.step.groups.push(report);
+        }
+        if let Some(reason) = &rollout.failure_stop {
+            let hold = Hold::of_rollout(reason.clone());
+            let name = placement.placement.clone();
+            self.step.holds.push(if self.several { hold.in_group(name) } else { hold });
+        }
+    }
+
+    fn verdict(&self, recheck_at: Option<Timestamp>) -> Verdict {
         let any = |count: fn(&GroupReport) -> u32| self.step.groups.iter().any(|g| count(g) > 0);
-        let broken = self.outcomes.iter().any(|outcome| !matches!(outcome, Outcome::Rolled(_)));
-        let waiting = |reason: &HoldReason| matches!(reason, HoldReason::Depends { .. });
+        let depends = |hold: &Hold| matches!(hold.reason, HoldReason::Depends { .. });
         if !self.step.actions.is_empty() || any(|group| group.moving + group.settling + group.gone)
         {
             Verdict::Moving
-        } else if broken
-            || self.recheck.is_some()
-            || self.step.holds.iter().any(|hold| waiting(&hold.reason))
+        } else if self.rolling.is_broken()
+            || recheck_at.is_some()
+            || self.step.holds.iter().any(depends)
         {
             Verdict::Held
         } else if any(|group| group.waiting + group.failed) {
@@ -324,38 +188,52 @@ impl<'w> Pass<'w> {
             Verdict::Done
         }
     }
+
+    /// A rollout that is stopped has a hold of its own.
+    fn hold_stopped(&mut self, failed: usize) {
+        let stopped = self.step.verdict == Verdict::Stopped;
+        if stopped && self.step.holds.iter().all(|hold| hold.member.is_some()) {
+            let total: u32 = self.step.groups.iter().map(|group| group.total).sum();
+            let detail = format!("{failed} of {total} clusters failed or timed out");
+            self.step.holds.push(Hold::of_rollout(HoldReason::Failed { detail }));
+        }
+    }
 }
 
-/// Where a cluster stands, in the words that all dialects share.
-fn state(standing: Standing, taken: bool) -> MemberState {
-    match standing {
-        Standing::Unstarted if taken => MemberState::Moving,
-        Standing::Unstarted | Standing::Leaving => MemberState::Waiting,
-        Standing::ToApply | Standing::Progressing { .. } => MemberState::Moving,
-        Standing::Soaking { .. } => MemberState::Settling,
-        Standing::Finished => MemberState::Done,
-        Standing::Failed { .. } | Standing::TimedOut => MemberState::Failed,
+/// How far a cluster is, in the words that all dialects share.
+fn state(status: RolloutStatus, starts: bool) -> MemberState {
+    match status {
+        RolloutStatus::Unstarted if starts => MemberState::Moving,
+        RolloutStatus::Unstarted | RolloutStatus::Terminating => MemberState::Waiting,
+        RolloutStatus::ToApply | RolloutStatus::Progressing { .. } => MemberState::Moving,
+        RolloutStatus::Soaking { .. } => MemberState::Settling,
+        RolloutStatus::Finished => MemberState::Done,
+        RolloutStatus::Failed { .. } | RolloutStatus::TimedOut => MemberState::Failed,
     }
 }
 
 /// What a cluster that has the template is waiting for, if it is.
-fn in_flight(standing: Standing, rolled: &Rolled<'_>) -> Option<HoldReason> {
-    let detail = |text: &str| text.to_owned();
-    let deadline = rolled.strategy.deadline.map_or(0, |deadline| deadline.as_secs());
-    Some(match standing {
-        Standing::Unstarted | Standing::Leaving | Standing::Finished => return None,
-        Standing::ToApply => {
-            HoldReason::NotAvailable { detail: detail("its agent has not applied the work yet") }
+fn in_flight(status: RolloutStatus, placement: &PlacementRollout<'_>) -> Option<HoldReason> {
+    let not_available = |detail: &str| HoldReason::NotAvailable { detail: detail.to_owned() };
+    Some(match status {
+        RolloutStatus::Unstarted | RolloutStatus::Terminating | RolloutStatus::Finished => {
+            return None;
         }
-        Standing::Progressing { .. } => {
-            HoldReason::NotAvailable { detail: detail("the work is still progressing") }
+        RolloutStatus::ToApply => not_available("its agent has not applied the ManifestWork yet"),
+        RolloutStatus::Progressing { .. } => not_available("the ManifestWork is still progressing"),
+        RolloutStatus::Soaking { .. } => {
+            HoldReason::Settling { for_secs: placement.strategy.min_success_time.as_secs() }
         }
-        Standing::Soaking { .. } => {
-            HoldReason::Settling { for_secs: rolled.strategy.soak.as_secs() }
+        RolloutStatus::Failed { .. } => {
+            let detail = "the ManifestWork is degraded or could not be applied".to_owned();
+            HoldReason::Failed { detail }
         }
-        Standing::Failed { .. } => {
-            HoldReason::Failed { detail: detail("the work is degraded or could not be applied") }
+        RolloutStatus::TimedOut => {
+            let deadline = placement.strategy.progress_deadline;
+            let secs = deadline.map_or(0, |deadline| deadline.as_secs());
+            HoldReason::Failed {
+                detail: format!("not successful within progressDeadline ({secs}s)"),
+            }
         }
-        Standing::TimedOut => HoldReason::Failed { detail: format!("timed out after {deadline}s") },
     })
 }

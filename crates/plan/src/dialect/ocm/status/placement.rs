@@ -4,71 +4,41 @@ use std::borrow::Cow;
 
 use convoy_api::Object;
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::condition::{self, Condition};
-use crate::dialect::ocm::decide::group::{Group, count};
-use crate::dialect::ocm::decide::schedule::Schedule;
-use crate::dialect::ocm::list;
-use crate::dialect::ocm::read::placement::Misconfiguration;
-use crate::dialect::ocm::write::slice::Slice;
+use crate::count;
+use crate::dialect::ocm::decide::group::Group;
+use crate::dialect::ocm::decide::placement::{Decision, Wanted};
+use crate::dialect::ocm::decide::satisfaction::Satisfaction;
+use crate::dialect::ocm::decide::slice::Slice;
+use crate::dialect::ocm::names::{PLACEMENT_MISCONFIGURED, PLACEMENT_SATISFIED};
 
-/// What the conditions say.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Satisfaction {
-    pub(crate) satisfied: bool,
-    pub(crate) reason: &'static str,
-    pub(crate) message: String,
-    /// `plugin:message`, where the placement is not sound.
-    pub(crate) misconfigured: Option<String>,
-}
-
-impl Satisfaction {
-    /// The first that applies, from "nowhere to look" to "all there".
-    pub(crate) fn of(placement: &Object, schedule: &Schedule<'_>) -> Self {
-        let eligibility = &schedule.eligibility;
-        let no = |reason, message: String| (false, reason, message);
-        let (satisfied, reason, message) = if !eligibility.bound {
-            let message = "No valid ManagedClusterSetBindings found in placement namespace";
-            no("NoManagedClusterSetBindings", message.to_owned())
-        } else if eligibility.sets.is_empty() {
-            let asked = list(placement.spec().get("clusterSets")).iter().filter_map(Value::as_str);
-            let asked = asked.collect::<Vec<_>>().join(",");
-            let message =
-                format!("None of ManagedClusterSets [{asked}] is bound to placement namespace");
-            no("NoIntersection", message)
-        } else if let Some(error) = &eligibility.error {
-            no("NotAllDecisionsScheduled", error.clone())
-        } else if eligibility.candidates == 0 {
-            let sets = eligibility.sets.join(",");
-            let message = format!("All ManagedClusterSets [{sets}] have no member ManagedCluster");
-            no("AllManagedClusterSetsEmpty", message)
-        } else if schedule.selected.is_empty() {
-            let message = "No ManagedCluster matches any of the cluster predicate";
-            no("NoManagedClusterMatched", message.to_owned())
-        } else if schedule.unscheduled == 0 {
-            (true, "AllDecisionsScheduled", "All cluster decisions scheduled".to_owned())
-        } else {
-            let message = format!("{} cluster decisions unscheduled", schedule.unscheduled);
-            no("NotAllDecisionsScheduled", message)
-        };
-        Self { satisfied, reason, message, misconfigured: None }
+/// The whole status with new conditions and, unless they are to stay, new groups; none if it
+/// reads so already.
+pub(crate) fn status(placement: &Object, decision: &Decision<'_>, now: Timestamp) -> Option<Value> {
+    let satisfaction = decision.satisfaction.as_ref()?;
+    let mut status = placement.status().as_object().cloned().unwrap_or_default();
+    if let Some(Wanted { groups, slices }) = &decision.wanted {
+        let selected: usize = groups.iter().map(|group| group.clusters.len()).sum();
+        status.insert("numberOfSelectedClusters".into(), json!(count(selected)));
+        status.insert("decisionGroups".into(), Value::Array(group_entries(groups, slices)));
+    } else {
+        status.entry("numberOfSelectedClusters").or_insert(json!(0));
+        status.entry("decisionGroups").or_insert(json!([]));
     }
-
-    /// A placement that cannot be read keeps what it has, and says so.
-    pub(crate) fn misconfigured(wrong: &Misconfiguration) -> Self {
-        let message = format!("{}:{}", wrong.plugin, wrong.message);
-        Self {
-            satisfied: false,
-            reason: "NotAllDecisionsScheduled",
-            message: wrong.message.clone(),
-            misconfigured: Some(message),
-        }
+    let conditions = status.get("conditions").and_then(Value::as_array);
+    let mut conditions = conditions.cloned().unwrap_or_default();
+    for wanted in conditions_of(satisfaction) {
+        condition::set(&mut conditions, &wanted, now);
     }
+    status.insert("conditions".into(), Value::Array(conditions));
+    let status = Value::Object(status);
+    (status != *placement.status()).then_some(status)
 }
 
 /// The groups as the status lists them.
-pub(crate) fn group_entries(groups: &[Group<'_>], slices: &[Slice<'_>]) -> Vec<Value> {
+fn group_entries(groups: &[Group<'_>], slices: &[Slice<'_>]) -> Vec<Value> {
     let mut entries = Vec::new();
     for (index, group) in groups.iter().enumerate() {
         let own = slices.iter().filter(|slice| slice.group == index);
@@ -83,36 +53,6 @@ pub(crate) fn group_entries(groups: &[Group<'_>], slices: &[Slice<'_>]) -> Vec<V
     entries
 }
 
-/// The whole status with new conditions and, unless they are to stay, new groups; none if it
-/// reads so already.
-pub(crate) fn status(
-    placement: &Object,
-    groups: Option<(&[Group<'_>], &[Slice<'_>])>,
-    satisfaction: &Satisfaction,
-    now: Timestamp,
-) -> Option<Value> {
-    let mut status = placement.status().as_object().cloned().unwrap_or_default();
-    if let Some((groups, slices)) = groups {
-        let selected: usize = groups.iter().map(|group| group.clusters.len()).sum();
-        status.insert("numberOfSelectedClusters".into(), json!(count(selected)));
-        status.insert("decisionGroups".into(), Value::Array(group_entries(groups, slices)));
-    } else {
-        status.entry("numberOfSelectedClusters").or_insert(json!(0));
-        status.entry("decisionGroups").or_insert(json!([]));
-    }
-    let mut conditions = list(status.get("conditions")).to_vec();
-    for wanted in conditions_of(satisfaction) {
-        condition::set(&mut conditions, &wanted, now);
-    }
-    status.insert("conditions".into(), Value::Array(conditions));
-    changed(placement, status)
-}
-
-pub(crate) fn changed(placement: &Object, status: Map<String, Value>) -> Option<Value> {
-    let status = Value::Object(status);
-    (status != *placement.status()).then_some(status)
-}
-
 fn conditions_of(satisfaction: &Satisfaction) -> [Condition<'_>; 2] {
     let condition = |kind: &'static str, holds, reason: &'static str, message| Condition {
         kind: kind.into(),
@@ -122,11 +62,11 @@ fn conditions_of(satisfaction: &Satisfaction) -> [Condition<'_>; 2] {
         observed_generation: None,
     };
     let misconfigured = if let Some(message) = &satisfaction.misconfigured {
-        condition("PlacementMisconfigured", true, "Misconfigured", message)
+        condition(PLACEMENT_MISCONFIGURED, true, "Misconfigured", message)
     } else {
         let message = "Placement configurations check pass";
-        condition("PlacementMisconfigured", false, "Succeedconfigured", message)
+        condition(PLACEMENT_MISCONFIGURED, false, "Succeedconfigured", message)
     };
     let Satisfaction { satisfied, reason, message, .. } = satisfaction;
-    [misconfigured, condition("PlacementSatisfied", *satisfied, reason, message)]
+    [misconfigured, condition(PLACEMENT_SATISFIED, *satisfied, reason, message)]
 }

@@ -5,8 +5,13 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::condition::{self, Condition};
-use crate::dialect::ocm::decide::reference::{Outcome, Rolled};
-use crate::dialect::ocm::list;
+use crate::dialect::ocm::decide::replica_set::{Decision, PlacementRollout, Reference, Rolling};
+use crate::dialect::ocm::names::{
+    APPLIED, AS_EXPECTED, AVAILABLE, DEGRADED, INVALID_MANIFEST_WORK_NAME, LABEL_VALUE_MAX,
+    MANIFEST_WORK_APPLIED, NOT_AS_EXPECTED, PLACEMENT_DECISION_EMPTY, PLACEMENT_DECISION_NOT_FOUND,
+    PLACEMENT_ROLLED_OUT, PLACEMENT_VERIFIED, PROGRESSING,
+};
+use crate::dialect::ocm::read::replica_set::owner_value;
 
 /// Works by what they report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,34 +23,66 @@ struct Counts {
     degraded: u64,
 }
 
-/// The status after a pass over all references.
+/// The status that follows from a decision; none if it reads so already.
 pub(crate) fn status(
     replica_set: &Object,
-    outcomes: &[Outcome<'_>],
+    decision: &Decision<'_>,
     now: Timestamp,
 ) -> Option<Value> {
-    let rolled = || outcomes.iter().filter_map(rolled);
+    let condition = |kind, reason, message: &str| {
+        let status = replica_set.status().as_object().cloned().unwrap_or_default();
+        with_conditions(replica_set, status, &[(kind, false, reason)], message, now)
+    };
+    match decision {
+        Decision::Deleting { .. } => None,
+        Decision::NameTooLong => {
+            let (kind, reason) = (MANIFEST_WORK_APPLIED, INVALID_MANIFEST_WORK_NAME);
+            condition(kind, reason, &name_too_long(replica_set))
+        }
+        Decision::Rolling(rolling) if !rolling.is_protected => None,
+        Decision::Rolling(rolling) => {
+            let missing = |reference: &Reference<'_>| matches!(reference, Reference::NotFound(_));
+            if rolling.references.iter().any(missing) {
+                condition(PLACEMENT_VERIFIED, PLACEMENT_DECISION_NOT_FOUND, "")
+            } else {
+                rolling_status(replica_set, rolling, now)
+            }
+        }
+    }
+}
+
+/// Why the works of a replica set cannot say whose they are.
+pub(crate) fn name_too_long(replica_set: &Object) -> String {
+    let owner = owner_value(replica_set);
+    format!(
+        "{owner:?} cannot be a label value: the combined length of namespace and name must be at \
+         most {LABEL_VALUE_MAX} characters, with the dot between them"
+    )
+}
+
+fn rolling_status(replica_set: &Object, rolling: &Rolling<'_>, now: Timestamp) -> Option<Value> {
+    let rollouts = || rolling.rollouts();
     let mut sum = Counts::default();
     let mut placements = Vec::new();
-    for rolled in rolled() {
-        let counts = Counts::of(rolled);
+    for rollout in rollouts() {
+        let counts = Counts::of(rollout);
         sum.add(counts);
-        let (groups, selected) = (rolled.rings.len(), rolled.selected);
+        let (groups, selected) = (rollout.groups.len(), rollout.selected);
         placements.push(json!({
-            "name": rolled.placement,
+            "name": rollout.placement,
             "availableDecisionGroups":
                 format!("{groups} ({} / {selected} clusters applied)", counts.total),
             "summary": counts.json(),
         }));
     }
-    let broken = outcomes.iter().any(|outcome| !matches!(outcome, Outcome::Rolled(_)));
+    let broken = rolling.is_broken();
     let verified = match (broken, sum.total) {
-        (true, _) => "NotAsExpected",
-        (false, 0) => "PlacementDecisionEmpty",
-        (false, _) => "AsExpected",
+        (true, _) => NOT_AS_EXPECTED,
+        (false, 0) => PLACEMENT_DECISION_EMPTY,
+        (false, _) => AS_EXPECTED,
     };
-    let succeeded: u64 = rolled().map(|rolled| rolled.succeeded).sum();
-    let selected: u64 = rolled().map(|rolled| rolled.selected).sum();
+    let succeeded: u64 = rollouts().map(|rollout| rollout.succeeded).sum();
+    let selected: u64 = rollouts().map(|rollout| rollout.selected).sum();
     let complete = !broken && succeeded == selected;
     let (applied, applied_reason) = sum.verdict(verified);
     let mut status = replica_set.status().as_object().cloned().unwrap_or_default();
@@ -53,23 +90,11 @@ pub(crate) fn status(
     status.insert("placementSummary".into(), Value::Array(placements));
     let rolled_out = if complete { "Complete" } else { "Progressing" };
     let conditions = [
-        ("PlacementVerified", verified == "AsExpected", verified),
-        ("PlacementRolledOut", complete, rolled_out),
-        ("ManifestworkApplied", applied, applied_reason),
+        (PLACEMENT_VERIFIED, verified == AS_EXPECTED, verified),
+        (PLACEMENT_ROLLED_OUT, complete, rolled_out),
+        (MANIFEST_WORK_APPLIED, applied, applied_reason),
     ];
     with_conditions(replica_set, status, &conditions, "", now)
-}
-
-/// The status with one condition changed and everything else as it was.
-pub(crate) fn with_condition(
-    replica_set: &Object,
-    kind: &str,
-    reason: &str,
-    message: &str,
-    now: Timestamp,
-) -> Option<Value> {
-    let status = replica_set.status().as_object().cloned().unwrap_or_default();
-    with_conditions(replica_set, status, &[(kind, false, reason)], message, now)
 }
 
 fn with_conditions(
@@ -79,7 +104,8 @@ fn with_conditions(
     message: &str,
     now: Timestamp,
 ) -> Option<Value> {
-    let mut conditions = list(status.get("conditions")).to_vec();
+    let mut conditions =
+        status.get("conditions").and_then(Value::as_array).cloned().unwrap_or_default();
     for (kind, holds, reason) in wanted {
         let wanted = Condition {
             kind: (*kind).into(),
@@ -95,26 +121,19 @@ fn with_conditions(
     (status != *replica_set.status()).then_some(status)
 }
 
-fn rolled<'o, 'w>(outcome: &'o Outcome<'w>) -> Option<&'o Rolled<'w>> {
-    match outcome {
-        Outcome::Rolled(rolled) => Some(rolled),
-        _ => None,
-    }
-}
-
 impl Counts {
     /// Counts works that hold the current template; `total` adds those that get it now.
-    fn of(rolled: &Rolled<'_>) -> Self {
+    fn of(rollout: &PlacementRollout<'_>) -> Self {
         let with = |kind: &str| {
-            let works = rolled.current.iter();
+            let works = rollout.current.iter();
             works.filter(|work| work.condition_status(kind) == Some("True")).count() as u64
         };
         Self {
-            total: (rolled.current.len() + rolled.round.take.len()) as u64,
-            applied: with("Applied"),
-            available: with("Available"),
-            progressing: with("Progressing"),
-            degraded: with("Degraded"),
+            total: (rollout.current.len() + rollout.starts.len()) as u64,
+            applied: with(APPLIED),
+            available: with(AVAILABLE),
+            progressing: with(PROGRESSING),
+            degraded: with(DEGRADED),
         }
     }
 
@@ -130,11 +149,11 @@ impl Counts {
     fn verdict(self, verified: &'static str) -> (bool, &'static str) {
         let Self { total, available, progressing, degraded, .. } = self;
         match (total, verified) {
-            (0, "PlacementDecisionEmpty") => (false, "PlacementDecisionEmpty"),
-            (0, _) => (false, "NotAsExpected"),
-            _ if available == total && progressing == 0 && degraded == 0 => (true, "AsExpected"),
+            (0, PLACEMENT_DECISION_EMPTY) => (false, PLACEMENT_DECISION_EMPTY),
+            (0, _) => (false, NOT_AS_EXPECTED),
+            _ if available == total && progressing == 0 && degraded == 0 => (true, AS_EXPECTED),
             _ if progressing > 0 && degraded == 0 => (false, "Processing"),
-            _ => (false, "NotAsExpected"),
+            _ => (false, NOT_AS_EXPECTED),
         }
     }
 

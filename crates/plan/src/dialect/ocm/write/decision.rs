@@ -6,9 +6,11 @@ use convoy_api::ocm::names::{
 };
 use serde_json::{Map, Value, json};
 
+use super::order::{Rewrite, order};
+use crate::dialect::ocm::decide::placement::{Decision, Wanted};
 use crate::dialect::ocm::decide::schedule::Schedule;
-use crate::dialect::ocm::read::decisions::{Layout, clusters_of};
-use crate::dialect::ocm::write::slice::{Rewrite, Slice, order};
+use crate::dialect::ocm::decide::slice::Slice;
+use crate::dialect::ocm::read::decisions::{Decisions, clusters_of};
 use crate::snapshot::Snapshot;
 use crate::step::{
     Action, Event, EventType, Precondition, Propagation, Subresource, Verb, Why, Write,
@@ -17,27 +19,35 @@ use crate::step::{
 /// Score events are cut at this many characters.
 const SCORE_TEXT_MAX: usize = 1000;
 
+/// The writes that carry out a decision about a placement, and the events about them.
+pub(crate) fn actions(
+    snapshot: &Snapshot<'_>,
+    decision: &Decision<'_>,
+) -> (Vec<Action>, Vec<Event>) {
+    let Some(Wanted { slices, .. }) = &decision.wanted else { return (Vec::new(), Vec::new()) };
+    let mut writer = Writer {
+        placement: snapshot.rollout(),
+        hash: &decision.hash,
+        schedule: &decision.schedule,
+        actions: Vec::new(),
+        events: Vec::new(),
+    };
+    writer.write(snapshot, &decision.current, slices);
+    (writer.actions, writer.events)
+}
+
 /// Collects the writes of one placement and what is told about them.
-pub(crate) struct Writer<'a, 'w> {
+struct Writer<'a, 'w> {
     placement: &'a Object,
     hash: &'a str,
     schedule: &'a Schedule<'w>,
-    pub(crate) actions: Vec<Action>,
-    pub(crate) events: Vec<Event>,
+    actions: Vec<Action>,
+    events: Vec<Event>,
 }
 
-impl<'a, 'w> Writer<'a, 'w> {
-    pub(crate) fn new(placement: &'a Object, hash: &'a str, schedule: &'a Schedule<'w>) -> Self {
-        Self { placement, hash, schedule, actions: Vec::new(), events: Vec::new() }
-    }
-
+impl Writer<'_, '_> {
     /// Creates, patches and deletes, in an order in which no cluster is ever missing.
-    pub(crate) fn write(
-        &mut self,
-        snapshot: &Snapshot<'_>,
-        present: &Layout<'_>,
-        slices: &[Slice<'_>],
-    ) {
+    fn write(&mut self, snapshot: &Snapshot<'_>, current: &Decisions<'_>, slices: &[Slice<'_>]) {
         let namespace = self.placement.namespace();
         let found: Vec<Option<&Object>> = slices
             .iter()
@@ -63,7 +73,7 @@ impl<'a, 'w> Writer<'a, 'w> {
                 }
                 Rewrite::Settle(at) => {
                     self.rewrite(&slices[at], found[at], &after[at]);
-                    self.tell_of_update(&slices[at].name);
+                    self.record_update(&slices[at].name);
                 }
             }
         }
@@ -72,7 +82,7 @@ impl<'a, 'w> Writer<'a, 'w> {
                 self.relabel(slice, found);
             }
         }
-        for decision in &present.decisions {
+        for decision in &current.objects {
             let wanted = slices.iter().any(|slice| slice.name == decision.name().as_str());
             if !wanted && !decision.is_deleting() {
                 self.delete(decision);
@@ -102,7 +112,7 @@ impl<'a, 'w> Writer<'a, 'w> {
             placement.key().sibling(&PLACEMENT_DECISION, placement.namespace(), &slice.name);
         let why = Why::new("DecisionNeeded", self.sentence(slice));
         self.actions.push(Action::create(Verb::Create, target, object, why));
-        self.tell("DecisionCreate", EventType::Normal, self.about(&slice.name, "created"));
+        self.record("DecisionCreate", EventType::Normal, self.about(&slice.name, "created"));
     }
 
     /// Writes the list of clusters, which lives in the status.
@@ -148,9 +158,9 @@ impl<'a, 'w> Writer<'a, 'w> {
 
     fn delete(&mut self, decision: &Object) {
         let why =
-            Why::new("DecisionNotNeeded", "its clusters are listed elsewhere or not selected");
+            Why::new("DecisionNotNeeded", "its clusters are in other decisions or not selected");
         self.actions.push(Action::delete(Verb::Delete, decision, Propagation::Background, why));
-        self.tell("DecisionDelete", EventType::Normal, self.about(decision.name(), "deleted"));
+        self.record("DecisionDelete", EventType::Normal, self.about(decision.name(), "deleted"));
     }
 
     fn labels(&self, slice: &Slice<'_>) -> Map<String, Value> {
@@ -171,7 +181,7 @@ impl<'a, 'w> Writer<'a, 'w> {
         format!("Decision {decision} is {what} with placement {name} in namespace {namespace}")
     }
 
-    fn tell_of_update(&mut self, decision: &str) {
+    fn record_update(&mut self, decision: &str) {
         let mut message = self.about(decision, "updated");
         let mut kind = EventType::Normal;
         if !self.schedule.expired.is_empty() {
@@ -179,11 +189,11 @@ impl<'a, 'w> Writer<'a, 'w> {
             message = format!("{message}: AddOnPlacementScores {expired} expired in plugin AddOn");
             kind = EventType::Warning;
         }
-        self.tell("DecisionUpdate", kind, message);
-        self.tell("ScoreUpdate", EventType::Normal, score_text(&self.schedule.scores));
+        self.record("DecisionUpdate", kind, message);
+        self.record("ScoreUpdate", EventType::Normal, score_text(&self.schedule.scores));
     }
 
-    fn tell(&mut self, reason: &str, kind: EventType, message: String) {
+    fn record(&mut self, reason: &str, kind: EventType, message: String) {
         let regarding = self.placement.key().clone();
         let (reason, reports) = (reason.to_owned(), None);
         self.events.push(Event { regarding, kind, reason, message, reports });
