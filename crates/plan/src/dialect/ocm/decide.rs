@@ -4,14 +4,14 @@
 //!
 //! The limits of a cluster that does not have the template yet, in order of precedence:
 //!
-//! | limit                     | strategies          | a cluster waits                                |
-//! |---------------------------|---------------------|------------------------------------------------|
-//! | `mandatoryDecisionGroups` | both progressive    | until every mandatory group before it succeeded |
-//! | `maxFailures`             | Progressive         | while more than so many clusters failed        |
-//! |                           | ProgressivePerGroup | while more than so many of a group before it did |
-//! | group order               | ProgressivePerGroup | until every group before it is finished        |
-//! | `maxConcurrency`          | Progressive         | while so many clusters are in flight           |
-//! | deferral                  | all                 | for the finalizer, or for the placement to finish writing |
+//! | limit                     | strategies            | a cluster waits                           |
+//! |---------------------------|-----------------------|-------------------------------------------|
+//! | `mandatoryDecisionGroups` | both progressive ones | until all mandatory groups before it succeeded |
+//! | `maxFailures`             | `Progressive`         | while more than so many clusters failed   |
+//! |                           | `ProgressivePerGroup` | while more than so many of a group before it failed |
+//! | group order               | `ProgressivePerGroup` | until all groups before it are finished   |
+//! | `maxConcurrency`          | `Progressive`         | while so many clusters are in flight      |
+//! | deferral                  | all                   | for the finalizer, or while the placement is being rewritten |
 //!
 //! The engine keeps no state: it looks at how far every cluster is and goes through the groups
 //! from the first one each time, so a cluster that joins late is simply found unstarted.
@@ -51,7 +51,8 @@ pub(crate) struct RolloutGroup<'w> {
 /// Who gets the template of a replica set now, through one placement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rollout<'w> {
-    pub(crate) starts: BTreeMap<&'w str, Permit>,
+    /// By cluster.
+    pub(crate) starts: Vec<(&'w str, Permit)>,
     /// Who does not have it and does not get it now, and why.
     pub(crate) holds: BTreeMap<&'w str, HoldReason>,
     /// Set when failures stop the rollout.
@@ -103,6 +104,7 @@ pub(crate) fn roll_out<'w>(
             rollout.admit(members, &limits);
         }
     }
+    rollout.starts.sort_unstable_by_key(|(cluster, _)| *cluster);
     rollout
 }
 

@@ -3,6 +3,8 @@
 
 /// The most characters that a label value may have.
 pub(crate) const LABEL_VALUE_MAX: usize = 63;
+/// The field at fault where a name does not fit.
+pub(crate) const NAME_FIELD: &str = "metadata.name";
 
 /// Conditions of a placement.
 pub(crate) const PLACEMENT_SATISFIED: &str = "PlacementSatisfied";

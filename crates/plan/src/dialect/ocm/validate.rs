@@ -13,7 +13,7 @@ use convoy_api::ocm::spelling;
 use convoy_api::{GroupKind, Object};
 use serde_json::Value;
 
-use super::names::LABEL_VALUE_MAX;
+use super::names::{LABEL_VALUE_MAX, NAME_FIELD};
 use super::read::cluster::Membership;
 use super::read::placement::{Policy, spec};
 use super::read::replica_set::owner_value;
@@ -122,7 +122,7 @@ fn owner(object: &Object, found: &mut Vec<Diagnostic>) {
              most {name_max}",
             object.namespace()
         );
-        found.push(Diagnostic::invalid(object, "metadata.name", &name, &right));
+        found.push(Diagnostic::invalid(object, NAME_FIELD, &name, &right));
     }
 }
 

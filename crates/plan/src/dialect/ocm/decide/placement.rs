@@ -94,7 +94,7 @@ pub(crate) fn decide<'w>(snapshot: &Snapshot<'w>, now: Timestamp) -> Decision<'w
     let satisfaction = Some(Satisfaction::of(placement, &schedule));
     if schedule.eligibility.error.is_some() {
         let decision = Decision::untouched(current, Scheduling::Failed);
-        return Decision { satisfaction, hash, ..decision }.with_empty_decision(placement);
+        return Decision { hash, satisfaction, ..decision }.with_empty_decision(placement);
     }
     if let Some(first) = moves_first(snapshot, &policy, &current, &schedule, now) {
         return Decision::untouched(current, Scheduling::Behind(first));

@@ -39,7 +39,7 @@ fn groups(layout: &'static str) -> Vec<RolloutGroup<'static>> {
 fn started(layout: &'static str, strategy: &Value, length: u32) -> String {
     let strategy = Strategy::read(strategy).unwrap();
     let rollout = roll_out(&groups(layout), &strategy, length, None);
-    rollout.starts.into_keys().collect::<Vec<_>>().join(" ")
+    rollout.starts.into_iter().map(|(cluster, _)| cluster).collect::<Vec<_>>().join(" ")
 }
 
 #[test]

@@ -44,12 +44,11 @@ fn verdict(decision: &Decision<'_>, moving: bool) -> Verdict {
     match decision.scheduling {
         Scheduling::Deleting => Verdict::Done,
         Scheduling::Disabled => Verdict::Paused,
-        Scheduling::Behind(_) => Verdict::Held,
         Scheduling::Misconfigured(_) => Verdict::Invalid,
         Scheduling::Failed => Verdict::Stopped,
         Scheduling::Scheduled if moving => Verdict::Moving,
         Scheduling::Scheduled if is_satisfied(decision) => Verdict::Done,
-        Scheduling::Scheduled => Verdict::Held,
+        Scheduling::Behind(_) | Scheduling::Scheduled => Verdict::Held,
     }
 }
 

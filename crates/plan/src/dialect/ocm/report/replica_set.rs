@@ -13,6 +13,7 @@ use crate::dialect::ocm::decide::replica_set::{
     Decision, PlacementRollout, Reference, Removals, Rolling,
 };
 use crate::dialect::ocm::decide::schedule::earlier;
+use crate::dialect::ocm::names::NAME_FIELD;
 use crate::dialect::ocm::read::replica_set::referenced;
 use crate::dialect::ocm::read::work_status::RolloutStatus;
 use crate::hold::{Hold, HoldReason};
@@ -32,7 +33,7 @@ pub(crate) fn step(
     match decision {
         Decision::NameTooLong => {
             step.verdict = Verdict::Invalid;
-            let fields = vec!["metadata.name".to_owned()];
+            let fields = vec![NAME_FIELD.to_owned()];
             step.holds.push(Hold::of_rollout(HoldReason::Invalid { fields }));
             step.decision = Summary::default().json(now);
         }
@@ -155,8 +156,8 @@ impl<'w> Reporter<'_, 'w> {
             let mut report = GroupReport::new(title.clone());
             report.ceiling = rollout.ceiling.filter(|_| !rollout.mandatory.contains(&group.index));
             for (cluster, status) in &group.members {
-                report.count(state(*status, rollout.starts.contains_key(cluster)));
                 let waits = rollout.holds.get(cluster).cloned();
+                report.count(state(*status, waits.is_none()));
                 if let Some(reason) = waits.or_else(|| in_flight(*status, placement)) {
                     let hold = Hold::of_member(*cluster, reason).in_group(title.clone());
                     self.step.holds.push(hold.until(status.recheck_at()));
