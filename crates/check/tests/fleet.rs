@@ -3,14 +3,16 @@
 
 #[path = "fleet/agents.rs"]
 mod agents;
+#[path = "fleet/worlds.rs"]
+mod worlds;
 
 use agents::{Agents, BINDING, act, decision, instant, namespace};
-use convoy_api::Object;
 use convoy_check::{Applier, check, settle};
 use convoy_plan::{Verdict, World, plan};
 use convoy_testkit::{NOW, fleet, property};
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use serde_json::json;
+use worlds::middle;
 
 #[test]
 fn a_placement_reaches_its_clusters_from_nothing() {
@@ -27,93 +29,6 @@ fn a_placement_reaches_its_clusters_from_nothing() {
     assert_eq!(step.verdict, Verdict::Done, "{}", step.to_json());
     let bound = applier.world().of(&BINDING).filter(|it| it.spec()["state"] == "Bound");
     assert_eq!(bound.count(), 3);
-}
-
-/// A binding in the middle of anything.
-#[derive(Clone, Debug)]
-struct Found {
-    state: &'static str,
-    current: bool,
-    deleting: bool,
-    health: u8,
-}
-
-fn found() -> impl Strategy<Value = Found> {
-    let state = prop_oneof![3 => Just("Bound"), 1 => Just("Scheduled"), 1 => Just("Unscheduled")];
-    (state, any::<bool>(), prop::bool::weighted(0.15), 0..6u8)
-        .prop_map(|(state, current, deleting, health)| Found { state, current, deleting, health })
-}
-
-fn share() -> impl Strategy<Value = Value> {
-    prop_oneof![
-        (0..4u32).prop_map(|count| json!(count)),
-        (0..=100u32).prop_map(|percent| json!(format!("{percent}%"))),
-    ]
-}
-
-fn built(name: &str, found: &Found) -> Object {
-    let snapshot = match (found.state, found.current) {
-        ("Scheduled", _) => "",
-        (_, true) => "web-1-snapshot",
-        (_, false) => "web-0-snapshot",
-    };
-    let since = "2025-12-31T23:59:30Z";
-    let available = match found.health {
-        0 | 1 => Some(("True", "AllWorkAreAvailable", 1)),
-        2 => Some(("True", "NotAllWorkAreAvailabilityTrackable", 1)),
-        3 => Some(("False", "NotAllWorkAreAvailable", 1)),
-        4 => Some(("True", "AllWorkAreAvailable", 0)),
-        _ => None,
-    };
-    let mut builder = fleet::binding("web", name, found.state, snapshot);
-    if let (Some((status, reason, generation)), true) = (available, found.state != "Scheduled") {
-        let condition = fleet::condition("Available", status, reason, generation, since);
-        builder = builder.status(json!({"conditions": [condition]}));
-    }
-    if found.state == "Unscheduled" {
-        builder = builder.annotation("kubernetes-fleet.io/previous-binding-state", "Bound");
-    }
-    if found.deleting && found.state != "Scheduled" {
-        builder = builder.with("/metadata/deletionTimestamp", json!(since));
-    }
-    builder.build()
-}
-
-fn resource(version: u32) -> Value {
-    json!({"apiVersion": "v1", "kind": "ConfigMap",
-        "metadata": {"name": "settings", "namespace": "shop"}, "data": {"version": version.to_string()}})
-}
-
-prop_compose! {
-    /// A rollout in the middle: bindings of two versions in all states, no clusters, so that
-    /// the scheduler leaves them alone.
-    fn middle()(
-        bindings in prop::collection::vec(found(), 0..12),
-        number in 0..10u32,
-        all in any::<bool>(),
-        unavailable in share(),
-        surge in share(),
-        period in 0..90i64,
-    ) -> Vec<Object> {
-        let policy = if all {
-            json!({"placementType": "PickAll"})
-        } else {
-            json!({"placementType": "PickN", "numberOfClusters": number})
-        };
-        let rolling = json!({"maxUnavailable": unavailable, "maxSurge": surge,
-            "unavailablePeriodSeconds": period});
-        let placement = fleet::placement("web", policy)
-            .with("/spec/strategy", json!({"type": "RollingUpdate", "rollingUpdate": rolling}));
-        let mut objects = vec![
-            placement.build(),
-            fleet::resource_snapshot("web", 0, false, &[resource(1)]).build(),
-            fleet::resource_snapshot("web", 1, true, &[resource(2)]).build(),
-        ];
-        for (at, found) in bindings.iter().enumerate() {
-            objects.push(built(&format!("c{at:02}"), found));
-        }
-        objects
-    }
 }
 
 proptest! {
