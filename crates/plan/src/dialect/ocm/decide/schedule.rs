@@ -60,7 +60,10 @@ pub(crate) fn schedule<'w>(
     let mut feasible = Vec::new();
     for cluster in candidates {
         if !predicate::passes(snapshot, policy, cluster) {
-            let detail = format!("none of {} predicates matches", policy.predicates.len());
+            let detail = match policy.predicates.len() {
+                1 => "the predicate does not match".to_owned(),
+                several => format!("none of {several} predicates matches"),
+            };
             let reason = HoldReason::NotSelected { detail };
             schedule.not_selected.push((cluster.name(), reason));
             continue;

@@ -105,23 +105,22 @@ impl Writer<'_, '_> {
         let Start { cluster, work, permit } = start;
         let (set, placement) = (self.replica_set.name(), &rollout.placement);
         let why = |what: &str| {
-            let message = format!(
-                "{what} the template of ManifestWorkReplicaSet {set} for placement {placement}"
-            );
+            let message =
+                format!("{what} of ManifestWorkReplicaSet {set} for placement {placement}");
             Why::new("TemplateHandedOut", message)
         };
         let template = self.rolling.template.spec;
         let Some(work) = work else {
             let target = self.target(cluster, placement);
             let object = self.new_work(rollout, &target);
-            return Action::create(Verb::Start(*permit), target, object, why("create a work with"));
+            return Action::create(Verb::Start(*permit), target, object, why("first ManifestWork"));
         };
         let mut patch = metadata_patch(rollout, work);
         patch["metadata"]["annotations"] = json!({HANDED_OUT_AT: instant(self.now)});
         if let Some(spec) = merge_patch::between(work.spec(), template) {
             patch["spec"] = spec;
         }
-        Action::patch(Verb::Update(*permit), work, patch, why("update the work to"))
+        Action::patch(Verb::Update(*permit), work, patch, why("new template"))
     }
 
     /// Brings the labels of a work that waits for its agent up to date.
