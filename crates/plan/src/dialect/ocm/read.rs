@@ -11,6 +11,7 @@ pub(crate) mod placement;
 pub(crate) mod replica_set;
 pub(crate) mod score;
 pub(crate) mod strategy;
+pub(crate) mod template;
 pub(crate) mod work;
 pub(crate) mod work_status;
 

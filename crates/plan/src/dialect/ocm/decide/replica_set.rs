@@ -17,10 +17,11 @@ use crate::dialect::ocm::names::LABEL_VALUE_MAX;
 use crate::dialect::ocm::read::decisions::Decisions;
 use crate::dialect::ocm::read::placement::{Policy, is_disabled, selected_count};
 use crate::dialect::ocm::read::replica_set::{
-    PlacementRef, Template, deletes_in_foreground, is_protected, owner_value, placement_refs,
-    referenced, work_labels,
+    PlacementRef, deletes_in_foreground, is_protected, owner_value, placement_refs, referenced,
+    work_labels,
 };
 use crate::dialect::ocm::read::strategy::Strategy;
+use crate::dialect::ocm::read::template::Template;
 use crate::dialect::ocm::read::work::{ClusterWork, Works, is_labelled, placement_of};
 use crate::dialect::ocm::read::work_status::{RolloutStatus, WorkStatus, work_status};
 use crate::gate::{Candidate, Permit, admit};

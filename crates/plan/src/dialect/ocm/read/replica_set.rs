@@ -1,15 +1,12 @@
-//! Replica sets: which placements one refers to, with which strategy, and what it hands out.
+//! Replica sets: which placements one refers to, with which strategy, and how its works are
+//! labelled.
 
 use convoy_api::Object;
 use convoy_api::object::member::{field, list, text};
-use convoy_api::ocm::names::{
-    MANIFEST_WORK_REPLICA_SET, PLACEMENT_NAME_LABEL, REPLICA_SET_FINALIZER, REPLICA_SET_LABEL,
-};
-use convoy_api::schema;
+use convoy_api::ocm::names::{PLACEMENT_NAME_LABEL, REPLICA_SET_FINALIZER, REPLICA_SET_LABEL};
 use serde_json::{Value, json};
 
 use super::strategy::{Strategy, StrategyError};
-use super::work::holds;
 
 /// A placement that a replica set refers to, and how the template is handed through its groups.
 #[derive(Clone, Debug)]
@@ -48,32 +45,6 @@ pub(crate) fn deletes_in_foreground(replica_set: &Object) -> bool {
 /// Whether the finalizer keeps a replica set until its works are deleted.
 pub(crate) fn is_protected(replica_set: &Object) -> bool {
     replica_set.has_finalizer(REPLICA_SET_FINALIZER)
-}
-
-/// What a replica set hands out. It is compared and copied as the JSON that it is: it may be
-/// large, and a field that nobody here knows must reach the clusters.
-#[derive(Clone, Debug)]
-pub(crate) struct Template<'o> {
-    pub(crate) spec: &'o Value,
-    /// The same with the defaults that an API server fills in.
-    defaulted: Value,
-}
-
-impl<'o> Template<'o> {
-    pub(crate) fn read(replica_set: &'o Object) -> Self {
-        let spec = field(replica_set.spec(), "manifestWorkTemplate");
-        let mut defaulted = Value::Null;
-        if let Some(schema) = schema::of(&MANIFEST_WORK_REPLICA_SET, "v1alpha1") {
-            let mut whole = json!({"spec": {"manifestWorkTemplate": spec}});
-            schema.default(&mut whole);
-            defaulted = whole["spec"]["manifestWorkTemplate"].take();
-        }
-        Self { spec, defaulted }
-    }
-
-    pub(crate) fn is_held_by(&self, work: &Object) -> bool {
-        holds(work, self.spec) || !self.defaulted.is_null() && holds(work, &self.defaulted)
-    }
 }
 
 /// The labels of the works that a replica set makes for a placement.

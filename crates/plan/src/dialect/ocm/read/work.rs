@@ -1,13 +1,13 @@
-//! The works of a replica set, and whether one of them holds a template.
+//! The works of a replica set, by placement and cluster.
 
 use std::collections::BTreeMap;
 
 use convoy_api::Object;
-use convoy_api::object::member::{member, same};
 use convoy_api::ocm::names::{MANIFEST_WORK, PLACEMENT_NAME_LABEL, REPLICA_SET_LABEL};
 use serde_json::Value;
 
-use super::replica_set::{Template, owner_value};
+use super::replica_set::owner_value;
+use super::template::Template;
 use crate::snapshot::Snapshot;
 
 /// The works of one replica set, by placement and cluster.
@@ -80,91 +80,4 @@ pub(crate) fn placement_of(work: &Object) -> &str {
 /// Whether a work carries exactly these labels.
 pub(crate) fn is_labelled(work: &Object, labels: &Value) -> bool {
     work.metadata().get("labels") == Some(labels)
-}
-
-/// Whether a work's spec says the same as `spec`.
-pub(super) fn holds(work: &Object, spec: &Value) -> bool {
-    same(work.spec(), spec) || same_spec(work.spec(), spec)
-}
-
-/// Whether two work specs say the same: manifests as JSON, without the creation timestamps
-/// that Go writes as null.
-fn same_spec(a: &Value, b: &Value) -> bool {
-    same_fields(a, b, &|key, a, b| match key {
-        "workload" => same_fields(a, b, &|key, a, b| match key {
-            "manifests" => {
-                let (a, b) = (entries(a), entries(b));
-                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_manifest(a, b))
-            }
-            _ => a == b,
-        }),
-        _ => a == b,
-    })
-}
-
-fn same_manifest(a: &Value, b: &Value) -> bool {
-    same(a, b)
-        || same_fields(a, b, &|key, a, b| match key {
-            "metadata" => same_metadata(a, b),
-            "spec" => same_fields(a, b, &|key, a, b| match key {
-                "template" => same_fields(a, b, &|key, a, b| match key {
-                    "metadata" => same_metadata(a, b),
-                    _ => a == b,
-                }),
-                _ => a == b,
-            }),
-            _ => a == b,
-        })
-}
-
-fn same_metadata(a: &Value, b: &Value) -> bool {
-    same_fields(a, b, &|key, a, b| key == "creationTimestamp" || a == b)
-}
-
-fn entries(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
-}
-
-/// Whether all fields of two objects are `alike`; a null one and an absent one are.
-fn same_fields(a: &Value, b: &Value, alike: &dyn Fn(&str, &Value, &Value) -> bool) -> bool {
-    let is_map = |value: &Value| value.is_object() || value.is_null();
-    if !is_map(a) || !is_map(b) {
-        return a == b;
-    }
-    let null = Value::Null;
-    let of = |from: &Value, to: &Value, only_new: bool| {
-        let fields = from.as_object().into_iter().flatten();
-        fields.filter(|(key, _)| !only_new || member(to, key).is_none()).all(|(key, value)| {
-            let other = member(to, key).unwrap_or(&null);
-            if only_new { alike(key, other, value) } else { alike(key, value, other) }
-        })
-    };
-    of(a, b, false) && of(b, a, true)
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn specs_are_compared_without_creation_timestamps() {
-        let spec = |metadata: Value| {
-            json!({"workload": {"manifests": [{"kind": "Deployment", "metadata": metadata,
-                "spec": {"replicas": 2, "template": {"metadata": {}}}}]}})
-        };
-        let plain = spec(json!({"name": "web"}));
-        let mut stamped = spec(json!({"name": "web", "creationTimestamp": null}));
-        stamped["workload"]["manifests"][0]["spec"]["template"]["metadata"] =
-            json!({"creationTimestamp": null});
-        stamped["deleteOption"] = Value::Null;
-        assert!(same_spec(&plain, &stamped));
-        assert!(!same_spec(&plain, &spec(json!({"name": "web", "labels": {"a": "b"}}))));
-        let mut scaled = plain.clone();
-        scaled["workload"]["manifests"][0]["spec"]["replicas"] = json!(3);
-        assert!(!same_spec(&plain, &scaled));
-        assert!(!same_spec(&plain, &json!({"workload": {"manifests": []}})));
-        assert!(!same_spec(&plain, &json!(7)));
-    }
 }

@@ -11,6 +11,7 @@ use crate::dialect::ocm::decide::replica_set::{
     Decision, PlacementRollout, Reference, Removals, Rolling, Start,
 };
 use crate::dialect::ocm::read::digest;
+use crate::dialect::ocm::read::work::placement_of;
 use crate::merge_patch;
 use crate::step::{Action, Propagation, Verb, Why};
 
@@ -74,8 +75,7 @@ impl Writer<'_, '_> {
             actions.push(add_finalizer(self.replica_set));
         }
         let message = |work: &Object| {
-            let placement = crate::dialect::ocm::read::work::placement_of(work);
-            let name = self.replica_set.name();
+            let (name, placement) = (self.replica_set.name(), placement_of(work));
             format!("ManifestWorkReplicaSet {name} does not refer to placement {placement:?}")
         };
         actions.extend(deletes(&self.rolling.unreferenced, "PlacementNotReferenced", message));
