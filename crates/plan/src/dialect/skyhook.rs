@@ -1,55 +1,28 @@
 //! Skyhook: node packages rolled through compartments with budgets and batches.
 //!
 //! A node is the truth about its packages (annotations); the Skyhook's status carries batch
-//! state and who was picked. A pass folds pod results into node state ([`observe`]), puts the
-//! nodes into compartments ([`compartment`]), scores and picks ([`batch`], [`pass`]), drives
-//! the nodes that hold a slot ([`drive`]) and renders the result ([`writes`], [`status`],
-//! [`report`]).
+//! state and who was picked. [`read`] folds pod results into node state, [`decide`] puts the
+//! nodes into compartments, scores batches, starts nodes and advances those that hold a slot;
+//! [`write`], [`status`] and [`report`] render the result.
 
 mod admission;
-mod assess;
-mod batch;
-mod compartment;
-mod config;
-mod defaults;
-mod drain;
-mod drive;
-mod farewell;
-mod glob;
-mod hook;
-mod interrupt;
-mod lifecycle;
-pub mod manual;
-mod member;
-mod metadata;
-pub mod migrate;
+mod decide;
 mod names;
-mod node_write;
-mod observe;
-mod options;
-mod orphan;
-mod pass;
-mod pod;
-mod policy;
+mod read;
 mod report;
-mod room;
-mod series;
-mod state;
 mod status;
-mod status_conditions;
 mod validate;
-mod version;
-mod waiting;
-mod writes;
+mod write;
 
 use convoy_api::{GroupKind, Object, ObjectKey};
 use jiff::Timestamp;
 
-use self::config::CONFIG_MAP;
-use self::drain::BUDGET;
-use self::hook::Hook;
+use self::decide::config::CONFIG_MAP;
+use self::decide::drain::BUDGET;
+use self::decide::{NODE, POD, POLICY, Pass, SKYHOOK, orphan};
 use self::names::{CORDON, DISABLE, NAME, NODE_META, PAUSE};
-use self::pass::{NODE, POD, POLICY, Pass, SKYHOOK};
+use self::read::hook::{self, Hook, policy_of};
+use self::read::pod;
 use super::{Dialect, Keep, Watch};
 use crate::admission::{Request, Verdict as Admitted, Webhook};
 use crate::diagnostic::Diagnostic;
@@ -59,7 +32,8 @@ use crate::snapshot::Snapshot;
 use crate::step::{Action, Step, Verb, Verdict, Why};
 use crate::world::World;
 
-pub use self::options::{Options, RuntimeTaint};
+pub use self::read::options::{Options, RuntimeTaint};
+pub use self::write::{manual, migrate};
 
 /// The `skyhook` dialect.
 #[derive(Clone, Debug, Default)]
@@ -187,7 +161,7 @@ impl Dialect for Skyhook {
         let others: Vec<Hook<'_>> = staying.filter_map(|other| Hook::read(other).ok()).collect();
         let step = Step::new(self.name(), rollout, Verdict::Held);
         if rollout.is_deleting() {
-            return farewell::step(&hook, &others, &self.options, snapshot, step);
+            return write::deletion::step(&hook, &others, &self.options, snapshot, step);
         }
         rendered(&Pass::new(&hook, &others, &self.options, snapshot, now), step)
     }
@@ -215,8 +189,8 @@ fn rendered(pass: &Pass<'_, '_>, mut step: Step) -> Step {
     step.groups = report::groups(pass);
     step.verdict = report::verdict(pass, &step.holds);
     step.events = report::events(pass, rolled_up);
-    step.actions = writes::actions(pass, reservation);
-    step.series = Some(series::series(pass, &words, rolled_up));
+    step.actions = write::actions(pass, reservation);
+    step.series = Some(report::series::series(pass, &words, rolled_up));
     step.status = changed.then_some(status);
     step
 }
@@ -226,11 +200,6 @@ fn reservation(skyhook: &Object, status: &serde_json::Value, message: String) ->
     let changes = merge_patch::between(skyhook.status(), status);
     let patch = merge_patch::nested(&["status"], changes.unwrap_or_default());
     Action::patch_status(Verb::Record, skyhook, patch, Why::new("Reserved", message))
-}
-
-/// The policy that a Skyhook names.
-fn policy_of(skyhook: &Object) -> Option<&str> {
-    skyhook.spec().get("deploymentPolicy").and_then(serde_json::Value::as_str)
 }
 
 type Test<'t> = Box<dyn Fn(&Object) -> bool + 't>;

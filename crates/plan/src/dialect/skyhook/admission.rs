@@ -1,14 +1,15 @@
 //! The webhooks of Skyhooks and their policies, under the names that upstream registers.
 
+mod defaults;
+
 use convoy_api::Object;
 use serde_json::Value;
 
-use super::defaults;
-use super::pass::{POLICY, SKYHOOK};
-use super::policy_of;
-use super::validate::{Moment, validate};
 use crate::admission::{Operation, Request, Role, Served, Verdict, Webhook};
 use crate::diagnostic::{Diagnostic, Severity};
+use crate::dialect::skyhook::decide::{POLICY, SKYHOOK};
+use crate::dialect::skyhook::read::hook::policy_of;
+use crate::dialect::skyhook::validate::{Moment, validate};
 use crate::world::World;
 
 const SKYHOOKS: Served = Served { kind: SKYHOOK, version: "v1alpha1", plural: "skyhooks" };

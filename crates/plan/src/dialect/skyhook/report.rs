@@ -1,13 +1,16 @@
 //! What a pass says: the decision's summary, groups, holds, the verdict and events.
 
+pub(crate) mod series;
+pub(crate) mod waiting;
+
 use convoy_api::ObjectKey;
 use convoy_api::skyhook::{PackageState, Stage, StatusWord};
 use serde_json::{Map, Value, json};
 
-use super::compartment::{Compartment, count};
-use super::member::word_text;
-use super::pass::Pass;
-use super::state::stage_word;
+use crate::dialect::skyhook::decide::Pass;
+use crate::dialect::skyhook::decide::compartment::{Compartment, count};
+use crate::dialect::skyhook::decide::member::word_text;
+use crate::dialect::skyhook::read::state::stage_word;
 use crate::hold::{Hold, HoldReason};
 use crate::step::{BatchReport, Event, EventType, GroupReport, MemberState, Verdict};
 

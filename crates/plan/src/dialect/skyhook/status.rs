@@ -1,18 +1,20 @@
 //! The Skyhook's status as it should read after a pass.
 
+mod conditions;
+
 use std::collections::BTreeMap;
 
 use convoy_api::Object;
 use convoy_api::skyhook::StatusWord;
 use serde_json::{Map, Value, json};
 
-use super::compartment::{Compartment, count};
-use super::member::{boot_id, word_text};
-use super::pass::Pass;
-use super::policy::percent_of;
-use super::room::Room;
-use super::status_conditions::conditions;
 use crate::condition::instant;
+use crate::dialect::skyhook::decide::Pass;
+use crate::dialect::skyhook::decide::compartment::{Compartment, count};
+use crate::dialect::skyhook::decide::member::{boot_id, word_text};
+use crate::dialect::skyhook::decide::record::Room;
+use crate::dialect::skyhook::read::policy::percent_of;
+use crate::dialect::skyhook::status::conditions::conditions;
 use crate::hold::Hold;
 
 /// Up to how many nodes the status mirrors each. Beyond it an object would grow with the

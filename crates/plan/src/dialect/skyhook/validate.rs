@@ -8,8 +8,8 @@ use convoy_api::Object;
 use convoy_api::skyhook::SkyhookSpec;
 use serde_json::Value;
 
-use super::pass::POLICY;
 use crate::diagnostic::{Diagnostic, Severity};
+use crate::dialect::skyhook::decide::POLICY;
 use crate::selector::Selector;
 use crate::validation;
 use crate::world::World;

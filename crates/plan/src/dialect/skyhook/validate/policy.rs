@@ -6,8 +6,8 @@ use convoy_api::Object;
 use convoy_api::skyhook::{Budget, Compartment, DeploymentPolicySpec, Strategy};
 use serde_json::Value;
 
-use super::super::policy::DEFAULT;
 use crate::diagnostic::Diagnostic;
+use crate::dialect::skyhook::read::policy::DEFAULT;
 use crate::selector::Selector;
 
 /// The first of the rules, in the order of the API, that is broken.

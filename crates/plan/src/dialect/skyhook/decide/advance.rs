@@ -1,0 +1,310 @@
+//! Driving a node that holds a slot: which pods are made next, in which order the node is
+//! made ready, and what it waits for where nothing can be done.
+
+use convoy_api::Object;
+use convoy_api::skyhook::{Interrupt, PackageState, Stage};
+
+use crate::dialect::skyhook::decide::drain::{
+    Disruptions, Readiness, is_held_by_others_only, readiness,
+};
+use crate::dialect::skyhook::decide::interrupt::{Merged, merge};
+use crate::dialect::skyhook::decide::lifecycle::{change_versions, next_stage, runnable};
+use crate::dialect::skyhook::decide::member::Member;
+use crate::dialect::skyhook::read::hook::{Hook, Package};
+use crate::dialect::skyhook::read::observe::Observation;
+use crate::dialect::skyhook::read::state::{Entry, NodeState};
+use crate::dialect::skyhook::write::pod::salvaged;
+use crate::hold::HoldReason;
+
+/// What is done to one node.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Work<'w> {
+    /// Its packages after this step.
+    pub(crate) state: NodeState,
+    pub(crate) cordon: bool,
+    pub(crate) evictions: Vec<&'w Object>,
+    /// The package, as `name:version`, for which the node is drained.
+    pub(crate) drained_for: String,
+    pub(crate) pods: Vec<NewPod>,
+    /// What it waits for, where nothing is at work.
+    pub(crate) hold: Option<HoldReason>,
+}
+
+/// A pod to be made.
+#[derive(Clone, Debug)]
+pub(crate) struct NewPod {
+    /// What the entry in node state says of it.
+    pub(crate) entry: Entry,
+    /// For interrupts, what is to be done.
+    pub(crate) interrupt: Option<Interrupt>,
+}
+
+/// What driving a node depends on beside the node itself.
+#[derive(Debug)]
+pub(crate) struct Road<'r, 'w> {
+    pub(crate) hook: &'r Hook<'r>,
+    /// Packages, by unique name, that must not run now.
+    pub(crate) frozen: Vec<&'r str>,
+    pub(crate) disruptions: Disruptions<'w>,
+    /// How many more pods may be made; none: as many as can run.
+    pub(crate) pods_left: Option<u32>,
+}
+
+/// Everything about one node while it is driven.
+struct Car<'c, 'r, 'w> {
+    road: &'c mut Road<'r, 'w>,
+    node: &'w Object,
+    seen: Option<&'c Observation<'w>>,
+    on_node: &'c [&'w Object],
+    other_pod: Option<&'w Object>,
+    ready: Option<bool>,
+    work: Work<'w>,
+}
+
+/// Drives `member` as far as it can go now. `on_node` are all pods on it, `other_pod` is one
+/// of another Skyhook's.
+pub(crate) fn drive<'w>(
+    road: &mut Road<'_, 'w>,
+    member: &Member<'w>,
+    on_node: &[&'w Object],
+    other_pod: Option<&'w Object>,
+) -> Work<'w> {
+    let hook = road.hook;
+    let mut state = member.assessed.state.clone();
+    change_versions(hook, &mut state);
+    clear_failures(&mut state);
+    let seen = member.seen.as_deref();
+    let work = Work { state, ..Work::default() };
+    let mut car = Car { road, node: member.node, seen, on_node, other_pod, ready: None, work };
+    car.uninstall();
+    let packages = runnable(hook, &car.work.state);
+    let interrupting = interrupting(&packages, &car.work.state);
+    let merged = merge(interrupting.iter().copied());
+    for package in &packages {
+        car.advance(package);
+    }
+    if let Some(merged) = merged {
+        car.interrupt(&interrupting, &merged);
+    }
+    car.finish(&packages)
+}
+
+/// A node that holds a slot tries again what failed: whatever still fails will say so.
+fn clear_failures(state: &mut NodeState) {
+    for entry in state.entries.values_mut() {
+        if entry.state == PackageState::Erroring {
+            (entry.state, entry.restarts) = (PackageState::InProgress, 0);
+        }
+    }
+}
+
+/// The packages that still have an interrupt before them.
+fn interrupting<'p, 'o>(packages: &[&'p Package<'o>], state: &NodeState) -> Vec<&'p Package<'o>> {
+    let ahead = |package: &&&Package<'_>| {
+        package.has_interrupt()
+            && state.get(&package.unique).is_none_or(|entry| {
+                entry.stage != Stage::PostInterrupt
+                    && !entry.is(Stage::Interrupt, PackageState::Complete)
+            })
+    };
+    packages.iter().filter(ahead).copied().collect()
+}
+
+impl<'w> Car<'_, '_, 'w> {
+    /// What leaves goes first.
+    fn uninstall(&mut self) {
+        let leaving: Vec<Entry> = self
+            .work
+            .state
+            .values()
+            .filter(|entry| entry.stage == Stage::Uninstall && entry.is_running())
+            .cloned()
+            .collect();
+        for entry in leaving {
+            self.make(&salvaged(&entry), Stage::Uninstall, None);
+        }
+    }
+
+    /// Makes the pod of the stage that a package is at, or comes to.
+    fn advance(&mut self, package: &Package<'_>) {
+        if self.road.frozen.contains(&package.unique.as_str()) {
+            self.wait(HoldReason::Depends { on: format!("a config change of {}", package.name) });
+            return;
+        }
+        let Some(stage) = self.next(package) else { return };
+        if stage == Stage::Interrupt {
+            return; // decided for all packages together
+        }
+        let disturbs = package.has_interrupt()
+            && matches!(stage, Stage::Apply | Stage::Upgrade | Stage::Config);
+        if disturbs && self.pod_for(package, stage).is_none() && !self.is_ready(package) {
+            return;
+        }
+        self.make(package, stage, None);
+    }
+
+    /// The stage that a package should be running; none while it waits for another.
+    fn next(&self, package: &Package<'_>) -> Option<Stage> {
+        let Some(entry) = self.work.state.get(&package.unique) else { return Some(Stage::Apply) };
+        let stage = match entry.state {
+            PackageState::Complete => next_stage(entry.stage, package.has_interrupt()),
+            PackageState::Skipped if entry.stage == Stage::Uninstall => {
+                let leaving = |other: &&Entry| {
+                    other.name == package.name
+                        && other.version != package.version
+                        && other.stage == Stage::Uninstall
+                };
+                let waits = self.work.state.values().any(|other| leaving(&other));
+                (!waits).then_some(Stage::Apply)
+            }
+            PackageState::Skipped => Some(Stage::Interrupt),
+            _ => Some(entry.stage),
+        }?;
+        // A config that changed may no longer ask for the interrupt that was under way.
+        let dropped = stage == Stage::Interrupt
+            && !package.has_interrupt()
+            && self.pod_for(package, stage).is_none();
+        Some(if dropped { Stage::Config } else { stage })
+    }
+
+    /// Runs the one interrupt of all packages, once nothing else is at work on the node.
+    fn interrupt(&mut self, interrupting: &[&Package<'_>], merged: &Merged) {
+        let at = |package: &Package<'_>, state: &NodeState| {
+            let entry = state.get(&package.unique)?;
+            Some((entry.stage, entry.is_running(), entry.state))
+        };
+        let running: Vec<&&Package<'_>> = interrupting
+            .iter()
+            .filter(|package| {
+                matches!(at(package, &self.work.state), Some((Stage::Interrupt, true, _)))
+            })
+            .collect();
+        for package in &running {
+            // Whoever began it ends it, also where its pod vanished with a reboot.
+            let own = merge([**package]).map(|own| own.interrupt);
+            let order =
+                if package.unique == merged.runner { Some(merged.interrupt.clone()) } else { own };
+            self.make(package, Stage::Interrupt, order);
+        }
+        let waiting = |package: &&&Package<'_>| {
+            matches!(
+                at(package, &self.work.state),
+                Some(
+                    (Stage::Config, _, PackageState::Complete)
+                        | (Stage::Interrupt, _, PackageState::Skipped)
+                )
+            )
+        };
+        let waiting: Vec<&Package<'_>> = interrupting.iter().filter(waiting).copied().collect();
+        if running.is_empty() {
+            let runner = waiting.iter().find(|package| package.unique == merged.runner);
+            let Some(runner) = runner.copied() else { return };
+            if !self.is_alone() || !self.is_ready(runner) {
+                return;
+            }
+            self.make(runner, Stage::Interrupt, Some(merged.interrupt.clone()));
+        }
+        for package in waiting {
+            let begun = self.work.state.get(&package.unique).is_some_and(Entry::is_running);
+            if !begun && self.interrupt_is_under_way(interrupting) {
+                self.work.state.put(package.entry(Stage::Interrupt, PackageState::Skipped));
+            }
+        }
+    }
+
+    fn interrupt_is_under_way(&self, interrupting: &[&Package<'_>]) -> bool {
+        interrupting.iter().any(|package| {
+            let entry = self.work.state.get(&package.unique);
+            entry.is_some_and(|entry| entry.stage == Stage::Interrupt && entry.is_running())
+        })
+    }
+
+    /// Whether no package pod, of any Skyhook, is on the node or about to be.
+    fn is_alone(&mut self) -> bool {
+        if let Some(pod) = self.other_pod {
+            let on = format!("pod {} of another Skyhook", pod.name());
+            self.wait(HoldReason::Depends { on });
+            return false;
+        }
+        let ours = self.seen.is_some_and(|seen| {
+            !(seen.live.is_empty() && seen.done.is_empty() && seen.strays.is_empty())
+        });
+        if ours {
+            let on = "its own package pods to be gone".to_owned();
+            self.wait(HoldReason::Depends { on });
+        }
+        !ours && self.work.pods.is_empty()
+    }
+
+    /// Whether the node may be disturbed; takes the next step towards it where it may not.
+    fn is_ready(&mut self, package: &Package<'_>) -> bool {
+        if let Some(known) = self.ready {
+            return known;
+        }
+        let road = &mut *self.road;
+        let needs = readiness(road.hook, self.node, self.on_node, &mut road.disruptions);
+        let ready = matches!(needs, Readiness::Ready);
+        self.ready = Some(ready);
+        self.work.cordon = match needs {
+            Readiness::Cordon => true,
+            // A cordon of another Skyhook would go with that one.
+            _ => is_held_by_others_only(self.node, &self.road.hook.keys.cordon),
+        };
+        match needs {
+            Readiness::Ready | Readiness::Cordon => {}
+            Readiness::Wait(reason) => self.wait(reason),
+            Readiness::Evict(pods, reason) => {
+                self.work.evictions = pods;
+                self.work.drained_for = format!("{}:{}", package.name, package.version);
+                self.wait(reason);
+            }
+        }
+        ready
+    }
+
+    fn pod_for(&self, package: &Package<'_>, stage: Stage) -> Option<&'w Object> {
+        let seen = self.seen?;
+        seen.pod_for(&package.unique, stage).map(|live| live.pod)
+    }
+
+    /// Makes the pod of a stage, unless it is there.
+    fn make(&mut self, package: &Package<'_>, stage: Stage, interrupt: Option<Interrupt>) {
+        if let Some(pod) = self.pod_for(package, stage) {
+            if pod.is_deleting() {
+                self.wait(HoldReason::Depends { on: format!("pod {} to be gone", pod.name()) });
+            }
+            return;
+        }
+        match &mut self.road.pods_left {
+            Some(0) => {
+                let limit = "one package at a time";
+                let by = Vec::new();
+                self.wait(HoldReason::BudgetSpent { limit, in_flight: 1, ceiling: 1, by });
+                return;
+            }
+            Some(left) => *left -= 1,
+            None => {}
+        }
+        let entry = package.begun(stage);
+        self.work.state.put(entry.clone());
+        self.work.pods.push(NewPod { entry, interrupt });
+    }
+
+    /// The first reason stands.
+    fn wait(&mut self, reason: HoldReason) {
+        self.work.hold.get_or_insert(reason);
+    }
+
+    fn finish(mut self, packages: &[&Package<'_>]) -> Work<'w> {
+        let moves = !self.work.pods.is_empty()
+            || self.work.cordon
+            || self.seen.is_some_and(Observation::is_at_work);
+        if moves {
+            self.work.hold = None;
+        } else if self.work.hold.is_none() && packages.is_empty() {
+            let detail = "no package can run: each waits for another".to_owned();
+            self.work.hold = Some(HoldReason::Stalled { detail });
+        }
+        self.work
+    }
+}

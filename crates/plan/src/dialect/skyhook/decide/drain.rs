@@ -1,0 +1,221 @@
+//! Making a node ready to be disturbed: cordon it, wait for pods that must finish by
+//! themselves, drain the rest. Each step is seen to be done before the next is taken.
+
+use convoy_api::{GroupKind, Object};
+use serde_json::Value;
+
+use crate::dialect::skyhook::names::CORDON;
+use crate::dialect::skyhook::read::hook::Hook;
+use crate::hold::HoldReason;
+use crate::selector::Selector;
+use crate::taint::{Taint, Toleration};
+
+pub(crate) const BUDGET: GroupKind = GroupKind::new("policy", "PodDisruptionBudget");
+
+const UNSCHEDULABLE: Taint<'static> =
+    Taint { key: "node.kubernetes.io/unschedulable", value: "", effect: "NoSchedule" };
+
+/// What a node needs before it may be disturbed.
+#[derive(Clone, Debug)]
+pub(crate) enum Readiness<'w> {
+    Ready,
+    /// Nobody keeps new pods away yet.
+    Cordon,
+    /// Nothing can be done but wait.
+    Wait(HoldReason),
+    /// These pods may be evicted now.
+    Evict(Vec<&'w Object>, HoldReason),
+}
+
+/// PodDisruptionBudgets, and how much of each is left within one step.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Disruptions<'w> {
+    budgets: Vec<Budget<'w>>,
+}
+
+#[derive(Clone, Debug)]
+struct Budget<'w> {
+    object: &'w Object,
+    selector: Selector,
+    /// Absent: nobody has worked it out, so the server is asked.
+    allowed: Option<i64>,
+}
+
+pub(crate) fn is_cordoned(node: &Object) -> bool {
+    node.spec().get("unschedulable") == Some(&Value::Bool(true))
+}
+
+/// Whether the cordon of `node` is other Skyhooks' and not `ours`. One that bears no mark at
+/// all is somebody else's: it is neither joined nor lifted.
+pub(crate) fn is_held_by_others_only(node: &Object, ours: &str) -> bool {
+    let mut marks = node.annotations().map(|(key, _)| key).filter(|key| key.starts_with(CORDON));
+    is_cordoned(node) && node.annotation(ours).is_none() && marks.next().is_some()
+}
+
+/// What `node` needs, given every pod on it.
+pub(crate) fn readiness<'w>(
+    hook: &Hook<'_>,
+    node: &Object,
+    pods: &[&'w Object],
+    disruptions: &mut Disruptions<'_>,
+) -> Readiness<'w> {
+    if !is_cordoned(node) {
+        return Readiness::Cordon;
+    }
+    let alive = || pods.iter().copied().filter(|pod| is_alive(pod));
+    if !hook.protected.is_empty()
+        && let Some(pod) = alive().find(|pod| hook.protected.matches(pod))
+    {
+        return Readiness::Wait(HoldReason::PodProtected { pod: full_name(pod) });
+    }
+    let (leaving, staying): (Vec<&Object>, Vec<&Object>) =
+        alive().filter(|pod| has_to_go(pod)).partition(|pod| pod.is_deleting());
+    let mut evictions = Vec::new();
+    let mut refused = None;
+    for pod in staying.iter().copied() {
+        match disruptions.take(pod) {
+            Ok(()) => evictions.push(pod),
+            Err(reason) => refused = refused.or(Some(reason)),
+        }
+    }
+    let pods = crate::dialect::skyhook::decide::compartment::count(leaving.len() + staying.len());
+    let draining = HoldReason::Draining { pods };
+    match (evictions.is_empty(), refused) {
+        (false, _) => Readiness::Evict(evictions, draining),
+        (true, None) if pods == 0 => Readiness::Ready,
+        (true, None) => Readiness::Wait(draining),
+        (true, Some(_)) if !leaving.is_empty() => Readiness::Wait(draining),
+        (true, Some(reason)) => Readiness::Wait(reason),
+    }
+}
+
+fn is_alive(pod: &Object) -> bool {
+    let phase = pod.status().get("phase").and_then(Value::as_str);
+    matches!(phase, Some("Running" | "Pending") | None)
+}
+
+/// Drained are all pods but those that live with a cordon, system pods, DaemonSet pods and
+/// mirror pods.
+fn has_to_go(pod: &Object) -> bool {
+    let tolerations = pod.spec().get("tolerations").and_then(Value::as_array);
+    let stays = tolerations
+        .into_iter()
+        .flatten()
+        .any(|toleration| Toleration::from_value(toleration).tolerates(&UNSCHEDULABLE));
+    let daemon = pod.owners().any(|owner| owner.kind == "DaemonSet");
+    let mirror = pod.annotation("kubernetes.io/config.mirror").is_some();
+    !(stays || daemon || mirror || pod.namespace() == "kube-system")
+}
+
+fn full_name(pod: &Object) -> String {
+    format!("{}/{}", pod.namespace(), pod.name())
+}
+
+impl<'w> Disruptions<'w> {
+    pub(crate) fn new(budgets: &[&'w Object]) -> Self {
+        let read = |object: &'w Object| {
+            // Unlike elsewhere, no selector selects nothing.
+            let selector = object.spec().get("selector").filter(|value| !value.is_null())?;
+            let selector = Selector::from_value(selector).ok()?;
+            let allowed = object.status().get("disruptionsAllowed").and_then(Value::as_i64);
+            Some(Budget { object, selector, allowed })
+        };
+        Self { budgets: budgets.iter().filter_map(|object| read(object)).collect() }
+    }
+
+    /// Takes one disruption for `pod` from every budget that covers it, or says which one has
+    /// none left.
+    fn take(&mut self, pod: &Object) -> Result<(), HoldReason> {
+        if pod.status().get("phase").and_then(Value::as_str) == Some("Pending") {
+            return Ok(()); // budgets guard what is available
+        }
+        let covers = |budget: &Budget<'_>| {
+            budget.object.namespace() == pod.namespace() && budget.selector.matches(pod)
+        };
+        let covering: Vec<usize> =
+            (0..self.budgets.len()).filter(|at| covers(&self.budgets[*at])).collect();
+        for at in &covering {
+            let budget = &self.budgets[*at];
+            if let Some(allowed) = budget.allowed.filter(|allowed| *allowed <= 0) {
+                let name = full_name(budget.object);
+                let pod = full_name(pod);
+                return Err(HoldReason::PodDisruptionBudget { budget: name, pod, allowed });
+            }
+        }
+        for at in covering {
+            self.budgets[at].allowed = self.budgets[at].allowed.map(|allowed| allowed - 1);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use convoy_testkit::{Builder, node, object};
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod(name: &str) -> Builder {
+        object("v1", "Pod", name).namespace("web").with("/status/phase", json!("Running"))
+    }
+
+    fn budget(allowed: i64) -> Object {
+        object("policy/v1", "PodDisruptionBudget", "pdb")
+            .namespace("web")
+            .spec(json!({"selector": {"matchLabels": {"app": "web"}}}))
+            .status(json!({"disruptionsAllowed": allowed}))
+            .build()
+    }
+
+    fn outcome(cordoned: bool, pods: Vec<Builder>, budgets: &[Object]) -> String {
+        let hook = object("skyhook.nvidia.com/v1alpha1", "Skyhook", "s")
+            .spec(json!({"podNonInterruptLabels": {"matchLabels": {"job": "training"}}}))
+            .build();
+        let node = node("n").spec(json!({"unschedulable": cordoned})).build();
+        let pods: Vec<Object> = pods.into_iter().map(Builder::build).collect();
+        let budgets: Vec<&Object> = budgets.iter().collect();
+        let mut disruptions = Disruptions::new(&budgets);
+        let pods: Vec<&Object> = pods.iter().collect();
+        match readiness(&Hook::read(&hook).unwrap(), &node, &pods, &mut disruptions) {
+            Readiness::Ready => "ready".to_owned(),
+            Readiness::Cordon => "cordon".to_owned(),
+            Readiness::Wait(hold) => hold.to_string(),
+            Readiness::Evict(pods, _) => {
+                let names: Vec<&str> = pods.iter().map(|pod| pod.name().as_str()).collect();
+                format!("evict {}", names.join(" "))
+            }
+        }
+    }
+
+    #[test]
+    fn a_node_is_cordoned_then_waited_for_then_drained() {
+        let tolerant = pod("t").with(
+            "/spec/tolerations",
+            json!([{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]),
+        );
+        let system = object("v1", "Pod", "dns").namespace("kube-system");
+        let finished = pod("f").with("/status/phase", json!("Succeeded"));
+        let daemon = pod("d").with("/metadata/ownerReferences", json!([{"kind": "DaemonSet"}]));
+        let leaving = pod("l").with("/metadata/deletionTimestamp", json!("2026-01-01T00:00:00Z"));
+        let training = pod("p").label("job", "training");
+        let web = |name| pod(name).label("app", "web");
+        let cases = [
+            (false, vec![pod("a")], vec![], "cordon"),
+            (true, vec![tolerant, system, finished, daemon], vec![], "ready"),
+            (true, vec![pod("a"), training], vec![], "pod web/p must not be interrupted"),
+            (true, vec![pod("a"), pod("b")], vec![], "evict a b"),
+            (true, vec![leaving], vec![], "draining, 1 pod left"),
+            (true, vec![web("a"), web("b")], vec![budget(1)], "evict a"),
+            (
+                true,
+                vec![web("a")],
+                vec![budget(0)],
+                "PodDisruptionBudget web/pdb allows 0 disruptions, so pod web/a cannot be evicted",
+            ),
+        ];
+        for (cordoned, pods, budgets, expected) in cases {
+            assert_eq!(outcome(cordoned, pods, &budgets), expected);
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! The pods that carry out stages on a node: what each stands for, how it went, and whether
+//! it is still what the spec asks for.
+
+use std::collections::BTreeMap;
+
+use convoy_api::Object;
+use convoy_api::skyhook::Stage;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::dialect::skyhook::names::{NAME, PACKAGE, unique};
+
+/// The annotation that says what a pod stands for. The order of fields is the order on the wire.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Tag {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) skyhook: String,
+    pub(crate) stage: Stage,
+    /// Absent only in what people wrote by hand.
+    #[serde(default)]
+    pub(crate) image: String,
+    #[serde(default, rename = "containerSHA", skip_serializing_if = "String::is_empty")]
+    pub(crate) container_sha: String,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) invalid: bool,
+}
+
+/// How a pod's steps went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Running,
+    Complete,
+    Failed { restarts: i64 },
+}
+
+/// The package pods of one Skyhook, and who else is at work on the nodes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pods<'w> {
+    ours: BTreeMap<&'w str, Vec<&'w Object>>,
+    /// By node, one pod of another Skyhook.
+    others: BTreeMap<&'w str, &'w Object>,
+}
+
+impl<'w> Pods<'w> {
+    pub(crate) fn new(skyhook: &str, pods: &[&'w Object]) -> Self {
+        let mut index = Self::default();
+        for pod in pods.iter().copied() {
+            let Some(owner) = pod.label(NAME) else { continue };
+            let Some(node) = node_of(pod) else { continue };
+            if owner == skyhook {
+                index.ours.entry(node).or_default().push(pod);
+            } else {
+                index.others.entry(node).or_insert(pod);
+            }
+        }
+        index
+    }
+
+    /// This Skyhook's pods on a node, by namespace and name.
+    pub(crate) fn on(&self, node: &str) -> &[&'w Object] {
+        self.ours.get(node).map_or(&[], Vec::as_slice)
+    }
+
+    /// A package pod of another Skyhook on a node.
+    pub(crate) fn other_on(&self, node: &str) -> Option<&'w Object> {
+        self.others.get(node).copied()
+    }
+}
+
+impl Tag {
+    pub(crate) fn of(pod: &Object) -> Option<Self> {
+        serde_json::from_str(pod.annotation(PACKAGE)?).ok()
+    }
+
+    pub(crate) fn unique(&self) -> String {
+        unique(&self.name, &self.version)
+    }
+
+    /// Whether its result hangs on the package's config. After `apply` the config is read
+    /// again, and `uninstall` is not given it.
+    pub(crate) fn depends_on_config(&self) -> bool {
+        !matches!(self.stage, Stage::Apply | Stage::Uninstall)
+    }
+}
+
+/// The node a pod is bound to.
+pub(crate) fn node_of(pod: &Object) -> Option<&str> {
+    pod.spec().get("nodeName").and_then(Value::as_str).filter(|name| !name.is_empty())
+}
+
+/// How the init containers of a pod for this stage went: all of them succeeded, one failed, or
+/// neither yet. An image that cannot be pulled is a failure. That an interrupt's container ended
+/// before it was started again is none: it goes down with the machine that it reboots.
+pub(crate) fn outcome(pod: &Object, stage: Stage) -> Outcome {
+    let statuses = pod.status().get("initContainerStatuses").and_then(Value::as_array);
+    let statuses = statuses.map_or(&[] as &[Value], Vec::as_slice);
+    let number = |value: Option<&Value>| value.and_then(Value::as_i64);
+    for status in statuses {
+        let state = status.get("state");
+        let exit = number(state.and_then(|state| state.get("terminated")?.get("exitCode")));
+        let reason = state.and_then(|state| state.get("waiting")?.get("reason")?.as_str());
+        let stuck =
+            matches!(reason, Some("CrashLoopBackOff" | "ErrImagePull" | "ImagePullBackOff"));
+        let restarts = number(status.get("restartCount")).unwrap_or(0);
+        let goes_down = stage == Stage::Interrupt && restarts == 0;
+        if stuck || exit.is_some_and(|code| code != 0 && !goes_down) {
+            return Outcome::Failed { restarts };
+        }
+    }
+    let steps = pod.spec().get("initContainers").and_then(Value::as_array).map_or(0, Vec::len);
+    let succeeded =
+        |status: &Value| number(status.pointer("/state/terminated/exitCode")) == Some(0);
+    if steps > 0 && statuses.len() >= steps && statuses.iter().all(succeeded) {
+        return Outcome::Complete;
+    }
+    Outcome::Running
+}
+
+#[cfg(test)]
+mod tests {
+    use convoy_testkit::object;
+    use serde_json::json;
+
+    use super::*;
+
+    fn with(statuses: &Value) -> Object {
+        object("v1", "Pod", "p")
+            .spec(json!({"initContainers": [{"name": "a"}, {"name": "b"}]}))
+            .status(json!({"initContainerStatuses": statuses}))
+            .build()
+    }
+
+    #[test]
+    fn an_interrupt_may_go_down_with_its_machine_but_not_fail_again() {
+        let ended = |restarts: u32| {
+            with(&json!([{"state": {"terminated": {"exitCode": 255}}, "restartCount": restarts}]))
+        };
+        assert_eq!(outcome(&ended(0), Stage::Interrupt), Outcome::Running);
+        assert_eq!(outcome(&ended(1), Stage::Interrupt), Outcome::Failed { restarts: 1 });
+        assert_eq!(outcome(&ended(0), Stage::Config), Outcome::Failed { restarts: 0 });
+        let unpullable = with(&json!([{"state": {"waiting": {"reason": "ErrImagePull"}}}]));
+        assert_eq!(outcome(&unpullable, Stage::Interrupt), Outcome::Failed { restarts: 0 });
+    }
+
+    #[test]
+    fn a_pod_is_judged_by_its_init_containers() {
+        let done = json!({"state": {"terminated": {"exitCode": 0}}});
+        let failed = json!({"state": {"terminated": {"exitCode": 2}}, "restartCount": 4});
+        let crashing =
+            json!({"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "restartCount": 3});
+        let unpullable = json!({"state": {"waiting": {"reason": "ImagePullBackOff"}}});
+        let running = json!({"state": {"running": {}}});
+        let cases = [
+            ("nothing reported", json!([]), Outcome::Running),
+            ("all done", json!([done, done]), Outcome::Complete),
+            ("one to go", json!([done]), Outcome::Running),
+            ("second runs", json!([done, running]), Outcome::Running),
+            ("second failed", json!([done, failed]), Outcome::Failed { restarts: 4 }),
+            ("first crashes", json!([crashing, running]), Outcome::Failed { restarts: 3 }),
+            ("no image", json!([unpullable]), Outcome::Failed { restarts: 0 }),
+        ];
+        for (case, statuses, expected) in cases {
+            assert_eq!(outcome(&with(&statuses), Stage::Apply), expected, "{case}");
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! The conditions of a Skyhook. Names are listed up to a few, so that no message grows with
+//! the fleet.
+
+use convoy_api::skyhook::StatusWord;
+use serde_json::Value;
+
+use crate::condition::{Condition, remove, set};
+use crate::dialect::skyhook::decide::Pass;
+use crate::dialect::skyhook::decide::member::{Member, word_text};
+use crate::dialect::skyhook::names::PREFIX;
+use crate::dialect::skyhook::report::waiting;
+use crate::hold::{Hold, HoldReason};
+
+/// How many nodes a message names.
+const NAMED_MAX: usize = 10;
+
+/// The list as it should read.
+pub(crate) fn conditions(pass: &Pass<'_, '_>, rolled_up: StatusWord, holds: &[Hold]) -> Value {
+    let stored = pass.hook.object.status().get("conditions").and_then(Value::as_array);
+    let mut list = stored.cloned().unwrap_or_default();
+    let mut put = |condition: &Condition| set(&mut list, condition, pass.now);
+    let old = pass.published().unwrap_or("unknown");
+    let new = word_text(rolled_up);
+    if old != new || pass.published().is_none() {
+        put(&Condition {
+            kind: format!("{PREFIX}Transition").into(),
+            status: truth(rolled_up == StatusWord::Complete),
+            reason: new.into(),
+            message: format!("Transitioned [{old}] -> [{new}]").into(),
+            observed_generation: None,
+        });
+    }
+    put(&obstacles(
+        pass,
+        "TaintNotTolerable",
+        |member| matches!(member.obstacle.as_deref(), Some(HoldReason::TaintNotTolerated { .. })),
+        "has taints that are not tolerable. Skipping.",
+        "All nodes have tolerable taints.",
+    ));
+    put(&obstacles(
+        pass,
+        "NodesIgnored",
+        |member: &Member<'_>| member.is_ignored(),
+        "has ignore label set. Skipping.",
+        "No nodes have ignore label set.",
+    ));
+    if let Some(condition) = applying(pass) {
+        put(&condition);
+    }
+    put(&ready(pass, rolled_up));
+    if let Some(condition) = waiting(stored.map_or(&[], Vec::as_slice), holds) {
+        put(&condition);
+    }
+    let missing = format!("{PREFIX}DeploymentPolicyNotFound");
+    if pass.policy_missing {
+        put(&Condition {
+            kind: missing.as_str().into(),
+            status: "True",
+            reason: "DeploymentPolicyNotFound".into(),
+            message: format!("DeploymentPolicy {:?} not found", pass.hook.policy).into(),
+            observed_generation: None,
+        });
+    } else {
+        remove(&mut list, &missing);
+    }
+    Value::Array(list)
+}
+
+fn truth(value: bool) -> &'static str {
+    if value { "True" } else { "False" }
+}
+
+fn obstacles(
+    pass: &Pass<'_, '_>,
+    reason: &'static str,
+    test: impl Fn(&Member<'_>) -> bool,
+    some: &str,
+    none: &str,
+) -> Condition<'static> {
+    let affected = || pass.members.iter().filter(|member| test(member));
+    let total = affected().count();
+    let named: Vec<&str> =
+        affected().take(NAMED_MAX).map(|member| member.node.name().as_str()).collect();
+    let more = match total.saturating_sub(named.len()) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let message = match total {
+        0 => none.into(),
+        _ => format!("Node [{}{more}] {some}", named.join(", ")),
+    };
+    Condition {
+        kind: format!("{PREFIX}{reason}").into(),
+        status: truth(total > 0),
+        reason: reason.into(),
+        message: message.into(),
+        observed_generation: None,
+    }
+}
+
+/// The last package that a pod is made for now.
+fn applying(pass: &Pass<'_, '_>) -> Option<Condition<'static>> {
+    let (index, pod) =
+        pass.works().rev().find_map(|(index, work)| Some((index, work.pods.last()?)))?;
+    let node = pass.members[index].node.name();
+    Some(Condition {
+        kind: format!("{PREFIX}ApplyPackage").into(),
+        status: "True",
+        reason: "ApplyPackage".into(),
+        message: format!(
+            "Applying package [{}:{}] to node [{node}]",
+            pod.entry.name, pod.entry.version
+        )
+        .into(),
+        observed_generation: None,
+    })
+}
+
+/// Which nodes wait, and why; told once there was something to tell.
+fn waiting(stored: &[Value], holds: &[Hold]) -> Option<Condition<'static>> {
+    let kind = format!("{PREFIX}NodesWaiting");
+    let was_told = stored.iter().any(|condition| condition["type"] == kind.as_str());
+    let summary = waiting::summary(holds);
+    if summary.is_none() && !was_told {
+        return None;
+    }
+    Some(Condition {
+        kind: kind.into(),
+        status: truth(summary.is_some()),
+        reason: "NodesWaiting".into(),
+        message: summary.map_or("No node waits.".into(), Into::into),
+        observed_generation: None,
+    })
+}
+
+/// The condition that `kubectl wait` and deployment tools know.
+fn ready(pass: &Pass<'_, '_>, rolled_up: StatusWord) -> Condition<'static> {
+    let reason = match rolled_up {
+        StatusWord::Complete => "NodesConverged",
+        StatusWord::InProgress => "Progressing",
+        StatusWord::Blocked => "Blocked",
+        StatusWord::Erroring => "Erroring",
+        StatusWord::Paused => "Paused",
+        StatusWord::Waiting => "Waiting",
+        StatusWord::Disabled => "Disabled",
+        StatusWord::Unknown => "Unknown",
+    };
+    let complete = pass.members.iter().filter(|member| member.is_complete()).count();
+    Condition {
+        kind: "Ready".into(),
+        status: truth(rolled_up == StatusWord::Complete),
+        reason: reason.into(),
+        message: format!("{complete} of {} nodes are complete", pass.members.len()).into(),
+        observed_generation: None,
+    }
+}

@@ -1,0 +1,53 @@
+//! A Skyhook that is being deleted: what it did to nodes is undone, then it may go. Packages
+//! stay installed, and what was recorded on nodes stays, as the API says.
+
+use convoy_api::Object;
+use serde_json::{Value, json};
+
+use crate::dialect::skyhook::decide::NODE;
+use crate::dialect::skyhook::names::{FINALIZER, auto_taint};
+use crate::dialect::skyhook::read::hook::Hook;
+use crate::dialect::skyhook::read::options::Options;
+use crate::dialect::skyhook::write::node::{NodeWrite, has_taint};
+use crate::snapshot::Snapshot;
+use crate::step::{Action, Step, Verb, Verdict, Why};
+
+pub(crate) fn step(
+    hook: &Hook<'_>,
+    others: &[Hook<'_>],
+    options: &Options,
+    snapshot: &Snapshot<'_>,
+    mut step: Step,
+) -> Step {
+    if !hook.object.has_finalizer(FINALIZER) {
+        step.verdict = Verdict::Done;
+        return step;
+    }
+    for node in snapshot.of(&NODE).iter().copied() {
+        step.actions.extend(undo(hook, others, options, node));
+    }
+    let finalizers = hook.object.metadata().get("finalizers").and_then(Value::as_array);
+    let rest: Vec<&Value> =
+        finalizers.into_iter().flatten().filter(|name| *name != FINALIZER).collect();
+    let patch = json!({"metadata": {"finalizers": rest}});
+    let why = Why::new("Undone", "nothing that it did to nodes is left");
+    step.actions.push(Action::patch(Verb::Release, hook.object, patch, why));
+    step.verdict = Verdict::Moving;
+    step
+}
+
+/// Lifts our cordon, and takes off a taint of ours that nobody waits for any more.
+fn undo(hook: &Hook<'_>, others: &[Hook<'_>], options: &Options, node: &Object) -> Option<Action> {
+    let mut write = NodeWrite::new(node);
+    write.uncordon(&hook.keys);
+    let taint = &options.runtime_taint;
+    let marked = node.annotation(&auto_taint(&taint.key)).is_some();
+    let wanted =
+        others.iter().any(|other| other.runtime_required() && other.selector.matches(node));
+    let targeted = hook.runtime_required() && hook.selector.matches(node);
+    if targeted && marked && !wanted && has_taint(node, taint) {
+        write.untaint(taint);
+    }
+    let why = Why::new("SkyhookDeleted", format!("{} is being deleted", hook.name()));
+    write.action(Verb::Uncordon, why)
+}

@@ -1,0 +1,261 @@
+//! What people do to a Skyhook by hand, as `kubectl skyhook` does it: looking at the packages of
+//! nodes, and the patches that make a node or a rollout start over.
+
+use convoy_api::Object;
+use convoy_api::skyhook::{PackageState, Stage, StatusWord};
+use serde_json::{Map, Value, json};
+
+use crate::dialect::skyhook::decide::batch::BatchState;
+use crate::dialect::skyhook::decide::member::word_text;
+use crate::dialect::skyhook::names::{AUTO_TAINT, DISABLE, IGNORE, Keys, PAUSE};
+use crate::dialect::skyhook::read::state::{NodeState, stage_word, state_word};
+use crate::dialect::skyhook::write::node::NodeWrite;
+use crate::merge_patch::nested;
+use crate::step::{Verb, Why, Write};
+
+/// A package as a node records it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PackageRecord {
+    pub name: String,
+    pub version: String,
+    pub image: String,
+    pub stage: &'static str,
+    pub state: PackageState,
+    pub restarts: i64,
+}
+
+impl PackageRecord {
+    /// The state as it stands on the wire.
+    pub fn state_word(&self) -> &'static str {
+        state_word(self.state)
+    }
+}
+
+/// What a person switches on a Skyhook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Switch {
+    Pause,
+    Resume,
+    Disable,
+    Enable,
+}
+
+impl Switch {
+    /// The merge patch that does it.
+    pub fn patch(self) -> Value {
+        let (key, value) = match self {
+            Self::Pause => (PAUSE, json!("true")),
+            Self::Resume => (PAUSE, Value::Null),
+            Self::Disable => (DISABLE, json!("true")),
+            Self::Enable => (DISABLE, Value::Null),
+        };
+        nested(&["metadata", "annotations", key], value)
+    }
+}
+
+/// The packages that a node records for a Skyhook, by name; none where it records nothing.
+pub fn packages(node: &Object, skyhook: &str) -> Option<Vec<PackageRecord>> {
+    let state = state_of(node, skyhook)?;
+    let records = state.values().map(|entry| PackageRecord {
+        name: entry.name.clone(),
+        version: entry.version.clone(),
+        image: entry.image.clone(),
+        stage: stage_word(entry.stage),
+        state: entry.state,
+        restarts: entry.restarts,
+    });
+    Some(records.collect())
+}
+
+/// How a node stands, from its packages alone.
+pub fn standing(packages: &[PackageRecord]) -> &'static str {
+    let any = |state: PackageState| packages.iter().any(|package| package.state == state);
+    word_text(if any(PackageState::Erroring) {
+        StatusWord::Erroring
+    } else if !packages.is_empty()
+        && packages.iter().all(|package| package.state == PackageState::Complete)
+    {
+        StatusWord::Complete
+    } else if any(PackageState::InProgress) || any(PackageState::Complete) {
+        StatusWord::InProgress
+    } else {
+        StatusWord::Unknown
+    })
+}
+
+/// The merge patch that makes a node forget a Skyhook, its cordon included; none if there is
+/// nothing to forget.
+pub fn forget(node: &Object, skyhook: &str) -> Option<Value> {
+    let keys = Keys::of(skyhook);
+    let mut write = NodeWrite::new(node);
+    write.forget(&keys);
+    let action = write.action(Verb::Record, Why::new("Reset", "by hand"));
+    let mut patch = match action.map(|action| action.write) {
+        Some(Write::Patch { patch, .. }) => patch,
+        _ => json!({}),
+    };
+    let mut gone: Vec<&str> =
+        node.annotations().map(|(key, _)| key).filter(|key| key.starts_with(AUTO_TAINT)).collect();
+    gone.extend(node.annotation(&keys.version).map(|_| keys.version.as_str()));
+    for key in gone {
+        patch["metadata"]["annotations"][key] = Value::Null;
+    }
+    patch.as_object().is_some_and(|patch| !patch.is_empty()).then_some(patch)
+}
+
+/// The merge patch that removes what a node records of its packages; none if it records nothing.
+pub fn forget_packages(node: &Object, skyhook: &str) -> Option<Value> {
+    let key = Keys::of(skyhook).node_state;
+    node.annotation(&key)?;
+    Some(nested(&["metadata", "annotations", &key], Value::Null))
+}
+
+/// The merge patch after which a package runs again on a node, from `stage` or from its start;
+/// none if the node does not have it.
+pub fn rerun(node: &Object, skyhook: &str, package: &str, stage: Option<Stage>) -> Option<Value> {
+    let mut state = state_of(node, skyhook)?;
+    let known: Vec<String> = state
+        .entries
+        .iter()
+        .filter(|(_, entry)| entry.name == package)
+        .map(|(key, _)| key.clone())
+        .collect();
+    if known.is_empty() {
+        return None;
+    }
+    for key in &known {
+        match stage {
+            None => _ = state.entries.remove(key),
+            Some(stage) => {
+                let entry = state.entries.get_mut(key)?;
+                (entry.stage, entry.state) = (stage, PackageState::InProgress);
+            }
+        }
+    }
+    let text = if state.entries.is_empty() { Value::Null } else { json!(state.text()) };
+    Some(nested(&["metadata", "annotations", &Keys::of(skyhook).node_state], text))
+}
+
+/// The merge patch that takes a node out of all rollouts, or back in; none if it is so already.
+pub fn ignore(node: &Object, ignored: bool) -> Option<Value> {
+    let is = node.label(IGNORE) == Some("true");
+    let value = if ignored { json!("true") } else { Value::Null };
+    (is != ignored).then(|| nested(&["metadata", "labels", IGNORE], value))
+}
+
+/// A compartment that has batch state: its name, batch, and how many nodes completed and failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Batches {
+    pub compartment: String,
+    pub batch: u32,
+    pub completed: u32,
+    pub failed: u32,
+}
+
+/// How many compartments a Skyhook's status tells of, and those that have batch state.
+pub fn batches(skyhook: &Object) -> (usize, Vec<Batches>) {
+    let all = compartments(skyhook);
+    let told = all.iter().flat_map(|all| all.iter()).filter_map(|(name, status)| {
+        let state = BatchState::read(Some(status.get("batchState")?));
+        Some(Batches {
+            compartment: name.clone(),
+            batch: state.current_batch,
+            completed: state.completed_nodes,
+            failed: state.failed_nodes,
+        })
+    });
+    (all.map_or(0, Map::len), told.collect())
+}
+
+/// The merge patch of the status that puts every compartment before its first batch, and forgets
+/// who was picked; none if there is no compartment.
+pub fn reset_batches(skyhook: &Object) -> Option<Value> {
+    let all = compartments(skyhook).filter(|all| !all.is_empty())?;
+    let mut reset = Map::new();
+    for (name, status) in all {
+        let Some(known) = status.get("batchState").and_then(Value::as_object) else { continue };
+        let mut state: Map<String, Value> =
+            known.keys().map(|field| (field.clone(), Value::Null)).collect();
+        state.extend(BatchState::default().wire().as_object().cloned().unwrap_or_default());
+        reset.insert(name.clone(), nested(&["batchState"], Value::Object(state)));
+    }
+    let status = json!({"compartmentStatuses": reset, "nodePriority": null});
+    Some(nested(&["status"], status))
+}
+
+fn compartments(skyhook: &Object) -> Option<&Map<String, Value>> {
+    skyhook.status().get("compartmentStatuses").and_then(Value::as_object)
+}
+
+fn state_of(node: &Object, skyhook: &str) -> Option<NodeState> {
+    NodeState::parse(node.annotation(&Keys::of(skyhook).node_state)?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use convoy_testkit::{node, object};
+
+    use super::*;
+
+    const STATE: &str = r#"{"a|1":{"name":"a","version":"1","image":"i","stage":"config","state":"complete"},"b|2":{"name":"b","version":"2","image":"i","stage":"apply","state":"erroring","restarts":3}}"#;
+
+    fn worker() -> Object {
+        node("n")
+            .annotation("skyhook.nvidia.com/nodeState_s", STATE)
+            .annotation("skyhook.nvidia.com/status_s", "erroring")
+            .annotation("skyhook.nvidia.com/cordon_s", "true")
+            .annotation("skyhook.nvidia.com/status_t", "complete")
+            .label("skyhook.nvidia.com/status_s", "erroring")
+            .with("/spec/unschedulable", json!(true))
+            .build()
+    }
+
+    #[test]
+    fn packages_and_their_standing_are_read() {
+        let packages = packages(&worker(), "s").expect("they are recorded");
+        assert_eq!((packages[1].name.as_str(), packages[1].restarts), ("b", 3));
+        assert_eq!(packages[1].state_word(), "erroring");
+        assert_eq!(standing(&packages), "erroring");
+        assert_eq!(standing(&packages[..1]), "complete");
+        assert_eq!(standing(&[]), "unknown");
+        assert_eq!(super::packages(&worker(), "t"), None);
+    }
+
+    #[test]
+    fn a_node_forgets_one_skyhook_and_its_cordon() {
+        let patch = forget(&worker(), "s").expect("there is something to forget");
+        assert_eq!(patch["spec"], json!({"unschedulable": null}));
+        let annotations = patch["metadata"]["annotations"].as_object().expect("a map");
+        assert!(annotations.values().all(Value::is_null) && annotations.len() == 3, "{patch}");
+        assert_eq!(forget(&node("n").build(), "s"), None);
+    }
+
+    #[test]
+    fn a_package_runs_again_from_a_stage_or_from_its_start() {
+        let stored = |patch: Value| {
+            patch["metadata"]["annotations"]["skyhook.nvidia.com/nodeState_s"].clone()
+        };
+        let text = stored(rerun(&worker(), "s", "b", None).expect("it is there"));
+        assert!(text.as_str().is_some_and(|text| !text.contains("b|2") && text.contains("a|1")));
+        let text = stored(rerun(&worker(), "s", "a", Some(Stage::Apply)).expect("it is there"));
+        assert!(
+            text.as_str()
+                .is_some_and(|text| text.contains(r#""stage":"apply","state":"in_progress""#))
+        );
+        assert_eq!(rerun(&worker(), "s", "c", None), None);
+    }
+
+    #[test]
+    fn batches_begin_again() {
+        let skyhook = object("skyhook.nvidia.com/v1alpha1", "Skyhook", "s")
+            .status(json!({"compartmentStatuses": {"x": {"matched": 3, "batchState":
+                {"currentBatch": 4, "completedNodes": 7, "shouldStop": true}}, "y": {"matched": 1}}}))
+            .build();
+        let (total, told) = batches(&skyhook);
+        assert_eq!((total, told.len(), told[0].batch, told[0].completed), (2, 1, 4, 7));
+        let patch = reset_batches(&skyhook).expect("there are compartments");
+        let state = &patch["status"]["compartmentStatuses"]["x"]["batchState"];
+        assert_eq!(*state, json!({"currentBatch": 1, "completedNodes": null, "shouldStop": null}));
+        assert!(patch["status"]["compartmentStatuses"].get("y").is_none());
+    }
+}
