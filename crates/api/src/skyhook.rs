@@ -11,6 +11,8 @@ mod status;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
 
+use crate::object::GroupKind;
+
 pub use deployment_policy::{
     Budget, Compartment, DeploymentPolicy, DeploymentPolicySpec, ExponentialStrategy,
     FixedStrategy, LinearStrategy, PolicyDefault, Strategy,
@@ -23,6 +25,9 @@ pub use status::{
 
 /// The API group of both kinds, and the prefix of every annotation, label and condition.
 pub const GROUP: &str = "skyhook.nvidia.com";
+
+pub const SKYHOOK: GroupKind = GroupKind::new(GROUP, "Skyhook");
+pub const DEPLOYMENT_POLICY: GroupKind = GroupKind::new(GROUP, "DeploymentPolicy");
 
 /// The CRDs of this dialect, each with every version it is served in.
 pub fn crds() -> Vec<CustomResourceDefinition> {

@@ -7,13 +7,14 @@ use serde_json::Value;
 
 use crate::admission::{Operation, Request, Role, Served, Verdict, Webhook};
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::dialect::skyhook::decide::{POLICY, SKYHOOK};
-use crate::dialect::skyhook::read::hook::policy_of;
+use crate::dialect::skyhook::read::hook::policy_name;
 use crate::dialect::skyhook::validate::{Moment, validate};
 use crate::world::World;
+use convoy_api::skyhook::{DEPLOYMENT_POLICY, SKYHOOK};
 
 const SKYHOOKS: Served = Served { kind: SKYHOOK, version: "v1alpha1", plural: "skyhooks" };
-const POLICIES: Served = Served { kind: POLICY, version: "v1alpha1", plural: "deploymentpolicies" };
+const POLICIES: Served =
+    Served { kind: DEPLOYMENT_POLICY, version: "v1alpha1", plural: "deploymentpolicies" };
 
 const MUTATING: &str = "skyhook-operator-mutating-webhook";
 const VALIDATING: &str = "skyhook-operator-validating-webhook";
@@ -69,7 +70,9 @@ pub(super) fn admit(webhook: &Webhook, world: &World, request: &Request<'_>) -> 
         }
         (Role::Validates, Some(_)) if asks_for_nothing_new(request) => Verdict::allowed(),
         (Role::Validates, Some(object)) => sound(world, object),
-        (Role::Validates, None) if webhook.about.kind == POLICY => unreferenced(world, request),
+        (Role::Validates, None) if webhook.about.kind == DEPLOYMENT_POLICY => {
+            unreferenced(world, request)
+        }
         (_, None) => Verdict::allowed(),
     }
 }
@@ -101,7 +104,7 @@ fn sound(world: &World, object: &Value) -> Verdict {
 /// Keeps a policy for as long as a Skyhook names it.
 fn unreferenced(world: &World, request: &Request<'_>) -> Verdict {
     let policy = request.name;
-    let naming = world.of(&SKYHOOK).filter(|skyhook| policy_of(skyhook) == Some(policy));
+    let naming = world.of(&SKYHOOK).filter(|skyhook| policy_name(skyhook) == Some(policy));
     let names: Vec<&str> = naming.map(|skyhook| skyhook.name().as_str()).collect();
     if names.is_empty() {
         return Verdict::allowed();

@@ -31,6 +31,13 @@ pub(super) const NODE_STATE: &str = "skyhook.nvidia.com/nodeState_";
 /// On nodes, with a taint's key behind it.
 pub(super) const AUTO_TAINT: &str = "skyhook.nvidia.com/autoTaint_";
 
+/// The taint of a cordoned node.
+pub(super) const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
+/// On pods that a kubelet runs from a file.
+pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
+/// On pods: where a `LimitRange` says what it filled in.
+pub(super) const LIMIT_RANGER: &str = "kubernetes.io/limit-ranger";
+
 /// The keys that one Skyhook uses on nodes.
 #[derive(Clone, Debug)]
 pub(super) struct Keys {

@@ -1,8 +1,12 @@
 //! Reading: Kubernetes objects become the types that decisions are made from. JSON paths of
 //! Skyhooks, policies, nodes, pods and ConfigMaps are known here and where they are written.
 
+pub(crate) mod batch;
+pub(crate) mod config;
+pub(crate) mod disruption_budget;
 pub(crate) mod glob;
 pub(crate) mod hook;
+pub(crate) mod node;
 pub(crate) mod observe;
 pub(crate) mod options;
 pub(crate) mod pod;

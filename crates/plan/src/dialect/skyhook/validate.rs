@@ -5,11 +5,10 @@ mod packages;
 mod policy;
 
 use convoy_api::Object;
-use convoy_api::skyhook::SkyhookSpec;
+use convoy_api::skyhook::{DEPLOYMENT_POLICY, SkyhookSpec};
 use serde_json::Value;
 
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::dialect::skyhook::decide::POLICY;
 use crate::selector::Selector;
 use crate::validation;
 use crate::world::World;
@@ -35,7 +34,7 @@ pub(super) fn validate(world: &World, object: &Object, moment: Moment) -> Vec<Di
     if found.iter().any(|finding| finding.severity == Severity::Error) {
         return found;
     }
-    if *object.kind() == POLICY {
+    if *object.kind() == DEPLOYMENT_POLICY {
         found.extend(policy::first_error(object));
         return found;
     }
@@ -98,7 +97,7 @@ fn selector(object: &Object, field: &str, what: &str) -> Option<Diagnostic> {
 /// A Skyhook that is there already is blocked until the policy appears, not refused.
 fn missing_policy(world: &World, object: &Object, moment: Moment) -> Option<Diagnostic> {
     let name = object.spec().get("deploymentPolicy")?.as_str().filter(|name| !name.is_empty())?;
-    let there = world.get(&object.key().sibling(&POLICY, "", name)).is_some();
+    let there = world.get(&object.key().sibling(&DEPLOYMENT_POLICY, "", name)).is_some();
     (!there).then(|| {
         let message = format!("deploymentPolicy {name:?} not found");
         match moment {

@@ -1,33 +1,38 @@
-//! The actions of a pass, in the order in which they are carried out: slots are given back
+//! The actions of a decision, in the order in which they are marks out: slots are released
 //! on record before they are taken, they are taken on record before anything is disturbed,
-//! and on each node the record of a stage comes before the pod that runs it. Where order does
-//! not matter, writes of one sort stand together: these can be on their way at once.
+//! and on each node the record of a stage comes before the pod that runs it. If the order does
+//! not matter, writes of one sort stand together: these can be sent at once.
 
+mod config_map;
 pub(crate) mod deletion;
 pub mod manual;
 pub mod migrate;
 pub(crate) mod node;
 mod node_metadata;
+pub(crate) mod orphan;
 mod outdated;
 pub(crate) mod pod;
 
 use convoy_api::Object;
+use convoy_api::kinds::{CONFIG_MAP, NODE};
 use convoy_api::skyhook::{PackageState, Stage, StatusWord};
 use serde_json::{Value, json};
 
+use self::node::{NodePatch, conditions};
+use self::outdated::is_outdated;
+use self::pod::PodBuilder;
 use crate::condition::instant;
-use crate::dialect::skyhook::decide::advance::{NewPod, Work};
+use crate::dialect::skyhook::decide::Decision;
+use crate::dialect::skyhook::decide::advance::{NewPod, NodePlan};
+use crate::dialect::skyhook::decide::assess::Assessor;
 use crate::dialect::skyhook::decide::compartment::Compartment;
-use crate::dialect::skyhook::decide::config::{self, CONFIG_MAP};
 use crate::dialect::skyhook::decide::member::Member;
-use crate::dialect::skyhook::decide::{NODE, Pass};
 use crate::dialect::skyhook::names::{FINALIZER, PACKAGE, VERSION};
 use crate::dialect::skyhook::read::hook::{Package, Runtime};
-use crate::dialect::skyhook::read::pod::Tag;
-use crate::dialect::skyhook::write::node::{NodeWrite, conditions, has_taint, is_new};
-use crate::dialect::skyhook::write::outdated::is_outdated;
-use crate::dialect::skyhook::write::pod::{Maker, salvaged};
-use crate::gate::Permit;
+use crate::dialect::skyhook::read::node::{has_taint, is_new, word_text};
+use crate::dialect::skyhook::read::pod::PackageTag;
+use crate::dialect::skyhook::read::state::stage_word;
+use crate::merge_patch;
 use crate::step::{Action, Propagation, Verb, Why, Write};
 
 /// How much bookkeeping one step does. A fleet that is seen for the first time, or paused,
@@ -35,9 +40,9 @@ use crate::step::{Action, Propagation, Verb, Why, Write};
 /// and what matters is never behind it.
 const RECORDS_MAX: usize = 256;
 
-/// Actions sorted by what they do to slots.
+/// Actions by what they do to slots.
 #[derive(Debug, Default)]
-struct Pile {
+struct Phases {
     /// This instant, as Kubernetes writes it.
     now: Value,
     released: Vec<Action>,
@@ -46,18 +51,18 @@ struct Pile {
     records: Vec<Action>,
 }
 
-/// The pods that packages have at their stages, each made once however many run: what one is
-/// compared with does not depend on its node.
+/// The pods that packages should have at their stages, each built once however many run: what a
+/// pod is compared with does not depend on its node.
 #[derive(Debug, Default)]
-struct Wanted<'p> {
+struct ExpectedPods<'p> {
     pods: Vec<(&'p str, Stage, Value)>,
 }
 
-impl<'p> Wanted<'p> {
-    fn pod(&mut self, maker: &Maker<'_>, package: &'p Package<'_>, stage: Stage) -> &Value {
+impl<'p> ExpectedPods<'p> {
+    fn pod(&mut self, builder: &PodBuilder<'_>, package: &'p Package<'_>, stage: Stage) -> &Value {
         let is_it = |(name, at, _): &(&str, Stage, Value)| *name == package.name && *at == stage;
         let place = self.pods.iter().position(is_it).unwrap_or_else(|| {
-            self.pods.push((&package.name, stage, maker.stage_pod(package, stage).1));
+            self.pods.push((&package.name, stage, builder.stage_pod(package, stage).1));
             self.pods.len() - 1
         });
         &self.pods[place].2
@@ -66,26 +71,36 @@ impl<'p> Wanted<'p> {
 
 /// Everything that is written, the step's own status apart. `reservation` puts on record who
 /// was picked: after slots are given back, before any is taken.
-pub(super) fn actions(pass: &Pass<'_, '_>, reservation: Option<Action>) -> Vec<Action> {
+pub(crate) fn actions(decision: &Decision<'_, '_>, reservation: Option<Action>) -> Vec<Action> {
     let mut actions: Vec<Action> =
-        adopt(pass.hook.object, pass.options.version.as_str()).into_iter().collect();
-    if pass.is_active() {
-        actions.extend(config::writes(pass.hook, pass.options, pass.snapshot, &pass.members));
+        adopt(decision.hook.object, decision.options.version.as_str()).into_iter().collect();
+    if decision.is_active() {
+        actions.extend(config_map::actions(
+            decision.hook,
+            decision.options,
+            decision.snapshot,
+            &decision.members,
+        ));
     }
-    let (mut pile, mut wanted) =
-        (Pile { now: instant(pass.now), ..Pile::default() }, Wanted::default());
-    for index in 0..pass.members.len() {
-        node(pass, index, &mut pile, &mut wanted);
+    let (mut phases, mut expected) =
+        (Phases { now: instant(decision.now), ..Phases::default() }, ExpectedPods::default());
+    for index in 0..decision.members.len() {
+        node(decision, index, &mut phases, &mut expected);
     }
-    pile.records.extend(let_go(pass));
-    let nodes = pass.members.iter().map(|member| member.node.name());
-    pile.records.extend(node_metadata::forget(pass.hook, pass.options, pass.snapshot, nodes));
-    pile.records.truncate(RECORDS_MAX);
-    actions.extend(sorted(pile.released));
+    phases.records.extend(uncordon_untargeted(decision));
+    let nodes = decision.members.iter().map(|member| member.node.name());
+    phases.records.extend(node_metadata::forget(
+        decision.hook,
+        decision.options,
+        decision.snapshot,
+        nodes,
+    ));
+    phases.records.truncate(RECORDS_MAX);
+    actions.extend(sorted(phases.released));
     actions.extend(reservation);
-    actions.extend(sorted(pile.moved));
-    actions.extend(sorted(pile.started));
-    actions.extend(sorted(pile.records));
+    actions.extend(sorted(phases.moved));
+    actions.extend(sorted(phases.started));
+    actions.extend(sorted(phases.records));
     // Evictions may be refused, which ends a step: nothing else has to wait for that.
     let (evictions, mut actions): (Vec<Action>, Vec<Action>) =
         actions.into_iter().partition(|action| matches!(action.write, Write::Evict { .. }));
@@ -93,9 +108,21 @@ pub(super) fn actions(pass: &Pass<'_, '_>, reservation: Option<Action>) -> Vec<A
     actions
 }
 
+/// Puts on record which nodes were picked, and how the last batch went, before any starts.
+pub(crate) fn reservation(skyhook: &Object, status: &Value, starting: u32) -> Action {
+    let changes = merge_patch::between(skyhook.status(), status);
+    let patch = merge_patch::nested(&["status"], changes.unwrap_or_default());
+    let message = format!("record that {} picked", nodes_are(starting));
+    Action::patch_status(Verb::Record, skyhook, patch, Why::new("Reserved", message))
+}
+
+fn nodes_are(count: u32) -> String {
+    if count == 1 { "1 node is".to_owned() } else { format!("{count} nodes are") }
+}
+
 /// What is recorded on nodes goes first, then what packages read there, then the pods, then
 /// what is over; by node within each.
-fn sorted(mut shelf: Vec<Action>) -> Vec<Action> {
+fn sorted(mut phase: Vec<Action>) -> Vec<Action> {
     let rank = |action: &Action| match &action.write {
         Write::Patch { subresource: None, .. } if action.target.kind == NODE => 0,
         Write::Patch { .. } if action.target.kind == NODE => 4,
@@ -103,8 +130,8 @@ fn sorted(mut shelf: Vec<Action>) -> Vec<Action> {
         Write::Create { .. } => 2,
         Write::Patch { .. } | Write::Delete { .. } | Write::Evict { .. } => 3,
     };
-    shelf.sort_by_key(|action| (rank(action), action.verb));
-    shelf
+    phase.sort_by_key(|action| (rank(action), action.verb));
+    phase
 }
 
 /// Makes sure that the Skyhook is not gone before its cordons are.
@@ -122,155 +149,171 @@ fn adopt(skyhook: &Object, version: &str) -> Option<Action> {
     if metadata.is_empty() {
         return None;
     }
-    let why = Why::new("Adopted", "a finalizer keeps it until its cordons are lifted");
+    let why = Why::new(
+        "Adopted",
+        "add a finalizer, so that cordons are lifted before the Skyhook is gone",
+    );
     Some(Action::patch(Verb::Record, skyhook, json!({"metadata": metadata}), why))
 }
 
 /// The writes of one node.
-fn node<'p>(pass: &'p Pass<'_, '_>, index: usize, pile: &mut Pile, wanted: &mut Wanted<'p>) {
-    let member = &pass.members[index];
-    let work = pass.work(index);
-    let word = pass.word_after(index);
-    if is_written(pass, member, work, word) {
-        written(pass, index, word, pile, wanted);
+fn node<'p>(
+    decision: &'p Decision<'_, '_>,
+    index: usize,
+    phases: &mut Phases,
+    expected: &mut ExpectedPods<'p>,
+) {
+    let member = &decision.members[index];
+    let plan = decision.plan(index);
+    let word = decision.word_after(index);
+    if is_written(decision, member, plan, word) {
+        written(decision, index, word, phases, expected);
     }
-    if pile.records.len() < RECORDS_MAX && !member.rebooted {
+    if phases.records.len() < RECORDS_MAX && !member.rebooted {
         let erroring = member
             .assessed
             .state
             .values()
             .any(|entry| matches!(entry.state, PackageState::Erroring | PackageState::Unknown));
         let standing = (member.is_complete(), erroring);
-        let (name, keys) = (pass.hook.name(), &pass.hook.keys);
-        pile.records.extend(conditions(member.node, name, keys, standing, &pile.now));
+        let (name, keys) = (decision.hook.name(), &decision.hook.keys);
+        phases.records.extend(conditions(member.node, name, keys, standing, &phases.now));
     }
 }
 
 /// Whether anything about a node may have to be written, as far as what is known of it tells.
 /// Of most nodes of a large fleet nothing has.
 fn is_written(
-    pass: &Pass<'_, '_>,
+    decision: &Decision<'_, '_>,
     member: &Member<'_>,
-    work: Option<&Work<'_>>,
+    plan: Option<&NodePlan<'_>>,
     word: StatusWord,
 ) -> bool {
-    work.is_some()
+    plan.is_some()
         || member.seen.is_some()
         || member.rebooted
         || member.assessed.migrated
-        || pass.hook.runtime_required()
-        || !member.carried.says(word)
-        || member.is_complete() && member.carried.is_cordoned
-        || pass.options.reapply_on_reboot
+        || decision.hook.runtime_required()
+        || !member.marks.says(word)
+        || member.is_complete() && member.marks.is_cordoned
+        || decision.options.reapply_on_reboot
 }
 
 /// The patch of one node, and what is done to its pods.
 fn written<'p>(
-    pass: &'p Pass<'_, '_>,
+    decision: &'p Decision<'_, '_>,
     index: usize,
     word: StatusWord,
-    pile: &mut Pile,
-    wanted: &mut Wanted<'p>,
+    phases: &mut Phases,
+    expected: &mut ExpectedPods<'p>,
 ) {
-    let member = &pass.members[index];
-    let work = pass.work(index);
-    let mut write = NodeWrite::new(member.node);
+    let member = &decision.members[index];
+    let plan = decision.plan(index);
+    let mut write = NodePatch::new(member.node);
     if member.rebooted {
-        write.forget(&pass.hook.keys);
-        write.boot_id(&pass.hook.keys);
-        let why = Why::new("Rebooted", "the node rebooted and starts over");
-        pile.released.extend(write.action(Verb::Record, why));
+        write.forget(&decision.hook.keys);
+        write.boot_id(&decision.hook.keys);
+        let why = Why::new(
+            "Rebooted",
+            "the node rebooted: reset it, so that its packages are applied again",
+        );
+        phases.released.extend(write.action(Verb::Record, why));
         return;
     }
-    let started = pass.is_started(index);
+    let started = decision.is_started(index);
     let released =
         matches!(word, StatusWord::Complete | StatusWord::Erroring | StatusWord::Blocked)
             && member.observed != Some(word);
-    let moved = work.is_some() || member.seen.is_some();
-    if !started && !released && !moved && pile.records.len() >= RECORDS_MAX {
+    let moved = plan.is_some() || member.seen.is_some();
+    if !started && !released && !moved && phases.records.len() >= RECORDS_MAX {
         return; // bookkeeping alone, and there is enough of it for one step
     }
-    let taints = runtime_taint(pass, member, &mut write);
-    write.word(&pass.hook.keys, word, &pass.options.version);
-    if pass.options.reapply_on_reboot {
-        write.boot_id(&pass.hook.keys);
+    let taints = runtime_taint(decision, member, &mut write);
+    write.word(&decision.hook.keys, word, &decision.options.version);
+    if decision.options.reapply_on_reboot {
+        write.boot_id(&decision.hook.keys);
     }
     if moved || member.assessed.migrated {
-        let state = work.map_or(&member.assessed.state, |work| &work.state);
+        let state = plan.map_or(&member.assessed.state, |plan| &plan.state);
         if member.assessed.unreadable.is_none() {
-            write.node_state(&pass.hook.keys, &state.text());
+            write.node_state(&decision.hook.keys, &state.text());
         }
     }
     if member.is_complete() {
-        write.uncordon(&pass.hook.keys);
-    } else if work.is_some_and(|work| work.cordon) {
-        write.cordon(&pass.hook.keys);
+        write.uncordon(&decision.hook.keys);
+    } else if plan.is_some_and(|plan| plan.cordon) {
+        write.cordon(&decision.hook.keys);
     }
-    let shelf = match (started, released, moved) {
-        (true, ..) => &mut pile.started,
-        (_, true, _) => &mut pile.released,
-        (_, _, true) => &mut pile.moved,
-        _ => &mut pile.records,
+    let phase = match (started, released, moved) {
+        (true, ..) => &mut phases.started,
+        (_, true, _) => &mut phases.released,
+        (_, _, true) => &mut phases.moved,
+        _ => &mut phases.records,
     };
     if !write.is_empty() {
-        let (verb, why) = meaning(pass, index, started, taints);
-        shelf.extend(write.action(verb, why));
+        let (verb, why) = meaning(decision, index, taints);
+        phase.extend(write.action(verb, why));
     }
-    if let Some(work) = work {
-        shelf.extend(disturbances(pass, member, work));
+    if let Some(plan) = plan {
+        phase.extend(disturbances(decision, member, plan));
     }
-    shelf.extend(clean_up(pass, index, member, wanted));
+    phase.extend(clean_up(decision, index, member, expected));
 }
 
 /// What the patch of a node means to a person.
-fn meaning(pass: &Pass<'_, '_>, index: usize, started: bool, taints: Option<Verb>) -> (Verb, Why) {
-    let member = &pass.members[index];
-    let name = member.node.name();
-    let work = pass.work(index);
-    if started {
-        let Some(compartment) = pass.compartment_of(index) else {
-            return (Verb::Start(Permit::unchecked()), Why::new("Started", name.to_string()));
+fn meaning(decision: &Decision<'_, '_>, index: usize, taints: Option<Verb>) -> (Verb, Why) {
+    let member = &decision.members[index];
+    let plan = decision.plan(index);
+    if let (Some(permit), Some(compartment)) = (member.starts, decision.compartment_of(index)) {
+        let (batch, size) = (compartment.batch.current_batch, compartment.starts.len());
+        let message = format!("batch {batch} of compartment {} ({size})", compartment.spec.name);
+        return match member.word() {
+            StatusWord::Erroring => (Verb::Retry(permit), Why::new("Retried", message)),
+            _ => (Verb::Start(permit), Why::new("Started", message)),
         };
-        let (batch, size) = (compartment.batch.current_batch, compartment.next_size());
-        let message = format!("batch {batch} of {} takes {size} nodes", compartment.terms.name);
-        let again = member.word() == StatusWord::Erroring;
-        let verb =
-            if again { Verb::Retry(Permit::unchecked()) } else { Verb::Start(Permit::unchecked()) };
-        return (verb, Why::new(if again { "Retried" } else { "Started" }, message));
     }
-    if member.is_complete() && member.node.annotation(&pass.hook.keys.cordon).is_some() {
-        return (Verb::Uncordon, Why::new("NodeComplete", "every package is complete"));
+    if member.is_complete() && member.node.annotation(&decision.hook.keys.cordon).is_some() {
+        return (
+            Verb::Uncordon,
+            Why::new("NodeComplete", "every package is complete: lift the cordon"),
+        );
     }
-    if work.is_some_and(|work| work.cordon) {
-        return (Verb::Cordon, Why::new("InterruptAhead", "a package will disturb the node"));
+    if plan.is_some_and(|plan| plan.cordon) {
+        return (Verb::Cordon, Why::new("InterruptAhead", "cordon the node before an interrupt"));
     }
     if let Some(verb) = taints {
-        return (verb, Why::new("RuntimeRequired", "workloads wait for this Skyhook"));
+        return (
+            verb,
+            Why::new(
+                "RuntimeRequired",
+                "workloads stay off the node until this Skyhook is complete",
+            ),
+        );
     }
-    if work.is_some() {
-        return (Verb::Advance, Why::new("NextStage", "the node holds a slot"));
+    if plan.is_some() {
+        return (Verb::Advance, Why::new("NextStage", "record the next stage of the packages"));
     }
-    let word = crate::dialect::skyhook::decide::member::word_text(pass.word_after(index));
-    (Verb::Record, Why::new("StatusRecorded", format!("the node is {word}")))
+    let word = word_text(decision.word_after(index));
+    (Verb::Record, Why::new("StatusRecorded", format!("record status {word}")))
 }
 
 /// Adds the taint that keeps workloads off to nodes never seen before, and removes it once
 /// every Skyhook that they require is complete on the node.
 fn runtime_taint(
-    pass: &Pass<'_, '_>,
+    decision: &Decision<'_, '_>,
     member: &Member<'_>,
-    write: &mut NodeWrite<'_>,
+    write: &mut NodePatch<'_>,
 ) -> Option<Verb> {
-    let taint = &pass.options.runtime_taint;
-    if !pass.hook.runtime_required() || pass.hook.disabled {
+    let taint = &decision.options.runtime_taint;
+    if !decision.hook.runtime_required() || decision.hook.disabled {
         return None;
     }
     let tainted = has_taint(member.node, taint);
-    if tainted && member.is_complete() && others_are_complete(pass, member) {
+    if tainted && member.is_complete() && others_are_complete(decision, member) {
         write.untaint(taint);
         return Some(Verb::Untaint);
     }
-    let wanted = pass.hook.runtime == Runtime::RequiredOfNewNodes;
+    let wanted = decision.hook.runtime == Runtime::RequiredOfNewNodes;
     if wanted && !tainted && !member.is_complete() && is_new(member.node) {
         write.taint(taint);
         return Some(Verb::Taint);
@@ -278,77 +321,91 @@ fn runtime_taint(
     None
 }
 
-fn others_are_complete(pass: &Pass<'_, '_>, member: &Member<'_>) -> bool {
+fn others_are_complete(decision: &Decision<'_, '_>, member: &Member<'_>) -> bool {
     let node = member.node;
-    pass.others.iter().filter(|other| other.runtime_required()).all(|other| {
-        let mut assessor = crate::dialect::skyhook::decide::assess::Assessor::new(other);
+    decision.others.iter().filter(|other| other.runtime_required()).all(|other| {
+        let mut assessor = Assessor::new(other);
         !other.selector.matches(node)
             || assessor.read(node.annotation(&other.keys.node_state)).complete
     })
 }
 
 /// Pods made and evicted on a node that holds a slot.
-fn disturbances(pass: &Pass<'_, '_>, member: &Member<'_>, work: &Work<'_>) -> Vec<Action> {
+fn disturbances(
+    decision: &Decision<'_, '_>,
+    member: &Member<'_>,
+    plan: &NodePlan<'_>,
+) -> Vec<Action> {
     let mut actions = Vec::new();
-    if !work.pods.is_empty() {
-        actions.extend(node_metadata::ensure(pass.hook, pass.options, pass.snapshot, member.node));
+    if !plan.pods.is_empty() {
+        actions.extend(node_metadata::ensure(
+            decision.hook,
+            decision.options,
+            decision.snapshot,
+            member.node,
+        ));
     }
-    for pod in &work.pods {
-        actions.push(create(pass, member, pod));
+    for pod in &plan.pods {
+        actions.push(create(decision, member, pod));
     }
-    for pod in &work.evictions {
-        let why =
-            Why::new("Draining", format!("package {} will disturb the node", work.drained_for));
+    for pod in &plan.evictions {
+        let why = Why::new(
+            "Draining",
+            format!("drain the node for the interrupt of package {}", plan.drained_for),
+        );
         actions.push(Action::evict(pod, None, why));
     }
     actions
 }
 
-fn create(pass: &Pass<'_, '_>, member: &Member<'_>, pod: &NewPod) -> Action {
-    let maker = Maker { hook: pass.hook, options: pass.options, node: member.node };
+fn create(decision: &Decision<'_, '_>, member: &Member<'_>, pod: &NewPod) -> Action {
+    let builder = PodBuilder { hook: decision.hook, options: decision.options, node: member.node };
     let entry = &pod.entry;
-    let known = pass.hook.package(&entry.name).filter(|_| entry.stage != Stage::Uninstall);
-    let package = known.cloned().unwrap_or_else(|| salvaged(entry));
+    let known = decision.hook.package(&entry.name).filter(|_| entry.stage != Stage::Uninstall);
+    let package = known.cloned().unwrap_or_else(|| Package::recorded(entry));
     let (key, body) = match &pod.interrupt {
-        Some(interrupt) => maker.interrupt_pod(&package, interrupt),
-        None => maker.stage_pod(&package, entry.stage),
+        Some(interrupt) => builder.interrupt_pod(&package, interrupt),
+        None => builder.stage_pod(&package, entry.stage),
     };
-    let stage = crate::dialect::skyhook::read::state::stage_word(entry.stage);
-    let message = format!("package {} is at {stage}", entry.unique());
+    let stage = stage_word(entry.stage);
+    let message = format!("run stage {stage} of package {}", entry.unique());
     Action::create(Verb::Create, key, body, Why::new("NextStage", message))
 }
 
 /// Removes pods that have done their part, stand for nothing, or are no longer what the spec
 /// asks for. The last are marked first, so that what they still report does not count.
 fn clean_up<'p>(
-    pass: &'p Pass<'_, '_>,
+    decision: &'p Decision<'_, '_>,
     index: usize,
     member: &Member<'_>,
-    wanted: &mut Wanted<'p>,
+    expected: &mut ExpectedPods<'p>,
 ) -> Vec<Action> {
     let Some(seen) = &member.seen else { return Vec::new() };
     let delete = |pod: &Object, reason, message: &str| {
         Action::delete(Verb::Delete, pod, Propagation::Background, Why::new(reason, message))
     };
     let mut actions: Vec<Action> = Vec::new();
-    actions.extend(seen.done.iter().map(|pod| delete(pod, "StageRecorded", "its result is kept")));
+    actions
+        .extend(seen.done.iter().map(|pod| delete(pod, "StageRecorded", "its result is recorded")));
     let present = |pod: &&&Object| !pod.is_deleting();
     let strays = seen.strays.iter().filter(present);
-    actions.extend(strays.map(|pod| delete(pod, "Stray", "the node is not at this stage")));
-    if !pass.is_active() {
+    actions.extend(
+        strays.map(|pod| delete(pod, "Stray", "the node is not at the stage that the pod runs")),
+    );
+    if !decision.is_active() {
         return actions;
     }
-    let stopped = pass.compartment_of(index).is_none_or(Compartment::is_stopped);
+    let stopped = decision.compartment_of(index).is_none_or(Compartment::is_stopped);
     for live in seen.live.iter().filter(|live| !live.pod.is_deleting()) {
         if live.tag.invalid {
-            actions.push(delete(live.pod, "Outdated", "the spec asks for something else now"));
-        } else if reads_old_config(pass, &live.tag)
-            || !stopped && outdated(pass, member, &live.tag, live.pod, wanted)
+            actions.push(delete(live.pod, "Outdated", "the pod no longer matches the spec"));
+        } else if reads_old_config(decision, &live.tag)
+            || !stopped && outdated(decision, member, &live.tag, live.pod, expected)
         {
-            let tag = Tag { invalid: true, ..live.tag.clone() };
+            let tag = PackageTag { invalid: true, ..live.tag.clone() };
             let tag = serde_json::to_string(&tag).expect("strings always serialise");
             let patch = json!({"metadata": {"annotations": {PACKAGE: tag}}});
-            let why = Why::new("Outdated", "the spec asks for something else now");
+            let why = Why::new("Outdated", "the pod no longer matches the spec");
             actions.push(Action::patch(Verb::Record, live.pod, patch, why));
         }
     }
@@ -358,37 +415,38 @@ fn clean_up<'p>(
 /// Whether a pod works with files that are being replaced. A change is handed to all nodes
 /// together, so such a pod goes even where failures stopped the compartment: the others would
 /// wait for it for ever.
-fn reads_old_config(pass: &Pass<'_, '_>, tag: &Tag) -> bool {
-    tag.depends_on_config() && pass.changing.contains_key(tag.unique().as_str())
+fn reads_old_config(decision: &Decision<'_, '_>, tag: &PackageTag) -> bool {
+    tag.depends_on_config() && decision.changing.contains_key(tag.unique().as_str())
 }
 
 fn outdated<'p>(
-    pass: &'p Pass<'_, '_>,
+    decision: &'p Decision<'_, '_>,
     member: &Member<'_>,
-    tag: &Tag,
+    tag: &PackageTag,
     pod: &Object,
-    wanted: &mut Wanted<'p>,
+    expected: &mut ExpectedPods<'p>,
 ) -> bool {
     if tag.stage == Stage::Uninstall {
         return false;
     }
-    let package = pass.hook.package(&tag.name).filter(|package| package.version == tag.version);
+    let package = decision.hook.package(&tag.name).filter(|package| package.version == tag.version);
     let Some(package) = package else { return true };
     if tag.stage == Stage::Interrupt {
         return false; // what it was told to do is under way
     }
-    let maker = Maker { hook: pass.hook, options: pass.options, node: member.node };
-    is_outdated(pod, wanted.pod(&maker, package, tag.stage))
+    let builder = PodBuilder { hook: decision.hook, options: decision.options, node: member.node };
+    is_outdated(pod, expected.pod(&builder, package, tag.stage))
 }
 
 /// Lifts our cordon from nodes that the Skyhook no longer targets.
-fn let_go(pass: &Pass<'_, '_>) -> Vec<Action> {
-    let keys = &pass.hook.keys;
+fn uncordon_untargeted(decision: &Decision<'_, '_>) -> Vec<Action> {
+    let keys = &decision.hook.keys;
     let lifted = |node: &&Object| {
-        let mut write = NodeWrite::new(node);
+        let mut write = NodePatch::new(node);
         write.uncordon(keys);
-        let why = Why::new("NoLongerTargeted", "the Skyhook does not select the node any more");
+        let why =
+            Why::new("NoLongerTargeted", "the Skyhook no longer selects the node: lift the cordon");
         write.action(Verb::Uncordon, why)
     };
-    pass.left.iter().filter_map(lifted).collect()
+    decision.untargeted.iter().filter_map(lifted).collect()
 }

@@ -2,9 +2,9 @@
 //! they go by, and images lose the tag that the version takes the place of.
 
 use convoy_api::GroupKind;
+use convoy_api::skyhook::{DEPLOYMENT_POLICY, SKYHOOK};
 use serde_json::{Value, json};
 
-use crate::dialect::skyhook::decide::{POLICY, SKYHOOK};
 use crate::dialect::skyhook::read::hook::without_tag;
 use crate::dialect::skyhook::read::policy::{
     BATCH_THRESHOLD, DELTA, GROWTH_FACTOR, INITIAL_BATCH, SAFETY_LIMIT,
@@ -14,7 +14,7 @@ use crate::dialect::skyhook::read::policy::{
 /// schema asks for is left to the schema.
 pub(crate) fn changes(kind: &GroupKind, object: &Value) -> Vec<Value> {
     let mut changes = Vec::new();
-    if *kind == POLICY {
+    if *kind == DEPLOYMENT_POLICY {
         policy(object, &mut changes);
     } else if *kind == SKYHOOK {
         skyhook(object, &mut changes);
@@ -101,7 +101,7 @@ mod tests {
                 {"name": "a", "strategy": {"linear": {"initialBatch": 3, "delta": null}}},
                 {"name": "b"},
                 {"name": "c", "strategy": {"exponential": {"safetyLimit": 10}}}]});
-        let spec = patched(&POLICY, spec);
+        let spec = patched(&DEPLOYMENT_POLICY, spec);
         let all = json!({"initialBatch": 1, "batchThreshold": 100, "safetyLimit": 50});
         assert_eq!(spec["default"]["strategy"]["fixed"], all);
         let linear = &spec["compartments"][0]["strategy"]["linear"];
@@ -132,6 +132,6 @@ mod tests {
             assert_eq!(changes(&SKYHOOK, &json!({"spec": spec})), Vec::<Value>::new());
         }
         let spec = json!({"default": {"strategy": {"fixed": 3}}, "compartments": "many"});
-        assert_eq!(changes(&POLICY, &json!({"spec": spec})), Vec::<Value>::new());
+        assert_eq!(changes(&DEPLOYMENT_POLICY, &json!({"spec": spec})), Vec::<Value>::new());
     }
 }

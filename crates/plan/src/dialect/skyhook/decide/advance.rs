@@ -1,24 +1,24 @@
-//! Driving a node that holds a slot: which pods are made next, in which order the node is
-//! made ready, and what it waits for where nothing can be done.
+//! Advances a node that holds a slot: which package pods are created next, how the node is made
+//! ready for an interrupt, and what it waits for if nothing can be done.
 
 use convoy_api::Object;
 use convoy_api::skyhook::{Interrupt, PackageState, Stage};
 
-use crate::dialect::skyhook::decide::drain::{
-    Disruptions, Readiness, is_held_by_others_only, readiness,
-};
+use crate::count;
+use crate::dialect::skyhook::decide::drain::{Disruptions, Readiness, readiness};
 use crate::dialect::skyhook::decide::interrupt::{Merged, merge};
 use crate::dialect::skyhook::decide::lifecycle::{change_versions, next_stage, runnable};
 use crate::dialect::skyhook::decide::member::Member;
 use crate::dialect::skyhook::read::hook::{Hook, Package};
+use crate::dialect::skyhook::read::node::is_cordoned_by_others_only;
 use crate::dialect::skyhook::read::observe::Observation;
 use crate::dialect::skyhook::read::state::{Entry, NodeState};
-use crate::dialect::skyhook::write::pod::salvaged;
+use crate::gate::{Limit, grant};
 use crate::hold::HoldReason;
 
 /// What is done to one node.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Work<'w> {
+pub(crate) struct NodePlan<'w> {
     /// Its packages after this step.
     pub(crate) state: NodeState,
     pub(crate) cordon: bool,
@@ -26,8 +26,6 @@ pub(crate) struct Work<'w> {
     /// The package, as `name:version`, for which the node is drained.
     pub(crate) drained_for: String,
     pub(crate) pods: Vec<NewPod>,
-    /// What it waits for, where nothing is at work.
-    pub(crate) hold: Option<HoldReason>,
 }
 
 /// A pod to be made.
@@ -39,54 +37,71 @@ pub(crate) struct NewPod {
     pub(crate) interrupt: Option<Interrupt>,
 }
 
-/// What driving a node depends on beside the node itself.
+/// What advancing a node depends on beside the node itself.
 #[derive(Debug)]
-pub(crate) struct Road<'r, 'w> {
+pub(crate) struct Context<'r, 'w> {
     pub(crate) hook: &'r Hook<'r>,
     /// Packages, by unique name, that must not run now.
     pub(crate) frozen: Vec<&'r str>,
     pub(crate) disruptions: Disruptions<'w>,
-    /// How many more pods may be made; none: as many as can run.
-    pub(crate) pods_left: Option<u32>,
+    /// If the Skyhook is serial, who runs a package.
+    pub(crate) serial: Option<Serial<'w>>,
 }
 
-/// Everything about one node while it is driven.
-struct Car<'c, 'r, 'w> {
-    road: &'c mut Road<'r, 'w>,
+/// `spec.serial`: one package at a time on one node.
+#[derive(Debug)]
+pub(crate) struct Serial<'w> {
+    /// The nodes that run a package.
+    pub(crate) busy: Vec<&'w str>,
+}
+
+impl Serial<'_> {
+    fn limit(&self) -> Limit {
+        Limit::slots("spec.serial", count(self.busy.len()), 1, self.busy.iter().copied())
+    }
+}
+
+/// Everything about one node while its next step is worked out.
+struct Planner<'c, 'r, 'w> {
+    context: &'c mut Context<'r, 'w>,
     node: &'w Object,
     seen: Option<&'c Observation<'w>>,
     on_node: &'c [&'w Object],
     other_pod: Option<&'w Object>,
     ready: Option<bool>,
-    work: Work<'w>,
+    plan: NodePlan<'w>,
+    /// What it waits for.
+    hold: Option<HoldReason>,
 }
 
-/// Drives `member` as far as it can go now. `on_node` are all pods on it, `other_pod` is one
-/// of another Skyhook's.
-pub(crate) fn drive<'w>(
-    road: &mut Road<'_, 'w>,
+/// Takes `member` as far as it can go now; why it does not move, if it does not. `on_node` are
+/// all pods on it, `other_pod` is a package pod of another Skyhook.
+pub(crate) fn advance<'w>(
+    context: &mut Context<'_, 'w>,
     member: &Member<'w>,
     on_node: &[&'w Object],
     other_pod: Option<&'w Object>,
-) -> Work<'w> {
-    let hook = road.hook;
+) -> (NodePlan<'w>, Option<HoldReason>) {
+    let hook = context.hook;
     let mut state = member.assessed.state.clone();
     change_versions(hook, &mut state);
     clear_failures(&mut state);
     let seen = member.seen.as_deref();
-    let work = Work { state, ..Work::default() };
-    let mut car = Car { road, node: member.node, seen, on_node, other_pod, ready: None, work };
-    car.uninstall();
-    let packages = runnable(hook, &car.work.state);
-    let interrupting = interrupting(&packages, &car.work.state);
+    let plan = NodePlan { state, ..NodePlan::default() };
+    let node = member.node;
+    let mut planner =
+        Planner { context, node, seen, on_node, other_pod, ready: None, plan, hold: None };
+    planner.uninstall();
+    let packages = runnable(hook, &planner.plan.state);
+    let interrupting = interrupting(&packages, &planner.plan.state);
     let merged = merge(interrupting.iter().copied());
     for package in &packages {
-        car.advance(package);
+        planner.advance(package);
     }
     if let Some(merged) = merged {
-        car.interrupt(&interrupting, &merged);
+        planner.interrupt(&interrupting, &merged);
     }
-    car.finish(&packages)
+    planner.finish(&packages)
 }
 
 /// A node that holds a slot tries again what failed: whatever still fails will say so.
@@ -110,24 +125,24 @@ fn interrupting<'p, 'o>(packages: &[&'p Package<'o>], state: &NodeState) -> Vec<
     packages.iter().filter(ahead).copied().collect()
 }
 
-impl<'w> Car<'_, '_, 'w> {
+impl<'w> Planner<'_, '_, 'w> {
     /// What leaves goes first.
     fn uninstall(&mut self) {
         let leaving: Vec<Entry> = self
-            .work
+            .plan
             .state
             .values()
             .filter(|entry| entry.stage == Stage::Uninstall && entry.is_running())
             .cloned()
             .collect();
         for entry in leaving {
-            self.make(&salvaged(&entry), Stage::Uninstall, None);
+            self.make(&Package::recorded(&entry), Stage::Uninstall, None);
         }
     }
 
     /// Makes the pod of the stage that a package is at, or comes to.
     fn advance(&mut self, package: &Package<'_>) {
-        if self.road.frozen.contains(&package.unique.as_str()) {
+        if self.context.frozen.contains(&package.unique.as_str()) {
             self.wait(HoldReason::Depends { on: format!("a config change of {}", package.name) });
             return;
         }
@@ -145,7 +160,7 @@ impl<'w> Car<'_, '_, 'w> {
 
     /// The stage that a package should be running; none while it waits for another.
     fn next(&self, package: &Package<'_>) -> Option<Stage> {
-        let Some(entry) = self.work.state.get(&package.unique) else { return Some(Stage::Apply) };
+        let Some(entry) = self.plan.state.get(&package.unique) else { return Some(Stage::Apply) };
         let stage = match entry.state {
             PackageState::Complete => next_stage(entry.stage, package.has_interrupt()),
             PackageState::Skipped if entry.stage == Stage::Uninstall => {
@@ -154,7 +169,7 @@ impl<'w> Car<'_, '_, 'w> {
                         && other.version != package.version
                         && other.stage == Stage::Uninstall
                 };
-                let waits = self.work.state.values().any(|other| leaving(&other));
+                let waits = self.plan.state.values().any(|other| leaving(&other));
                 (!waits).then_some(Stage::Apply)
             }
             PackageState::Skipped => Some(Stage::Interrupt),
@@ -176,7 +191,7 @@ impl<'w> Car<'_, '_, 'w> {
         let running: Vec<&&Package<'_>> = interrupting
             .iter()
             .filter(|package| {
-                matches!(at(package, &self.work.state), Some((Stage::Interrupt, true, _)))
+                matches!(at(package, &self.plan.state), Some((Stage::Interrupt, true, _)))
             })
             .collect();
         for package in &running {
@@ -188,7 +203,7 @@ impl<'w> Car<'_, '_, 'w> {
         }
         let waiting = |package: &&&Package<'_>| {
             matches!(
-                at(package, &self.work.state),
+                at(package, &self.plan.state),
                 Some(
                     (Stage::Config, _, PackageState::Complete)
                         | (Stage::Interrupt, _, PackageState::Skipped)
@@ -205,16 +220,16 @@ impl<'w> Car<'_, '_, 'w> {
             self.make(runner, Stage::Interrupt, Some(merged.interrupt.clone()));
         }
         for package in waiting {
-            let begun = self.work.state.get(&package.unique).is_some_and(Entry::is_running);
+            let begun = self.plan.state.get(&package.unique).is_some_and(Entry::is_running);
             if !begun && self.interrupt_is_under_way(interrupting) {
-                self.work.state.put(package.entry(Stage::Interrupt, PackageState::Skipped));
+                self.plan.state.put(package.entry(Stage::Interrupt, PackageState::Skipped));
             }
         }
     }
 
     fn interrupt_is_under_way(&self, interrupting: &[&Package<'_>]) -> bool {
         interrupting.iter().any(|package| {
-            let entry = self.work.state.get(&package.unique);
+            let entry = self.plan.state.get(&package.unique);
             entry.is_some_and(|entry| entry.stage == Stage::Interrupt && entry.is_running())
         })
     }
@@ -233,7 +248,7 @@ impl<'w> Car<'_, '_, 'w> {
             let on = "its own package pods to be gone".to_owned();
             self.wait(HoldReason::Depends { on });
         }
-        !ours && self.work.pods.is_empty()
+        !ours && self.plan.pods.is_empty()
     }
 
     /// Whether the node may be disturbed; takes the next step towards it where it may not.
@@ -241,21 +256,21 @@ impl<'w> Car<'_, '_, 'w> {
         if let Some(known) = self.ready {
             return known;
         }
-        let road = &mut *self.road;
-        let needs = readiness(road.hook, self.node, self.on_node, &mut road.disruptions);
+        let context = &mut *self.context;
+        let needs = readiness(context.hook, self.node, self.on_node, &mut context.disruptions);
         let ready = matches!(needs, Readiness::Ready);
         self.ready = Some(ready);
-        self.work.cordon = match needs {
+        self.plan.cordon = match needs {
             Readiness::Cordon => true,
             // A cordon of another Skyhook would go with that one.
-            _ => is_held_by_others_only(self.node, &self.road.hook.keys.cordon),
+            _ => is_cordoned_by_others_only(self.node, &self.context.hook.keys.cordon),
         };
         match needs {
             Readiness::Ready | Readiness::Cordon => {}
             Readiness::Wait(reason) => self.wait(reason),
             Readiness::Evict(pods, reason) => {
-                self.work.evictions = pods;
-                self.work.drained_for = format!("{}:{}", package.name, package.version);
+                self.plan.evictions = pods;
+                self.plan.drained_for = format!("{}:{}", package.name, package.version);
                 self.wait(reason);
             }
         }
@@ -275,36 +290,35 @@ impl<'w> Car<'_, '_, 'w> {
             }
             return;
         }
-        match &mut self.road.pods_left {
-            Some(0) => {
-                let limit = "one package at a time";
-                let by = Vec::new();
-                self.wait(HoldReason::BudgetSpent { limit, in_flight: 1, ceiling: 1, by });
-                return;
-            }
-            Some(left) => *left -= 1,
-            None => {}
+        let limits: Vec<Limit> = self.context.serial.iter().map(Serial::limit).collect();
+        if let Some(reason) = grant(1, &limits).hold {
+            self.wait(reason);
+            return;
+        }
+        if let Some(serial) = &mut self.context.serial {
+            serial.busy.push(self.node.name());
         }
         let entry = package.begun(stage);
-        self.work.state.put(entry.clone());
-        self.work.pods.push(NewPod { entry, interrupt });
+        self.plan.state.put(entry.clone());
+        self.plan.pods.push(NewPod { entry, interrupt });
     }
 
     /// The first reason stands.
     fn wait(&mut self, reason: HoldReason) {
-        self.work.hold.get_or_insert(reason);
+        self.hold.get_or_insert(reason);
     }
 
-    fn finish(mut self, packages: &[&Package<'_>]) -> Work<'w> {
-        let moves = !self.work.pods.is_empty()
-            || self.work.cordon
+    fn finish(mut self, packages: &[&Package<'_>]) -> (NodePlan<'w>, Option<HoldReason>) {
+        let moves = !self.plan.pods.is_empty()
+            || self.plan.cordon
             || self.seen.is_some_and(Observation::is_at_work);
         if moves {
-            self.work.hold = None;
-        } else if self.work.hold.is_none() && packages.is_empty() {
-            let detail = "no package can run: each waits for another".to_owned();
-            self.work.hold = Some(HoldReason::Stalled { detail });
+            self.hold = None;
+        } else if self.hold.is_none() && packages.is_empty() {
+            let detail =
+                "no package can run: each depends on another that is not complete".to_owned();
+            self.hold = Some(HoldReason::Stalled { detail });
         }
-        self.work
+        (self.plan, self.hold)
     }
 }

@@ -1,19 +1,14 @@
-//! Making a node ready to be disturbed: cordon it, wait for pods that must finish by
-//! themselves, drain the rest. Each step is seen to be done before the next is taken.
+//! Makes a node ready for an interrupt: cordon it, wait for pods that must finish by themselves,
+//! drain the rest. Each step is observed to be done before the next is taken.
 
-use convoy_api::{GroupKind, Object};
-use serde_json::Value;
+use convoy_api::Object;
 
-use crate::dialect::skyhook::names::CORDON;
+use crate::count;
+use crate::dialect::skyhook::read::disruption_budget::DisruptionBudget;
 use crate::dialect::skyhook::read::hook::Hook;
+use crate::dialect::skyhook::read::node::is_cordoned;
+use crate::dialect::skyhook::read::pod::{has_to_go, is_alive, phase};
 use crate::hold::HoldReason;
-use crate::selector::Selector;
-use crate::taint::{Taint, Toleration};
-
-pub(crate) const BUDGET: GroupKind = GroupKind::new("policy", "PodDisruptionBudget");
-
-const UNSCHEDULABLE: Taint<'static> =
-    Taint { key: "node.kubernetes.io/unschedulable", value: "", effect: "NoSchedule" };
 
 /// What a node needs before it may be disturbed.
 #[derive(Clone, Debug)]
@@ -30,26 +25,7 @@ pub(crate) enum Readiness<'w> {
 /// PodDisruptionBudgets, and how much of each is left within one step.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Disruptions<'w> {
-    budgets: Vec<Budget<'w>>,
-}
-
-#[derive(Clone, Debug)]
-struct Budget<'w> {
-    object: &'w Object,
-    selector: Selector,
-    /// Absent: nobody has worked it out, so the server is asked.
-    allowed: Option<i64>,
-}
-
-pub(crate) fn is_cordoned(node: &Object) -> bool {
-    node.spec().get("unschedulable") == Some(&Value::Bool(true))
-}
-
-/// Whether the cordon of `node` is other Skyhooks' and not `ours`. One that bears no mark at
-/// all is somebody else's: it is neither joined nor lifted.
-pub(crate) fn is_held_by_others_only(node: &Object, ours: &str) -> bool {
-    let mut marks = node.annotations().map(|(key, _)| key).filter(|key| key.starts_with(CORDON));
-    is_cordoned(node) && node.annotation(ours).is_none() && marks.next().is_some()
+    budgets: Vec<DisruptionBudget<'w>>,
 }
 
 /// What `node` needs, given every pod on it.
@@ -78,7 +54,7 @@ pub(crate) fn readiness<'w>(
             Err(reason) => refused = refused.or(Some(reason)),
         }
     }
-    let pods = crate::dialect::skyhook::decide::compartment::count(leaving.len() + staying.len());
+    let pods = count(leaving.len() + staying.len());
     let draining = HoldReason::Draining { pods };
     match (evictions.is_empty(), refused) {
         (false, _) => Readiness::Evict(evictions, draining),
@@ -89,47 +65,23 @@ pub(crate) fn readiness<'w>(
     }
 }
 
-fn is_alive(pod: &Object) -> bool {
-    let phase = pod.status().get("phase").and_then(Value::as_str);
-    matches!(phase, Some("Running" | "Pending") | None)
-}
-
-/// Drained are all pods but those that live with a cordon, system pods, DaemonSet pods and
-/// mirror pods.
-fn has_to_go(pod: &Object) -> bool {
-    let tolerations = pod.spec().get("tolerations").and_then(Value::as_array);
-    let stays = tolerations
-        .into_iter()
-        .flatten()
-        .any(|toleration| Toleration::from_value(toleration).tolerates(&UNSCHEDULABLE));
-    let daemon = pod.owners().any(|owner| owner.kind == "DaemonSet");
-    let mirror = pod.annotation("kubernetes.io/config.mirror").is_some();
-    !(stays || daemon || mirror || pod.namespace() == "kube-system")
-}
-
 fn full_name(pod: &Object) -> String {
     format!("{}/{}", pod.namespace(), pod.name())
 }
 
 impl<'w> Disruptions<'w> {
     pub(crate) fn new(budgets: &[&'w Object]) -> Self {
-        let read = |object: &'w Object| {
-            // Unlike elsewhere, no selector selects nothing.
-            let selector = object.spec().get("selector").filter(|value| !value.is_null())?;
-            let selector = Selector::from_value(selector).ok()?;
-            let allowed = object.status().get("disruptionsAllowed").and_then(Value::as_i64);
-            Some(Budget { object, selector, allowed })
-        };
-        Self { budgets: budgets.iter().filter_map(|object| read(object)).collect() }
+        let budgets = budgets.iter().filter_map(|object| DisruptionBudget::read(object));
+        Self { budgets: budgets.collect() }
     }
 
     /// Takes one disruption for `pod` from every budget that covers it, or says which one has
     /// none left.
     fn take(&mut self, pod: &Object) -> Result<(), HoldReason> {
-        if pod.status().get("phase").and_then(Value::as_str) == Some("Pending") {
+        if phase(pod) == Some("Pending") {
             return Ok(()); // budgets guard what is available
         }
-        let covers = |budget: &Budget<'_>| {
+        let covers = |budget: &DisruptionBudget<'_>| {
             budget.object.namespace() == pod.namespace() && budget.selector.matches(pod)
         };
         let covering: Vec<usize> =

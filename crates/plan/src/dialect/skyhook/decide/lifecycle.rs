@@ -97,20 +97,5 @@ pub(crate) fn change_versions(hook: &Hook<'_>, state: &mut NodeState) {
     }
 }
 
-impl Package<'_> {
-    /// Its entry in node state at a stage.
-    pub(crate) fn entry(&self, stage: Stage, state: PackageState) -> Entry {
-        Entry {
-            name: self.name.clone(),
-            version: self.version.clone(),
-            image: self.image.clone(),
-            container_sha: self.container_sha.clone(),
-            stage,
-            state,
-            restarts: 0,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests;

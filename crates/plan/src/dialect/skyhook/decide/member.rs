@@ -3,19 +3,20 @@
 use std::sync::Arc;
 
 use convoy_api::Object;
-use convoy_api::object::member::member;
 use convoy_api::skyhook::{Stage, StatusWord};
 use jiff::Timestamp;
-use serde_json::Value;
 
 use crate::dialect::skyhook::decide::assess::{Assessment, Assessor};
-use crate::dialect::skyhook::decide::compartment::Kinds;
+use crate::dialect::skyhook::decide::label_sets::LabelSets;
 use crate::dialect::skyhook::names::{IGNORE, NODE_STATE};
-use crate::dialect::skyhook::read::hook::Hook;
+use crate::dialect::skyhook::read::config::mark;
+use crate::dialect::skyhook::read::hook::{Hook, Picks};
+use crate::dialect::skyhook::read::node::{boot_id, parse_word, taints};
 use crate::dialect::skyhook::read::observe::{Observation, observe};
 use crate::dialect::skyhook::read::options::Options;
 use crate::dialect::skyhook::read::pod::Pods;
 use crate::dialect::skyhook::read::state::NodeState;
+use crate::gate::Permit;
 use crate::hold::HoldReason;
 use crate::parallel;
 use crate::taint::{Taint, Toleration, first_intolerable};
@@ -38,25 +39,25 @@ pub(crate) struct Member<'w> {
     /// It rebooted, other than by an interrupt, and has to start over.
     pub(crate) rebooted: bool,
     /// What it carries in this Skyhook's name.
-    pub(crate) carried: Carried,
-    /// Which of [`Kinds`] it is.
-    pub(crate) kind: usize,
+    pub(crate) marks: NodeMarks,
+    /// Which of the [`LabelSets`] it is in.
+    pub(crate) label_set: usize,
     /// Index of its compartment.
     pub(crate) compartment: usize,
-    /// Whether it was picked in this pass.
-    pub(crate) starts: bool,
+    /// The gate's permit, if it starts now.
+    pub(crate) starts: Option<Permit>,
 }
 
 /// What a node carries of one Skyhook, beside the state of its packages. Words that nobody
 /// knows count as none.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Carried {
+pub(crate) struct NodeMarks {
     word: Option<StatusWord>,
     label: Option<StatusWord>,
     pub(crate) is_cordoned: bool,
 }
 
-impl Carried {
+impl NodeMarks {
     /// Whether annotation and label both are this word.
     pub(crate) fn says(self, word: StatusWord) -> bool {
         self.word == Some(word) && self.label == Some(word)
@@ -73,7 +74,7 @@ impl Member<'_> {
         matches!(self.obstacle.as_deref(), Some(HoldReason::Ignored { .. }))
     }
 
-    /// Where it stands before this pass decides anything: what its packages say goes before
+    /// Where it stands before this decision: what its packages say goes before
     /// the word it carries.
     pub(crate) fn word(&self) -> StatusWord {
         if self.is_complete() {
@@ -109,44 +110,31 @@ impl Member<'_> {
         self.word() == StatusWord::Erroring && self.assessed.failure.is_none()
     }
 
-    /// Whether the pod that fails is still there, so that the kubelet tries it again.
-    pub(crate) fn retries_by_itself(&self) -> bool {
-        self.assessed.failure.is_some()
-            && self.seen.as_ref().is_some_and(|seen| !seen.live.is_empty())
+    /// Whether a package pod is at work on it and may still succeed.
+    pub(crate) fn is_at_work(&self) -> bool {
+        self.seen.as_deref().is_some_and(Observation::is_at_work)
     }
-}
 
-/// The boot that a node runs.
-pub(crate) fn boot_id(node: &Object) -> Option<&str> {
-    node.status().pointer("/nodeInfo/bootID")?.as_str()
-}
+    /// What keeps it from starting, whatever the limits. A node whose failing pod is still there
+    /// cannot start again: the kubelet retries the pod.
+    pub(crate) fn obstacle_to_start(&self) -> Option<HoldReason> {
+        if let Some(reason) = self.obstacle.as_deref() {
+            return Some(reason.clone());
+        }
+        let failure = self.assessed.failure.as_ref()?;
+        let retried = self.seen.as_ref().is_some_and(|seen| !seen.live.is_empty());
+        retried.then(|| HoldReason::Failed { detail: failure.clone() })
+    }
 
-/// The word as it stands on the wire.
-pub(crate) fn parse_word(text: &str) -> Option<StatusWord> {
-    Some(match text {
-        "unknown" => StatusWord::Unknown,
-        "complete" => StatusWord::Complete,
-        "blocked" => StatusWord::Blocked,
-        "waiting" => StatusWord::Waiting,
-        "disabled" => StatusWord::Disabled,
-        "paused" => StatusWord::Paused,
-        "in_progress" => StatusWord::InProgress,
-        "erroring" => StatusWord::Erroring,
-        _ => return None,
-    })
-}
-
-/// The word as it stands on the wire.
-pub(crate) fn word_text(word: StatusWord) -> &'static str {
-    match word {
-        StatusWord::Unknown => "unknown",
-        StatusWord::Complete => "complete",
-        StatusWord::Blocked => "blocked",
-        StatusWord::Waiting => "waiting",
-        StatusWord::Disabled => "disabled",
-        StatusWord::Paused => "paused",
-        StatusWord::InProgress => "in_progress",
-        StatusWord::Erroring => "erroring",
+    /// Its rank among the nodes that may start: nodes that were disturbed before and can go on
+    /// come first, then those never started, then those that were blocked, then those that failed.
+    pub(crate) fn precedence(&self) -> u8 {
+        match self.word() {
+            StatusWord::Erroring if self.has_recovered() => 0,
+            StatusWord::Erroring => 3,
+            StatusWord::Blocked => 2,
+            _ => 1,
+        }
     }
 }
 
@@ -167,8 +155,8 @@ pub(crate) struct Surroundings<'s, 'w> {
 pub(crate) struct Gathered<'w> {
     /// Oldest first, then by name.
     pub(crate) members: Vec<Member<'w>>,
-    /// Not targeted, and still cordoned in its name.
-    pub(crate) left: Vec<&'w Object>,
+    /// Not targeted, and still cordoned by this Skyhook.
+    pub(crate) untargeted: Vec<&'w Object>,
 }
 
 /// Reads every node once: their parts lie all over the memory, and coming back costs more
@@ -176,20 +164,20 @@ pub(crate) struct Gathered<'w> {
 pub(crate) fn gather<'w>(
     around: Surroundings<'_, 'w>,
     nodes: &[&'w Object],
-    kinds: &mut Kinds<'w>,
+    label_sets: &mut LabelSets<'w>,
 ) -> Gathered<'w> {
-    let asked = &*kinds;
+    let asked = &*label_sets;
     let pieces = parallel::pieces(nodes, |nodes| {
         let mut gather = Gather::new(around, asked.fresh());
         let mut members = Vec::with_capacity(nodes.len());
         members.extend(nodes.iter().filter_map(|node| gather.member(node)));
-        (members, gather.left, gather.kinds)
+        (members, gather.untargeted, gather.label_sets)
     });
-    let (mut members, mut left) = (Vec::new(), Vec::new());
-    for (mut piece, piece_left, piece_kinds) in pieces {
-        let numbers = kinds.join(piece_kinds);
+    let (mut members, mut untargeted) = (Vec::new(), Vec::new());
+    for (mut piece, piece_untargeted, piece_label_sets) in pieces {
+        let numbers = label_sets.join(piece_label_sets);
         for member in &mut piece {
-            member.kind = numbers[member.kind];
+            member.label_set = numbers[member.label_set];
         }
         if members.is_empty() {
             members = piece;
@@ -197,32 +185,32 @@ pub(crate) fn gather<'w>(
         } else {
             members.extend(piece);
         }
-        left.extend(piece_left);
+        untargeted.extend(piece_untargeted);
     }
     members.sort_by_key(|member| member.created); // stable: nodes come by name
-    Gathered { members, left }
+    Gathered { members, untargeted }
 }
 
 struct Gather<'s, 'w> {
     around: Surroundings<'s, 'w>,
-    kinds: Kinds<'w>,
-    left: Vec<&'w Object>,
+    label_sets: LabelSets<'w>,
+    untargeted: Vec<&'w Object>,
     tolerations: Vec<Toleration<'s>>,
     own: Assessor<'s, 'w>,
     earlier: Vec<(&'s Hook<'w>, Assessor<'s, 'w>)>,
-    priority: &'w Value,
+    picks: Picks<'w>,
 }
 
 impl<'s, 'w: 's> Gather<'s, 'w> {
-    fn new(around: Surroundings<'s, 'w>, kinds: Kinds<'w>) -> Self {
+    fn new(around: Surroundings<'s, 'w>, label_sets: LabelSets<'w>) -> Self {
         Self {
             around,
-            kinds,
-            left: Vec::new(),
+            label_sets,
+            untargeted: Vec::new(),
             tolerations: around.hook.tolerations(around.options),
             own: Assessor::new(around.hook),
             earlier: around.earlier.iter().map(|hook| (*hook, Assessor::new(hook))).collect(),
-            priority: around.hook.object.status().get("nodePriority").unwrap_or(&Value::Null),
+            picks: around.hook.published_picks(),
         }
     }
 
@@ -231,7 +219,7 @@ impl<'s, 'w: 's> Gather<'s, 'w> {
         let keys = &around.hook.keys;
         let is_cordoned = node.annotation(&keys.cordon).is_some();
         if !around.hook.selector.matches(node) {
-            self.left.extend(is_cordoned.then_some(node));
+            self.untargeted.extend(is_cordoned.then_some(node));
             return None;
         }
         let mut assessed = self.own.read(node.annotation(&keys.node_state));
@@ -240,7 +228,7 @@ impl<'s, 'w: 's> Gather<'s, 'w> {
         if !pods.is_empty() || !around.changing.is_empty() {
             let mut state = assessed.state.clone();
             seen = Some(Box::new(observe(around.hook, &mut state, pods)));
-            crate::dialect::skyhook::decide::config::mark(around.hook, around.changing, &mut state);
+            mark(around.hook, around.changing, &mut state);
             if state != assessed.state && assessed.unreadable.is_none() {
                 assessed = Arc::new(Assessment::of(around.hook, state));
             }
@@ -256,35 +244,33 @@ impl<'s, 'w: 's> Gather<'s, 'w> {
         };
         let word = node.annotation(&keys.status).and_then(parse_word);
         let label = node.label(&keys.status).and_then(parse_word);
-        let carried = Carried { word, label, is_cordoned };
+        let marks = NodeMarks { word, label, is_cordoned };
         Some(Member {
             node,
             created: node.created_at(),
-            observed: carried.word.filter(|_| !rebooted),
+            observed: marks.word.filter(|_| !rebooted),
             assessed,
             seen,
             obstacle: obstacle.map(Box::new),
             picked_at: self.picked_at(node).filter(|_| !rebooted),
             rebooted,
-            carried,
-            kind: self.kinds.of(node),
+            marks,
+            label_set: self.label_sets.set_of(node),
             compartment: 0,
-            starts: false,
+            starts: None,
         })
     }
 
     /// When the node was picked, as the status tells.
     fn picked_at(&self, node: &Object) -> Option<&'w str> {
-        member(self.priority, node.name())?.as_str()
+        self.picks.at(node.name())
     }
 
     /// Whether the node runs another boot than was last seen, and no interrupt, of whichever
     /// Skyhook, is the reason.
     fn has_rebooted(&self, node: &'w Object) -> bool {
         let hook = self.around.hook;
-        let known = node.annotation(&hook.keys.boot).or_else(|| {
-            hook.object.status().get("nodeBootIds")?.get(node.name().as_str())?.as_str()
-        });
+        let known = node.annotation(&hook.keys.boot).or_else(|| hook.published_boot(node.name()));
         let interrupted = |(key, value): (&str, &str)| {
             key.starts_with(NODE_STATE)
                 && NodeState::parse(value).is_ok_and(|state| {
@@ -297,8 +283,8 @@ impl<'s, 'w: 's> Gather<'s, 'w> {
             && !node.annotations().any(interrupted)
     }
 
-    /// What keeps a node from being started, the first of: a Skyhook that goes first, the
-    /// ignore label, a taint, a state that cannot be read.
+    /// What keeps a node from being started, the first of: the ignore label, a Skyhook that goes
+    /// first and is not complete there, a node state that cannot be read, a taint.
     fn obstacle(&mut self, node: &'w Object, assessed: &Assessment) -> Option<HoldReason> {
         if node.label(IGNORE) == Some("true") {
             return Some(HoldReason::Ignored { by: format!("label {IGNORE}") });
@@ -315,8 +301,7 @@ impl<'s, 'w: 's> Gather<'s, 'w> {
         if let Some(detail) = &assessed.unreadable {
             return Some(HoldReason::NotDisruptable { detail: detail.clone() });
         }
-        let taints = node.spec_member("taints")?.as_array()?;
-        let taints: Vec<Taint<'_>> = taints.iter().map(Taint::from_value).collect();
+        let taints: Vec<Taint<'_>> = taints(node).iter().map(Taint::from_value).collect();
         let taint = first_intolerable(&taints, &self.tolerations)?;
         Some(HoldReason::TaintNotTolerated { taint: taint.to_string() })
     }

@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 
 use convoy_api::object::ViewError;
+use convoy_api::object::member::member;
 use convoy_api::skyhook::{Interrupt, InterruptionBudget, ResourceOverrides, SkyhookSpec};
 use convoy_api::text::duration::GoDuration;
 use convoy_api::{Object, skyhook as wire};
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use crate::dialect::skyhook::names::{DISABLE, Keys, PAUSE, unique};
+use crate::dialect::skyhook::names::{DISABLE, Keys, PAUSE, UNSCHEDULABLE, unique};
+use crate::dialect::skyhook::read::batch::BatchState;
 use crate::dialect::skyhook::read::glob;
 use crate::dialect::skyhook::read::options::Options;
 use crate::selector::Selector;
@@ -39,6 +41,24 @@ pub(crate) struct Hook<'o> {
     pub(crate) reset: Option<bool>,
     /// By name.
     pub(crate) packages: Vec<Package<'o>>,
+}
+
+/// The nodes that a Skyhook's status names as picked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Picks<'o> {
+    by_node: &'o Value,
+}
+
+impl<'o> Picks<'o> {
+    /// When a node was picked.
+    pub(crate) fn at(self, node: &str) -> Option<&'o str> {
+        member(self.by_node, node)?.as_str()
+    }
+}
+
+/// Whether the packages whose config changed are the same in both versions of a Skyhook.
+pub(crate) fn has_same_config_updates(before: &Object, after: &Object) -> bool {
+    before.status().get("configUpdates") == after.status().get("configUpdates")
 }
 
 /// Whether workloads wait for this Skyhook.
@@ -127,10 +147,39 @@ impl<'o> Hook<'o> {
         self.runtime != Runtime::Optional
     }
 
+    /// The status word that was last published. The status is read field by field: as a whole it
+    /// names up to ten thousand picked nodes, which would be parsed for one word.
+    pub(crate) fn published_word(&self) -> Option<&'o str> {
+        self.object.status().get("status").and_then(Value::as_str)
+    }
+
+    /// The packages that were last published, by name and version; none if there were none.
+    pub(crate) fn published_packages(&self) -> Option<impl Iterator<Item = (&'o str, &'o str)>> {
+        let list = self.object.status().get("packageList").and_then(Value::as_str);
+        let list = list.filter(|list| !list.is_empty())?;
+        Some(list.split(',').filter_map(|item| item.split_once(':')))
+    }
+
+    /// The batch state that was last published of a compartment.
+    pub(crate) fn published_batch(&self, compartment: &str) -> BatchState {
+        let all = self.object.status().get("compartmentStatuses");
+        BatchState::read(all.and_then(|all| all.get(compartment)?.get("batchState")))
+    }
+
+    /// The nodes that were picked and are not complete, with when.
+    pub(crate) fn published_picks(&self) -> Picks<'o> {
+        Picks { by_node: self.object.status().get("nodePriority").unwrap_or(&Value::Null) }
+    }
+
+    /// The boot of a node that was last published.
+    pub(crate) fn published_boot(&self, node: &str) -> Option<&'o str> {
+        self.object.status().get("nodeBootIds")?.get(node)?.as_str()
+    }
+
     /// What its choice of nodes tolerates.
     pub(crate) fn tolerations<'t>(&'t self, options: &'t Options) -> Vec<Toleration<'t>> {
         let mut tolerations = vec![Toleration {
-            key: "node.kubernetes.io/unschedulable",
+            key: UNSCHEDULABLE,
             operator: "Exists",
             value: "",
             effect: "NoSchedule",
@@ -173,7 +222,7 @@ impl Package<'_> {
 }
 
 /// The policy that a Skyhook names.
-pub(crate) fn policy_of(skyhook: &Object) -> Option<&str> {
+pub(crate) fn policy_name(skyhook: &Object) -> Option<&str> {
     skyhook.spec().get("deploymentPolicy").and_then(Value::as_str)
 }
 

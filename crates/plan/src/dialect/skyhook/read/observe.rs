@@ -5,7 +5,7 @@ use convoy_api::Object;
 use convoy_api::skyhook::{PackageState, Stage};
 
 use crate::dialect::skyhook::read::hook::{Hook, Package};
-use crate::dialect::skyhook::read::pod::{Outcome, Tag, outcome};
+use crate::dialect::skyhook::read::pod::{PackageTag, PodResult, pod_result};
 use crate::dialect::skyhook::read::state::{Entry, NodeState};
 
 /// What the package pods of one node say.
@@ -25,7 +25,7 @@ pub(crate) struct Observation<'w> {
 #[derive(Clone, Debug)]
 pub(crate) struct Live<'w> {
     pub(crate) pod: &'w Object,
-    pub(crate) tag: Tag,
+    pub(crate) tag: PackageTag,
 }
 
 impl<'w> Observation<'w> {
@@ -48,7 +48,7 @@ pub(crate) fn observe<'w>(
 ) -> Observation<'w> {
     let mut seen = Observation::default();
     for pod in pods.iter().copied() {
-        let Some(tag) = Tag::of(pod) else {
+        let Some(tag) = PackageTag::of(pod) else {
             seen.strays.push(pod);
             continue;
         };
@@ -63,15 +63,15 @@ pub(crate) fn observe<'w>(
             seen.live.push(Live { pod, tag });
             continue;
         }
-        match outcome(pod, tag.stage) {
+        match pod_result(pod, tag.stage) {
             _ if entry.state == PackageState::Complete => seen.done.push(pod),
-            Outcome::Complete => {
+            PodResult::Complete => {
                 seen.results.push((tag.name, tag.version, PackageState::Complete));
                 seen.done.push(pod);
                 let package = hook.package(&entry.name);
                 complete(state, entry, package);
             }
-            Outcome::Failed { restarts } => {
+            PodResult::Failed { restarts } => {
                 if entry.state != PackageState::Erroring {
                     let result = (tag.name.clone(), tag.version.clone(), PackageState::Erroring);
                     seen.results.push(result);
@@ -79,7 +79,7 @@ pub(crate) fn observe<'w>(
                 state.put(Entry { state: PackageState::Erroring, restarts, ..entry });
                 seen.live.push(Live { pod, tag });
             }
-            Outcome::Running => seen.live.push(Live { pod, tag }),
+            PodResult::Running => seen.live.push(Live { pod, tag }),
         }
     }
     seen

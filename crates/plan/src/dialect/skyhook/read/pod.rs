@@ -8,11 +8,12 @@ use convoy_api::skyhook::Stage;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::dialect::skyhook::names::{NAME, PACKAGE, unique};
+use crate::dialect::skyhook::names::{MIRROR, NAME, PACKAGE, UNSCHEDULABLE, unique};
+use crate::taint::{Taint, Toleration};
 
 /// The annotation that says what a pod stands for. The order of fields is the order on the wire.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Tag {
+pub(crate) struct PackageTag {
     pub(crate) name: String,
     pub(crate) version: String,
     pub(crate) skyhook: String,
@@ -28,7 +29,7 @@ pub(crate) struct Tag {
 
 /// How a pod's steps went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum PodResult {
     Running,
     Complete,
     Failed { restarts: i64 },
@@ -68,7 +69,7 @@ impl<'w> Pods<'w> {
     }
 }
 
-impl Tag {
+impl PackageTag {
     pub(crate) fn of(pod: &Object) -> Option<Self> {
         serde_json::from_str(pod.annotation(PACKAGE)?).ok()
     }
@@ -89,10 +90,34 @@ pub(crate) fn node_of(pod: &Object) -> Option<&str> {
     pod.spec().get("nodeName").and_then(Value::as_str).filter(|name| !name.is_empty())
 }
 
-/// How the init containers of a pod for this stage went: all of them succeeded, one failed, or
+/// The phase that a pod's status gives.
+pub(crate) fn phase(pod: &Object) -> Option<&str> {
+    pod.status().get("phase").and_then(Value::as_str)
+}
+
+/// Whether a pod runs, or is about to.
+pub(crate) fn is_alive(pod: &Object) -> bool {
+    matches!(phase(pod), Some("Running" | "Pending") | None)
+}
+
+/// Whether a drain evicts a pod: all but those that tolerate a cordon, system pods, DaemonSet
+/// pods and mirror pods.
+pub(crate) fn has_to_go(pod: &Object) -> bool {
+    let cordon = Taint { key: UNSCHEDULABLE, value: "", effect: "NoSchedule" };
+    let tolerations = pod.spec().get("tolerations").and_then(Value::as_array);
+    let stays = tolerations
+        .into_iter()
+        .flatten()
+        .any(|toleration| Toleration::from_value(toleration).tolerates(&cordon));
+    let daemon = pod.owners().any(|owner| owner.kind == "DaemonSet");
+    let mirror = pod.annotation(MIRROR).is_some();
+    !(stays || daemon || mirror || pod.namespace() == "kube-system")
+}
+
+/// The result of a pod for this stage, by its init containers: all of them succeeded, one failed, or
 /// neither yet. An image that cannot be pulled is a failure. That an interrupt's container ended
 /// before it was started again is none: it goes down with the machine that it reboots.
-pub(crate) fn outcome(pod: &Object, stage: Stage) -> Outcome {
+pub(crate) fn pod_result(pod: &Object, stage: Stage) -> PodResult {
     let statuses = pod.status().get("initContainerStatuses").and_then(Value::as_array);
     let statuses = statuses.map_or(&[] as &[Value], Vec::as_slice);
     let number = |value: Option<&Value>| value.and_then(Value::as_i64);
@@ -105,16 +130,16 @@ pub(crate) fn outcome(pod: &Object, stage: Stage) -> Outcome {
         let restarts = number(status.get("restartCount")).unwrap_or(0);
         let goes_down = stage == Stage::Interrupt && restarts == 0;
         if stuck || exit.is_some_and(|code| code != 0 && !goes_down) {
-            return Outcome::Failed { restarts };
+            return PodResult::Failed { restarts };
         }
     }
     let steps = pod.spec().get("initContainers").and_then(Value::as_array).map_or(0, Vec::len);
     let succeeded =
         |status: &Value| number(status.pointer("/state/terminated/exitCode")) == Some(0);
     if steps > 0 && statuses.len() >= steps && statuses.iter().all(succeeded) {
-        return Outcome::Complete;
+        return PodResult::Complete;
     }
-    Outcome::Running
+    PodResult::Running
 }
 
 #[cfg(test)]
@@ -136,11 +161,11 @@ mod tests {
         let ended = |restarts: u32| {
             with(&json!([{"state": {"terminated": {"exitCode": 255}}, "restartCount": restarts}]))
         };
-        assert_eq!(outcome(&ended(0), Stage::Interrupt), Outcome::Running);
-        assert_eq!(outcome(&ended(1), Stage::Interrupt), Outcome::Failed { restarts: 1 });
-        assert_eq!(outcome(&ended(0), Stage::Config), Outcome::Failed { restarts: 0 });
+        assert_eq!(pod_result(&ended(0), Stage::Interrupt), PodResult::Running);
+        assert_eq!(pod_result(&ended(1), Stage::Interrupt), PodResult::Failed { restarts: 1 });
+        assert_eq!(pod_result(&ended(0), Stage::Config), PodResult::Failed { restarts: 0 });
         let unpullable = with(&json!([{"state": {"waiting": {"reason": "ErrImagePull"}}}]));
-        assert_eq!(outcome(&unpullable, Stage::Interrupt), Outcome::Failed { restarts: 0 });
+        assert_eq!(pod_result(&unpullable, Stage::Interrupt), PodResult::Failed { restarts: 0 });
     }
 
     #[test]
@@ -152,16 +177,16 @@ mod tests {
         let unpullable = json!({"state": {"waiting": {"reason": "ImagePullBackOff"}}});
         let running = json!({"state": {"running": {}}});
         let cases = [
-            ("nothing reported", json!([]), Outcome::Running),
-            ("all done", json!([done, done]), Outcome::Complete),
-            ("one to go", json!([done]), Outcome::Running),
-            ("second runs", json!([done, running]), Outcome::Running),
-            ("second failed", json!([done, failed]), Outcome::Failed { restarts: 4 }),
-            ("first crashes", json!([crashing, running]), Outcome::Failed { restarts: 3 }),
-            ("no image", json!([unpullable]), Outcome::Failed { restarts: 0 }),
+            ("nothing reported", json!([]), PodResult::Running),
+            ("all done", json!([done, done]), PodResult::Complete),
+            ("one to go", json!([done]), PodResult::Running),
+            ("second runs", json!([done, running]), PodResult::Running),
+            ("second failed", json!([done, failed]), PodResult::Failed { restarts: 4 }),
+            ("first crashes", json!([crashing, running]), PodResult::Failed { restarts: 3 }),
+            ("no image", json!([unpullable]), PodResult::Failed { restarts: 0 }),
         ];
         for (case, statuses, expected) in cases {
-            assert_eq!(outcome(&with(&statuses), Stage::Apply), expected, "{case}");
+            assert_eq!(pod_result(&with(&statuses), Stage::Apply), expected, "{case}");
         }
     }
 }

@@ -5,16 +5,15 @@
 use convoy_api::Object;
 use convoy_api::object::ViewError;
 use convoy_api::skyhook::{
-    Budget, DeploymentPolicySpec, InterruptionBudget, Strategy as WireStrategy,
+    Budget, DEPLOYMENT_POLICY, DeploymentPolicySpec, InterruptionBudget, Strategy as WireStrategy,
 };
 use serde_json::Value;
 use smol_str::SmolStr;
 
 use crate::budget::{IntOrPercent, Rounding};
-use crate::pace::{LastBatch, Pace};
+use crate::pace::Pace;
 use crate::selector::Selector;
-
-use crate::dialect::skyhook::decide::batch::BatchState;
+use crate::snapshot::Snapshot;
 
 /// The compartment of nodes that no other selects.
 pub(crate) const DEFAULT: &str = "__default__";
@@ -31,7 +30,7 @@ pub(crate) const GROWTH_FACTOR: i64 = 2;
 
 /// One compartment as it was asked for.
 #[derive(Clone, Debug)]
-pub(crate) struct Terms {
+pub(crate) struct CompartmentSpec {
     pub(crate) name: SmolStr,
     pub(crate) selector: Selector,
     pub(crate) budget: IntOrPercent,
@@ -58,18 +57,9 @@ impl Strategy {
             Pace::Exponential { .. } => "exponential",
         }
     }
-
-    /// The size it asks for after `batch`, in a compartment of `total` nodes: never more than
-    /// remain, never none.
-    pub(crate) fn next_size(&self, batch: &BatchState, total: u32) -> u32 {
-        let processed = batch.completed_nodes.saturating_add(batch.failed_nodes);
-        let slow_down = batch.last_batch_failed && percent_of(processed, total) < self.safety_limit;
-        let last = LastBatch { size: batch.last_batch_size, slow_down };
-        self.pace.next_size(last).min(total.saturating_sub(processed)).max(1)
-    }
 }
 
-impl Terms {
+impl CompartmentSpec {
     /// The most nodes of `matched` in progress at once.
     pub(crate) fn ceiling(&self, matched: u32) -> u32 {
         self.budget.resolve(matched, ROUNDING)
@@ -88,15 +78,28 @@ impl Terms {
     }
 }
 
+/// The compartments that the policy of this name asks for, and whether it resets batch state.
+/// None if there is no such policy.
+pub(crate) fn find(
+    snapshot: &Snapshot<'_>,
+    name: &str,
+) -> Option<(Vec<CompartmentSpec>, Option<bool>)> {
+    if name.is_empty() {
+        return None;
+    }
+    // A policy that cannot be read is refused by validation, which names the field.
+    snapshot.find(&DEPLOYMENT_POLICY, "", name).and_then(|policy| read(policy).ok())
+}
+
 /// The compartments of a policy, the default last, and whether it resets batch state.
-pub(crate) fn read(policy: &Object) -> Result<(Vec<Terms>, Option<bool>), ViewError> {
+fn read(policy: &Object) -> Result<(Vec<CompartmentSpec>, Option<bool>), ViewError> {
     let spec: DeploymentPolicySpec = policy.spec_view()?;
     let raw = policy.spec().get("compartments").and_then(Value::as_array);
     let mut all = Vec::new();
     for (index, compartment) in spec.compartments.iter().flatten().enumerate() {
         let selector = raw.and_then(|raw| raw.get(index)?.get("selector"));
         let selector = Selector::from_value(selector.unwrap_or(&Value::Null));
-        all.push(Terms {
+        all.push(CompartmentSpec {
             name: SmolStr::new(&compartment.name),
             selector: selector.map_err(|error| ViewError {
                 field: format!("spec.compartments[{index}].selector.{}", error.field),
@@ -106,7 +109,7 @@ pub(crate) fn read(policy: &Object) -> Result<(Vec<Terms>, Option<bool>), ViewEr
             strategy: compartment.strategy.as_ref().and_then(strategy),
         });
     }
-    all.push(Terms {
+    all.push(CompartmentSpec {
         name: SmolStr::new_static(DEFAULT),
         selector: Selector::default(),
         budget: budget(spec.default.budget.as_ref()),
@@ -124,7 +127,7 @@ pub(crate) fn read(policy: &Object) -> Result<(Vec<Terms>, Option<bool>), ViewEr
 /// | count 0    |     3 |       0 |           1 |
 /// | count 9    |     4 |       9 |           4 |
 /// | none       |    10 |      10 |          10 |
-pub(crate) fn legacy(given: Option<&InterruptionBudget>, nodes: u32) -> Terms {
+pub(crate) fn legacy(given: Option<&InterruptionBudget>, nodes: u32) -> CompartmentSpec {
     let given = given.cloned().unwrap_or_default();
     let budget = match (given.percent, given.count) {
         (Some(percent), _) => IntOrPercent::Percent(number(percent)),
@@ -138,7 +141,7 @@ pub(crate) fn legacy(given: Option<&InterruptionBudget>, nodes: u32) -> Terms {
         failure_threshold: None,
         safety_limit: number(SAFETY_LIMIT),
     };
-    Terms {
+    CompartmentSpec {
         name: SmolStr::new_static(DEFAULT),
         selector: Selector::default(),
         budget,

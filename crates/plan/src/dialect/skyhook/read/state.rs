@@ -7,6 +7,7 @@ use convoy_api::skyhook::{PackageState, Stage};
 use serde::{Deserialize, Serialize};
 
 use crate::dialect::skyhook::names::unique;
+use crate::dialect::skyhook::read::hook::Package;
 
 /// One package on one node. The order of fields is the order on the wire.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,6 +68,47 @@ impl NodeState {
 
     pub(crate) fn values(&self) -> impl Iterator<Item = &Entry> {
         self.entries.values()
+    }
+}
+
+impl Package<'_> {
+    /// Its entry in node state at a stage.
+    pub(crate) fn entry(&self, stage: Stage, state: PackageState) -> Entry {
+        Entry {
+            name: self.name.clone(),
+            version: self.version.clone(),
+            image: self.image.clone(),
+            container_sha: self.container_sha.clone(),
+            stage,
+            state,
+            restarts: 0,
+        }
+    }
+    /// Its entry once a pod for `stage` is created.
+    pub(crate) fn begun(&self, stage: Stage) -> Entry {
+        self.entry(stage, PackageState::InProgress)
+    }
+
+    /// A package that the spec no longer has: its entry in node state is enough to uninstall it,
+    /// without environment, resources or config.
+    pub(crate) fn recorded(entry: &Entry) -> Package<'static> {
+        Package {
+            name: entry.name.clone(),
+            version: entry.version.clone(),
+            unique: entry.unique(),
+            image: entry.image.clone(),
+            container_sha: String::new(),
+            agent_image: None,
+            interrupt: None,
+            config_interrupts: BTreeMap::new(),
+            interrupts: Vec::new(),
+            depends_on: Vec::new(),
+            config: BTreeMap::new(),
+            updated: Vec::new(),
+            env: None,
+            resources: None,
+            grace_secs: None,
+        }
     }
 }
 

@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 
 use convoy_api::skyhook::{PackageState, Stage, StatusWord};
 
-use crate::dialect::skyhook::decide::Pass;
+use crate::dialect::skyhook::decide::Decision;
 use crate::dialect::skyhook::decide::compartment::Compartment;
-use crate::dialect::skyhook::decide::member::word_text;
+use crate::dialect::skyhook::read::node::word_text;
 use crate::dialect::skyhook::read::state::{Entry, NodeState, stage_word, state_word};
-use crate::dialect::skyhook::status::Standing;
 use crate::series::{Metric, Series};
 
 const STATUS: Metric =
@@ -81,13 +80,13 @@ const STAGES: [Stage; 6] = [
     Stage::Upgrade,
 ];
 
-/// All of them, as things stand after this pass.
+/// All of them, as things stand after this decision.
 pub(crate) fn series(
-    pass: &Pass<'_, '_>,
+    decision: &Decision<'_, '_>,
     words: &[StatusWord],
     rolled_up: StatusWord,
 ) -> Vec<Series> {
-    let skyhook = ("skyhook_name", pass.hook.name().as_str());
+    let skyhook = ("skyhook_name", decision.hook.name().as_str());
     let mut all = vec![Series::new(&NODE_TARGET, &[skyhook], words.len())];
     for word in WORDS {
         let labels = [skyhook, ("status", word_text(word))];
@@ -95,9 +94,9 @@ pub(crate) fn series(
         all.push(Series::new(&STATUS, &labels, word == rolled_up));
         all.push(Series::new(&NODE_STATUS, &labels, nodes));
     }
-    packages(pass, skyhook, &mut all);
-    for compartment in &pass.compartments {
-        all.extend(rollout(pass, skyhook, compartment, words));
+    packages(decision, skyhook, &mut all);
+    for compartment in &decision.compartments {
+        all.extend(rollout(decision, skyhook, compartment, words));
     }
     all
 }
@@ -124,12 +123,12 @@ impl Tally {
 }
 
 /// The packages of the spec, and those that are on their way out.
-fn packages(pass: &Pass<'_, '_>, skyhook: (&'static str, &str), all: &mut Vec<Series>) {
-    let known = pass.hook.packages.iter();
+fn packages(decision: &Decision<'_, '_>, skyhook: (&'static str, &str), all: &mut Vec<Series>) {
+    let known = decision.hook.packages.iter();
     let mut tallies: BTreeMap<(&str, &str), Tally> = known
         .map(|package| ((package.name.as_str(), package.version.as_str()), Tally::default()))
         .collect();
-    for (state, nodes) in alike(pass) {
+    for (state, nodes) in alike(decision) {
         for entry in state.values() {
             tallies.entry((&entry.name, &entry.version)).or_default().count(entry, nodes);
         }
@@ -150,12 +149,12 @@ fn packages(pass: &Pass<'_, '_>, skyhook: (&'static str, &str), all: &mut Vec<Se
 }
 
 /// The states of nodes, and how many share each: those at the same stage share one reading.
-fn alike<'p>(pass: &'p Pass<'_, '_>) -> Vec<(&'p NodeState, u32)> {
+fn alike<'p>(decision: &'p Decision<'_, '_>) -> Vec<(&'p NodeState, u32)> {
     /// How far back a state is looked for; a fleet is at a few stages at a time.
     const RECENT: usize = 8;
     let mut alike: Vec<(&NodeState, u32)> = Vec::new();
-    for index in 0..pass.members.len() {
-        let state = pass.state_after(index);
+    for index in 0..decision.members.len() {
+        let state = decision.state_after(index);
         let mut recent = alike.iter_mut().rev().take(RECENT);
         match recent.find(|(known, _)| std::ptr::eq(*known, state)) {
             Some((_, nodes)) => *nodes += 1,
@@ -166,28 +165,28 @@ fn alike<'p>(pass: &'p Pass<'_, '_>) -> Vec<(&'p NodeState, u32)> {
 }
 
 fn rollout(
-    pass: &Pass<'_, '_>,
+    decision: &Decision<'_, '_>,
     skyhook: (&'static str, &str),
     compartment: &Compartment,
     words: &[StatusWord],
 ) -> Vec<Series> {
-    let strategy = compartment.terms.strategy.as_ref();
-    let policy = if pass.hook.policy.is_empty() { LEGACY } else { &pass.hook.policy };
+    let strategy = compartment.spec.strategy.as_ref();
+    let policy = if decision.hook.policy.is_empty() { LEGACY } else { &decision.hook.policy };
     let labels = [
         skyhook,
         ("policy_name", policy),
-        ("compartment_name", compartment.terms.name.as_str()),
+        ("compartment_name", compartment.spec.name.as_str()),
         ("strategy", strategy.map_or("unknown", |strategy| strategy.word())),
     ];
-    let standing = Standing::of(pass, compartment, words);
+    let progress = compartment.progress(&decision.members, words);
     let batch = strategy.map(|_| &compartment.batch);
     let failures = batch.map_or(0, |batch| batch.consecutive_failures);
     [
-        (&MATCHED, standing.matched),
-        (&CEILING, standing.ceiling),
-        (&IN_PROGRESS, standing.in_progress),
-        (&COMPLETED, standing.completed),
-        (&PROGRESS, standing.progress_percent),
+        (&MATCHED, progress.matched),
+        (&CEILING, progress.ceiling),
+        (&IN_PROGRESS, progress.in_progress),
+        (&COMPLETED, progress.completed),
+        (&PROGRESS, progress.progress_percent),
         (&CURRENT_BATCH, batch.map_or(0, |batch| batch.current_batch)),
         (&FAILURES, failures),
         (&SHOULD_STOP, batch.map_or(0, |batch| u32::from(batch.should_stop))),

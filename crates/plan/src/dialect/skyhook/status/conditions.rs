@@ -5,9 +5,10 @@ use convoy_api::skyhook::StatusWord;
 use serde_json::Value;
 
 use crate::condition::{Condition, remove, set};
-use crate::dialect::skyhook::decide::Pass;
-use crate::dialect::skyhook::decide::member::{Member, word_text};
+use crate::dialect::skyhook::decide::Decision;
+use crate::dialect::skyhook::decide::member::Member;
 use crate::dialect::skyhook::names::PREFIX;
+use crate::dialect::skyhook::read::node::word_text;
 use crate::dialect::skyhook::report::waiting;
 use crate::hold::{Hold, HoldReason};
 
@@ -15,13 +16,17 @@ use crate::hold::{Hold, HoldReason};
 const NAMED_MAX: usize = 10;
 
 /// The list as it should read.
-pub(crate) fn conditions(pass: &Pass<'_, '_>, rolled_up: StatusWord, holds: &[Hold]) -> Value {
-    let stored = pass.hook.object.status().get("conditions").and_then(Value::as_array);
+pub(crate) fn conditions(
+    decision: &Decision<'_, '_>,
+    rolled_up: StatusWord,
+    holds: &[Hold],
+) -> Value {
+    let stored = decision.hook.object.status().get("conditions").and_then(Value::as_array);
     let mut list = stored.cloned().unwrap_or_default();
-    let mut put = |condition: &Condition| set(&mut list, condition, pass.now);
-    let old = pass.published().unwrap_or("unknown");
+    let mut put = |condition: &Condition| set(&mut list, condition, decision.now);
+    let old = decision.hook.published_word().unwrap_or("unknown");
     let new = word_text(rolled_up);
-    if old != new || pass.published().is_none() {
+    if old != new || decision.hook.published_word().is_none() {
         put(&Condition {
             kind: format!("{PREFIX}Transition").into(),
             status: truth(rolled_up == StatusWord::Complete),
@@ -31,33 +36,33 @@ pub(crate) fn conditions(pass: &Pass<'_, '_>, rolled_up: StatusWord, holds: &[Ho
         });
     }
     put(&obstacles(
-        pass,
+        decision,
         "TaintNotTolerable",
         |member| matches!(member.obstacle.as_deref(), Some(HoldReason::TaintNotTolerated { .. })),
         "has taints that are not tolerable. Skipping.",
         "All nodes have tolerable taints.",
     ));
     put(&obstacles(
-        pass,
+        decision,
         "NodesIgnored",
         |member: &Member<'_>| member.is_ignored(),
         "has ignore label set. Skipping.",
         "No nodes have ignore label set.",
     ));
-    if let Some(condition) = applying(pass) {
+    if let Some(condition) = applying(decision) {
         put(&condition);
     }
-    put(&ready(pass, rolled_up));
+    put(&ready(decision, rolled_up));
     if let Some(condition) = waiting(stored.map_or(&[], Vec::as_slice), holds) {
         put(&condition);
     }
     let missing = format!("{PREFIX}DeploymentPolicyNotFound");
-    if pass.policy_missing {
+    if decision.policy_missing {
         put(&Condition {
             kind: missing.as_str().into(),
             status: "True",
             reason: "DeploymentPolicyNotFound".into(),
-            message: format!("DeploymentPolicy {:?} not found", pass.hook.policy).into(),
+            message: format!("DeploymentPolicy {:?} not found", decision.hook.policy).into(),
             observed_generation: None,
         });
     } else {
@@ -71,13 +76,13 @@ fn truth(value: bool) -> &'static str {
 }
 
 fn obstacles(
-    pass: &Pass<'_, '_>,
+    decision: &Decision<'_, '_>,
     reason: &'static str,
     test: impl Fn(&Member<'_>) -> bool,
     some: &str,
     none: &str,
 ) -> Condition<'static> {
-    let affected = || pass.members.iter().filter(|member| test(member));
+    let affected = || decision.members.iter().filter(|member| test(member));
     let total = affected().count();
     let named: Vec<&str> =
         affected().take(NAMED_MAX).map(|member| member.node.name().as_str()).collect();
@@ -99,10 +104,10 @@ fn obstacles(
 }
 
 /// The last package that a pod is made for now.
-fn applying(pass: &Pass<'_, '_>) -> Option<Condition<'static>> {
+fn applying(decision: &Decision<'_, '_>) -> Option<Condition<'static>> {
     let (index, pod) =
-        pass.works().rev().find_map(|(index, work)| Some((index, work.pods.last()?)))?;
-    let node = pass.members[index].node.name();
+        decision.plans().rev().find_map(|(index, plan)| Some((index, plan.pods.last()?)))?;
+    let node = decision.members[index].node.name();
     Some(Condition {
         kind: format!("{PREFIX}ApplyPackage").into(),
         status: "True",
@@ -134,7 +139,7 @@ fn waiting(stored: &[Value], holds: &[Hold]) -> Option<Condition<'static>> {
 }
 
 /// The condition that `kubectl wait` and deployment tools know.
-fn ready(pass: &Pass<'_, '_>, rolled_up: StatusWord) -> Condition<'static> {
+fn ready(decision: &Decision<'_, '_>, rolled_up: StatusWord) -> Condition<'static> {
     let reason = match rolled_up {
         StatusWord::Complete => "NodesConverged",
         StatusWord::InProgress => "Progressing",
@@ -145,12 +150,12 @@ fn ready(pass: &Pass<'_, '_>, rolled_up: StatusWord) -> Condition<'static> {
         StatusWord::Disabled => "Disabled",
         StatusWord::Unknown => "Unknown",
     };
-    let complete = pass.members.iter().filter(|member| member.is_complete()).count();
+    let complete = decision.members.iter().filter(|member| member.is_complete()).count();
     Condition {
         kind: "Ready".into(),
         status: truth(rolled_up == StatusWord::Complete),
         reason: reason.into(),
-        message: format!("{complete} of {} nodes are complete", pass.members.len()).into(),
+        message: format!("{complete} of {} nodes are complete", decision.members.len()).into(),
         observed_generation: None,
     }
 }

@@ -1,14 +1,15 @@
-//! A Skyhook that is being deleted: what it did to nodes is undone, then it may go. Packages
-//! stay installed, and what was recorded on nodes stays, as the API says.
+//! A Skyhook that is being deleted: cordons and taints are removed from nodes, then the finalizer.
+//! Packages stay installed, and annotations stay on nodes, as the API says.
 
 use convoy_api::Object;
+use convoy_api::kinds::NODE;
 use serde_json::{Value, json};
 
-use crate::dialect::skyhook::decide::NODE;
 use crate::dialect::skyhook::names::{FINALIZER, auto_taint};
 use crate::dialect::skyhook::read::hook::Hook;
+use crate::dialect::skyhook::read::node::has_taint;
 use crate::dialect::skyhook::read::options::Options;
-use crate::dialect::skyhook::write::node::{NodeWrite, has_taint};
+use crate::dialect::skyhook::write::node::NodePatch;
 use crate::snapshot::Snapshot;
 use crate::step::{Action, Step, Verb, Verdict, Why};
 
@@ -30,7 +31,8 @@ pub(crate) fn step(
     let rest: Vec<&Value> =
         finalizers.into_iter().flatten().filter(|name| *name != FINALIZER).collect();
     let patch = json!({"metadata": {"finalizers": rest}});
-    let why = Why::new("Undone", "nothing that it did to nodes is left");
+    let why =
+        Why::new("Undone", "cordons and taints are removed from all nodes: remove the finalizer");
     step.actions.push(Action::patch(Verb::Release, hook.object, patch, why));
     step.verdict = Verdict::Moving;
     step
@@ -38,7 +40,7 @@ pub(crate) fn step(
 
 /// Lifts our cordon, and takes off a taint of ours that nobody waits for any more.
 fn undo(hook: &Hook<'_>, others: &[Hook<'_>], options: &Options, node: &Object) -> Option<Action> {
-    let mut write = NodeWrite::new(node);
+    let mut write = NodePatch::new(node);
     write.uncordon(&hook.keys);
     let taint = &options.runtime_taint;
     let marked = node.annotation(&auto_taint(&taint.key)).is_some();
@@ -48,6 +50,9 @@ fn undo(hook: &Hook<'_>, others: &[Hook<'_>], options: &Options, node: &Object) 
     if targeted && marked && !wanted && has_taint(node, taint) {
         write.untaint(taint);
     }
-    let why = Why::new("SkyhookDeleted", format!("{} is being deleted", hook.name()));
+    let why = Why::new(
+        "SkyhookDeleted",
+        format!("Skyhook {} is being deleted: lift its cordon", hook.name()),
+    );
     write.action(Verb::Uncordon, why)
 }

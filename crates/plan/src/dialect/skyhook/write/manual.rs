@@ -1,15 +1,15 @@
-//! What people do to a Skyhook by hand, as `kubectl skyhook` does it: looking at the packages of
-//! nodes, and the patches that make a node or a rollout start over.
+//! What people do to a Skyhook with `kubectl skyhook`: list the packages of nodes, and patch a node
+//! or a rollout so that it starts over.
 
 use convoy_api::Object;
 use convoy_api::skyhook::{PackageState, Stage, StatusWord};
 use serde_json::{Map, Value, json};
 
-use crate::dialect::skyhook::decide::batch::BatchState;
-use crate::dialect::skyhook::decide::member::word_text;
 use crate::dialect::skyhook::names::{AUTO_TAINT, DISABLE, IGNORE, Keys, PAUSE};
+use crate::dialect::skyhook::read::batch::BatchState;
+use crate::dialect::skyhook::read::node::word_text;
 use crate::dialect::skyhook::read::state::{NodeState, stage_word, state_word};
-use crate::dialect::skyhook::write::node::NodeWrite;
+use crate::dialect::skyhook::write::node::NodePatch;
 use crate::merge_patch::nested;
 use crate::step::{Verb, Why, Write};
 
@@ -87,7 +87,7 @@ pub fn standing(packages: &[PackageRecord]) -> &'static str {
 /// nothing to forget.
 pub fn forget(node: &Object, skyhook: &str) -> Option<Value> {
     let keys = Keys::of(skyhook);
-    let mut write = NodeWrite::new(node);
+    let mut write = NodePatch::new(node);
     write.forget(&keys);
     let action = write.action(Verb::Record, Why::new("Reset", "by hand"));
     let mut patch = match action.map(|action| action.write) {

@@ -6,23 +6,22 @@ use convoy_api::Object;
 use convoy_api::skyhook::StatusWord;
 use serde_json::{Map, Value, json};
 
-use crate::dialect::skyhook::decide::member::{boot_id, word_text};
-use crate::dialect::skyhook::names::{CORDON, Keys, PREFIX, auto_taint};
+use crate::dialect::skyhook::names::{CORDON, Keys, auto_taint};
+use crate::dialect::skyhook::read::node::{boot_id, is_cordoned, is_taint, taints, word_text};
 use crate::dialect::skyhook::read::options::RuntimeTaint;
 use crate::merge_patch::nested;
 use crate::step::{Action, Verb, Why};
-use crate::taint::Taint;
 
 /// A patch of one node under construction.
 #[derive(Clone, Debug)]
-pub(crate) struct NodeWrite<'w> {
+pub(crate) struct NodePatch<'w> {
     node: &'w Object,
     annotations: Map<String, Value>,
     labels: Map<String, Value>,
     spec: Map<String, Value>,
 }
 
-impl<'w> NodeWrite<'w> {
+impl<'w> NodePatch<'w> {
     pub(crate) fn new(node: &'w Object) -> Self {
         Self { node, annotations: Map::new(), labels: Map::new(), spec: Map::new() }
     }
@@ -73,16 +72,14 @@ impl<'w> NodeWrite<'w> {
         }
         self.annotate(&keys.cordon, Value::Null);
         let held = |(key, _): (&str, &str)| key.starts_with(CORDON) && key != keys.cordon;
-        if crate::dialect::skyhook::decide::drain::is_cordoned(self.node)
-            && !self.node.annotations().any(held)
-        {
+        if is_cordoned(self.node) && !self.node.annotations().any(held) {
             self.spec.insert("unschedulable".to_owned(), Value::Null);
         }
     }
 
     /// Adds the taint that keeps workloads off, with a mark that it is ours.
     pub(crate) fn taint(&mut self, taint: &RuntimeTaint) {
-        let mut taints = taints(self.node);
+        let mut taints = taints(self.node).to_vec();
         let RuntimeTaint { key, value, effect } = taint;
         taints.push(json!({"key": key, "value": value, "effect": effect}));
         self.spec.insert("taints".to_owned(), Value::Array(taints));
@@ -91,8 +88,8 @@ impl<'w> NodeWrite<'w> {
 
     /// Removes that taint, and the mark where there is one.
     pub(crate) fn untaint(&mut self, taint: &RuntimeTaint) {
-        let mut taints = taints(self.node);
-        taints.retain(|entry| !is(taint, entry));
+        let mut taints = taints(self.node).to_vec();
+        taints.retain(|entry| !is_taint(taint, entry));
         self.spec.insert("taints".to_owned(), Value::Array(taints));
         let mark = auto_taint(&taint.key);
         if self.node.annotation(&mark).is_some() {
@@ -140,26 +137,6 @@ impl<'w> NodeWrite<'w> {
     }
 }
 
-/// Whether a node carries the taint.
-pub(crate) fn has_taint(node: &Object, taint: &RuntimeTaint) -> bool {
-    let list = node.spec().get("taints").and_then(Value::as_array);
-    list.is_some_and(|list| list.iter().any(|entry| is(taint, entry)))
-}
-
-/// Whether no Skyhook has ever looked at a node.
-pub(crate) fn is_new(node: &Object) -> bool {
-    !node.annotations().any(|(key, _)| key.starts_with(PREFIX))
-}
-
-fn is(taint: &RuntimeTaint, entry: &Value) -> bool {
-    let Taint { key, value, effect } = Taint::from_value(entry);
-    (key, value, effect) == (&taint.key, &taint.value, &taint.effect)
-}
-
-fn taints(node: &Object) -> Vec<Value> {
-    node.spec().get("taints").and_then(Value::as_array).cloned().unwrap_or_default()
-}
-
 /// The two conditions that a Skyhook keeps on a node, written only where they read otherwise.
 /// `now` is an instant as Kubernetes writes it.
 pub(crate) fn conditions(
@@ -196,7 +173,7 @@ pub(crate) fn conditions(
     }
     let patch = nested(&["status", "conditions"], Value::Array(list));
     let standing = if complete { "complete" } else { "incomplete" };
-    let why = Why::new("NodeConditions", format!("its conditions have to say {standing}"));
+    let why = Why::new("NodeConditions", format!("mark the node as {standing}"));
     Some(Action::patch_status(Verb::Record, node, patch, why).concurrently())
 }
 

@@ -4,10 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use convoy_api::Object;
+use convoy_api::kinds::CONFIG_MAP;
 use serde_json::{Value, json};
 
-use crate::dialect::skyhook::decide::config::CONFIG_MAP;
 use crate::dialect::skyhook::names::{NAME, NODE_META, PREFIX, metadata_config_map};
+use crate::dialect::skyhook::read::config::data as stored;
 use crate::dialect::skyhook::read::hook::{Hook, Package};
 use crate::dialect::skyhook::read::options::Options;
 use crate::dialect::skyhook::write::pod::owner;
@@ -27,9 +28,10 @@ pub(crate) fn ensure(
         "labels.json": sorted(node.labels()),
         "packages.json": packages(hook, options),
     });
-    let why = Why::new("NodeMetadata", format!("packages on {} read it", node.name()));
+    let why =
+        Why::new("NodeMetadata", format!("give packages the metadata of node {}", node.name()));
     if let Some(map) = snapshot.find(&CONFIG_MAP, &options.namespace, &name) {
-        let current = map.raw().get("data") == Some(&data);
+        let current = stored(map) == data.as_object();
         let update = || Action::patch(Verb::Record, map, json!({"data": data}), why).concurrently();
         return (!current).then(update);
     }
@@ -73,7 +75,7 @@ pub(crate) fn forget(
     let left_over = mine.into_iter().filter(|map| !wanted.contains(map.name().as_str()));
     left_over
         .map(|map| {
-            let why = Why::new("NodeGone", "its node is no longer targeted");
+            let why = Why::new("NodeGone", "the Skyhook no longer selects the node");
             Action::delete(Verb::Delete, map, Propagation::Background, why)
         })
         .collect()

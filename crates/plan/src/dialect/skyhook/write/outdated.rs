@@ -4,7 +4,7 @@
 use convoy_api::Object;
 use serde_json::Value;
 
-use crate::dialect::skyhook::names::PACKAGE;
+use crate::dialect::skyhook::names::{LIMIT_RANGER, PACKAGE};
 use crate::dialect::skyhook::write::pod::AGENT_ENVIRONMENT;
 use convoy_api::text::quantity::Quantity;
 
@@ -19,9 +19,6 @@ pub(crate) fn is_outdated(pod: &Object, wanted: &Value) -> bool {
         || have.iter().zip(want).any(|(have, want)| differs(have, want))
         || want.iter().all(|want| want.get("resources").is_none()) && gives_resources(pod)
 }
-
-/// Where a `LimitRange` says what it filled in.
-const LIMIT_RANGER: &str = "kubernetes.io/limit-ranger";
 
 /// Whether a pod was made with amounts of its package: all four of them in every step, and
 /// nobody says to have filled them in.

@@ -2,20 +2,20 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use convoy_api::skyhook::{Interrupt, PackageState, Stage};
-use convoy_api::{GroupKind, Object, ObjectKey};
+use convoy_api::kinds::POD;
+use convoy_api::skyhook::{Interrupt, Stage};
+use convoy_api::{Object, ObjectKey};
 use serde_json::{Map, Value, json};
 
 use crate::dialect::skyhook::decide::interrupt;
 use crate::dialect::skyhook::names::{
-    INTERRUPT, NAME, PACKAGE, metadata_config_map, package_config_map, safe_name,
+    INTERRUPT, NAME, PACKAGE, UNSCHEDULABLE, metadata_config_map, package_config_map, safe_name,
 };
 use crate::dialect::skyhook::read::hook::{Hook, Package};
 use crate::dialect::skyhook::read::options::Options;
-use crate::dialect::skyhook::read::pod::Tag;
-use crate::dialect::skyhook::read::state::{Entry, stage_word};
+use crate::dialect::skyhook::read::pod::PackageTag;
+use crate::dialect::skyhook::read::state::stage_word;
 
-const POD: GroupKind = GroupKind::new("", "Pod");
 const ROOT: &str = "/root";
 const CONFIG_VOLUME_PATH: &str = "/skyhook-package/configmaps";
 const METADATA_VOLUME_PATH: &str = "/skyhook-package/node-metadata";
@@ -29,35 +29,13 @@ pub(crate) const AGENT_ENVIRONMENT: [&str; 4] =
 
 /// Who a pod is made for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Maker<'p> {
+pub(crate) struct PodBuilder<'p> {
     pub(crate) hook: &'p Hook<'p>,
     pub(crate) options: &'p Options,
     pub(crate) node: &'p Object,
 }
 
-/// A package whose spec is gone: what its entry in node state still says is enough to
-/// uninstall it, without environment, resources or config.
-pub(crate) fn salvaged(entry: &Entry) -> Package<'static> {
-    Package {
-        name: entry.name.clone(),
-        version: entry.version.clone(),
-        unique: entry.unique(),
-        image: entry.image.clone(),
-        container_sha: String::new(),
-        agent_image: None,
-        interrupt: None,
-        config_interrupts: std::collections::BTreeMap::new(),
-        interrupts: Vec::new(),
-        depends_on: Vec::new(),
-        config: std::collections::BTreeMap::new(),
-        updated: Vec::new(),
-        env: None,
-        resources: None,
-        grace_secs: None,
-    }
-}
-
-impl Maker<'_> {
+impl PodBuilder<'_> {
     /// The pod of one stage of one package, and its key.
     pub(crate) fn stage_pod(&self, package: &Package<'_>, stage: Stage) -> (ObjectKey, Value) {
         let word = stage_word(stage);
@@ -107,7 +85,7 @@ impl Maker<'_> {
         stage: Stage,
         spec: Map<String, Value>,
     ) -> (ObjectKey, Value) {
-        let tag = Tag {
+        let tag = PackageTag {
             name: package.name.clone(),
             version: package.version.clone(),
             skyhook: self.hook.name().to_string(),
@@ -163,7 +141,7 @@ impl Maker<'_> {
     fn tolerations(&self) -> Value {
         let taint = &self.options.runtime_taint;
         let mut list = vec![
-            json!({"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}),
+            json!({"key": UNSCHEDULABLE, "operator": "Exists"}),
             json!({"key": taint.key, "operator": "Equal", "value": taint.value,
                 "effect": taint.effect}),
         ];
@@ -308,13 +286,6 @@ pub(crate) fn resources(package: &Package<'_>) -> Option<Value> {
 
 fn without_config<'o>(package: &Package<'o>) -> Package<'o> {
     Package { config: std::collections::BTreeMap::new(), ..package.clone() }
-}
-
-impl Package<'_> {
-    /// Its entry once a pod for `stage` is made.
-    pub(crate) fn begun(&self, stage: Stage) -> Entry {
-        self.entry(stage, PackageState::InProgress)
-    }
 }
 
 #[cfg(test)]

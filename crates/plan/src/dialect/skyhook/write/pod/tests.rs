@@ -20,8 +20,8 @@ fn skyhook() -> Object {
 fn a_stage_pod_runs_copy_stage_and_check() {
     let (object, worker, options) = (skyhook(), node("worker-1").build(), Options::new());
     let hook = Hook::read(&object).unwrap();
-    let maker = Maker { hook: &hook, options: &options, node: &worker };
-    let (key, pod) = maker.stage_pod(&hook.packages[0], Stage::Apply);
+    let builder = PodBuilder { hook: &hook, options: &options, node: &worker };
+    let (key, pod) = builder.stage_pod(&hook.packages[0], Stage::Apply);
     assert_eq!(key.to_string(), "Pod/skyhook/gpu-init-driver-1-2-3-apply-worker-1-7355aae7");
     let tag = concat!(
         r#"{"name":"driver","version":"1.2.3","skyhook":"gpu-init","stage":"apply","#,
@@ -52,9 +52,9 @@ fn a_stage_pod_runs_copy_stage_and_check() {
 fn an_interrupt_pod_carries_its_order_in_base64() {
     let (object, worker, options) = (skyhook(), node("worker-1").build(), Options::new());
     let hook = Hook::read(&object).unwrap();
-    let maker = Maker { hook: &hook, options: &options, node: &worker };
+    let builder = PodBuilder { hook: &hook, options: &options, node: &worker };
     let reboot = Interrupt { kind: InterruptType::Reboot, services: None };
-    let (key, pod) = maker.interrupt_pod(&hook.packages[0], &reboot);
+    let (key, pod) = builder.interrupt_pod(&hook.packages[0], &reboot);
     assert_eq!(key.name, "gpu-init-interrupt-reboot-worker-1-685e07d6");
     let container = &pod["spec"]["initContainers"][0];
     let order = BASE64_STANDARD.decode(container["args"][3].as_str().unwrap()).unwrap();
@@ -66,9 +66,9 @@ fn an_interrupt_pod_carries_its_order_in_base64() {
 fn what_is_uninstalled_is_made_from_node_state_alone() {
     let (object, worker, options) = (skyhook(), node("worker-1").build(), Options::new());
     let hook = Hook::read(&object).unwrap();
-    let maker = Maker { hook: &hook, options: &options, node: &worker };
+    let builder = PodBuilder { hook: &hook, options: &options, node: &worker };
     let entry = hook.packages[0].begun(Stage::Uninstall);
-    let (_, pod) = maker.stage_pod(&salvaged(&entry), Stage::Uninstall);
+    let (_, pod) = builder.stage_pod(&Package::recorded(&entry), Stage::Uninstall);
     let run = &pod["spec"]["initContainers"][1];
     assert_eq!(run["name"], "driver-uninstall");
     assert_eq!(run.get("resources"), None);

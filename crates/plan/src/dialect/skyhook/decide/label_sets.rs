@@ -1,0 +1,95 @@
+//! Which compartments select a node, worked out once for all nodes whose labels are alike as far
+//! as selectors ask.
+
+use std::collections::BTreeMap;
+
+use convoy_api::Object;
+use smol_str::SmolStr;
+
+use crate::dialect::skyhook::read::policy::CompartmentSpec;
+
+/// Sets of nodes: those that agree on every label that some compartment's selector asks about
+/// go into the same compartment. Nodes are put into sets as they are read, since coming back to
+/// their labels is expensive.
+#[derive(Debug, Default)]
+pub(crate) struct LabelSets<'w> {
+    /// What selectors ask about, sorted.
+    keys: Vec<SmolStr>,
+    /// By length, whether a key of it is asked about. It tells most labels apart from those
+    /// without reading their names.
+    lengths: Vec<bool>,
+    /// By what nodes answer (index of the key, and value), the number of the set.
+    known: BTreeMap<Vec<(usize, &'w str)>, usize>,
+    /// What the last node answered.
+    answers: Vec<(usize, &'w str)>,
+}
+
+impl<'w> LabelSets<'w> {
+    pub(crate) fn new(specs: &[CompartmentSpec]) -> Self {
+        let keys = specs.iter().flat_map(|specs| specs.selector.keys());
+        let mut keys: Vec<SmolStr> = keys.map(SmolStr::new).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        let mut lengths = vec![false; keys.iter().map(|key| key.len() + 1).max().unwrap_or(0)];
+        for key in &keys {
+            lengths[key.len()] = true;
+        }
+        Self { keys, lengths, ..Self::default() }
+    }
+
+    /// LabelSets by the same labels, none of them seen yet.
+    pub(crate) fn fresh(&self) -> Self {
+        Self { keys: self.keys.clone(), lengths: self.lengths.clone(), ..Self::default() }
+    }
+
+    /// Takes in the sets that were found in a piece of the fleet: their numbers here.
+    pub(crate) fn join(&mut self, piece: Self) -> Vec<usize> {
+        let mut numbers = vec![0; piece.known.len()];
+        for (answers, set) in piece.known {
+            let next = self.known.len();
+            numbers[set] = *self.known.entry(answers).or_insert(next);
+        }
+        numbers
+    }
+
+    /// The set of a node.
+    pub(crate) fn set_of(&mut self, node: &'w Object) -> usize {
+        if self.keys.is_empty() {
+            return self.numbered();
+        }
+        let (keys, lengths) = (&self.keys, &self.lengths);
+        let asked = |key: &str| match lengths.get(key.len()) {
+            Some(true) => keys.binary_search_by(|known| known.as_str().cmp(key)).ok(),
+            _ => None,
+        };
+        self.answers.clear();
+        self.answers.extend(node.labels().filter_map(|(key, value)| Some((asked(key)?, value))));
+        self.answers.sort_unstable();
+        self.numbered()
+    }
+
+    fn numbered(&mut self) -> usize {
+        if let Some(set) = self.known.get(self.answers.as_slice()) {
+            return *set;
+        }
+        let set = self.known.len();
+        self.known.insert(self.answers.clone(), set);
+        set
+    }
+
+    /// By set, the compartments, other than the default, that select it.
+    pub(crate) fn candidates(&self, specs: &[CompartmentSpec]) -> Vec<Vec<usize>> {
+        let mut candidates = vec![Vec::new(); self.known.len()];
+        for (answers, set) in &self.known {
+            let look_up = |key: &str| {
+                let asked = self.keys.binary_search_by(|known| known.as_str().cmp(key)).ok()?;
+                let at = answers.binary_search_by_key(&asked, |(key, _)| *key).ok()?;
+                Some(answers[at].1)
+            };
+            let named = 0..specs.len().saturating_sub(1);
+            candidates[*set] =
+                named.filter(|at| specs[*at].selector.matches_with(look_up)).collect();
+        }
+        candidates
+    }
+}
