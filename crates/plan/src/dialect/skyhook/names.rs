@@ -21,7 +21,7 @@ pub(super) const DISABLE: &str = "skyhook.nvidia.com/disable";
 pub(super) const VERSION: &str = "skyhook.nvidia.com/version";
 /// On node metadata ConfigMaps.
 pub(super) const NODE_META: &str = "skyhook.nvidia.com/skyhook-node-meta";
-/// On a package's ConfigMap while a change of it is being handed to the nodes: the keys.
+/// On a package's ConfigMap while nodes are being told about a change: the changed keys.
 pub(super) const PENDING_KEYS: &str = "skyhook.nvidia.com/configUpdates";
 pub(super) const FINALIZER: &str = "skyhook.nvidia.com/skyhook";
 /// On nodes, with a Skyhook's name behind it.

@@ -116,8 +116,8 @@ fn node_priority(decision: &Decision<'_, '_>) -> Option<Value> {
 fn config_updates(decision: &Decision<'_, '_>) -> Option<Value> {
     let mut updates = Map::new();
     for package in &decision.hook.packages {
-        let handed_on = decision.changing.get(package.unique.as_str());
-        let keys = match handed_on {
+        let changing = decision.changing.get(package.unique.as_str());
+        let keys = match changing {
             Some(keys) => keys,
             None if decision.versions_changed.contains(&package.name) => continue,
             None => &package.updated,

@@ -1,5 +1,6 @@
-//! Which rollouts a change concerns; what becomes of orphaned package pods.
+//! Which rollouts a change concerns. Limits and orphaned package pods are tested below.
 
+mod limits;
 mod orphan;
 
 use convoy_api::Object;

@@ -22,9 +22,9 @@ const LONGEST_KEY: &str = "nodeState_";
 /// When an object is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Moment {
-    /// It shall be stored, and what it names has to be there.
+    /// It is about to be stored, and the objects that it names have to exist.
     Admission,
-    /// It is there, and what it names may appear yet.
+    /// It is stored, and the objects that it names may still appear.
     Planning,
 }
 

@@ -22,6 +22,7 @@ use self::node::{NodePatch, conditions};
 use self::outdated::is_outdated;
 use self::pod::PodBuilder;
 use crate::condition::instant;
+use crate::count;
 use crate::dialect::skyhook::decide::Decision;
 use crate::dialect::skyhook::decide::advance::{NewPod, NodePlan};
 use crate::dialect::skyhook::decide::assess::Assessor;
@@ -69,8 +70,8 @@ impl<'p> ExpectedPods<'p> {
     }
 }
 
-/// Everything that is written, the step's own status apart. `reservation` puts on record who
-/// was picked: after slots are given back, before any is taken.
+/// All writes but that of the step's own status. `reservation` records the picked nodes: after
+/// slots are released, before any is taken.
 pub(crate) fn actions(decision: &Decision<'_, '_>, reservation: Option<Action>) -> Vec<Action> {
     let mut actions: Vec<Action> =
         adopt(decision.hook.object, decision.options.version.as_str()).into_iter().collect();
@@ -112,16 +113,16 @@ pub(crate) fn actions(decision: &Decision<'_, '_>, reservation: Option<Action>) 
 pub(crate) fn reservation(skyhook: &Object, status: &Value, starting: u32) -> Action {
     let changes = merge_patch::between(skyhook.status(), status);
     let patch = merge_patch::nested(&["status"], changes.unwrap_or_default());
-    let message = format!("record that {} picked", nodes_are(starting));
+    let message = format!("reserve the slots of {} that start now", nodes(starting));
     Action::patch_status(Verb::Record, skyhook, patch, Why::new("Reserved", message))
 }
 
-fn nodes_are(count: u32) -> String {
-    if count == 1 { "1 node is".to_owned() } else { format!("{count} nodes are") }
+fn nodes(count: u32) -> String {
+    if count == 1 { "1 node".to_owned() } else { format!("{count} nodes") }
 }
 
-/// What is recorded on nodes goes first, then what packages read there, then the pods, then
-/// what is over; by node within each.
+/// Patches of nodes go first, then ConfigMaps, then new pods, then deletions, then node
+/// conditions; by verb, then by node within each.
 fn sorted(mut phase: Vec<Action>) -> Vec<Action> {
     let rank = |action: &Action| match &action.write {
         Write::Patch { subresource: None, .. } if action.target.kind == NODE => 0,
@@ -134,7 +135,7 @@ fn sorted(mut phase: Vec<Action>) -> Vec<Action> {
     phase
 }
 
-/// Makes sure that the Skyhook is not gone before its cordons are.
+/// Adds the finalizer, so that the Skyhook is not gone before its cordons are.
 fn adopt(skyhook: &Object, version: &str) -> Option<Action> {
     let mut metadata = serde_json::Map::new();
     if !skyhook.has_finalizer(FINALIZER) {
@@ -166,8 +167,8 @@ fn node<'p>(
     let member = &decision.members[index];
     let plan = decision.plan(index);
     let word = decision.word_after(index);
-    if is_written(decision, member, plan, word) {
-        written(decision, index, word, phases, expected);
+    if needs_write(decision, member, plan, word) {
+        write_node(decision, index, word, phases, expected);
     }
     if phases.records.len() < RECORDS_MAX && !member.rebooted {
         let erroring = member
@@ -181,9 +182,9 @@ fn node<'p>(
     }
 }
 
-/// Whether anything about a node may have to be written, as far as what is known of it tells.
-/// Of most nodes of a large fleet nothing has.
-fn is_written(
+/// Whether anything about a node may have to be written, told cheaply: for most nodes of a large
+/// fleet nothing has.
+fn needs_write(
     decision: &Decision<'_, '_>,
     member: &Member<'_>,
     plan: Option<&NodePlan<'_>>,
@@ -200,7 +201,7 @@ fn is_written(
 }
 
 /// The patch of one node, and what is done to its pods.
-fn written<'p>(
+fn write_node<'p>(
     decision: &'p Decision<'_, '_>,
     index: usize,
     word: StatusWord,
@@ -260,13 +261,14 @@ fn written<'p>(
     phase.extend(clean_up(decision, index, member, expected));
 }
 
-/// What the patch of a node means to a person.
+/// The verb of a node patch, and why it is made.
 fn meaning(decision: &Decision<'_, '_>, index: usize, taints: Option<Verb>) -> (Verb, Why) {
     let member = &decision.members[index];
     let plan = decision.plan(index);
     if let (Some(permit), Some(compartment)) = (member.starts, decision.compartment_of(index)) {
-        let (batch, size) = (compartment.batch.current_batch, compartment.starts.len());
-        let message = format!("batch {batch} of compartment {} ({size})", compartment.spec.name);
+        let (batch, size) = (compartment.batch.current_batch, count(compartment.starts.len()));
+        let name = &compartment.spec.name;
+        let message = format!("batch {batch} of compartment {name} starts {}", nodes(size));
         return match member.word() {
             StatusWord::Erroring => (Verb::Retry(permit), Why::new("Retried", message)),
             _ => (Verb::Start(permit), Why::new("Started", message)),
@@ -412,9 +414,9 @@ fn clean_up<'p>(
     actions
 }
 
-/// Whether a pod works with files that are being replaced. A change is handed to all nodes
-/// together, so such a pod goes even where failures stopped the compartment: the others would
-/// wait for it for ever.
+/// Whether a pod works with files that are being replaced. A change reaches all nodes
+/// together, so such a pod is deleted even if failures stopped the compartment: the other nodes
+/// would wait for it for ever.
 fn reads_old_config(decision: &Decision<'_, '_>, tag: &PackageTag) -> bool {
     tag.depends_on_config() && decision.changing.contains_key(tag.unique().as_str())
 }
@@ -432,7 +434,7 @@ fn outdated<'p>(
     let package = decision.hook.package(&tag.name).filter(|package| package.version == tag.version);
     let Some(package) = package else { return true };
     if tag.stage == Stage::Interrupt {
-        return false; // what it was told to do is under way
+        return false; // the interrupt is under way
     }
     let builder = PodBuilder { hook: decision.hook, options: decision.options, node: member.node };
     is_outdated(pod, expected.pod(&builder, package, tag.stage))

@@ -126,7 +126,7 @@ fn interrupting<'p, 'o>(packages: &[&'p Package<'o>], state: &NodeState) -> Vec<
 }
 
 impl<'w> Planner<'_, '_, 'w> {
-    /// What leaves goes first.
+    /// Packages that leave go first.
     fn uninstall(&mut self) {
         let leaving: Vec<Entry> = self
             .plan
@@ -143,7 +143,9 @@ impl<'w> Planner<'_, '_, 'w> {
     /// Makes the pod of the stage that a package is at, or comes to.
     fn advance(&mut self, package: &Package<'_>) {
         if self.context.frozen.contains(&package.unique.as_str()) {
-            self.wait(HoldReason::Depends { on: format!("a config change of {}", package.name) });
+            self.wait(HoldReason::Depends {
+                on: format!("the config change of package {} to reach all nodes", package.name),
+            });
             return;
         }
         let Some(stage) = self.next(package) else { return };
@@ -195,7 +197,7 @@ impl<'w> Planner<'_, '_, 'w> {
             })
             .collect();
         for package in &running {
-            // Whoever began it ends it, also where its pod vanished with a reboot.
+            // The package that began it ends it, even if its pod vanished with a reboot.
             let own = merge([**package]).map(|own| own.interrupt);
             let order =
                 if package.unique == merged.runner { Some(merged.interrupt.clone()) } else { own };
@@ -245,7 +247,7 @@ impl<'w> Planner<'_, '_, 'w> {
             !(seen.live.is_empty() && seen.done.is_empty() && seen.strays.is_empty())
         });
         if ours {
-            let on = "its own package pods to be gone".to_owned();
+            let on = "its own package pods to be deleted".to_owned();
             self.wait(HoldReason::Depends { on });
         }
         !ours && self.plan.pods.is_empty()
@@ -286,7 +288,7 @@ impl<'w> Planner<'_, '_, 'w> {
     fn make(&mut self, package: &Package<'_>, stage: Stage, interrupt: Option<Interrupt>) {
         if let Some(pod) = self.pod_for(package, stage) {
             if pod.is_deleting() {
-                self.wait(HoldReason::Depends { on: format!("pod {} to be gone", pod.name()) });
+                self.wait(HoldReason::Depends { on: format!("pod {} to be deleted", pod.name()) });
             }
             return;
         }
@@ -303,7 +305,7 @@ impl<'w> Planner<'_, '_, 'w> {
         self.plan.pods.push(NewPod { entry, interrupt });
     }
 
-    /// The first reason stands.
+    /// Waits; the first reason is kept.
     fn wait(&mut self, reason: HoldReason) {
         self.hold.get_or_insert(reason);
     }

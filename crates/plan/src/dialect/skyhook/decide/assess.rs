@@ -73,7 +73,10 @@ impl<'h, 'o> Assessor<'h, 'o> {
                 Assessment { migrated: true, ..Assessment::of(self.hook, state) }
             }
             Err(error) => {
-                let unreadable = Some(format!("its node state cannot be read: {error}"));
+                let unreadable = Some(format!(
+                    "annotation {} cannot be read: {error}; correct or remove it",
+                    self.hook.keys.node_state
+                ));
                 Assessment { unreadable, ..Assessment::default() }
             }
         });

@@ -26,7 +26,7 @@ pub(crate) struct Compartment {
 
 /// What is published about a compartment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Progress {
+pub(crate) struct CompartmentProgress {
     pub(crate) matched: u32,
     pub(crate) ceiling: u32,
     pub(crate) in_progress: u32,
@@ -35,7 +35,7 @@ pub(crate) struct Progress {
 }
 
 /// Puts every member into exactly one compartment. `specs` end with the default, which takes
-/// whoever no other selector does.
+/// the nodes that no other selector matches.
 pub(crate) fn assign(
     specs: Vec<CompartmentSpec>,
     label_sets: &LabelSets<'_>,
@@ -120,11 +120,15 @@ impl Compartment {
     }
 
     /// How far it has come, given the status words of all members.
-    pub(crate) fn progress(&self, members: &[Member<'_>], words: &[StatusWord]) -> Progress {
+    pub(crate) fn progress(
+        &self,
+        members: &[Member<'_>],
+        words: &[StatusWord],
+    ) -> CompartmentProgress {
         let busy = |index: &&usize| words[**index] == StatusWord::InProgress;
         let (completed, _) = self.ended(members);
         let matched = self.total();
-        Progress {
+        CompartmentProgress {
             matched,
             ceiling: self.ceiling,
             in_progress: count(self.members.iter().filter(busy).count()),

@@ -37,7 +37,7 @@ impl<'w> LabelSets<'w> {
         Self { keys, lengths, ..Self::default() }
     }
 
-    /// LabelSets by the same labels, none of them seen yet.
+    /// Sets by the same labels, none of them seen yet.
     pub(crate) fn fresh(&self) -> Self {
         Self { keys: self.keys.clone(), lengths: self.lengths.clone(), ..Self::default() }
     }

@@ -38,7 +38,7 @@ pub(crate) struct Member<'w> {
     pub(crate) picked_at: Option<&'w str>,
     /// It rebooted, other than by an interrupt, and has to start over.
     pub(crate) rebooted: bool,
-    /// What it carries in this Skyhook's name.
+    /// The annotations and labels of this Skyhook on it.
     pub(crate) marks: NodeMarks,
     /// Which of the [`LabelSets`] it is in.
     pub(crate) label_set: usize,
@@ -48,8 +48,8 @@ pub(crate) struct Member<'w> {
     pub(crate) starts: Option<Permit>,
 }
 
-/// What a node carries of one Skyhook, beside the state of its packages. Words that nobody
-/// knows count as none.
+/// The annotations and labels of one Skyhook on a node, beside the state of its packages. Unknown
+/// status words count as none.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NodeMarks {
     word: Option<StatusWord>,
@@ -74,8 +74,8 @@ impl Member<'_> {
         matches!(self.obstacle.as_deref(), Some(HoldReason::Ignored { .. }))
     }
 
-    /// Where it stands before this decision: what its packages say goes before
-    /// the word it carries.
+    /// Its status before this decision: the state of its packages counts before the word that the
+    /// node carries.
     pub(crate) fn word(&self) -> StatusWord {
         if self.is_complete() {
             StatusWord::Complete
@@ -146,7 +146,7 @@ pub(crate) struct Surroundings<'s, 'w> {
     pub(crate) earlier: &'s [&'s Hook<'w>],
     pub(crate) options: &'s Options,
     pub(crate) pods: &'s Pods<'w>,
-    /// Packages, by unique name, whose changed config is being handed to the nodes.
+    /// Packages, by unique name, whose changed config nodes are being told about.
     pub(crate) changing: &'s [&'s str],
 }
 
@@ -239,7 +239,9 @@ impl<'s, 'w: 's> Gather<'s, 'w> {
         }
         let obstacle = match assessed.complete {
             true => None,
-            false if rebooted => Some(HoldReason::Depends { on: "a reset after a reboot".into() }),
+            false if rebooted => {
+                Some(HoldReason::Depends { on: "its reset after a reboot".into() })
+            }
             false => self.obstacle(node, &assessed),
         };
         let word = node.annotation(&keys.status).and_then(parse_word);
@@ -284,7 +286,8 @@ impl<'s, 'w: 's> Gather<'s, 'w> {
     }
 
     /// What keeps a node from being started, the first of: the ignore label, a Skyhook that goes
-    /// first and is not complete there, a node state that cannot be read, a taint.
+    /// first and is not complete there, a node state that cannot be read, a taint. The label goes
+    /// first so that a picked node that someone ignores releases its slot.
     fn obstacle(&mut self, node: &'w Object, assessed: &Assessment) -> Option<HoldReason> {
         if node.label(IGNORE) == Some("true") {
             return Some(HoldReason::Ignored { by: format!("label {IGNORE}") });

@@ -36,8 +36,8 @@ impl Recorded {
     /// None while the pod runs, if its failure is recorded already, and if the node's state
     /// cannot be read, which nobody may overwrite.
     pub(crate) fn of(pod: &Object, tag: &PackageTag, node: &Object) -> Option<Self> {
-        let told = node.annotation(&Keys::of(&tag.skyhook).node_state);
-        let told = told.map_or(Some(NodeState::default()), |text| NodeState::parse(text).ok())?;
+        let known = node.annotation(&Keys::of(&tag.skyhook).node_state);
+        let known = known.map_or(Some(NodeState::default()), |text| NodeState::parse(text).ok())?;
         let entry = |state, restarts| Entry {
             name: tag.name.clone(),
             version: tag.version.clone(),
@@ -47,7 +47,7 @@ impl Recorded {
             state,
             restarts,
         };
-        let mut state = told.clone();
+        let mut state = known.clone();
         let result = match pod_result(pod, tag.stage) {
             PodResult::Running => return None,
             PodResult::Complete => {
@@ -59,7 +59,7 @@ impl Recorded {
                 PackageState::Erroring
             }
         };
-        let is_news = state != told || result == PackageState::Complete;
-        is_news.then_some(Self { state, result })
+        let is_new = state != known || result == PackageState::Complete;
+        is_new.then_some(Self { state, result })
     }
 }

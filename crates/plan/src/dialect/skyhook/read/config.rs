@@ -40,7 +40,7 @@ pub(crate) fn mark(hook: &Hook<'_>, changing: &[&str], state: &mut NodeState) {
     }
 }
 
-/// The packages whose change is being handed on, by unique name, with the keys.
+/// The packages whose config change nodes are being told about, by unique name, with the keys.
 pub(crate) fn changing<'h>(
     hook: &'h Hook<'_>,
     options: &Options,
@@ -82,7 +82,7 @@ pub(crate) fn changed_keys<'k>(package: &'k Package<'_>, map: &Object) -> Vec<&'
     changed.map(|(key, _)| key).collect()
 }
 
-/// Whether a change waits to be handed on, of which no node knows yet.
+/// Whether a config changed, and nodes have not been told about it yet.
 pub(crate) fn is_due(hook: &Hook<'_>, options: &Options, snapshot: &Snapshot<'_>) -> bool {
     hook.packages.iter().any(|package| {
         let map = config_map(hook, options, snapshot, package);

@@ -221,7 +221,8 @@ impl Package<'_> {
     }
 }
 
-/// The policy that a Skyhook names.
+/// The policy that a Skyhook names. Read from the JSON: it is asked of every Skyhook whenever a
+/// policy changes, and the typed view would parse all packages for it.
 pub(crate) fn policy_name(skyhook: &Object) -> Option<&str> {
     skyhook.spec().get("deploymentPolicy").and_then(Value::as_str)
 }

@@ -59,7 +59,7 @@ pub(crate) fn observe<'w>(
             continue;
         };
         if pod.is_deleting() || tag.invalid {
-            // Its result was recorded before it was told to go, or counts no more.
+            // Its result was recorded before it was deleted, or no longer counts.
             seen.live.push(Live { pod, tag });
             continue;
         }

@@ -1,5 +1,5 @@
-//! The pods that carry out stages on a node: what each stands for, how it went, and whether
-//! it is still what the spec asks for.
+//! The package pods that run stages on a node: which package and stage each runs, and with what
+//! result.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::dialect::skyhook::names::{MIRROR, NAME, PACKAGE, UNSCHEDULABLE, unique};
 use crate::taint::{Taint, Toleration};
 
-/// The annotation that says what a pod stands for. The order of fields is the order on the wire.
+/// The annotation that says which package and stage a pod runs. The order of fields is the order on the wire.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PackageTag {
     pub(crate) name: String,

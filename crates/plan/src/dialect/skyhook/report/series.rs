@@ -16,13 +16,17 @@ const STATUS: Metric =
 const NODE_STATUS: Metric =
     Metric { name: "skyhook_node_status_count", help: "Targeted nodes with this status" };
 const NODE_TARGET: Metric = Metric { name: "skyhook_node_target_count", help: "Targeted nodes" };
-const PACKAGE_STATE: Metric =
-    Metric { name: "skyhook_package_state_count", help: "Nodes on which the package is so" };
-const PACKAGE_STAGE: Metric =
-    Metric { name: "skyhook_package_stage_count", help: "Nodes on which the package is there" };
+const PACKAGE_STATE: Metric = Metric {
+    name: "skyhook_package_state_count",
+    help: "Nodes on which the package is in this state",
+};
+const PACKAGE_STAGE: Metric = Metric {
+    name: "skyhook_package_stage_count",
+    help: "Nodes on which the package is at this stage",
+};
 const PACKAGE_RESTARTS: Metric = Metric {
     name: "skyhook_package_restarts_count",
-    help: "Restarts of the package's pods, all nodes together",
+    help: "Restarts of the package's pods on all nodes",
 };
 const MATCHED: Metric =
     Metric { name: "skyhook_rollout_matched_nodes", help: "Nodes of the compartment" };
@@ -36,11 +40,11 @@ const COMPLETED: Metric =
     Metric { name: "skyhook_rollout_completed", help: "Nodes that are complete" };
 const PROGRESS: Metric = Metric {
     name: "skyhook_rollout_progress_percent",
-    help: "The share of nodes that are complete, in percent",
+    help: "Share of the compartment's nodes that are complete, in percent",
 };
 const CURRENT_BATCH: Metric = Metric {
     name: "skyhook_rollout_current_batch",
-    help: "The batch that the compartment is at; 0 without a strategy",
+    help: "Number of the current batch of the compartment; 0 without a strategy",
 };
 const FAILURES: Metric =
     Metric { name: "skyhook_rollout_consecutive_failures", help: "Batches in a row that failed" };
@@ -49,7 +53,7 @@ const SHOULD_STOP: Metric = Metric {
     help: "Whether failures have stopped the compartment",
 };
 
-/// What stands for the policy of a Skyhook that has none.
+/// The policy name of a Skyhook without a policy.
 const LEGACY: &str = "legacy";
 
 const WORDS: [StatusWord; 8] = [

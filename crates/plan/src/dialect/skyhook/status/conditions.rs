@@ -121,12 +121,12 @@ fn applying(decision: &Decision<'_, '_>) -> Option<Condition<'static>> {
     })
 }
 
-/// Which nodes wait, and why; told once there was something to tell.
+/// Which nodes wait, and why. Absent until a node has waited.
 fn waiting(stored: &[Value], holds: &[Hold]) -> Option<Condition<'static>> {
     let kind = format!("{PREFIX}NodesWaiting");
-    let was_told = stored.iter().any(|condition| condition["type"] == kind.as_str());
+    let is_published = stored.iter().any(|condition| condition["type"] == kind.as_str());
     let summary = waiting::summary(holds);
-    if summary.is_none() && !was_told {
+    if summary.is_none() && !is_published {
         return None;
     }
     Some(Condition {

@@ -78,11 +78,11 @@ fn update(
 ) -> Option<Action> {
     if let Some(keys) = pending_keys(map) {
         // What the nodes carry, not what this step makes of it: the writes come first.
-        let handed_on = keys == package.updated
+        let is_known = keys == package.updated
             && members.iter().all(|member| is_marked(hook, package, member));
         let patch = json!({"metadata": {"annotations": {PENDING_KEYS: null}}});
         let why = Why::new("ConfigHandedOn", "every node has been told about the changed config");
-        return handed_on.then(|| Action::patch(Verb::Record, map, patch, why));
+        return is_known.then(|| Action::patch(Verb::Record, map, patch, why));
     }
     let stored = data(map);
     let changed = changed_keys(package, map);
