@@ -216,8 +216,8 @@ impl<'p, 'w: 'p> Decision<'p, 'w> {
     /// others start. These are returned, oldest first; every other node is told why it waits.
     fn ask_gate(&mut self) -> Vec<usize> {
         let mut record = PickRecord::default();
-        for member in self.members.iter().filter(|member| member.is_in_flight()) {
-            record.take(member.node.name());
+        for index in self.compartments.iter().flat_map(|compartment| &compartment.in_flight) {
+            record.take(self.members[*index].node.name());
         }
         let mut going = Vec::new();
         if self.compartments.is_empty() {

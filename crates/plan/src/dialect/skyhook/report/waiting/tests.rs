@@ -1,4 +1,4 @@
-//! The text of the NodesWaiting condition.
+//! The text of the `NodesWaiting` condition.
 
 use super::*;
 
