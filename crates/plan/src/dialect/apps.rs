@@ -4,27 +4,13 @@
 //! rollout of its own, decided in [`replica_set`], which shares nothing with the former but
 //! the rules of ownership.
 
-mod auto_rollback;
-pub(super) mod claim;
-mod control;
-mod create;
-mod denied;
-mod deployment;
-mod history;
-pub(super) mod new_pod;
-mod pass;
-mod progress;
-mod recreate;
-mod replica_set;
+mod decide;
+mod read;
 mod report;
-mod revision;
-mod rollback;
-mod rolling;
-mod scaling;
-mod set;
-mod standing;
 mod status;
-mod validation;
+mod validate;
+mod watch;
+mod write;
 
 use std::collections::BTreeSet;
 
@@ -33,11 +19,11 @@ use convoy_api::{GroupKind, Object, ObjectKey};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-pub use self::control::{Deployments, ReplicaSets};
-pub(super) use self::control::{keepers, kept};
-use self::deployment::Deployment;
-use self::pass::Pass;
+use self::decide::{Pass, replica_set};
+use self::read::deployment::Deployment;
 pub(super) use self::status::says_the_same;
+pub use self::watch::{Deployments, ReplicaSets};
+pub(super) use self::watch::{keepers, kept};
 use super::{Dialect, Keep, Watch};
 use crate::diagnostic::Diagnostic;
 use crate::hold::{Hold, HoldReason};
@@ -80,7 +66,7 @@ impl Dialect for Apps {
     }
 
     fn validate(&self, _world: &World, object: &Object) -> Vec<Diagnostic> {
-        validation::findings(object)
+        validate::findings(object)
     }
 
     fn rollouts<'w>(&self, world: &'w World) -> Vec<&'w Object> {

@@ -1,21 +1,23 @@
 //! A pass as a [`Step`]: its writes in order, its decision, and where the replicas stand.
 
+pub(super) mod replica_set;
+mod standing;
+
 use serde_json::{Map, Value, json};
 
-use super::claim;
-use super::pass::{Ending, Pass};
-use super::progress::word;
-use super::rollback::Rollback;
-use super::set::Set;
-use super::standing;
-use super::status::says_the_same;
+use crate::dialect::apps::decide::progress::word;
+use crate::dialect::apps::decide::rollback::Rollback;
+use crate::dialect::apps::decide::{Ending, Pass};
+use crate::dialect::apps::read::owned_set::Set;
+use crate::dialect::apps::status::says_the_same;
 use crate::gate::Permit;
+use crate::ownership as claim;
 use crate::step::{
     Action, Event, EventType, Propagation, Step, Subresource, Verb, Verdict, Why, Write,
 };
 
 /// Finishes a pass: status, actions, explanations.
-pub(super) fn step(mut pass: Pass<'_>, ending: Ending) -> Step {
+pub(crate) fn step(mut pass: Pass<'_>, ending: Ending) -> Step {
     let counters = pass.counters();
     if ending != Ending::Aside {
         pass.note_status(&counters, ending);
@@ -197,7 +199,7 @@ fn decision(pass: &Pass<'_>, status: &Value) -> Value {
 }
 
 /// `Type: "Status/Reason"`.
-pub(super) fn conditions(conditions: &[Value]) -> Value {
+pub(crate) fn conditions(conditions: &[Value]) -> Value {
     let entry = |condition: &Value| {
         let told = Some(condition);
         let text = format!("{}/{}", word(told, "status"), word(told, "reason"));

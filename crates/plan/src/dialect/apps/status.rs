@@ -1,24 +1,26 @@
 //! The status of a Deployment: sums over its ReplicaSets, and whether enough is available.
 
+pub(super) mod denied;
+
 use serde_json::{Map, Value, json};
 
-use super::pass::{Ending, Pass};
-use super::progress::{self, AVAILABLE};
+use crate::dialect::apps::decide::progress::{self, AVAILABLE};
+use crate::dialect::apps::decide::{Ending, Pass};
 
 /// The numbers of a status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counters {
-    pub(super) replicas: i64,
-    pub(super) updated: i64,
-    pub(super) ready: i64,
-    pub(super) available: i64,
-    pub(super) unavailable: i64,
+pub(crate) struct Counters {
+    pub(crate) replicas: i64,
+    pub(crate) updated: i64,
+    pub(crate) ready: i64,
+    pub(crate) available: i64,
+    pub(crate) unavailable: i64,
     /// Absent where one of the sets does not say.
-    pub(super) terminating: Option<i64>,
+    pub(crate) terminating: Option<i64>,
 }
 
 impl Pass<'_> {
-    pub(super) fn counters(&self) -> Counters {
+    pub(crate) fn counters(&self) -> Counters {
         let mut counters = Counters { terminating: Some(0), ..Counters::default() };
         for set in &self.sets {
             counters.replicas += set.counts.replicas;
@@ -33,7 +35,7 @@ impl Pass<'_> {
     }
 
     /// Brings the conditions up to date with the counters.
-    pub(super) fn note_status(&mut self, counters: &Counters, ending: Ending) {
+    pub(crate) fn note_status(&mut self, counters: &Counters, ending: Ending) {
         let least = self.deployment.replicas - self.deployment.may_be_missing();
         let (status, reason, message) = if counters.available >= least {
             ("True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
@@ -52,7 +54,7 @@ impl Pass<'_> {
     }
 
     /// The whole status as it should read; fields that nobody here knows stay.
-    pub(super) fn status(&self, counters: Option<&Counters>) -> Value {
+    pub(crate) fn status(&self, counters: Option<&Counters>) -> Value {
         let mut status = match self.deployment.object.status() {
             Value::Object(fields) => fields.clone(),
             _ => Map::new(),
@@ -89,7 +91,7 @@ fn put(status: &mut Map<String, Value>, field: &str, number: Option<i64>) {
 }
 
 /// Whether two statuses say the same: a zero may be written or left out, and so may a null.
-pub(in crate::dialect) fn says_the_same(left: &Value, right: &Value) -> bool {
+pub(crate) fn says_the_same(left: &Value, right: &Value) -> bool {
     let empty = Map::new();
     let left = left.as_object().unwrap_or(&empty);
     let right = right.as_object().unwrap_or(&empty);

@@ -15,8 +15,8 @@ use super::NODE;
 use super::history::History;
 use super::kept::{HASH_LABEL, Health, Kept, health, note, number, selector};
 use super::outcome::{Outcome, invalid};
-use crate::dialect::apps::new_pod::{Names, pod};
 use crate::hold::HoldReason;
+use crate::pods::{Names, pod};
 use crate::snapshot::Snapshot;
 use crate::step::{EventType, MemberState, Step, Why};
 

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::REVISION;
 use super::kept::{HASH_LABEL, number};
-use crate::dialect::apps::claim;
+use crate::ownership as claim;
 use crate::snapshot::Snapshot;
 use crate::step::{Action, Propagation, Verb, Why};
 

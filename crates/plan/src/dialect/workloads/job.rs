@@ -21,9 +21,9 @@ use self::tally::{FINALIZER, Tally};
 use super::kept::{Health, Kept, health, is_over, note, number, selector, template};
 use super::outcome::{Outcome, invalid};
 use crate::condition::{self, Condition, instant};
-use crate::dialect::apps::new_pod::{Names, pod};
 use crate::hold::HoldReason;
 use crate::merge_patch::nested;
+use crate::pods::{Names, pod};
 use crate::snapshot::Snapshot;
 use crate::step::{Action, EventType, MemberState, Propagation, Step, Verb, Why};
 

@@ -7,7 +7,7 @@ use convoy_api::object::meta::timestamp;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use crate::dialect::apps::claim::{self, Claim, claim};
+use crate::ownership::{self, Claim, claim};
 use crate::selector::Selector;
 use crate::snapshot::Snapshot;
 use crate::step::Action;
@@ -51,7 +51,7 @@ impl<'o> Kept<'o> {
     /// What is written to take pods over, and to let them go.
     pub(super) fn claims(&self, owner: &Object) -> Vec<Action> {
         let (released, adopted) = (self.released.iter(), self.adopted.iter());
-        claim::writes(owner, released.copied(), adopted.copied()).collect()
+        ownership::writes(owner, released.copied(), adopted.copied()).collect()
     }
 }
 

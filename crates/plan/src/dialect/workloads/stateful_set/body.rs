@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::super::CLAIM;
 use super::super::kept::{HASH_LABEL, note};
-use crate::dialect::apps::new_pod;
+use crate::pods as new_pod;
 
 /// The volume claims of an ordinal. They outlive their pod.
 pub(super) fn claims(owner: &Object, ordinal: i64) -> Vec<(ObjectKey, Value)> {

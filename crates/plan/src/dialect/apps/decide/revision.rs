@@ -4,9 +4,9 @@ use convoy_api::apps::annotation;
 use convoy_api::object::member::member;
 use serde_json::Value;
 
-use super::pass::Pass;
-use super::progress::{self, PROGRESSING};
-use super::set::{Revision, Set};
+use crate::dialect::apps::decide::Pass;
+use crate::dialect::apps::decide::progress::{self, PROGRESSING};
+use crate::dialect::apps::read::owned_set::{Revision, Set};
 
 /// The longest list of earlier revisions that a ReplicaSet carries, in characters.
 const HISTORY_CHARS_MAX: usize = 2000;
@@ -14,7 +14,7 @@ const HISTORY_CHARS_MAX: usize = 2000;
 impl<'o> Pass<'o> {
     /// The revision that a new set takes: one above the highest old one, and one above what the
     /// Deployment has recorded of a set that is gone, so that no number comes back.
-    pub(super) fn next_revision(&self) -> i64 {
+    pub(crate) fn next_revision(&self) -> i64 {
         let number = |revision| match revision {
             Revision::Number(number) => Some(number),
             Revision::Unreadable => None,
@@ -28,13 +28,13 @@ impl<'o> Pass<'o> {
     }
 
     /// The Deployment's own annotations that go onto its ReplicaSets.
-    pub(super) fn copied_annotations(&self) -> impl Iterator<Item = (&'o str, &'o str)> + use<'o> {
+    pub(crate) fn copied_annotations(&self) -> impl Iterator<Item = (&'o str, &'o str)> + use<'o> {
         let object = self.deployment.object;
         object.annotations().filter(|(key, _)| !annotation::is_reserved(key))
     }
 
     /// Brings the new set's records up to date, or takes the revision over from it.
-    pub(super) fn sync_new(&mut self) {
+    pub(crate) fn sync_new(&mut self) {
         let Some(at) = self.new else { return };
         let next = self.next_revision();
         let copied = self.copied_annotations();
@@ -60,7 +60,7 @@ impl<'o> Pass<'o> {
     }
 
     /// The Deployment carries the revision of its new set.
-    pub(super) fn take_revision(&mut self, revision: String) {
+    pub(crate) fn take_revision(&mut self, revision: String) {
         if self.deployment.object.annotation(annotation::REVISION) != Some(&revision) {
             self.revision = Some(revision);
         }

@@ -9,31 +9,31 @@ use serde_json::Value;
 
 /// A pod that is alive.
 #[derive(Debug)]
-pub(super) struct Pod<'o> {
-    pub(super) object: &'o Object,
+pub(crate) struct Pod<'o> {
+    pub(crate) object: &'o Object,
     /// Empty while it is not scheduled.
-    pub(super) node: &'o str,
-    pub(super) phase: Phase,
-    pub(super) ready: Condition,
-    pub(super) deletion_cost: i32,
+    pub(crate) node: &'o str,
+    pub(crate) phase: Phase,
+    pub(crate) ready: Condition,
+    pub(crate) deletion_cost: i32,
 }
 
 /// In the order in which pods are given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Phase {
+pub(crate) enum Phase {
     Pending,
     Unknown,
     Running,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Condition {
+pub(crate) enum Condition {
     False,
     True { since: Option<Timestamp> },
 }
 
 impl<'o> Pod<'o> {
-    pub(super) fn new(object: &'o Object) -> Self {
+    pub(crate) fn new(object: &'o Object) -> Self {
         let text = |part: &'o Value, field: &str| member(part, field).and_then(Value::as_str);
         let phase = match text(object.status(), "phase") {
             Some("Running") => Phase::Running,
@@ -56,12 +56,12 @@ impl<'o> Pod<'o> {
         }
     }
 
-    pub(super) fn is_ready(&self) -> bool {
+    pub(crate) fn is_ready(&self) -> bool {
         self.ready != Condition::False
     }
 
     /// The most restarts of a regular container, then of a sidecar.
-    pub(super) fn restarts(&self) -> (i64, i64) {
+    pub(crate) fn restarts(&self) -> (i64, i64) {
         let (spec, status) = (self.object.spec(), self.object.status());
         let sidecars = list(spec, "initContainers").iter().filter(|container| {
             member(container, "restartPolicy").and_then(Value::as_str) == Some("Always")

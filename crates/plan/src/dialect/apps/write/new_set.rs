@@ -5,8 +5,8 @@ use convoy_api::apps::types::Release;
 use convoy_api::apps::{REPLICA_SET, TEMPLATE_HASH, annotation};
 use serde_json::{Map, Value, json};
 
-use super::claim;
-use super::pass::Pass;
+use crate::dialect::apps::decide::Pass;
+use crate::ownership as claim;
 use crate::step::{Event, EventType};
 
 /// The longest name of an object.
@@ -14,23 +14,23 @@ const NAME_CHARS_MAX: usize = 253;
 
 /// A ReplicaSet made in this step.
 #[derive(Debug)]
-pub(super) struct Created {
-    pub(super) name: String,
-    pub(super) hash: String,
-    pub(super) replicas: i64,
-    pub(super) revision: i64,
-    pub(super) object: Value,
+pub(crate) struct Created {
+    pub(crate) name: String,
+    pub(crate) hash: String,
+    pub(crate) replicas: i64,
+    pub(crate) revision: i64,
+    pub(crate) object: Value,
 }
 
 /// The name computed for a new ReplicaSet belongs to another template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Collision;
+pub(crate) struct Collision;
 
 impl Pass<'_> {
     /// Makes the new set with `replicas`, if it does not exist.
     ///
     /// A name that is taken counts a collision, and the next pass computes another.
-    pub(super) fn ensure_new(&mut self, replicas: i64) -> Result<(), Collision> {
+    pub(crate) fn ensure_new(&mut self, replicas: i64) -> Result<(), Collision> {
         if self.new.is_some() || self.created.is_some() {
             return Ok(());
         }

@@ -5,12 +5,12 @@ use std::cmp::{Ordering, Reverse};
 
 use convoy_api::apps::annotation;
 
-use super::pass::Pass;
-use super::set::{Set, by_age};
+use crate::dialect::apps::decide::Pass;
+use crate::dialect::apps::read::owned_set::{Set, by_age};
 
 impl Pass<'_> {
     /// Whether an active set was sized for another size of the Deployment.
-    pub(super) fn is_scaling_event(&self) -> bool {
+    pub(crate) fn is_scaling_event(&self) -> bool {
         self.sets.iter().filter(|set| set.is_active()).any(|set| {
             let sized_for = set.size_note(annotation::DESIRED_REPLICAS);
             sized_for.is_some_and(|desired| desired != self.deployment.replicas)
@@ -19,7 +19,7 @@ impl Pass<'_> {
 
     /// Sizes the sets for the Deployment. False if there is nothing that scaling can do and
     /// the rollout has to go on.
-    pub(super) fn scale(&mut self) -> bool {
+    pub(crate) fn scale(&mut self) -> bool {
         let active: Vec<usize> =
             (0..self.sets.len()).filter(|at| self.sets[*at].is_active()).collect();
         if active.len() <= 1 {

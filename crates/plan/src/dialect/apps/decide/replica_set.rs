@@ -3,67 +3,64 @@
 //! A pure step of its own: on a real cluster kube-controller-manager does this, so nothing of
 //! the Deployment's decision relies on it.
 
-mod pods;
-mod rank;
-mod report;
-
 use convoy_api::Object;
 use convoy_api::apps::POD;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use self::pods::{Condition, Pod};
-use super::claim::{Claim, claim};
+use super::rank;
+use crate::dialect::apps::read::pod::{Condition, Pod};
+use crate::ownership::{Claim, claim};
 use crate::selector::Selector;
 use crate::snapshot::Snapshot;
 use crate::step::Step;
 
 /// The most pods made or deleted in one step.
-const BURST: usize = 500;
+pub(crate) const BURST: usize = 500;
 
 /// One reconcile of a ReplicaSet.
 #[derive(Debug)]
-struct Reconcile<'o> {
-    object: &'o Object,
-    now: Timestamp,
-    replicas: usize,
-    min_ready_secs: i64,
+pub(crate) struct Reconcile<'o> {
+    pub(crate) object: &'o Object,
+    pub(crate) now: Timestamp,
+    pub(crate) replicas: usize,
+    pub(crate) min_ready_secs: i64,
     /// Ours or ours from now on, and alive.
-    active: Vec<Pod<'o>>,
-    adopted: Vec<&'o Object>,
-    released: Vec<&'o Object>,
+    pub(crate) active: Vec<Pod<'o>>,
+    pub(crate) adopted: Vec<&'o Object>,
+    pub(crate) released: Vec<&'o Object>,
     /// Ours, on their way out.
-    terminating: usize,
+    pub(crate) terminating: usize,
     /// How many pods are made.
-    make: usize,
+    pub(crate) make: usize,
     /// How many more are missing than one step makes.
-    left: usize,
-    deleted: Vec<&'o Object>,
+    pub(crate) left: usize,
+    pub(crate) deleted: Vec<&'o Object>,
 }
 
-pub(super) fn step(snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
+pub(crate) fn step(snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
     match Reconcile::read(snapshot, now) {
-        Ok(reconcile) => report::step(&reconcile, snapshot),
-        Err(field) => super::invalid(snapshot.rollout(), vec![field.to_owned()]),
+        Ok(reconcile) => crate::dialect::apps::report::replica_set::step(&reconcile, snapshot),
+        Err(field) => crate::dialect::apps::invalid(snapshot.rollout(), vec![field.to_owned()]),
     }
 }
 
 /// The status of a set that cannot be managed, for this reason; none if it is not understood.
-pub(super) fn failed_status(
+pub(crate) fn failed_status(
     snapshot: &Snapshot<'_>,
     reason: &str,
     message: &str,
     now: Timestamp,
 ) -> Option<Value> {
     let failure = crate::condition::Condition {
-        kind: super::progress::REPLICA_FAILURE.into(),
+        kind: crate::dialect::apps::decide::progress::REPLICA_FAILURE.into(),
         status: "True",
         reason: reason.into(),
         message: message.into(),
         observed_generation: None,
     };
     let reconcile = Reconcile::read(snapshot, now).ok()?;
-    Some(report::status(&reconcile, Some(&failure)))
+    Some(crate::dialect::apps::report::replica_set::status(&reconcile, Some(&failure)))
 }
 
 impl<'o> Reconcile<'o> {
@@ -114,7 +111,7 @@ impl<'o> Reconcile<'o> {
 
     fn look_at(&mut self, pod: &'o Object, selector: &Selector) {
         let claim = claim(self.object, selector, pod);
-        if super::recreate::is_over(pod) {
+        if crate::dialect::apps::decide::recreate::is_over(pod) {
             return;
         }
         if pod.is_deleting() {
@@ -147,7 +144,7 @@ impl<'o> Reconcile<'o> {
         }
     }
 
-    fn is_available(&self, pod: &Pod<'_>) -> bool {
+    pub(crate) fn is_available(&self, pod: &Pod<'_>) -> bool {
         match pod.ready {
             Condition::False => false,
             Condition::True { .. } if self.min_ready_secs == 0 => true,
@@ -157,7 +154,7 @@ impl<'o> Reconcile<'o> {
         }
     }
 
-    fn available_at(&self, since: Timestamp) -> Option<Timestamp> {
+    pub(crate) fn available_at(&self, since: Timestamp) -> Option<Timestamp> {
         since.checked_add(SignedDuration::from_secs(self.min_ready_secs)).ok()
     }
 }

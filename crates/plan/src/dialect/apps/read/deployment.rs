@@ -11,28 +11,28 @@ use crate::selector::Selector;
 
 /// A sound Deployment.
 #[derive(Debug)]
-pub(super) struct Deployment<'o> {
-    pub(super) object: &'o Object,
-    pub(super) selector: Selector,
+pub(crate) struct Deployment<'o> {
+    pub(crate) object: &'o Object,
+    pub(crate) selector: Selector,
     /// How many replicas are wanted.
-    pub(super) replicas: i64,
-    pub(super) recreate: bool,
+    pub(crate) replicas: i64,
+    pub(crate) recreate: bool,
     /// How many more than `replicas` may be asked for at once.
-    pub(super) surge: i64,
+    pub(crate) surge: i64,
     /// How many of `replicas` may be missing, before it is capped at their number.
-    pub(super) unavailable: i64,
-    pub(super) min_ready_secs: i64,
-    pub(super) paused: bool,
+    pub(crate) unavailable: i64,
+    pub(crate) min_ready_secs: i64,
+    pub(crate) paused: bool,
     /// How many old ReplicaSets are kept; absent: all.
-    pub(super) history_limit: Option<usize>,
+    pub(crate) history_limit: Option<usize>,
     /// Absent: a rollout may take for ever.
-    pub(super) deadline_secs: Option<i64>,
-    pub(super) template: Template<'o>,
+    pub(crate) deadline_secs: Option<i64>,
+    pub(crate) template: Template<'o>,
 }
 
 impl<'o> Deployment<'o> {
     /// Reads a Deployment; the names of the fields that cannot be understood otherwise.
-    pub(super) fn read(object: &'o Object) -> Result<Self, Vec<String>> {
+    pub(crate) fn read(object: &'o Object) -> Result<Self, Vec<String>> {
         let spec = object.spec();
         let mut wrong = Vec::new();
         let mut count = |field: &str, otherwise: i64| match member(spec, field) {
@@ -76,31 +76,31 @@ impl<'o> Deployment<'o> {
         })
     }
 
-    pub(super) fn raw_template(&self) -> &'o Value {
+    pub(crate) fn raw_template(&self) -> &'o Value {
         field(self.object.spec(), "template")
     }
 
     /// How many replicas may be asked for at once.
-    pub(super) fn most(&self) -> i64 {
+    pub(crate) fn most(&self) -> i64 {
         self.replicas + self.surge
     }
 
     /// How many may be missing while the Deployment still counts as available.
-    pub(super) fn may_be_missing(&self) -> i64 {
+    pub(crate) fn may_be_missing(&self) -> i64 {
         if self.recreate { 0 } else { self.unavailable.min(self.replicas) }
     }
 
     /// A number of `status`, 0 where it is absent.
-    pub(super) fn stored(&self, field: &str) -> i64 {
+    pub(crate) fn stored(&self, field: &str) -> i64 {
         member(self.object.status(), field).and_then(Value::as_i64).unwrap_or(0)
     }
 
-    pub(super) fn collision_count(&self) -> Option<i64> {
+    pub(crate) fn collision_count(&self) -> Option<i64> {
         self.object.status().get("collisionCount").and_then(Value::as_i64)
     }
 
     /// The revision to go back to, 0 for the previous one, if someone asked.
-    pub(super) fn rollback_request(&self) -> Option<i64> {
+    pub(crate) fn rollback_request(&self) -> Option<i64> {
         self.object.annotation(annotation::ROLLBACK_TO)?.parse().ok()
     }
 }

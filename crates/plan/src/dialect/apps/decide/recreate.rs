@@ -6,11 +6,11 @@ use convoy_api::Object;
 use convoy_api::object::member::member;
 use serde_json::Value;
 
-use super::pass::{Ending, Pass};
-use super::set::Set;
+use crate::dialect::apps::decide::{Ending, Pass};
+use crate::dialect::apps::read::owned_set::Set;
 
 impl<'o> Pass<'o> {
-    pub(super) fn recreate(&mut self) -> Ending {
+    pub(crate) fn recreate(&mut self) -> Ending {
         let (desired, most) = (self.deployment.replicas, self.deployment.most());
         let mut shrank = false;
         for set in self.old_mut().filter(|set| set.is_active()) {
@@ -39,7 +39,7 @@ impl<'o> Pass<'o> {
     /// Old replicas that are still there: as their sets report them, those on their way out
     /// included, or as pods that run. A set may be heard of before its pods are, so that neither
     /// alone is enough.
-    pub(super) fn old_replicas_left(&self) -> i64 {
+    pub(crate) fn old_replicas_left(&self) -> i64 {
         let reported = |set: &Set<'_>| {
             set.counts.replicas.max(0).saturating_add(set.counts.terminating.unwrap_or(0).max(0))
         };
@@ -58,6 +58,6 @@ impl<'o> Pass<'o> {
 }
 
 /// Whether a pod has run to its end. One whose phase is not known counts as running.
-pub(super) fn is_over(pod: &Object) -> bool {
+pub(crate) fn is_over(pod: &Object) -> bool {
     matches!(member(pod.status(), "phase").and_then(Value::as_str), Some("Failed" | "Succeeded"))
 }

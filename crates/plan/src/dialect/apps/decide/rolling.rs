@@ -1,11 +1,11 @@
 //! Rolling updates: the new set grows within the surge, the old ones shrink within what may be
 //! unavailable. One step does one or the other; only the step that makes the new set does both.
 
-use super::pass::{Ending, Pass};
-use super::set::Set;
+use crate::dialect::apps::decide::{Ending, Pass};
+use crate::dialect::apps::read::owned_set::Set;
 
 impl Pass<'_> {
-    pub(super) fn roll(&mut self) -> Ending {
+    pub(crate) fn roll(&mut self) -> Ending {
         if self.ensure_new(self.grown_new()).is_err() {
             return Ending::Aside;
         }
@@ -25,7 +25,7 @@ impl Pass<'_> {
     /// | 10 |    3 |   0 |      3 | 13 are allowed, 10 are there             |
     /// | 10 |    0 |   0 |      0 | no room: old ones have to go first       |
     /// |  6 |  102 |   2 |      6 | never more than are wanted in the end    |
-    pub(super) fn grown_new(&self) -> i64 {
+    pub(crate) fn grown_new(&self) -> i64 {
         grown(self.deployment.replicas, self.room(), self.new_size())
     }
 

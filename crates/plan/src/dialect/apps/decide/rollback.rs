@@ -6,13 +6,13 @@ use convoy_api::apps::equality::same_template;
 use convoy_api::apps::{TEMPLATE_HASH, annotation};
 use serde_json::{Map, Value, json};
 
-use super::pass::{Ending, Pass, template_of};
-use super::set::Revision;
+use crate::dialect::apps::decide::{Ending, Pass, template_of};
+use crate::dialect::apps::read::owned_set::Revision;
 use crate::step::EventType;
 
 /// What became of a request to go back.
 #[derive(Debug)]
-pub(super) enum Rollback<'o> {
+pub(crate) enum Rollback<'o> {
     /// The template of this set, which has this revision, is taken.
     To { revision: i64, set: &'o Object },
     /// Nothing changes but the request itself, which is taken away.
@@ -21,7 +21,7 @@ pub(super) enum Rollback<'o> {
 
 impl<'o> Pass<'o> {
     /// Answers the annotation that asks for a revision, 0 for the previous one.
-    pub(super) fn answer_rollback(&mut self, asked: i64) -> Ending {
+    pub(crate) fn answer_rollback(&mut self, asked: i64) -> Ending {
         // The template that is given up gets its place in the history first.
         if self.ensure_new(self.grown_new()).is_err() {
             return Ending::Aside;
@@ -54,7 +54,7 @@ impl<'o> Pass<'o> {
         Ending::Aside
     }
 
-    pub(super) fn tell_rolled_back(&mut self, revision: i64) {
+    pub(crate) fn tell_rolled_back(&mut self, revision: i64) {
         let name = self.deployment.object.name().as_str();
         let message = format!("Rolled back deployment {name:?} to revision {revision}");
         self.tell(EventType::Normal, "DeploymentRollback", message);
@@ -77,7 +77,7 @@ impl<'o> Pass<'o> {
 
     /// The Deployment's patch: the request goes, and with [`Rollback::To`] the template and
     /// the annotations of that set come.
-    pub(super) fn rollback_patch(&self, rollback: &Rollback<'_>) -> Value {
+    pub(crate) fn rollback_patch(&self, rollback: &Rollback<'_>) -> Value {
         let object = self.deployment.object;
         let mut annotations = Map::new();
         if object.annotation(annotation::ROLLBACK_TO).is_some() {

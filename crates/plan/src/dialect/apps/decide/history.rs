@@ -2,13 +2,13 @@
 
 use std::cmp::Ordering;
 
-use super::pass::Pass;
-use super::set::{Revision, Set, by_age};
+use crate::dialect::apps::decide::Pass;
+use crate::dialect::apps::read::owned_set::{Revision, Set, by_age};
 
 impl Pass<'_> {
     /// Deletes old sets beyond the limit, lowest revision first. One that cannot go yet still
     /// takes its place in the count.
-    pub(super) fn trim_history(&mut self) {
+    pub(crate) fn trim_history(&mut self) {
         let Some(limit) = self.deployment.history_limit else { return };
         let new = self.new;
         let mut kept: Vec<&mut Set<'_>> = self

@@ -4,15 +4,15 @@ use convoy_api::apps::{POD, REPLICA_SET};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::deployment::Deployment;
-use super::progress::{self, PROGRESSING};
-use super::replica_set;
-use super::status::says_the_same;
+use crate::dialect::apps::decide::progress::{self, PROGRESSING};
+use crate::dialect::apps::decide::replica_set;
+use crate::dialect::apps::read::deployment::Deployment;
+use crate::dialect::apps::status::says_the_same;
 use crate::snapshot::Snapshot;
 use crate::step::{Complaint, Denial};
 
 /// A set that cannot make or delete its pods has failed, until it can.
-pub(super) fn replica_set(snapshot: &Snapshot<'_>, denial: &Denial, now: Timestamp) -> Complaint {
+pub(crate) fn replica_set(snapshot: &Snapshot<'_>, denial: &Denial, now: Timestamp) -> Complaint {
     let set = snapshot.rollout();
     let (reason, doing) = match denial.verb {
         "create" if denial.target.kind == POD => ("FailedCreate", "creating"),
@@ -27,7 +27,7 @@ pub(super) fn replica_set(snapshot: &Snapshot<'_>, denial: &Denial, now: Timesta
 }
 
 /// A Deployment whose new set is denied does not progress, where it has a deadline to keep.
-pub(super) fn deployment(snapshot: &Snapshot<'_>, denial: &Denial, now: Timestamp) -> Complaint {
+pub(crate) fn deployment(snapshot: &Snapshot<'_>, denial: &Denial, now: Timestamp) -> Complaint {
     let object = snapshot.rollout();
     let is_new_set = denial.verb == "create" && denial.target.kind == REPLICA_SET;
     // A namespace on its way out takes everything with it; that is no fault of the rollout.

@@ -9,7 +9,8 @@ use convoy_api::apps::{DEPLOYMENT, POD, REPLICA_SET};
 use convoy_api::{GroupKind, Object, ObjectKey};
 use jiff::Timestamp;
 
-use super::{Apps, WATCHES, concerns, denied, needs_pods, selects, validation};
+use super::status::denied;
+use super::{Apps, WATCHES, concerns, needs_pods, selects, validate};
 use crate::diagnostic::Diagnostic;
 use crate::dialect::{Dialect, Watch};
 use crate::snapshot::Snapshot;
@@ -38,7 +39,7 @@ impl Dialect for Deployments {
     }
 
     fn validate(&self, _world: &World, object: &Object) -> Vec<Diagnostic> {
-        validation::findings(object)
+        validate::findings(object)
     }
 
     fn validates_alone(&self) -> bool {
@@ -104,7 +105,7 @@ impl Dialect for ReplicaSets {
     }
 
     fn validate(&self, _world: &World, object: &Object) -> Vec<Diagnostic> {
-        validation::findings(object)
+        validate::findings(object)
     }
 
     fn validates_alone(&self) -> bool {
@@ -153,7 +154,7 @@ impl Dialect for ReplicaSets {
 
 /// The objects of a kind that a controller has to look at: its own, those that it may adopt,
 /// and those that may stand where it would make its own.
-pub(in crate::dialect) fn kept<'w>(
+pub(crate) fn kept<'w>(
     world: &'w World,
     kind: &GroupKind,
     controller: &'w Object,
@@ -173,11 +174,7 @@ fn is_controlled(object: &Object, by: &Object) -> bool {
 }
 
 /// Who of a kind owns `object`, or, where nobody does, may adopt it.
-pub(in crate::dialect) fn keepers(
-    world: &World,
-    kind: &GroupKind,
-    object: &Object,
-) -> Vec<ObjectKey> {
+pub(crate) fn keepers(world: &World, kind: &GroupKind, object: &Object) -> Vec<ObjectKey> {
     if object.controller().is_some() {
         return owner(world, kind, object).map(|owner| owner.key().clone()).into_iter().collect();
     }

@@ -7,15 +7,15 @@ use convoy_api::object::meta::timestamp;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::pass::{Ending, Pass};
-use super::progress::{PROGRESSING, REPLICA_FAILURE, TIMED_OUT, find, word};
-use super::set::Set;
-use super::status::Counters;
+use crate::dialect::apps::decide::progress::{PROGRESSING, REPLICA_FAILURE, TIMED_OUT, find, word};
+use crate::dialect::apps::decide::{Ending, Pass};
+use crate::dialect::apps::read::owned_set::Set;
+use crate::dialect::apps::status::Counters;
 use crate::hold::{Hold, HoldReason};
 use crate::step::{GroupReport, Step, Verdict};
 
 /// Fills in groups, holds and the instant to look again.
-pub(super) fn fill(step: &mut Step, pass: &Pass<'_>, counters: &Counters, ending: Ending) {
+pub(crate) fn fill(step: &mut Step, pass: &Pass<'_>, counters: &Counters, ending: Ending) {
     step.groups = groups(pass);
     if ending == Ending::Rollout {
         let settling = settling(pass);
@@ -29,7 +29,7 @@ pub(super) fn fill(step: &mut Step, pass: &Pass<'_>, counters: &Counters, ending
 }
 
 /// Says where the rollout stands, given everything else about the step.
-pub(super) fn judge(step: &mut Step, pass: &Pass<'_>, counters: &Counters, ending: Ending) {
+pub(crate) fn judge(step: &mut Step, pass: &Pass<'_>, counters: &Counters, ending: Ending) {
     let object = pass.deployment.object;
     let in_flight = step.groups.iter().any(|group| group.moving + group.settling + group.gone > 0);
     let progressing = find(&pass.conditions, PROGRESSING);
@@ -187,7 +187,7 @@ fn settling(pass: &Pass<'_>) -> Vec<Hold> {
 }
 
 /// Since when a pod is ready, if it is and that is known.
-pub(super) fn ready_since(pod: &Object) -> Option<Timestamp> {
+pub(crate) fn ready_since(pod: &Object) -> Option<Timestamp> {
     let ready = pod.condition("Ready")?;
     if ready.get("status").and_then(Value::as_str) != Some("True") {
         return None;

@@ -6,19 +6,19 @@ use convoy_api::object::member::field;
 use convoy_api::{Object, ObjectKey};
 use serde_json::{Value, json};
 
-use super::pods::{Condition, Pod};
-use super::{BURST, Reconcile};
 use crate::condition;
-use crate::dialect::apps::claim;
-use crate::dialect::apps::new_pod::{self, Names};
-use crate::dialect::apps::progress::{self, REPLICA_FAILURE};
+use crate::dialect::apps::decide::progress::{self, REPLICA_FAILURE};
+use crate::dialect::apps::decide::replica_set::{BURST, Reconcile};
+use crate::dialect::apps::read::pod::{Condition, Pod};
 use crate::dialect::apps::report::conditions;
 use crate::dialect::apps::status::says_the_same;
 use crate::hold::{Hold, HoldReason};
+use crate::ownership as claim;
+use crate::pods::{self as new_pod, Names};
 use crate::snapshot::Snapshot;
 use crate::step::{Action, Event, EventType, GroupReport, Propagation, Step, Verb, Verdict, Why};
 
-pub(super) fn step(reconcile: &Reconcile<'_>, snapshot: &Snapshot<'_>) -> Step {
+pub(crate) fn step(reconcile: &Reconcile<'_>, snapshot: &Snapshot<'_>) -> Step {
     let object = reconcile.object;
     let status = status(reconcile, None);
     let mut step = Step::new("apps", object, Verdict::Moving);
@@ -99,7 +99,7 @@ fn new_pods(reconcile: &Reconcile<'_>, snapshot: &Snapshot<'_>) -> Vec<(ObjectKe
 
 /// The whole status as it should read, by the pods there were before this step's writes.
 /// Managing has succeeded once a step is carried out; otherwise there is a failure.
-pub(super) fn status(
+pub(crate) fn status(
     reconcile: &Reconcile<'_>,
     failure: Option<&condition::Condition<'_>>,
 ) -> Value {

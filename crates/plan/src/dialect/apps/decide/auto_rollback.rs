@@ -10,19 +10,21 @@ use convoy_api::apps::annotation;
 use convoy_api::object::meta::timestamp;
 use jiff::{SignedDuration, Timestamp};
 
-use super::pass::Pass;
-use super::progress::{self, PROGRESSING, REPLICA_FAILURE, TIMED_OUT, find, word};
-use super::rollback::Rollback;
-use super::set::{Revision, Set};
-use super::status::Counters;
 use crate::condition::{self, instant};
+use crate::dialect::apps::decide::Pass;
+use crate::dialect::apps::decide::progress::{
+    self, PROGRESSING, REPLICA_FAILURE, TIMED_OUT, find, word,
+};
+use crate::dialect::apps::decide::rollback::Rollback;
+use crate::dialect::apps::read::owned_set::{Revision, Set};
+use crate::dialect::apps::status::Counters;
 use crate::step::EventType;
 
 const ROLLED_BACK: &str = "RolledBack";
 
 impl<'o> Pass<'o> {
     /// Records what is good, and leaves what has failed.
-    pub(super) fn watch_over(&mut self, counters: &Counters) {
+    pub(crate) fn watch_over(&mut self, counters: &Counters) {
         if self.triggers().next().is_none() {
             return;
         }
@@ -43,7 +45,7 @@ impl<'o> Pass<'o> {
     }
 
     /// When a failure of the new set will have stood for the whole deadline.
-    pub(super) fn failure_deadline(&self) -> Option<Timestamp> {
+    pub(crate) fn failure_deadline(&self) -> Option<Timestamp> {
         self.triggers().find(|trigger| *trigger == "replica-failure")?;
         self.failing_until().filter(|at| *at > self.now)
     }

@@ -9,7 +9,7 @@ use crate::step::{Action, Verb, Why};
 
 /// What a controller makes of an object of the kind it owns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::dialect) enum Claim {
+pub(crate) enum Claim {
     /// Ours, and stays so.
     Keep,
     /// Nobody's, and matches: becomes ours.
@@ -20,7 +20,7 @@ pub(in crate::dialect) enum Claim {
     Ignore,
 }
 
-pub(in crate::dialect) fn claim(owner: &Object, selector: &Selector, object: &Object) -> Claim {
+pub(crate) fn claim(owner: &Object, selector: &Selector, object: &Object) -> Claim {
     match object.controller() {
         Some(reference) if reference.uid != owner.uid().unwrap_or_default() => Claim::Ignore,
         Some(reference) if reference.uid.is_empty() && reference.name != owner.name() => {
@@ -36,7 +36,7 @@ pub(in crate::dialect) fn claim(owner: &Object, selector: &Selector, object: &Ob
 }
 
 /// The reference that says "`owner` controls me".
-pub(in crate::dialect) fn reference(owner: &Object) -> Value {
+pub(crate) fn reference(owner: &Object) -> Value {
     json!({
         "apiVersion": owner.api_version(),
         "kind": owner.kind().kind,
@@ -48,14 +48,14 @@ pub(in crate::dialect) fn reference(owner: &Object) -> Value {
 }
 
 /// `ownerReferences` of `object` after adoption; other owners stay.
-pub(in crate::dialect) fn adopted(owner: &Object, object: &Object) -> Value {
+pub(crate) fn adopted(owner: &Object, object: &Object) -> Value {
     let mut references = others(owner, object);
     references.push(reference(owner));
     Value::Array(references)
 }
 
 /// `ownerReferences` of `object` after release; null takes an empty list away.
-pub(in crate::dialect) fn released(owner: &Object, object: &Object) -> Value {
+pub(crate) fn released(owner: &Object, object: &Object) -> Value {
     let references = others(owner, object);
     if references.is_empty() { Value::Null } else { Value::Array(references) }
 }
@@ -69,7 +69,7 @@ fn others(owner: &Object, object: &Object) -> Vec<Value> {
 }
 
 /// What is written to let objects go, and to take others over.
-pub(in crate::dialect) fn writes<'c>(
+pub(crate) fn writes<'c>(
     owner: &'c Object,
     released: impl IntoIterator<Item = &'c Object>,
     adopted: impl IntoIterator<Item = &'c Object>,
@@ -89,7 +89,7 @@ pub(in crate::dialect) fn writes<'c>(
 }
 
 /// A merge patch of `ownerReferences` alone.
-pub(in crate::dialect) fn patch(references: Value) -> Value {
+pub(crate) fn patch(references: Value) -> Value {
     let metadata: Map<String, Value> =
         [("ownerReferences".to_owned(), references)].into_iter().collect();
     json!({"metadata": metadata})

@@ -8,7 +8,7 @@ use convoy_api::{Object, ObjectKey};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use super::claim;
+use crate::ownership as claim;
 use crate::snapshot::Snapshot;
 
 /// Letters of generated names.
@@ -19,28 +19,23 @@ const NAME_CHARS_MAX: usize = 63;
 /// Names for new pods, each free. They follow from the owner and what the pod is about alone, so
 /// that a create that is repeated is recognised.
 #[derive(Debug)]
-pub(in crate::dialect) struct Names<'s, 'w> {
+pub(crate) struct Names<'s, 'w> {
     snapshot: &'s Snapshot<'w>,
     taken: BTreeSet<ObjectKey>,
 }
 
 impl<'s, 'w> Names<'s, 'w> {
-    pub(in crate::dialect) fn new(snapshot: &'s Snapshot<'w>) -> Self {
+    pub(crate) fn new(snapshot: &'s Snapshot<'w>) -> Self {
         Self { snapshot, taken: BTreeSet::new() }
     }
 
     /// The name of the pod that is about something, e.g. a node.
-    pub(in crate::dialect) fn next(&mut self, base: &str, about: &str) -> ObjectKey {
+    pub(crate) fn next(&mut self, base: &str, about: &str) -> ObjectKey {
         self.several(base, about, 1).remove(0)
     }
 
     /// Names of `count` pods that nothing tells apart.
-    pub(in crate::dialect) fn several(
-        &mut self,
-        base: &str,
-        about: &str,
-        count: usize,
-    ) -> Vec<ObjectKey> {
+    pub(crate) fn several(&mut self, base: &str, about: &str, count: usize) -> Vec<ObjectKey> {
         let owner = self.snapshot.rollout();
         let prefix = prefix(base);
         let names = (0u64..).map(|attempt| format!("{prefix}{}", suffix(owner, about, attempt)));
@@ -52,7 +47,7 @@ impl<'s, 'w> Names<'s, 'w> {
 }
 
 /// What names begin with, cut as the API server cuts `generateName`.
-pub(in crate::dialect) fn prefix(base: &str) -> String {
+pub(crate) fn prefix(base: &str) -> String {
     let mut prefix = format!("{base}-");
     prefix.truncate(prefix.floor_char_boundary(NAME_CHARS_MAX - SUFFIX_CHARS));
     prefix
@@ -69,7 +64,7 @@ fn suffix(owner: &Object, about: &str, attempt: u64) -> String {
 }
 
 /// A pod from a template, controlled by `owner`. The template's own metadata stays as it is.
-pub(in crate::dialect) fn pod(owner: &Object, template: &Value, key: &ObjectKey) -> Value {
+pub(crate) fn pod(owner: &Object, template: &Value, key: &ObjectKey) -> Value {
     let mut metadata = Map::new();
     metadata.insert("name".to_owned(), json!(key.name));
     if !key.namespace.is_empty() {

@@ -5,29 +5,29 @@ use convoy_api::object::meta::timestamp;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::pass::Pass;
-use super::status::Counters;
 use crate::condition::{self, instant};
+use crate::dialect::apps::decide::Pass;
+use crate::dialect::apps::status::Counters;
 
-pub(super) const PROGRESSING: &str = "Progressing";
-pub(super) const AVAILABLE: &str = "Available";
-pub(super) const REPLICA_FAILURE: &str = "ReplicaFailure";
-pub(super) const TIMED_OUT: &str = "ProgressDeadlineExceeded";
-pub(super) const COMPLETE: &str = "NewReplicaSetAvailable";
+pub(crate) const PROGRESSING: &str = "Progressing";
+pub(crate) const AVAILABLE: &str = "Available";
+pub(crate) const REPLICA_FAILURE: &str = "ReplicaFailure";
+pub(crate) const TIMED_OUT: &str = "ProgressDeadlineExceeded";
+pub(crate) const COMPLETE: &str = "NewReplicaSetAvailable";
 const PAUSED: &str = "DeploymentPaused";
 
 /// The entry of a type.
-pub(super) fn find<'c>(conditions: &'c [Value], kind: &str) -> Option<&'c Value> {
+pub(crate) fn find<'c>(conditions: &'c [Value], kind: &str) -> Option<&'c Value> {
     conditions.iter().find(|entry| member(entry, "type").and_then(Value::as_str) == Some(kind))
 }
 
-pub(super) fn word<'c>(condition: Option<&'c Value>, field: &str) -> &'c str {
+pub(crate) fn word<'c>(condition: Option<&'c Value>, field: &str) -> &'c str {
     condition.map_or("", |entry| text(entry, field))
 }
 
 /// Sets a condition the way Deployments do: the same status and reason leave it untouched,
 /// anything else goes to the end of the list. `since` keeps its value while the status does.
-pub(super) fn set(
+pub(crate) fn set(
     conditions: &mut Vec<Value>,
     kind: &str,
     status: &str,
@@ -57,12 +57,12 @@ pub(super) fn set(
 }
 
 impl Pass<'_> {
-    pub(super) fn set_progressing(&mut self, status: &str, reason: &str, message: &str) {
+    pub(crate) fn set_progressing(&mut self, status: &str, reason: &str, message: &str) {
         set(&mut self.conditions, PROGRESSING, status, reason, message, self.now);
     }
 
     /// Pausing and resuming both restart the clock of the deadline.
-    pub(super) fn note_pause(&mut self) {
+    pub(crate) fn note_pause(&mut self) {
         let reason = word(find(&self.conditions, PROGRESSING), "reason");
         if self.deployment.deadline_secs.is_none() || reason == TIMED_OUT {
             return;
@@ -76,7 +76,7 @@ impl Pass<'_> {
     }
 
     /// Judges a rollout by what has changed since its status was last written.
-    pub(super) fn note_progress(&mut self, counters: &Counters) {
+    pub(crate) fn note_progress(&mut self, counters: &Counters) {
         let Some(deadline_secs) = self.deployment.deadline_secs else {
             condition::remove(&mut self.conditions, PROGRESSING);
             return;
@@ -106,7 +106,7 @@ impl Pass<'_> {
         }
     }
 
-    pub(super) fn is_complete(&self, counters: &Counters) -> bool {
+    pub(crate) fn is_complete(&self, counters: &Counters) -> bool {
         let n = self.deployment.replicas;
         counters.updated == n && counters.replicas == n && counters.available == n
     }
@@ -132,7 +132,7 @@ impl Pass<'_> {
     }
 
     /// The first instant at which the deadline strikes, unless the rollout moves before.
-    pub(super) fn deadline(&self, counters: &Counters) -> Option<Timestamp> {
+    pub(crate) fn deadline(&self, counters: &Counters) -> Option<Timestamp> {
         let secs = self.deployment.deadline_secs?;
         let current = find(&self.conditions, PROGRESSING)?;
         let over = [TIMED_OUT, COMPLETE].contains(&word(Some(current), "reason"));
@@ -146,7 +146,7 @@ impl Pass<'_> {
     }
 
     /// A failure of the new set counts before those of old ones.
-    pub(super) fn note_replica_failure(&mut self) {
+    pub(crate) fn note_replica_failure(&mut self) {
         let failure = |object: &'_ convoy_api::Object| object.condition(REPLICA_FAILURE).cloned();
         let of_new = self.new_set().and_then(|set| failure(set.object));
         let found = of_new.or_else(|| self.old().find_map(|set| failure(set.object)));

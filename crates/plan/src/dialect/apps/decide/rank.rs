@@ -9,7 +9,7 @@ use convoy_api::apps::{POD, REPLICA_SET};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::pods::{Condition, Phase, Pod};
+use crate::dialect::apps::read::pod::{Condition, Phase, Pod};
 use crate::selector::Selector;
 use crate::snapshot::Snapshot;
 
@@ -17,7 +17,7 @@ use crate::snapshot::Snapshot;
 ///
 /// Of those that are ready, the ones that do not count as available yet go first: whoever
 /// sizes the set counts on it. That is the one rule that kube-controller-manager does not have.
-pub(super) fn first<'o>(
+pub(crate) fn first<'o>(
     pods: &[Pod<'o>],
     count: usize,
     set: &Object,
@@ -52,7 +52,7 @@ fn crowds<'o>(set: &Object, snapshot: &Snapshot<'o>) -> BTreeMap<&'o str, u32> {
         .collect();
     let mut seen = BTreeSet::new();
     for pod in snapshot.of(&POD) {
-        let alive = !pod.is_deleting() && !super::super::recreate::is_over(pod);
+        let alive = !pod.is_deleting() && !crate::dialect::apps::decide::recreate::is_over(pod);
         let related = alive && selectors.iter().any(|selector| selector.matches(pod));
         if related && seen.insert(pod.key()) {
             let node = pod.spec().get("nodeName").and_then(Value::as_str).unwrap_or_default();

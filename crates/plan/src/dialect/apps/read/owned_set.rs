@@ -11,45 +11,45 @@ use smol_str::SmolStr;
 
 /// A ReplicaSet that the Deployment owns, or takes over in this step.
 #[derive(Debug)]
-pub(super) struct Set<'o> {
-    pub(super) object: &'o Object,
-    pub(super) created_at: Option<Timestamp>,
+pub(crate) struct Set<'o> {
+    pub(crate) object: &'o Object,
+    pub(crate) created_at: Option<Timestamp>,
     /// `spec.replicas` as observed.
-    pub(super) had: i64,
+    pub(crate) had: i64,
     /// `spec.replicas` as this step leaves it.
-    pub(super) wants: i64,
-    pub(super) counts: Counts,
+    pub(crate) wants: i64,
+    pub(crate) counts: Counts,
     /// Becomes ours in this step.
-    pub(super) adopted: bool,
+    pub(crate) adopted: bool,
     /// Annotations that this step writes.
-    pub(super) notes: Map<String, Value>,
+    pub(crate) notes: Map<String, Value>,
     /// `minReadySeconds` where this step writes it.
-    pub(super) min_ready_secs: Option<i64>,
+    pub(crate) min_ready_secs: Option<i64>,
     /// Deleted by this step.
-    pub(super) trimmed: bool,
+    pub(crate) trimmed: bool,
 }
 
 /// What a ReplicaSet reports.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Counts {
-    pub(super) replicas: i64,
-    pub(super) ready: i64,
-    pub(super) available: i64,
+pub(crate) struct Counts {
+    pub(crate) replicas: i64,
+    pub(crate) ready: i64,
+    pub(crate) available: i64,
     /// Absent where it is not known.
-    pub(super) terminating: Option<i64>,
-    pub(super) observed_generation: i64,
+    pub(crate) terminating: Option<i64>,
+    pub(crate) observed_generation: i64,
 }
 
 /// The number in a revision annotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Revision {
+pub(crate) enum Revision {
     /// Absent or empty counts as 0.
     Number(i64),
     Unreadable,
 }
 
 impl<'o> Set<'o> {
-    pub(super) fn new(object: &'o Object, adopted: bool) -> Self {
+    pub(crate) fn new(object: &'o Object, adopted: bool) -> Self {
         let had = member(object.spec(), "replicas").and_then(Value::as_i64).unwrap_or(1).max(0);
         Self {
             object,
@@ -64,18 +64,18 @@ impl<'o> Set<'o> {
         }
     }
 
-    pub(super) fn name(&self) -> &'o SmolStr {
+    pub(crate) fn name(&self) -> &'o SmolStr {
         self.object.name()
     }
 
     /// Annotation as this step leaves it.
-    pub(super) fn note(&self, key: &str) -> Option<&str> {
+    pub(crate) fn note(&self, key: &str) -> Option<&str> {
         let written = self.notes.get(key).and_then(Value::as_str);
         written.or_else(|| self.object.annotation(key))
     }
 
     /// Writes an annotation, unless it reads so already. Whether it had to be written.
-    pub(super) fn set_note(&mut self, key: &str, text: &str) -> bool {
+    pub(crate) fn set_note(&mut self, key: &str, text: &str) -> bool {
         if self.note(key) == Some(text) {
             return false;
         }
@@ -83,7 +83,7 @@ impl<'o> Set<'o> {
         true
     }
 
-    pub(super) fn revision(&self) -> Revision {
+    pub(crate) fn revision(&self) -> Revision {
         match self.note(annotation::REVISION) {
             None | Some("") => Revision::Number(0),
             Some(text) => text.parse().map_or(Revision::Unreadable, Revision::Number),
@@ -91,29 +91,29 @@ impl<'o> Set<'o> {
     }
 
     /// An annotation that holds a size.
-    pub(super) fn size_note(&self, key: &str) -> Option<i64> {
+    pub(crate) fn size_note(&self, key: &str) -> Option<i64> {
         let number = self.note(key)?.parse().ok()?;
         (0..=UNLIMITED).contains(&number).then_some(number)
     }
 
-    pub(super) fn is_active(&self) -> bool {
+    pub(crate) fn is_active(&self) -> bool {
         self.had > 0
     }
 
     /// Sizes the set and records the size of the Deployment it was sized for.
-    pub(super) fn resize(&mut self, wants: i64, desired: i64, most: i64) {
+    pub(crate) fn resize(&mut self, wants: i64, desired: i64, most: i64) {
         self.wants = wants;
         self.set_note(annotation::DESIRED_REPLICAS, &desired.to_string());
         self.set_note(annotation::MAX_REPLICAS, &most.to_string());
     }
 
     /// Whether it was last sized for a Deployment of just this size.
-    pub(super) fn is_sized_for(&self, desired: i64, most: i64) -> bool {
+    pub(crate) fn is_sized_for(&self, desired: i64, most: i64) -> bool {
         self.size_note(annotation::DESIRED_REPLICAS) == Some(desired)
             && self.size_note(annotation::MAX_REPLICAS) == Some(most)
     }
 
-    pub(super) fn is_written(&self) -> bool {
+    pub(crate) fn is_written(&self) -> bool {
         self.wants != self.had
             || self.adopted
             || !self.notes.is_empty()
@@ -123,7 +123,7 @@ impl<'o> Set<'o> {
     /// How many pods it may have: what it asks for, and what it was asked to give up and still
     /// has. None while nobody says so of the size it has now: until then pods may be made for
     /// one that it had before.
-    pub(super) fn may_have(&self) -> Option<i64> {
+    pub(crate) fn may_have(&self) -> Option<i64> {
         let (seen, generation) = (self.counts.observed_generation, self.object.generation());
         let is_as_made = seen == 0 && generation <= 1;
         (seen >= generation || is_as_made)
@@ -131,13 +131,13 @@ impl<'o> Set<'o> {
     }
 
     /// Available replicas that it still wants: those beyond are on their way out.
-    pub(super) fn wanted_available(&self) -> i64 {
+    pub(crate) fn wanted_available(&self) -> i64 {
         self.counts.available.min(self.had)
     }
 }
 
 /// By age, the oldest first; of equals by name.
-pub(super) fn by_age(left: &Set<'_>, right: &Set<'_>) -> Ordering {
+pub(crate) fn by_age(left: &Set<'_>, right: &Set<'_>) -> Ordering {
     left.created_at.cmp(&right.created_at).then_with(|| left.name().cmp(right.name()))
 }
 

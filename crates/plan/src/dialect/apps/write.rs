@@ -1,0 +1,3 @@
+//! What a step writes.
+
+pub(super) mod new_set;
