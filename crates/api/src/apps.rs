@@ -9,6 +9,7 @@ pub mod equality;
 pub mod hash;
 pub mod quantity;
 pub mod shape;
+pub mod spec;
 pub mod types;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;

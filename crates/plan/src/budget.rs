@@ -1,6 +1,7 @@
 //! Budgets: how many members may be in flight at once. Dialects differ in how a share of a
 //! group becomes a whole number, which is what [`Rounding`] records.
 
+use convoy_api::apps::spec::CountOrPercent;
 use serde_json::Value;
 
 /// A count, or a share of a group.
@@ -41,6 +42,14 @@ impl IntOrPercent {
             },
             Value::String(text) => Self::from_percent(text),
             _ => Err(BudgetError::WrongType),
+        }
+    }
+
+    /// The same of a typed view.
+    pub fn from_view(given: &CountOrPercent) -> Result<Self, BudgetError> {
+        match given {
+            CountOrPercent::Count(count) => Ok(Self::Int(*count)),
+            CountOrPercent::Text(text) => Self::from_percent(text),
         }
     }
 

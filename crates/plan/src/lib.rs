@@ -28,6 +28,7 @@ mod refusal;
 pub mod selector;
 pub mod series;
 pub mod snapshot;
+mod status;
 pub mod step;
 pub mod taint;
 pub mod validation;

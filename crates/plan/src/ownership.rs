@@ -1,22 +1,23 @@
-//! Ownership: which objects a controller takes, keeps, lets go or leaves alone. The same
-//! rules hold between a Deployment and ReplicaSets and between a ReplicaSet and pods.
+//! Ownership: which objects a controller keeps, adopts, releases or leaves alone. The same
+//! rules hold between a Deployment and ReplicaSets, and between any controller of pods and pods.
 
-use convoy_api::Object;
+use convoy_api::{GroupKind, Object, ObjectKey};
 use serde_json::{Map, Value, json};
 
 use crate::selector::Selector;
 use crate::step::{Action, Verb, Why};
+use crate::world::World;
 
-/// What a controller makes of an object of the kind it owns.
+/// What a controller does about an object of the kind it owns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Claim {
     /// Ours, and stays so.
     Keep,
-    /// Nobody's, and matches: becomes ours.
+    /// Has no controller, and matches: becomes ours.
     Adopt,
-    /// Ours, and no longer matches: is let go.
+    /// Ours, and no longer matches: its owner reference goes.
     Release,
-    /// None of our business.
+    /// Controlled by another, or it does not match.
     Ignore,
 }
 
@@ -68,21 +69,21 @@ fn others(owner: &Object, object: &Object) -> Vec<Value> {
     references.into_iter().flatten().filter(|entry| !ours(entry)).cloned().collect()
 }
 
-/// What is written to let objects go, and to take others over.
+/// The patches that release objects, and adopt others.
 pub(crate) fn writes<'c>(
     owner: &'c Object,
     released: impl IntoIterator<Item = &'c Object>,
     adopted: impl IntoIterator<Item = &'c Object>,
 ) -> impl Iterator<Item = Action> {
     let released = released.into_iter().map(move |object| {
-        let message = format!("its labels left the selector of {}", owner.name());
+        let message = format!("its labels no longer match the selector of {}", owner.name());
         let patch = patch(self::released(owner, object));
         let why = Why::new("LabelsLeft", message);
         Action::patch(Verb::Release, object, patch, why).concurrently()
     });
     let adopted = adopted.into_iter().map(move |object| {
         let patch = patch(self::adopted(owner, object));
-        let why = Why::new("LabelsMatch", "has no controller and matches");
+        let why = Why::new("LabelsMatch", "it has no controller and its labels match the selector");
         Action::patch(Verb::Adopt, object, patch, why).concurrently()
     });
     released.chain(adopted)
@@ -93,6 +94,56 @@ pub(crate) fn patch(references: Value) -> Value {
     let metadata: Map<String, Value> =
         [("ownerReferences".to_owned(), references)].into_iter().collect();
     json!({"metadata": metadata})
+}
+
+/// The objects of a kind that a controller has to look at: its own, those without a controller,
+/// and those under a name that it may want to use.
+pub(crate) fn in_reach<'w>(
+    world: &'w World,
+    kind: &GroupKind,
+    controller: &'w Object,
+) -> impl Iterator<Item = &'w Object> + use<'w> {
+    let namespace = controller.namespace();
+    let own = world.controlled(kind, namespace, controller.uid().unwrap_or_default());
+    let orphans = world.controlled(kind, namespace, "");
+    own.chain(orphans).chain(world.named(kind, namespace, &format!("{}-", controller.name())))
+}
+
+/// The objects of a kind that control `object`, or may adopt it if it has no controller.
+pub(crate) fn controllers_of(world: &World, kind: &GroupKind, object: &Object) -> Vec<ObjectKey> {
+    if object.controller().is_some() {
+        let owner = controller(world, kind, object);
+        return owner.map(|owner| owner.key().clone()).into_iter().collect();
+    }
+    let peers = world.in_namespace(kind, object.namespace());
+    peers.filter(|peer| selects(peer, object)).map(|peer| peer.key().clone()).collect()
+}
+
+/// The controller of `object`, if it is of this kind and still the one that is meant.
+pub(crate) fn controller<'w>(
+    world: &'w World,
+    kind: &GroupKind,
+    object: &Object,
+) -> Option<&'w Object> {
+    let reference = object.controller()?;
+    let owner = world.find(kind, object.namespace(), reference.name)?;
+    (owner.uid() == Some(reference.uid)).then_some(owner)
+}
+
+/// Whether the selector of `owner` matches `object`. An empty selector matches nothing here.
+pub(crate) fn selects(owner: &Object, object: &Object) -> bool {
+    selector(owner).is_some_and(|selector| selector.matches(object))
+}
+
+/// The selector of a controller; none if it is empty or cannot be parsed.
+pub(crate) fn selector(owner: &Object) -> Option<Selector> {
+    let given = owner.spec().get("selector").unwrap_or(&Value::Null);
+    Selector::from_value(given).ok().filter(|selector| !selector.is_empty())
+}
+
+/// Whether `owner` controls `object`.
+pub(crate) fn is_controlled_by(object: &Object, owner: &Object) -> bool {
+    object.controller().is_some_and(|reference| Some(reference.uid) == owner.uid())
 }
 
 #[cfg(test)]

@@ -1,14 +1,16 @@
-//! Pods that an owner makes: names that nobody has, and bodies from a template.
+//! Pods of a controller: names and bodies of new ones, and how far an existing one has come.
 
 use std::collections::BTreeSet;
 
 use convoy_api::apps::POD;
 use convoy_api::object::member::{field, member};
+use convoy_api::object::meta::timestamp;
 use convoy_api::{Object, ObjectKey};
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::ownership as claim;
+use crate::ownership;
 use crate::snapshot::Snapshot;
 
 /// Letters of generated names.
@@ -75,8 +77,23 @@ pub(crate) fn pod(owner: &Object, template: &Value, key: &ObjectKey) -> Value {
             metadata.insert(part.to_owned(), given.clone());
         }
     }
-    metadata.insert("ownerReferences".to_owned(), json!([claim::reference(owner)]));
+    metadata.insert("ownerReferences".to_owned(), json!([ownership::reference(owner)]));
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": field(template, "spec")})
+}
+
+/// Whether the phase of a pod is final. A pod without a phase counts as running.
+pub(crate) fn is_finished(pod: &Object) -> bool {
+    matches!(pod.status_text("phase"), "Succeeded" | "Failed")
+}
+
+/// Since when a pod is ready, if it is and its condition says since when.
+pub(crate) fn ready_since(pod: &Object) -> Option<Timestamp> {
+    let ready = pod.condition("Ready").filter(|_| is_ready(pod))?;
+    timestamp(member(ready, "lastTransitionTime"))
+}
+
+pub(crate) fn is_ready(pod: &Object) -> bool {
+    pod.condition_status("Ready") == Some("True")
 }
 
 #[cfg(test)]

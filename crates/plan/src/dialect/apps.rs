@@ -1,10 +1,12 @@
-//! The Kubernetes Deployment: replicas rolled from one ReplicaSet to the next.
+//! The Kubernetes Deployment: replicas rolled from one ReplicaSet to the next; and the
+//! ReplicaSet, which keeps as many pods as it is asked for.
 //!
-//! A Deployment is decided in one [`pass`]; a ReplicaSet that no Deployment looks after is a
-//! rollout of its own, decided in [`replica_set`], which shares nothing with the former but
-//! the rules of ownership.
+//! In a plan a ReplicaSet that no Deployment looks after is a rollout of its own. Control loops
+//! run the dialect in two parts: Deployments everywhere, ReplicaSets where there is no
+//! kube-controller-manager. The two share nothing but the rules of ownership.
 
 mod decide;
+mod names;
 mod read;
 mod report;
 mod status;
@@ -12,53 +14,38 @@ mod validate;
 mod watch;
 mod write;
 
-use std::collections::BTreeSet;
-
-use convoy_api::apps::{DEPLOYMENT, POD, REPLICA_SET};
+use convoy_api::apps::{DEPLOYMENT, REPLICA_SET};
 use convoy_api::{GroupKind, Object, ObjectKey};
 use jiff::Timestamp;
-use serde_json::{Value, json};
 
-use self::decide::{Pass, replica_set};
+use self::names::{APPS, REPLICA_SETS};
 use self::read::deployment::Deployment;
-pub(super) use self::status::says_the_same;
-pub use self::watch::{Deployments, ReplicaSets};
-pub(super) use self::watch::{keepers, kept};
-use super::{Dialect, Keep, Watch};
+use super::{Dialect, Watch};
 use crate::diagnostic::Diagnostic;
 use crate::hold::{Hold, HoldReason};
-use crate::selector::Selector;
 use crate::snapshot::Snapshot;
-use crate::step::{Event, EventType, Step, Verdict};
+use crate::step::{Complaint, Denial, Event, EventType, Step, Verdict};
 use crate::world::World;
 
-/// The `apps` dialect.
+/// The `apps` dialect of plans.
 #[derive(Clone, Copy, Debug)]
 pub struct Apps;
 
-const WATCHES: &[Watch] = &[
-    Watch { kind: DEPLOYMENT, keep: Keep::Whole },
-    Watch { kind: REPLICA_SET, keep: Keep::Whole },
-    Watch {
-        kind: POD,
-        keep: Keep::Fields(&[
-            "spec.nodeName",
-            "spec.initContainers",
-            "status.phase",
-            "status.conditions",
-            "status.containerStatuses",
-            "status.initContainerStatuses",
-        ]),
-    },
-];
+/// The controller of Deployments.
+#[derive(Clone, Copy, Debug)]
+pub struct Deployments;
+
+/// The controller of ReplicaSets.
+#[derive(Clone, Copy, Debug)]
+pub struct ReplicaSets;
 
 impl Dialect for Apps {
     fn name(&self) -> &'static str {
-        "apps"
+        APPS
     }
 
     fn watches(&self) -> &'static [Watch] {
-        WATCHES
+        watch::WATCHES
     }
 
     fn validates(&self, kind: &GroupKind) -> bool {
@@ -70,112 +57,149 @@ impl Dialect for Apps {
     }
 
     fn rollouts<'w>(&self, world: &'w World) -> Vec<&'w Object> {
-        rollouts_among(world, world.of(&DEPLOYMENT).collect(), world.of(&REPLICA_SET))
+        watch::rollouts_among(world, world.of(&DEPLOYMENT).collect(), world.of(&REPLICA_SET))
     }
 
     fn affected(&self, world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
-        let mut keys = BTreeSet::new();
-        if changed.kind == DEPLOYMENT {
-            keys.insert(changed.clone());
-        }
-        let namespace = changed.namespace.as_str();
-        let concerned = |object: &&Object| match world.get(changed) {
-            // Gone, and with it the owner it named: everyone who may have known it looks again.
-            None => true,
-            Some(changed) => concerns(object, changed) || by_way_of(world, object, changed),
-        };
-        if [DEPLOYMENT, REPLICA_SET, POD].contains(&changed.kind) {
-            let deployments = world.in_namespace(&DEPLOYMENT, namespace).collect();
-            let sets = world.in_namespace(&REPLICA_SET, namespace);
-            let rollouts = rollouts_among(world, deployments, sets).into_iter();
-            keys.extend(rollouts.filter(concerned).map(|object| object.key().clone()));
-        }
-        keys.into_iter().collect()
+        watch::affected(world, changed)
     }
 
     fn snapshot<'w>(&self, world: &'w World, rollout: &'w Object) -> Snapshot<'w> {
-        let namespace = rollout.namespace().as_str();
-        let sets = world.in_namespace(&REPLICA_SET, namespace);
-        let pods = needs_pods(rollout).then(|| world.in_namespace(&POD, namespace));
-        Snapshot::new(rollout, sets.chain(pods.into_iter().flatten()))
+        watch::snapshot(world, rollout)
     }
 
     fn hangs_on(&self, _world: &World, rollout: &Object, refused: &Object) -> bool {
-        concerns(rollout, refused)
+        watch::concerns(rollout, refused)
     }
 
     fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
-        let rollout = snapshot.rollout();
-        if *rollout.kind() == REPLICA_SET {
-            return replica_set::step(snapshot, now);
-        }
-        match Deployment::read(rollout) {
-            Err(fields) => invalid(rollout, fields),
-            Ok(deployment) if deployment.selector.is_empty() => selecting_all(&deployment),
-            Ok(deployment) => {
-                let mut pass = Pass::new(deployment, snapshot, now);
-                let ending = pass.decide();
-                report::step(pass, ending)
-            }
+        if *snapshot.rollout().kind() == REPLICA_SET {
+            step_of_replica_set(APPS, snapshot, now)
+        } else {
+            step_of_deployment(snapshot, now)
         }
     }
 }
 
-/// The Deployments, and the sets that none of them looks after.
-fn rollouts_among<'w>(
-    world: &World,
-    deployments: Vec<&'w Object>,
-    sets: impl Iterator<Item = &'w Object>,
-) -> Vec<&'w Object> {
-    let uids: BTreeSet<&str> = deployments.iter().filter_map(|object| object.uid()).collect();
-    let controlled = |set: &Object| set.controller().is_some_and(|owner| uids.contains(owner.uid));
-    let alone = sets.filter(|set| !controlled(set) && !is_selected(world, set));
-    deployments.iter().copied().chain(alone).collect()
-}
-
-/// Whether a Deployment of the world selects this ReplicaSet, and so accounts for it.
-fn is_selected(world: &World, set: &Object) -> bool {
-    let mut deployments = world.in_namespace(&DEPLOYMENT, set.namespace());
-    deployments.any(|deployment| selects(deployment, set))
-}
-
-fn selects(owner: &Object, object: &Object) -> bool {
-    let selector = Selector::from_value(owner.spec().get("selector").unwrap_or(&Value::Null));
-    selector.is_ok_and(|selector| !selector.is_empty() && selector.matches(object))
-}
-
-/// Whether a rollout looks at `changed` itself: it is it, owns it, or could adopt it.
-fn concerns(rollout: &Object, changed: &Object) -> bool {
-    rollout.key() == changed.key()
-        || match changed.controller() {
-            Some(owner) => Some(owner.uid) == rollout.uid(),
-            None => selects(rollout, changed),
-        }
-}
-
-/// A pod concerns the Deployment of its ReplicaSet, and a ReplicaSet those beside it: where
-/// siblings have pods decides which of its own go first.
-fn by_way_of(world: &World, rollout: &Object, changed: &Object) -> bool {
-    let Some(owner) = changed.controller() else { return false };
-    if *changed.kind() != POD {
-        let beside = rollout.controller().is_some_and(|other| other.uid == owner.uid);
-        return *rollout.kind() == REPLICA_SET && beside;
+impl Dialect for Deployments {
+    fn name(&self) -> &'static str {
+        APPS
     }
-    let set = world.find(&REPLICA_SET, changed.namespace(), owner.name);
-    needs_pods(rollout)
-        && set.is_some_and(|set| set.uid() == Some(owner.uid) && concerns(rollout, set))
+
+    fn watches(&self) -> &'static [Watch] {
+        watch::WATCHES
+    }
+
+    fn validates(&self, kind: &GroupKind) -> bool {
+        Apps.validates(kind)
+    }
+
+    fn validate(&self, _world: &World, object: &Object) -> Vec<Diagnostic> {
+        validate::findings(object)
+    }
+
+    fn validates_alone(&self) -> bool {
+        true
+    }
+
+    fn rollouts<'w>(&self, world: &'w World) -> Vec<&'w Object> {
+        world.of(&DEPLOYMENT).collect()
+    }
+
+    fn is_rollout(&self, _world: &World, object: &Object) -> bool {
+        *object.kind() == DEPLOYMENT
+    }
+
+    fn affected(&self, world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
+        watch::affected_deployments(world, changed)
+    }
+
+    fn snapshot<'w>(&self, world: &'w World, rollout: &'w Object) -> Snapshot<'w> {
+        watch::snapshot_of_deployment(world, rollout)
+    }
+
+    fn hangs_on(&self, _world: &World, rollout: &Object, refused: &Object) -> bool {
+        watch::concerns(rollout, refused)
+    }
+
+    fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
+        step_of_deployment(snapshot, now)
+    }
+
+    fn complaint(&self, snapshot: &Snapshot<'_>, denial: &Denial, now: Timestamp) -> Complaint {
+        status::denied::deployment(snapshot, denial, now)
+    }
 }
 
-/// Deployments look at pods to see old ones end and new ones settle, ReplicaSets always.
-fn needs_pods(rollout: &Object) -> bool {
-    let spec = rollout.spec();
-    let recreate = spec.pointer("/strategy/type").and_then(Value::as_str) == Some("Recreate");
-    let settles = spec.get("minReadySeconds").and_then(Value::as_i64).is_some_and(|secs| secs > 0);
-    recreate || settles || *rollout.kind() == REPLICA_SET
+impl Dialect for ReplicaSets {
+    fn name(&self) -> &'static str {
+        REPLICA_SETS
+    }
+
+    fn watches(&self) -> &'static [Watch] {
+        // Which pods go first depends on where siblings have theirs, so the kinds are the same.
+        watch::WATCHES
+    }
+
+    fn validates(&self, kind: &GroupKind) -> bool {
+        *kind == REPLICA_SET
+    }
+
+    fn validate(&self, _world: &World, object: &Object) -> Vec<Diagnostic> {
+        validate::findings(object)
+    }
+
+    fn validates_alone(&self) -> bool {
+        true
+    }
+
+    fn rollouts<'w>(&self, world: &'w World) -> Vec<&'w Object> {
+        world.of(&REPLICA_SET).collect()
+    }
+
+    fn is_rollout(&self, _world: &World, object: &Object) -> bool {
+        *object.kind() == REPLICA_SET
+    }
+
+    fn affected(&self, world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
+        watch::affected_replica_sets(world, changed)
+    }
+
+    fn snapshot<'w>(&self, world: &'w World, rollout: &'w Object) -> Snapshot<'w> {
+        watch::snapshot_of_replica_set(world, rollout)
+    }
+
+    /// Sets stand beside each other; one that is refused stops only itself.
+    fn hangs_on(&self, _world: &World, _rollout: &Object, _refused: &Object) -> bool {
+        false
+    }
+
+    fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
+        step_of_replica_set(REPLICA_SETS, snapshot, now)
+    }
+
+    fn complaint(&self, snapshot: &Snapshot<'_>, denial: &Denial, now: Timestamp) -> Complaint {
+        status::denied::replica_set(snapshot, denial, now)
+    }
 }
 
-fn invalid(rollout: &Object, fields: Vec<String>) -> Step {
-    let mut step = Step::new("apps", rollout, Verdict::Invalid);
+fn step_of_deployment(snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
+    match Deployment::read(snapshot.rollout()) {
+        Err(fields) => invalid(APPS, snapshot.rollout(), fields),
+        Ok(deployment) if deployment.selector.is_empty() => selecting_all(&deployment),
+        Ok(deployment) => report::step(&decide::decide(deployment, snapshot, now)),
+    }
+}
+
+fn step_of_replica_set(dialect: &'static str, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
+    match decide::replica_set::decide(snapshot, now) {
+        Err(field) => invalid(dialect, snapshot.rollout(), vec![field]),
+        Ok(decision) => report::replica_set::step(dialect, &decision, snapshot),
+    }
+}
+
+fn invalid(dialect: &'static str, rollout: &Object, fields: Vec<String>) -> Step {
+    let mut step = Step::new(dialect, rollout, Verdict::Invalid);
     step.holds.push(Hold::of_rollout(HoldReason::Invalid { fields }));
     step
 }
@@ -183,15 +207,8 @@ fn invalid(rollout: &Object, fields: Vec<String>) -> Step {
 /// A selector that selects everything would take over the whole namespace: nothing moves.
 fn selecting_all(deployment: &Deployment<'_>) -> Step {
     let object = deployment.object;
-    let mut step = invalid(object, vec!["spec.selector".to_owned()]);
-    if deployment.stored("observedGeneration") < object.generation() {
-        let mut status = object.status().clone();
-        if !status.is_object() {
-            status = json!({});
-        }
-        status["observedGeneration"] = json!(object.generation());
-        step.status = Some(status);
-    }
+    let mut step = invalid(APPS, object, vec!["spec.selector".to_owned()]);
+    step.status = status::observed(deployment);
     step.events.push(Event {
         regarding: object.key().clone(),
         kind: EventType::Warning,

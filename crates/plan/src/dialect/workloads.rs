@@ -15,9 +15,9 @@ use convoy_api::apps::POD;
 use convoy_api::{GroupKind, Object, ObjectKey};
 use jiff::Timestamp;
 
-use super::apps::{keepers, kept};
 use super::{Dialect, Keep, Watch};
 use crate::diagnostic::Diagnostic;
+use crate::ownership::{controllers_of as keepers, in_reach as kept};
 use crate::snapshot::Snapshot;
 use crate::step::Step;
 use crate::world::World;

@@ -2,6 +2,10 @@
 
 use convoy_testkit::{Builder, NOW, apps};
 
+use convoy_api::apps::{DEPLOYMENT, POD, REPLICA_SET};
+use convoy_api::{GroupKind, ObjectKey};
+use serde_json::json;
+
 use super::*;
 use crate::step::Write;
 
@@ -104,4 +108,28 @@ fn holds_carry_the_numbers() {
     let spent = ["3 of 3 slots of maxSurge in use", "2 of 2 slots of maxUnavailable in use"];
     assert_eq!(held, spent);
     assert!(step.wake_at.is_some(), "the deadline");
+}
+
+#[test]
+fn changes_follow_references_to_the_controllers() {
+    let orphan = apps::replica("loose", "web-1", NOW).with("/metadata/ownerReferences", json!([]));
+    let objects = [
+        apps::deployment(1, "web:v1").with("/spec/minReadySeconds", json!(5)),
+        apps::replica_set("web-1", "web:v1", 1, 1),
+        apps::replica_set("web-2", "web:v2", 1, 1),
+        apps::replica("web-1-a", "web-1", NOW),
+        orphan,
+    ];
+    let world = world(objects);
+    let affected = |dialect: &dyn Dialect, kind: &GroupKind, name: &str| -> Vec<String> {
+        let keys = dialect.affected(&world, &kind.key("shop", name));
+        keys.iter().map(|key| key.name.to_string()).collect()
+    };
+    assert_eq!(affected(&Deployments, &REPLICA_SET, "web-2"), ["web"]);
+    assert_eq!(affected(&Deployments, &POD, "web-1-a"), ["web"]);
+    assert_eq!(affected(&ReplicaSets, &POD, "web-1-a"), ["web-1"]);
+    assert_eq!(affected(&ReplicaSets, &POD, "loose"), ["web-1"]);
+    assert_eq!(affected(&ReplicaSets, &REPLICA_SET, "gone"), ["gone"]);
+    assert!(affected(&ReplicaSets, &POD, "gone").is_empty());
+    assert_eq!(ReplicaSets.rollouts(&world).len(), 2);
 }

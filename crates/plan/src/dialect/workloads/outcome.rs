@@ -5,8 +5,8 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use smol_str::SmolStr;
 
-use crate::dialect::apps::says_the_same;
 use crate::hold::{Hold, HoldReason};
+use crate::status::is_same as says_the_same;
 use crate::step::{
     Action, Event, EventType, GroupReport, MemberState, Propagation, Step, Verb, Verdict, Why,
 };

@@ -7,29 +7,23 @@
 
 use convoy_api::Object;
 use convoy_api::apps::annotation;
-use convoy_api::object::meta::timestamp;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::condition::{self, instant};
-use crate::dialect::apps::decide::Pass;
-use crate::dialect::apps::decide::progress::{
-    self, PROGRESSING, REPLICA_FAILURE, TIMED_OUT, find, word,
-};
-use crate::dialect::apps::decide::rollback::Rollback;
-use crate::dialect::apps::read::owned_set::{Revision, Set};
-use crate::dialect::apps::status::Counters;
+use super::DeploymentDecision;
+use super::rollback::Rollback;
+use crate::condition::instant;
+use crate::dialect::apps::names::{PROGRESSING, REPLICA_FAILURE, ROLLED_BACK, TIMED_OUT};
+use crate::dialect::apps::read::conditions::Entry;
 use crate::step::EventType;
 
-const ROLLED_BACK: &str = "RolledBack";
-
-impl<'o> Pass<'o> {
-    /// Records what is good, and leaves what has failed.
-    pub(crate) fn watch_over(&mut self, counters: &Counters) {
+impl<'o> DeploymentDecision<'o> {
+    /// Records that a revision was complete, and goes back from one that has failed.
+    pub(super) fn roll_back_if_failed(&mut self) {
         if self.triggers().next().is_none() {
             return;
         }
         let now = instant(self.now);
-        if self.is_complete(counters)
+        if self.is_complete()
             && let Some(set) = self.new.map(|at| &mut self.sets[at])
             && set.note(annotation::COMPLETED_AT).is_none()
         {
@@ -38,7 +32,7 @@ impl<'o> Pass<'o> {
         match self.failure() {
             Some(why) => self.leave_failed(&why),
             None if !self.has_rolled_back() => {
-                condition::remove(&mut self.conditions, ROLLED_BACK);
+                self.conditions.remove(ROLLED_BACK);
             }
             None => {}
         }
@@ -57,24 +51,23 @@ impl<'o> Pass<'o> {
     }
 
     fn failing_until(&self) -> Option<Timestamp> {
-        let failure = self.new_set()?.object.condition(REPLICA_FAILURE)?;
-        if word(Some(failure), "status") != "True" {
+        let failure = Entry::of(self.new_set()?.object, REPLICA_FAILURE)?;
+        if !failure.is_true() {
             return None;
         }
         let deadline = SignedDuration::from_secs(self.deployment.deadline_secs?);
-        timestamp(failure.get("lastTransitionTime"))?.checked_add(deadline).ok()
+        failure.changed_at()?.checked_add(deadline).ok()
     }
 
     /// Why the new set has failed, if it has by one of the triggers.
     fn failure(&self) -> Option<String> {
-        let progressing = find(&self.conditions, PROGRESSING);
+        let progressing = self.conditions.find(PROGRESSING);
+        let timed_out = progressing.filter(|entry| entry.reason() == TIMED_OUT);
         self.triggers().find_map(|trigger| match trigger {
-            "deadline" if word(progressing, "reason") == TIMED_OUT => {
-                Some(word(progressing, "message").to_owned())
-            }
+            "deadline" => timed_out.map(|entry| entry.message().to_owned()),
             "replica-failure" if self.failing_until().is_some_and(|at| at <= self.now) => {
-                let failure = self.new_set().and_then(|set| set.object.condition(REPLICA_FAILURE));
-                Some(word(failure, "message").to_owned())
+                let failure = Entry::of(self.new_set()?.object, REPLICA_FAILURE)?;
+                Some(failure.message().to_owned())
             }
             _ => None,
         })
@@ -89,8 +82,8 @@ impl<'o> Pass<'o> {
             return; // given up once already, or good: someone has to look
         }
         let Some((revision, set)) = self.last_good() else {
-            let stored = self.deployment.object.condition(PROGRESSING);
-            if word(stored, "reason") != TIMED_OUT {
+            let stored = Entry::of(self.deployment.object, PROGRESSING);
+            if stored.is_none_or(|entry| entry.reason() != TIMED_OUT) {
                 let message = "No revision that was once complete to roll back to.".to_owned();
                 self.tell(EventType::Warning, "DeploymentRollbackRevisionNotFound", message);
             }
@@ -99,9 +92,8 @@ impl<'o> Pass<'o> {
         let from = failed.note(annotation::REVISION).unwrap_or("0").to_owned();
         let message = format!("Rolled back from revision {from} to revision {revision}: {why}");
         self.sets[at].set_note(annotation::FAILED, &generation);
-        condition::remove(&mut self.conditions, ROLLED_BACK);
-        let conditions = &mut self.conditions;
-        progress::set(conditions, ROLLED_BACK, "True", "AutoRollback", &message, self.now);
+        self.conditions.remove(ROLLED_BACK);
+        self.conditions.set(ROLLED_BACK, "True", "AutoRollback", &message, self.now);
         self.tell_rolled_back(revision);
         self.rollback = Some(Rollback::To { revision, set });
     }
@@ -111,21 +103,14 @@ impl<'o> Pass<'o> {
         let good = self.old().filter(|set| {
             set.note(annotation::COMPLETED_AT).is_some() && set.note(annotation::FAILED).is_none()
         });
-        let numbered = good.filter_map(|set| Some((number(set)?, set.object)));
+        let numbered = good.filter_map(|set| Some((set.revision()?, set.object)));
         numbered.max_by_key(|(revision, _)| *revision)
     }
 
     /// The set before the new one was given up, and the new one is good.
     fn has_rolled_back(&self) -> bool {
-        let before = self.old().max_by_key(|set| number(set));
+        let before = self.old().max_by_key(|set| set.revision());
         let left = before.is_some_and(|set| set.note(annotation::FAILED).is_some());
         left && self.new_set().is_some_and(|set| set.note(annotation::COMPLETED_AT).is_some())
-    }
-}
-
-fn number(set: &Set<'_>) -> Option<i64> {
-    match set.revision() {
-        Revision::Number(number) => Some(number),
-        Revision::Unreadable => None,
     }
 }

@@ -2,16 +2,16 @@
 
 use std::cmp::Ordering;
 
-use crate::dialect::apps::decide::Pass;
-use crate::dialect::apps::read::owned_set::{Revision, Set, by_age};
+use super::DeploymentDecision;
+use crate::dialect::apps::read::owned_set::{OwnedSet, by_age};
 
-impl Pass<'_> {
+impl DeploymentDecision<'_> {
     /// Deletes old sets beyond the limit, lowest revision first. One that cannot go yet still
     /// takes its place in the count.
     pub(crate) fn trim_history(&mut self) {
         let Some(limit) = self.deployment.history_limit else { return };
         let new = self.new;
-        let mut kept: Vec<&mut Set<'_>> = self
+        let mut kept: Vec<&mut OwnedSet<'_>> = self
             .sets
             .iter_mut()
             .enumerate()
@@ -32,10 +32,6 @@ impl Pass<'_> {
 }
 
 /// Sets whose revision cannot be read come first, so that the order is a total one.
-fn by_revision(left: &Set<'_>, right: &Set<'_>) -> Ordering {
-    let number = |set: &Set<'_>| match set.revision() {
-        Revision::Number(number) => Some(number),
-        Revision::Unreadable => None,
-    };
-    number(left).cmp(&number(right)).then_with(|| by_age(left, right))
+fn by_revision(left: &OwnedSet<'_>, right: &OwnedSet<'_>) -> Ordering {
+    left.revision().cmp(&right.revision()).then_with(|| by_age(left, right))
 }

@@ -7,29 +7,28 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use convoy_api::Object;
 use convoy_api::apps::{POD, REPLICA_SET};
 use jiff::Timestamp;
-use serde_json::Value;
 
-use crate::dialect::apps::read::pod::{Condition, Phase, Pod};
+use crate::dialect::apps::read::pod::{Phase, Pod, Readiness, node_of};
+use crate::dialect::apps::read::replica_set::ReplicaSet;
+use crate::ownership;
+use crate::pods::is_finished;
 use crate::selector::Selector;
 use crate::snapshot::Snapshot;
 
-/// The first `count` of `pods` in the order in which they are given up.
+/// The first `count` pods of a set, in the order in which they are given up.
 ///
 /// Of those that are ready, the ones that do not count as available yet go first: whoever
 /// sizes the set counts on it. That is the one rule that kube-controller-manager does not have.
-pub(crate) fn first<'o>(
-    pods: &[Pod<'o>],
+pub(super) fn first<'o>(
+    set: &ReplicaSet<'o>,
     count: usize,
-    set: &Object,
     snapshot: &Snapshot<'o>,
-    now: Timestamp,
-    is_available: impl Fn(&Pod<'o>) -> bool,
 ) -> Vec<&'o Object> {
-    let crowds = crowds(set, snapshot);
-    let ranked = pods.iter().map(|pod| Reverse(Ranked::new(pod, &crowds, now, is_available(pod))));
+    let crowds = crowds(set.object, snapshot);
+    let rank = |pod| Reverse(Ranked::new(pod, &crowds, set.now, set.is_available(pod)));
     // Two of the rules fall back on the uid, which makes the order intransitive at times. A
     // heap gives some answer then, always the same; sorting functions may refuse.
-    let mut heap: BinaryHeap<_> = ranked.collect();
+    let mut heap: BinaryHeap<_> = set.active.iter().map(rank).collect();
     let mut chosen = Vec::with_capacity(count);
     while chosen.len() < count
         && let Some(Reverse(next)) = heap.pop()
@@ -47,16 +46,14 @@ fn crowds<'o>(set: &Object, snapshot: &Snapshot<'o>) -> BTreeMap<&'o str, u32> {
         .of(&REPLICA_SET)
         .iter()
         .filter(|sibling| sibling.controller().is_some_and(|other| other.uid == controller.uid));
-    let selectors: Vec<Selector> = siblings
-        .filter_map(|sibling| Selector::from_value(sibling.spec().get("selector")?).ok())
-        .collect();
+    let selectors: Vec<Selector> =
+        siblings.filter_map(|sibling| ownership::selector(sibling)).collect();
     let mut seen = BTreeSet::new();
     for pod in snapshot.of(&POD) {
-        let alive = !pod.is_deleting() && !crate::dialect::apps::decide::recreate::is_over(pod);
+        let alive = !pod.is_deleting() && !is_finished(pod);
         let related = alive && selectors.iter().any(|selector| selector.matches(pod));
         if related && seen.insert(pod.key()) {
-            let node = pod.spec().get("nodeName").and_then(Value::as_str).unwrap_or_default();
-            *crowds.entry(node).or_default() += 1;
+            *crowds.entry(node_of(pod)).or_default() += 1;
         }
     }
     crowds
@@ -90,8 +87,8 @@ impl<'o> Ranked<'o> {
     ) -> Self {
         let crowd = crowds.get(pod.node).copied().unwrap_or(0);
         let ready_at = match pod.ready {
-            Condition::True { since } => since,
-            Condition::False => None,
+            Readiness::True { since } => since,
+            Readiness::False => None,
         };
         Self {
             object: pod.object,

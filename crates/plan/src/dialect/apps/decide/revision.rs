@@ -1,28 +1,22 @@
 //! Revision numbers, and what a ReplicaSet records about the Deployment it serves.
 
 use convoy_api::apps::annotation;
-use convoy_api::object::member::member;
-use serde_json::Value;
 
-use crate::dialect::apps::decide::Pass;
-use crate::dialect::apps::decide::progress::{self, PROGRESSING};
-use crate::dialect::apps::read::owned_set::{Revision, Set};
+use super::DeploymentDecision;
+use crate::dialect::apps::names::PROGRESSING;
+use crate::dialect::apps::read::owned_set::OwnedSet;
 
 /// The longest list of earlier revisions that a ReplicaSet carries, in characters.
 const HISTORY_CHARS_MAX: usize = 2000;
 
-impl<'o> Pass<'o> {
+impl<'o> DeploymentDecision<'o> {
     /// The revision that a new set takes: one above the highest old one, and one above what the
     /// Deployment has recorded of a set that is gone, so that no number comes back.
     pub(crate) fn next_revision(&self) -> i64 {
-        let number = |revision| match revision {
-            Revision::Number(number) => Some(number),
-            Revision::Unreadable => None,
-        };
-        let highest = self.old().filter_map(|set| number(set.revision())).max().unwrap_or(0);
+        let highest = self.old().filter_map(OwnedSet::revision).max().unwrap_or(0);
         let recorded = self.deployment.object.annotation(annotation::REVISION);
         let recorded = recorded.and_then(|text| text.parse().ok()).unwrap_or(0);
-        let current = self.new_set().and_then(|set| number(set.revision()));
+        let current = self.new_set().and_then(OwnedSet::revision);
         let lost = if current.is_none_or(|current| current < recorded) { recorded } else { 0 };
         highest.max(lost).max(0).saturating_add(1)
     }
@@ -41,9 +35,7 @@ impl<'o> Pass<'o> {
         let min_ready_secs = self.deployment.min_ready_secs;
         let set = &mut self.sets[at];
         let changed = sync_annotations(set, copied, next);
-        let stored =
-            member(set.object.spec(), "minReadySeconds").and_then(Value::as_i64).unwrap_or(0);
-        if stored != min_ready_secs {
+        if set.stored_min_ready_secs != min_ready_secs {
             set.min_ready_secs = Some(min_ready_secs);
         }
         if changed || set.min_ready_secs.is_some() {
@@ -51,9 +43,7 @@ impl<'o> Pass<'o> {
         }
         let revision = set.note(annotation::REVISION).unwrap_or_default().to_owned();
         self.take_revision(revision);
-        if self.deployment.deadline_secs.is_some()
-            && progress::find(&self.conditions, PROGRESSING).is_none()
-        {
+        if self.deployment.deadline_secs.is_some() && self.conditions.find(PROGRESSING).is_none() {
             let message = format!("Found new replica set {:?}", self.sets[at].name().as_str());
             self.set_progressing("True", "FoundNewReplicaSet", &message);
         }
@@ -69,11 +59,11 @@ impl<'o> Pass<'o> {
 
 /// Whether anything had to be written. A set whose revision cannot be read stays as it is.
 fn sync_annotations<'d>(
-    set: &mut Set<'_>,
+    set: &mut OwnedSet<'_>,
     copied: impl Iterator<Item = (&'d str, &'d str)>,
     next: i64,
 ) -> bool {
-    let Revision::Number(revision) = set.revision() else { return false };
+    let Some(revision) = set.revision() else { return false };
     let mut changed = false;
     for (key, text) in copied {
         changed |= set.set_note(key, text);

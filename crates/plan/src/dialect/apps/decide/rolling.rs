@@ -1,110 +1,69 @@
-//! Rolling updates: the new set grows within the surge, the old ones shrink within what may be
-//! unavailable. One step does one or the other; only the step that makes the new set does both.
+//! Rolling updates: the new set grows within maxSurge, the old ones shrink within maxUnavailable.
+//! A step does one or the other; only the step that creates the new set does both.
 
-use crate::dialect::apps::decide::{Ending, Pass};
-use crate::dialect::apps::read::owned_set::Set;
+use super::{DeploymentDecision, StatusScope, number};
+use crate::gate::{self, Grant, Permit};
+use crate::hold::Hold;
 
-impl Pass<'_> {
-    pub(crate) fn roll(&mut self) -> Ending {
-        if self.ensure_new(self.grown_new()).is_err() {
-            return Ending::Aside;
+impl DeploymentDecision<'_> {
+    pub(super) fn roll(&mut self) -> StatusScope {
+        let growth = self.new_growth();
+        if self.ensure_new(&growth).is_err() {
+            return StatusScope::Conditions;
         }
-        if self.resize_new() || self.shrink_old() {
-            return Ending::Rollout;
-        }
-        if self.was_complete() {
+        let resized = self.resize_new(&growth);
+        let removal = self.shrink_old(resized);
+        self.hold_new(&growth);
+        self.hold_old(&removal);
+        if !resized && removal.count == 0 && self.was_complete() {
             self.trim_history();
         }
-        Ending::Rollout
+        StatusScope::Progress
     }
 
-    /// The size that the new set may have now.
+    /// How many replicas the new set may gain now.
     ///
-    /// | n  | room | new | result | because                                  |
-    /// |---:|-----:|----:|-------:|------------------------------------------|
-    /// | 10 |    3 |   0 |      3 | 13 are allowed, 10 are there             |
-    /// | 10 |    0 |   0 |      0 | no room: old ones have to go first       |
-    /// |  6 |  102 |   2 |      6 | never more than are wanted in the end    |
-    pub(crate) fn grown_new(&self) -> i64 {
-        grown(self.deployment.replicas, self.room(), self.new_size())
+    /// | n  | room | new | count | because                               |
+    /// |---:|-----:|----:|------:|---------------------------------------|
+    /// | 10 |    3 |   0 |     3 | 13 are allowed, 10 are there          |
+    /// | 10 |    0 |   0 |     0 | no room: old ones have to go first    |
+    /// |  6 |  102 |   2 |     4 | never more than are wanted in the end |
+    pub(super) fn new_growth(&self) -> Grant {
+        gate::grant(self.new_lacks(), &self.growth_limits())
     }
 
-    /// Whether the new set changes its size.
-    fn resize_new(&mut self) -> bool {
-        let Some(at) = self.new else { return false }; // made in this step, at its size
-        let (had, n) = (self.sets[at].had, self.deployment.replicas);
-        if had == n {
-            return false;
+    /// Removes old replicas, first those that are not available, then the others.
+    fn shrink_old(&mut self, resized: bool) -> Grant {
+        let size: i64 = self.old().map(|set| set.wants).sum();
+        let removal = gate::grant(number(size), &self.removal_limits(resized));
+        if let Some(permit) = removal.permit() {
+            self.remove_old(i64::from(removal.count), permit);
         }
-        let size = if had > n { n } else { self.grown_new() };
-        if size == had {
-            return false;
-        }
-        self.resize(at, size);
-        true
+        removal
     }
 
-    /// Whether any old set shrinks.
-    fn shrink_old(&mut self) -> bool {
-        let n = self.deployment.replicas;
-        let least = n - self.deployment.may_be_missing();
-        let new_available = self.new_set().map_or(0, Set::wanted_available);
-        let new_missing = self.new_size() - new_available;
-        let mut most_down = self.total() - least - new_missing;
-        if most_down <= 0 {
-            return false;
-        }
-        // A set shrunk to nothing whose status lags serves nobody any more.
-        let available = new_available + self.old().map(Set::wanted_available).sum::<i64>();
-        let (desired, most) = (n, self.deployment.most());
-        let mut shrank = false;
-        // First those that serve nobody, which costs no availability.
-        for set in self.old_mut().filter(|set| set.is_active()) {
-            let missing = set.had - set.counts.available;
-            if missing < 0 {
-                // Shrunk before, and its status lags: what it reports is already condemned.
-                return shrank;
-            }
-            let down = missing.min(most_down);
-            if down > 0 {
-                most_down -= down;
-                shrank = true;
-                set.resize(set.wants - down, desired, most);
+    fn remove_old(&mut self, mut left: i64, permit: Permit) {
+        let (desired, most) = (self.deployment.replicas, self.deployment.most());
+        for spare_available in [true, false] {
+            for set in self.old_mut().filter(|set| set.wants > 0) {
+                let idle = (set.had - set.counts.available).clamp(0, set.wants);
+                let down = if spare_available { idle } else { set.wants }.min(left);
+                if down > 0 {
+                    left -= down;
+                    set.resize(set.wants - down, permit);
+                    set.record_size(desired, most);
+                }
             }
         }
-        // Then those that serve, down to the least that must stay available.
-        let mut room = available - least;
-        for set in self.old_mut().filter(|set| set.wants > 0) {
-            let down = set.wants.min(room);
-            if down > 0 {
-                room -= down;
-                shrank = true;
-                set.resize(set.wants - down, desired, most);
-            }
-        }
-        shrank
     }
-}
 
-fn grown(replicas: i64, room: i64, new: i64) -> i64 {
-    new + room.min(replicas - new).max(0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_new_set_grows_into_the_room_there_is() {
-        let cases = [
-            ("room is the surge", (10, 3, 0), 3),
-            ("no room", (10, 0, 0), 0),
-            ("never above what is wanted", (6, 102, 2), 6),
-            ("no room for one that has some", (10, 0, 5), 5),
-            ("nothing there yet", (3, 4, 0), 3),
-        ];
-        for (name, (replicas, room, new), expected) in cases {
-            assert_eq!(grown(replicas, room, new), expected, "{name}");
-        }
+    /// Tells why old replicas are still there.
+    fn hold_old(&mut self, removal: &Grant) {
+        let Some(reason) = &removal.hold else { return };
+        let waiting = self.old().filter(|set| set.wants > 0);
+        let holds: Vec<Hold> = waiting
+            .map(|set| Hold::of_rollout(reason.clone()).in_group(set.name().clone()))
+            .collect();
+        self.holds.extend(holds);
     }
 }

@@ -5,10 +5,12 @@ use std::cmp::{Ordering, Reverse};
 
 use convoy_api::apps::annotation;
 
-use crate::dialect::apps::decide::Pass;
-use crate::dialect::apps::read::owned_set::{Set, by_age};
+use super::{DeploymentDecision, number};
+use crate::dialect::apps::read::owned_set::{OwnedSet, by_age};
+use crate::gate;
+use crate::hold::Hold;
 
-impl Pass<'_> {
+impl DeploymentDecision<'_> {
     /// Whether an active set was sized for another size of the Deployment.
     pub(crate) fn is_scaling_event(&self) -> bool {
         self.sets.iter().filter(|set| set.is_active()).any(|set| {
@@ -32,10 +34,7 @@ impl Pass<'_> {
             return true;
         }
         if self.is_saturated() {
-            let new = self.new;
-            for at in active.into_iter().filter(|at| Some(*at) != new) {
-                self.resize(at, 0);
-            }
+            self.stop_old_saturated();
             return true;
         }
         if self.deployment.recreate {
@@ -46,18 +45,38 @@ impl Pass<'_> {
     }
 
     /// A set that is alone takes the whole size. Where it has it already, its record of the
-    /// Deployment's size is refreshed, or every pass would take this for a scaling event.
+    /// Deployment's size is refreshed, or every step would take this for a scaling event.
     fn scale_alone(&mut self, at: usize) {
         let (n, most) = (self.deployment.replicas, self.deployment.most());
-        let set = &self.sets[at];
-        let stale = set.is_active()
-            && set.size_note(annotation::DESIRED_REPLICAS).is_some_and(|desired| desired != n);
-        // Pods that others still have go first; their sets report when they are gone.
-        if n > set.had && self.room() < n - set.had {
+        let (name, had) = (self.sets[at].name(), self.sets[at].had);
+        // Pods that other sets still have go first; their sets report when they are gone.
+        let growth = gate::grant(number(n - had), &self.growth_limits());
+        if let Some(reason) = growth.hold {
+            self.holds.push(Hold::of_rollout(reason).in_group(name.clone()));
             return;
         }
-        if set.had != n || stale {
-            self.sets[at].resize(n, n, most);
+        // Fewer replicas were asked for: nothing limits that.
+        let shrink = gate::grant(number(had - n), &[]);
+        let set = &mut self.sets[at];
+        let stale = set.is_active()
+            && set.size_note(annotation::DESIRED_REPLICAS).is_some_and(|desired| desired != n);
+        let permit = growth.permit().or(shrink.permit());
+        if let Some(permit) = permit {
+            set.resize(n, permit);
+        }
+        if permit.is_some() || stale {
+            set.record_size(n, most);
+        }
+    }
+
+    /// With every wanted replica available in the new set, nothing limits how many old ones go.
+    fn stop_old_saturated(&mut self) {
+        let (n, most) = (self.deployment.replicas, self.deployment.most());
+        let size: i64 = self.old().map(|set| set.had).sum();
+        let Some(permit) = gate::grant(number(size), &[]).permit() else { return };
+        for set in self.old_mut().filter(|set| set.is_active()) {
+            set.resize(0, permit);
+            set.record_size(n, most);
         }
     }
 
@@ -77,7 +96,10 @@ impl Pass<'_> {
         let allowed = if n > 0 { most } else { 0 };
         let total: i64 = active.iter().map(|at| self.sets[*at].had).sum();
         let add = allowed - total;
-        if add > 0 && self.room() < add {
+        // All of it or nothing: a part would not be in proportion.
+        let growth = gate::grant(number(add), &self.growth_limits());
+        if let Some(reason) = growth.hold {
+            self.holds.push(Hold::of_rollout(reason));
             return;
         }
         // After a partial failure some have their share; only the others still wait for theirs.
@@ -86,7 +108,7 @@ impl Pass<'_> {
             active.retain(stale);
         }
         active.sort_by(|a, b| order(&self.sets[*a], &self.sets[*b], add));
-        let fallback = self.deployment.stored("replicas");
+        let fallback = self.deployment.stored.replicas;
         let mut sizes = Vec::with_capacity(active.len());
         let mut added = 0;
         for at in &active {
@@ -112,22 +134,31 @@ impl Pass<'_> {
         let least = n - self.deployment.may_be_missing();
         let available: Vec<i64> =
             active.iter().map(|at| self.sets[*at].wanted_available()).collect();
-        let all: i64 = self.sets.iter().map(Set::wanted_available).sum();
+        let all: i64 = self.sets.iter().map(OwnedSet::wanted_available).sum();
         let elsewhere = all - available.iter().sum::<i64>();
         spare(&mut sizes, &available, least - elsewhere);
-        // Those that grow wait until those that shrink have: their record stays stale so long.
+        // Sets that grow wait until those that shrink have: their record stays stale so long.
         let mut sized: Vec<(usize, i64)> = active.into_iter().zip(sizes).collect();
-        if sized.iter().any(|(at, size)| *size < self.sets[*at].had) {
+        let down: i64 = sized.iter().map(|(at, size)| (self.sets[*at].had - size).max(0)).sum();
+        if down > 0 {
             sized.retain(|(at, size)| *size <= self.sets[*at].had);
         }
+        // `spare` has kept what maxUnavailable needs: nothing else limits a smaller size.
+        let permit = gate::grant(number(down), &[]).permit().or(growth.permit());
         for (at, size) in sized {
-            self.sets[at].resize(size, n, most);
+            let set = &mut self.sets[at];
+            match permit {
+                Some(permit) => set.resize(size, permit),
+                None if size != set.had => continue,
+                None => {}
+            }
+            set.record_size(n, most);
         }
     }
 }
 
 /// The largest first; of equals the younger where replicas are added, the older where they go.
-fn order(left: &Set<'_>, right: &Set<'_>, add: i64) -> Ordering {
+fn order(left: &OwnedSet<'_>, right: &OwnedSet<'_>, add: i64) -> Ordering {
     let age = if add > 0 { by_age(right, left) } else { by_age(left, right) };
     Reverse(left.had).cmp(&Reverse(right.had)).then(age)
 }
@@ -153,8 +184,8 @@ fn share(size: i64, n: i64, most: i64, base: i64) -> i64 {
     i64::try_from(rounded - size).unwrap_or(i64::MAX)
 }
 
-/// Shares follow sizes, not health: they may take replicas that the promise needs. In their
-/// place go others, which serve nobody.
+/// Shares follow sizes, not health: they may take available replicas that maxUnavailable needs.
+/// Others, which are not available, go instead.
 ///
 /// | sizes | available | least | result | because                                     |
 /// |-------|-----------|------:|--------|---------------------------------------------|
@@ -164,12 +195,12 @@ fn share(size: i64, n: i64, most: i64, base: i64) -> i64 {
 fn spare(sizes: &mut [i64], available: &[i64], least: i64) {
     let kept: i64 = sizes.iter().zip(available).map(|(size, serve)| *size.min(serve)).sum();
     let mut short = least.min(available.iter().sum()) - kept;
-    for place in 0..sizes.len() {
+    for at in 0..sizes.len() {
         for other in 0..sizes.len() {
-            let missing = available[place] - sizes[place];
+            let missing = available[at] - sizes[at];
             let idle = sizes[other] - available[other];
             let moved = missing.min(idle).min(short).max(0);
-            sizes[place] += moved;
+            sizes[at] += moved;
             sizes[other] -= moved;
             short -= moved;
         }

@@ -2,10 +2,12 @@
 
 use convoy_api::apps::UNLIMITED;
 use convoy_api::apps::equality::Template;
+use convoy_api::apps::spec::{CountOrPercent, DeploymentSpec, UpdateStrategy};
 use convoy_api::object::member::{field, member};
 use convoy_api::{Object, apps::annotation};
 use serde_json::Value;
 
+use super::template;
 use crate::budget::{IntOrPercent, Rounding};
 use crate::selector::Selector;
 
@@ -28,32 +30,57 @@ pub(crate) struct Deployment<'o> {
     /// Absent: a rollout may take for ever.
     pub(crate) deadline_secs: Option<i64>,
     pub(crate) template: Template<'o>,
+    pub(crate) stored: Stored,
+}
+
+/// What the status of a Deployment says before this step; 0 where it says nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stored {
+    pub(crate) replicas: i64,
+    pub(crate) updated: i64,
+    pub(crate) ready: i64,
+    pub(crate) available: i64,
+    pub(crate) observed_generation: i64,
+    pub(crate) collision_count: Option<i64>,
+}
+
+impl Stored {
+    fn of(object: &Object) -> Self {
+        let number = |name: &str| member(object.status(), name).and_then(Value::as_i64);
+        Self {
+            replicas: number("replicas").unwrap_or(0),
+            updated: number("updatedReplicas").unwrap_or(0),
+            ready: number("readyReplicas").unwrap_or(0),
+            available: number("availableReplicas").unwrap_or(0),
+            observed_generation: number("observedGeneration").unwrap_or(0),
+            collision_count: number("collisionCount"),
+        }
+    }
 }
 
 impl<'o> Deployment<'o> {
     /// Reads a Deployment; the names of the fields that cannot be understood otherwise.
     pub(crate) fn read(object: &'o Object) -> Result<Self, Vec<String>> {
-        let spec = object.spec();
+        let spec: DeploymentSpec = object.spec_view().map_err(|error| vec![error.field])?;
         let mut wrong = Vec::new();
-        let mut count = |field: &str, otherwise: i64| match member(spec, field) {
-            None | Some(Value::Null) => otherwise,
-            Some(value) => {
-                value.as_i64().filter(|n| (0..=UNLIMITED).contains(n)).unwrap_or_else(|| {
-                    wrong.push(format!("spec.{field}"));
-                    otherwise
-                })
+        let mut count = |name: &str, given: Option<i64>, otherwise: i64| match given {
+            None => otherwise,
+            Some(number) if (0..=UNLIMITED).contains(&number) => number,
+            Some(_) => {
+                wrong.push(format!("spec.{name}"));
+                otherwise
             }
         };
-        let replicas = count("replicas", 1);
-        let min_ready_secs = count("minReadySeconds", 0);
-        let history = count("revisionHistoryLimit", 10);
-        let deadline = count("progressDeadlineSeconds", 600);
-        let selector = Selector::from_value(field(spec, "selector"));
+        let replicas = count("replicas", spec.replicas, 1);
+        let min_ready_secs = count("minReadySeconds", spec.min_ready_seconds, 0);
+        let history = count("revisionHistoryLimit", spec.revision_history_limit, 10);
+        let deadline = count("progressDeadlineSeconds", spec.progress_deadline_seconds, 600);
+        let selector = Selector::from_value(field(object.spec(), "selector"));
         let selector = selector.unwrap_or_else(|_| {
             wrong.push("spec.selector".to_owned());
             Selector::default()
         });
-        let strategy = Strategy::read(field(spec, "strategy"), replicas);
+        let strategy = Strategy::read(&spec.strategy.unwrap_or_default(), replicas);
         let strategy = strategy.unwrap_or_else(|field| {
             wrong.push(field);
             Strategy::default()
@@ -69,15 +96,16 @@ impl<'o> Deployment<'o> {
             surge: strategy.surge,
             unavailable: strategy.unavailable,
             min_ready_secs,
-            paused: spec.get("paused").and_then(Value::as_bool).unwrap_or(false),
+            paused: spec.paused.unwrap_or(false),
             history_limit: usize::try_from(history).ok().filter(|_| history != UNLIMITED),
             deadline_secs: Some(deadline).filter(|secs| *secs != UNLIMITED),
-            template: Template::new(field(spec, "template")),
+            template: Template::new(template(object)),
+            stored: Stored::of(object),
         })
     }
 
     pub(crate) fn raw_template(&self) -> &'o Value {
-        field(self.object.spec(), "template")
+        template(self.object)
     }
 
     /// How many replicas may be asked for at once.
@@ -88,15 +116,6 @@ impl<'o> Deployment<'o> {
     /// How many may be missing while the Deployment still counts as available.
     pub(crate) fn may_be_missing(&self) -> i64 {
         if self.recreate { 0 } else { self.unavailable.min(self.replicas) }
-    }
-
-    /// A number of `status`, 0 where it is absent.
-    pub(crate) fn stored(&self, field: &str) -> i64 {
-        member(self.object.status(), field).and_then(Value::as_i64).unwrap_or(0)
-    }
-
-    pub(crate) fn collision_count(&self) -> Option<i64> {
-        self.object.status().get("collisionCount").and_then(Value::as_i64)
     }
 
     /// The revision to go back to, 0 for the previous one, if someone asked.
@@ -119,25 +138,25 @@ impl Strategy {
     /// |       10 | 25%, 25%                 |     3 |           2 | surge rounds up, the other down |
     /// |        1 | 0%, 1%                   |     0 |           1 | both 0: nothing could ever move |
     /// |        5 | 0, 10                    |     0 |          10 | a count is taken as it is     |
-    fn read(strategy: &Value, replicas: i64) -> Result<Self, String> {
-        match strategy.get("type").and_then(Value::as_str) {
+    fn read(strategy: &UpdateStrategy, replicas: i64) -> Result<Self, String> {
+        match strategy.kind.as_deref() {
             None | Some("" | "RollingUpdate") => {}
             Some("Recreate") => return Ok(Self { recreate: true, ..Self::default() }),
             Some(_) => return Err("spec.strategy.type".to_owned()),
         }
+        let rolling = strategy.rolling_update.as_ref();
         let total = u32::try_from(replicas).unwrap_or(u32::MAX);
-        let number = |field: &str, rounding| match strategy
-            .get("rollingUpdate")
-            .and_then(|rolling| rolling.get(field))
-            .filter(|value| !value.is_null())
-        {
+        let number = |name: &str, given: Option<&CountOrPercent>, rounding| match given {
             None => Ok(IntOrPercent::Percent(25).resolve(total, rounding)),
-            Some(value) => IntOrPercent::from_value(value)
+            Some(given) => IntOrPercent::from_view(given)
                 .map(|share| share.resolve(total, rounding))
-                .map_err(|_| format!("spec.strategy.rollingUpdate.{field}")),
+                .map_err(|_| format!("spec.strategy.rollingUpdate.{name}")),
         };
-        let surge = i64::from(number("maxSurge", Rounding::Up)?);
-        let unavailable = i64::from(number("maxUnavailable", Rounding::Down { at_least: 0 })?);
+        let surge = rolling.and_then(|rolling| rolling.max_surge.as_ref());
+        let surge = number("maxSurge", surge, Rounding::Up)?;
+        let unavailable = rolling.and_then(|rolling| rolling.max_unavailable.as_ref());
+        let unavailable = number("maxUnavailable", unavailable, Rounding::Down { at_least: 0 })?;
+        let (surge, unavailable) = (i64::from(surge), i64::from(unavailable));
         let stuck = surge == 0 && unavailable == 0;
         Ok(Self { recreate: false, surge, unavailable: if stuck { 1 } else { unavailable } })
     }
@@ -149,6 +168,10 @@ mod tests {
 
     use super::*;
 
+    fn read(strategy: Value, replicas: i64) -> Result<Strategy, String> {
+        Strategy::read(&serde_json::from_value(strategy).unwrap(), replicas)
+    }
+
     #[test]
     fn shares_become_numbers() {
         let cases = [
@@ -159,10 +182,10 @@ mod tests {
             (0, json!({}), (0, 1)),
         ];
         for (replicas, rolling, expected) in cases {
-            let strategy = Strategy::read(&json!({"rollingUpdate": rolling}), replicas).unwrap();
+            let strategy = read(json!({"rollingUpdate": rolling}), replicas).unwrap();
             assert_eq!((strategy.surge, strategy.unavailable), expected, "{replicas} {rolling}");
         }
-        assert!(Strategy::read(&json!({"type": "Blue"}), 1).is_err());
-        assert!(Strategy::read(&json!({"rollingUpdate": {"maxSurge": "x"}}), 1).is_err());
+        assert!(read(json!({"type": "Blue"}), 1).is_err());
+        assert!(read(json!({"rollingUpdate": {"maxSurge": "x"}}), 1).is_err());
     }
 }

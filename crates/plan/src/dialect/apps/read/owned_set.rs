@@ -3,22 +3,29 @@
 use std::cmp::Ordering;
 
 use convoy_api::Object;
+use convoy_api::apps::spec::ReplicaSetSpec;
 use convoy_api::apps::{UNLIMITED, annotation};
 use convoy_api::object::member::member;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use smol_str::SmolStr;
 
+use crate::gate::Permit;
+
 /// A ReplicaSet that the Deployment owns, or takes over in this step.
 #[derive(Debug)]
-pub(crate) struct Set<'o> {
+pub(crate) struct OwnedSet<'o> {
     pub(crate) object: &'o Object,
     pub(crate) created_at: Option<Timestamp>,
     /// `spec.replicas` as observed.
     pub(crate) had: i64,
     /// `spec.replicas` as this step leaves it.
     pub(crate) wants: i64,
+    /// `minReadySeconds` as observed.
+    pub(crate) stored_min_ready_secs: i64,
     pub(crate) counts: Counts,
+    /// The gate's leave to change the size.
+    pub(crate) permit: Option<Permit>,
     /// Becomes ours in this step.
     pub(crate) adopted: bool,
     /// Annotations that this step writes.
@@ -40,23 +47,19 @@ pub(crate) struct Counts {
     pub(crate) observed_generation: i64,
 }
 
-/// The number in a revision annotation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Revision {
-    /// Absent or empty counts as 0.
-    Number(i64),
-    Unreadable,
-}
-
-impl<'o> Set<'o> {
+impl<'o> OwnedSet<'o> {
     pub(crate) fn new(object: &'o Object, adopted: bool) -> Self {
-        let had = member(object.spec(), "replicas").and_then(Value::as_i64).unwrap_or(1).max(0);
+        // A set that validation would refuse has the defaults.
+        let spec: ReplicaSetSpec = object.spec_view().unwrap_or_default();
+        let had = spec.replicas.unwrap_or(1).max(0);
         Self {
             object,
             created_at: object.created_at(),
             had,
             wants: had,
+            stored_min_ready_secs: spec.min_ready_seconds.unwrap_or(0),
             counts: Counts::of(object.status()),
+            permit: None,
             adopted,
             notes: Map::new(),
             min_ready_secs: None,
@@ -83,10 +86,11 @@ impl<'o> Set<'o> {
         true
     }
 
-    pub(crate) fn revision(&self) -> Revision {
+    /// The number in its revision annotation; 0 without one, none if it is not a number.
+    pub(crate) fn revision(&self) -> Option<i64> {
         match self.note(annotation::REVISION) {
-            None | Some("") => Revision::Number(0),
-            Some(text) => text.parse().map_or(Revision::Unreadable, Revision::Number),
+            None | Some("") => Some(0),
+            Some(text) => text.parse().ok(),
         }
     }
 
@@ -100,9 +104,14 @@ impl<'o> Set<'o> {
         self.had > 0
     }
 
-    /// Sizes the set and records the size of the Deployment it was sized for.
-    pub(crate) fn resize(&mut self, wants: i64, desired: i64, most: i64) {
+    /// Changes the size, by the gate's leave.
+    pub(crate) fn resize(&mut self, wants: i64, permit: Permit) {
         self.wants = wants;
+        self.permit = (wants != self.had).then_some(permit);
+    }
+
+    /// Records the size of the Deployment that it is sized for.
+    pub(crate) fn record_size(&mut self, desired: i64, most: i64) {
         self.set_note(annotation::DESIRED_REPLICAS, &desired.to_string());
         self.set_note(annotation::MAX_REPLICAS, &most.to_string());
     }
@@ -120,9 +129,9 @@ impl<'o> Set<'o> {
             || self.min_ready_secs.is_some()
     }
 
-    /// How many pods it may have: what it asks for, and what it was asked to give up and still
-    /// has. None while nobody says so of the size it has now: until then pods may be made for
-    /// one that it had before.
+    /// How many pods it may have: its size, or more if it was scaled down and still has them.
+    /// None until its controller has observed the present size: pods may still be made for an
+    /// earlier one.
     pub(crate) fn may_have(&self) -> Option<i64> {
         let (seen, generation) = (self.counts.observed_generation, self.object.generation());
         let is_as_made = seen == 0 && generation <= 1;
@@ -132,12 +141,12 @@ impl<'o> Set<'o> {
 
     /// Available replicas that it still wants: those beyond are on their way out.
     pub(crate) fn wanted_available(&self) -> i64 {
-        self.counts.available.min(self.had)
+        self.counts.available.min(self.wants)
     }
 }
 
 /// By age, the oldest first; of equals by name.
-pub(crate) fn by_age(left: &Set<'_>, right: &Set<'_>) -> Ordering {
+pub(crate) fn by_age(left: &OwnedSet<'_>, right: &OwnedSet<'_>) -> Ordering {
     left.created_at.cmp(&right.created_at).then_with(|| left.name().cmp(right.name()))
 }
 

@@ -14,7 +14,7 @@ pub(crate) struct Pod<'o> {
     /// Empty while it is not scheduled.
     pub(crate) node: &'o str,
     pub(crate) phase: Phase,
-    pub(crate) ready: Condition,
+    pub(crate) ready: Readiness,
     pub(crate) deletion_cost: i32,
 }
 
@@ -27,7 +27,7 @@ pub(crate) enum Phase {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Condition {
+pub(crate) enum Readiness {
     False,
     True { since: Option<Timestamp> },
 }
@@ -42,14 +42,14 @@ impl<'o> Pod<'o> {
         };
         let ready = match object.condition("Ready") {
             Some(entry) if text(entry, "status") == Some("True") => {
-                Condition::True { since: timestamp(member(entry, "lastTransitionTime")) }
+                Readiness::True { since: timestamp(member(entry, "lastTransitionTime")) }
             }
-            _ => Condition::False,
+            _ => Readiness::False,
         };
         let cost = object.annotation(annotation::POD_DELETION_COST);
         Self {
             object,
-            node: text(object.spec(), "nodeName").unwrap_or_default(),
+            node: node_of(object),
             phase,
             ready,
             deletion_cost: cost.and_then(|cost| cost.parse().ok()).unwrap_or(0),
@@ -57,7 +57,7 @@ impl<'o> Pod<'o> {
     }
 
     pub(crate) fn is_ready(&self) -> bool {
-        self.ready != Condition::False
+        self.ready != Readiness::False
     }
 
     /// The most restarts of a regular container, then of a sidecar.
@@ -73,6 +73,11 @@ impl<'o> Pod<'o> {
         let aside = aside.filter(|of| sidecars.contains(&of.get("name"))).map(restart_count).max();
         (regular.unwrap_or(0), aside.unwrap_or(0))
     }
+}
+
+/// The node that a pod is on; empty while it is not scheduled.
+pub(crate) fn node_of(pod: &Object) -> &str {
+    member(pod.spec(), "nodeName").and_then(Value::as_str).unwrap_or_default()
 }
 
 fn restart_count(status: &Value) -> i64 {

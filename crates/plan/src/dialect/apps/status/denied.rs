@@ -2,13 +2,16 @@
 
 use convoy_api::apps::{POD, REPLICA_SET};
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::dialect::apps::decide::progress::{self, PROGRESSING};
-use crate::dialect::apps::decide::replica_set;
+use super::replica_set::status;
+use crate::condition::Condition;
+use crate::dialect::apps::names::{PROGRESSING, REPLICA_FAILURE};
+use crate::dialect::apps::read::conditions::Conditions;
 use crate::dialect::apps::read::deployment::Deployment;
-use crate::dialect::apps::status::says_the_same;
+use crate::dialect::apps::read::replica_set::ReplicaSet;
 use crate::snapshot::Snapshot;
+use crate::status::is_same;
 use crate::step::{Complaint, Denial};
 
 /// A set that cannot make or delete its pods has failed, until it can.
@@ -21,8 +24,15 @@ pub(crate) fn replica_set(snapshot: &Snapshot<'_>, denial: &Denial, now: Timesta
     };
     let message = format!("Error {doing}: {}", denial.message);
     let mut complaint = Complaint::saying(set, reason, message);
-    let status = replica_set::failed_status(snapshot, reason, &denial.message, now);
-    complaint.status = status.filter(|status| !says_the_same(status, set.status()));
+    let failure = Condition {
+        kind: REPLICA_FAILURE.into(),
+        status: "True",
+        reason: reason.into(),
+        message: denial.message.as_str().into(),
+        observed_generation: None,
+    };
+    let status = ReplicaSet::read(snapshot, now).ok().map(|read| status(&read, Some(&failure)));
+    complaint.status = status.filter(|status| !is_same(status, set.status()));
     complaint
 }
 
@@ -44,11 +54,10 @@ pub(crate) fn deployment(snapshot: &Snapshot<'_>, denial: &Denial, now: Timestam
         if !status.is_object() {
             status = json!({});
         }
-        let conditions = status.get("conditions").and_then(Value::as_array);
-        let mut conditions = conditions.cloned().unwrap_or_default();
-        progress::set(&mut conditions, PROGRESSING, "False", reason, &message, now);
-        status["conditions"] = conditions.into();
-        complaint.status = Some(status).filter(|status| !says_the_same(status, object.status()));
+        let mut conditions = Conditions::of(object);
+        conditions.set(PROGRESSING, "False", reason, &message, now);
+        status["conditions"] = conditions.as_slice().into();
+        complaint.status = Some(status).filter(|status| !is_same(status, object.status()));
     }
     complaint
 }
