@@ -20,20 +20,6 @@ use crate::world::World;
 pub const DIALECTS: &[&dyn Dialect] =
     &[&skyhook::Skyhook::new(), &fleet::Fleet, &apps::Apps, &karpenter::Karpenter, &ocm::Ocm];
 
-/// What a control loop can run, part by part. `apps` is two: Deployments, and the ReplicaSets
-/// that kube-controller-manager keeps where there is one.
-pub const CONTROLLERS: &[&dyn Dialect] = &[
-    &skyhook::Skyhook::new(),
-    &fleet::Fleet,
-    &apps::Deployments,
-    &apps::ReplicaSets,
-    &workloads::DAEMON_SETS,
-    &workloads::STATEFUL_SETS,
-    &workloads::JOBS,
-    &karpenter::Karpenter,
-    &ocm::Ocm,
-];
-
 /// One API and its way of rolling out.
 pub trait Dialect: Sync {
     /// The word that `--dialects` and plans use.

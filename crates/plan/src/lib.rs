@@ -37,7 +37,7 @@ pub mod window;
 pub mod world;
 
 pub use diagnostic::{Diagnostic, Severity};
-pub use dialect::{CONTROLLERS, DIALECTS, Dialect, Keep, Watch};
+pub use dialect::{DIALECTS, Dialect, Keep, Watch};
 pub use hold::{Hold, HoldReason};
 pub use snapshot::Snapshot;
 pub use step::{

@@ -21,7 +21,8 @@ use crate::metric::Series;
 /// What happens next in one rollout, and why nothing more does.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// Which dialect decided: `skyhook`, `fleet`, `apps`, `karpenter` or `ocm`.
+    /// The name of the dialect or controller that decided: `skyhook`, `fleet`, `apps`, `karpenter`
+    /// or `ocm` in a plan; in control loops also `replicasets`, `daemonsets` and the like.
     pub dialect: &'static str,
     pub rollout: ObjectKey,
     /// The version the rollout object was written in.

@@ -1,86 +1,55 @@
-//! What else keeps pods: DaemonSets, StatefulSets and Jobs. They are for homes without a
-//! kube-controller-manager, so each does what rollouts and their members need of it.
+//! DaemonSets, StatefulSets and Jobs, for clusters without a kube-controller-manager: each does
+//! what rollouts and their members need of it.
 //!
-//! A rollout is one of these objects and its members are pods. [`kept`] says which pods are whose
-//! and makes new ones, [`history`] keeps the revisions that `kubectl rollout` shows.
+//! A rollout is one of these objects, and its members are pods.
 
-mod daemon_set;
-mod history;
-mod job;
-mod kept;
-mod outcome;
-mod stateful_set;
+mod decide;
+mod names;
+mod read;
+mod report;
+mod status;
+mod watch;
+mod write;
 
-use convoy_api::apps::POD;
+use convoy_api::kinds::{DAEMON_SET, JOB, STATEFUL_SET};
 use convoy_api::{GroupKind, Object, ObjectKey};
 use jiff::Timestamp;
 
-use super::{Dialect, Keep, Watch};
+use self::read::Unreadable;
+use super::{Dialect, Watch};
 use crate::diagnostic::Diagnostic;
-use crate::ownership::{controllers_of as keepers, in_reach as kept};
 use crate::snapshot::Snapshot;
 use crate::step::Step;
 use crate::world::World;
 
-pub(crate) const DAEMON_SET: GroupKind = GroupKind::new("apps", "DaemonSet");
-pub(crate) const STATEFUL_SET: GroupKind = GroupKind::new("apps", "StatefulSet");
-pub(crate) const JOB: GroupKind = GroupKind::new("batch", "Job");
-const REVISION: GroupKind = GroupKind::new("apps", "ControllerRevision");
-const CLAIM: GroupKind = GroupKind::new("", "PersistentVolumeClaim");
-const NODE: GroupKind = GroupKind::new("", "Node");
-
-const POD_FIELDS: &[&str] = &[
-    "spec.nodeName",
-    "spec.affinity",
-    "status.phase",
-    "status.conditions",
-    "status.containerStatuses",
-];
-const PODS: Watch = Watch { kind: POD, keep: Keep::Fields(POD_FIELDS) };
-const REVISIONS: Watch = Watch { kind: REVISION, keep: Keep::Whole };
-
-/// One kind of these objects.
+/// The controller of one of the kinds.
 #[derive(Clone, Debug)]
 pub struct Workloads {
     name: &'static str,
     kind: GroupKind,
     watches: &'static [Watch],
-    step: fn(&Snapshot<'_>, Timestamp) -> Step,
+    step: fn(&'static str, &Snapshot<'_>, Timestamp) -> Result<Step, Unreadable>,
 }
 
-/// Every DaemonSet.
+/// The controller of DaemonSets.
 pub static DAEMON_SETS: Workloads = Workloads {
     name: "daemonsets",
     kind: DAEMON_SET,
-    watches: &[
-        Watch { kind: DAEMON_SET, keep: Keep::Whole },
-        PODS,
-        REVISIONS,
-        Watch { kind: NODE, keep: Keep::Fields(&["spec.taints", "spec.unschedulable"]) },
-    ],
-    step: daemon_set::step,
+    watches: watch::OF_DAEMON_SETS,
+    step: report::daemon_set::step,
 };
 
-/// Every StatefulSet.
+/// The controller of StatefulSets.
 pub static STATEFUL_SETS: Workloads = Workloads {
     name: "statefulsets",
     kind: STATEFUL_SET,
-    watches: &[
-        Watch { kind: STATEFUL_SET, keep: Keep::Whole },
-        PODS,
-        REVISIONS,
-        Watch { kind: CLAIM, keep: Keep::Fields(&[]) },
-    ],
-    step: stateful_set::step,
+    watches: watch::OF_STATEFUL_SETS,
+    step: report::stateful_set::step,
 };
 
-/// Every Job.
-pub static JOBS: Workloads = Workloads {
-    name: "jobs",
-    kind: JOB,
-    watches: &[Watch { kind: JOB, keep: Keep::Whole }, PODS],
-    step: job::step,
-};
+/// The controller of Jobs.
+pub static JOBS: Workloads =
+    Workloads { name: "jobs", kind: JOB, watches: watch::OF_JOBS, step: report::job::step };
 
 impl Dialect for Workloads {
     fn name(&self) -> &'static str {
@@ -91,7 +60,7 @@ impl Dialect for Workloads {
         self.watches
     }
 
-    /// The API server has checked them; a selector that cannot be read stops its own step.
+    /// The API server has checked them; one that cannot be read stops its own step.
     fn validates(&self, _kind: &GroupKind) -> bool {
         false
     }
@@ -113,33 +82,11 @@ impl Dialect for Workloads {
     }
 
     fn affected(&self, world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
-        if changed.kind == self.kind {
-            return vec![changed.clone()];
-        }
-        if changed.kind == NODE && self.kind == DAEMON_SET {
-            return world.of(&self.kind).map(|object| object.key().clone()).collect();
-        }
-        if changed.kind == CLAIM && self.kind == STATEFUL_SET {
-            let sets = world.in_namespace(&self.kind, &changed.namespace);
-            return sets.map(|object| object.key().clone()).collect();
-        }
-        let kept = [POD, REVISION].contains(&changed.kind);
-        let object = world.get(changed).filter(|_| kept);
-        object.map_or_else(Vec::new, |object| keepers(world, &self.kind, object))
+        watch::affected(world, &self.kind, changed)
     }
 
     fn snapshot<'w>(&self, world: &'w World, rollout: &'w Object) -> Snapshot<'w> {
-        let beside = self.watches.iter().filter(|watch| watch.kind != self.kind);
-        let objects = beside.flat_map(|watch| -> Box<dyn Iterator<Item = &'w Object> + 'w> {
-            if watch.kind == NODE {
-                Box::new(world.of(&NODE))
-            } else if watch.kind == CLAIM {
-                Box::new(world.in_namespace(&CLAIM, rollout.namespace()))
-            } else {
-                Box::new(kept(world, &watch.kind, rollout))
-            }
-        });
-        Snapshot::new(rollout, objects)
+        watch::snapshot(world, self.watches, rollout)
     }
 
     fn hangs_on(&self, _world: &World, _rollout: &Object, _refused: &Object) -> bool {
@@ -147,6 +94,12 @@ impl Dialect for Workloads {
     }
 
     fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
-        Step { dialect: self.name, ..(self.step)(snapshot, now) }
+        let step = (self.step)(self.name, snapshot, now);
+        step.unwrap_or_else(|Unreadable { field }| {
+            report::invalid(self.name, snapshot.rollout(), field)
+        })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,8 +9,7 @@ pub(crate) mod replica_set;
 
 use convoy_api::Object;
 use convoy_api::apps::REPLICA_SET;
-use convoy_api::apps::spec::DeploymentSpec;
-use convoy_api::object::member::field;
+use convoy_api::object::member::{field, text};
 use serde_json::Value;
 
 /// The pod template, as raw JSON: it is compared, hashed and copied as it stands.
@@ -20,11 +19,11 @@ pub(crate) fn template(owner: &Object) -> &Value {
 
 /// Whether the decision about a rollout looks at pods: a ReplicaSet always does, a Deployment to
 /// see old pods end (Recreate) or new ones settle (minReadySeconds).
+///
+/// It is asked on every change of every pod, so it reads two fields instead of a view.
 pub(crate) fn needs_pods(rollout: &Object) -> bool {
-    if *rollout.kind() == REPLICA_SET {
-        return true;
-    }
-    let Ok(spec) = rollout.spec_view::<DeploymentSpec>() else { return false };
-    let is_recreate = spec.strategy.is_some_and(|it| it.kind.as_deref() == Some("Recreate"));
-    is_recreate || spec.min_ready_seconds.is_some_and(|secs| secs > 0)
+    let spec = rollout.spec();
+    let is_recreate = text(field(spec, "strategy"), "type") == "Recreate";
+    let settles = field(spec, "minReadySeconds").as_i64().is_some_and(|secs| secs > 0);
+    is_recreate || settles || *rollout.kind() == REPLICA_SET
 }

@@ -22,8 +22,7 @@ pub(super) fn findings(object: &Object) -> Vec<Diagnostic> {
     let known = if deployment { "v1.Deployment" } else { "v1.ReplicaSet" };
     let misfits = shape::misfits(object.raw(), known);
     for field in misfits.unknown {
-        findings
-            .warn(&field, format!("unknown field {field:?}: it is kept, and means nothing here"));
+        findings.warn(&field, format!("unknown field {field:?}: it is stored and has no effect"));
     }
     if !misfits.errors.is_empty() {
         // Nothing can be said about values before their types are right.

@@ -108,35 +108,7 @@ impl DeploymentDecision<'_> {
             active.retain(stale);
         }
         active.sort_by(|a, b| order(&self.sets[*a], &self.sets[*b], add));
-        let fallback = self.deployment.stored.replicas;
-        let mut sizes = Vec::with_capacity(active.len());
-        let mut added = 0;
-        for at in &active {
-            let set = &self.sets[*at];
-            let base = set.size_note(annotation::MAX_REPLICAS).filter(|base| *base > 0);
-            let share = share(set.had, n, most, base.unwrap_or(fallback));
-            let left = add - added;
-            let share = match add {
-                _ if left == 0 => 0,
-                1.. => share.min(left),
-                _ => share.max(left),
-            };
-            added += share;
-            sizes.push(set.had + share);
-        }
-        // What rounding left over is the first one's, and what that cannot bear the next one's.
-        let mut left = add - added;
-        for size in &mut sizes {
-            let before = *size;
-            *size = (before + left).max(0);
-            left -= *size - before;
-        }
-        let least = n - self.deployment.may_be_missing();
-        let available: Vec<i64> =
-            active.iter().map(|at| self.sets[*at].wanted_available()).collect();
-        let all: i64 = self.sets.iter().map(OwnedSet::wanted_available).sum();
-        let elsewhere = all - available.iter().sum::<i64>();
-        spare(&mut sizes, &available, least - elsewhere);
+        let sizes = self.proportional_sizes(&active, add);
         // Sets that grow wait until those that shrink have: their record stays stale so long.
         let mut sized: Vec<(usize, i64)> = active.into_iter().zip(sizes).collect();
         let down: i64 = sized.iter().map(|(at, size)| (self.sets[*at].had - size).max(0)).sum();
@@ -154,6 +126,41 @@ impl DeploymentDecision<'_> {
             }
             set.record_size(n, most);
         }
+    }
+
+    /// Sizes of the `active` sets, in their order, once `add` replicas are spread over them.
+    fn proportional_sizes(&self, active: &[usize], add: i64) -> Vec<i64> {
+        let (n, most) = (self.deployment.replicas, self.deployment.most());
+        let fallback = self.deployment.stored.replicas;
+        let mut sizes = Vec::with_capacity(active.len());
+        let mut added = 0;
+        for at in active {
+            let set = &self.sets[*at];
+            let base = set.size_note(annotation::MAX_REPLICAS).filter(|base| *base > 0);
+            let share = share(set.had, n, most, base.unwrap_or(fallback));
+            let left = add - added;
+            let share = match add {
+                _ if left == 0 => 0,
+                1.. => share.min(left),
+                _ => share.max(left),
+            };
+            added += share;
+            sizes.push(set.had + share);
+        }
+        // The rest that rounding leaves goes to the first set, and what does not fit to the next.
+        let mut left = add - added;
+        for size in &mut sizes {
+            let before = *size;
+            *size = (before + left).max(0);
+            left -= *size - before;
+        }
+        let least = n - self.deployment.may_be_missing();
+        let available: Vec<i64> =
+            active.iter().map(|at| self.sets[*at].wanted_available()).collect();
+        let all: i64 = self.sets.iter().map(OwnedSet::wanted_available).sum();
+        let elsewhere = all - available.iter().sum::<i64>();
+        spare(&mut sizes, &available, least - elsewhere);
+        sizes
     }
 }
 

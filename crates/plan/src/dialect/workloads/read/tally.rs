@@ -6,34 +6,33 @@ use convoy_api::Object;
 use convoy_api::object::member::{field, list};
 use convoy_api::object::meta::timestamp;
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
-use super::super::kept::{is_over, number};
-use super::index_of;
 use super::indexes::Indexes;
-
-/// Keeps a pod until it is counted.
-pub(super) const FINALIZER: &str = "batch.kubernetes.io/job-tracking";
+use super::job::index_of;
+use super::number;
+use crate::dialect::workloads::names::JOB_TRACKING;
+use crate::pods::is_finished;
 
 /// The count, as it stands after this step.
 #[derive(Debug)]
-pub(super) struct Tally<'o> {
+pub(crate) struct Tally<'o> {
     owner: &'o Object,
     pods: Vec<&'o Object>,
     /// Counted ones and those on record.
-    pub(super) succeeded: usize,
-    pub(super) failed: usize,
-    counted_succeeded: i64,
-    counted_failed: i64,
+    pub(crate) succeeded: usize,
+    pub(crate) failed: usize,
+    pub(crate) counted_succeeded: i64,
+    pub(crate) counted_failed: i64,
     /// On record and not counted yet, by uid.
-    waiting_succeeded: BTreeSet<String>,
-    waiting_failed: BTreeSet<String>,
-    completed: Indexes,
+    pub(crate) waiting_succeeded: BTreeSet<String>,
+    pub(crate) waiting_failed: BTreeSet<String>,
+    pub(crate) completed: Indexes,
     is_indexed: bool,
 }
 
 impl<'o> Tally<'o> {
-    pub(super) fn new(owner: &'o Object, pods: &[&'o Object]) -> Self {
+    pub(crate) fn new(owner: &'o Object, pods: &[&'o Object], is_indexed: bool) -> Self {
         let status = owner.status();
         let stored = |name: &str| -> BTreeSet<String> {
             let uids = list(field(status, "uncountedTerminatedPods"), name).iter();
@@ -49,7 +48,7 @@ impl<'o> Tally<'o> {
             waiting_succeeded: stored("succeeded"),
             waiting_failed: stored("failed"),
             completed: Indexes::read(owner.status_text("completedIndexes")),
-            is_indexed: owner.spec_text("completionMode") == "Indexed",
+            is_indexed,
         };
         tally.count();
         tally
@@ -59,7 +58,7 @@ impl<'o> Tally<'o> {
         let held: BTreeSet<&str> = self
             .pods
             .iter()
-            .filter(|pod| pod.has_finalizer(FINALIZER))
+            .filter(|pod| pod.has_finalizer(JOB_TRACKING))
             .filter_map(|pod| pod.uid())
             .collect();
         // On record, and the finalizer is off: counted now.
@@ -77,7 +76,7 @@ impl<'o> Tally<'o> {
                 if let Some(index) = index_of(pod).filter(|_| self.is_indexed) {
                     self.completed.insert(index);
                 }
-            } else if is_over(pod) || pod.is_deleting() {
+            } else if is_finished(pod) || pod.is_deleting() {
                 self.waiting_failed.insert(uid.to_owned());
             }
         }
@@ -90,47 +89,19 @@ impl<'o> Tally<'o> {
     }
 
     /// Whether the status says already how a pod ended.
-    pub(super) fn is_on_record(&self, pod: &Object) -> bool {
+    pub(crate) fn is_on_record(&self, pod: &Object) -> bool {
         let stored = field(self.owner.status(), "uncountedTerminatedPods");
         let mut uids = list(stored, "succeeded").iter().chain(list(stored, "failed"));
         uids.any(|uid| uid.as_str() == pod.uid())
     }
 
     /// Whether every pod that is over is counted.
-    pub(super) fn is_settled(&self) -> bool {
+    pub(crate) fn is_settled(&self) -> bool {
         self.waiting_succeeded.is_empty() && self.waiting_failed.is_empty()
     }
 
-    pub(super) fn completed_indexes(&self) -> String {
-        self.completed.text()
-    }
-
-    pub(super) fn status(&self) -> Map<String, Value> {
-        let mut waiting = Map::new();
-        for (name, uids) in
-            [("succeeded", &self.waiting_succeeded), ("failed", &self.waiting_failed)]
-        {
-            if !uids.is_empty() {
-                waiting.insert(name.to_owned(), json!(uids));
-            }
-        }
-        let succeeded = if self.is_indexed {
-            i64::try_from(self.completed.len()).unwrap_or(i64::MAX)
-        } else {
-            self.counted_succeeded
-        };
-        let mut status = Map::new();
-        status.insert("succeeded".to_owned(), json!(succeeded));
-        status.insert("failed".to_owned(), json!(self.counted_failed));
-        status.insert("uncountedTerminatedPods".to_owned(), Value::Object(waiting));
-        if self.is_indexed {
-            status.insert("completedIndexes".to_owned(), json!(self.completed_indexes()));
-        }
-        status
-    }
-
     /// How many pods failed since the last that succeeded, and when the last of them did.
-    pub(super) fn failures_in_a_row(&self) -> Option<(usize, Timestamp)> {
+    pub(crate) fn failures_in_a_row(&self) -> Option<(usize, Timestamp)> {
         let ended = |phase: &str| -> Vec<Timestamp> {
             let pods = self.pods.iter().filter(|pod| pod.status_text("phase") == phase);
             pods.filter_map(|pod| ended_at(pod)).collect()

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Indexes(BTreeSet<usize>);
+pub(crate) struct Indexes(BTreeSet<usize>);
 
 /// Longer ranges are nobody's: the API server takes Jobs of up to 100,000 indexes.
 const RANGE_MAX: usize = 1_000_000;
 
 impl Indexes {
     /// Parts that cannot be read are left out.
-    pub(super) fn read(text: &str) -> Self {
+    pub(crate) fn read(text: &str) -> Self {
         let ranges = text.split(',').filter_map(|part| {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
             let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
@@ -19,19 +19,19 @@ impl Indexes {
         Self(ranges.flatten().collect())
     }
 
-    pub(super) fn contains(&self, index: usize) -> bool {
+    pub(crate) fn contains(&self, index: usize) -> bool {
         self.0.contains(&index)
     }
 
-    pub(super) fn insert(&mut self, index: usize) {
+    pub(crate) fn insert(&mut self, index: usize) {
         self.0.insert(index);
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let mut ranges: Vec<(usize, usize)> = Vec::new();
         for index in &self.0 {
             match ranges.last_mut() {

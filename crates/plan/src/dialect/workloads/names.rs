@@ -1,0 +1,36 @@
+//! Names on the wire: labels, annotations, finalizers, condition types and taints.
+
+/// The label of a pod that says which revision it was created from.
+pub(crate) const REVISION_HASH: &str = "controller-revision-hash";
+/// On pods of a DaemonSet: its generation when the pod was created.
+pub(crate) const TEMPLATE_GENERATION: &str = "pod-template-generation";
+/// On pods of a StatefulSet: their own name, for Services that select one pod.
+pub(crate) const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
+/// On pods of a StatefulSet: their ordinal.
+pub(crate) const POD_INDEX: &str = "apps.kubernetes.io/pod-index";
+/// On pods of an indexed Job: their index, as a label and as an annotation.
+pub(crate) const COMPLETION_INDEX: &str = "batch.kubernetes.io/job-completion-index";
+/// On pods of a Job, until they are counted.
+pub(crate) const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
+
+/// Conditions of a Job.
+pub(crate) const SUSPENDED: &str = "Suspended";
+pub(crate) const COMPLETE: &str = "Complete";
+pub(crate) const FAILED: &str = "Failed";
+/// Conditions of a Job that announce how it will end, while pods are still there.
+pub(crate) const SUCCESS_CRITERIA_MET: &str = "SuccessCriteriaMet";
+pub(crate) const FAILURE_TARGET: &str = "FailureTarget";
+
+/// Taints that every daemon pod tolerates, with their effect: daemons have to run on nodes that
+/// are in trouble.
+pub(crate) const DAEMON_TOLERATIONS: [(&str, &str); 6] = [
+    ("node.kubernetes.io/not-ready", "NoExecute"),
+    ("node.kubernetes.io/unreachable", "NoExecute"),
+    ("node.kubernetes.io/disk-pressure", "NoSchedule"),
+    ("node.kubernetes.io/memory-pressure", "NoSchedule"),
+    ("node.kubernetes.io/pid-pressure", "NoSchedule"),
+    ("node.kubernetes.io/unschedulable", "NoSchedule"),
+];
+/// The same for daemon pods on the network of their host.
+pub(crate) const HOST_NETWORK_TOLERATION: (&str, &str) =
+    ("node.kubernetes.io/network-unavailable", "NoSchedule");

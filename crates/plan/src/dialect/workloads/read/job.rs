@@ -1,0 +1,124 @@
+//! A Job and its pods.
+//!
+//! Pods carry a finalizer until they are counted. A pod that is finished goes on record as not yet
+//! counted, then loses the finalizer, then is counted: whatever is cut short in between, none is
+//! forgotten and none is counted twice.
+
+use std::collections::BTreeSet;
+
+use convoy_api::Object;
+use convoy_api::apps::spec::JobSpec;
+use convoy_api::object::member::{list, member, text};
+use convoy_api::object::meta::timestamp;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use super::tally::Tally;
+use super::{Health, OwnedPods, Unreadable, health};
+use crate::dialect::workloads::names::{
+    COMPLETE, COMPLETION_INDEX, FAILED, FAILURE_TARGET, SUCCESS_CRITERIA_MET, SUSPENDED,
+};
+use crate::snapshot::Snapshot;
+
+/// How often pods may fail where the Job does not say.
+const BACKOFF_LIMIT: i64 = 6;
+
+#[derive(Debug)]
+pub(crate) struct Job<'o> {
+    pub(crate) owner: &'o Object,
+    pub(crate) now: Timestamp,
+    pub(crate) pods: OwnedPods<'o>,
+    /// Neither finished nor terminating.
+    pub(crate) active: Vec<(&'o Object, Health)>,
+    pub(crate) tally: Tally<'o>,
+    pub(crate) parallelism: usize,
+    /// None: one success is enough, and then no new pod is created.
+    pub(crate) completions: Option<usize>,
+    pub(crate) is_indexed: bool,
+    pub(crate) is_suspended: bool,
+    pub(crate) backoff_limit: i64,
+    active_deadline_secs: Option<i64>,
+    pub(crate) ttl_secs: Option<i64>,
+    /// `status.startTime`.
+    pub(crate) started_at: Option<Timestamp>,
+}
+
+impl<'o> Job<'o> {
+    pub(crate) fn read(snapshot: &Snapshot<'o>, now: Timestamp) -> Result<Self, Unreadable> {
+        let owner = snapshot.rollout();
+        let spec: JobSpec = owner.spec_view()?;
+        let pods = OwnedPods::read(snapshot)?;
+        let whole = |given: Option<i64>| given.and_then(|count| usize::try_from(count).ok());
+        let states = pods.all.iter().map(|pod| (*pod, health(pod, 0, now)));
+        let is_indexed = spec.completion_mode.as_deref() == Some("Indexed");
+        Ok(Self {
+            owner,
+            now,
+            active: states.filter(|(_, health)| health.is_active()).collect(),
+            tally: Tally::new(owner, &pods.all, is_indexed),
+            parallelism: whole(spec.parallelism).unwrap_or(1),
+            completions: whole(spec.completions),
+            is_indexed,
+            is_suspended: spec.suspend.unwrap_or(false),
+            backoff_limit: spec.backoff_limit.unwrap_or(BACKOFF_LIMIT),
+            active_deadline_secs: spec.active_deadline_seconds,
+            ttl_secs: spec.ttl_seconds_after_finished,
+            started_at: timestamp(owner.status_member("startTime")),
+            pods,
+        })
+    }
+
+    /// Whether it has ended, and since when.
+    pub(crate) fn finished(&self) -> Option<Option<Timestamp>> {
+        [COMPLETE, FAILED].into_iter().find_map(|kind| {
+            let entry = self.owner.condition(kind)?;
+            let since = timestamp(member(entry, "lastTransitionTime"));
+            self.has_condition(kind).then_some(since)
+        })
+    }
+
+    /// How it was announced to end: whether successfully, the reason and the message.
+    pub(crate) fn announced_end(&self) -> Option<(bool, &str, &str)> {
+        let kinds = [(SUCCESS_CRITERIA_MET, true), (FAILURE_TARGET, false)];
+        kinds.into_iter().find_map(|(kind, is_success)| {
+            let entry = self.owner.condition(kind).filter(|_| self.has_condition(kind))?;
+            Some((is_success, text(entry, "reason"), text(entry, "message")))
+        })
+    }
+
+    pub(crate) fn was_suspended(&self) -> bool {
+        self.has_condition(SUSPENDED)
+    }
+
+    fn has_condition(&self, kind: &str) -> bool {
+        self.owner.condition_status(kind) == Some("True")
+    }
+
+    pub(crate) fn conditions(&self) -> &'o [Value] {
+        list(self.owner.status(), "conditions")
+    }
+
+    /// When its time is up, if it began then.
+    pub(crate) fn deadline(&self, begun: Option<Timestamp>) -> Option<Timestamp> {
+        let secs = SignedDuration::from_secs(self.active_deadline_secs?);
+        begun?.checked_add(secs).ok()
+    }
+
+    /// The indexes that have neither succeeded nor a pod at work, the lowest first.
+    pub(crate) fn free_indexes(&self) -> impl Iterator<Item = usize> {
+        let taken: BTreeSet<usize> = self
+            .pods
+            .all
+            .iter()
+            .filter(|pod| pod.status_text("phase") != "Failed" && !pod.is_deleting())
+            .filter_map(|pod| index_of(pod))
+            .collect();
+        let all = 0..self.completions.unwrap_or(0);
+        all.filter(move |index| !self.tally.completed.contains(*index) && !taken.contains(index))
+    }
+}
+
+/// Which index a pod of an indexed Job has.
+pub(crate) fn index_of(pod: &Object) -> Option<usize> {
+    pod.annotation(COMPLETION_INDEX).or_else(|| pod.label(COMPLETION_INDEX))?.parse().ok()
+}

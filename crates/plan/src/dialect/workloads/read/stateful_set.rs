@@ -1,0 +1,83 @@
+//! A StatefulSet and its pods, by ordinal.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use convoy_api::Object;
+use convoy_api::apps::spec::StatefulSetSpec;
+use jiff::Timestamp;
+
+use super::revisions::Revisions;
+use super::{Health, OwnedPods, Unreadable, health};
+use crate::dialect::workloads::names::REVISION_HASH;
+use crate::snapshot::Snapshot;
+
+#[derive(Debug)]
+pub(crate) struct StatefulSet<'o> {
+    pub(crate) owner: &'o Object,
+    pub(crate) owned: OwnedPods<'o>,
+    pub(crate) revisions: Revisions<'o>,
+    /// The ordinals that are wanted.
+    pub(crate) wanted: Range<i64>,
+    /// By ordinal.
+    pub(crate) pods: BTreeMap<i64, (&'o Object, Health)>,
+    /// `OrderedReady`: one at a time, each when the one before is available.
+    pub(crate) is_ordered: bool,
+    /// Ordinals below it stay at the current revision; none if nothing is replaced.
+    pub(crate) partition: Option<i64>,
+    /// The revision that was rolled out before.
+    pub(crate) current: String,
+    /// The revision of the template.
+    pub(crate) update: String,
+    pub(crate) min_ready_secs: i64,
+}
+
+impl<'o> StatefulSet<'o> {
+    pub(crate) fn read(snapshot: &Snapshot<'o>, now: Timestamp) -> Result<Self, Unreadable> {
+        let owner = snapshot.rollout();
+        let spec: StatefulSetSpec = owner.spec_view()?;
+        let owned = OwnedPods::read(snapshot)?;
+        let revisions = Revisions::read(snapshot, spec.revision_history_limit);
+        let min_ready_secs = spec.min_ready_seconds.unwrap_or(0);
+        let start = spec.ordinals.unwrap_or_default().start.unwrap_or(0).max(0);
+        let replicas = spec.replicas.unwrap_or(1).max(0);
+        let strategy = spec.update_strategy.unwrap_or_default();
+        let rolling = strategy.rolling_update.unwrap_or_default();
+        let partition = start.saturating_add(rolling.partition.unwrap_or(0));
+        let numbered = owned.all.iter().filter_map(|pod| {
+            let ordinal = ordinal(owner, pod)?;
+            Some((ordinal, (*pod, health(pod, min_ready_secs, now))))
+        });
+        let known = owner.status_text("currentRevision");
+        let known = Some(known).filter(|name| revisions.template_of(name).is_some());
+        Ok(Self {
+            owner,
+            wanted: start..start.saturating_add(replicas),
+            pods: numbered.collect(),
+            is_ordered: spec.pod_management_policy.as_deref() != Some("Parallel"),
+            partition: (strategy.kind.as_deref() != Some("OnDelete")).then_some(partition),
+            current: known.unwrap_or(&revisions.name).to_owned(),
+            update: revisions.name.clone(),
+            min_ready_secs,
+            owned,
+            revisions,
+        })
+    }
+
+    /// Whether the pod of an ordinal is to be replaced.
+    pub(crate) fn is_outdated(&self, ordinal: i64, pod: &Object) -> bool {
+        self.partition.is_some_and(|partition| ordinal >= partition)
+            && pod.label(REVISION_HASH) != Some(self.update.as_str())
+    }
+
+    /// The name of the pod of an ordinal.
+    pub(crate) fn name(&self, ordinal: i64) -> String {
+        format!("{}-{ordinal}", self.owner.name())
+    }
+}
+
+/// The number at the end of a pod's name, if it is one of this set's.
+fn ordinal(owner: &Object, pod: &Object) -> Option<i64> {
+    let (name, number) = pod.name().rsplit_once('-')?;
+    number.parse().ok().filter(|_| name == owner.name())
+}

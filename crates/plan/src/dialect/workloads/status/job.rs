@@ -1,0 +1,108 @@
+//! The status of a Job.
+
+use serde_json::{Map, Value, json};
+
+use crate::condition::{self, Condition, instant};
+use crate::dialect::workloads::decide::job::JobDecision;
+use crate::dialect::workloads::decide::job_end::JobEnd;
+use crate::dialect::workloads::names::{
+    COMPLETE, FAILED, FAILURE_TARGET, SUCCESS_CRITERIA_MET, SUSPENDED,
+};
+use crate::dialect::workloads::read::job::Job;
+
+/// The fields that change; nothing of a Job that has ended does.
+pub(crate) fn status(job: &Job<'_>, decision: &JobDecision<'_>) -> Map<String, Value> {
+    if job.finished().is_some() {
+        return Map::new();
+    }
+    let mut status = counted(job);
+    if job.owner.is_deleting() {
+        return status;
+    }
+    let mut conditions = job.conditions().to_vec();
+    suspension(job, &mut status, &mut conditions);
+    if let Some(end) = &decision.end {
+        declare(job, end, &mut status, &mut conditions);
+    }
+    if conditions != job.conditions() {
+        status.insert("conditions".to_owned(), Value::Array(conditions));
+    }
+    status
+}
+
+fn counted(job: &Job<'_>) -> Map<String, Value> {
+    let tally = &job.tally;
+    let mut waiting = Map::new();
+    for (name, uids) in [("succeeded", &tally.waiting_succeeded), ("failed", &tally.waiting_failed)]
+    {
+        if !uids.is_empty() {
+            waiting.insert(name.to_owned(), json!(uids));
+        }
+    }
+    let succeeded =
+        if job.is_indexed { json!(tally.completed.len()) } else { json!(tally.counted_succeeded) };
+    let ready = job.active.iter().filter(|(_, health)| health.is_ready()).count();
+    let terminating = job.pods.all.iter().filter(|pod| pod.is_deleting()).count();
+    let mut status = Map::new();
+    let mut put = |name: &str, value: Value| status.insert(name.to_owned(), value);
+    put("succeeded", succeeded);
+    put("failed", json!(tally.counted_failed));
+    put("uncountedTerminatedPods", Value::Object(waiting));
+    if job.is_indexed {
+        put("completedIndexes", json!(tally.completed.text()));
+    }
+    put("active", json!(job.active.len()));
+    put("ready", json!(ready));
+    put("terminating", json!(terminating));
+    status
+}
+
+/// Records that the Job stands still or goes on, and when it began.
+fn suspension(job: &Job<'_>, status: &mut Map<String, Value>, conditions: &mut Vec<Value>) {
+    let mut say = |word: &'static str, reason: &'static str, message: &'static str| {
+        let condition = Condition {
+            kind: SUSPENDED.into(),
+            status: word,
+            reason: reason.into(),
+            message: message.into(),
+            observed_generation: None,
+        };
+        condition::set(conditions, &condition, job.now);
+    };
+    match (job.was_suspended(), job.is_suspended) {
+        (false, true) => say("True", "JobSuspended", "Job suspended"),
+        (true, false) => say("False", "JobResumed", "Job resumed"),
+        _ => {}
+    }
+    if job.is_suspended {
+        status.insert("startTime".to_owned(), Value::Null);
+    } else if job.owner.status_member("startTime").is_none_or(Value::is_null) {
+        status.insert("startTime".to_owned(), instant(job.now));
+    }
+}
+
+/// Says that the end is certain, and once no pod is left, that it is reached.
+fn declare(
+    job: &Job<'_>,
+    end: &JobEnd,
+    status: &mut Map<String, Value>,
+    conditions: &mut Vec<Value>,
+) {
+    let (target, reached) =
+        if end.is_success { (SUCCESS_CRITERIA_MET, COMPLETE) } else { (FAILURE_TARGET, FAILED) };
+    let say = |kind: &'static str| Condition {
+        kind: kind.into(),
+        status: "True",
+        reason: end.reason.as_str().into(),
+        message: end.message.as_str().into(),
+        observed_generation: None,
+    };
+    condition::set(conditions, &say(target), job.now);
+    if !end.is_reached {
+        return;
+    }
+    condition::set(conditions, &say(reached), job.now);
+    if end.is_success {
+        status.insert("completionTime".to_owned(), instant(job.now));
+    }
+}

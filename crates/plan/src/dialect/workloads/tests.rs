@@ -1,0 +1,125 @@
+//! What the controllers decide beside limits that are full. Histories are in `convoy-check`.
+
+use convoy_testkit::{Builder, NOW, apps, node, object};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::step::Verb;
+
+fn step(dialect: &Workloads, objects: impl IntoIterator<Item = Builder>) -> Step {
+    let world: World = objects.into_iter().map(Builder::build).collect();
+    let rollout = dialect.rollouts(&world)[0];
+    dialect.step(&dialect.snapshot(&world, rollout), NOW.parse().unwrap())
+}
+
+fn owner(version: &str, kind: &str, spec: &Value) -> Builder {
+    let mut whole = json!({"selector": {"matchLabels": {"app": "web"}},
+        "template": apps::template("web:v1")});
+    for (key, value) in spec.as_object().unwrap() {
+        whole[key] = value.clone();
+    }
+    object(version, kind, "web").namespace("shop").spec(whole)
+}
+
+/// A pod of `kind` that is ready, of a revision that is no longer the template's.
+fn outdated(kind: &str, name: &str, node: &str) -> Builder {
+    object("v1", "Pod", name)
+        .namespace("shop")
+        .label("app", "web")
+        .label("controller-revision-hash", "old")
+        .with(
+            "/metadata/ownerReferences",
+            json!([{"apiVersion": "apps/v1", "kind": kind, "name": "web", "controller": true,
+                "uid": format!("uid-{}-web", kind.to_lowercase())}]),
+        )
+        .spec(json!({"nodeName": node}))
+        .status(json!({"phase": "Running", "conditions": [
+            {"type": "Ready", "status": "True", "lastTransitionTime": NOW}]}))
+}
+
+fn holds(step: &Step) -> Vec<(String, String)> {
+    let held = step.holds.iter().map(|hold| {
+        (hold.member.as_deref().unwrap_or_default().to_owned(), hold.reason.to_string())
+    });
+    held.collect()
+}
+
+#[test]
+fn a_daemon_set_starts_and_removes_within_its_budget() {
+    let strategy = |rolling: Value| {
+        owner("apps/v1", "DaemonSet", &json!({"updateStrategy": {"rollingUpdate": rolling}}))
+    };
+    let world = |set: Builder| {
+        let nodes = ["n1", "n2", "n3"].map(node);
+        let pods = ["n1", "n2", "n3"].map(|on| outdated("DaemonSet", &format!("web-{on}"), on));
+        nodes.into_iter().chain(pods).chain([set])
+    };
+    let replaced = step(&DAEMON_SETS, world(strategy(json!({"maxUnavailable": 1}))));
+    assert_eq!(replaced.dialect, "daemonsets");
+    assert_eq!(replaced.decision["deletePods"], json!(["web-n1"]));
+    let spent = "1 of 1 slots of maxUnavailable in use by n1".to_owned();
+    assert_eq!(holds(&replaced), [("n2".to_owned(), spent.clone()), ("n3".to_owned(), spent)]);
+    let removes = replaced.actions.iter().filter(|action| matches!(action.verb, Verb::Remove(_)));
+    assert_eq!(removes.count(), 1);
+    let surge = json!({"maxUnavailable": 0, "maxSurge": 2});
+    let surged = step(&DAEMON_SETS, world(strategy(surge)));
+    assert_eq!(
+        (&surged.decision["createPods"], &surged.decision["deletePods"]),
+        (&json!(2), &json!([]))
+    );
+    let spent = "2 of 2 slots of maxSurge in use by n1, n2".to_owned();
+    assert_eq!(holds(&surged), [("n3".to_owned(), spent)]);
+}
+
+#[test]
+fn on_delete_waits_for_somebody() {
+    let strategy = json!({"updateStrategy": {"type": "OnDelete"}});
+    let objects = [
+        owner("apps/v1", "DaemonSet", &strategy),
+        node("n1"),
+        outdated("DaemonSet", "web-a", "n1"),
+    ];
+    let step = step(&DAEMON_SETS, objects);
+    assert_eq!(step.decision["deletePods"], json!([]));
+    let [(member, reason)] = &holds(&step)[..] else { panic!("{:?}", step.holds) };
+    assert_eq!(member, "n1");
+    assert!(reason.contains("OnDelete"), "{reason}");
+}
+
+#[test]
+fn ordinals_wait_for_the_one_whose_turn_it_is() {
+    let set = |policy: &str| {
+        owner("apps/v1", "StatefulSet", &json!({"replicas": 3, "podManagementPolicy": policy}))
+    };
+    let starts = |step: &Step| {
+        let pods = step.actions.iter().filter(|action| matches!(action.verb, Verb::Start(_)));
+        pods.map(|action| action.target.name.to_string()).collect::<Vec<_>>()
+    };
+    let ordered = step(&STATEFUL_SETS, [set("OrderedReady")]);
+    assert_eq!(starts(&ordered), ["web-0"]);
+    let behind = "waits for web-0".to_owned();
+    let expected = [("web-1".to_owned(), behind.clone()), ("web-2".to_owned(), behind)];
+    assert_eq!(holds(&ordered), expected);
+    let parallel = step(&STATEFUL_SETS, [set("Parallel")]);
+    assert_eq!(starts(&parallel), ["web-0", "web-1", "web-2"]);
+    assert_eq!(holds(&parallel), []);
+}
+
+#[test]
+fn a_job_starts_as_many_pods_as_its_parallelism() {
+    let spec = json!({"completions": 5, "parallelism": 2});
+    let running = step(&JOBS, [owner("batch/v1", "Job", &spec)]);
+    assert_eq!(running.groups[0].moving, 2);
+    assert_eq!(holds(&running), [(String::new(), "2 of 2 slots of parallelism in use".to_owned())]);
+    let spec = json!({"completions": 5, "parallelism": 2, "suspend": true});
+    let suspended = step(&JOBS, [owner("batch/v1", "Job", &spec)]);
+    assert_eq!(suspended.groups[0].moving, 0);
+    assert_eq!(holds(&suspended), [(String::new(), "paused".to_owned())]);
+}
+
+#[test]
+fn a_field_that_cannot_be_read_stops_the_step() {
+    let step = step(&JOBS, [owner("batch/v1", "Job", &json!({"parallelism": "two"}))]);
+    assert_eq!(step.verdict, crate::Verdict::Invalid);
+    assert_eq!(holds(&step), [(String::new(), "invalid: spec.parallelism".to_owned())]);
+}

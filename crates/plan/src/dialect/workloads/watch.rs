@@ -1,0 +1,74 @@
+//! Which objects each controller watches, which rollouts a change concerns, and what a decision
+//! looks at.
+
+use convoy_api::kinds::{
+    CONTROLLER_REVISION, DAEMON_SET, JOB, NODE, PERSISTENT_VOLUME_CLAIM, POD, STATEFUL_SET,
+};
+use convoy_api::{GroupKind, Object, ObjectKey};
+
+use crate::dialect::{Keep, Watch};
+use crate::ownership::{controllers_of, in_reach};
+use crate::snapshot::Snapshot;
+use crate::world::World;
+
+const POD_FIELDS: &[&str] = &[
+    "spec.nodeName",
+    "spec.affinity",
+    "status.phase",
+    "status.conditions",
+    "status.containerStatuses",
+];
+const PODS: Watch = Watch { kind: POD, keep: Keep::Fields(POD_FIELDS) };
+const REVISIONS: Watch = Watch { kind: CONTROLLER_REVISION, keep: Keep::Whole };
+
+pub(super) const OF_DAEMON_SETS: &[Watch] = &[
+    Watch { kind: DAEMON_SET, keep: Keep::Whole },
+    PODS,
+    REVISIONS,
+    Watch { kind: NODE, keep: Keep::Fields(&["spec.taints", "spec.unschedulable"]) },
+];
+
+pub(super) const OF_STATEFUL_SETS: &[Watch] = &[
+    Watch { kind: STATEFUL_SET, keep: Keep::Whole },
+    PODS,
+    REVISIONS,
+    Watch { kind: PERSISTENT_VOLUME_CLAIM, keep: Keep::Fields(&[]) },
+];
+
+pub(super) const OF_JOBS: &[Watch] = &[Watch { kind: JOB, keep: Keep::Whole }, PODS];
+
+/// The rollouts of a kind that a change concerns.
+pub(super) fn affected(world: &World, kind: &GroupKind, changed: &ObjectKey) -> Vec<ObjectKey> {
+    if changed.kind == *kind {
+        return vec![changed.clone()];
+    }
+    if changed.kind == NODE && *kind == DAEMON_SET {
+        return world.of(kind).map(|object| object.key().clone()).collect();
+    }
+    if changed.kind == PERSISTENT_VOLUME_CLAIM && *kind == STATEFUL_SET {
+        let sets = world.in_namespace(kind, &changed.namespace);
+        return sets.map(|object| object.key().clone()).collect();
+    }
+    let is_owned = [POD, CONTROLLER_REVISION].contains(&changed.kind);
+    let object = world.get(changed).filter(|_| is_owned);
+    object.map_or_else(Vec::new, |object| controllers_of(world, kind, object))
+}
+
+/// What the decision about one rollout looks at.
+pub(super) fn snapshot<'w>(
+    world: &'w World,
+    watches: &[Watch],
+    rollout: &'w Object,
+) -> Snapshot<'w> {
+    let beside = watches.iter().filter(|watch| watch.kind != *rollout.kind());
+    let objects = beside.flat_map(|watch| -> Box<dyn Iterator<Item = &'w Object> + 'w> {
+        if watch.kind == NODE {
+            Box::new(world.of(&NODE))
+        } else if watch.kind == PERSISTENT_VOLUME_CLAIM {
+            Box::new(world.in_namespace(&PERSISTENT_VOLUME_CLAIM, rollout.namespace()))
+        } else {
+            Box::new(in_reach(world, &watch.kind, rollout))
+        }
+    });
+    Snapshot::new(rollout, objects)
+}

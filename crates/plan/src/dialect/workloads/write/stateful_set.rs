@@ -1,0 +1,127 @@
+//! Actions of a StatefulSet, and the bodies of its pods and volume claims.
+
+use convoy_api::kinds::{PERSISTENT_VOLUME_CLAIM, POD};
+use convoy_api::object::member::{field, list, text};
+use convoy_api::{Object, ObjectKey};
+use serde_json::{Value, json};
+
+use super::{Writes, note};
+use crate::dialect::workloads::decide::stateful_set::{StatefulSetDecision, Work};
+use crate::dialect::workloads::names::{POD_INDEX, POD_NAME, REVISION_HASH};
+use crate::dialect::workloads::read::stateful_set::StatefulSet;
+use crate::dialect::workloads::read::template;
+use crate::gate::Permit;
+use crate::pods;
+use crate::snapshot::Snapshot;
+use crate::step::{Action, Verb, Why};
+
+pub(crate) fn writes<'o>(
+    set: &StatefulSet<'o>,
+    decision: &StatefulSetDecision<'_>,
+    expired: &[&Object],
+    snapshot: &Snapshot<'_>,
+) -> Writes<'o> {
+    let mut writes = Writes::new(set.owner);
+    if set.owner.is_deleting() {
+        return writes;
+    }
+    writes.renew(&set.revisions);
+    writes.claim(&set.owned);
+    for (ordinal, work, permit) in &decision.works {
+        match work {
+            Work::Create => create(&mut writes, set, *ordinal, *permit, snapshot),
+            Work::Remove { pod, reason, message } => {
+                writes.remove(*permit, pod, Why::new(reason, message.clone()));
+            }
+        }
+    }
+    writes.trim(&set.revisions, expired);
+    writes
+}
+
+/// The pod of an ordinal, with its volumes.
+fn create(
+    writes: &mut Writes<'_>,
+    set: &StatefulSet<'_>,
+    ordinal: i64,
+    permit: Permit,
+    snapshot: &Snapshot<'_>,
+) {
+    let stays = set.partition.map_or(set.current != set.update, |partition| ordinal < partition);
+    let earlier = set.revisions.template_of(&set.current).filter(|_| stays);
+    let (revision, template) = match &earlier {
+        Some(template) => (&set.current, template),
+        None => (&set.update, template(set.owner)),
+    };
+    for (key, claim) in claims(set.owner, ordinal) {
+        if snapshot.get(&key).is_none() {
+            let message = format!("pod {} has no such claim", set.name(ordinal));
+            let why = Why::new("VolumeMissing", message);
+            writes.actions.push(Action::create(Verb::Create, key, claim, why));
+        }
+    }
+    let (key, pod) = pod(set.owner, ordinal, template, revision);
+    let wanted = set.wanted.end - set.wanted.start;
+    let why = Why::new("TooFew", format!("{} of {wanted} pods", set.pods.len()));
+    writes.start(permit, key, pod, why);
+}
+
+/// The volume claims of an ordinal. They outlive their pod.
+fn claims(owner: &Object, ordinal: i64) -> Vec<(ObjectKey, Value)> {
+    let templates = list(owner.spec(), "volumeClaimTemplates").iter();
+    let claims = templates.map(|template| {
+        let name = claim_name(owner, template, ordinal);
+        let key = owner.key().sibling(&PERSISTENT_VOLUME_CLAIM, owner.namespace(), &name);
+        let mut claim = json!({
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {
+                "name": name,
+                "namespace": owner.namespace(),
+                "annotations": field(template, "metadata").get("annotations"),
+            },
+            "spec": field(template, "spec"),
+        });
+        let own = field(field(template, "metadata"), "labels").as_object();
+        let selected = field(field(owner.spec(), "selector"), "matchLabels").as_object();
+        for (key, value) in own.into_iter().chain(selected).flatten() {
+            note(&mut claim, "labels", key, value.as_str().unwrap_or_default());
+        }
+        (key, claim)
+    });
+    claims.collect()
+}
+
+fn claim_name(owner: &Object, template: &Value, ordinal: i64) -> String {
+    format!("{}-{}-{ordinal}", text(field(template, "metadata"), "name"), owner.name())
+}
+
+/// The pod of an ordinal at a revision.
+fn pod(owner: &Object, ordinal: i64, template: &Value, revision: &str) -> (ObjectKey, Value) {
+    let name = format!("{}-{ordinal}", owner.name());
+    let key = owner.key().sibling(&POD, owner.namespace(), &name);
+    let mut pod = pods::pod(owner, template, &key);
+    note(&mut pod, "labels", REVISION_HASH, revision);
+    note(&mut pod, "labels", POD_NAME, &name);
+    note(&mut pod, "labels", POD_INDEX, &ordinal.to_string());
+    let spec = &mut pod["spec"];
+    spec["hostname"] = json!(name);
+    let service = owner.spec_text("serviceName");
+    if !service.is_empty() {
+        spec["subdomain"] = json!(service);
+    }
+    let claimed: Vec<Value> = list(owner.spec(), "volumeClaimTemplates")
+        .iter()
+        .map(|template| {
+            json!({"name": text(field(template, "metadata"), "name"),
+                "persistentVolumeClaim": {"claimName": claim_name(owner, template, ordinal)}})
+        })
+        .collect();
+    if !claimed.is_empty() {
+        let is_claimed = |volume: &&Value| claimed.iter().any(|own| own["name"] == volume["name"]);
+        let others = list(spec, "volumes").iter().filter(|volume| !is_claimed(volume)).cloned();
+        let volumes: Vec<Value> = claimed.iter().cloned().chain(others).collect();
+        spec["volumes"] = Value::Array(volumes);
+    }
+    (key, pod)
+}
