@@ -19,7 +19,9 @@ const BURST: u32 = 250;
 #[derive(Debug, Default)]
 pub(crate) struct DaemonSetDecision<'o> {
     /// Nodes that get a pod, by place.
-    pub(crate) starts: BTreeMap<usize, Permit>,
+    pub(crate) starts: BTreeSet<usize>,
+    /// The gate's leave for all of them.
+    pub(crate) start_permit: Option<Permit>,
     /// Pods that go, by the place of their node.
     pub(crate) removals: BTreeMap<usize, Vec<(&'o Object, Permit)>>,
     /// Why nothing happens on a node, by its place.
@@ -154,7 +156,7 @@ impl<'o> DaemonSetDecision<'o> {
         }
     }
 
-    /// OnDelete: an outdated pod stays until somebody deletes it.
+    /// `OnDelete`: an outdated pod stays until somebody deletes it.
     fn wait_for_deletion(&mut self, set: &DaemonSet<'o>, unwanted: &[Vec<&Object>]) {
         let on = "somebody to delete the pod: the update strategy is OnDelete".to_owned();
         let limits = [Limit::closed(HoldReason::Depends { on })];
@@ -214,7 +216,8 @@ impl<'o> DaemonSetDecision<'o> {
 
     fn start(&mut self, admission: &Admission<'_>) {
         if let Some(permit) = admission.permit() {
-            self.starts.extend(admission.starts.iter().map(|member| (member.index, permit)));
+            self.start_permit = Some(permit);
+            self.starts.extend(admission.starts.iter().map(|member| member.index));
         }
         self.hold(admission);
     }

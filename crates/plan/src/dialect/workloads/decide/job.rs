@@ -33,7 +33,7 @@ pub(crate) struct JobDecision<'o> {
 }
 
 pub(crate) fn decide<'o>(job: &Job<'o>) -> JobDecision<'o> {
-    let is_over = job.finished().is_some() || job.owner.is_deleting();
+    let is_over = job.is_finished() || job.owner.is_deleting();
     let end = if is_over { None } else { JobEnd::of(job) };
     let running = job.active.len();
     let total = if is_over || end.is_some() { running } else { total(job) };
@@ -50,8 +50,7 @@ pub(crate) fn decide<'o>(job: &Job<'o>) -> JobDecision<'o> {
         vec![None; count]
     };
     let expires_at = job
-        .finished()
-        .flatten()
+        .finished_at()
         .zip(job.ttl_secs)
         .and_then(|(since, secs)| since.checked_add(SignedDuration::from_secs(secs)).ok());
     let removals = removals(job, excess);

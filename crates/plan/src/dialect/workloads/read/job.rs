@@ -68,13 +68,15 @@ impl<'o> Job<'o> {
         })
     }
 
-    /// Whether it has ended, and since when.
-    pub(crate) fn finished(&self) -> Option<Option<Timestamp>> {
-        [COMPLETE, FAILED].into_iter().find_map(|kind| {
-            let entry = self.owner.condition(kind)?;
-            let since = timestamp(member(entry, "lastTransitionTime"));
-            self.has_condition(kind).then_some(since)
-        })
+    /// Whether it has ended.
+    pub(crate) fn is_finished(&self) -> bool {
+        [COMPLETE, FAILED].into_iter().any(|kind| self.has_condition(kind))
+    }
+
+    /// When it ended, if it has and says when.
+    pub(crate) fn finished_at(&self) -> Option<Timestamp> {
+        let kind = [COMPLETE, FAILED].into_iter().find(|kind| self.has_condition(kind))?;
+        timestamp(member(self.owner.condition(kind)?, "lastTransitionTime"))
     }
 
     /// How it was announced to end: whether successfully, the reason and the message.

@@ -52,7 +52,7 @@ fn standing(
     node: &DaemonNode<'_>,
 ) -> Option<Standing> {
     let leaves = decision.removals.contains_key(&at) || node.is_terminating();
-    let starts = decision.starts.contains_key(&at);
+    let starts = decision.starts.contains(&at);
     let hold = decision.holds.get(&at).cloned();
     let plain = |state| Some((state, None, None));
     if !node.fit.should_run() {

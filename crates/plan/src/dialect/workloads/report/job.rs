@@ -31,7 +31,7 @@ pub(crate) fn step(
 
 fn members(job: &Job<'_>, decision: &JobDecision<'_>) -> Members {
     let mut members = Members::new(job.owner);
-    if job.finished().is_some() {
+    if job.is_finished() {
         members.group.count(MemberState::Done);
         members.wake_at = decision.expires_at.filter(|at| *at > job.now);
         return members;

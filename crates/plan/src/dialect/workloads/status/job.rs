@@ -12,7 +12,7 @@ use crate::dialect::workloads::read::job::Job;
 
 /// The fields that change; nothing of a Job that has ended does.
 pub(crate) fn status(job: &Job<'_>, decision: &JobDecision<'_>) -> Map<String, Value> {
-    if job.finished().is_some() {
+    if job.is_finished() {
         return Map::new();
     }
     let mut status = counted(job);

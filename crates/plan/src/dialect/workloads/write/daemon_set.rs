@@ -9,6 +9,7 @@ use crate::dialect::workloads::decide::daemon_set::DaemonSetDecision;
 use crate::dialect::workloads::names::{REVISION_HASH, TEMPLATE_GENERATION};
 use crate::dialect::workloads::read::daemon_set::{DaemonNode, DaemonSet, default_tolerations};
 use crate::dialect::workloads::read::template;
+use crate::gate::Permit;
 use crate::pods::{Names, pod};
 use crate::snapshot::Snapshot;
 use crate::step::{EventType, Why};
@@ -25,16 +26,8 @@ pub(crate) fn writes<'o>(
     }
     writes.renew(&set.revisions);
     writes.claim(&set.pods);
-    let mut names = Names::new(snapshot);
-    for (at, permit) in &decision.starts {
-        let node = &set.nodes[*at];
-        let key = names.next(set.owner.name(), node.name);
-        let mut pod = pod(set.owner, template(set.owner), &key);
-        note(&mut pod, "labels", REVISION_HASH, &set.revisions.hash);
-        note(&mut pod, "labels", TEMPLATE_GENERATION, &set.owner.generation().to_string());
-        pin(&mut pod["spec"], node.name);
-        let message = format!("node {} has no pod of {}", node.name, set.revisions.name);
-        writes.start(*permit, key, pod, Why::new("NodeWithout", message));
+    if let Some(permit) = decision.start_permit {
+        start(&mut writes, set, decision, permit, snapshot);
     }
     for (at, pods) in &decision.removals {
         for (pod, permit) in pods {
@@ -44,6 +37,25 @@ pub(crate) fn writes<'o>(
     }
     writes.trim(&set.revisions, expired);
     writes
+}
+
+fn start(
+    writes: &mut Writes<'_>,
+    set: &DaemonSet<'_>,
+    decision: &DaemonSetDecision<'_>,
+    permit: Permit,
+    snapshot: &Snapshot<'_>,
+) {
+    let mut names = Names::new(snapshot);
+    for node in decision.starts.iter().map(|at| &set.nodes[*at]) {
+        let key = names.next(set.owner.name(), node.name);
+        let mut pod = pod(set.owner, template(set.owner), &key);
+        note(&mut pod, "labels", REVISION_HASH, &set.revisions.hash);
+        note(&mut pod, "labels", TEMPLATE_GENERATION, &set.owner.generation().to_string());
+        pin(&mut pod["spec"], node.name);
+        let message = format!("node {} has no pod of {}", node.name, set.revisions.name);
+        writes.start(permit, key, pod, Why::new("NodeWithout", message));
+    }
 }
 
 fn removal(writes: &mut Writes<'_>, node: &DaemonNode<'_>, pod: &Object) -> Why {

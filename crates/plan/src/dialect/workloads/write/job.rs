@@ -21,7 +21,7 @@ pub(crate) fn writes<'o>(
     snapshot: &Snapshot<'_>,
 ) -> Writes<'o> {
     let mut writes = Writes::new(job.owner);
-    let is_finished = job.finished().is_some();
+    let is_finished = job.is_finished();
     if !is_finished && !job.owner.is_deleting() {
         writes.claim(&job.pods);
     }
@@ -52,7 +52,7 @@ pub(crate) fn writes<'o>(
 
 /// Takes the finalizer off pods that are on record, or that will not be counted any more.
 fn release(writes: &mut Writes<'_>, job: &Job<'_>) {
-    let is_over = job.finished().is_some() || job.owner.is_deleting();
+    let is_over = job.is_finished() || job.owner.is_deleting();
     for pod in &job.pods.all {
         if !pod.has_finalizer(JOB_TRACKING) || !is_over && !job.tally.is_on_record(pod) {
             continue;
