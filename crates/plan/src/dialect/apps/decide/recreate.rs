@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use convoy_api::Object;
 
-use super::OwnedSet;
 use super::{DeploymentDecision, StatusScope, number};
+use crate::dialect::apps::read::owned_set::OwnedSet;
 use crate::gate;
 use crate::pods::is_finished;
 

@@ -13,10 +13,10 @@ use convoy_api::object::meta::timestamp;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::tally::Tally;
+use super::tally::{Tally, index_of};
 use super::{Health, OwnedPods, Unreadable, health};
 use crate::dialect::workloads::names::{
-    COMPLETE, COMPLETION_INDEX, FAILED, FAILURE_TARGET, SUCCESS_CRITERIA_MET, SUSPENDED,
+    COMPLETE, FAILED, FAILURE_TARGET, SUCCESS_CRITERIA_MET, SUSPENDED,
 };
 use crate::snapshot::Snapshot;
 
@@ -118,9 +118,4 @@ impl<'o> Job<'o> {
         let all = 0..self.completions.unwrap_or(0);
         all.filter(move |index| !self.tally.completed.contains(*index) && !taken.contains(index))
     }
-}
-
-/// Which index a pod of an indexed Job has.
-pub(crate) fn index_of(pod: &Object) -> Option<usize> {
-    pod.annotation(COMPLETION_INDEX).or_else(|| pod.label(COMPLETION_INDEX))?.parse().ok()
 }

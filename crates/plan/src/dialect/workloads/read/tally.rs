@@ -9,9 +9,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::indexes::Indexes;
-use super::job::index_of;
 use super::number;
-use crate::dialect::workloads::names::JOB_TRACKING;
+use crate::dialect::workloads::names::{COMPLETION_INDEX, JOB_TRACKING};
 use crate::pods::is_finished;
 
 /// The count, as it stands after this step.
@@ -120,4 +119,9 @@ fn ended_at(pod: &Object) -> Option<Timestamp> {
     let containers = list(pod.status(), "containerStatuses").iter();
     let ends = containers.filter_map(|of| timestamp(of.pointer("/state/terminated/finishedAt")));
     ends.max().or_else(|| pod.created_at())
+}
+
+/// Which index a pod of an indexed Job has.
+pub(crate) fn index_of(pod: &Object) -> Option<usize> {
+    pod.annotation(COMPLETION_INDEX).or_else(|| pod.label(COMPLETION_INDEX))?.parse().ok()
 }
