@@ -3,83 +3,40 @@
 //! A placement's step joins the stages of the pipeline, which run independently on the objects
 //! as given: selecting resources, scheduling clusters, rolling out bindings, rolling up status.
 
-pub mod available;
-pub mod binding;
-pub mod cleanup;
-pub mod eviction;
-mod membership;
+pub mod decide;
 pub mod names;
-pub mod override_history;
-pub mod overrides;
-pub mod part;
-pub mod placement;
-pub mod resource_group;
-pub mod rollout;
-pub mod rollup;
-pub mod schedule;
-mod scope;
-pub mod selection;
-pub mod staged;
-mod validate;
-pub mod work;
+pub mod read;
+pub mod report;
+pub mod status;
+pub mod validate;
+pub mod watch;
+pub mod write;
 
-use std::collections::BTreeSet;
-
-use convoy_api::{GroupKind, Object, ObjectKey};
-use jiff::Timestamp;
-
-use self::names::Family;
-use self::part::Part;
-use self::placement::Placement;
-use self::selection::policy::Line;
-use super::{Dialect, Keep, Watch};
 use crate::diagnostic::Diagnostic;
+use crate::dialect::fleet::decide::selection::policy::Line;
+use crate::dialect::fleet::decide::{
+    available, cleanup, eviction, membership, override_history, rollout, schedule, selection,
+    staged,
+};
+use crate::dialect::fleet::names::{DIALECT, Family, Role};
+use crate::dialect::fleet::read::placement::Placement;
+use crate::dialect::fleet::report::Part;
+use crate::dialect::fleet::status::rollup;
+use crate::dialect::fleet::{report as part, watch as scope};
+use crate::dialect::{Dialect, Keep, Watch};
 use crate::hold::{Hold, HoldReason};
 use crate::parallel;
 use crate::snapshot::Snapshot;
 use crate::step::{Step, Verdict};
 use crate::world::World;
+use std::collections::BTreeSet;
+
+use convoy_api::{GroupKind, Object, ObjectKey};
+use jiff::Timestamp;
 
 /// The `fleet` dialect.
 #[derive(Clone, Copy, Debug)]
 pub struct Fleet;
-
-/// The word that plans and `--dialects` use.
-pub const DIALECT: &str = "fleet";
-
-/// What a rollout object of this dialect is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
-    Placement(Family),
-    Run(Family),
-    Eviction,
-    Override,
-    /// A cluster that joins or leaves.
-    Member,
-}
-
-impl Role {
-    /// None: the object is not of the fleet's own rollout kinds.
-    pub(crate) fn of(kind: &GroupKind) -> Option<Self> {
-        let of_family = |family: Family| {
-            if *kind == family.placement() {
-                Some(Self::Placement(family))
-            } else {
-                (*kind == family.run()).then_some(Self::Run(family))
-            }
-        };
-        Family::ALL.into_iter().find_map(of_family).or_else(|| {
-            let overrides = *kind == names::CLUSTER_OVERRIDE || *kind == names::OVERRIDE;
-            if overrides {
-                Some(Self::Override)
-            } else if *kind == names::MEMBER_CLUSTER {
-                Some(Self::Member)
-            } else {
-                (*kind == names::EVICTION).then_some(Self::Eviction)
-            }
-        })
-    }
-}
 
 impl Dialect for Fleet {
     fn name(&self) -> &'static str {

@@ -1,7 +1,12 @@
 //! The kinds, labels, annotations and finalizers of the fleet API. The cluster-scoped and the
 //! namespaced family are one machine under two sets of kinds: [`Family`] tells them apart.
 
+pub mod kind;
+
 use convoy_api::{GroupKind, Object};
+
+/// The word that plans and `--dialects` use.
+pub const DIALECT: &str = "fleet";
 
 pub const PLACEMENT_GROUP: &str = "placement.kubernetes-fleet.io";
 pub const CLUSTER_GROUP: &str = "cluster.kubernetes-fleet.io";
@@ -61,6 +66,40 @@ pub enum Family {
     Cluster,
     /// `ResourcePlacement` and what belongs to it, all in the placement's namespace.
     Namespaced,
+}
+
+/// What a rollout object of this dialect is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Placement(Family),
+    Run(Family),
+    Eviction,
+    Override,
+    /// A cluster that joins or leaves.
+    Member,
+}
+
+impl Role {
+    /// None: the object is not of the fleet's own rollout kinds.
+    pub(crate) fn of(kind: &GroupKind) -> Option<Self> {
+        let of_family = |family: Family| {
+            if *kind == family.placement() {
+                Some(Self::Placement(family))
+            } else {
+                (*kind == family.run()).then_some(Self::Run(family))
+            }
+        };
+        Family::ALL.into_iter().find_map(of_family).or_else(|| {
+            let overrides = *kind == CLUSTER_OVERRIDE || *kind == OVERRIDE;
+            if overrides {
+                Some(Self::Override)
+            } else if *kind == MEMBER_CLUSTER {
+                Some(Self::Member)
+            } else {
+                (*kind == EVICTION).then_some(Self::Eviction)
+            }
+        })
+    }
 }
 
 impl Family {

@@ -1,18 +1,18 @@
 //! What the fleet's objects have to be like, beyond their schemas: the rules that upstream
 //! keeps in admission webhooks. Kinds that only controllers write are read as they come.
 
-mod member;
-mod overrides;
-mod placement;
-mod policy;
-mod property;
+pub mod member;
+pub mod overrides;
+pub mod placement;
+pub mod policy;
+pub mod property;
 
 use convoy_api::{GroupKind, Object};
 use serde_json::Value;
 
-use super::names::{self, Family};
-use super::placement::{Pick, Policy, field, list, text};
 use crate::diagnostic::Diagnostic;
+use crate::dialect::fleet::names::{self, Family};
+use crate::dialect::fleet::read::placement::{Pick, Policy, field, list, text};
 use crate::selector::Selector;
 use crate::validation;
 use crate::world::World;
@@ -21,7 +21,7 @@ use crate::world::World;
 const NAME_MAX: usize = 63;
 
 /// Whether people write objects of this kind.
-pub(super) fn validates(kind: &GroupKind) -> bool {
+pub(crate) fn validates(kind: &GroupKind) -> bool {
     let of_family = |family: Family| {
         [family.placement(), family.run(), family.strategy(), family.approval_request()]
             .contains(kind)
@@ -39,7 +39,7 @@ pub(super) fn validates(kind: &GroupKind) -> bool {
 }
 
 /// Every rule that `object` breaks, alone and beside the others.
-pub(super) fn validate(world: &World, object: &Object) -> Vec<Diagnostic> {
+pub(crate) fn validate(world: &World, object: &Object) -> Vec<Diagnostic> {
     let mut found = validation::schema(object);
     let kind = object.kind();
     for family in Family::ALL {

@@ -6,10 +6,10 @@ use convoy_api::Object;
 use serde_json::json;
 
 use crate::diagnostic::Diagnostic;
-use crate::dialect::fleet::placement::{list, text};
+use crate::dialect::fleet::read::placement::{list, text};
 use crate::selector::{is_label_value, is_qualified_name};
 
-pub(super) fn validate(object: &Object) -> Vec<Diagnostic> {
+pub(crate) fn validate(object: &Object) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     let mut seen = BTreeSet::new();
     for (index, taint) in list(object.spec(), "taints").iter().enumerate() {

@@ -5,16 +5,16 @@ use std::collections::BTreeSet;
 use convoy_api::Object;
 use serde_json::{Value, json};
 
-use super::selector;
 use crate::diagnostic::Diagnostic;
 use crate::dialect::fleet::names;
-use crate::dialect::fleet::placement::{field, list, text};
+use crate::dialect::fleet::read::placement::{field, list, text};
+use crate::dialect::fleet::validate::selector;
 use crate::world::World;
 
 /// The most overrides of one kind.
 const OVERRIDES_MAX: usize = 100;
 
-pub(super) fn validate(world: &World, object: &Object) -> Vec<Diagnostic> {
+pub(crate) fn validate(world: &World, object: &Object) -> Vec<Diagnostic> {
     let mut found = selectors(object);
     found.extend(beside_others(world, object));
     for (index, rule) in list(field(object.spec(), "policy"), "overrideRules").iter().enumerate() {

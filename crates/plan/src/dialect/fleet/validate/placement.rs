@@ -4,17 +4,17 @@ use convoy_api::{GroupKind, Object};
 use serde_json::{Value, json};
 use smol_str::SmolStr;
 
-use super::{NAME_MAX, policy, selector};
 use crate::budget::{BudgetError, IntOrPercent};
 use crate::diagnostic::Diagnostic;
 use crate::dialect::fleet::names::Family;
-use crate::dialect::fleet::placement::{field, list, text};
-use crate::dialect::fleet::selection::kind::{Scope, is_selectable, scope};
+use crate::dialect::fleet::names::kind::{Scope, is_selectable, scope};
+use crate::dialect::fleet::read::placement::{field, list, text};
+use crate::dialect::fleet::validate::{NAME_MAX, policy, selector};
 use crate::world::World;
 
 const DEFINITION: GroupKind = GroupKind::new("apiextensions.k8s.io", "CustomResourceDefinition");
 
-pub(super) fn validate(world: &World, object: &Object, family: Family) -> Vec<Diagnostic> {
+pub(crate) fn validate(world: &World, object: &Object, family: Family) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     if object.name().len() > NAME_MAX {
         let right = "must have at most 63 characters";

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use convoy_api::Object;
 use serde_json::{Value, json};
 
-use super::{NAME_MAX, property, selector};
 use crate::diagnostic::Diagnostic;
-use crate::dialect::fleet::placement::{field, list, text};
+use crate::dialect::fleet::read::placement::{field, list, text};
+use crate::dialect::fleet::validate::{NAME_MAX, property, selector};
 use crate::selector::{is_dns_subdomain, is_label_value, is_qualified_name};
 
 const AFFINITY: &str = "spec.policy.affinity.clusterAffinity";
 
-pub(super) fn validate(object: &Object, policy: &Value) -> Vec<Diagnostic> {
+pub(crate) fn validate(object: &Object, policy: &Value) -> Vec<Diagnostic> {
     let mut found = names(object, policy);
     let affinity = field(field(policy, "affinity"), "clusterAffinity");
     found.extend(required(object, affinity));

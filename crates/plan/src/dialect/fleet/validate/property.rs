@@ -7,14 +7,14 @@ use convoy_api::text::Quantity;
 use serde_json::{Value, json};
 
 use crate::diagnostic::Diagnostic;
-use crate::dialect::fleet::placement::{list, text};
-use crate::dialect::fleet::schedule::cluster::resource_property;
+use crate::dialect::fleet::read::member::resource_property;
+use crate::dialect::fleet::read::placement::{list, text};
 use crate::selector::is_qualified_name;
 
 const RESOURCES: &str = "resources.kubernetes-fleet.io/";
 
 /// What is wrong with the requirements of one term.
-pub(super) fn requirements(object: &Object, at: &str, expressions: &[Value]) -> Vec<Diagnostic> {
+pub(crate) fn requirements(object: &Object, at: &str, expressions: &[Value]) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     let mut by_name: BTreeMap<&str, Vec<(&str, Quantity)>> = BTreeMap::new();
     for (index, expression) in expressions.iter().enumerate() {
@@ -45,7 +45,7 @@ pub(super) fn requirements(object: &Object, at: &str, expressions: &[Value]) -> 
 }
 
 /// What is wrong with the name of a property.
-pub(super) fn name(object: &Object, at: &str, name: &str) -> Option<Diagnostic> {
+pub(crate) fn name(object: &Object, at: &str, name: &str) -> Option<Diagnostic> {
     let right = if name.starts_with(RESOURCES) {
         let sound = resource_property(name).is_some() && is_qualified_name(name);
         (!sound).then_some("want resources.kubernetes-fleet.io/ and total-, allocatable- or available- before a resource")

@@ -1,0 +1,127 @@
+//! Bindings sorted by what a rolling update may do with them.
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::dialect::fleet::decide::rollout::room::Counts;
+use crate::dialect::fleet::names::MEMBER_CLUSTER;
+use crate::dialect::fleet::read::binding::{Binding, Readiness, State};
+use crate::dialect::fleet::read::overrides::{Applicable, Overrides, UnknownCluster};
+use crate::dialect::fleet::read::placement::{Placement, RollingUpdate};
+use crate::snapshot::Snapshot;
+
+/// The bindings of a placement, in list order within each group. Every binding is in exactly
+/// one of the first six.
+#[derive(Debug, Default)]
+pub struct Groups<'w> {
+    /// Picked clusters that have nothing yet.
+    pub bind: Vec<Candidate<'w>>,
+    /// De-selected clusters that may go.
+    pub remove: Vec<Binding<'w>>,
+    /// Clusters with an older version.
+    pub update: Vec<Candidate<'w>>,
+    /// Clusters with an older version that does not work.
+    pub retry: Vec<Candidate<'w>>,
+    /// Clusters with the newest version.
+    pub current: Vec<Binding<'w>>,
+    /// Being deleted.
+    pub leaving: Vec<Binding<'w>>,
+    /// Bound or de-selected bindings that are not ready, whichever group they are in.
+    pub unready: Vec<(Binding<'w>, Readiness)>,
+    pub counts: Counts,
+}
+
+/// A binding to be written, and the overrides it gets.
+#[derive(Debug)]
+pub struct Candidate<'w> {
+    pub binding: Binding<'w>,
+    pub overrides: Applicable,
+}
+
+/// What bindings are measured against.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a, 'w> {
+    pub placement: &'a Placement<'w>,
+    pub rolling: &'a RollingUpdate,
+    /// The name of the newest master resource snapshot.
+    pub resource_snapshot: &'a str,
+    pub overrides: &'a Overrides<'w>,
+}
+
+impl<'w> Groups<'w> {
+    pub fn sort(
+        snapshot: &Snapshot<'w>,
+        bindings: &[Binding<'w>],
+        wanted: Wanted<'_, '_>,
+        now: Timestamp,
+    ) -> Result<Self, UnknownCluster> {
+        let period = SignedDuration::from_secs(wanted.rolling.unavailable_period_secs);
+        let mut groups = Self::default();
+        let mut picked = 0;
+        for binding in bindings.iter().copied() {
+            picked += u32::from(binding.state != State::Unscheduled);
+            if binding.state == State::Scheduled {
+                groups.bind.push(candidate(snapshot, binding, wanted.overrides)?);
+                continue;
+            }
+            let ready = groups.note(binding, binding.readiness(period, now));
+            if binding.is_deleting() {
+                groups.counts.leaving += u32::from(ready);
+                groups.leaving.push(binding);
+            } else if binding.state == State::Unscheduled {
+                groups.remove.push(binding);
+            } else {
+                let candidate = candidate(snapshot, binding, wanted.overrides)?;
+                groups.place(candidate, wanted.resource_snapshot);
+            }
+        }
+        let target = wanted.placement.target(picked);
+        groups.counts.target = target;
+        groups.counts.max_unavailable = wanted.rolling.unavailable(target);
+        groups.counts.max_surge = wanted.rolling.surge(target);
+        Ok(groups)
+    }
+
+    /// Whether any binding is not as it should be.
+    pub fn is_out_of_date(&self) -> bool {
+        let candidates = self.bind.len() + self.remove.len() + self.update.len() + self.retry.len();
+        candidates > 0
+    }
+
+    /// Counts a binding that has, or had, resources on its cluster; says whether it is ready.
+    fn note(&mut self, binding: Binding<'w>, readiness: Readiness) -> bool {
+        let ready = readiness == Readiness::Ready;
+        self.counts.ready += u32::from(ready);
+        if !ready {
+            self.unready.push((binding, readiness));
+        }
+        let can_be_ready = !binding.has_failed() && !binding.is_diff_reported();
+        self.counts.can_be_ready += u32::from(can_be_ready);
+        ready
+    }
+
+    fn place(&mut self, candidate: Candidate<'w>, resource_snapshot: &str) {
+        let binding = candidate.binding;
+        let current = binding.resource_snapshot() == resource_snapshot
+            && candidate.overrides == Applicable::of_binding(binding.object);
+        if current {
+            self.current.push(binding);
+        } else if binding.has_failed() {
+            self.retry.push(candidate);
+        } else {
+            self.update.push(candidate);
+        }
+    }
+}
+
+fn candidate<'w>(
+    snapshot: &Snapshot<'w>,
+    binding: Binding<'w>,
+    overrides: &Overrides<'_>,
+) -> Result<Candidate<'w>, UnknownCluster> {
+    if overrides.is_empty() {
+        return Ok(Candidate { binding, overrides: Applicable::default() });
+    }
+    let cluster = binding.cluster();
+    let member = snapshot.find(&MEMBER_CLUSTER, "", cluster);
+    Ok(Candidate { binding, overrides: overrides.concerning(cluster, member)? })
+}

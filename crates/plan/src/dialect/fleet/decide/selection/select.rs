@@ -1,0 +1,275 @@
+//! Resource selectors: which of the hub's objects a placement takes along.
+
+use std::collections::BTreeMap;
+
+use convoy_api::{GroupKind, Object, ObjectKey};
+use serde_json::Value;
+use smol_str::SmolStr;
+
+use crate::dialect::fleet::names::Family;
+use crate::dialect::fleet::names::kind::{NAMESPACE, is_reserved_namespace, is_selectable, rank};
+use crate::dialect::fleet::read::placement::{Placement, field, list, text};
+use crate::dialect::fleet::read::resource::{cleaned, is_derived};
+use crate::selector::Selector;
+use crate::snapshot::Snapshot;
+use crate::world::World;
+
+const SERVICE: GroupKind = GroupKind::new("", "Service");
+
+/// Why nothing can be selected.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SelectionError {
+    #[error("namespace {name:?} is reserved and cannot be selected")]
+    Reserved { name: String },
+    #[error("{object} is selected twice")]
+    Twice { object: ObjectKey },
+    #[error("objects of kind {kind} are never selected")]
+    NotSelectable { kind: GroupKind },
+    /// Not a mistake of the user: without a single object of the kind nobody can tell whether
+    /// there are none or none are known here, and taking everything away would be rash.
+    #[error("no object of kind {kind} is known")]
+    NotObserved { kind: GroupKind },
+}
+
+impl SelectionError {
+    /// Whether the placement has to be changed.
+    pub fn is_users(&self) -> bool {
+        !matches!(self, Self::NotObserved { .. })
+    }
+}
+
+/// One entry of `resourceSelectors`.
+struct Wanted<'w> {
+    kind: GroupKind,
+    name: &'w str,
+    labels: Option<Selector>,
+    scope: &'w str,
+}
+
+impl<'w> Wanted<'w> {
+    fn all(placement: &Placement<'w>) -> Vec<Self> {
+        let selectors = list(placement.object.spec(), "resourceSelectors");
+        selectors.iter().map(Self::read).collect()
+    }
+
+    fn read(raw: &'w Value) -> Self {
+        let kind = GroupKind {
+            group: SmolStr::new(text(raw, "group")),
+            kind: SmolStr::new(text(raw, "kind")),
+        };
+        Self {
+            kind,
+            name: text(raw, "name"),
+            labels: Selector::from_value(field(raw, "labelSelector")).ok(),
+            scope: text(raw, "selectionScope"),
+        }
+    }
+
+    fn is_namespace(&self) -> bool {
+        self.kind == NAMESPACE
+    }
+
+    fn takes_contents(&self) -> bool {
+        self.is_namespace() && matches!(self.scope, "" | "NamespaceWithResources")
+    }
+
+    fn matches(&self, object: &Object) -> bool {
+        match self.name {
+            "" => self.labels.as_ref().is_some_and(|labels| labels.matches(object)),
+            name => object.name() == name,
+        }
+    }
+}
+
+/// The objects of `world` that a selection of this placement may look at.
+pub fn candidates<'w>(world: &'w World, placement: &Placement<'_>) -> Vec<&'w Object> {
+    let wanted = Wanted::all(placement);
+    let mut found: Vec<&'w Object> = Vec::new();
+    for wanted in wanted.iter().filter(|wanted| is_selectable(&wanted.kind)) {
+        match placement.family {
+            Family::Cluster => found.extend(world.of(&wanted.kind)),
+            Family::Namespaced => {
+                found.extend(world.in_namespace(&wanted.kind, placement.namespace()));
+                // One of any namespace shows that the kind is known, should this one have none.
+                found.extend(world.of(&wanted.kind).next());
+            }
+        }
+        if !wanted.takes_contents() {
+            continue;
+        }
+        let chosen = world.of(&NAMESPACE).filter(|namespace| wanted.matches(namespace));
+        for namespace in chosen {
+            for kind in world.kinds().filter(|kind| is_selectable(kind)) {
+                found.extend(world.in_namespace(kind, namespace.name()));
+            }
+        }
+    }
+    found.sort_by(|a, b| a.key().cmp(b.key()));
+    found.dedup_by(|a, b| a.key() == b.key());
+    found
+}
+
+/// Whether a placement may select an object of this name, or anything in its namespace.
+pub fn may_select(placement: &Object, changed: &ObjectKey) -> bool {
+    let Ok(placement) = Placement::read(placement) else {
+        return false;
+    };
+    let reachable =
+        placement.family == Family::Cluster || changed.namespace == *placement.namespace();
+    reachable
+        && Wanted::all(&placement).iter().any(|wanted| {
+            let contents = wanted.takes_contents() && !changed.namespace.is_empty();
+            let named = wanted.name.is_empty() || wanted.name == changed.namespace;
+            let itself = wanted.name.is_empty() || wanted.name == changed.name;
+            contents && named || wanted.kind == changed.kind && itself
+        })
+}
+
+/// What the placement selects, cleaned, in the order of application.
+pub fn selected(
+    snapshot: &Snapshot<'_>,
+    placement: &Placement<'_>,
+) -> Result<Vec<Value>, SelectionError> {
+    let wanted = Wanted::all(placement);
+    let within = wanted
+        .iter()
+        .find(|wanted| wanted.scope == "NamespaceWithResourceSelectors" && wanted.is_namespace())
+        .map(|wanted| wanted.name);
+    let mut found: BTreeMap<&ObjectKey, &Object> = BTreeMap::new();
+    for wanted in &wanted {
+        for object in matching(snapshot, placement, wanted, within)? {
+            if found.insert(object.key(), object).is_some() {
+                return Err(SelectionError::Twice { object: object.key().clone() });
+            }
+        }
+    }
+    let mut objects: Vec<&Object> = found.into_values().collect();
+    objects.sort_by_cached_key(|object| order(object));
+    Ok(objects.into_iter().map(cleaned).collect())
+}
+
+fn matching<'w>(
+    snapshot: &Snapshot<'w>,
+    placement: &Placement<'_>,
+    wanted: &Wanted<'_>,
+    within: Option<&str>,
+) -> Result<Vec<&'w Object>, SelectionError> {
+    if !is_selectable(&wanted.kind) {
+        return Err(SelectionError::NotSelectable { kind: wanted.kind.clone() });
+    }
+    if wanted.is_namespace() && is_reserved_namespace(wanted.name) {
+        return Err(SelectionError::Reserved { name: wanted.name.to_owned() });
+    }
+    let known = snapshot.of(&wanted.kind);
+    if known.is_empty() {
+        return Err(SelectionError::NotObserved { kind: wanted.kind.clone() });
+    }
+    let reachable = |object: &&&'w Object| match placement.family {
+        Family::Namespaced => object.namespace() == placement.namespace(),
+        Family::Cluster => {
+            object.namespace().is_empty() || within == Some(object.namespace().as_str())
+        }
+    };
+    let chosen = known.iter().filter(reachable).filter(|object| wanted.matches(object)).copied();
+    let chosen: Vec<&Object> = chosen.filter(|object| is_sent(snapshot, object)).collect();
+    if !wanted.takes_contents() {
+        return Ok(chosen);
+    }
+    let namespaces: Vec<&SmolStr> = chosen.iter().map(|namespace| namespace.name()).collect();
+    let contents = snapshot.iter().filter(|object| {
+        namespaces.contains(&object.namespace())
+            && is_selectable(object.kind())
+            && is_sent(snapshot, object)
+    });
+    Ok(chosen.iter().copied().chain(contents).collect())
+}
+
+/// Whether this object of a selectable kind leaves the hub.
+fn is_sent(snapshot: &Snapshot<'_>, object: &Object) -> bool {
+    let service_exists = |endpoints: &Object| {
+        snapshot.find(&SERVICE, endpoints.namespace(), endpoints.name()).is_some()
+    };
+    let reserved = *object.kind() == NAMESPACE && is_reserved_namespace(object.name());
+    !object.is_deleting() && !reserved && !is_derived(object, service_exists)
+}
+
+/// By what must exist first, then by group, version and kind, then by namespace and name.
+fn order(object: &Object) -> (usize, String, String) {
+    let rank = rank(&object.kind().kind);
+    let kind = format!("{}, Kind={}", object.api_version(), object.kind().kind);
+    (rank, kind, format!("{}/{}", object.namespace(), object.name()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(api_version: &str, kind: &str, namespace: &str, name: &str) -> Object {
+        let mut raw = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}});
+        if !namespace.is_empty() {
+            raw["metadata"]["namespace"] = json!(namespace);
+        }
+        Object::from_value(raw).unwrap()
+    }
+
+    fn hub() -> World {
+        [
+            object("v1", "Namespace", "", "shop"),
+            object("v1", "Namespace", "", "kube-system"),
+            object("apps/v1", "Deployment", "shop", "front"),
+            object("v1", "ConfigMap", "shop", "kube-root-ca.crt"),
+            object("v1", "ConfigMap", "shop", "settings"),
+            object("v1", "Pod", "shop", "front-1"),
+            object("v1", "Service", "shop", "front"),
+            object("v1", "Endpoints", "shop", "front"),
+            object("v1", "ConfigMap", "other", "settings"),
+            object("rbac.authorization.k8s.io/v1", "ClusterRole", "", "reader"),
+        ]
+        .into_iter()
+        .collect()
+    }
+
+    fn names(selectors: &Value) -> Result<Vec<String>, SelectionError> {
+        let placement = Object::from_value(json!({
+            "apiVersion": "placement.kubernetes-fleet.io/v1beta1",
+            "kind": "ClusterResourcePlacement", "metadata": {"name": "web"},
+            "spec": {"resourceSelectors": selectors}}))
+        .unwrap();
+        let world = hub();
+        let placement = Placement::read(&placement).unwrap();
+        let snapshot = Snapshot::new(placement.object, candidates(&world, &placement));
+        let found = selected(&snapshot, &placement)?;
+        let name =
+            |value: &Value| format!("{}/{}", text(value, "kind"), text(&value["metadata"], "name"));
+        Ok(found.iter().map(name).collect())
+    }
+
+    #[test]
+    fn a_namespace_is_taken_with_what_belongs_to_it() {
+        let shop = |scope: &str| json!({"group": "", "version": "v1", "kind": "Namespace", "name": "shop", "selectionScope": scope});
+        let whole = names(&json!([shop("NamespaceWithResources")])).unwrap();
+        assert_eq!(
+            whole,
+            ["Namespace/shop", "ConfigMap/settings", "Service/front", "Deployment/front"]
+        );
+        assert_eq!(names(&json!([shop("NamespaceOnly")])).unwrap(), ["Namespace/shop"]);
+        let some = json!([shop("NamespaceWithResourceSelectors"),
+            {"group": "", "version": "v1", "kind": "ConfigMap"}]);
+        assert_eq!(names(&some).unwrap(), ["Namespace/shop", "ConfigMap/settings"]);
+    }
+
+    #[test]
+    fn what_cannot_be_selected_is_said() {
+        let role =
+            json!({"group": "rbac.authorization.k8s.io", "version": "v1", "kind": "ClusterRole"});
+        let twice = names(&json!([role, role])).unwrap_err();
+        assert!(matches!(twice, SelectionError::Twice { .. }), "{twice}");
+        let system =
+            json!([{"group": "", "version": "v1", "kind": "Namespace", "name": "kube-system"}]);
+        assert!(names(&system).unwrap_err().is_users());
+        let unknown = json!([{"group": "x.dev", "version": "v1", "kind": "Thing"}]);
+        assert!(!names(&unknown).unwrap_err().is_users());
+    }
+}

@@ -1,0 +1,12 @@
+//! Objects of the fleet read into domain types. Beside `write`, `status` and `validate`, nobody else
+//! knows where a field lies.
+
+pub mod binding;
+pub mod hash;
+pub mod member;
+pub mod overrides;
+pub mod placement;
+pub mod policy;
+pub mod resource;
+pub mod run;
+pub mod snapshot;

@@ -1,0 +1,307 @@
+//! Bindings: a placement's hold on one cluster, read straight from the JSON.
+//!
+//! Conditions speak of the generation they were written for; those of an older one count
+//! neither as good nor as bad news.
+
+use convoy_api::Object;
+use convoy_api::object::member::member;
+use convoy_api::object::meta::timestamp;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use crate::dialect::fleet::names::PREVIOUS_STATE;
+use crate::dialect::fleet::read::placement::{list, text};
+
+pub const ROLLOUT_STARTED: &str = "RolloutStarted";
+pub const OVERRIDDEN: &str = "Overridden";
+pub const WORK_SYNCHRONIZED: &str = "WorkSynchronized";
+pub const APPLIED: &str = "Applied";
+pub const AVAILABLE: &str = "Available";
+pub const DIFF_REPORTED: &str = "DiffReported";
+
+/// Reasons that come with `Available=True` when some resource cannot be tracked.
+const UNTRACKABLE: [&str; 2] = ["NotAllWorkAreAvailabilityTrackable", "WorkNotTrackable"];
+
+/// Reasons of a condition that is False only for now. `ApplyInProgress` is written right after
+/// every change, so taking it for a failure would lift the surge limit.
+const TRANSIENT: [&str; 5] = [
+    "OverriddenPending",
+    "WorkNotSynchronizedYet",
+    "ApplyPending",
+    "ResourceNotAvailableYet",
+    "ApplyInProgress",
+];
+
+/// The shortest time there is.
+const INSTANT: SignedDuration = SignedDuration::from_nanos(1);
+
+/// One `ClusterResourceBinding` or `ResourceBinding`.
+#[derive(Clone, Copy, Debug)]
+pub struct Binding<'w> {
+    pub object: &'w Object,
+    pub state: State,
+    cluster: &'w str,
+    generation: i64,
+    deleting: bool,
+    conditions: &'w [Value],
+    /// In the order of [`KINDS`], those of the current generation.
+    current: [Option<&'w Value>; KINDS.len()],
+}
+
+/// The types of conditions that count.
+const KINDS: [&str; 6] =
+    [ROLLOUT_STARTED, OVERRIDDEN, WORK_SYNCHRONIZED, APPLIED, AVAILABLE, DIFF_REPORTED];
+
+/// What the scheduler and the rollout have made of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Picked; nothing is on the cluster yet.
+    Scheduled,
+    /// The resources are, or are to be, on the cluster.
+    Bound,
+    /// No longer picked; the resources stay until the binding is deleted.
+    Unscheduled,
+}
+
+/// Whether the resources a binding stands for are known to work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readiness {
+    Ready,
+    /// Counts as ready from this instant on, for want of a better test.
+    At(Timestamp),
+    /// An event will tell.
+    Unknown,
+}
+
+impl<'w> Binding<'w> {
+    /// A binding whose state is none of the known words is nobody's business.
+    pub fn read(object: &'w Object) -> Option<Self> {
+        let state = match object.spec_text("state") {
+            "Scheduled" => State::Scheduled,
+            "Bound" => State::Bound,
+            "Unscheduled" => State::Unscheduled,
+            _ => return None,
+        };
+        let (generation, conditions) = (object.generation(), list(object.status(), "conditions"));
+        Some(Self {
+            object,
+            state,
+            cluster: object.spec_text("targetCluster"),
+            generation,
+            deleting: object.is_deleting(),
+            conditions,
+            current: current(object, conditions, generation),
+        })
+    }
+
+    pub fn name(&self) -> &'w str {
+        self.object.name()
+    }
+
+    pub fn cluster(&self) -> &'w str {
+        self.cluster
+    }
+
+    pub fn resource_snapshot(&self) -> &'w str {
+        self.object.spec_text("resourceSnapshotName")
+    }
+
+    pub fn policy_snapshot(&self) -> &'w str {
+        self.object.spec_text("schedulingPolicySnapshotName")
+    }
+
+    pub fn generation(&self) -> i64 {
+        self.generation
+    }
+
+    /// Its conditions, those of older generations among them.
+    pub fn conditions(&self) -> &'w [Value] {
+        self.conditions
+    }
+
+    pub fn is_deleting(&self) -> bool {
+        self.deleting
+    }
+
+    /// Whether it was Bound before it was de-selected.
+    pub fn was_bound(&self) -> bool {
+        self.object.annotation(PREVIOUS_STATE) == Some("Bound")
+    }
+
+    /// Whether resources may be on the cluster because of it.
+    pub fn is_placed(&self) -> bool {
+        match self.state {
+            State::Scheduled => false,
+            State::Bound => true,
+            State::Unscheduled => self.was_bound(),
+        }
+    }
+
+    /// A condition of the binding's current generation.
+    pub fn condition(&self, kind: &str) -> Option<&'w Value> {
+        self.current[KINDS.iter().position(|known| *known == kind)?]
+    }
+
+    /// The status word of a condition of the current generation.
+    pub fn status(&self, kind: &str) -> Option<&'w str> {
+        member(self.condition(kind)?, "status")?.as_str()
+    }
+
+    pub fn is_true(&self, kind: &str) -> bool {
+        self.status(kind) == Some("True")
+    }
+
+    /// Whether the resources work; `period` is how long untrackable ones have to stand.
+    pub fn readiness(&self, period: SignedDuration, now: Timestamp) -> Readiness {
+        if self.is_true(DIFF_REPORTED) {
+            return Readiness::Ready;
+        }
+        let Some(available) = self.condition(AVAILABLE) else { return Readiness::Unknown };
+        if text(available, "status") != "True" {
+            return Readiness::Unknown;
+        }
+        if !UNTRACKABLE.contains(&text(available, "reason")) {
+            return Readiness::Ready;
+        }
+        // Without a readable time it has stood since the beginning, as a zero time would.
+        let since = timestamp(member(available, "lastTransitionTime")).unwrap_or(Timestamp::MIN);
+        // Strictly longer than the period.
+        let ready_at = since.checked_add(period).and_then(|end| end.checked_add(INSTANT));
+        match ready_at {
+            Ok(at) if at <= now => Readiness::Ready,
+            Ok(at) => Readiness::At(at),
+            Err(_) => Readiness::At(Timestamp::MAX),
+        }
+    }
+
+    /// The first condition that says the resources will not work as they are.
+    pub fn failure(&self) -> Option<&'w Value> {
+        [OVERRIDDEN, WORK_SYNCHRONIZED, APPLIED, AVAILABLE].into_iter().find_map(|kind| {
+            let condition = self.condition(kind)?;
+            let failed = text(condition, "status") == "False"
+                && !TRANSIENT.contains(&text(condition, "reason"));
+            failed.then_some(condition)
+        })
+    }
+
+    pub fn has_failed(&self) -> bool {
+        self.failure().is_some()
+    }
+
+    /// Whether differences were looked for instead of applying, whatever came of it.
+    pub fn is_diff_reported(&self) -> bool {
+        self.condition(DIFF_REPORTED).is_some()
+    }
+
+    /// Why it is not ready, for a person.
+    pub fn explanation(&self) -> String {
+        let kinds = [OVERRIDDEN, WORK_SYNCHRONIZED, APPLIED, AVAILABLE, DIFF_REPORTED];
+        let mut current = kinds.into_iter().filter_map(|kind| Some((kind, self.condition(kind)?)));
+        let wanting = current.clone().find(|(_, found)| text(found, "status") != "True");
+        match wanting.or_else(|| current.next_back()) {
+            Some((kind, found)) => {
+                format!("{kind} is {}/{}", text(found, "status"), text(found, "reason"))
+            }
+            None => "nothing is reported for its current generation yet".to_owned(),
+        }
+    }
+}
+
+/// The first condition of each type, where it speaks of `generation`.
+fn current<'w>(
+    object: &Object,
+    conditions: &'w [Value],
+    generation: i64,
+) -> [Option<&'w Value>; KINDS.len()] {
+    let (mut current, mut seen) = ([None; KINDS.len()], [false; KINDS.len()]);
+    for (condition, (kind, _)) in conditions.iter().zip(object.condition_words()) {
+        let Some(at) = KINDS.iter().position(|known| *known == kind) else { continue };
+        if !seen[at] {
+            seen[at] = true;
+            let observed = member(condition, "observedGeneration").and_then(Value::as_i64);
+            current[at] = (observed.unwrap_or(0) == generation).then_some(condition);
+        }
+    }
+    current
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn binding(conditions: &Value) -> Object {
+        Object::from_value(json!({"apiVersion": "placement.kubernetes-fleet.io/v1beta1",
+            "kind": "ClusterResourceBinding", "metadata": {"name": "b", "generation": 2},
+            "spec": {"state": "Bound"}, "status": {"conditions": conditions}}))
+        .unwrap()
+    }
+
+    fn condition(kind: &str, status: &str, reason: &str, observed: i64) -> Value {
+        json!({"type": kind, "status": status, "reason": reason, "observedGeneration": observed,
+            "lastTransitionTime": "2026-01-01T00:00:00Z"})
+    }
+
+    #[test]
+    fn readiness_is_about_the_current_generation() {
+        let at = |text: &str| text.parse::<Timestamp>().unwrap();
+        let period = SignedDuration::from_secs(60);
+        let late = at("2026-01-01T00:01:00.5Z");
+        let untracked = condition("Available", "True", "NotAllWorkAreAvailabilityTrackable", 2);
+        let cases = [
+            (
+                "available",
+                json!([condition("Available", "True", "AllWorkAreAvailable", 2)]),
+                late,
+                Readiness::Ready,
+            ),
+            (
+                "of old",
+                json!([condition("Available", "True", "AllWorkAreAvailable", 1)]),
+                late,
+                Readiness::Unknown,
+            ),
+            (
+                "diff",
+                json!([condition("DiffReported", "True", "AllWorkHaveDiffReported", 2)]),
+                late,
+                Readiness::Ready,
+            ),
+            ("stood", json!([untracked]), late, Readiness::Ready),
+            (
+                "to the instant",
+                json!([untracked]),
+                at("2026-01-01T00:01:00Z"),
+                Readiness::At(at("2026-01-01T00:01:00.000000001Z")),
+            ),
+            ("nothing", json!([]), late, Readiness::Unknown),
+        ];
+        for (name, conditions, now, want) in cases {
+            let object = binding(&conditions);
+            let binding = Binding::read(&object).unwrap();
+            assert_eq!(binding.readiness(period, now), want, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_binding_has_failed_when_a_current_condition_says_so_for_good() {
+        let cases = [
+            ("Overridden", "OverriddenFailed", 2, true),
+            ("WorkSynchronized", "SyncWorkFailed", 2, true),
+            ("Applied", "NotAllWorkHaveBeenApplied", 2, true),
+            ("Available", "NotAllWorkAreAvailable", 2, true),
+            ("Available", "NeverHeardOf", 2, true),
+            ("Available", "NotAllWorkAreAvailable", 1, false),
+            ("Applied", "ApplyInProgress", 2, false),
+            ("Applied", "ApplyPending", 2, false),
+            ("Available", "ResourceNotAvailableYet", 2, false),
+            ("WorkSynchronized", "WorkNotSynchronizedYet", 2, false),
+            ("DiffReported", "NotAllWorkHaveDiffReported", 2, false),
+        ];
+        for (kind, reason, observed, want) in cases {
+            let object = binding(&json!([condition(kind, "False", reason, observed)]));
+            assert_eq!(Binding::read(&object).unwrap().has_failed(), want, "{kind} {reason}");
+        }
+    }
+}

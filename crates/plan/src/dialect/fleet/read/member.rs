@@ -1,0 +1,105 @@
+//! What a member cluster says about itself: whether it can be trusted with resources, and the
+//! properties it reports.
+
+use convoy_api::Object;
+use convoy_api::object::meta::timestamp;
+use convoy_api::text::Quantity;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use crate::dialect::fleet::read::placement::{field, list, text};
+
+/// How long a silent or unhealthy cluster is given the benefit of the doubt.
+const PATIENCE: SignedDuration = SignedDuration::from_mins(5);
+
+const RESOURCE_PREFIX: &str = "resources.kubernetes-fleet.io/";
+
+/// Why a cluster may not be given resources. None: it may.
+pub(crate) fn ineligibility(cluster: &Object, now: Timestamp) -> Option<&'static str> {
+    if cluster.is_deleting() {
+        return Some("cluster is leaving");
+    }
+    let agents = list(cluster.status(), "agentStatus");
+    let Some(agent) = agents.iter().find(|agent| text(agent, "type") == "MemberAgent") else {
+        return Some("cluster has not reported through its member agent");
+    };
+    let heartbeat = timestamp(agent.get("lastReceivedHeartbeat"));
+    if heartbeat.is_none_or(|at| now.duration_since(at) > PATIENCE) {
+        return Some("cluster is silent: last heartbeat is more than 5m old");
+    }
+    let condition = |kind: &str| {
+        list(agent, "conditions").iter().find(|condition| text(condition, "type") == kind)
+    };
+    if condition("Joined").is_none_or(|joined| text(joined, "status") != "True") {
+        return Some("cluster has not joined");
+    }
+    let Some(health) = condition("Healthy") else {
+        return Some("cluster has not reported its health");
+    };
+    let since = timestamp(health.get("lastTransitionTime"));
+    let recent = since.is_some_and(|at| now.duration_since(at) <= PATIENCE);
+    let healthy = text(health, "status") == "True" || recent;
+    (!healthy).then_some("cluster has been unhealthy for more than 5m")
+}
+
+/// The value of a property, if the cluster reports it and it is a quantity.
+pub(crate) fn property(cluster: &Object, name: &str) -> Option<Quantity> {
+    let value = match resource_property(name) {
+        Some((class, resource)) => {
+            let usage = field(cluster.status(), "resourceUsage");
+            field(usage, class).get(resource)?
+        }
+        None => field(cluster.status(), "properties").get(name)?.get("value")?,
+    };
+    quantity(value)
+}
+
+/// The member of `resourceUsage` and the resource that a computed property stands for.
+pub(crate) fn resource_property(name: &str) -> Option<(&'static str, &str)> {
+    let rest = name.strip_prefix(RESOURCE_PREFIX)?;
+    let (class, resource) = rest.split_once('-')?;
+    let class = match class {
+        "total" => "capacity",
+        "allocatable" => "allocatable",
+        "available" => "available",
+        _ => return None,
+    };
+    (!resource.is_empty()).then_some((class, resource))
+}
+
+fn quantity(value: &Value) -> Option<Quantity> {
+    match value {
+        Value::String(text) => text.parse().ok(),
+        Value::Number(number) => number.to_string().parse().ok(),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn properties_are_read_from_the_report_or_the_usage() {
+        let cluster = Object::from_value(json!({
+            "apiVersion": "cluster.kubernetes-fleet.io/v1beta1", "kind": "MemberCluster",
+            "metadata": {"name": "a"},
+            "status": {
+                "properties": {"kubernetes-fleet.io/node-count": {"value": "4"}},
+                "resourceUsage": {"capacity": {"cpu": "16"}, "available": {"cpu": "3500m"}}}}))
+        .unwrap();
+        let cases = [
+            ("kubernetes-fleet.io/node-count", Some("4")),
+            ("resources.kubernetes-fleet.io/total-cpu", Some("16")),
+            ("resources.kubernetes-fleet.io/available-cpu", Some("3.5")),
+            ("resources.kubernetes-fleet.io/allocatable-cpu", None),
+            ("resources.kubernetes-fleet.io/other-cpu", None),
+            ("kubernetes-fleet.io/none", None),
+        ];
+        for (name, value) in cases {
+            assert_eq!(property(&cluster, name), value.map(|v| v.parse().unwrap()), "{name}");
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! Overrides: which override snapshots touch a placement's resources, which of those concern a
+//! cluster, and what they make of an object.
+
+use crate::dialect::fleet::names::{self, Family};
+use crate::dialect::fleet::read::placement::{Placement, field, list, text};
+use crate::dialect::fleet::write::override_patch as patch;
+use crate::selector::Selector;
+use crate::snapshot::Snapshot;
+use std::collections::BTreeSet;
+
+use convoy_api::Object;
+use serde_json::{Value, json};
+use smol_str::SmolStr;
+
+pub use patch::{OverrideError, applied};
+
+/// The latest override snapshots that touch the resources a placement selected.
+#[derive(Clone, Debug, Default)]
+pub struct Overrides<'w> {
+    /// By name.
+    cluster: Vec<Override<'w>>,
+    /// By namespace, then name.
+    namespaced: Vec<Override<'w>>,
+}
+
+/// The override snapshots for one cluster, as a binding lists them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Applicable {
+    /// Names of `ClusterResourceOverrideSnapshot`s.
+    pub cluster: Vec<SmolStr>,
+    /// Namespaces and names of `ResourceOverrideSnapshot`s.
+    pub namespaced: Vec<(SmolStr, SmolStr)>,
+}
+
+/// Overrides touch the resources, and the cluster whose labels would tell which is not there.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("member cluster {cluster:?} not found, so its overrides cannot be told")]
+pub struct UnknownCluster {
+    pub cluster: SmolStr,
+}
+
+/// One override snapshot with its cluster selectors read once.
+#[derive(Clone, Debug)]
+struct Override<'w> {
+    snapshot: &'w Object,
+    /// Per rule that selects clusters at all, the terms of which one has to match.
+    rules: Vec<Vec<Selector>>,
+}
+
+/// Group, version, kind and name; the namespace is empty for what has cluster scope.
+pub(crate) type Identity<'v> = (&'v str, &'v str, &'v str, &'v str, &'v str);
+
+impl<'w> Overrides<'w> {
+    /// The overrides that touch what is selected in `group`, all snapshots of one index.
+    pub fn touching(
+        snapshot: &Snapshot<'w>,
+        placement: &Placement<'w>,
+        group: &[&'w Object],
+    ) -> Self {
+        let cluster = snapshot.of(&names::CLUSTER_OVERRIDE_SNAPSHOT);
+        let namespaced = snapshot.of(&names::OVERRIDE_SNAPSHOT);
+        if cluster.is_empty() && namespaced.is_empty() {
+            return Self::default();
+        }
+        let mut selected = BTreeSet::new();
+        for resource in group.iter().flat_map(|part| list(part.spec(), "selectedResources")) {
+            collect(resource, &mut selected);
+        }
+        let touching = |object: &&&'w Object| {
+            names::is_latest(object) && is_for(object, placement) && touches(object, &selected)
+        };
+        let read = |objects: &[&'w Object]| -> Vec<Override<'w>> {
+            objects.iter().filter(touching).map(|object| Override::read(object)).collect()
+        };
+        Self { cluster: read(cluster), namespaced: read(namespaced) }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.cluster.is_empty() && self.namespaced.is_empty()
+    }
+
+    /// Those that concern the cluster `name`, whose `MemberCluster` is `member`.
+    pub fn concerning(
+        &self,
+        name: &str,
+        member: Option<&Object>,
+    ) -> Result<Applicable, UnknownCluster> {
+        if self.is_empty() {
+            return Ok(Applicable::default());
+        }
+        let member = member.ok_or_else(|| UnknownCluster { cluster: SmolStr::new(name) })?;
+        let concerning = |found: &&Override<'_>| found.concerns(member);
+        Ok(Applicable {
+            cluster: self
+                .cluster
+                .iter()
+                .filter(concerning)
+                .map(|found| found.snapshot.name().clone())
+                .collect(),
+            namespaced: self
+                .namespaced
+                .iter()
+                .filter(concerning)
+                .map(|found| (found.snapshot.namespace().clone(), found.snapshot.name().clone()))
+                .collect(),
+        })
+    }
+}
+
+impl Applicable {
+    /// What `spec` of a binding says; null equals empty.
+    pub fn of_binding(binding: &Object) -> Self {
+        Self::read(binding.spec())
+    }
+
+    /// What any object with the two lists says, e.g. a cluster's entry in an update run.
+    pub fn read(carrier: &Value) -> Self {
+        let cluster = list(carrier, "clusterResourceOverrideSnapshots").iter();
+        let namespaced = list(carrier, "resourceOverrideSnapshots").iter();
+        Self {
+            cluster: cluster.filter_map(Value::as_str).map(SmolStr::new).collect(),
+            namespaced: namespaced
+                .map(|entry| {
+                    (SmolStr::new(text(entry, "namespace")), SmolStr::new(text(entry, "name")))
+                })
+                .collect(),
+        }
+    }
+
+    /// The value of `clusterResourceOverrideSnapshots`; null where there is none.
+    pub fn cluster_json(&self) -> Value {
+        if self.cluster.is_empty() { Value::Null } else { json!(self.cluster) }
+    }
+
+    /// The value of `resourceOverrideSnapshots`; null where there is none.
+    pub fn namespaced_json(&self) -> Value {
+        let entry =
+            |(namespace, name): &(SmolStr, SmolStr)| json!({"namespace": namespace, "name": name});
+        match self.namespaced.as_slice() {
+            [] => Value::Null,
+            entries => entries.iter().map(entry).collect(),
+        }
+    }
+}
+
+impl<'w> Override<'w> {
+    fn read(snapshot: &'w Object) -> Self {
+        let rules = list(field(field(snapshot.spec(), "overrideSpec"), "policy"), "overrideRules");
+        Self { snapshot, rules: rules.iter().filter_map(cluster_terms).collect() }
+    }
+
+    fn concerns(&self, member: &Object) -> bool {
+        self.rules.iter().any(|terms| terms_match(terms, member))
+    }
+}
+
+/// The terms of a rule's cluster selector. None: it selects no cluster. A term that cannot be
+/// read matches nothing; the validator says so.
+pub(crate) fn cluster_terms(rule: &Value) -> Option<Vec<Selector>> {
+    let selector = rule.get("clusterSelector").filter(|selector| !selector.is_null())?;
+    let terms = list(selector, "clusterSelectorTerms");
+    let read: Vec<Selector> = terms
+        .iter()
+        .filter_map(|term| Selector::from_value(field(term, "labelSelector")).ok())
+        .collect();
+    if read.is_empty() && !terms.is_empty() { None } else { Some(read) }
+}
+
+pub(crate) fn terms_match(terms: &[Selector], member: &Object) -> bool {
+    terms.is_empty() || terms.iter().any(|term| term.matches(member))
+}
+
+/// Whether an override is meant for this placement: it names none, or this one.
+fn is_for(object: &Object, placement: &Placement<'_>) -> bool {
+    let named = field(field(object.spec(), "overrideSpec"), "placement");
+    if named.is_null() {
+        return true;
+    }
+    let family = match text(named, "scope") {
+        "Namespaced" => Family::Namespaced,
+        _ => Family::Cluster,
+    };
+    let reachable = family == Family::Cluster || object.namespace() == placement.namespace();
+    text(named, "name") == placement.name() && family == placement.family && reachable
+}
+
+fn touches(object: &Object, selected: &BTreeSet<Identity<'_>>) -> bool {
+    let spec = field(object.spec(), "overrideSpec");
+    let namespace = object.namespace().as_str();
+    let selectors = match namespace {
+        "" => list(spec, "clusterResourceSelectors"),
+        _ => list(spec, "resourceSelectors"),
+    };
+    selectors.iter().any(|selector| {
+        let [group, version, kind, name] =
+            ["group", "version", "kind", "name"].map(|part| text(selector, part));
+        selected.contains(&(group, version, kind, namespace, name))
+    })
+}
+
+/// The identities by which overrides may ask for a selected resource: its own, and that of
+/// its namespace. An envelope stands for what it wraps.
+fn collect<'v>(resource: &'v Value, into: &mut BTreeSet<Identity<'v>>) {
+    let namespace = text(field(resource, "metadata"), "namespace");
+    if is_envelope(resource) {
+        if !namespace.is_empty() {
+            into.insert(("", "v1", "Namespace", "", namespace));
+        }
+        let wrapped = field(resource, "data").as_object().into_iter().flatten();
+        for (_, object) in wrapped {
+            // An object that does not belong into this envelope is the work generator's to refuse.
+            if text(field(object, "metadata"), "namespace") == namespace {
+                into.insert(identity(object));
+            }
+        }
+        return;
+    }
+    if !namespace.is_empty() {
+        into.insert(("", "v1", "Namespace", "", namespace));
+    }
+    into.insert(identity(resource));
+}
+
+pub(crate) fn identity(resource: &Value) -> Identity<'_> {
+    let api_version = text(resource, "apiVersion");
+    let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+    let metadata = field(resource, "metadata");
+    (group, version, text(resource, "kind"), text(metadata, "namespace"), text(metadata, "name"))
+}
+
+pub(crate) fn is_envelope(resource: &Value) -> bool {
+    let kind = text(resource, "kind");
+    text(resource, "apiVersion").starts_with(names::PLACEMENT_GROUP)
+        && (kind == names::CLUSTER_ENVELOPE.kind || kind == names::ENVELOPE.kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(value: Value) -> Object {
+        Object::from_value(value).unwrap()
+    }
+
+    fn override_snapshot(name: &str, spec: &Value) -> Object {
+        object(json!({"apiVersion": "placement.kubernetes-fleet.io/v1beta1",
+            "kind": "ClusterResourceOverrideSnapshot",
+            "metadata": {"name": name, "labels": {names::LATEST: "true"}},
+            "spec": {"overrideSpec": spec}}))
+    }
+
+    fn everywhere() -> Value {
+        json!({"overrideRules": [{"clusterSelector": {"clusterSelectorTerms": []}}]})
+    }
+
+    #[test]
+    fn an_override_applies_by_placement_resource_and_cluster() {
+        let placement = object(json!({"apiVersion": "placement.kubernetes-fleet.io/v1beta1",
+            "kind": "ClusterResourcePlacement", "metadata": {"name": "web"}}));
+        let resources = object(json!({"apiVersion": "placement.kubernetes-fleet.io/v1beta1",
+            "kind": "ClusterResourceSnapshot", "metadata": {"name": "web-0-snapshot"},
+            "spec": {"selectedResources": [
+                {"apiVersion": "apps/v1", "kind": "Deployment",
+                 "metadata": {"name": "front", "namespace": "shop"}}]}}));
+        let shop = json!([{"group": "", "version": "v1", "kind": "Namespace", "name": "shop"}]);
+        let other = json!([{"group": "", "version": "v1", "kind": "Namespace", "name": "other"}]);
+        let east = json!({"overrideRules": [{"clusterSelector": {"clusterSelectorTerms": [
+            {"labelSelector": {"matchLabels": {"region": "east"}}}]}}]});
+        let cases = [
+            ("all", json!({"clusterResourceSelectors": shop, "policy": everywhere()}), true),
+            (
+                "other-resource",
+                json!({"clusterResourceSelectors": other, "policy": everywhere()}),
+                false,
+            ),
+            (
+                "other-placement",
+                json!({"placement": {"name": "db"}, "clusterResourceSelectors": shop, "policy": everywhere()}),
+                false,
+            ),
+            (
+                "this-placement",
+                json!({"placement": {"name": "web"}, "clusterResourceSelectors": shop, "policy": everywhere()}),
+                true,
+            ),
+            ("other-cluster", json!({"clusterResourceSelectors": shop, "policy": east}), false),
+            (
+                "no-cluster",
+                json!({"clusterResourceSelectors": shop, "policy": {"overrideRules": [{}]}}),
+                false,
+            ),
+        ];
+        let member = object(json!({"apiVersion": "cluster.kubernetes-fleet.io/v1beta1",
+            "kind": "MemberCluster", "metadata": {"name": "west-1", "labels": {"region": "west"}}}));
+        for (name, spec, applies) in cases {
+            let found = override_snapshot(name, &spec);
+            let snapshot = Snapshot::new(&placement, [&found]);
+            let placement = Placement::read(&placement).unwrap();
+            let overrides = Overrides::touching(&snapshot, &placement, &[&resources]);
+            let concerning = overrides.concerning("west-1", Some(&member)).unwrap();
+            assert_eq!(!concerning.cluster.is_empty(), applies, "{name}");
+        }
+    }
+
+    #[test]
+    fn overrides_of_an_unknown_cluster_cannot_be_told() {
+        let none = Overrides::default();
+        assert_eq!(none.concerning("gone", None), Ok(Applicable::default()));
+        let found = override_snapshot("a", &json!({"policy": everywhere()}));
+        let some = Overrides { cluster: vec![Override::read(&found)], namespaced: Vec::new() };
+        assert!(some.concerning("gone", None).is_err());
+    }
+}

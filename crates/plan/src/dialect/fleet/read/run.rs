@@ -1,0 +1,329 @@
+//! The status of an update run while it is worked on: read leniently, written back with every
+//! field it had.
+
+use convoy_api::object::meta::timestamp;
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use crate::condition::{self, Condition};
+use crate::dialect::fleet::read::placement::{field, list, text};
+
+pub(crate) const INITIALIZED: &str = "Initialized";
+pub(crate) const PROGRESSING: &str = "Progressing";
+pub(crate) const SUCCEEDED: &str = "Succeeded";
+pub(crate) const STARTED: &str = "Started";
+
+/// The name of the stage that takes resources off clusters.
+pub(crate) const DELETE_STAGE: &str = "kubernetes-fleet.io/deleteStage";
+
+/// The generation and instant that conditions are written for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stamp {
+    pub(crate) generation: i64,
+    pub(crate) now: Timestamp,
+}
+
+/// A JSON object with conditions: the run itself, a stage, a cluster or a task.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Node {
+    fields: Map<String, Value>,
+    conditions: Vec<Value>,
+}
+
+/// How far one stage has come.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Stage {
+    pub(crate) node: Node,
+    pub(crate) clusters: Vec<Node>,
+    pub(crate) before: Vec<Node>,
+    pub(crate) after: Vec<Node>,
+}
+
+/// How far the run has come.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Record {
+    pub(crate) node: Node,
+    pub(crate) stages: Vec<Stage>,
+    pub(crate) deletion: Option<Stage>,
+}
+
+/// What a cluster or stage can come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    Succeeded,
+    Failed,
+}
+
+impl Node {
+    /// A new object with one text field.
+    pub(crate) fn named(field: &str, name: &str) -> Self {
+        let mut node = Self::default();
+        node.put(field, json!(name));
+        node
+    }
+
+    /// Conditions are taken for the current generation: changing the state of a run makes a
+    /// new one without making what it did untrue.
+    fn read(value: &Value, generation: i64) -> Self {
+        let mut fields = value.as_object().cloned().unwrap_or_default();
+        let mut conditions = list(value, "conditions").to_vec();
+        for entry in conditions.iter_mut().filter_map(Value::as_object_mut) {
+            entry.insert("observedGeneration".into(), json!(generation));
+        }
+        if conditions.is_empty() {
+            fields.shift_remove("conditions");
+        }
+        Self { fields, conditions }
+    }
+
+    fn write(&self) -> Map<String, Value> {
+        let mut fields = self.fields.clone();
+        if !self.conditions.is_empty() {
+            fields.insert("conditions".into(), json!(self.conditions));
+        }
+        fields
+    }
+
+    pub(crate) fn text(&self, name: &str) -> &str {
+        self.fields.get(name).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    pub(crate) fn get(&self, name: &str) -> &Value {
+        self.fields.get(name).unwrap_or(&Value::Null)
+    }
+
+    /// Sets a field; null takes it away.
+    pub(crate) fn put(&mut self, name: &str, value: Value) {
+        if value.is_null() {
+            self.fields.shift_remove(name);
+        } else {
+            self.fields.insert(name.to_owned(), value);
+        }
+    }
+
+    /// Sets a field that is not set yet.
+    pub(crate) fn put_once(&mut self, name: &str, value: Value) {
+        if self.get(name).is_null() {
+            self.put(name, value);
+        }
+    }
+
+    pub(crate) fn fields(&self) -> Value {
+        Value::Object(self.fields.clone())
+    }
+
+    fn condition(&self, kind: &str) -> Option<&Value> {
+        self.conditions.iter().find(|entry| text(entry, "type") == kind)
+    }
+
+    pub(crate) fn status(&self, kind: &str) -> Option<&str> {
+        Some(text(self.condition(kind)?, "status"))
+    }
+
+    pub(crate) fn is_true(&self, kind: &str) -> bool {
+        self.status(kind) == Some("True")
+    }
+
+    pub(crate) fn has(&self, kind: &str) -> bool {
+        self.condition(kind).is_some()
+    }
+
+    pub(crate) fn message(&self, kind: &str) -> &str {
+        self.condition(kind).map_or("", |entry| text(entry, "message"))
+    }
+
+    /// When a condition last changed its status.
+    pub(crate) fn since(&self, kind: &str) -> Option<Timestamp> {
+        timestamp(self.condition(kind)?.get("lastTransitionTime"))
+    }
+
+    pub(crate) fn set(
+        &mut self,
+        stamp: Stamp,
+        kind: &str,
+        status: &'static str,
+        why: (&str, &str),
+    ) {
+        let wanted = Condition {
+            kind: kind.into(),
+            status,
+            reason: why.0.into(),
+            message: why.1.into(),
+            observed_generation: Some(stamp.generation),
+        };
+        condition::set(&mut self.conditions, &wanted, stamp.now);
+    }
+
+    /// Whether `Succeeded` is decided, and how.
+    pub(crate) fn end(&self) -> Option<End> {
+        match self.status(SUCCEEDED) {
+            Some("True") => Some(End::Succeeded),
+            Some("False") => Some(End::Failed),
+            _ => None,
+        }
+    }
+}
+
+impl Stage {
+    fn read(value: &Value, generation: i64) -> Self {
+        let nodes = |name: &str| -> Vec<Node> {
+            list(value, name).iter().map(|entry| Node::read(entry, generation)).collect()
+        };
+        Self {
+            node: Node::read(value, generation),
+            clusters: nodes("clusters"),
+            before: nodes("beforeStageTaskStatus"),
+            after: nodes("afterStageTaskStatus"),
+        }
+    }
+
+    fn write(&self) -> Value {
+        let mut fields = self.node.write();
+        let mut put = |name: &str, nodes: &[Node], required: bool| {
+            if required || !nodes.is_empty() {
+                let nodes = nodes.iter().map(|node| Value::Object(node.write())).collect();
+                fields.insert(name.to_owned(), Value::Array(nodes));
+            }
+        };
+        put("clusters", &self.clusters, true);
+        put("beforeStageTaskStatus", &self.before, false);
+        put("afterStageTaskStatus", &self.after, false);
+        Value::Object(fields)
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.node.text("stageName")
+    }
+
+    /// The clusters, by name and in order.
+    pub(crate) fn cluster_names(&self) -> impl Iterator<Item = &str> {
+        self.clusters.iter().map(|cluster| cluster.text("clusterName"))
+    }
+
+    /// How many clusters have begun and are not done.
+    pub(crate) fn in_progress(&self) -> usize {
+        self.clusters.iter().filter(|cluster| is_under_way(cluster)).count()
+    }
+
+    pub(crate) fn unfinished(&self) -> usize {
+        self.clusters.iter().filter(|cluster| cluster.end() != Some(End::Succeeded)).count()
+    }
+
+    pub(crate) fn begin(&mut self, stamp: Stamp) {
+        self.node.put_once("startTime", condition::instant(stamp.now));
+        let why = ("StageUpdatingStarted", "clusters of the stage are being updated");
+        self.node.set(stamp, PROGRESSING, "True", why);
+    }
+
+    pub(crate) fn wait(&mut self, stamp: Stamp, message: &str) {
+        self.node.set(stamp, PROGRESSING, "False", ("StageUpdatingWaiting", message));
+    }
+
+    pub(crate) fn succeed(&mut self, stamp: Stamp) {
+        let why = ("StageUpdatingSucceeded", "all clusters are updated and all tasks are done");
+        self.close(stamp, "True", why, why);
+    }
+
+    pub(crate) fn skip(&mut self, stamp: Stamp) {
+        self.node.put_once("startTime", condition::instant(stamp.now));
+        let why = ("StageUpdatingSkippedNoClusters", "the stage has no clusters");
+        self.close(stamp, "True", why, why);
+    }
+
+    pub(crate) fn fail(&mut self, stamp: Stamp, message: &str) {
+        let reason = "StageUpdatingFailed";
+        self.close(stamp, "False", (reason, "the stage was aborted"), (reason, message));
+    }
+
+    fn close(&mut self, stamp: Stamp, end: &'static str, over: (&str, &str), why: (&str, &str)) {
+        self.node.put_once("endTime", condition::instant(stamp.now));
+        self.node.set(stamp, PROGRESSING, "False", over);
+        self.node.set(stamp, SUCCEEDED, end, why);
+    }
+}
+
+impl Record {
+    pub(crate) fn read(status: &Value, generation: i64) -> Self {
+        let stages = list(status, "stagesStatus").iter();
+        let deletion = Some(field(status, "deletionStageStatus")).filter(|value| value.is_object());
+        Self {
+            node: Node::read(status, generation),
+            stages: stages.map(|stage| Stage::read(stage, generation)).collect(),
+            deletion: deletion.map(|stage| Stage::read(stage, generation)),
+        }
+    }
+
+    pub(crate) fn write(&self) -> Value {
+        let mut fields = self.node.write();
+        if !self.stages.is_empty() {
+            let stages = self.stages.iter().map(Stage::write).collect();
+            fields.insert("stagesStatus".into(), Value::Array(stages));
+        }
+        if let Some(deletion) = &self.deletion {
+            fields.insert("deletionStageStatus".into(), deletion.write());
+        }
+        Value::Object(fields)
+    }
+
+    pub(crate) fn progress(&mut self, stamp: Stamp) {
+        let why = ("UpdateRunProgressing", "clusters are being updated");
+        self.node.set(stamp, PROGRESSING, "True", why);
+    }
+
+    pub(crate) fn stand(&mut self, stamp: Stamp, reason: &str, message: &str) {
+        self.node.set(stamp, PROGRESSING, "False", (reason, message));
+    }
+
+    pub(crate) fn succeed(&mut self, stamp: Stamp) {
+        let why = ("UpdateRunSucceeded", "all stages are finished");
+        self.node.set(stamp, PROGRESSING, "False", why);
+        self.node.set(stamp, SUCCEEDED, "True", why);
+    }
+
+    pub(crate) fn fail(&mut self, stamp: Stamp, message: &str) {
+        let reason = "UpdateRunFailed";
+        self.node.set(stamp, PROGRESSING, "False", (reason, "the run was aborted"));
+        self.node.set(stamp, SUCCEEDED, "False", (reason, message));
+    }
+}
+
+/// Marks of one cluster.
+pub(crate) fn cluster_started(cluster: &mut Node, stamp: Stamp) {
+    let why = ("ClusterUpdatingStarted", "the cluster is being updated");
+    cluster.set(stamp, STARTED, "True", why);
+}
+
+pub(crate) fn cluster_succeeded(cluster: &mut Node, stamp: Stamp) {
+    let why = ("ClusterUpdatingSucceeded", "the cluster is updated");
+    cluster.set(stamp, SUCCEEDED, "True", why);
+}
+
+pub(crate) fn cluster_failed(cluster: &mut Node, stamp: Stamp, message: &str) {
+    cluster.set(stamp, SUCCEEDED, "False", ("ClusterUpdatingFailed", message));
+}
+
+/// Has begun and is not done.
+pub(crate) fn is_under_way(cluster: &Node) -> bool {
+    cluster.is_true(STARTED) && cluster.end() != Some(End::Succeeded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_written_back_as_it_was_read() {
+        let status = json!({"policySnapshotIndexUsed": "0", "unknown": {"kept": 1},
+            "stagesStatus": [{"stageName": "canary", "startTime": "2026-01-01T00:00:00Z",
+                "clusters": [{"clusterName": "c1", "conditions": [{"type": "Started",
+                    "status": "True", "observedGeneration": 2, "reason": "x"}]}],
+                "afterStageTaskStatus": [{"type": "TimedWait"}]}],
+            "deletionStageStatus": {"stageName": DELETE_STAGE, "clusters": []},
+            "conditions": [{"type": "Initialized", "status": "True", "observedGeneration": 2}]});
+        let record = Record::read(&status, 2);
+        assert_eq!(record.write(), status);
+        assert_eq!(record.stages[0].in_progress(), 1);
+        let odd = json!({"stagesStatus": "x", "deletionStageStatus": 3, "conditions": {}});
+        assert_eq!(Record::read(&odd, 1).stages.len(), 0);
+    }
+}

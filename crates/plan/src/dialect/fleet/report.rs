@@ -1,0 +1,76 @@
+//! What one stage of the pipeline contributes to a placement's step. Stages run independently
+//! on the objects as given; their parts are joined into one [`Step`].
+
+pub mod rollout;
+pub mod staged;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use crate::hold::{Hold, HoldReason};
+use crate::step::{Action, Event, GroupReport, Step, Verdict};
+
+/// One stage's decision.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Part {
+    /// Keys of the step's `decision`.
+    pub decision: Map<String, Value>,
+    pub groups: Vec<GroupReport>,
+    pub actions: Vec<Action>,
+    pub holds: Vec<Hold>,
+    pub events: Vec<Event>,
+    pub wake_at: Option<Timestamp>,
+    /// Where this stage stands, before actions are looked at: a stage with actions is
+    /// [`Verdict::Moving`] in any case. Absent: the stage has nothing to do.
+    pub verdict: Option<Verdict>,
+}
+
+impl Part {
+    /// Joins this stage into `step`. The verdict that needs the most attention wins.
+    pub fn join(self, step: &mut Step) {
+        let verdict = self.verdict();
+        if let Value::Object(decision) = &mut step.decision {
+            decision.extend(self.decision);
+        }
+        step.groups.extend(self.groups);
+        step.actions.extend(self.actions);
+        step.holds.extend(self.holds);
+        step.events.extend(self.events);
+        step.wake_at = [step.wake_at, self.wake_at].into_iter().flatten().min();
+        if urgency(verdict) > urgency(step.verdict) {
+            step.verdict = verdict;
+        }
+    }
+
+    fn verdict(&self) -> Verdict {
+        match self.verdict {
+            _ if !self.actions.is_empty() => Verdict::Moving,
+            Some(verdict) => verdict,
+            None => Verdict::Done,
+        }
+    }
+}
+
+/// Keeps the promise that nothing is ever stuck without saying so (G6): a step that is not
+/// done, writes nothing and waits for nothing says that someone has to look.
+pub fn never_silently_stuck(step: &mut Step) {
+    let waits = step.wake_at.is_some() || !step.holds.is_empty();
+    let stuck = step.actions.is_empty() && step.status.is_none() && !waits;
+    if stuck && matches!(step.verdict, Verdict::Held | Verdict::Stopped) {
+        let detail = "no write is due and nothing is awaited".to_owned();
+        step.holds.push(Hold::of_rollout(HoldReason::Stalled { detail }));
+        step.verdict = Verdict::Stopped;
+    }
+}
+
+/// Moving outranks waiting: while anything is written or under way, the rollout moves.
+fn urgency(verdict: Verdict) -> u8 {
+    match verdict {
+        Verdict::Done => 0,
+        Verdict::Paused => 1,
+        Verdict::Held => 2,
+        Verdict::Stopped => 3,
+        Verdict::Moving => 4,
+        Verdict::Invalid => 5,
+    }
+}

@@ -1,0 +1,5 @@
+//! Status objects.
+
+pub mod binding;
+pub mod policy;
+pub mod rollup;
