@@ -12,27 +12,25 @@ pub mod validate;
 pub mod watch;
 pub mod write;
 
+use std::collections::BTreeSet;
+
+use convoy_api::{GroupKind, Object, ObjectKey};
+use jiff::Timestamp;
+
+use self::decide::selection::Selection;
+use self::decide::selection::policy::PolicyHistory;
+use self::decide::selection::select::SelectionError;
+use self::names::{DIALECT, RolloutKind};
+use self::read::placement::Placement;
+use self::report::PartialStep;
+use self::status::rollup;
+use super::{Dialect, Watch};
 use crate::diagnostic::Diagnostic;
-use crate::dialect::fleet::decide::selection::policy::Line;
-use crate::dialect::fleet::decide::{
-    available, cleanup, eviction, membership, override_history, rollout, schedule, selection,
-    staged,
-};
-use crate::dialect::fleet::names::{DIALECT, Family, Role};
-use crate::dialect::fleet::read::placement::Placement;
-use crate::dialect::fleet::report::Part;
-use crate::dialect::fleet::status::rollup;
-use crate::dialect::fleet::{report as part, watch as scope};
-use crate::dialect::{Dialect, Keep, Watch};
 use crate::hold::{Hold, HoldReason};
 use crate::parallel;
 use crate::snapshot::Snapshot;
 use crate::step::{Step, Verdict};
 use crate::world::World;
-use std::collections::BTreeSet;
-
-use convoy_api::{GroupKind, Object, ObjectKey};
-use jiff::Timestamp;
 
 /// The `fleet` dialect.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +42,7 @@ impl Dialect for Fleet {
     }
 
     fn watches(&self) -> &'static [Watch] {
-        &WATCHES
+        &watch::WATCHES
     }
 
     fn validates(&self, kind: &GroupKind) -> bool {
@@ -56,82 +54,83 @@ impl Dialect for Fleet {
     }
 
     fn rollouts<'w>(&self, world: &'w World) -> Vec<&'w Object> {
-        let mut found: Vec<&Object> = Vec::new();
-        for family in Family::ALL {
-            found.extend(world.of(&family.placement()));
-            found.extend(world.of(&family.run()));
-        }
-        for kind in [names::EVICTION, names::CLUSTER_OVERRIDE, names::OVERRIDE] {
-            found.extend(world.of(&kind));
-        }
-        let members = world.of(&names::MEMBER_CLUSTER);
-        found.extend(members.filter(|member| membership::is_concerned(world, member)));
-        found.extend(available::judged(world));
-        found.sort_by(|a, b| a.key().cmp(b.key()));
-        found
+        watch::rollouts(world)
     }
 
     fn affected(&self, world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
-        scope::affected(world, changed)
+        watch::affected(world, changed)
     }
 
     fn snapshot<'w>(&self, world: &'w World, rollout: &'w Object) -> Snapshot<'w> {
-        Snapshot::new(rollout, scope::surroundings(world, rollout))
+        Snapshot::new(rollout, watch::surroundings(world, rollout))
     }
 
     fn hangs_on(&self, world: &World, rollout: &Object, refused: &Object) -> bool {
-        scope::hangs_on(world, rollout, refused)
+        watch::hangs_on(world, rollout, refused)
     }
 
     fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
-        match Role::of(snapshot.rollout().kind()) {
-            Some(Role::Placement(_)) => placement_step(snapshot, now),
-            Some(Role::Run(_)) => staged::step(snapshot, now),
-            Some(Role::Eviction) => eviction::step(snapshot, now),
-            Some(Role::Override) => override_history::step(snapshot),
-            Some(Role::Member) => membership::step(snapshot, now),
-            None => available::step(snapshot.rollout()),
+        match RolloutKind::of(snapshot.rollout().kind()) {
+            Some(RolloutKind::Placement(_)) => placement_step(snapshot, now),
+            Some(RolloutKind::Run(_)) => run_step(snapshot, now),
+            Some(RolloutKind::Eviction) => eviction_step(snapshot, now),
+            Some(RolloutKind::Override) => override_step(snapshot),
+            Some(RolloutKind::Member) => member_step(snapshot, now),
+            None => report::available::step(snapshot.rollout()),
         }
     }
 }
 
-/// Joins the stages of a placement.
 fn placement_step(snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
     let rollout = snapshot.rollout();
-    let mut step = Step::new(DIALECT, rollout, Verdict::Done);
-    let placement = match Placement::read(rollout) {
-        Ok(placement) => placement,
+    match Placement::read(rollout) {
+        Ok(placement) if rollout.is_deleting() => deleted_placement(snapshot, &placement, now),
+        Ok(placement) => live_placement(snapshot, &placement, now),
         Err(unsound) => {
-            step.verdict = Verdict::Invalid;
+            let mut step = Step::new(DIALECT, rollout, Verdict::Invalid);
             let fields = vec![unsound.field.to_owned()];
             step.holds.push(Hold::of_rollout(HoldReason::Invalid { fields }));
-            return step;
+            step
         }
-    };
-    if rollout.is_deleting() {
-        cleanup::part(snapshot, &placement).join(&mut step);
-        rollout::part(snapshot, &placement, now).join(&mut step);
-        return step;
     }
-    step.actions.extend(cleanup::guarded(&placement));
-    let line = Line::read(snapshot, &placement);
-    let inputs = rollup::Inputs { snapshot, placement: &placement, policy: line.active(), now };
+}
+
+fn deleted_placement<'w>(
+    snapshot: &Snapshot<'w>,
+    placement: &Placement<'w>,
+    now: Timestamp,
+) -> Step {
+    let mut step = Step::new(DIALECT, placement.object, Verdict::Done);
+    let cleanup = decide::cleanup::decide(snapshot, placement);
+    let actions = write::cleanup::actions(&cleanup, placement);
+    let verdict = Some(Verdict::Moving);
+    PartialStep { actions, verdict, ..PartialStep::default() }.join(&mut step);
+    rolled_out(snapshot, placement, now).join(&mut step);
+    step
+}
+
+/// Joins the parts of the pipeline, which run independently on the objects as given.
+fn live_placement<'w>(snapshot: &Snapshot<'w>, placement: &Placement<'w>, now: Timestamp) -> Step {
+    let mut step = Step::new(DIALECT, placement.object, Verdict::Done);
+    step.actions.extend(write::cleanup::guarded(placement));
+    let history = PolicyHistory::of(snapshot, placement);
+    let inputs = rollup::Inputs { snapshot, placement, policy: history.active, now };
     let members = snapshot.of(&placement.binding_kind()).len();
     let ((selected, reported), rolled) = parallel::join(
         members >= parallel::MADE_MIN,
         || {
-            let selected = selection::part(snapshot, &placement, now)
-                .map(|part| (part, schedule::part(snapshot, &placement, &line, now)));
+            let selected = selected(snapshot, placement, now)
+                .map(|partial| (partial, scheduled(snapshot, placement, &history, now)));
             let reported = selected.is_ok().then(|| rollup::status(inputs));
             (selected, reported)
         },
-        || rollout::part(snapshot, &placement, now),
+        || rolled_out(snapshot, placement, now),
     );
     match selected {
-        Ok((part, scheduled)) => {
-            let policy = Part { actions: line.actions.clone(), ..Part::default() };
-            policy.join(&mut step);
-            part.join(&mut step);
+        Ok((selected, scheduled)) => {
+            let actions = write::policy_snapshot::actions(&history, placement);
+            PartialStep { actions, ..PartialStep::default() }.join(&mut step);
+            selected.join(&mut step);
             scheduled.join(&mut step);
             let (status, shown) = reported.unwrap_or_default();
             step.status = status;
@@ -145,45 +144,101 @@ fn placement_step(snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
         }
     }
     join_rollout(rolled, &mut step);
-    part::never_silently_stuck(&mut step);
+    report::never_silently_stuck(&mut step);
     step
+}
+
+fn selected(
+    snapshot: &Snapshot<'_>,
+    placement: &Placement<'_>,
+    now: Timestamp,
+) -> Result<PartialStep, SelectionError> {
+    let selection = decide::selection::decide(snapshot, placement, now)?;
+    let mut partial = report::selection::partial(&selection);
+    if let Selection::Compared(decision) = &selection {
+        partial.actions = write::snapshot::actions(decision, placement, now);
+    }
+    Ok(partial)
+}
+
+fn scheduled<'w>(
+    snapshot: &Snapshot<'w>,
+    placement: &Placement<'w>,
+    history: &PolicyHistory<'w>,
+    now: Timestamp,
+) -> PartialStep {
+    let Some(schedule) = decide::schedule::decide(snapshot, placement, history, now) else {
+        return PartialStep::default();
+    };
+    let mut partial = report::schedule::partial(&schedule, placement);
+    let policy = &history.active_name;
+    partial.actions = write::schedule::actions(snapshot, placement, &schedule, policy);
+    // A snapshot that is about to be written itself gets its status in the next pass.
+    if let Some(policy) = history.unchanged() {
+        partial.actions.extend(status::policy::status(placement, policy, &schedule.picks, now));
+    }
+    partial
+}
+
+fn rolled_out<'w>(
+    snapshot: &Snapshot<'w>,
+    placement: &Placement<'w>,
+    now: Timestamp,
+) -> PartialStep {
+    let rollout = decide::rollout::decide(snapshot, placement, now);
+    let actions = write::rollout::actions(&rollout, placement, now);
+    PartialStep { actions, ..report::rollout::partial(&rollout, placement) }
 }
 
 /// Joins the rolling update. What the scheduler writes to a binding goes first; the rollout
 /// sees it in the next pass.
-fn join_rollout(mut part: Part, step: &mut Step) {
+fn join_rollout(mut rolled: PartialStep, step: &mut Step) {
     let written: BTreeSet<&ObjectKey> = step.actions.iter().map(|action| &action.target).collect();
-    part.actions.retain(|action| !written.contains(&action.target));
-    part.join(step);
+    rolled.actions.retain(|action| !written.contains(&action.target));
+    rolled.join(step);
 }
 
-const fn whole(kind: GroupKind) -> Watch {
-    Watch { kind, keep: Keep::Whole }
+fn run_step(snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
+    let run = snapshot.rollout();
+    if run.is_deleting() {
+        let mut step = report::run::quiet(run);
+        step.actions = write::run::cleanup(snapshot, run);
+        if !step.actions.is_empty() {
+            step.verdict = Verdict::Moving;
+        }
+        return step;
+    }
+    let pass = decide::staged::decide(snapshot, now);
+    if pass.is_over {
+        return report::run::over(run, &pass.record);
+    }
+    let actions = write::run::actions(&pass);
+    let mut step = report::run::step(&pass, &actions);
+    step.actions = actions;
+    step.status = status::run::status(&pass);
+    step
 }
 
-/// The fleet's own kinds. Kinds that placements select come on top, as they are selected.
-static WATCHES: [Watch; 23] = [
-    whole(Family::Cluster.placement()),
-    whole(Family::Cluster.binding()),
-    whole(Family::Cluster.resource_snapshot()),
-    whole(Family::Cluster.policy_snapshot()),
-    whole(Family::Cluster.run()),
-    whole(Family::Cluster.strategy()),
-    whole(Family::Cluster.approval_request()),
-    whole(Family::Namespaced.placement()),
-    whole(Family::Namespaced.binding()),
-    whole(Family::Namespaced.resource_snapshot()),
-    whole(Family::Namespaced.policy_snapshot()),
-    whole(Family::Namespaced.run()),
-    whole(Family::Namespaced.strategy()),
-    whole(Family::Namespaced.approval_request()),
-    whole(names::EVICTION),
-    whole(names::DISRUPTION_BUDGET),
-    whole(names::CLUSTER_OVERRIDE),
-    whole(names::CLUSTER_OVERRIDE_SNAPSHOT),
-    whole(names::OVERRIDE),
-    whole(names::OVERRIDE_SNAPSHOT),
-    whole(names::MEMBER_CLUSTER),
-    whole(names::INTERNAL_MEMBER_CLUSTER),
-    whole(names::PLACEMENT_STATUS),
-];
+fn eviction_step(snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
+    let eviction = snapshot.rollout();
+    let decided = decide::eviction::decide(snapshot);
+    let mut step = report::eviction::step(eviction, &decided);
+    step.actions = write::eviction::actions(&decided);
+    step.status = status::eviction::status(eviction, &decided, now);
+    step
+}
+
+fn override_step(snapshot: &Snapshot<'_>) -> Step {
+    let rollout = snapshot.rollout();
+    let history = decide::override_history::decide(snapshot);
+    report::overrides::step(rollout, write::override_snapshot::actions(rollout, &history))
+}
+
+fn member_step(snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
+    let member = snapshot.rollout();
+    let membership = decide::membership::decide(snapshot, now);
+    let actions = write::membership::actions(snapshot, &membership);
+    let mut step = report::membership::step(member, &membership, actions);
+    step.status = status::membership::status(member, &membership, now);
+    step
+}

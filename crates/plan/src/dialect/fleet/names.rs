@@ -3,7 +3,10 @@
 
 pub mod kind;
 
+use std::fmt::Display;
+
 use convoy_api::{GroupKind, Object};
+use smol_str::{SmolStr, format_smolstr};
 
 /// The word that plans and `--dialects` use.
 pub const DIALECT: &str = "fleet";
@@ -26,6 +29,22 @@ pub const ENVELOPE: GroupKind = placement("ResourceEnvelope");
 pub const PLACEMENT_STATUS: GroupKind = placement("ClusterResourcePlacementStatus");
 pub const WORK: GroupKind = placement("Work");
 
+/// Rollouts of other dialects whose members are nodes.
+pub const SKYHOOK_GROUP: &str = "skyhook.nvidia.com";
+pub const SKYHOOK: GroupKind = GroupKind::new(SKYHOOK_GROUP, "Skyhook");
+pub const NODE_POOL: GroupKind = GroupKind::new("karpenter.sh", "NodePool");
+
+/// Where the rights of member agents are kept.
+pub const RBAC: &str = "rbac.authorization.k8s.io";
+pub const ROLE: GroupKind = GroupKind::new(RBAC, "Role");
+pub const ROLE_BINDING: GroupKind = GroupKind::new(RBAC, "RoleBinding");
+
+/// The kinds that lie in a member's namespace and matter here.
+pub const IN_MEMBER_NAMESPACE: [GroupKind; 4] = [INTERNAL_MEMBER_CLUSTER, ROLE, ROLE_BINDING, WORK];
+
+/// What the namespace of a member on the hub begins with.
+pub const MEMBER_NAMESPACE_PREFIX: &str = "fleet-member-";
+
 /// Labels.
 pub const PARENT: &str = "kubernetes-fleet.io/parent-CRP";
 pub const LATEST: &str = "kubernetes-fleet.io/is-latest-snapshot";
@@ -38,6 +57,14 @@ pub const TARGET_RUN: &str = "kubernetes-fleet.io/targetUpdateRun";
 pub const TARGET_STAGE: &str = "kubernetes-fleet.io/targetUpdatingStage";
 pub const TASK_TYPE: &str = "kubernetes-fleet.io/taskType";
 pub const LATEST_APPROVAL: &str = "kubernetes-fleet.io/isLatestUpdateRunApproval";
+
+pub const FLEET_RESOURCE: &str = "kubernetes-fleet.io/is-fleet-resource";
+pub const ENVELOPE_WORK: &str = "kubernetes-fleet.io/envelope-work";
+pub const ENVELOPE_NAME: &str = "kubernetes-fleet.io/envelope-name";
+pub const ENVELOPE_NAMESPACE: &str = "kubernetes-fleet.io/envelope-namespace";
+
+/// What properties that are computed from resources begin with.
+pub const RESOURCE_PROPERTY_PREFIX: &str = "resources.kubernetes-fleet.io/";
 
 /// Annotations.
 pub const GENERATION: &str = "kubernetes-fleet.io/CRP-generation";
@@ -59,6 +86,32 @@ pub const MEMBER_CLEANUP: &str = "kubernetes-fleet.io/membercluster-finalizer";
 pub const WORK_CLEANUP: &str = "kubernetes-fleet.io/work-cleanup";
 pub const OVERRIDE_CLEANUP: &str = "kubernetes-fleet.io/override-cleanup";
 
+/// Condition types of update runs, their stages, clusters and tasks.
+pub const INITIALIZED: &str = "Initialized";
+pub const PROGRESSING: &str = "Progressing";
+pub const SUCCEEDED: &str = "Succeeded";
+pub const STARTED: &str = "Started";
+
+/// The name of the stage that takes resources off clusters.
+pub const DELETE_STAGE: &str = "kubernetes-fleet.io/deleteStage";
+pub const APPROVED: &str = "Approved";
+pub const ACCEPTED: &str = "ApprovalAccepted";
+pub const REQUEST_CREATED: &str = "ApprovalRequestCreated";
+pub const REQUEST_APPROVED: &str = "ApprovalRequestApproved";
+pub const WAIT_TIME_ELAPSED: &str = "WaitTimeElapsed";
+
+/// Condition types of evictions.
+pub const VALID: &str = "Valid";
+pub const EXECUTED: &str = "Executed";
+
+/// Condition types of bindings.
+pub const ROLLOUT_STARTED: &str = "RolloutStarted";
+pub const OVERRIDDEN: &str = "Overridden";
+pub const WORK_SYNCHRONIZED: &str = "WorkSynchronized";
+pub const APPLIED: &str = "Applied";
+pub const AVAILABLE: &str = "Available";
+pub const DIFF_REPORTED: &str = "DiffReported";
+
 /// Which of the two parallel sets of kinds a rollout belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Family {
@@ -70,7 +123,7 @@ pub enum Family {
 
 /// What a rollout object of this dialect is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum RolloutKind {
     Placement(Family),
     Run(Family),
     Eviction,
@@ -79,7 +132,7 @@ pub(crate) enum Role {
     Member,
 }
 
-impl Role {
+impl RolloutKind {
     /// None: the object is not of the fleet's own rollout kinds.
     pub(crate) fn of(kind: &GroupKind) -> Option<Self> {
         let of_family = |family: Family| {
@@ -154,6 +207,16 @@ impl Family {
     }
 }
 
+/// The namespace on the hub where everything about a member lies.
+pub fn member_namespace(cluster: &str) -> String {
+    format!("{MEMBER_NAMESPACE_PREFIX}{cluster}")
+}
+
+/// The kind of an override's snapshots.
+pub fn override_snapshot_kind(overrides: &GroupKind) -> GroupKind {
+    if *overrides == CLUSTER_OVERRIDE { CLUSTER_OVERRIDE_SNAPSHOT } else { OVERRIDE_SNAPSHOT }
+}
+
 /// Whether a snapshot object is the newest of its line.
 pub fn is_latest(snapshot: &Object) -> bool {
     snapshot.label(LATEST) == Some("true")
@@ -171,4 +234,12 @@ pub fn index(object: &Object, label: &str) -> Option<u32> {
 
 const fn placement(kind: &'static str) -> GroupKind {
     GroupKind::new(PLACEMENT_GROUP, kind)
+}
+
+/// The name of part `number` of the resource snapshots of one index; 0 is the master.
+pub fn resource_snapshot_name(placement: &str, index: impl Display, number: usize) -> SmolStr {
+    match number.checked_sub(1) {
+        None => format_smolstr!("{placement}-{index}-snapshot"),
+        Some(sub) => format_smolstr!("{placement}-{index}-{sub}"),
+    }
 }

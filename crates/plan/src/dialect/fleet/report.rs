@@ -1,8 +1,14 @@
-//! What one stage of the pipeline contributes to a placement's step. Stages run independently
+//! What one stage of the pipeline contributes to a placement step. Stages run independently
 //! on the objects as given; their parts are joined into one [`Step`].
 
+pub mod available;
+pub mod eviction;
+pub mod membership;
+pub mod overrides;
 pub mod rollout;
-pub mod staged;
+pub mod run;
+pub mod schedule;
+pub mod selection;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -12,7 +18,7 @@ use crate::step::{Action, Event, GroupReport, Step, Verdict};
 
 /// One stage's decision.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Part {
+pub struct PartialStep {
     /// Keys of the step's `decision`.
     pub decision: Map<String, Value>,
     pub groups: Vec<GroupReport>,
@@ -25,7 +31,7 @@ pub struct Part {
     pub verdict: Option<Verdict>,
 }
 
-impl Part {
+impl PartialStep {
     /// Joins this stage into `step`. The verdict that needs the most attention wins.
     pub fn join(self, step: &mut Step) {
         let verdict = self.verdict();

@@ -1,5 +1,8 @@
 //! Status objects.
 
 pub mod binding;
+pub mod eviction;
+pub mod membership;
 pub mod policy;
 pub mod rollup;
+pub mod run;

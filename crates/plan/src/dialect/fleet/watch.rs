@@ -1,60 +1,64 @@
-//! What a decision about a rollout looks at, and which rollouts a change concerns.
+//! The kinds that are read, what a decision about a rollout looks at, and which rollouts a change
+//! concerns.
 
 use convoy_api::{GroupKind, Object, ObjectKey};
 
 use crate::dialect::fleet::decide::selection::select::{candidates, may_select};
-use crate::dialect::fleet::decide::{available, membership};
 use crate::dialect::fleet::names::kind::{NAMESPACE, is_selectable};
-use crate::dialect::fleet::names::{self, Family, MEMBER_CLUSTER, Role};
-use crate::dialect::fleet::read::placement::{Pick, Placement, text};
+use crate::dialect::fleet::names::{self, Family, MEMBER_CLUSTER, RolloutKind};
+use crate::dialect::fleet::read::binding::target;
+use crate::dialect::fleet::read::member::is_new;
+use crate::dialect::fleet::read::placement::{Pick, Placement};
+use crate::dialect::fleet::read::{eviction, run};
+use crate::dialect::{Keep, Watch};
 use crate::world::World;
 
 /// The objects beside `rollout` that its step looks at.
 pub(crate) fn surroundings<'w>(world: &'w World, rollout: &Object) -> Vec<&'w Object> {
-    match Role::of(rollout.kind()) {
-        Some(Role::Placement(_)) => around_placement(world, rollout),
-        Some(Role::Run(family)) => around_run(world, rollout, family),
-        Some(Role::Eviction) => {
-            let name = text(rollout.spec(), "placementName");
+    match RolloutKind::of(rollout.kind()) {
+        Some(RolloutKind::Placement(_)) => around_placement(world, rollout),
+        Some(RolloutKind::Run(family)) => around_run(world, rollout, family),
+        Some(RolloutKind::Eviction) => {
+            let name = eviction::placement_name(rollout);
             let mut found = around_named_placement(world, Family::Cluster, "", name);
             found.extend(world.find(&names::DISRUPTION_BUDGET, "", name));
             // Evictions of one placement share its budget.
             let evictions = world.of(&names::EVICTION);
-            found.extend(evictions.filter(|it| text(it.spec(), "placementName") == name));
+            found.extend(evictions.filter(|it| eviction::placement_name(it) == name));
             found
         }
-        Some(Role::Override) => {
-            let kind = crate::dialect::fleet::decide::override_history::snapshot_kind(rollout);
+        Some(RolloutKind::Override) => {
+            let kind = names::override_snapshot_kind(rollout.kind());
             world.in_namespace(&kind, rollout.namespace()).collect()
         }
-        Some(Role::Member) => around_member(world, rollout),
+        Some(RolloutKind::Member) => around_member(world, rollout),
         None => Vec::new(),
     }
 }
 
 fn around_member<'w>(world: &'w World, member: &Object) -> Vec<&'w Object> {
-    let home = membership::home(member.name());
+    let home = names::member_namespace(member.name());
     let mut found: Vec<&Object> = world.find(&NAMESPACE, "", &home).into_iter().collect();
-    for kind in &membership::AT_HOME {
+    for kind in &names::IN_MEMBER_NAMESPACE {
         found.extend(world.in_namespace(kind, &home));
     }
     found
 }
 
-/// The member cluster whose place an object belongs to.
+/// The member cluster whose namespace an object is, or lies in.
 fn resident(world: &World, changed: &ObjectKey) -> Option<ObjectKey> {
-    let place = if changed.kind == NAMESPACE { &changed.name } else { &changed.namespace };
-    let known = changed.kind == NAMESPACE || membership::AT_HOME.contains(&changed.kind);
-    let member = place.strip_prefix("fleet-member-").filter(|_| known)?;
+    let home = if changed.kind == NAMESPACE { &changed.name } else { &changed.namespace };
+    let known = changed.kind == NAMESPACE || names::IN_MEMBER_NAMESPACE.contains(&changed.kind);
+    let member = home.strip_prefix(names::MEMBER_NAMESPACE_PREFIX).filter(|_| known)?;
     let member = world.find(&MEMBER_CLUSTER, "", member)?;
-    membership::is_concerned(world, member).then(|| member.key().clone())
+    is_concerned(world, member).then(|| member.key().clone())
 }
 
 fn around_run<'w>(world: &'w World, run: &Object, family: Family) -> Vec<&'w Object> {
     let namespace = run.namespace();
-    let name = text(run.spec(), "placementName");
+    let name = run::placement_name(run);
     let mut found = around_named_placement(world, family, namespace, name);
-    let strategy = text(run.spec(), "stagedRolloutStrategyName");
+    let strategy = run::strategy_name(run);
     found.extend(world.find(&family.strategy(), namespace, strategy));
     found.extend(world.in_namespace(&family.approval_request(), namespace));
     found
@@ -110,21 +114,23 @@ fn owned<'w>(world: &'w World, family: Family, namespace: &str, name: &str) -> V
 pub(crate) fn hangs_on(world: &World, rollout: &Object, refused: &Object) -> bool {
     let kind = refused.kind();
     let is_member = *kind == MEMBER_CLUSTER;
-    match Role::of(rollout.kind()) {
-        Some(Role::Placement(_)) if is_member => may_be_on(world, rollout, refused.name()),
-        Some(Role::Placement(_)) => is_selectable(kind) && may_select(rollout, refused.key()),
-        Some(Role::Run(family)) => {
+    match RolloutKind::of(rollout.kind()) {
+        Some(RolloutKind::Placement(_)) if is_member => may_be_on(world, rollout, refused.name()),
+        Some(RolloutKind::Placement(_)) => {
+            is_selectable(kind) && may_select(rollout, refused.key())
+        }
+        Some(RolloutKind::Run(family)) => {
             let asked = *kind == family.approval_request()
                 && refused.label(names::TARGET_RUN).is_none_or(|run| run == rollout.name());
             is_member || asked || [family.placement(), family.strategy()].contains(kind)
         }
-        Some(Role::Eviction) if is_member => {
-            text(rollout.spec(), "clusterName") == refused.name().as_str()
+        Some(RolloutKind::Eviction) if is_member => {
+            eviction::cluster_name(rollout) == refused.name().as_str()
         }
-        Some(Role::Eviction) => {
+        Some(RolloutKind::Eviction) => {
             [Family::Cluster.placement(), names::DISRUPTION_BUDGET].contains(kind)
         }
-        Some(Role::Override | Role::Member) | None => false,
+        Some(RolloutKind::Override | RolloutKind::Member) | None => false,
     }
 }
 
@@ -134,7 +140,7 @@ fn may_be_on(world: &World, placement: &Object, cluster: &str) -> bool {
     let family = Family::of(placement);
     let bindings = world.in_namespace(&family.binding(), placement.namespace());
     let mut own = bindings.filter(|it| it.label(names::PARENT) == Some(placement.name()));
-    own.any(|binding| text(binding.spec(), "targetCluster") == cluster)
+    own.any(|binding| target(binding) == cluster)
         || Placement::read(placement).is_ok_and(|placement| match placement.policy.pick {
             Pick::Fixed(names) => names.iter().any(|name| name == cluster),
             Pick::All | Pick::Number(_) => true,
@@ -145,8 +151,8 @@ fn may_be_on(world: &World, placement: &Object, cluster: &str) -> bool {
 pub(crate) fn affected(world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
     let mut found: Vec<ObjectKey> = Vec::new();
     let itself = world.get(changed);
-    let is_rollout = |object: &&Object| match Role::of(object.kind()) {
-        Some(Role::Member) => membership::is_concerned(world, object),
+    let is_rollout = |object: &&Object| match RolloutKind::of(object.kind()) {
+        Some(RolloutKind::Member) => is_concerned(world, object),
         role => role.is_some(),
     };
     found.extend(itself.filter(is_rollout).map(|object| object.key().clone()));
@@ -161,7 +167,7 @@ pub(crate) fn affected(world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
         found.extend(overrides(world));
     }
     found.extend(resident(world, changed));
-    if available::may_be_judged(&changed.kind) {
+    if may_be_judged(&changed.kind) {
         found.extend(itself.map(|object| object.key().clone()));
     }
     found.sort();
@@ -214,7 +220,7 @@ fn dependants(world: &World, family: Family, placement: &ObjectKey) -> Vec<Objec
     let runs = family.run();
     let runs = world
         .in_namespace(&runs, &placement.namespace)
-        .filter(|run| text(run.spec(), "placementName") == placement.name);
+        .filter(|run| run::placement_name(run) == placement.name);
     let mut found: Vec<ObjectKey> = runs.map(|run| run.key().clone()).collect();
     if family == Family::Cluster {
         found.extend(evictions_of(world, &placement.name));
@@ -224,7 +230,7 @@ fn dependants(world: &World, family: Family, placement: &ObjectKey) -> Vec<Objec
 
 fn evictions_of(world: &World, placement: &str) -> Vec<ObjectKey> {
     let evictions = world.of(&names::EVICTION);
-    let named = evictions.filter(|object| text(object.spec(), "placementName") == placement);
+    let named = evictions.filter(|object| eviction::placement_name(object) == placement);
     named.map(|object| object.key().clone()).collect()
 }
 
@@ -235,3 +241,92 @@ fn overrides(world: &World) -> Vec<ObjectKey> {
 fn keys(world: &World, kind: &GroupKind) -> Vec<ObjectKey> {
     world.of(kind).map(|object| object.key().clone()).collect()
 }
+
+/// The rollout objects in `world`, in key order.
+pub(crate) fn rollouts<'w>(world: &'w World) -> Vec<&'w Object> {
+    let mut found: Vec<&Object> = Vec::new();
+    for family in Family::ALL {
+        found.extend(world.of(&family.placement()));
+        found.extend(world.of(&family.run()));
+    }
+    for kind in [names::EVICTION, names::CLUSTER_OVERRIDE, names::OVERRIDE] {
+        found.extend(world.of(&kind));
+    }
+    let members = world.of(&names::MEMBER_CLUSTER);
+    found.extend(members.filter(|member| is_concerned(world, member)));
+    found.extend(judged(world));
+    found.sort_by(|a, b| a.key().cmp(b.key()));
+    found
+}
+
+/// Whether the hub has something to do with this cluster: it is new, it leaves, or its agent's
+/// side is known here. A cluster that merely lies in a bag as a target is left alone.
+fn is_concerned(world: &World, member: &Object) -> bool {
+    let home = names::member_namespace(member.name());
+    is_new(member)
+        || member.is_deleting()
+        || world.find(&names::INTERNAL_MEMBER_CLUSTER, &home, member.name()).is_some()
+}
+
+/// The objects that are judged, in key order: those of no dialect's API group that are not
+/// members of another rollout.
+fn judged(world: &World) -> impl Iterator<Item = &Object> {
+    let nodes_roll =
+        [names::SKYHOOK, names::NODE_POOL].iter().any(|kind| world.of(kind).next().is_some());
+    let kinds = world.kinds().filter(move |kind| is_judged(kind, nodes_roll));
+    kinds.flat_map(|kind| world.of(kind))
+}
+
+/// Whether objects of a kind are judged, where `nodes_roll` says that nodes are members.
+fn is_judged(kind: &GroupKind, nodes_roll: bool) -> bool {
+    let group = kind.group.as_str();
+    let ours = [names::PLACEMENT_GROUP, names::CLUSTER_GROUP, names::SKYHOOK_GROUP];
+    let spoken = ours.contains(&group)
+        || group.starts_with("karpenter.")
+        || group.ends_with("open-cluster-management.io");
+    let member = match (group, kind.kind.as_str()) {
+        ("", "Pod") | ("apps", "ReplicaSet") => true,
+        ("", "Node" | "ConfigMap" | "Namespace" | "PersistentVolume" | "PersistentVolumeClaim")
+        | ("apps", "DaemonSet" | "StatefulSet")
+        | ("policy", "PodDisruptionBudget")
+        | ("storage.k8s.io", _) => nodes_roll,
+        _ => false,
+    };
+    !spoken && !member
+}
+
+/// Whether an object may be one that is judged, whatever lies beside it.
+fn may_be_judged(kind: &GroupKind) -> bool {
+    is_judged(kind, false)
+}
+
+const fn whole(kind: GroupKind) -> Watch {
+    Watch { kind, keep: Keep::Whole }
+}
+
+/// The fleet's own kinds. Kinds that placements select come on top, as they are selected.
+pub(crate) static WATCHES: [Watch; 23] = [
+    whole(Family::Cluster.placement()),
+    whole(Family::Cluster.binding()),
+    whole(Family::Cluster.resource_snapshot()),
+    whole(Family::Cluster.policy_snapshot()),
+    whole(Family::Cluster.run()),
+    whole(Family::Cluster.strategy()),
+    whole(Family::Cluster.approval_request()),
+    whole(Family::Namespaced.placement()),
+    whole(Family::Namespaced.binding()),
+    whole(Family::Namespaced.resource_snapshot()),
+    whole(Family::Namespaced.policy_snapshot()),
+    whole(Family::Namespaced.run()),
+    whole(Family::Namespaced.strategy()),
+    whole(Family::Namespaced.approval_request()),
+    whole(names::EVICTION),
+    whole(names::DISRUPTION_BUDGET),
+    whole(names::CLUSTER_OVERRIDE),
+    whole(names::CLUSTER_OVERRIDE_SNAPSHOT),
+    whole(names::OVERRIDE),
+    whole(names::OVERRIDE_SNAPSHOT),
+    whole(names::MEMBER_CLUSTER),
+    whole(names::INTERNAL_MEMBER_CLUSTER),
+    whole(names::PLACEMENT_STATUS),
+];

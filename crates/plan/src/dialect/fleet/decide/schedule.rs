@@ -6,50 +6,38 @@ pub mod cycle;
 pub mod filter;
 pub mod score;
 
-use crate::dialect::fleet::decide::schedule::classes::Classes;
-use crate::dialect::fleet::decide::schedule::cycle::settled;
-use crate::dialect::fleet::decide::selection::policy::Line;
-use crate::dialect::fleet::names::MEMBER_CLUSTER;
-use crate::dialect::fleet::read::placement::Placement;
-use crate::dialect::fleet::report::Part;
-use crate::dialect::fleet::status::policy as report;
-use crate::dialect::fleet::write::schedule as write;
-use crate::snapshot::Snapshot;
-use crate::step::Verdict;
 use convoy_api::Object;
 use jiff::Timestamp;
-use serde_json::json;
+
+use self::classes::Classes;
+use self::cycle::{Picks, settled};
+use crate::dialect::fleet::decide::selection::policy::PolicyHistory;
+use crate::dialect::fleet::names::MEMBER_CLUSTER;
+use crate::dialect::fleet::read::placement::Placement;
+use crate::snapshot::Snapshot;
+
+/// The bindings of a placement as they are, and the clusters it has afterwards.
+#[derive(Debug)]
+pub(crate) struct Schedule<'w> {
+    pub(crate) classes: Classes<'w>,
+    pub(crate) picks: Picks<'w>,
+}
 
 /// Decides the placement's clusters. Nothing without member clusters: a bag without them
 /// says nothing about where resources could go.
-pub fn part(
-    snapshot: &Snapshot<'_>,
-    placement: &Placement<'_>,
-    line: &Line<'_>,
+pub(crate) fn decide<'w>(
+    snapshot: &Snapshot<'w>,
+    placement: &Placement<'w>,
+    history: &PolicyHistory<'w>,
     now: Timestamp,
-) -> Part {
+) -> Option<Schedule<'w>> {
     let clusters = snapshot.of(&MEMBER_CLUSTER);
-    let mut part = Part::default();
     if clusters.is_empty() {
-        return part;
+        return None;
     }
-    let bindings: Vec<&Object> = snapshot
-        .of(&placement.binding_kind())
-        .iter()
-        .copied()
-        .filter(|binding| placement.owns(binding))
-        .collect();
-    let classes = Classes::sorted(bindings, clusters, &line.active_name);
-    let outcome = settled(placement, clusters, &classes, now);
-    let names: Vec<&str> = outcome.selected.keys().copied().collect();
-    part.decision.insert("clusterCount".into(), json!(names.len()));
-    part.decision.insert("clusters".into(), json!(names));
-    part.actions = write::actions(snapshot, placement, &classes, &outcome, &line.active_name);
-    // A snapshot that is about to be written itself gets its status in the next pass.
-    if let Some(policy) = line.unchanged() {
-        part.actions.extend(report::status(placement, policy, &outcome, now));
-    }
-    part.holds = report::holds(placement, &outcome);
-    part.verdict = (!part.holds.is_empty()).then_some(Verdict::Held);
-    part
+    let bindings = snapshot.of(&placement.binding_kind()).iter().copied();
+    let owned: Vec<&Object> = bindings.filter(|binding| placement.owns(binding)).collect();
+    let classes = Classes::sorted(owned, clusters, &history.active_name);
+    let picks = settled(placement, clusters, &classes, now);
+    Some(Schedule { classes, picks })
 }

@@ -7,56 +7,37 @@ pub mod select;
 
 use jiff::Timestamp;
 
-use crate::dialect::fleet::decide::selection::group::Decision;
-use crate::dialect::fleet::decide::selection::select::SelectionError;
+use self::group::Decision;
+use self::select::SelectionError;
 use crate::dialect::fleet::read::placement::{Placement, Strategy};
 use crate::dialect::fleet::read::snapshot::ResourceGroup;
-use crate::dialect::fleet::report::Part;
-use crate::hold::{Hold, HoldReason};
 use crate::snapshot::Snapshot;
-use crate::step::Verdict;
 
-/// The resource snapshots' part of a placement's step. With an external strategy the update
-/// run takes the snapshots; what is selected has to be sound all the same.
-pub fn part(
-    snapshot: &Snapshot<'_>,
-    placement: &Placement<'_>,
-    now: Timestamp,
-) -> Result<Part, SelectionError> {
-    let mut part = Part::default();
-    let decision = match group::decided(snapshot, placement, now, false) {
-        Err(error) if error.is_users() => return Err(error),
-        _ if placement.strategy == Strategy::External => return Ok(part),
-        Err(error) => {
-            unobserved(snapshot, placement, &error, &mut part);
-            return Ok(part);
-        }
-        Ok(decision) => decision,
-    };
-    match decision {
-        Decision::Kept { actions, .. } | Decision::Created { actions, .. } => {
-            part.actions = actions;
-        }
-        Decision::Collecting { until, actions } => {
-            part.actions = actions;
-            part.wake_at = Some(until);
-            part.verdict = Some(Verdict::Moving);
-        }
-    }
-    Ok(part)
+/// What becomes of a placement's resource snapshots.
+#[derive(Debug)]
+pub(crate) enum Selection<'w> {
+    /// They are compared with what is selected now.
+    Compared(Decision<'w>),
+    /// What is selected cannot be told, and nothing was selected before.
+    Unobserved(SelectionError),
+    /// Nothing is done: an update run takes the snapshots, or what is selected cannot be told
+    /// and what was selected before stays.
+    Left,
 }
 
-/// A world without a single object of a kind keeps what was selected before.
-fn unobserved(
-    snapshot: &Snapshot<'_>,
+/// With an external strategy the update run takes the snapshots; what is selected has to be
+/// sound all the same.
+pub(crate) fn decide<'w>(
+    snapshot: &Snapshot<'w>,
     placement: &Placement<'_>,
-    error: &SelectionError,
-    part: &mut Part,
-) {
-    if ResourceGroup::latest(snapshot, placement).is_some() {
-        return;
+    now: Timestamp,
+) -> Result<Selection<'w>, SelectionError> {
+    match group::decide(snapshot, placement, now, false) {
+        Err(error) if error.is_users() => Err(error),
+        _ if placement.strategy == Strategy::External => Ok(Selection::Left),
+        // A world without a single object of a kind keeps what was selected before.
+        Err(_) if ResourceGroup::latest(snapshot, placement).is_some() => Ok(Selection::Left),
+        Err(error) => Ok(Selection::Unobserved(error)),
+        Ok(decision) => Ok(Selection::Compared(decision)),
     }
-    let on = format!("resources to select: {error}");
-    part.holds.push(Hold::of_rollout(HoldReason::Depends { on }));
-    part.verdict = Some(Verdict::Held);
 }

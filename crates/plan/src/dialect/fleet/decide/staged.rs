@@ -1,8 +1,8 @@
 //! Staged update runs: a placement's bindings moved stage by stage, with waits and approvals
 //! between, and de-selected ones deleted at the end.
 //!
-//! A run is initialised once, from then on every pass first sees that nothing changed under it
-//! ([`validate`]) and then goes on from its recorded state. What cannot be undone by waiting
+//! A run is initialised once; from then on every pass first sees that nothing changed under it
+//! ([`consistency`]) and then goes on from its recorded state. What cannot be undone by waiting
 //! aborts the run; a person makes a new one.
 
 pub mod approval;
@@ -14,19 +14,24 @@ pub mod scope;
 pub mod stages;
 pub mod stop;
 
-use crate::dialect::fleet::decide::staged::consistency as validate;
-use crate::dialect::fleet::decide::staged::scope::Scope;
-use crate::dialect::fleet::names::{DIALECT, Family, RUN_CLEANUP, TARGET_RUN};
-use crate::dialect::fleet::read::placement::{list, text};
-use crate::dialect::fleet::read::run::{INITIALIZED, Record, Stamp};
-use crate::dialect::fleet::report::staged as report;
-use crate::hold::{Hold, HoldReason};
-use crate::snapshot::Snapshot;
-use crate::step::{Action, Propagation, Step, Verb, Verdict, Why};
+use std::collections::BTreeMap;
+
 use convoy_api::Object;
 use jiff::Timestamp;
-use serde_json::{Value, json};
 use smol_str::SmolStr;
+
+use self::scope::Scope;
+use crate::dialect::fleet::decide::selection::group::Decision;
+use crate::dialect::fleet::decide::stage_limits;
+use crate::dialect::fleet::names::{INITIALIZED, STARTED};
+use crate::dialect::fleet::read::binding::Binding;
+use crate::dialect::fleet::read::overrides::Applicable;
+use crate::dialect::fleet::read::placement::Placement;
+use crate::dialect::fleet::read::run::{Record, Stage, Stamp, state};
+use crate::dialect::fleet::read::strategy::When;
+use crate::gate::{self, Candidate, Permit};
+use crate::hold::HoldReason;
+use crate::snapshot::Snapshot;
 
 /// Upstream looks again so often while clusters are in progress.
 const CLUSTERS_SECS: i64 = 15;
@@ -42,24 +47,66 @@ pub(crate) enum Halt {
     Retry(String),
 }
 
-/// A pass under way: the record that becomes the status, and what is written beside it.
+/// Why a run as a whole waits, and until when if time frees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Wait {
+    pub(crate) reason: HoldReason,
+    pub(crate) until: Option<Timestamp>,
+}
+
+/// The clusters of a stage that are in progress, and how many may be.
+#[derive(Clone, Debug)]
+pub(crate) struct Concurrency {
+    pub(crate) in_flight: u32,
+    pub(crate) ceiling: u32,
+    pub(crate) by: Vec<SmolStr>,
+}
+
+/// What a pass changes beside the run's own record.
+#[derive(Debug)]
+pub(crate) enum Change<'w> {
+    /// What is selected now is written down before the run begins.
+    Snapshots { placement: Box<Placement<'w>>, decision: Decision<'w> },
+    /// A person is asked to approve a stage.
+    ApprovalRequested { request: String, stage: String, when: When },
+    /// An approval counts from now on, and cannot be taken back.
+    ApprovalAccepted { request: &'w Object, stage: String },
+    /// A binding gets the run's resources.
+    Updated { binding: Binding<'w>, resources: String, overrides: Applicable, permit: Permit },
+    /// A binding has the run's resources already and is told to apply them.
+    RolloutStarted { binding: Binding<'w>, resources: String },
+    /// A de-selected cluster loses its resources.
+    Removed { binding: Binding<'w>, permit: Permit },
+}
+
+/// A pass over a run: the record that becomes the status, and what is written beside it.
 #[derive(Debug)]
 pub(crate) struct Pass<'s, 'w> {
-    pub(crate) snapshot: &'s Snapshot<'w>,
+    snapshot: &'s Snapshot<'w>,
     pub(crate) run: &'w Object,
     pub(crate) stamp: Stamp,
     pub(crate) record: Record,
-    pub(crate) actions: Vec<Action>,
-    /// Bindings written now.
-    pub(crate) roll: Vec<SmolStr>,
-    /// Bindings deleted now.
-    pub(crate) remove: Vec<SmolStr>,
+    /// In order.
+    pub(crate) changes: Vec<Change<'w>>,
     pub(crate) requeue_secs: Option<i64>,
     pub(crate) wake_at: Option<Timestamp>,
-    /// Why the run as a whole waits, and until when if time frees it.
-    pub(crate) waits: Option<(HoldReason, Option<Timestamp>)>,
+    /// The run failed to initialise, or finished either way: nothing happens any more.
+    pub(crate) is_over: bool,
+    /// Why the run as a whole waits.
+    pub(crate) wait: Option<Wait>,
+    /// Whether someone stopped the run while clusters are in progress.
+    stopping: bool,
     /// Clusters whose update does not work, with the reason.
     pub(crate) failing: Vec<(SmolStr, String)>,
+    /// By stage, the delete stage last: the positions of the clusters that wait, and why.
+    pub(crate) holds: BTreeMap<usize, Vec<(usize, HoldReason)>>,
+}
+
+/// The stages and clusters that the gate lets start.
+#[derive(Debug)]
+struct Started {
+    clusters: Vec<usize>,
+    permit: Option<Permit>,
 }
 
 impl Halt {
@@ -68,61 +115,48 @@ impl Halt {
     }
 }
 
-/// The step of one update run.
-pub fn step(snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
-    let run = snapshot.rollout();
-    if run.is_deleting() {
-        return farewell(snapshot, run);
+impl Wait {
+    fn indefinite(reason: HoldReason) -> Self {
+        Self { reason, until: None }
     }
+}
+
+/// One pass over an update run that is not being deleted.
+pub(crate) fn decide<'s, 'w>(snapshot: &'s Snapshot<'w>, now: Timestamp) -> Pass<'s, 'w> {
+    let run = snapshot.rollout();
     let generation = run.generation();
+    let record = Record::read(run.status(), generation);
     let mut pass = Pass {
         snapshot,
         run,
         stamp: Stamp { generation, now },
-        record: Record::read(run.status(), generation),
-        actions: Vec::new(),
-        roll: Vec::new(),
-        remove: Vec::new(),
+        is_over: record.is_over(),
+        record,
+        changes: Vec::new(),
         requeue_secs: None,
         wake_at: None,
-        waits: None,
+        wait: None,
+        stopping: false,
         failing: Vec::new(),
+        holds: BTreeMap::new(),
     };
-    if pass.is_over() {
-        return report::over(&pass);
+    if pass.is_over {
+        return pass;
     }
-    pass.ensure_finalizer();
     match pass.advance() {
         Ok(()) => {}
         Err(Halt::Abort(message)) => pass.abort(&message),
-        Err(Halt::Retry(on)) => pass.waits = Some((HoldReason::Depends { on }, None)),
+        Err(Halt::Retry(on)) => pass.wait = Some(Wait::indefinite(HoldReason::Depends { on })),
     }
-    report::step(pass)
+    pass.hold_others();
+    pass
 }
 
-impl Pass<'_, '_> {
-    /// Whether the run failed to initialise, or finished either way: nothing happens any more.
-    fn is_over(&self) -> bool {
-        let node = &self.record.node;
-        node.status(INITIALIZED) == Some("False")
-            || node.is_true(INITIALIZED) && node.end().is_some()
-    }
-
-    fn ensure_finalizer(&mut self) {
-        if self.run.has_finalizer(RUN_CLEANUP) {
-            return;
-        }
-        let mut finalizers = list(self.run.metadata(), "finalizers").to_vec();
-        finalizers.push(json!(RUN_CLEANUP));
-        let why = Why::new("Begun", "approval requests are cleaned up with the run");
-        let patch = json!({"metadata": {"finalizers": finalizers}});
-        self.actions.push(Action::patch(Verb::Record, self.run, patch, why));
-    }
-
+impl<'w> Pass<'_, 'w> {
     fn advance(&mut self) -> Result<(), Halt> {
         let scope = Scope::find(self.snapshot, self.run)?;
         let current = if self.record.node.is_true(INITIALIZED) {
-            validate::current_stage(self, &scope)?
+            consistency::current_stage(self, &scope)?
         } else {
             initialise::run(self, &scope)?;
             Some(0)
@@ -131,12 +165,12 @@ impl Pass<'_, '_> {
             self.record.succeed(self.stamp);
             return Ok(());
         };
-        match text(self.run.spec(), "state") {
+        match state(self.run) {
             "Run" => execute::stage(self, &scope, current),
             "Stop" => stop::stage(self, &scope, current),
             // Initialize, which is the default.
             _ => {
-                self.waits = Some((HoldReason::Paused, None));
+                self.wait = Some(Wait::indefinite(HoldReason::Paused));
                 Ok(())
             }
         }
@@ -145,9 +179,8 @@ impl Pass<'_, '_> {
     /// Ends the run for good. What was to be written for clusters in this pass is not: an
     /// aborted run starts nothing.
     fn abort(&mut self, message: &str) {
-        self.roll.clear();
-        self.remove.clear();
-        self.actions.retain(|action| action.target == *self.run.key());
+        self.changes.clear();
+        self.holds.clear();
         self.requeue_secs = None;
         self.wake_at = None;
         if self.record.node.is_true(INITIALIZED) {
@@ -158,7 +191,7 @@ impl Pass<'_, '_> {
             let why = ("UpdateRunInitializedFailed", message);
             self.record.node.set(self.stamp, INITIALIZED, "False", why);
         }
-        self.waits = Some((HoldReason::Failed { detail: message.to_owned() }, None));
+        self.wait = Some(Wait::indefinite(HoldReason::Failed { detail: message.to_owned() }));
     }
 
     /// Looks again at `at`, or earlier.
@@ -166,39 +199,54 @@ impl Pass<'_, '_> {
         self.wake_at = Some(self.wake_at.map_or(at, |other| other.min(at)));
     }
 
-    /// The recorded configuration of a stage.
-    pub(crate) fn config(&self, stage: usize) -> Value {
-        let strategy = self.record.node.get("stagedUpdateStrategySnapshot");
-        list(strategy, "stages").get(stage).cloned().unwrap_or_default()
+    /// Asks the gate which clusters of stage `index` start, and notes why the others wait.
+    fn admit(
+        &mut self,
+        index: usize,
+        earlier: Option<HoldReason>,
+        concurrency: Option<Concurrency>,
+    ) -> Started {
+        let Some(stage) = self.record.stage(index) else {
+            return Started { clusters: Vec::new(), permit: None };
+        };
+        let stopped = || self.stopping.then(|| Wait::indefinite(HoldReason::Paused));
+        let wait = self.wait.clone().or_else(stopped);
+        let limits = stage_limits(wait.as_ref(), earlier, concurrency);
+        let admission = gate::admit(waiting(stage), &limits);
+        let permit = admission.permit();
+        let clusters = admission.starts.iter().map(|member| member.index).collect();
+        let holds = admission.holds.into_iter().map(|(member, reason)| (member.index, reason));
+        let holds = holds.collect();
+        self.holds.insert(index, holds);
+        Started { clusters, permit }
+    }
+
+    /// Asks the gate about every stage that was not worked on: all their clusters wait.
+    fn hold_others(&mut self) {
+        let mut earlier = None;
+        for index in 0..=self.record.stages.len() {
+            let Some(stage) = self.record.stage(index) else { continue };
+            let (name, finished) = (stage.name().to_owned(), stage.is_finished());
+            let order = HoldReason::GroupOrder {
+                behind: format!("stage {name}"),
+                unfinished: crate::count(stage.unfinished()),
+            };
+            if !self.holds.contains_key(&index) {
+                let on = || format!("the status of the stage before {name} to be written");
+                let order = earlier.clone().unwrap_or_else(|| HoldReason::Depends { on: on() });
+                self.admit(index, Some(order), None);
+            }
+            if earlier.is_none() && !finished {
+                earlier = Some(order);
+            }
+        }
     }
 }
 
-/// A run that is being deleted takes its approval requests along.
-fn farewell(snapshot: &Snapshot<'_>, run: &Object) -> Step {
-    let mut step = Step::new(DIALECT, run, Verdict::Done);
-    step.decision = json!({"roll": [], "remove": []});
-    if !run.has_finalizer(RUN_CLEANUP) {
-        return step;
-    }
-    let requests = snapshot.of(&Family::of(run).approval_request()).iter().copied();
-    let ours = requests.filter(|request| {
-        request.namespace() == run.namespace()
-            && request.label(TARGET_RUN) == Some(run.name().as_str())
-            && !request.is_deleting()
-    });
-    for request in ours {
-        let why = Why::new("RunDeleted", "the update run it belongs to is being deleted");
-        step.actions.push(Action::delete(Verb::Delete, request, Propagation::Background, why));
-    }
-    let finalizers = list(run.metadata(), "finalizers").iter();
-    let others: Vec<&Value> = finalizers.filter(|it| it.as_str() != Some(RUN_CLEANUP)).collect();
-    let why = Why::new("RunDeleted", "nothing of the run is left to clean up");
-    let patch = json!({"metadata": {"finalizers": others}});
-    step.actions.push(Action::patch(Verb::Release, run, patch, why));
-    step.verdict = Verdict::Moving;
-    step
-}
-
-pub(crate) fn rollout_hold(reason: HoldReason, until: Option<Timestamp>) -> Hold {
-    Hold::of_rollout(reason).until(until)
+/// The clusters of a stage that have not begun.
+fn waiting(stage: &Stage) -> Vec<Candidate<'_>> {
+    let numbered = stage.clusters.iter().enumerate();
+    let waiting =
+        numbered.filter(|(_, cluster)| !cluster.is_true(STARTED) && cluster.end().is_none());
+    waiting.map(|(at, cluster)| Candidate::free(cluster.cluster_name(), at)).collect()
 }

@@ -4,20 +4,18 @@
 //! neither as good nor as bad news.
 
 use convoy_api::Object;
-use convoy_api::object::member::member;
+use convoy_api::object::member::{member, same};
 use convoy_api::object::meta::timestamp;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use crate::dialect::fleet::names::PREVIOUS_STATE;
-use crate::dialect::fleet::read::placement::{list, text};
-
-pub const ROLLOUT_STARTED: &str = "RolloutStarted";
-pub const OVERRIDDEN: &str = "Overridden";
-pub const WORK_SYNCHRONIZED: &str = "WorkSynchronized";
-pub const APPLIED: &str = "Applied";
-pub const AVAILABLE: &str = "Available";
-pub const DIFF_REPORTED: &str = "DiffReported";
+use crate::dialect::fleet::names::{
+    APPLIED, AVAILABLE, DIFF_REPORTED, OVERRIDDEN, PREVIOUS_STATE, ROLLOUT_STARTED,
+    WORK_SYNCHRONIZED,
+};
+use crate::dialect::fleet::read::overrides::Applicable;
+use crate::dialect::fleet::read::placement::{Placement, apply_strategy, field, list, text};
+use crate::snapshot::Snapshot;
 
 /// Reasons that come with `Available=True` when some resource cannot be tracked.
 const UNTRACKABLE: [&str; 2] = ["NotAllWorkAreAvailabilityTrackable", "WorkNotTrackable"];
@@ -73,8 +71,43 @@ pub enum Readiness {
     Unknown,
 }
 
+/// How well a cluster suits a placement. Compared in this order; larger is better.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Score {
+    pub topology: i32,
+    pub affinity: i32,
+    /// An older policy had picked the cluster: moving costs something.
+    pub kept: bool,
+}
+
+/// What a binding's spec should say.
+#[derive(Clone, Copy, Debug)]
+pub struct DesiredBinding<'a> {
+    pub resource_snapshot: &'a str,
+    pub overrides: &'a Applicable,
+    /// In canonical form; absent where it is pushed on its own.
+    pub apply_strategy: Option<&'a Value>,
+}
+
+impl DesiredBinding<'_> {
+    /// Whether the binding is Bound and says exactly this.
+    pub fn is_met_by(&self, binding: &Binding<'_>) -> bool {
+        self.apply_strategy.is_none_or(|wanted| binding.has_strategy(wanted))
+            && binding.state == State::Bound
+            && binding.resource_snapshot() == self.resource_snapshot
+            && *self.overrides == Applicable::of_binding(binding.object)
+    }
+}
+
+/// The bindings of a placement, by name.
+pub fn bindings<'w>(snapshot: &Snapshot<'w>, placement: &Placement<'_>) -> Vec<Binding<'w>> {
+    let all = snapshot.of(&placement.binding_kind()).iter();
+    let owned = all.filter(|object| placement.owns(object));
+    owned.filter_map(|object| Binding::read(object)).collect()
+}
+
 impl<'w> Binding<'w> {
-    /// A binding whose state is none of the known words is nobody's business.
+    /// None: its state is none of the known words, and nothing is done with it.
     pub fn read(object: &'w Object) -> Option<Self> {
         let state = match object.spec_text("state") {
             "Scheduled" => State::Scheduled,
@@ -137,6 +170,14 @@ impl<'w> Binding<'w> {
         }
     }
 
+    /// Whether it carries this apply strategy, which is in canonical form. One without any does
+    /// not: whoever makes bindings leaves it to the rollout.
+    pub fn has_strategy(&self, wanted: &Value) -> bool {
+        let carried = field(self.object.spec(), "applyStrategy");
+        // Most say it in the very words.
+        !carried.is_null() && (same(carried, wanted) || apply_strategy(carried) == *wanted)
+    }
+
     /// A condition of the binding's current generation.
     pub fn condition(&self, kind: &str) -> Option<&'w Value> {
         self.current[KINDS.iter().position(|known| *known == kind)?]
@@ -184,6 +225,15 @@ impl<'w> Binding<'w> {
         })
     }
 
+    /// Why it has failed, for a person.
+    pub fn failure_message(&self) -> String {
+        let failure = self.failure().map(|condition| {
+            let word = |name| text(condition, name);
+            format!("{} is False/{}: {}", word("type"), word("reason"), word("message"))
+        });
+        failure.unwrap_or_else(|| self.explanation())
+    }
+
     pub fn has_failed(&self) -> bool {
         self.failure().is_some()
     }
@@ -223,6 +273,53 @@ fn current<'w>(
         }
     }
     current
+}
+
+/// The cluster that a binding is about.
+pub(crate) fn target(binding: &Object) -> &str {
+    binding.spec_text("targetCluster")
+}
+
+/// The state of a binding, whatever the word.
+pub(crate) fn state_of(binding: &Object) -> &str {
+    binding.spec_text("state")
+}
+
+/// The policy snapshot that picked the cluster.
+pub(crate) fn policy_of(binding: &Object) -> &str {
+    binding.spec_text("schedulingPolicySnapshotName")
+}
+
+/// The score that was written down when the cluster was picked.
+pub(crate) fn recorded_score(binding: &Object) -> Option<Score> {
+    let score = field(field(binding.spec(), "clusterDecision"), "clusterScore");
+    let part = |name: &str| {
+        let value = member(score, name).and_then(Value::as_i64).unwrap_or(0);
+        i32::try_from(value).unwrap_or(if value < 0 { i32::MIN } else { i32::MAX })
+    };
+    score.is_object().then(|| Score {
+        topology: part("priorityScore"),
+        affinity: part("affinityScore"),
+        kept: false,
+    })
+}
+
+/// The state that an Unscheduled binding had before. Where nobody wrote it down, a binding that
+/// names a resource snapshot was Bound.
+pub(crate) fn previous_state(binding: &Object) -> &'static str {
+    match binding.annotation(PREVIOUS_STATE) {
+        Some("Bound") => "Bound",
+        Some(_) => "Scheduled",
+        None if text(binding.spec(), "resourceSnapshotName").is_empty() => "Scheduled",
+        None => "Bound",
+    }
+}
+
+/// The decision that was written down when the cluster was picked.
+pub(crate) fn recorded_decision(binding: &Object) -> Option<&Value> {
+    let decision = member(binding.spec(), "clusterDecision")?;
+    member(decision, "clusterName").filter(|name| name.is_string())?;
+    Some(decision)
 }
 
 #[cfg(test)]

@@ -5,14 +5,14 @@ use convoy_api::Object;
 use convoy_api::object::meta::timestamp;
 use convoy_api::text::Quantity;
 use jiff::{SignedDuration, Timestamp};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use crate::dialect::fleet::names::RESOURCE_PROPERTY_PREFIX;
 use crate::dialect::fleet::read::placement::{field, list, text};
+use crate::taint::Taint;
 
 /// How long a silent or unhealthy cluster is given the benefit of the doubt.
 const PATIENCE: SignedDuration = SignedDuration::from_mins(5);
-
-const RESOURCE_PREFIX: &str = "resources.kubernetes-fleet.io/";
 
 /// Why a cluster may not be given resources. None: it may.
 pub(crate) fn ineligibility(cluster: &Object, now: Timestamp) -> Option<&'static str> {
@@ -56,7 +56,7 @@ pub(crate) fn property(cluster: &Object, name: &str) -> Option<Quantity> {
 
 /// The member of `resourceUsage` and the resource that a computed property stands for.
 pub(crate) fn resource_property(name: &str) -> Option<(&'static str, &str)> {
-    let rest = name.strip_prefix(RESOURCE_PREFIX)?;
+    let rest = name.strip_prefix(RESOURCE_PROPERTY_PREFIX)?;
     let (class, resource) = rest.split_once('-')?;
     let class = match class {
         "total" => "capacity",
@@ -73,6 +73,42 @@ fn quantity(value: &Value) -> Option<Quantity> {
         Value::Number(number) => number.to_string().parse().ok(),
         _ => None,
     }
+}
+
+/// `Joined` over all agents: Unknown until the member agent reported, and while they differ.
+pub(crate) fn joined(internal: Option<&Object>) -> &'static str {
+    let agents = internal.map_or(&[][..], |internal| list(internal.status(), "agentStatus"));
+    let said = |agent: &Value| {
+        let conditions = list(agent, "conditions").iter();
+        let mut joined = conditions.filter(|condition| text(condition, "type") == "Joined");
+        joined.next().map_or("Unknown", |condition| match text(condition, "status") {
+            "True" => "True",
+            "False" => "False",
+            _ => "Unknown",
+        })
+    };
+    if !agents.iter().any(|agent| text(agent, "type") == "MemberAgent") {
+        return "Unknown";
+    }
+    let mut words = agents.iter().map(said);
+    let first = words.next().unwrap_or("Unknown");
+    if words.all(|word| word == first) { first } else { "Unknown" }
+}
+
+/// Whether neither its agent nor the hub has said anything about it yet.
+pub(crate) fn is_new(member: &Object) -> bool {
+    field(member.status(), "conditions").is_null()
+        && field(member.status(), "agentStatus").is_null()
+}
+
+/// The namespaces that the cluster reports; None: it does not, or not reliably.
+pub(crate) fn namespaces(cluster: &Object) -> Option<&Map<String, Value>> {
+    let collected = cluster.condition_status("NamespaceCollectionSucceeded") == Some("True");
+    field(cluster.status(), "namespaces").as_object().filter(|_| collected)
+}
+
+pub(crate) fn taints(cluster: &Object) -> Vec<Taint<'_>> {
+    list(cluster.spec(), "taints").iter().map(Taint::from_value).collect()
 }
 
 #[cfg(test)]
@@ -101,5 +137,34 @@ mod tests {
         for (name, value) in cases {
             assert_eq!(property(&cluster, name), value.map(|v| v.parse().unwrap()), "{name}");
         }
+    }
+
+    fn agent(kind: &str, joined: &str) -> Value {
+        json!({"type": kind, "conditions": [{"type": "Joined", "status": joined}]})
+    }
+
+    #[test]
+    fn a_cluster_has_joined_when_all_its_agents_have() {
+        let internal = |agents: &[Value]| {
+            Object::from_value(json!({"apiVersion": "cluster.kubernetes-fleet.io/v1beta1",
+                "kind": "InternalMemberCluster",
+                "metadata": {"name": "a", "namespace": "fleet-member-a"},
+                "status": {"agentStatus": agents}}))
+            .unwrap()
+        };
+        let cases = [
+            (vec![], "Unknown"),
+            (vec![agent("MemberAgent", "True")], "True"),
+            (vec![agent("MemberAgent", "False")], "False"),
+            (vec![agent("ServiceExportImportAgent", "True")], "Unknown"),
+            (
+                vec![agent("MemberAgent", "True"), agent("ServiceExportImportAgent", "False")],
+                "Unknown",
+            ),
+        ];
+        for (agents, expected) in cases {
+            assert_eq!(joined(Some(&internal(&agents))), expected, "{agents:?}");
+        }
+        assert_eq!(joined(None), "Unknown");
     }
 }

@@ -170,6 +170,11 @@ pub(crate) fn terms_match(terms: &[Selector], member: &Object) -> bool {
     terms.is_empty() || terms.iter().any(|term| term.matches(member))
 }
 
+/// Whether a snapshot holds what the override says now.
+pub(crate) fn is_snapshot_of(snapshot: &Object, overrides: &Object) -> bool {
+    snapshot.spec().get("overrideSpec") == Some(overrides.spec())
+}
+
 /// Whether an override is meant for this placement: it names none, or this one.
 fn is_for(object: &Object, placement: &Placement<'_>) -> bool {
     let named = field(field(object.spec(), "overrideSpec"), "placement");

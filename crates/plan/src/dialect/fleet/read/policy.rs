@@ -11,7 +11,7 @@ use crate::taint::Toleration;
 
 /// What clusters have to be like, and which are better.
 #[derive(Clone, Debug)]
-pub(crate) struct Wishes<'w> {
+pub(crate) struct SchedulingPolicy<'w> {
     /// One of them has to match; none: every cluster does.
     pub(crate) required: Vec<Term<'w>>,
     pub(crate) preferred: Vec<Preference<'w>>,
@@ -58,7 +58,7 @@ pub(crate) struct Spread<'w> {
     pub(crate) filters: bool,
 }
 
-impl<'w> Wishes<'w> {
+impl<'w> SchedulingPolicy<'w> {
     pub(crate) fn read(placement: &Placement<'w>) -> Self {
         let raw = placement.policy.raw;
         let affinity = field(field(raw, "affinity"), "clusterAffinity");

@@ -1,20 +1,16 @@
 //! The status of an update run while it is worked on: read leniently, written back with every
 //! field it had.
 
+use convoy_api::Object;
 use convoy_api::object::meta::timestamp;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::condition::{self, Condition};
-use crate::dialect::fleet::read::placement::{field, list, text};
-
-pub(crate) const INITIALIZED: &str = "Initialized";
-pub(crate) const PROGRESSING: &str = "Progressing";
-pub(crate) const SUCCEEDED: &str = "Succeeded";
-pub(crate) const STARTED: &str = "Started";
-
-/// The name of the stage that takes resources off clusters.
-pub(crate) const DELETE_STAGE: &str = "kubernetes-fleet.io/deleteStage";
+use crate::dialect::fleet::names::{INITIALIZED, PROGRESSING, STARTED, SUCCEEDED};
+use crate::dialect::fleet::read::overrides::Applicable;
+use crate::dialect::fleet::read::placement::{apply_strategy, field, list, text};
+use crate::dialect::fleet::read::strategy::StageConfig;
 
 /// The generation and instant that conditions are written for.
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +52,7 @@ pub(crate) enum End {
 
 impl Node {
     /// A new object with one text field.
-    pub(crate) fn named(field: &str, name: &str) -> Self {
+    fn named(field: &str, name: &str) -> Self {
         let mut node = Self::default();
         node.put(field, json!(name));
         node
@@ -84,16 +80,50 @@ impl Node {
         fields
     }
 
-    pub(crate) fn text(&self, name: &str) -> &str {
+    /// The record of one cluster of a stage.
+    pub(crate) fn cluster(name: &str) -> Self {
+        Self::named("clusterName", name)
+    }
+
+    pub(crate) fn timed_wait() -> Self {
+        Self::named("type", "TimedWait")
+    }
+
+    pub(crate) fn approval(request: &str) -> Self {
+        let mut node = Self::named("type", "Approval");
+        node.put("approvalRequestName", json!(request));
+        node
+    }
+
+    /// The cluster that the record is about.
+    pub(crate) fn cluster_name(&self) -> &str {
+        self.text("clusterName")
+    }
+
+    pub(crate) fn approval_request(&self) -> &str {
+        self.text("approvalRequestName")
+    }
+
+    /// The overrides that the run brings to the cluster.
+    pub(crate) fn overrides(&self) -> Applicable {
+        Applicable::read(&self.fields())
+    }
+
+    pub(crate) fn set_overrides(&mut self, overrides: &Applicable) {
+        self.put("resourceOverrideSnapshots", overrides.namespaced_json());
+        self.put("clusterResourceOverrideSnapshots", overrides.cluster_json());
+    }
+
+    fn text(&self, name: &str) -> &str {
         self.fields.get(name).and_then(Value::as_str).unwrap_or_default()
     }
 
-    pub(crate) fn get(&self, name: &str) -> &Value {
+    fn get(&self, name: &str) -> &Value {
         self.fields.get(name).unwrap_or(&Value::Null)
     }
 
     /// Sets a field; null takes it away.
-    pub(crate) fn put(&mut self, name: &str, value: Value) {
+    fn put(&mut self, name: &str, value: Value) {
         if value.is_null() {
             self.fields.shift_remove(name);
         } else {
@@ -102,13 +132,13 @@ impl Node {
     }
 
     /// Sets a field that is not set yet.
-    pub(crate) fn put_once(&mut self, name: &str, value: Value) {
+    fn put_once(&mut self, name: &str, value: Value) {
         if self.get(name).is_null() {
             self.put(name, value);
         }
     }
 
-    pub(crate) fn fields(&self) -> Value {
+    fn fields(&self) -> Value {
         Value::Object(self.fields.clone())
     }
 
@@ -165,6 +195,10 @@ impl Node {
 }
 
 impl Stage {
+    pub(crate) fn named(name: &str) -> Self {
+        Self { node: Node::named("stageName", name), ..Self::default() }
+    }
+
     fn read(value: &Value, generation: i64) -> Self {
         let nodes = |name: &str| -> Vec<Node> {
             list(value, name).iter().map(|entry| Node::read(entry, generation)).collect()
@@ -197,7 +231,7 @@ impl Stage {
 
     /// The clusters, by name and in order.
     pub(crate) fn cluster_names(&self) -> impl Iterator<Item = &str> {
-        self.clusters.iter().map(|cluster| cluster.text("clusterName"))
+        self.clusters.iter().map(|cluster| cluster.cluster_name())
     }
 
     /// How many clusters have begun and are not done.
@@ -207,6 +241,10 @@ impl Stage {
 
     pub(crate) fn unfinished(&self) -> usize {
         self.clusters.iter().filter(|cluster| cluster.end() != Some(End::Succeeded)).count()
+    }
+
+    pub(crate) fn is_finished(&self) -> bool {
+        self.node.is_true(SUCCEEDED)
     }
 
     pub(crate) fn begin(&mut self, stamp: Stamp) {
@@ -242,7 +280,73 @@ impl Stage {
     }
 }
 
+/// What a run goes by from its first pass on, whatever changes later.
+#[derive(Clone, Debug)]
+pub(crate) struct Initial<'a> {
+    pub(crate) policy_index: &'a str,
+    pub(crate) cluster_count: usize,
+    pub(crate) resource_index: &'a str,
+    pub(crate) apply_strategy: &'a Value,
+    /// The update strategy, as [`strategy_snapshot`](super::strategy::strategy_snapshot) gives it.
+    pub(crate) strategy: Value,
+}
+
 impl Record {
+    pub(crate) fn initialise(&mut self, initial: Initial<'_>, stamp: Stamp) {
+        let node = &mut self.node;
+        node.put("policySnapshotIndexUsed", json!(initial.policy_index));
+        node.put("policyObservedClusterCount", json!(initial.cluster_count));
+        node.put("resourceSnapshotIndexUsed", json!(initial.resource_index));
+        node.put("appliedStrategy", initial.apply_strategy.clone());
+        node.put("stagedUpdateStrategySnapshot", initial.strategy);
+        let why = ("UpdateRunInitializedSuccessfully", "the stages of the run are settled");
+        node.set(stamp, INITIALIZED, "True", why);
+    }
+
+    /// Whether the run failed to initialise, or finished either way: nothing happens any more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.node.status(INITIALIZED) == Some("False")
+            || self.node.is_true(INITIALIZED) && self.node.end().is_some()
+    }
+
+    /// A stage by its position; one past the last is the delete stage.
+    pub(crate) fn stage(&self, index: usize) -> Option<&Stage> {
+        self.stages.iter().chain(&self.deletion).nth(index)
+    }
+
+    pub(crate) fn policy_index(&self) -> &str {
+        self.node.text("policySnapshotIndexUsed")
+    }
+
+    pub(crate) fn cluster_count(&self) -> Option<u64> {
+        self.node.get("policyObservedClusterCount").as_u64()
+    }
+
+    pub(crate) fn resource_index(&self) -> &str {
+        self.node.text("resourceSnapshotIndexUsed")
+    }
+
+    /// The apply strategy that the placement had at the start, in canonical form.
+    pub(crate) fn apply_strategy(&self) -> Value {
+        apply_strategy(self.node.get("appliedStrategy"))
+    }
+
+    /// The update strategy as it was at the start.
+    pub(crate) fn strategy(&self) -> &Value {
+        self.node.get("stagedUpdateStrategySnapshot")
+    }
+
+    /// The settings of a stage.
+    pub(crate) fn config(&self, stage: usize) -> StageConfig<'_> {
+        StageConfig::nth(self.strategy(), stage)
+    }
+
+    /// The most clusters of a stage that may be in progress.
+    pub(crate) fn max_concurrency(&self, stage: usize) -> u32 {
+        let clusters = self.stages.get(stage).map_or(0, |stage| stage.clusters.len());
+        self.config(stage).max_concurrency(clusters)
+    }
+
     pub(crate) fn read(status: &Value, generation: i64) -> Self {
         let stages = list(status, "stagesStatus").iter();
         let deletion = Some(field(status, "deletionStageStatus")).filter(|value| value.is_object());
@@ -307,9 +411,41 @@ pub(crate) fn is_under_way(cluster: &Node) -> bool {
     cluster.is_true(STARTED) && cluster.end() != Some(End::Succeeded)
 }
 
+/// What a run's spec asks for.
+pub(crate) fn placement_name(run: &Object) -> &str {
+    text(run.spec(), "placementName")
+}
+
+pub(crate) fn strategy_name(run: &Object) -> &str {
+    text(run.spec(), "stagedRolloutStrategyName")
+}
+
+/// The index of the resource snapshots to roll out; empty: what is selected now.
+pub(crate) fn resource_snapshot_index(run: &Object) -> &str {
+    text(run.spec(), "resourceSnapshotIndex")
+}
+
+/// `Initialize`, which is the default, `Run` or `Stop`.
+pub(crate) fn state(run: &Object) -> &str {
+    text(run.spec(), "state")
+}
+
+/// The run and the stage that an approval request is for.
+pub(crate) fn approval_subject(request: &Object) -> (&str, &str) {
+    (text(request.spec(), "parentStageRollout"), text(request.spec(), "targetStage"))
+}
+
+/// The status word of a condition of the current generation.
+pub(crate) fn current_status<'o>(object: &'o Object, kind: &str) -> Option<&'o str> {
+    let condition = object.condition(kind)?;
+    let observed = condition.get("observedGeneration").and_then(Value::as_i64).unwrap_or(0);
+    (observed == object.generation()).then(|| text(condition, "status"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dialect::fleet::names::DELETE_STAGE;
 
     #[test]
     fn a_record_is_written_back_as_it_was_read() {

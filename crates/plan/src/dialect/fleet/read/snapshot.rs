@@ -1,9 +1,13 @@
 //! Resource snapshots of one index: a master and, where the selection is large, further parts.
 
 use convoy_api::Object;
+use convoy_api::object::meta::timestamp;
+use jiff::Timestamp;
+use serde_json::{Value, json};
 
 use crate::dialect::fleet::names::{self, NUMBER_OF_SNAPSHOTS, RESOURCE_INDEX};
-use crate::dialect::fleet::read::placement::Placement;
+use crate::dialect::fleet::read::hash;
+use crate::dialect::fleet::read::placement::{Placement, field, list, text};
 use crate::snapshot::Snapshot;
 
 /// What was selected at one moment, in one or several objects.
@@ -55,4 +59,46 @@ fn owned<'s, 'w: 's>(
 ) -> impl Iterator<Item = &'w Object> + 's {
     let all = snapshot.of(&placement.family.resource_snapshot()).iter().copied();
     all.filter(|part| placement.owns(part))
+}
+
+/// Everything a group holds, the master's part first.
+pub fn contents(master: &Object, parts: &[&Object]) -> Vec<Value> {
+    let sub_index = |part: &Object| -> u32 {
+        part.annotation(names::SUB_INDEX).and_then(|text| text.parse().ok()).unwrap_or(u32::MAX)
+    };
+    let mut rest: Vec<&Object> =
+        parts.iter().copied().filter(|part| part.key() != master.key()).collect();
+    rest.sort_by_key(|part| sub_index(part));
+    let parts = std::iter::once(master).chain(rest);
+    parts.flat_map(|part| list(part.spec(), "selectedResources")).cloned().collect()
+}
+
+pub(crate) fn hash_of(resources: &[Value]) -> String {
+    let sorted: Vec<Value> = resources.iter().map(hash::sorted).collect();
+    hash::hex(&json!({"selectedResources": sorted}))
+}
+
+/// When the first difference between a group and what is selected was seen.
+pub(crate) fn candidate_seen(master: &Object) -> Option<Timestamp> {
+    let annotation = master.annotation(names::CANDIDATE_SEEN).map(|text| json!(text));
+    timestamp(annotation.as_ref())
+}
+
+/// How a policy snapshot picks clusters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SnapshotPick {
+    All,
+    /// The number is kept beside the policy, in an annotation.
+    Number,
+    /// So many names.
+    Fixed(usize),
+}
+
+pub(crate) fn snapshot_pick(policy: &Object) -> SnapshotPick {
+    let policy = field(policy.spec(), "policy");
+    match text(policy, "placementType") {
+        "PickN" => SnapshotPick::Number,
+        "PickFixed" => SnapshotPick::Fixed(list(policy, "clusterNames").len()),
+        _ => SnapshotPick::All,
+    }
 }

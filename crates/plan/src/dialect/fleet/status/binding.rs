@@ -11,9 +11,10 @@ use convoy_api::Object;
 use serde_json::Value;
 
 use crate::condition::Condition;
-use crate::dialect::fleet::read::binding::{
-    APPLIED, AVAILABLE, Binding, DIFF_REPORTED, OVERRIDDEN, WORK_SYNCHRONIZED,
+use crate::dialect::fleet::names::{
+    APPLIED, AVAILABLE, DIFF_REPORTED, OVERRIDDEN, WORK_SYNCHRONIZED,
 };
+use crate::dialect::fleet::read::binding::Binding;
 use crate::dialect::fleet::read::overrides::Applicable;
 use crate::dialect::fleet::read::placement::{field, text};
 

@@ -6,15 +6,14 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use convoy_api::Object;
-use convoy_api::object::member::{member, same};
+use convoy_api::object::member::same;
 
 use crate::condition::{self, Condition};
-use crate::dialect::fleet::decide::schedule::classes::recorded_score;
-use crate::dialect::fleet::decide::schedule::cycle::{Change, Outcome};
+use crate::dialect::fleet::decide::schedule::cycle::{Change, Picks};
 use crate::dialect::fleet::names;
+use crate::dialect::fleet::read::binding::{recorded_decision, recorded_score};
 use crate::dialect::fleet::read::placement::{Pick, Placement};
 use crate::dialect::fleet::write::schedule::{decision, score_json};
-use crate::hold::{Hold, HoldReason};
 use crate::merge_patch::nested;
 use crate::step::{Action, Verb, Why};
 
@@ -25,23 +24,14 @@ const UNSELECTED_LISTED: usize = 20;
 /// The field with a decision about each cluster.
 const DECISIONS: &str = "targetClusters";
 
-/// Whether the policy has what it asks for.
-pub(crate) fn is_fulfilled(placement: &Placement<'_>, outcome: &Outcome<'_>) -> bool {
-    match &placement.policy.pick {
-        Pick::All => true,
-        Pick::Fixed(_) => outcome.unselected.is_empty(),
-        Pick::Number(wanted) => usize::try_from(*wanted) == Ok(outcome.selected.len()),
-    }
-}
-
 /// The write that brings the policy snapshot's status up to date; none if it is.
 pub(crate) fn status(
     placement: &Placement<'_>,
     policy: &Object,
-    outcome: &Outcome<'_>,
+    picks: &Picks<'_>,
     now: Timestamp,
 ) -> Option<Action> {
-    let fulfilled = is_fulfilled(placement, outcome);
+    let fulfilled = picks.is_fulfilled(placement);
     let mut conditions = match policy.status().get("conditions") {
         Some(Value::Array(conditions)) => conditions.clone(),
         _ => Vec::new(),
@@ -51,13 +41,13 @@ pub(crate) fn status(
         status: if fulfilled { "True" } else { "False" },
         reason: if fulfilled { "SchedulingPolicyFulfilled" } else { "SchedulingPolicyUnfulfilled" }
             .into(),
-        message: summary(placement, outcome).into(),
+        message: picks.summary(placement).into(),
         observed_generation: Some(policy.generation()),
     };
     condition::set(&mut conditions, &wanted, now);
     let generation = policy.annotation(names::GENERATION).and_then(|text| text.parse().ok());
     let generation: i64 = generation.unwrap_or_else(|| placement.object.generation());
-    let decisions = decisions(placement, outcome);
+    let decisions = decisions(placement, picks);
     let known = policy.status().as_object();
     let reads = known.is_some_and(|known| {
         let old = |name: &str| known.get(name).unwrap_or(&Value::Null);
@@ -82,53 +72,15 @@ pub(crate) fn status(
     Some(Action::patch_status(Verb::Record, policy, status, why))
 }
 
-/// What keeps the policy from being fulfilled, for people.
-pub(crate) fn holds(placement: &Placement<'_>, outcome: &Outcome<'_>) -> Vec<Hold> {
-    match &placement.policy.pick {
-        Pick::All => Vec::new(),
-        Pick::Fixed(_) => outcome
-            .unselected
-            .iter()
-            .map(|unselected| {
-                let detail = unselected.reason.clone().into_owned();
-                Hold::of_member(unselected.cluster.clone(), HoldReason::NotSelected { detail })
-            })
-            .collect(),
-        Pick::Number(_) if is_fulfilled(placement, outcome) => Vec::new(),
-        Pick::Number(_) => {
-            let detail = summary(placement, outcome);
-            vec![Hold::of_rollout(HoldReason::NotSelected { detail })]
-        }
-    }
-}
-
-fn summary(placement: &Placement<'_>, outcome: &Outcome<'_>) -> String {
-    let found = outcome.selected.len();
-    let first = outcome.unselected.first();
-    let example = first.map(|first| format!("; {}: {}", first.cluster, first.reason));
-    let example = example.unwrap_or_default();
-    match &placement.policy.pick {
-        Pick::All => format!("found all {found} clusters that fit"),
-        Pick::Fixed(names) if outcome.unselected.is_empty() => {
-            format!("found all {} clusters named", names.len())
-        }
-        Pick::Fixed(names) => format!("found {found} of {} clusters named{example}", names.len()),
-        Pick::Number(wanted) if usize::try_from(*wanted) == Ok(found) => {
-            format!("found all {wanted} clusters wanted")
-        }
-        Pick::Number(wanted) => format!("found {found} of {wanted} clusters wanted{example}"),
-    }
-}
-
-fn decisions<'w>(placement: &Placement<'_>, outcome: &Outcome<'w>) -> Vec<Cow<'w, Value>> {
-    let selected = outcome.selected.iter().map(|(cluster, selected)| match selected.change {
-        Change::Keep(binding) => recorded(binding).map_or_else(
+fn decisions<'w>(placement: &Placement<'_>, picks: &Picks<'w>) -> Vec<Cow<'w, Value>> {
+    let selected = picks.selected.iter().map(|(cluster, selected)| match selected.change {
+        Change::Keep(binding) => recorded_decision(binding).map_or_else(
             || Cow::Owned(decision(cluster, recorded_score(binding), placement)),
             Cow::Borrowed,
         ),
         _ => Cow::Owned(decision(cluster, selected.score, placement)),
     });
-    let unselected = outcome.unselected.iter().map(|unselected| {
+    let unselected = picks.unselected.iter().map(|unselected| {
         let mut entry = json!({"clusterName": unselected.cluster, "selected": false});
         if let Some(score) = unselected.score {
             entry["clusterScore"] = score_json(score);
@@ -142,11 +94,4 @@ fn decisions<'w>(placement: &Placement<'_>, outcome: &Outcome<'w>) -> Vec<Cow<'w
         _ => UNSELECTED_LISTED,
     };
     selected.chain(unselected.take(listed)).take(LISTED).collect()
-}
-
-/// The decision that was written down when the cluster was picked.
-fn recorded(binding: &Object) -> Option<&Value> {
-    let decision = member(binding.spec(), "clusterDecision")?;
-    member(decision, "clusterName").filter(|name| name.is_string())?;
-    Some(decision)
 }

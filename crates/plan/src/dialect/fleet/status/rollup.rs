@@ -12,10 +12,10 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::condition::{self, Condition};
-use crate::dialect::fleet::decide::selection::group::contents;
+
 use crate::dialect::fleet::names::RESOURCE_INDEX;
 use crate::dialect::fleet::read::placement::{Pick, Placement, Strategy, field, list, text};
-use crate::dialect::fleet::read::snapshot::ResourceGroup;
+use crate::dialect::fleet::read::snapshot::{ResourceGroup, contents};
 use crate::dialect::fleet::status::rollup::cluster::{Entry, Kind};
 use crate::snapshot::Snapshot;
 use crate::step::Action;

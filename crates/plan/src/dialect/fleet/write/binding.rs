@@ -1,59 +1,35 @@
-//! What is written on bindings, by whoever drives a rollout.
+//! Writes to bindings, by rolling updates and by staged update runs.
 
-use convoy_api::object::member::same;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::condition::{self, Condition};
-use crate::dialect::fleet::read::binding::{Binding, ROLLOUT_STARTED, State};
-use crate::dialect::fleet::read::overrides::Applicable;
-use crate::dialect::fleet::read::placement::{apply_strategy, field};
+use crate::dialect::fleet::names::ROLLOUT_STARTED;
+use crate::dialect::fleet::read::binding::{Binding, DesiredBinding};
+use crate::dialect::fleet::read::placement::field;
 use crate::merge_patch::nested;
 use crate::step::{Action, Verb, Why};
 
-/// What a binding's spec should say.
-#[derive(Clone, Copy, Debug)]
-pub struct Wish<'a> {
-    pub resource_snapshot: &'a str,
-    pub overrides: &'a Applicable,
-    /// In canonical form; absent where it is pushed on its own.
-    pub apply_strategy: Option<&'a Value>,
-}
-
-impl Wish<'_> {
-    /// Whether the binding is Bound and says exactly this.
-    pub fn is_granted(&self, binding: &Binding<'_>) -> bool {
-        let strategy = self.apply_strategy.is_none_or(|wanted| has_strategy(binding, wanted));
-        strategy
-            && binding.state == State::Bound
-            && binding.resource_snapshot() == self.resource_snapshot
-            && *self.overrides == Applicable::of_binding(binding.object)
+/// The patch that makes a binding Bound and as desired.
+pub(crate) fn bound(
+    desired: &DesiredBinding<'_>,
+    binding: &Binding<'_>,
+    verb: Verb,
+    why: Why,
+) -> Action {
+    let mut spec = Map::new();
+    spec.insert("state".into(), json!("Bound"));
+    spec.insert("resourceSnapshotName".into(), json!(desired.resource_snapshot));
+    spec.insert("resourceOverrideSnapshots".into(), desired.overrides.namespaced_json());
+    spec.insert("clusterResourceOverrideSnapshots".into(), desired.overrides.cluster_json());
+    if let Some(wanted) = desired.apply_strategy {
+        spec.insert("applyStrategy".into(), strategy_patch(binding, wanted));
     }
-
-    /// The patch of the spec.
-    pub fn grant(&self, binding: &Binding<'_>, verb: Verb, why: Why) -> Action {
-        let mut spec = Map::new();
-        spec.insert("state".into(), json!("Bound"));
-        spec.insert("resourceSnapshotName".into(), json!(self.resource_snapshot));
-        spec.insert("resourceOverrideSnapshots".into(), self.overrides.namespaced_json());
-        spec.insert("clusterResourceOverrideSnapshots".into(), self.overrides.cluster_json());
-        if let Some(wanted) = self.apply_strategy {
-            spec.insert("applyStrategy".into(), strategy_patch(binding, wanted));
-        }
-        Action::patch(verb, binding.object, nested(&["spec"], Value::Object(spec)), why)
-    }
-}
-
-/// Whether the binding carries this apply strategy, which is in canonical form. One without
-/// any does not: whoever makes bindings leaves it to the rollout.
-pub fn has_strategy(binding: &Binding<'_>, wanted: &Value) -> bool {
-    let carried = field(binding.object.spec(), "applyStrategy");
-    // Most say it in the very words.
-    !carried.is_null() && (same(carried, wanted) || apply_strategy(carried) == *wanted)
+    Action::patch(verb, binding.object, nested(&["spec"], Value::Object(spec)), why)
 }
 
 /// The merge patch that makes the binding's apply strategy `wanted`: what it has beyond goes.
-pub fn strategy_patch(binding: &Binding<'_>, wanted: &Value) -> Value {
+pub(crate) fn strategy_patch(binding: &Binding<'_>, wanted: &Value) -> Value {
     let carried = field(binding.object.spec(), "applyStrategy").as_object();
     let mut patch: Map<String, Value> =
         carried.into_iter().flatten().map(|(name, _)| (name.clone(), Value::Null)).collect();
@@ -64,7 +40,7 @@ pub fn strategy_patch(binding: &Binding<'_>, wanted: &Value) -> Value {
 }
 
 /// `RolloutStarted` as it should read at `generation`; None if it reads so already.
-pub fn rollout_started(
+pub(crate) fn rollout_started(
     binding: &Binding<'_>,
     started: bool,
     generation: i64,

@@ -1,39 +1,137 @@
-//! The place of a member on the hub, and what its agent may do there.
+//! The writes by which a cluster joins and leaves: its namespace on the hub, what its agent may
+//! do there, and what the agent is asked for.
 
 use convoy_api::{GroupKind, Object};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use crate::dialect::fleet::decide::membership::home;
+use super::finalizer;
+use crate::dialect::fleet::decide::membership::{Membership, Phase};
 use crate::dialect::fleet::names::kind::NAMESPACE;
-use crate::dialect::fleet::names::{CLUSTER_GROUP, PLACEMENT_GROUP};
+use crate::dialect::fleet::names::{
+    CLUSTER_GROUP, FLEET_RESOURCE, INTERNAL_MEMBER_CLUSTER, MEMBER_CLEANUP, MEMBER_NAME,
+    PLACEMENT_GROUP, RBAC, ROLE, ROLE_BINDING, WORK, WORK_CLEANUP, member_namespace,
+};
 use crate::dialect::fleet::read::placement::{field, text};
-use crate::step::{Action, Verb, Why};
+use crate::snapshot::Snapshot;
+use crate::step::{Action, Propagation, Verb, Why};
 
-const RBAC: &str = "rbac.authorization.k8s.io";
-pub(crate) const ROLE: GroupKind = GroupKind::new(RBAC, "Role");
-pub(crate) const ROLE_BINDING: GroupKind = GroupKind::new(RBAC, "RoleBinding");
+const DEFAULT_HEARTBEAT_SECS: i64 = 60;
 
-pub(crate) fn role_name(member: &Object) -> String {
+pub(crate) fn actions(snapshot: &Snapshot<'_>, membership: &Membership<'_>) -> Vec<Action> {
+    let member = snapshot.rollout();
+    match membership.phase {
+        Phase::Joining => joining(snapshot, membership.internal),
+        Phase::AwaitingAgent { .. } => {
+            asked(member, membership.internal, "Leave").into_iter().collect()
+        }
+        Phase::DeletingNamespace(_) | Phase::AwaitingNamespace | Phase::Left => {
+            leaving(snapshot, membership.phase)
+        }
+    }
+}
+
+/// What a cluster needs to join: a namespace of its own on the hub, and rights there.
+fn joining(snapshot: &Snapshot<'_>, internal: Option<&Object>) -> Vec<Action> {
+    let member = snapshot.rollout();
+    let home = member_namespace(member.name());
+    let mut actions: Vec<Action> = guarded(member).into_iter().collect();
+    if snapshot.find(&NAMESPACE, "", &home).is_none() {
+        actions.push(namespace_created(member));
+    }
+    if snapshot.find(&ROLE, &home, &role_name(member)).is_none() {
+        actions.push(role_created(member));
+    }
+    if snapshot.find(&ROLE_BINDING, &home, &role_binding_name(member)).is_none() {
+        actions.push(role_binding_created(member));
+    }
+    actions.extend(asked(member, internal, "Join"));
+    actions
+}
+
+/// Objects on the member stay: their Works are let go, not undone.
+fn leaving(snapshot: &Snapshot<'_>, phase: Phase<'_>) -> Vec<Action> {
+    let member = snapshot.rollout();
+    let home = member_namespace(member.name());
+    let why = || Why::new("MemberLeft", format!("cluster {} has left", member.name()));
+    let works = snapshot.of(&WORK).iter().filter(|work| *work.namespace() == home.as_str());
+    let mut actions: Vec<Action> =
+        works.filter_map(|work| finalizer::removed(work, &[WORK_CLEANUP], why())).collect();
+    match phase {
+        Phase::DeletingNamespace(namespace) => {
+            let propagation = Propagation::Background;
+            actions.push(Action::delete(Verb::Delete, namespace, propagation, why()));
+        }
+        Phase::Left => actions.extend(finalizer::removed(member, &[MEMBER_CLEANUP], why())),
+        _ => {}
+    }
+    actions
+}
+
+/// The finalizer, and the label by which selectors find a single cluster.
+fn guarded(member: &Object) -> Option<Action> {
+    let mut metadata = Map::new();
+    if let Some(finalizers) = finalizer::with(member, &[MEMBER_CLEANUP]) {
+        metadata.insert("finalizers".into(), finalizers);
+    }
+    if member.label(MEMBER_NAME) != Some(member.name().as_str()) {
+        metadata.insert("labels".into(), json!({MEMBER_NAME: member.name()}));
+    }
+    let why = Why::new("MemberGuarded", "its namespace is to be deleted with it");
+    let patch = json!({"metadata": metadata});
+    (!metadata.is_empty()).then(|| Action::patch(Verb::Record, member, patch, why))
+}
+
+/// Tells the agent what is wanted of it.
+fn asked(member: &Object, internal: Option<&Object>, state: &str) -> Option<Action> {
+    let secs = field(member.spec(), "heartbeatPeriodSeconds").as_i64();
+    let spec = json!({
+        "state": state,
+        "heartbeatPeriodSeconds": secs.unwrap_or(DEFAULT_HEARTBEAT_SECS),
+    });
+    let why = Why::new("MembershipWanted", format!("the cluster is to {}", state.to_lowercase()));
+    match internal {
+        Some(internal) => {
+            let differs = |name: &str| field(internal.spec(), name) != field(&spec, name);
+            let stale = differs("state") || differs("heartbeatPeriodSeconds");
+            stale.then(|| Action::patch(Verb::Record, internal, json!({"spec": spec}), why))
+        }
+        // One that never was there need not leave.
+        None if state == "Leave" => None,
+        None => {
+            let home = member_namespace(member.name());
+            let target = member.key().sibling(&INTERNAL_MEMBER_CLUSTER, &home, member.name());
+            let object = json!({
+                "apiVersion": format!("{CLUSTER_GROUP}/v1beta1"),
+                "kind": INTERNAL_MEMBER_CLUSTER.kind,
+                "metadata": {"name": member.name(), "namespace": home},
+                "spec": spec,
+            });
+            Some(Action::create(Verb::Record, target, object, why))
+        }
+    }
+}
+
+fn role_name(member: &Object) -> String {
     format!("fleet-role-{}", member.name())
 }
 
-pub(crate) fn role_binding_name(member: &Object) -> String {
+fn role_binding_name(member: &Object) -> String {
     format!("fleet-rolebinding-{}", member.name())
 }
 
-pub(crate) fn namespace_created(member: &Object) -> Action {
-    let home = home(member.name());
+fn namespace_created(member: &Object) -> Action {
+    let home = member_namespace(member.name());
     let object = json!({
         "apiVersion": "v1",
         "kind": "Namespace",
-        "metadata": {"name": home, "labels": {"kubernetes-fleet.io/is-fleet-resource": "true"}},
+        "metadata": {"name": home, "labels": {FLEET_RESOURCE: "true"}},
     });
     let target = member.key().sibling(&NAMESPACE, "", &home);
     Action::create(Verb::Create, target, object, why(member))
 }
 
 /// An agent reads and reports on what lies in its own namespace, and nothing else.
-pub(crate) fn role_created(member: &Object) -> Action {
+fn role_created(member: &Object) -> Action {
     let verbs = ["get", "list", "watch", "create", "update", "patch", "delete"];
     let rules = json!([
         {"apiGroups": [CLUSTER_GROUP], "verbs": verbs,
@@ -49,7 +147,7 @@ pub(crate) fn role_created(member: &Object) -> Action {
     created(member, &ROLE, &name, object)
 }
 
-pub(crate) fn role_binding_created(member: &Object) -> Action {
+fn role_binding_created(member: &Object) -> Action {
     let identity = field(member.spec(), "identity");
     let kind = text(identity, "kind");
     let mut subject = json!({"kind": kind, "name": text(identity, "name")});
@@ -69,15 +167,15 @@ fn object(member: &Object, kind: &GroupKind, name: &str) -> Value {
     json!({
         "apiVersion": format!("{RBAC}/v1"),
         "kind": kind.kind,
-        "metadata": {"name": name, "namespace": home(member.name())},
+        "metadata": {"name": name, "namespace": member_namespace(member.name())},
     })
 }
 
 fn created(member: &Object, kind: &GroupKind, name: &str, object: Value) -> Action {
-    let target = member.key().sibling(kind, &home(member.name()), name);
+    let target = member.key().sibling(kind, &member_namespace(member.name()), name);
     Action::create(Verb::Create, target, object, why(member))
 }
 
 fn why(member: &Object) -> Why {
-    Why::new("MemberJoining", format!("cluster {} gets its place on the hub", member.name()))
+    Why::new("MemberJoining", format!("cluster {} gets its namespace on the hub", member.name()))
 }

@@ -1,13 +1,17 @@
 //! The writes that carry out what scheduling came to.
 
+use std::fmt::Write as _;
+
 use convoy_api::Object;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
-use crate::dialect::fleet::decide::schedule::classes::{Classes, fresh_name, previous_state};
-use crate::dialect::fleet::decide::schedule::cycle::{Change, Outcome, Selected, target};
-use crate::dialect::fleet::decide::schedule::score::Score;
+use super::finalizer;
+use crate::dialect::fleet::decide::schedule::Schedule;
+use crate::dialect::fleet::decide::schedule::cycle::{Change, Selected};
 use crate::dialect::fleet::names;
-use crate::dialect::fleet::read::placement::{Placement, text};
+use crate::dialect::fleet::read::binding::{Score, previous_state, state_of, target};
+use crate::dialect::fleet::read::placement::Placement;
 use crate::snapshot::Snapshot;
 use crate::step::{Action, Verb, Why};
 
@@ -15,16 +19,16 @@ use crate::step::{Action, Verb, Why};
 pub(crate) fn actions(
     snapshot: &Snapshot<'_>,
     placement: &Placement<'_>,
-    classes: &Classes<'_>,
-    outcome: &Outcome<'_>,
+    schedule: &Schedule<'_>,
     policy: &str,
 ) -> Vec<Action> {
-    let mut actions: Vec<Action> = outcome.dropped.iter().map(|binding| dropped(binding)).collect();
-    for (cluster, selected) in &outcome.selected {
+    let Schedule { classes, picks } = schedule;
+    let mut actions: Vec<Action> = picks.dropped.iter().map(|binding| dropped(binding)).collect();
+    for (cluster, selected) in &picks.selected {
         match selected.change {
             Change::Keep(_) => {}
             Change::Point(binding) => {
-                let state = text(binding.spec(), "state");
+                let state = state_of(binding);
                 actions.push(pointed(binding, state, selected, policy, placement));
             }
             Change::Restore(binding) => {
@@ -40,18 +44,8 @@ pub(crate) fn actions(
 
 /// Takes the scheduler's finalizer off a binding that is being deleted.
 pub(crate) fn released(binding: &Object) -> Option<Action> {
-    let why = || Why::new("BindingDeleted", "the scheduler has nothing left to do with it");
-    let patch = without_finalizer(binding, names::BINDING_CLEANUP)?;
-    Some(Action::patch(Verb::Release, binding, patch, why()))
-}
-
-/// The merge patch that takes a finalizer off; none if it is not there.
-pub(crate) fn without_finalizer(object: &Object, finalizer: &str) -> Option<Value> {
-    let finalizers = object.metadata().get("finalizers")?.as_array()?;
-    let rest: Vec<&Value> =
-        finalizers.iter().filter(|entry| entry.as_str() != Some(finalizer)).collect();
-    let changed = rest.len() < finalizers.len();
-    changed.then(|| json!({"metadata": {"finalizers": rest}}))
+    let why = Why::new("BindingDeleted", "the scheduler has nothing left to do with it");
+    finalizer::removed(binding, &[names::BINDING_CLEANUP], why)
 }
 
 /// What a binding or a policy snapshot says about a selected cluster.
@@ -75,7 +69,7 @@ pub(crate) fn score_json(score: Score) -> Value {
 }
 
 fn dropped(binding: &Object) -> Action {
-    let state = text(binding.spec(), "state");
+    let state = state_of(binding);
     let patch = json!({
         "metadata": {"annotations": {names::PREVIOUS_STATE: state}},
         "spec": {"state": "Unscheduled"},
@@ -141,4 +135,29 @@ fn created(
     let target = placement.object.key().sibling(&kind, namespace, &name);
     let message = format!("cluster {cluster} is picked by policy {policy}");
     Action::create(Verb::Schedule, target, object, Why::new("ClusterScheduled", message))
+}
+
+/// A name for a new binding that no other has. It is computed from what it stands for, so
+/// that a repeated create is recognised; `is_taken` steers it round a predecessor that is
+/// still being deleted.
+fn fresh_name(placement: &Placement<'_>, cluster: &str, is_taken: impl Fn(&str) -> bool) -> String {
+    let uid = placement.object.uid().unwrap_or_default();
+    let cut = |text: &str, length: usize| -> String {
+        text.chars().take(length).map(|c| if c == '.' { '-' } else { c }).collect()
+    };
+    let stem = format!("{}-{}", cut(placement.name(), 26), cut(cluster, 27));
+    let mut attempt: u32 = 0;
+    loop {
+        let subject =
+            format!("{}/{}/{uid}/{cluster}/{attempt}", placement.namespace(), placement.name());
+        let digest = Sha256::digest(subject.as_bytes());
+        let mut name = stem.clone() + "-";
+        for byte in &digest[..4] {
+            write!(name, "{byte:02x}").expect("a String takes whatever is written");
+        }
+        if !is_taken(&name) {
+            return name;
+        }
+        attempt += 1;
+    }
 }

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::dialect::fleet::decide::rollout::room::Counts;
+use crate::dialect::fleet::decide::rollout::counts::Counts;
 use crate::dialect::fleet::names::MEMBER_CLUSTER;
 use crate::dialect::fleet::read::binding::{Binding, Readiness, State};
 use crate::dialect::fleet::read::overrides::{Applicable, Overrides, UnknownCluster};
@@ -14,13 +14,13 @@ use crate::snapshot::Snapshot;
 #[derive(Debug, Default)]
 pub struct Groups<'w> {
     /// Picked clusters that have nothing yet.
-    pub bind: Vec<Candidate<'w>>,
+    pub bind: Vec<Change<'w>>,
     /// De-selected clusters that may go.
     pub remove: Vec<Binding<'w>>,
     /// Clusters with an older version.
-    pub update: Vec<Candidate<'w>>,
+    pub update: Vec<Change<'w>>,
     /// Clusters with an older version that does not work.
-    pub retry: Vec<Candidate<'w>>,
+    pub retry: Vec<Change<'w>>,
     /// Clusters with the newest version.
     pub current: Vec<Binding<'w>>,
     /// Being deleted.
@@ -32,7 +32,7 @@ pub struct Groups<'w> {
 
 /// A binding to be written, and the overrides it gets.
 #[derive(Debug)]
-pub struct Candidate<'w> {
+pub struct Change<'w> {
     pub binding: Binding<'w>,
     pub overrides: Applicable,
 }
@@ -60,7 +60,7 @@ impl<'w> Groups<'w> {
         for binding in bindings.iter().copied() {
             picked += u32::from(binding.state != State::Unscheduled);
             if binding.state == State::Scheduled {
-                groups.bind.push(candidate(snapshot, binding, wanted.overrides)?);
+                groups.bind.push(change(snapshot, binding, wanted.overrides)?);
                 continue;
             }
             let ready = groups.note(binding, binding.readiness(period, now));
@@ -70,8 +70,8 @@ impl<'w> Groups<'w> {
             } else if binding.state == State::Unscheduled {
                 groups.remove.push(binding);
             } else {
-                let candidate = candidate(snapshot, binding, wanted.overrides)?;
-                groups.place(candidate, wanted.resource_snapshot);
+                let change = change(snapshot, binding, wanted.overrides)?;
+                groups.sort_in(change, wanted.resource_snapshot);
             }
         }
         let target = wanted.placement.target(picked);
@@ -99,29 +99,29 @@ impl<'w> Groups<'w> {
         ready
     }
 
-    fn place(&mut self, candidate: Candidate<'w>, resource_snapshot: &str) {
-        let binding = candidate.binding;
+    fn sort_in(&mut self, change: Change<'w>, resource_snapshot: &str) {
+        let binding = change.binding;
         let current = binding.resource_snapshot() == resource_snapshot
-            && candidate.overrides == Applicable::of_binding(binding.object);
+            && change.overrides == Applicable::of_binding(binding.object);
         if current {
             self.current.push(binding);
         } else if binding.has_failed() {
-            self.retry.push(candidate);
+            self.retry.push(change);
         } else {
-            self.update.push(candidate);
+            self.update.push(change);
         }
     }
 }
 
-fn candidate<'w>(
+fn change<'w>(
     snapshot: &Snapshot<'w>,
     binding: Binding<'w>,
     overrides: &Overrides<'_>,
-) -> Result<Candidate<'w>, UnknownCluster> {
+) -> Result<Change<'w>, UnknownCluster> {
     if overrides.is_empty() {
-        return Ok(Candidate { binding, overrides: Applicable::default() });
+        return Ok(Change { binding, overrides: Applicable::default() });
     }
     let cluster = binding.cluster();
     let member = snapshot.find(&MEMBER_CLUSTER, "", cluster);
-    Ok(Candidate { binding, overrides: overrides.concerning(cluster, member)? })
+    Ok(Change { binding, overrides: overrides.concerning(cluster, member)? })
 }

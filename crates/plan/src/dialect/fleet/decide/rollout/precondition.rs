@@ -1,41 +1,32 @@
-//! What comes before picking: every binding has the apply strategy of its placement, and no
+//! What has to be so before anything rolls: every binding has the apply strategy of its placement, and no
 //! cluster has two bindings.
 
 use std::collections::BTreeMap;
 
-use crate::dialect::fleet::read::binding::{Binding, State};
+use crate::dialect::fleet::read::binding::Binding;
 use crate::dialect::fleet::read::placement::Placement;
-use crate::dialect::fleet::write::binding as write;
-use crate::merge_patch::nested;
-use crate::step::{Action, Verb, Why};
 
 /// What two bindings of one cluster mean.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Shared<'w> {
+pub(crate) enum SharedCluster<'w> {
     /// The old one has to be gone before the new one may begin.
     Wait { binding: &'w str, behind: &'w str },
-    /// This cannot come about by itself; someone has to look.
+    /// No controller does this; a person has to delete one of them.
     Error { detail: String },
 }
 
-/// Patches for the bindings whose apply strategy is not the placement's.
-pub fn push_apply_strategy(placement: &Placement<'_>, bindings: &[Binding<'_>]) -> Vec<Action> {
+/// The bindings whose apply strategy is not the placement's.
+pub(crate) fn without_apply_strategy<'w>(
+    placement: &Placement<'_>,
+    bindings: &[Binding<'w>],
+) -> Vec<Binding<'w>> {
     let wanted = &placement.apply_strategy;
-    let stale = bindings
-        .iter()
-        .filter(|binding| !binding.is_deleting() && !write::has_strategy(binding, wanted));
-    stale
-        .map(|binding| {
-            let strategy = write::strategy_patch(binding, wanted);
-            let why = Why::new("ApplyStrategyChanged", "the placement's apply strategy changed");
-            let patch = nested(&["spec", "applyStrategy"], strategy);
-            Action::patch(Verb::Record, binding.object, patch, why)
-        })
-        .collect()
+    let stale = bindings.iter().copied();
+    stale.filter(|binding| !binding.is_deleting() && !binding.has_strategy(wanted)).collect()
 }
 
 /// Whether some cluster has more than one binding; errors outrank waiting.
-pub fn shared_cluster<'w>(bindings: &[Binding<'w>]) -> Option<Shared<'w>> {
+pub(crate) fn shared_cluster<'w>(bindings: &[Binding<'w>]) -> Option<SharedCluster<'w>> {
     if bindings.is_sorted_by(|one, next| one.cluster() < next.cluster()) {
         return None; // as they mostly come: each is about another cluster
     }
@@ -48,22 +39,20 @@ pub fn shared_cluster<'w>(bindings: &[Binding<'w>]) -> Option<Shared<'w>> {
         } else if let Some(other) = live.insert(cluster, binding) {
             let (one, two) = (other.name(), binding.name());
             let detail = format!("cluster {cluster:?} has two bindings, {one} and {two}");
-            return Some(Shared::Error { detail });
+            return Some(SharedCluster::Error { detail });
         }
     }
     let mut wait = None;
     for (cluster, binding) in live {
         let Some(behind) = leaving.get(cluster).copied() else { continue };
-        let placed = binding.state == State::Bound
-            || binding.state == State::Unscheduled && binding.was_bound();
-        if placed {
+        if binding.is_placed() {
             let name = binding.name();
             let detail = format!(
                 "cluster {cluster:?} has binding {name} bound while {behind} is being deleted"
             );
-            return Some(Shared::Error { detail });
+            return Some(SharedCluster::Error { detail });
         }
-        wait = wait.or(Some(Shared::Wait { binding: binding.name(), behind }));
+        wait = wait.or(Some(SharedCluster::Wait { binding: binding.name(), behind }));
     }
     wait
 }
@@ -105,13 +94,13 @@ mod tests {
                 objects.into_iter().map(|object| Binding::read(object).unwrap()).collect();
             let got = match shared_cluster(&bindings) {
                 None => "none",
-                Some(Shared::Wait { behind: "old", binding: "new" }) => "wait",
-                Some(Shared::Wait { .. }) => "wrong names",
-                Some(Shared::Error { .. }) => "error",
+                Some(SharedCluster::Wait { behind: "old", binding: "new" }) => "wait",
+                Some(SharedCluster::Wait { .. }) => "wrong names",
+                Some(SharedCluster::Error { .. }) => "error",
             };
             assert_eq!(got, want, "{name}");
         }
         let pair = [Binding::read(&scheduled).unwrap(), Binding::read(&bound).unwrap()];
-        assert!(matches!(shared_cluster(&pair), Some(Shared::Error { .. })));
+        assert!(matches!(shared_cluster(&pair), Some(SharedCluster::Error { .. })));
     }
 }

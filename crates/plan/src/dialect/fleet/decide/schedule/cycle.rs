@@ -9,16 +9,17 @@ use convoy_api::Object;
 use jiff::Timestamp;
 use smol_str::SmolStr;
 
-use crate::dialect::fleet::decide::schedule::classes::{Classes, recorded_score};
+use crate::dialect::fleet::decide::schedule::classes::Classes;
 use crate::dialect::fleet::decide::schedule::filter::refusal;
-use crate::dialect::fleet::decide::schedule::score::{Score, Topology, affinities};
+use crate::dialect::fleet::decide::schedule::score::{Topology, affinities};
+use crate::dialect::fleet::read::binding::{Score, recorded_score, target};
 use crate::dialect::fleet::read::member::ineligibility;
 use crate::dialect::fleet::read::placement::{Pick, Placement};
-use crate::dialect::fleet::read::policy::Wishes;
+use crate::dialect::fleet::read::policy::SchedulingPolicy;
 
-/// What scheduling comes to.
+/// The clusters that a placement has after scheduling.
 #[derive(Debug, Default)]
-pub(crate) struct Outcome<'w> {
+pub(crate) struct Picks<'w> {
     /// By cluster, those with a Scheduled or Bound binding afterwards.
     pub(crate) selected: BTreeMap<&'w str, Selected<'w>>,
     /// Scheduled and Bound bindings that become Unscheduled, in key order.
@@ -60,7 +61,7 @@ struct Run<'p, 'w> {
     clusters: &'p [&'w Object],
     classes: &'p Classes<'w>,
     now: Timestamp,
-    outcome: Outcome<'w>,
+    picks: Picks<'w>,
 }
 
 /// Decides which clusters the placement has, given its bindings by class.
@@ -69,33 +70,65 @@ pub(crate) fn settled<'w>(
     clusters: &[&'w Object],
     classes: &Classes<'w>,
     now: Timestamp,
-) -> Outcome<'w> {
-    let mut run = Run { placement, clusters, classes, now, outcome: Outcome::default() };
+) -> Picks<'w> {
+    let mut run = Run { placement, clusters, classes, now, picks: Picks::default() };
     let kept =
         classes.scheduled.iter().chain(&classes.bound).map(|binding| {
             (target(binding), Selected { change: Change::Keep(binding), score: None })
         });
-    run.outcome.selected = kept.collect();
-    run.outcome.dropped.extend(&classes.dangling);
+    run.picks.selected = kept.collect();
+    run.picks.dropped.extend(&classes.dangling);
     match &placement.policy.pick {
         Pick::All => run.pick_all(),
         Pick::Fixed(names) => run.pick_fixed(names),
         Pick::Number(wanted) => run.pick_number(*wanted),
     }
-    let mut outcome = run.outcome;
-    outcome.dropped.sort_by(|a, b| a.key().cmp(b.key()));
-    outcome
+    let mut picks = run.picks;
+    picks.dropped.sort_by(|a, b| a.key().cmp(b.key()));
+    picks
+}
+
+impl Picks<'_> {
+    /// Whether the policy has what it asks for.
+    pub(crate) fn is_fulfilled(&self, placement: &Placement<'_>) -> bool {
+        match &placement.policy.pick {
+            Pick::All => true,
+            Pick::Fixed(_) => self.unselected.is_empty(),
+            Pick::Number(wanted) => usize::try_from(*wanted) == Ok(self.selected.len()),
+        }
+    }
+
+    /// How many clusters were found, and why there are not more.
+    pub(crate) fn summary(&self, placement: &Placement<'_>) -> String {
+        let found = self.selected.len();
+        let first = self.unselected.first();
+        let example = first.map(|first| format!("; {}: {}", first.cluster, first.reason));
+        let example = example.unwrap_or_default();
+        match &placement.policy.pick {
+            Pick::All => format!("found all {found} clusters that fit"),
+            Pick::Fixed(names) if self.unselected.is_empty() => {
+                format!("found all {} clusters named", names.len())
+            }
+            Pick::Fixed(names) => {
+                format!("found {found} of {} clusters named{example}", names.len())
+            }
+            Pick::Number(wanted) if usize::try_from(*wanted) == Ok(found) => {
+                format!("found all {wanted} clusters wanted")
+            }
+            Pick::Number(wanted) => format!("found {found} of {wanted} clusters wanted{example}"),
+        }
+    }
 }
 
 impl<'w> Run<'_, 'w> {
     fn pick_all(&mut self) {
-        let wishes = Wishes::read(self.placement);
+        let policy = SchedulingPolicy::read(self.placement);
         for cluster in self.clusters {
             let name = cluster.name().as_str();
-            if self.outcome.selected.contains_key(name) {
+            if self.picks.selected.contains_key(name) {
                 continue;
             }
-            match refusal(self.placement, &wishes, cluster, self.now) {
+            match refusal(self.placement, &policy, cluster, self.now) {
                 None => self.select(name, None),
                 Some(reason) => self.refuse(cluster.name(), None, reason),
             }
@@ -108,7 +141,7 @@ impl<'w> Run<'_, 'w> {
             self.clusters.iter().map(|cluster| (cluster.name().as_str(), *cluster)).collect();
         let wanted: BTreeSet<&SmolStr> = names.iter().collect();
         for name in wanted {
-            if self.outcome.selected.contains_key(name.as_str()) {
+            if self.picks.selected.contains_key(name.as_str()) {
                 continue;
             }
             match by_name.get(name.as_str()) {
@@ -124,14 +157,14 @@ impl<'w> Run<'_, 'w> {
 
     fn pick_number(&mut self, wanted: u32) {
         let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
-        let wishes = Wishes::read(self.placement);
-        let mut field = Field::new(self, &wishes);
-        let surplus = self.outcome.selected.len().saturating_sub(wanted);
+        let policy = SchedulingPolicy::read(self.placement);
+        let mut field = Field::new(self, &policy);
+        let surplus = self.picks.selected.len().saturating_sub(wanted);
         self.drop_surplus(surplus);
         let mut first = true;
-        while self.outcome.selected.len() < wanted {
-            let missing = wanted - self.outcome.selected.len();
-            let batch = if wishes.spread.is_empty() { missing } else { 1 };
+        while self.picks.selected.len() < wanted {
+            let missing = wanted - self.picks.selected.len();
+            let batch = if policy.spread.is_empty() { missing } else { 1 };
             let picked = field.best(batch, first);
             if picked.is_empty() {
                 break;
@@ -159,8 +192,8 @@ impl<'w> Run<'_, 'w> {
         scheduled.sort_by_key(order);
         bound.sort_by_key(order);
         for binding in scheduled.into_iter().chain(bound).take(surplus) {
-            self.outcome.selected.remove(target(binding));
-            self.outcome.dropped.push(binding);
+            self.picks.selected.remove(target(binding));
+            self.picks.dropped.push(binding);
         }
     }
 
@@ -172,18 +205,18 @@ impl<'w> Run<'_, 'w> {
         } else {
             Change::Create
         };
-        self.outcome.selected.insert(cluster, Selected { change, score });
+        self.picks.selected.insert(cluster, Selected { change, score });
     }
 
     fn refuse(&mut self, cluster: &SmolStr, score: Option<Score>, reason: Cow<'static, str>) {
-        self.outcome.unselected.push(Unselected { cluster: cluster.clone(), score, reason });
+        self.picks.unselected.push(Unselected { cluster: cluster.clone(), score, reason });
     }
 
     /// What an older policy had picked and this one did not is given up.
     fn drop_obsolete(&mut self) {
         for (cluster, binding) in &self.classes.obsolete {
-            if !self.outcome.selected.contains_key(cluster) {
-                self.outcome.dropped.push(binding);
+            if !self.picks.selected.contains_key(cluster) {
+                self.picks.dropped.push(binding);
             }
         }
     }
@@ -202,21 +235,20 @@ struct Field<'w> {
 }
 
 impl<'w> Field<'w> {
-    fn new(run: &Run<'_, 'w>, wishes: &Wishes<'w>) -> Self {
+    fn new(run: &Run<'_, 'w>, policy: &SchedulingPolicy<'w>) -> Self {
         let names = || run.clusters.iter().map(|cluster| cluster.name().as_str());
-        let taken: Vec<bool> =
-            names().map(|name| run.outcome.selected.contains_key(name)).collect();
+        let taken: Vec<bool> = names().map(|name| run.picks.selected.contains_key(name)).collect();
         let refused = run.clusters.iter().zip(&taken).map(|(cluster, taken)| {
-            if *taken { None } else { refusal(run.placement, wishes, cluster, run.now) }
+            if *taken { None } else { refusal(run.placement, policy, cluster, run.now) }
         });
         let refused = refused.collect();
         let obsolete = names().map(|name| run.classes.obsolete.contains_key(name)).collect();
-        let mut topology = Topology::new(wishes, run.clusters);
+        let mut topology = Topology::new(policy, run.clusters);
         for at in (0..taken.len()).filter(|at| taken[*at]) {
             topology.count(at);
         }
         topology.settle();
-        let affinity = affinities(wishes, run.clusters);
+        let affinity = affinities(policy, run.clusters);
         Self { refused, taken, obsolete, affinity, topology }
     }
 
@@ -270,9 +302,4 @@ impl<'w> Field<'w> {
             }
         }
     }
-}
-
-/// The cluster that a binding is about.
-pub(crate) fn target(binding: &Object) -> &str {
-    binding.spec_text("targetCluster")
 }

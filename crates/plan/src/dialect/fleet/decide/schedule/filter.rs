@@ -7,27 +7,27 @@ use convoy_api::Object;
 use jiff::Timestamp;
 
 use crate::dialect::fleet::names::Family;
-use crate::dialect::fleet::read::member::ineligibility;
-use crate::dialect::fleet::read::placement::{Placement, field, list};
-use crate::dialect::fleet::read::policy::Wishes;
-use crate::taint::{Taint, first_intolerable};
+use crate::dialect::fleet::read::member::{ineligibility, namespaces, taints};
+use crate::dialect::fleet::read::placement::Placement;
+use crate::dialect::fleet::read::policy::SchedulingPolicy;
+use crate::taint::first_intolerable;
 
 /// Why `cluster` may not carry the placement, whatever else is picked. None: it may.
 pub(crate) fn refusal(
     placement: &Placement<'_>,
-    wishes: &Wishes<'_>,
+    policy: &SchedulingPolicy<'_>,
     cluster: &Object,
     now: Timestamp,
 ) -> Option<Cow<'static, str>> {
-    affinity(wishes, cluster)
+    affinity(policy, cluster)
         .or_else(|| ineligibility(cluster, now))
         .map(Cow::Borrowed)
         .or_else(|| namespace(placement, cluster).map(Cow::Owned))
-        .or_else(|| taint(wishes, cluster).map(Cow::Owned))
+        .or_else(|| taint(policy, cluster).map(Cow::Owned))
 }
 
-fn affinity(wishes: &Wishes<'_>, cluster: &Object) -> Option<&'static str> {
-    let required = &wishes.required;
+fn affinity(policy: &SchedulingPolicy<'_>, cluster: &Object) -> Option<&'static str> {
+    let required = &policy.required;
     let fits = required.is_empty() || required.iter().any(|term| term.matches(cluster));
     (!fits).then_some("cluster matches no required term of the cluster affinity")
 }
@@ -37,16 +37,13 @@ fn namespace(placement: &Placement<'_>, cluster: &Object) -> Option<String> {
     if placement.family == Family::Cluster {
         return None;
     }
-    let collected = cluster.condition_status("NamespaceCollectionSucceeded") == Some("True");
-    let namespaces = field(cluster.status(), "namespaces").as_object()?;
     let wanted = placement.namespace();
-    let missing = collected && !namespaces.contains_key(wanted.as_str());
-    missing.then(|| format!("cluster has no namespace {wanted:?}"))
+    let is_missing = !namespaces(cluster)?.contains_key(wanted.as_str());
+    is_missing.then(|| format!("cluster has no namespace {wanted:?}"))
 }
 
-fn taint(wishes: &Wishes<'_>, cluster: &Object) -> Option<String> {
-    let taints: Vec<Taint<'_>> =
-        list(cluster.spec(), "taints").iter().map(Taint::from_value).collect();
-    let found = first_intolerable(&taints, &wishes.tolerations)?;
+fn taint(policy: &SchedulingPolicy<'_>, cluster: &Object) -> Option<String> {
+    let taints = taints(cluster);
+    let found = first_intolerable(&taints, &policy.tolerations)?;
     Some(format!("taint {found} is not tolerated"))
 }

@@ -7,27 +7,18 @@ use convoy_api::Object;
 use convoy_api::text::Quantity;
 
 use crate::dialect::fleet::read::member::property;
-use crate::dialect::fleet::read::policy::{Preference, Sorter, Spread, Wishes};
+use crate::dialect::fleet::read::policy::{Preference, SchedulingPolicy, Sorter, Spread};
 
 /// What breaking a constraint that does not filter costs.
 const VIOLATION: i32 = 1000;
-
-/// Compared in this order; larger is better.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Score {
-    pub(crate) topology: i32,
-    pub(crate) affinity: i32,
-    /// An older policy had picked the cluster: moving costs something.
-    pub(crate) kept: bool,
-}
 
 /// The affinity score of every cluster, in the order given.
 ///
 /// A sorted preference compares a cluster with the smallest and the largest value that any
 /// cluster reports, so all of them are looked at, eligible or not.
-pub(crate) fn affinities(wishes: &Wishes<'_>, clusters: &[&Object]) -> Vec<i32> {
+pub(crate) fn affinities(policy: &SchedulingPolicy<'_>, clusters: &[&Object]) -> Vec<i32> {
     let mut scores = vec![0_i32; clusters.len()];
-    for term in &wishes.preferred {
+    for term in &policy.preferred {
         let range = term.sorter.and_then(|sorter| range(sorter, clusters));
         for (score, cluster) in scores.iter_mut().zip(clusters) {
             if term.matches(cluster) {
@@ -97,8 +88,8 @@ struct Extremes {
 }
 
 impl<'w> Topology<'w> {
-    pub(crate) fn new(wishes: &Wishes<'w>, clusters: &[&Object]) -> Self {
-        let constraints = wishes.spread.iter().map(|spread| Domains::new(*spread, clusters));
+    pub(crate) fn new(policy: &SchedulingPolicy<'w>, clusters: &[&Object]) -> Self {
+        let constraints = policy.spread.iter().map(|spread| Domains::new(*spread, clusters));
         Self { constraints: constraints.collect() }
     }
 

@@ -8,9 +8,9 @@ use smol_str::SmolStr;
 
 use crate::dialect::fleet::names::Family;
 use crate::dialect::fleet::names::kind::{NAMESPACE, is_reserved_namespace, is_selectable, rank};
-use crate::dialect::fleet::read::placement::{Placement, field, list, text};
+use crate::dialect::fleet::read::placement::Placement;
 use crate::dialect::fleet::read::resource::{cleaned, is_derived};
-use crate::selector::Selector;
+use crate::dialect::fleet::read::resource_selector::ResourceSelector;
 use crate::snapshot::Snapshot;
 use crate::world::World;
 
@@ -38,52 +38,9 @@ impl SelectionError {
     }
 }
 
-/// One entry of `resourceSelectors`.
-struct Wanted<'w> {
-    kind: GroupKind,
-    name: &'w str,
-    labels: Option<Selector>,
-    scope: &'w str,
-}
-
-impl<'w> Wanted<'w> {
-    fn all(placement: &Placement<'w>) -> Vec<Self> {
-        let selectors = list(placement.object.spec(), "resourceSelectors");
-        selectors.iter().map(Self::read).collect()
-    }
-
-    fn read(raw: &'w Value) -> Self {
-        let kind = GroupKind {
-            group: SmolStr::new(text(raw, "group")),
-            kind: SmolStr::new(text(raw, "kind")),
-        };
-        Self {
-            kind,
-            name: text(raw, "name"),
-            labels: Selector::from_value(field(raw, "labelSelector")).ok(),
-            scope: text(raw, "selectionScope"),
-        }
-    }
-
-    fn is_namespace(&self) -> bool {
-        self.kind == NAMESPACE
-    }
-
-    fn takes_contents(&self) -> bool {
-        self.is_namespace() && matches!(self.scope, "" | "NamespaceWithResources")
-    }
-
-    fn matches(&self, object: &Object) -> bool {
-        match self.name {
-            "" => self.labels.as_ref().is_some_and(|labels| labels.matches(object)),
-            name => object.name() == name,
-        }
-    }
-}
-
 /// The objects of `world` that a selection of this placement may look at.
 pub fn candidates<'w>(world: &'w World, placement: &Placement<'_>) -> Vec<&'w Object> {
-    let wanted = Wanted::all(placement);
+    let wanted = ResourceSelector::all(placement);
     let mut found: Vec<&'w Object> = Vec::new();
     for wanted in wanted.iter().filter(|wanted| is_selectable(&wanted.kind)) {
         match placement.family {
@@ -117,7 +74,7 @@ pub fn may_select(placement: &Object, changed: &ObjectKey) -> bool {
     let reachable =
         placement.family == Family::Cluster || changed.namespace == *placement.namespace();
     reachable
-        && Wanted::all(&placement).iter().any(|wanted| {
+        && ResourceSelector::all(&placement).iter().any(|wanted| {
             let contents = wanted.takes_contents() && !changed.namespace.is_empty();
             let named = wanted.name.is_empty() || wanted.name == changed.namespace;
             let itself = wanted.name.is_empty() || wanted.name == changed.name;
@@ -130,7 +87,7 @@ pub fn selected(
     snapshot: &Snapshot<'_>,
     placement: &Placement<'_>,
 ) -> Result<Vec<Value>, SelectionError> {
-    let wanted = Wanted::all(placement);
+    let wanted = ResourceSelector::all(placement);
     let within = wanted
         .iter()
         .find(|wanted| wanted.scope == "NamespaceWithResourceSelectors" && wanted.is_namespace())
@@ -151,7 +108,7 @@ pub fn selected(
 fn matching<'w>(
     snapshot: &Snapshot<'w>,
     placement: &Placement<'_>,
-    wanted: &Wanted<'_>,
+    wanted: &ResourceSelector<'_>,
     within: Option<&str>,
 ) -> Result<Vec<&'w Object>, SelectionError> {
     if !is_selectable(&wanted.kind) {
@@ -205,6 +162,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::dialect::fleet::read::placement::text;
 
     fn object(api_version: &str, kind: &str, namespace: &str, name: &str) -> Object {
         let mut raw = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}});

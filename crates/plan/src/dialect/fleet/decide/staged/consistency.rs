@@ -3,23 +3,23 @@
 
 use std::collections::BTreeSet;
 
-use crate::dialect::fleet::decide::staged::scope::Scope;
-use crate::dialect::fleet::decide::staged::{Halt, Pass, stages};
-use crate::dialect::fleet::read::placement::apply_strategy;
-use crate::dialect::fleet::read::run::{End, PROGRESSING, Record, SUCCEEDED, Stage};
+use super::scope::Scope;
+use super::{Halt, Pass, stages};
+use crate::dialect::fleet::names::{PROGRESSING, SUCCEEDED};
+use crate::dialect::fleet::read::run::{End, Record, Stage};
 
 /// The stage to work on; one past the last is the delete stage. None: all is finished, and
 /// only saying so is left.
-pub(crate) fn current_stage(pass: &Pass<'_, '_>, scope: &Scope<'_>) -> Result<Option<usize>, Halt> {
+pub(super) fn current_stage(pass: &Pass<'_, '_>, scope: &Scope<'_>) -> Result<Option<usize>, Halt> {
     let record = &pass.record;
     unchanged(record, scope)?;
-    let strategy = record.node.get("stagedUpdateStrategySnapshot");
-    let computed = stages::computed(pass.snapshot, pass.run.name(), strategy, &scope.update)?;
+    let name = pass.run.name();
+    let computed = stages::computed(pass.snapshot, name, record.strategy(), &scope.update)?;
     same_stages(&record.stages, &computed)?;
     let mut finished = 0;
     let mut updating = None;
     for (index, stage) in record.stages.iter().enumerate() {
-        let limit = stages::limit(&pass.config(index), stage.clusters.len());
+        let limit = record.max_concurrency(index);
         match stage.node.end() {
             Some(End::Succeeded) => {
                 is_all_done(stage)?;
@@ -47,18 +47,17 @@ pub(crate) fn current_stage(pass: &Pass<'_, '_>, scope: &Scope<'_>) -> Result<Op
 
 /// The world that was recorded is the world that is.
 fn unchanged(record: &Record, scope: &Scope<'_>) -> Result<(), Halt> {
-    let recorded = apply_strategy(record.node.get("appliedStrategy"));
-    if recorded != scope.placement.apply_strategy {
+    if record.apply_strategy() != scope.placement.apply_strategy {
         return Err(Halt::abort("the placement's apply strategy has changed".to_owned()));
     }
-    let (index, recorded) = (scope.policy_index, record.node.text("policySnapshotIndexUsed"));
+    let (index, recorded) = (scope.policy_index, record.policy_index());
     if index != recorded {
         return Err(Halt::abort(format!(
             "the newest policy snapshot has index {index}, the run was made for {recorded:?}"
         )));
     }
     let count = u64::try_from(scope.cluster_count).unwrap_or(u64::MAX);
-    let recorded = record.node.get("policyObservedClusterCount").as_u64();
+    let recorded = record.cluster_count();
     if recorded != Some(count) {
         return Err(Halt::abort(format!(
             "{count} clusters are wanted, the run was made for {}",
@@ -98,8 +97,8 @@ fn is_all_done(stage: &Stage) -> Result<(), Halt> {
     }
 }
 
-fn is_within(stage: &Stage, limit: usize) -> Result<(), Halt> {
-    match stage.in_progress() {
+fn is_within(stage: &Stage, limit: u32) -> Result<(), Halt> {
+    match crate::count(stage.in_progress()) {
         some if some > limit => Err(Halt::abort(format!(
             "{some} clusters of stage {} are in progress where {limit} may be",
             stage.name()

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use crate::dialect::fleet::decide::staged::scope::Scope;
-use crate::dialect::fleet::decide::staged::{CLUSTERS_SECS, Halt, Pass};
+use super::scope::Scope;
+use super::{CLUSTERS_SECS, Change, Halt, Pass, waiting};
+use crate::dialect::fleet::decide::stage_limits;
+use crate::dialect::fleet::names::{PROGRESSING, STARTED};
 use crate::dialect::fleet::read::binding::Binding;
-use crate::dialect::fleet::read::run as record;
-use crate::dialect::fleet::read::run::{End, PROGRESSING, STARTED, Stage};
-use crate::gate::Permit;
-use crate::step::{Action, Propagation, Verb, Why};
+use crate::dialect::fleet::read::run::{self as record, End, Stage};
+use crate::gate;
 
 /// Deletes what is to go and not yet going; the run is done when nothing is left.
-pub(crate) fn execute(pass: &mut Pass<'_, '_>, scope: &Scope<'_>) -> Result<(), Halt> {
+pub(super) fn execute<'w>(pass: &mut Pass<'_, 'w>, scope: &Scope<'w>) -> Result<(), Halt> {
     let mut stage = pass.record.deletion.take().unwrap_or_default();
     stage.begin(pass.stamp);
     let settled = settle(pass, scope, &mut stage);
@@ -31,7 +31,7 @@ pub(crate) fn execute(pass: &mut Pass<'_, '_>, scope: &Scope<'_>) -> Result<(), 
 }
 
 /// Nothing more is deleted; what is being deleted finishes.
-pub(crate) fn stop(pass: &mut Pass<'_, '_>, scope: &Scope<'_>) -> Result<bool, Halt> {
+pub(super) fn stop(pass: &mut Pass<'_, '_>, scope: &Scope<'_>) -> Result<bool, Halt> {
     let mut stage = pass.record.deletion.take().unwrap_or_default();
     let settled = settle(pass, scope, &mut stage);
     let stopped = stage.in_progress() == 0;
@@ -55,7 +55,7 @@ pub(crate) fn stop(pass: &mut Pass<'_, '_>, scope: &Scope<'_>) -> Result<bool, H
 fn settle(pass: &Pass<'_, '_>, scope: &Scope<'_>, stage: &mut Stage) -> Result<(), Halt> {
     let left = left(scope);
     for cluster in &mut stage.clusters {
-        let name = cluster.text("clusterName").to_owned();
+        let name = cluster.cluster_name().to_owned();
         match left.get(name.as_str()) {
             None => {
                 record::cluster_started(cluster, pass.stamp);
@@ -79,24 +79,17 @@ fn settle(pass: &Pass<'_, '_>, scope: &Scope<'_>, stage: &mut Stage) -> Result<(
     Ok(())
 }
 
-fn delete(pass: &mut Pass<'_, '_>, scope: &Scope<'_>, stage: &mut Stage) {
+/// The whole stage starts at once: nothing limits what is no longer wanted.
+fn delete<'w>(pass: &mut Pass<'_, 'w>, scope: &Scope<'w>, stage: &mut Stage) {
     let left = left(scope);
-    for cluster in &mut stage.clusters {
-        let Some(binding) = left.get(cluster.text("clusterName")) else { continue };
-        if cluster.is_true(STARTED) {
-            continue;
-        }
-        if !binding.is_deleting() {
-            let message = format!("cluster {} is no longer picked", binding.cluster());
-            let why = Why::new("NoLongerPicked", message);
-            let delete = Action::delete(
-                Verb::Remove(Permit::unchecked()),
-                binding.object,
-                Propagation::Background,
-                why,
-            );
-            pass.actions.push(delete);
-            pass.remove.push(binding.object.name().clone());
+    let admission = gate::admit(waiting(stage), &stage_limits(None, None, None));
+    let permit = admission.permit();
+    let starts: Vec<usize> = admission.starts.iter().map(|member| member.index).collect();
+    for at in starts {
+        let cluster = &mut stage.clusters[at];
+        let Some(binding) = left.get(cluster.cluster_name()) else { continue };
+        if let Some(permit) = permit.filter(|_| !binding.is_deleting()) {
+            pass.changes.push(Change::Removed { binding: **binding, permit });
         }
         record::cluster_started(cluster, pass.stamp);
     }

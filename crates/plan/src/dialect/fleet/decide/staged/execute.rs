@@ -5,38 +5,36 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use crate::dialect::fleet::decide::staged::scope::Scope;
-use crate::dialect::fleet::decide::staged::stages::{self, Task};
-use crate::dialect::fleet::decide::staged::{
-    APPROVAL_SECS, CLUSTERS_SECS, Halt, Pass, approval, deletion, initialise,
+use super::scope::Scope;
+use super::stages::{self, Task};
+use super::{
+    APPROVAL_SECS, CLUSTERS_SECS, Change, Concurrency, Halt, Pass, Wait, approval, deletion,
 };
-use crate::dialect::fleet::read::binding::{AVAILABLE, Binding, DIFF_REPORTED, ROLLOUT_STARTED};
+use crate::dialect::fleet::names::{
+    self, AVAILABLE, DIFF_REPORTED, PROGRESSING, ROLLOUT_STARTED, STARTED, WAIT_TIME_ELAPSED,
+};
+use crate::dialect::fleet::read::binding::{Binding, DesiredBinding};
 use crate::dialect::fleet::read::overrides::Applicable;
-use crate::dialect::fleet::read::placement::apply_strategy;
-use crate::dialect::fleet::read::run as record;
-use crate::dialect::fleet::read::run::{End, PROGRESSING, STARTED};
-use crate::dialect::fleet::write::binding as write;
+use crate::dialect::fleet::read::run::{self as record, End};
+use crate::dialect::fleet::read::strategy::When;
 use crate::gate::Permit;
-use crate::hold::HoldReason;
-use crate::step::{Verb, Why};
+use crate::hold::{HoldReason, NAMED};
 
 /// A cluster that takes longer makes the run report itself stuck; it goes on all the same.
 const STUCK_AFTER: SignedDuration = SignedDuration::from_mins(5);
-/// How many stuck clusters are named.
-const NAMED: usize = 3;
 
 /// How the update of one cluster goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Progress {
+pub(super) enum Progress {
     Works,
     Failing(String),
     UnderWay,
 }
 
 /// Works on stage `current`; one past the last is the delete stage.
-pub(crate) fn stage(
-    pass: &mut Pass<'_, '_>,
-    scope: &Scope<'_>,
+pub(super) fn stage<'w>(
+    pass: &mut Pass<'_, 'w>,
+    scope: &Scope<'w>,
     current: usize,
 ) -> Result<(), Halt> {
     if current >= pass.record.stages.len() {
@@ -54,7 +52,7 @@ pub(crate) fn stage(
         stage.wait(pass.stamp, "waiting for the approval before the stage");
         let message = format!("waiting for the tasks before stage {}", stage.name());
         pass.record.stand(pass.stamp, "UpdateRunWaiting", &message);
-        pass.waits = Some((HoldReason::Approval { request }, None));
+        pass.wait = Some(Wait::indefinite(HoldReason::Approval { request }));
         pass.requeue_secs = Some(APPROVAL_SECS);
         return Ok(());
     }
@@ -65,49 +63,85 @@ pub(crate) fn stage(
     walked
 }
 
-/// Walks the clusters in order while fewer than the limit are in progress.
-fn clusters(pass: &mut Pass<'_, '_>, scope: &Scope<'_>, current: usize) -> Result<(), Halt> {
+/// Looks at the clusters in progress, then starts as many as the gate lets.
+fn clusters<'w>(pass: &mut Pass<'_, 'w>, scope: &Scope<'w>, current: usize) -> Result<(), Halt> {
     let by_cluster = scope.by_cluster();
-    let resources = initialise::snapshot_name(
-        scope.placement.name(),
-        pass.record.node.get("resourceSnapshotIndexUsed"),
-    );
-    let strategy = apply_strategy(pass.record.node.get("appliedStrategy"));
-    sound(pass, &by_cluster, current, &resources, &strategy)?;
-    let limit = stages::limit(&pass.config(current), pass.record.stages[current].clusters.len());
-    let mut stuck = Vec::new();
-    let (mut in_progress, mut finished) = (0, 0);
-    for at in 0..pass.record.stages[current].clusters.len() {
-        if in_progress >= limit {
-            break;
-        }
-        let cluster = &pass.record.stages[current].clusters[at];
-        if cluster.end() == Some(End::Succeeded) {
-            finished += 1;
-            continue;
-        }
-        let name = cluster.text("clusterName").to_owned();
-        let Some(binding) = by_cluster.get(name.as_str()) else { continue };
-        in_progress += 1;
-        if !cluster.is_true(STARTED) {
-            start(pass, binding, (current, at), &resources, &strategy);
-            continue;
-        }
-        if watch(pass, binding, (current, at)) {
-            in_progress -= 1;
-            finished += 1;
-        } else if is_stuck(pass, (current, at)) {
-            stuck.push(name);
-        }
-    }
-    if finished == pass.record.stages[current].clusters.len() {
+    let goal = Goal::of(pass, scope);
+    sound(pass, &by_cluster, current, &goal)?;
+    let stuck = watch_all(pass, &by_cluster, current);
+    if pass.record.stages[current].unfinished() == 0 {
         return completed(pass, current);
     }
+    start_some(pass, &by_cluster, current, &goal);
     report_progress(pass, current, &stuck);
     if pass.failing.is_empty() {
         pass.requeue_secs = Some(CLUSTERS_SECS);
     }
     Ok(())
+}
+
+/// What a run brings to each of its clusters.
+struct Goal {
+    resources: String,
+    strategy: Value,
+}
+
+impl Goal {
+    fn of(pass: &Pass<'_, '_>, scope: &Scope<'_>) -> Self {
+        let index = pass.record.resource_index();
+        let resources = names::resource_snapshot_name(scope.placement.name(), index, 0);
+        Self { resources: resources.into(), strategy: pass.record.apply_strategy() }
+    }
+
+    fn desired<'a>(&'a self, overrides: &'a Applicable) -> DesiredBinding<'a> {
+        let (resource_snapshot, strategy) = (&self.resources, &self.strategy);
+        DesiredBinding { resource_snapshot, overrides, apply_strategy: Some(strategy) }
+    }
+}
+
+/// Looks at every cluster in progress; gives back those that take too long.
+fn watch_all(
+    pass: &mut Pass<'_, '_>,
+    by_cluster: &BTreeMap<&str, &Binding<'_>>,
+    current: usize,
+) -> Vec<String> {
+    let mut stuck = Vec::new();
+    for at in 0..pass.record.stages[current].clusters.len() {
+        let cluster = &pass.record.stages[current].clusters[at];
+        if !record::is_under_way(cluster) {
+            continue;
+        }
+        let name = cluster.cluster_name().to_owned();
+        let Some(binding) = by_cluster.get(name.as_str()) else { continue };
+        if !watch(pass, binding, (current, at)) && is_stuck(pass, (current, at)) {
+            stuck.push(name);
+        }
+    }
+    stuck
+}
+
+/// Starts the first clusters that wait, as far as maxConcurrency has room.
+fn start_some<'w>(
+    pass: &mut Pass<'_, 'w>,
+    by_cluster: &BTreeMap<&str, &Binding<'w>>,
+    current: usize,
+    goal: &Goal,
+) {
+    let clusters = &pass.record.stages[current].clusters;
+    let busy = clusters.iter().filter(|cluster| record::is_under_way(cluster));
+    let concurrency = Concurrency {
+        in_flight: crate::count(busy.clone().count()),
+        ceiling: pass.record.max_concurrency(current),
+        by: busy.take(NAMED).map(|cluster| cluster.cluster_name().into()).collect(),
+    };
+    let started = pass.admit(current, None, Some(concurrency));
+    for at in started.clusters {
+        let cluster = &pass.record.stages[current].clusters[at];
+        let binding = by_cluster.get(cluster.cluster_name());
+        if let (Some(binding), Some(permit)) = (binding, started.permit) {
+            start(pass, binding, (current, at), goal, permit);
+        }
+    }
 }
 
 /// Before anything is started: no cluster has failed for good, and those in progress are
@@ -116,13 +150,12 @@ fn sound(
     pass: &mut Pass<'_, '_>,
     by_cluster: &BTreeMap<&str, &Binding<'_>>,
     current: usize,
-    resources: &str,
-    strategy: &Value,
+    goal: &Goal,
 ) -> Result<(), Halt> {
     let stage = &mut pass.record.stages[current];
     let stage_name = stage.name().to_owned();
     for cluster in &mut stage.clusters {
-        let name = cluster.text("clusterName").to_owned();
+        let name = cluster.cluster_name().to_owned();
         if cluster.end() == Some(End::Failed) {
             return Err(Halt::abort(format!("cluster {name:?} of stage {stage_name} has failed")));
         }
@@ -134,9 +167,8 @@ fn sound(
         if !record::is_under_way(cluster) {
             continue;
         }
-        let overrides = Applicable::read(&cluster.fields());
-        let wish = wish(resources, &overrides, strategy);
-        if !wish.is_granted(binding) || !binding.is_true(ROLLOUT_STARTED) {
+        let overrides = cluster.overrides();
+        if !goal.desired(&overrides).is_met_by(binding) || !binding.is_true(ROLLOUT_STARTED) {
             let message = format!(
                 "binding {} of cluster {name:?} in stage {stage_name} was changed by someone else; \
                  another update run of the placement may be under way",
@@ -149,38 +181,21 @@ fn sound(
     Ok(())
 }
 
-fn wish<'a>(
-    resource_snapshot: &'a str,
-    overrides: &'a Applicable,
-    strategy: &'a Value,
-) -> write::Wish<'a> {
-    write::Wish { resource_snapshot, overrides, apply_strategy: Some(strategy) }
-}
-
-/// Writes the binding as wanted, as far as it is not, and marks the cluster.
-fn start(
-    pass: &mut Pass<'_, '_>,
-    binding: &Binding<'_>,
+/// Has the binding written as wanted, as far as it is not, and marks the cluster.
+fn start<'w>(
+    pass: &mut Pass<'_, 'w>,
+    binding: &Binding<'w>,
     (stage, at): (usize, usize),
-    resources: &str,
-    strategy: &Value,
+    goal: &Goal,
+    permit: Permit,
 ) {
-    let run = pass.run.name();
-    let message = format!("update run {run} brings {resources} to the cluster");
-    let overrides = Applicable::read(&pass.record.stages[stage].clusters[at].fields());
-    let wish = wish(resources, &overrides, strategy);
-    let generation = binding.object.generation();
-    if !wish.is_granted(binding) {
-        let text = format!("cluster {} gets {resources}", binding.cluster());
-        let why = Why::new("StageReached", text);
-        pass.actions.push(wish.grant(binding, Verb::Update(Permit::unchecked()), why));
-        let next = generation.saturating_add(1);
-        pass.actions.extend(write::rollout_started(binding, true, next, &message, pass.stamp.now));
-        pass.roll.push(binding.object.name().clone());
+    let (binding, resources) = (*binding, goal.resources.clone());
+    let overrides = pass.record.stages[stage].clusters[at].overrides();
+    if !goal.desired(&overrides).is_met_by(&binding) {
+        pass.changes.push(Change::Updated { binding, resources, overrides, permit });
     } else if !binding.is_true(ROLLOUT_STARTED) {
-        let started = write::rollout_started(binding, true, generation, &message, pass.stamp.now);
-        pass.actions.extend(started);
-    } else if judge(binding) == Progress::Works {
+        pass.changes.push(Change::RolloutStarted { binding, resources });
+    } else if judge(&binding) == Progress::Works {
         // It was as wanted before the run came to it.
         record::cluster_succeeded(&mut pass.record.stages[stage].clusters[at], pass.stamp);
     }
@@ -189,7 +204,7 @@ fn start(
 }
 
 /// Looks at a cluster in progress; says whether it is done.
-pub(crate) fn watch(
+pub(super) fn watch(
     pass: &mut Pass<'_, '_>,
     binding: &Binding<'_>,
     (stage, at): (usize, usize),
@@ -208,7 +223,7 @@ pub(crate) fn watch(
 }
 
 /// What a binding's conditions say. Here resources that cannot be tracked count at once.
-pub(crate) fn judge(binding: &Binding<'_>) -> Progress {
+pub(super) fn judge(binding: &Binding<'_>) -> Progress {
     if binding.is_true(AVAILABLE) || binding.is_true(DIFF_REPORTED) {
         Progress::Works
     } else if binding.has_failed() || binding.status(DIFF_REPORTED) == Some("False") {
@@ -219,7 +234,7 @@ pub(crate) fn judge(binding: &Binding<'_>) -> Progress {
 }
 
 /// Whether a cluster in progress takes too long; if not yet, when it will.
-pub(crate) fn is_stuck(pass: &mut Pass<'_, '_>, (stage, at): (usize, usize)) -> bool {
+pub(super) fn is_stuck(pass: &mut Pass<'_, '_>, (stage, at): (usize, usize)) -> bool {
     let started = pass.record.stages[stage].clusters[at].since(STARTED);
     let nano = SignedDuration::from_nanos(1);
     let end = started.and_then(|since| since.checked_add(STUCK_AFTER + nano).ok());
@@ -243,7 +258,7 @@ fn report_progress(pass: &mut Pass<'_, '_>, current: usize, stuck: &[String]) {
     }
 }
 
-pub(crate) fn stuck_message(stuck: &[String], stage: &str) -> String {
+pub(super) fn stuck_message(stuck: &[String], stage: &str) -> String {
     let named = stuck.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
     let more = if stuck.len() > NAMED { "..." } else { "" };
     format!("waiting for {named}{more} in stage {stage} for more than 5 minutes")
@@ -253,11 +268,11 @@ pub(crate) fn stuck_message(stuck: &[String], stage: &str) -> String {
 fn completed(pass: &mut Pass<'_, '_>, current: usize) -> Result<(), Halt> {
     let waiting = "all clusters are updated, waiting for the tasks after the stage";
     pass.record.stages[current].wait(pass.stamp, waiting);
-    if let Some((reason, until)) = after(pass, current)? {
+    if let Some(wait) = after(pass, current)? {
         let name = pass.record.stages[current].name();
         let message = format!("waiting for the tasks after stage {name}");
         pass.record.stand(pass.stamp, "UpdateRunWaiting", &message);
-        pass.waits = Some((reason, until));
+        pass.wait = Some(wait);
         return Ok(());
     }
     pass.record.progress(pass.stamp);
@@ -267,11 +282,8 @@ fn completed(pass: &mut Pass<'_, '_>, current: usize) -> Result<(), Halt> {
 }
 
 /// What is still missing after the stage; None: nothing. A person's part is named first.
-fn after(
-    pass: &mut Pass<'_, '_>,
-    current: usize,
-) -> Result<Option<(HoldReason, Option<Timestamp>)>, Halt> {
-    let tasks = stages::tasks(&pass.config(current), "afterStageTasks")?;
+fn after(pass: &mut Pass<'_, '_>, current: usize) -> Result<Option<Wait>, Halt> {
+    let tasks = stages::tasks(pass.record.config(current), When::After)?;
     let since = pass.record.stages[current].node.since(PROGRESSING).unwrap_or(pass.stamp.now);
     let (mut wait, mut request) = (None, None);
     for (at, task) in tasks.into_iter().enumerate() {
@@ -282,7 +294,7 @@ fn after(
                     wait = Some((HoldReason::Settling { for_secs: length.as_secs() }, end));
                 } else if let Some(task) = pass.record.stages[current].after.get_mut(at) {
                     let why = ("AfterStageTaskWaitTimeElapsed", "the wait time is over");
-                    task.set(pass.stamp, "WaitTimeElapsed", "True", why);
+                    task.set(pass.stamp, WAIT_TIME_ELAPSED, "True", why);
                 }
             }
             Task::Approval => request = approval::after(pass, current, at)?,
@@ -295,8 +307,8 @@ fn after(
         pass.requeue_secs = Some(APPROVAL_SECS);
     }
     Ok(match (request, wait) {
-        (Some(request), _) => Some((HoldReason::Approval { request }, None)),
-        (None, Some((reason, end))) => Some((reason, Some(end))),
+        (Some(request), _) => Some(Wait::indefinite(HoldReason::Approval { request })),
+        (None, Some((reason, end))) => Some(Wait { reason, until: Some(end) }),
         (None, None) => None,
     })
 }

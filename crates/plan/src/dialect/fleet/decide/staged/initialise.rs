@@ -1,22 +1,22 @@
 //! The first pass of a run: everything it will go by is recorded, so that later changes of
 //! the strategy, the overrides or the selection do not reach it.
 
-use serde_json::{Value, json};
-
+use super::scope::Scope;
+use super::{Change, Halt, Pass, stages};
 use crate::dialect::fleet::decide::selection::group::{self, Decision};
-use crate::dialect::fleet::decide::staged::scope::{Scope, strategy_snapshot};
-use crate::dialect::fleet::decide::staged::{Halt, Pass, stages};
-use crate::dialect::fleet::names::{self, MEMBER_CLUSTER, RESOURCE_INDEX};
+use crate::dialect::fleet::names::{self, DELETE_STAGE, MEMBER_CLUSTER, RESOURCE_INDEX};
 use crate::dialect::fleet::read::binding::Binding;
 use crate::dialect::fleet::read::overrides::Overrides;
-use crate::dialect::fleet::read::placement::text;
-use crate::dialect::fleet::read::run::{DELETE_STAGE, INITIALIZED, Node, Stage};
+use crate::dialect::fleet::read::run::{
+    Initial, Node, Stage, resource_snapshot_index, strategy_name,
+};
 use crate::dialect::fleet::read::snapshot::ResourceGroup;
+use crate::dialect::fleet::read::strategy::strategy_snapshot;
 
-pub(crate) fn run(pass: &mut Pass<'_, '_>, scope: &Scope<'_>) -> Result<(), Halt> {
+pub(super) fn run<'w>(pass: &mut Pass<'_, 'w>, scope: &Scope<'w>) -> Result<(), Halt> {
     let run = pass.run;
     let family = scope.placement.family;
-    let name = text(run.spec(), "stagedRolloutStrategyName");
+    let name = strategy_name(run);
     let strategy = pass.snapshot.find(&family.strategy(), run.namespace(), name);
     let strategy = strategy
         .ok_or_else(|| Halt::abort(format!("{} {name:?} not found", family.strategy().kind)))?;
@@ -25,14 +25,14 @@ pub(crate) fn run(pass: &mut Pass<'_, '_>, scope: &Scope<'_>) -> Result<(), Halt
     let resources = resources(pass, scope)?;
     record_overrides(pass, scope, &resources, &mut stages)?;
     let index = resources.master.label(RESOURCE_INDEX).unwrap_or_default();
-    let node = &mut pass.record.node;
-    node.put("policySnapshotIndexUsed", json!(scope.policy_index));
-    node.put("policyObservedClusterCount", json!(scope.cluster_count));
-    node.put("resourceSnapshotIndexUsed", json!(index));
-    node.put("appliedStrategy", scope.placement.apply_strategy.clone());
-    node.put("stagedUpdateStrategySnapshot", strategy);
-    let why = ("UpdateRunInitializedSuccessfully", "the stages of the run are settled");
-    node.set(pass.stamp, INITIALIZED, "True", why);
+    let initial = Initial {
+        policy_index: scope.policy_index,
+        cluster_count: scope.cluster_count,
+        resource_index: index,
+        apply_strategy: &scope.placement.apply_strategy,
+        strategy,
+    };
+    pass.record.initialise(initial, pass.stamp);
     pass.record.stages = stages;
     pass.record.deletion = Some(deletion(scope));
     Ok(())
@@ -40,8 +40,8 @@ pub(crate) fn run(pass: &mut Pass<'_, '_>, scope: &Scope<'_>) -> Result<(), Halt
 
 /// The resource snapshots that the run rolls out: those of the index it names, or what is
 /// selected now.
-fn resources<'w>(pass: &mut Pass<'_, 'w>, scope: &Scope<'_>) -> Result<ResourceGroup<'w>, Halt> {
-    let asked = text(pass.run.spec(), "resourceSnapshotIndex");
+fn resources<'w>(pass: &mut Pass<'_, 'w>, scope: &Scope<'w>) -> Result<ResourceGroup<'w>, Halt> {
+    let asked = resource_snapshot_index(pass.run);
     let placement = &scope.placement;
     let index = if asked.is_empty() {
         fresh(pass, scope)?
@@ -58,16 +58,10 @@ fn resources<'w>(pass: &mut Pass<'_, 'w>, scope: &Scope<'_>) -> Result<ResourceG
 
 /// The index of the snapshots that hold what is selected now; they are taken at once if there
 /// are none, and the run is initialised in the next pass.
-fn fresh(pass: &mut Pass<'_, '_>, scope: &Scope<'_>) -> Result<u32, Halt> {
+fn fresh<'w>(pass: &mut Pass<'_, 'w>, scope: &Scope<'w>) -> Result<u32, Halt> {
     let placement = &scope.placement;
-    let decided = group::decided(pass.snapshot, placement, pass.stamp.now, true);
-    let (index, actions) = match decided {
-        Ok(Decision::Kept { index, actions } | Decision::Created { index, actions }) => {
-            (index, actions)
-        }
-        Ok(Decision::Collecting { .. }) => {
-            return Err(Halt::Retry("changes of the selection to settle".to_owned()));
-        }
+    let decision = match group::decide(pass.snapshot, placement, pass.stamp.now, true) {
+        Ok(decision) => decision,
         Err(error) if error.is_users() => return Err(Halt::abort(error.to_string())),
         // What is selected cannot be told; the newest snapshot is the best there is.
         Err(error) => {
@@ -76,10 +70,18 @@ fn fresh(pass: &mut Pass<'_, '_>, scope: &Scope<'_>) -> Result<u32, Halt> {
             return index.ok_or_else(|| Halt::Retry(format!("resources to select: {error}")));
         }
     };
-    if actions.is_empty() {
-        return Ok(index);
-    }
-    pass.actions.extend(actions);
+    let index = match &decision {
+        Decision::Kept { index } => return Ok(*index),
+        Decision::Completed { index, missing, .. } if missing.is_empty() => return Ok(*index),
+        Decision::Relabelled { index, .. }
+        | Decision::Completed { index, .. }
+        | Decision::Created { index, .. } => *index,
+        Decision::Collecting { .. } => {
+            return Err(Halt::Retry("changes of the selection to settle".to_owned()));
+        }
+    };
+    let placement = Box::new(placement.clone());
+    pass.changes.push(Change::Snapshots { placement, decision });
     Err(Halt::Retry(format!("the resource snapshot with index {index}, which is taken now")))
 }
 
@@ -99,12 +101,11 @@ fn record_overrides(
         return Err(Halt::Retry(format!("parts of {name}, of which {found} of {expected} exist")));
     }
     for cluster in stages.iter_mut().flat_map(|stage| &mut stage.clusters) {
-        let name = cluster.text("clusterName").to_owned();
+        let name = cluster.cluster_name().to_owned();
         let member = pass.snapshot.find(&MEMBER_CLUSTER, "", &name);
         let applicable = overrides.concerning(&name, member);
         let applicable = applicable.map_err(|unknown| Halt::abort(unknown.to_string()))?;
-        cluster.put("resourceOverrideSnapshots", applicable.namespaced_json());
-        cluster.put("clusterResourceOverrideSnapshots", applicable.cluster_json());
+        cluster.set_overrides(&applicable);
     }
     Ok(())
 }
@@ -113,13 +114,7 @@ fn record_overrides(
 fn deletion(scope: &Scope<'_>) -> Stage {
     let mut clusters: Vec<&str> = scope.delete.iter().map(Binding::cluster).collect();
     clusters.sort_unstable();
-    let clusters = clusters.into_iter().map(|name| Node::named("clusterName", name));
-    let mut stage = Stage { node: Node::named("stageName", DELETE_STAGE), ..Stage::default() };
-    stage.clusters = clusters.collect();
+    let mut stage = Stage::named(DELETE_STAGE);
+    stage.clusters = clusters.into_iter().map(Node::cluster).collect();
     stage
-}
-
-/// The name of the master snapshot that the run rolls out.
-pub(crate) fn snapshot_name(placement: &str, index: &Value) -> String {
-    format!("{placement}-{}-snapshot", index.as_str().unwrap_or_default())
 }

@@ -5,13 +5,13 @@
 use std::collections::BTreeMap;
 
 use convoy_api::Object;
-use serde_json::{Map, Value, json};
 
-use crate::dialect::fleet::decide::rollout;
-use crate::dialect::fleet::decide::staged::Halt;
+use super::Halt;
 use crate::dialect::fleet::names::{self, Family, NUMBER_OF_CLUSTERS, POLICY_INDEX};
-use crate::dialect::fleet::read::binding::{Binding, State};
-use crate::dialect::fleet::read::placement::{Placement, Strategy, field, list, text};
+use crate::dialect::fleet::read::binding::{Binding, State, bindings};
+use crate::dialect::fleet::read::placement::{Placement, Strategy};
+use crate::dialect::fleet::read::run::{current_status, placement_name};
+use crate::dialect::fleet::read::snapshot::{SnapshotPick, snapshot_pick};
 use crate::snapshot::Snapshot;
 
 /// The world as far as a run is concerned.
@@ -29,7 +29,7 @@ pub(crate) struct Scope<'w> {
 }
 
 impl<'w> Scope<'w> {
-    pub(crate) fn find(snapshot: &Snapshot<'w>, run: &'w Object) -> Result<Self, Halt> {
+    pub(super) fn find(snapshot: &Snapshot<'w>, run: &'w Object) -> Result<Self, Halt> {
         let placement = placement(snapshot, run)?;
         let policy = latest_policy(snapshot, &placement)?;
         let policy_index = policy.label(POLICY_INDEX).filter(|index| !index.is_empty());
@@ -66,7 +66,7 @@ impl<'w> Scope<'w> {
 }
 
 fn placement<'w>(snapshot: &Snapshot<'w>, run: &Object) -> Result<Placement<'w>, Halt> {
-    let name = text(run.spec(), "placementName");
+    let name = placement_name(run);
     let kind = Family::of(run).placement();
     let object = snapshot.find(&kind, run.namespace(), name);
     let object = object.ok_or_else(|| Halt::abort(format!("{} {name:?} not found", kind.kind)))?;
@@ -102,9 +102,8 @@ fn latest_policy<'w>(
 
 /// How many clusters the policy names or counts; None: as many as fit.
 fn expected(policy: &Object) -> Result<Option<usize>, Halt> {
-    let spec = field(policy.spec(), "policy");
-    match text(spec, "placementType") {
-        "PickN" => {
+    match snapshot_pick(policy) {
+        SnapshotPick::Number => {
             let count = policy.annotation(NUMBER_OF_CLUSTERS).and_then(|text| text.parse().ok());
             let missing = || {
                 let name = policy.name();
@@ -112,8 +111,8 @@ fn expected(policy: &Object) -> Result<Option<usize>, Halt> {
             };
             count.map(Some).ok_or_else(missing)
         }
-        "PickFixed" => Ok(Some(list(spec, "clusterNames").len())),
-        _ => Ok(None),
+        SnapshotPick::Fixed(clusters) => Ok(Some(clusters)),
+        SnapshotPick::All => Ok(None),
     }
 }
 
@@ -127,7 +126,7 @@ fn sorted<'w>(
     policy: &Object,
 ) -> Result<Sorted<'w>, Halt> {
     let (mut update, mut delete) = (Vec::new(), Vec::new());
-    for binding in rollout::bindings(snapshot, placement) {
+    for binding in bindings(snapshot, placement) {
         match binding.state {
             State::Unscheduled => delete.push(binding),
             _ if binding.policy_snapshot() == policy.name() => update.push(binding),
@@ -140,29 +139,4 @@ fn sorted<'w>(
         }
     }
     Ok((update, delete))
-}
-
-/// The status word of a condition of the current generation.
-pub(crate) fn current_status<'o>(object: &'o Object, kind: &str) -> Option<&'o str> {
-    let condition = object.condition(kind)?;
-    let observed = condition.get("observedGeneration").and_then(Value::as_i64).unwrap_or(0);
-    (observed == object.generation()).then(|| text(condition, "status"))
-}
-
-/// The strategy's stages as a run records them: an approval has no wait time.
-pub(crate) fn strategy_snapshot(strategy: &Object) -> Value {
-    let mut spec = strategy.spec().as_object().cloned().unwrap_or_else(Map::new);
-    let mut stages = list(strategy.spec(), "stages").to_vec();
-    for stage in stages.iter_mut().filter_map(Value::as_object_mut) {
-        for tasks in ["beforeStageTasks", "afterStageTasks"] {
-            let tasks = stage.get_mut(tasks).and_then(Value::as_array_mut);
-            for task in tasks.into_iter().flatten().filter_map(Value::as_object_mut) {
-                if task.get("type").and_then(Value::as_str) == Some("Approval") {
-                    task.shift_remove("waitTime");
-                }
-            }
-        }
-    }
-    spec.insert("stages".into(), json!(stages));
-    Value::Object(spec)
 }

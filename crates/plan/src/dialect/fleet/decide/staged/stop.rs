@@ -1,12 +1,13 @@
 //! Stopping a run: nothing new starts, and what is in progress finishes.
 
-use crate::dialect::fleet::decide::staged::execute::{is_stuck, stuck_message, watch};
-use crate::dialect::fleet::decide::staged::scope::Scope;
-use crate::dialect::fleet::decide::staged::{CLUSTERS_SECS, Halt, Pass, deletion};
-use crate::dialect::fleet::read::run::{PROGRESSING, is_under_way};
+use super::execute::{is_stuck, stuck_message, watch};
+use super::scope::Scope;
+use super::{CLUSTERS_SECS, Halt, Pass, Wait, deletion};
+use crate::dialect::fleet::names::PROGRESSING;
+use crate::dialect::fleet::read::run::is_under_way;
 use crate::hold::HoldReason;
 
-pub(crate) fn stage(
+pub(super) fn stage(
     pass: &mut Pass<'_, '_>,
     scope: &Scope<'_>,
     current: usize,
@@ -23,7 +24,7 @@ pub(crate) fn stage(
         if !is_under_way(cluster) || cluster.end().is_some() {
             continue;
         }
-        let name = cluster.text("clusterName").to_owned();
+        let name = cluster.cluster_name().to_owned();
         let Some(binding) = by_cluster.get(name.as_str()) else {
             let message = format!("cluster {name:?} in progress has no binding any more");
             pass.record.stages[current].fail(pass.stamp, &message);
@@ -50,9 +51,10 @@ pub(crate) fn stage(
 fn rest(pass: &mut Pass<'_, '_>, stopped: bool, stuck: &[String], stage: &str) {
     if stopped {
         pass.record.stand(pass.stamp, "UpdateRunStopped", "the run is stopped");
-        pass.waits = Some((HoldReason::Paused, None));
+        pass.wait = Some(Wait::indefinite(HoldReason::Paused));
         return;
     }
+    pass.stopping = true;
     if stuck.is_empty() {
         let why = ("UpdateRunStopping", "what is in progress finishes first");
         pass.record.node.set(pass.stamp, PROGRESSING, "Unknown", why);

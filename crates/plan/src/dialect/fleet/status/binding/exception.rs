@@ -3,15 +3,13 @@
 use convoy_api::Object;
 use serde_json::{Map, Value, json};
 
-use crate::dialect::fleet::read::binding::{APPLIED, AVAILABLE};
+use crate::dialect::fleet::names::{
+    APPLIED, AVAILABLE, ENVELOPE_NAME, ENVELOPE_NAMESPACE, ENVELOPE_WORK,
+};
 use crate::dialect::fleet::read::placement::{field, list, text};
 
 /// No list is longer, whatever the fleet carries.
 const MOST: usize = 100;
-
-const ENVELOPE_WORK: &str = "kubernetes-fleet.io/envelope-work";
-const ENVELOPE_NAME: &str = "kubernetes-fleet.io/envelope-name";
-const ENVELOPE_NAMESPACE: &str = "kubernetes-fleet.io/envelope-namespace";
 
 /// What a binding's status says beyond its conditions.
 #[derive(Clone, Debug, Default, PartialEq)]

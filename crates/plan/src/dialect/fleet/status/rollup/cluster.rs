@@ -10,9 +10,8 @@ use smol_str::SmolStr;
 
 use crate::by_name::ByName;
 use crate::condition::{self, Condition};
-use crate::dialect::fleet::decide::rollout;
 use crate::dialect::fleet::names::RESOURCE_INDEX;
-use crate::dialect::fleet::read::binding::Binding;
+use crate::dialect::fleet::read::binding::{Binding, bindings};
 use crate::dialect::fleet::read::placement::{Placement, Strategy, field, list, text};
 use crate::dialect::fleet::read::snapshot::ResourceGroup;
 use crate::dialect::fleet::status::rollup::{CLUSTERS, Inputs, missing};
@@ -116,7 +115,7 @@ pub(crate) fn entries<'w>(
     selected: &[&'w Value],
     resources: Option<&ResourceGroup<'_>>,
 ) -> Vec<Entry<'w>> {
-    let bindings = rollout::bindings(inputs.snapshot, inputs.placement);
+    let bindings = bindings(inputs.snapshot, inputs.placement);
     let live = bindings
         .iter()
         .filter(|binding| !binding.is_deleting() && binding.policy_snapshot() == policy.name());
