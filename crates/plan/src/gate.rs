@@ -81,8 +81,15 @@ impl Limit {
                 required,
             },
             Full::Slots { limit, in_flight, ceiling, mut by } => {
-                let room = NAMED.saturating_sub(by.len());
-                by.extend(names.take(room).map(SmolStr::new));
+                // Whoever starts may have been named before, for want of health.
+                for name in names {
+                    if by.len() >= NAMED {
+                        break;
+                    }
+                    if !by.iter().any(|known| known == name) {
+                        by.push(SmolStr::new(name));
+                    }
+                }
                 let in_flight = in_flight.saturating_add(started);
                 HoldReason::BudgetSpent { limit, in_flight, ceiling, by }
             }

@@ -1,5 +1,5 @@
-//! Objects of the fleet read into domain types. Beside `write`, `status` and `validate`, nobody else
-//! knows where a field lies.
+//! Objects of the fleet as domain types. Nothing above this module knows where a field lies,
+//! except what writes objects and what validates them.
 
 pub mod binding;
 pub mod budget;

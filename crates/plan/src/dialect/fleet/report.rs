@@ -1,5 +1,5 @@
-//! What one stage of the pipeline contributes to a placement step. Stages run independently
-//! on the objects as given; their parts are joined into one [`Step`].
+//! What is told about rollouts: the `decision` summary, groups, holds and verdicts. A placement's
+//! step is joined from the parts of its pipeline ([`PartialStep`]), which run independently.
 
 pub mod available;
 pub mod eviction;
@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use crate::hold::{Hold, HoldReason};
 use crate::step::{Action, Event, GroupReport, Step, Verdict};
 
-/// One stage's decision.
+/// What one part of the pipeline (selection, scheduling, rolling update) adds to a step.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PartialStep {
     /// Keys of the step's `decision`.
@@ -26,13 +26,13 @@ pub struct PartialStep {
     pub holds: Vec<Hold>,
     pub events: Vec<Event>,
     pub wake_at: Option<Timestamp>,
-    /// Where this stage stands, before actions are looked at: a stage with actions is
-    /// [`Verdict::Moving`] in any case. Absent: the stage has nothing to do.
+    /// Where this part stands, before actions are looked at: a part with actions is
+    /// [`Verdict::Moving`] in any case. Absent: the part has nothing to do.
     pub verdict: Option<Verdict>,
 }
 
 impl PartialStep {
-    /// Joins this stage into `step`. The verdict that needs the most attention wins.
+    /// Joins this part into `step`. The verdict that needs the most attention wins.
     pub fn join(self, step: &mut Step) {
         let verdict = self.verdict();
         if let Value::Object(decision) = &mut step.decision {

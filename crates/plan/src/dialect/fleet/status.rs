@@ -1,4 +1,4 @@
-//! Status objects.
+//! Status objects as they should read.
 
 pub mod binding;
 pub mod eviction;

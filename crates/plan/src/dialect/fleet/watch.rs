@@ -1,10 +1,11 @@
 //! The kinds that are read, what a decision about a rollout looks at, and which rollouts a change
 //! concerns.
 
+use convoy_api::kinds::NAMESPACE;
 use convoy_api::{GroupKind, Object, ObjectKey};
 
 use crate::dialect::fleet::decide::selection::select::{candidates, may_select};
-use crate::dialect::fleet::names::kind::{NAMESPACE, is_selectable};
+use crate::dialect::fleet::names::kind::is_selectable;
 use crate::dialect::fleet::names::{self, Family, MEMBER_CLUSTER, RolloutKind};
 use crate::dialect::fleet::read::binding::target;
 use crate::dialect::fleet::read::member::is_new;
@@ -19,12 +20,12 @@ pub(crate) fn surroundings<'w>(world: &'w World, rollout: &Object) -> Vec<&'w Ob
         Some(RolloutKind::Placement(_)) => around_placement(world, rollout),
         Some(RolloutKind::Run(family)) => around_run(world, rollout, family),
         Some(RolloutKind::Eviction) => {
-            let name = eviction::placement_name(rollout);
+            let name = &eviction::spec(rollout).placement_name;
             let mut found = around_named_placement(world, Family::Cluster, "", name);
             found.extend(world.find(&names::DISRUPTION_BUDGET, "", name));
             // Evictions of one placement share its budget.
             let evictions = world.of(&names::EVICTION);
-            found.extend(evictions.filter(|it| eviction::placement_name(it) == name));
+            found.extend(evictions.filter(|it| eviction::spec(it).placement_name == *name));
             found
         }
         Some(RolloutKind::Override) => {
@@ -56,9 +57,9 @@ fn resident(world: &World, changed: &ObjectKey) -> Option<ObjectKey> {
 
 fn around_run<'w>(world: &'w World, run: &Object, family: Family) -> Vec<&'w Object> {
     let namespace = run.namespace();
-    let name = run::placement_name(run);
-    let mut found = around_named_placement(world, family, namespace, name);
-    let strategy = run::strategy_name(run);
+    let spec = run::spec(run);
+    let mut found = around_named_placement(world, family, namespace, &spec.placement_name);
+    let strategy = &spec.staged_rollout_strategy_name;
     found.extend(world.find(&family.strategy(), namespace, strategy));
     found.extend(world.in_namespace(&family.approval_request(), namespace));
     found
@@ -125,7 +126,7 @@ pub(crate) fn hangs_on(world: &World, rollout: &Object, refused: &Object) -> boo
             is_member || asked || [family.placement(), family.strategy()].contains(kind)
         }
         Some(RolloutKind::Eviction) if is_member => {
-            eviction::cluster_name(rollout) == refused.name().as_str()
+            eviction::spec(rollout).cluster_name == refused.name().as_str()
         }
         Some(RolloutKind::Eviction) => {
             [Family::Cluster.placement(), names::DISRUPTION_BUDGET].contains(kind)
@@ -220,7 +221,7 @@ fn dependants(world: &World, family: Family, placement: &ObjectKey) -> Vec<Objec
     let runs = family.run();
     let runs = world
         .in_namespace(&runs, &placement.namespace)
-        .filter(|run| run::placement_name(run) == placement.name);
+        .filter(|run| run::spec(run).placement_name == placement.name.as_str());
     let mut found: Vec<ObjectKey> = runs.map(|run| run.key().clone()).collect();
     if family == Family::Cluster {
         found.extend(evictions_of(world, &placement.name));
@@ -230,7 +231,7 @@ fn dependants(world: &World, family: Family, placement: &ObjectKey) -> Vec<Objec
 
 fn evictions_of(world: &World, placement: &str) -> Vec<ObjectKey> {
     let evictions = world.of(&names::EVICTION);
-    let named = evictions.filter(|object| eviction::placement_name(object) == placement);
+    let named = evictions.filter(|object| eviction::spec(object).placement_name == placement);
     named.map(|object| object.key().clone()).collect()
 }
 
@@ -243,7 +244,7 @@ fn keys(world: &World, kind: &GroupKind) -> Vec<ObjectKey> {
 }
 
 /// The rollout objects in `world`, in key order.
-pub(crate) fn rollouts<'w>(world: &'w World) -> Vec<&'w Object> {
+pub(crate) fn rollouts(world: &World) -> Vec<&Object> {
     let mut found: Vec<&Object> = Vec::new();
     for family in Family::ALL {
         found.extend(world.of(&family.placement()));

@@ -1,4 +1,4 @@
-//! Decisions as writes.
+//! Decisions as writes: the actions that carry out what `decide` returns.
 
 pub mod binding;
 pub mod cleanup;

@@ -8,7 +8,7 @@ use crate::dialect::fleet::decide::eviction_limits;
 use crate::dialect::fleet::names::{AVAILABLE, DISRUPTION_BUDGET, EVICTION, Family};
 use crate::dialect::fleet::read::binding::{Binding, bindings};
 use crate::dialect::fleet::read::budget::DisruptionBudget;
-use crate::dialect::fleet::read::eviction::{cluster_name, is_final, placement_name};
+use crate::dialect::fleet::read::eviction::{is_final, spec};
 use crate::dialect::fleet::read::placement::{Pick, Placement};
 use crate::gate::{self, Permit};
 use crate::hold::{HoldReason, NAMED};
@@ -63,7 +63,7 @@ pub(crate) fn decide<'w>(snapshot: &Snapshot<'w>) -> Eviction<'w> {
     }
     let mut going = BTreeSet::new();
     let earlier = snapshot.of(&EVICTION).iter().filter(|other| {
-        let same = placement_name(other) == placement.name();
+        let same = spec(other).placement_name == placement.name().as_str();
         same && other.key() < eviction.key() && !is_final(other) && !other.is_deleting()
     });
     for other in earlier {
@@ -77,7 +77,7 @@ pub(crate) fn decide<'w>(snapshot: &Snapshot<'w>) -> Eviction<'w> {
 }
 
 fn placement<'w>(snapshot: &Snapshot<'w>, eviction: &Object) -> Result<Placement<'w>, String> {
-    let name = placement_name(eviction);
+    let name = &spec(eviction).placement_name;
     let object = snapshot.find(&Family::Cluster.placement(), "", name);
     let object = object.ok_or_else(|| format!("ClusterResourcePlacement {name:?} not found"))?;
     if object.is_deleting() {
@@ -100,9 +100,9 @@ fn judge<'w>(
     standing: &Standing<'_>,
     going: &BTreeSet<&str>,
 ) -> Eviction<'w> {
-    let cluster = cluster_name(eviction);
+    let cluster = spec(eviction).cluster_name;
     let invalid = |message| Eviction::Invalid { message };
-    let of_cluster = bindings.get(cluster).map_or(&[][..], Vec::as_slice);
+    let of_cluster = bindings.get(cluster.as_str()).map_or(&[][..], Vec::as_slice);
     let Some(binding) = of_cluster.first() else {
         return invalid(format!("the placement has no binding for cluster {cluster:?}"));
     };

@@ -2,9 +2,10 @@
 //! agent on the member does its part through the `InternalMemberCluster`.
 
 use convoy_api::Object;
+use convoy_api::kinds::NAMESPACE;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::dialect::fleet::names::{INTERNAL_MEMBER_CLUSTER, kind::NAMESPACE, member_namespace};
+use crate::dialect::fleet::names::{INTERNAL_MEMBER_CLUSTER, member_namespace};
 use crate::dialect::fleet::read::member::joined;
 use crate::snapshot::Snapshot;
 

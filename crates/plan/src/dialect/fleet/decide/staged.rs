@@ -17,6 +17,7 @@ pub mod stop;
 use std::collections::BTreeMap;
 
 use convoy_api::Object;
+use convoy_api::fleet::staged::UpdateRunSpec;
 use jiff::Timestamp;
 use smol_str::SmolStr;
 
@@ -27,7 +28,7 @@ use crate::dialect::fleet::names::{INITIALIZED, STARTED};
 use crate::dialect::fleet::read::binding::Binding;
 use crate::dialect::fleet::read::overrides::Applicable;
 use crate::dialect::fleet::read::placement::Placement;
-use crate::dialect::fleet::read::run::{Record, Stage, Stamp, state};
+use crate::dialect::fleet::read::run::{Record, Stage, Stamp, spec};
 use crate::dialect::fleet::read::strategy::When;
 use crate::gate::{self, Candidate, Permit};
 use crate::hold::HoldReason;
@@ -84,6 +85,7 @@ pub(crate) enum Change<'w> {
 pub(crate) struct Pass<'s, 'w> {
     snapshot: &'s Snapshot<'w>,
     pub(crate) run: &'w Object,
+    spec: UpdateRunSpec,
     pub(crate) stamp: Stamp,
     pub(crate) record: Record,
     /// In order.
@@ -129,6 +131,7 @@ pub(crate) fn decide<'s, 'w>(snapshot: &'s Snapshot<'w>, now: Timestamp) -> Pass
     let mut pass = Pass {
         snapshot,
         run,
+        spec: spec(run),
         stamp: Stamp { generation, now },
         is_over: record.is_over(),
         record,
@@ -152,9 +155,9 @@ pub(crate) fn decide<'s, 'w>(snapshot: &'s Snapshot<'w>, now: Timestamp) -> Pass
     pass
 }
 
-impl<'w> Pass<'_, 'w> {
+impl Pass<'_, '_> {
     fn advance(&mut self) -> Result<(), Halt> {
-        let scope = Scope::find(self.snapshot, self.run)?;
+        let scope = Scope::find(self.snapshot, self.run, &self.spec.placement_name)?;
         let current = if self.record.node.is_true(INITIALIZED) {
             consistency::current_stage(self, &scope)?
         } else {
@@ -165,9 +168,9 @@ impl<'w> Pass<'_, 'w> {
             self.record.succeed(self.stamp);
             return Ok(());
         };
-        match state(self.run) {
-            "Run" => execute::stage(self, &scope, current),
-            "Stop" => stop::stage(self, &scope, current),
+        match self.spec.state.as_deref() {
+            Some("Run") => execute::stage(self, &scope, current),
+            Some("Stop") => stop::stage(self, &scope, current),
             // Initialize, which is the default.
             _ => {
                 self.wait = Some(Wait::indefinite(HoldReason::Paused));

@@ -2,10 +2,9 @@
 //! taken to another cluster, and in which order they are applied there.
 
 use convoy_api::GroupKind;
+use convoy_api::kinds::NAMESPACE;
 
 use crate::dialect::fleet::names;
-
-pub const NAMESPACE: GroupKind = GroupKind::new("", "Namespace");
 
 /// Where the objects of a kind live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

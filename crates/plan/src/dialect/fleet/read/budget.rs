@@ -27,7 +27,7 @@ pub enum DisruptionBudget<'w> {
 }
 
 impl<'w> DisruptionBudget<'w> {
-    /// The budget of a placement, of type PickAll or not. Counts are read from the JSON: the
+    /// The budget of a placement, of type `PickAll` or not. Counts are read from the JSON: the
     /// wire type has 32 bits, and larger counts are sound, if useless.
     pub fn read(object: &'w Object, is_pick_all: bool) -> Self {
         let name = object.name().as_str();

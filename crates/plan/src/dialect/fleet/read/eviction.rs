@@ -1,18 +1,16 @@
 //! Evictions: a placement and the cluster that it is to leave.
 
 use convoy_api::Object;
+use convoy_api::fleet::eviction::PlacementEvictionSpec;
 
 use crate::dialect::fleet::names::{EXECUTED, VALID};
-use crate::dialect::fleet::read::placement::text;
 
-/// The placement that an eviction is about.
-pub fn placement_name(eviction: &Object) -> &str {
-    text(eviction.spec(), "placementName")
-}
-
-/// The cluster that the placement is to leave.
-pub fn cluster_name(eviction: &Object) -> &str {
-    text(eviction.spec(), "clusterName")
+/// What an eviction asks for. One that does not fit its type is refused, and asks for nothing.
+pub fn spec(eviction: &Object) -> PlacementEvictionSpec {
+    eviction.spec_view().unwrap_or_else(|_| PlacementEvictionSpec {
+        placement_name: String::new(),
+        cluster_name: String::new(),
+    })
 }
 
 /// Whether the result is recorded. The spec cannot be changed, so it stays recorded.

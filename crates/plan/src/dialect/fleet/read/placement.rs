@@ -1,4 +1,8 @@
 //! Placements of both families and all versions as one internal type, defaults filled in.
+//!
+//! Read from the JSON rather than through the wire type: policies and apply strategies are
+//! compared, hashed and copied as JSON, and budgets may be counts that the wire type's 32 bits
+//! do not hold.
 
 use convoy_api::{GroupKind, Object};
 use serde_json::{Map, Value, json};
@@ -57,7 +61,7 @@ pub struct RollingUpdate {
 
 /// The field of a placement that validation would have refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{field} is not sound")]
+#[error("{field} is invalid")]
 pub struct Unsound {
     pub field: &'static str,
 }

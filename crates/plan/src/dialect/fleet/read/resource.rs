@@ -3,6 +3,9 @@
 use convoy_api::Object;
 use serde_json::{Map, Value};
 
+use crate::dialect::fleet::names::{
+    BATCH_JOB_UID, DEPLOYMENT_REVISION, JOB_UID, LAST_APPLIED, SLICE_MANAGED_BY, TOKEN_SECRET,
+};
 use crate::dialect::fleet::read::placement::text;
 
 const DROPPED_METADATA: [&str; 8] = [
@@ -16,10 +19,9 @@ const DROPPED_METADATA: [&str; 8] = [
     "deletionTimestamp",
 ];
 
-const DROPPED_ANNOTATIONS: [&str; 2] =
-    ["kubectl.kubernetes.io/last-applied-configuration", "deployment.kubernetes.io/revision"];
+const DROPPED_ANNOTATIONS: [&str; 2] = [LAST_APPLIED, DEPLOYMENT_REVISION];
 
-const JOB_LABELS: [&str; 2] = ["controller-uid", "batch.kubernetes.io/controller-uid"];
+const JOB_LABELS: [&str; 2] = [JOB_UID, BATCH_JOB_UID];
 
 /// Whether this object, of a kind that may be selected, is made by a controller that will make
 /// it again over there.
@@ -28,11 +30,9 @@ pub(crate) fn is_derived(object: &Object, service_exists: impl Fn(&Object) -> bo
     match (object.kind().group.as_str(), object.kind().kind.as_str()) {
         ("", "ConfigMap") => name == "kube-root-ca.crt",
         ("", "ServiceAccount") => name == "default",
-        ("", "Secret") => text(object.raw(), "type") == "kubernetes.io/service-account-token",
+        ("", "Secret") => text(object.raw(), "type") == TOKEN_SECRET,
         ("", "Endpoints") => service_exists(object),
-        ("discovery.k8s.io", "EndpointSlice") => {
-            object.label("endpointslice.kubernetes.io/managed-by").is_some()
-        }
+        ("discovery.k8s.io", "EndpointSlice") => object.label(SLICE_MANAGED_BY).is_some(),
         ("apps", "ReplicaSet" | "ControllerRevision") => object.owners().next().is_some(),
         _ => false,
     }

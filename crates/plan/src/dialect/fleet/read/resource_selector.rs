@@ -1,10 +1,10 @@
 //! Resource selectors: which of the hub's objects a placement asks for.
 
+use convoy_api::kinds::NAMESPACE;
 use convoy_api::{GroupKind, Object};
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use crate::dialect::fleet::names::kind::NAMESPACE;
 use crate::dialect::fleet::read::placement::{Placement, field, list, text};
 use crate::selector::Selector;
 

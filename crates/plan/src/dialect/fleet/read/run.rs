@@ -2,6 +2,7 @@
 //! field it had.
 
 use convoy_api::Object;
+use convoy_api::fleet::staged::{ApprovalSubject, UpdateRunSpec};
 use convoy_api::object::meta::timestamp;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -231,7 +232,7 @@ impl Stage {
 
     /// The clusters, by name and in order.
     pub(crate) fn cluster_names(&self) -> impl Iterator<Item = &str> {
-        self.clusters.iter().map(|cluster| cluster.cluster_name())
+        self.clusters.iter().map(Node::cluster_name)
     }
 
     /// How many clusters have begun and are not done.
@@ -411,28 +412,22 @@ pub(crate) fn is_under_way(cluster: &Node) -> bool {
     cluster.is_true(STARTED) && cluster.end() != Some(End::Succeeded)
 }
 
-/// What a run's spec asks for.
-pub(crate) fn placement_name(run: &Object) -> &str {
-    text(run.spec(), "placementName")
-}
-
-pub(crate) fn strategy_name(run: &Object) -> &str {
-    text(run.spec(), "stagedRolloutStrategyName")
-}
-
-/// The index of the resource snapshots to roll out; empty: what is selected now.
-pub(crate) fn resource_snapshot_index(run: &Object) -> &str {
-    text(run.spec(), "resourceSnapshotIndex")
-}
-
-/// `Initialize`, which is the default, `Run` or `Stop`.
-pub(crate) fn state(run: &Object) -> &str {
-    text(run.spec(), "state")
+/// What a run's spec asks for. One that does not fit its type is refused, and asks for nothing.
+pub(crate) fn spec(run: &Object) -> UpdateRunSpec {
+    run.spec_view().unwrap_or_else(|_| UpdateRunSpec {
+        placement_name: String::new(),
+        resource_snapshot_index: None,
+        staged_rollout_strategy_name: String::new(),
+        state: None,
+    })
 }
 
 /// The run and the stage that an approval request is for.
-pub(crate) fn approval_subject(request: &Object) -> (&str, &str) {
-    (text(request.spec(), "parentStageRollout"), text(request.spec(), "targetStage"))
+pub(crate) fn approval_subject(request: &Object) -> ApprovalSubject {
+    request.spec_view().unwrap_or_else(|_| ApprovalSubject {
+        parent_stage_rollout: String::new(),
+        target_stage: String::new(),
+    })
 }
 
 /// The status word of a condition of the current generation.

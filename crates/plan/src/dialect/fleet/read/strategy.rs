@@ -59,17 +59,17 @@ impl<'a> StageConfig<'a> {
         Self { raw: list(strategy, "stages").get(index).unwrap_or(&Value::Null) }
     }
 
-    pub(crate) fn name(&self) -> &'a str {
+    pub(crate) fn name(self) -> &'a str {
         text(self.raw, "name")
     }
 
     /// Which clusters are in the stage; None: none.
-    pub(crate) fn selector(&self) -> Option<Result<Selector, SelectorError>> {
+    pub(crate) fn selector(self) -> Option<Result<Selector, SelectorError>> {
         let selector = field(self.raw, "labelSelector");
         (!selector.is_null()).then(|| Selector::from_value(selector))
     }
 
-    pub(crate) fn sorting_label_key(&self) -> Option<&'a str> {
+    pub(crate) fn sorting_label_key(self) -> Option<&'a str> {
         Some(text(self.raw, "sortingLabelKey")).filter(|key| !key.is_empty())
     }
 
@@ -81,14 +81,14 @@ impl<'a> StageConfig<'a> {
     /// |        5 | 70%            |     3 | 3.5 rounds down          |
     /// |        2 | 10%            |     1 | 0.2 would never begin    |
     /// |        9 | (absent)       |     1 | one at a time by default |
-    pub(crate) fn max_concurrency(&self, clusters: usize) -> u32 {
+    pub(crate) fn max_concurrency(self, clusters: usize) -> u32 {
         let share = self.raw.get("maxConcurrency").filter(|share| !share.is_null());
         let share = share.and_then(|share| IntOrPercent::from_value(share).ok());
         let rounding = Rounding::Down { at_least: 1 };
         share.map_or(1, |share| share.resolve(crate::count(clusters), rounding)).max(1)
     }
 
-    pub(crate) fn tasks(&self, when: When) -> impl Iterator<Item = TaskConfig<'a>> {
+    pub(crate) fn tasks(self, when: When) -> impl Iterator<Item = TaskConfig<'a>> {
         list(self.raw, when.field()).iter().map(|task| TaskConfig {
             kind: text(task, "type"),
             wait: text(task, "waitTime").parse().ok(),

@@ -19,14 +19,13 @@ const CLEAN_UP_SECS: i64 = 5;
 /// What is told about the rolling update of a placement.
 pub(crate) fn partial(rollout: &Rollout<'_>, placement: &Placement<'_>) -> PartialStep {
     let mut partial = PartialStep::default();
-    for key in ["roll", "remove", "blocked"] {
-        partial.decision.insert(key.to_owned(), json!([]));
-    }
+    partial.decision.insert("roll".into(), json!([]));
+    partial.decision.insert("remove".into(), json!([]));
+    partial.decision.insert("blocked".into(), json!([]));
     match rollout {
-        Rollout::NotOurs => {}
         Rollout::ApplyStrategy(_) => requeue(&mut partial, 0),
         Rollout::SharedCluster(shared) => shared_cluster(&mut partial, shared),
-        Rollout::NoResources { bindings: 0 } => {}
+        Rollout::NotOurs | Rollout::NoResources { bindings: 0 } => {}
         Rollout::NoResources { .. } => {
             let name = format!("latest of {}", placement.name());
             held(&mut partial, HoldReason::Missing { kind: "resource snapshot", name });

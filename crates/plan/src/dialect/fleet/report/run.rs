@@ -102,7 +102,7 @@ fn members(pass: &Pass<'_, '_>, index: usize, stage: &Stage, step: &mut Step) ->
         let state = standing(cluster, failing.is_some());
         report.count(state);
         if state == MemberState::Failed {
-            let detail = failing.map_or_else(|| cluster.message(SUCCEEDED), |detail| detail);
+            let detail = failing.copied().unwrap_or_else(|| cluster.message(SUCCEEDED));
             let reason = HoldReason::Failed { detail: detail.to_owned() };
             step.holds.push(Hold::of_member(name, reason).in_group(stage.name()));
         }

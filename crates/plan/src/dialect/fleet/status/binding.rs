@@ -57,17 +57,26 @@ pub fn conditions<'s>(
     let draft = Draft { generation: binding.object.generation() };
     let overridden = match synced {
         Synced::OverrideFailed { detail } => {
-            return vec![draft.no(OVERRIDDEN, "OverriddenFailed", detail)];
+            return vec![draft.condition(OVERRIDDEN, "False", "OverriddenFailed", detail)];
         }
-        _ if Applicable::of_binding(binding.object) == Applicable::default() => {
-            draft.yes(OVERRIDDEN, "NoOverrideSpecified", "no override is for the cluster")
+        _ if Applicable::of_binding(binding.object) == Applicable::default() => draft.condition(
+            OVERRIDDEN,
+            "True",
+            "NoOverrideSpecified",
+            "no override is for the cluster",
+        ),
+        _ => {
+            draft.condition(OVERRIDDEN, "True", "OverriddenSucceeded", "the overrides are applied")
         }
-        _ => draft.yes(OVERRIDDEN, "OverriddenSucceeded", "the overrides are applied"),
     };
     if let Synced::Failed { detail } = synced {
-        return vec![overridden, draft.no(WORK_SYNCHRONIZED, "SyncWorkFailed", detail)];
+        return vec![
+            overridden,
+            draft.condition(WORK_SYNCHRONIZED, "False", "SyncWorkFailed", detail),
+        ];
     }
-    let synchronized = draft.yes(WORK_SYNCHRONIZED, "AllWorkSynced", "the Works are up to date");
+    let synchronized =
+        draft.condition(WORK_SYNCHRONIZED, "True", "AllWorkSynced", "the Works are up to date");
     let mut conditions = vec![overridden, synchronized];
     let strategy = field(binding.object.spec(), "applyStrategy");
     if text(strategy, "type") == "ReportDiff" {
@@ -88,62 +97,61 @@ struct Draft {
 impl Draft {
     fn applied(&self, synced: &Synced, works: &[&Object]) -> Condition<'static> {
         match (synced, worst(works, APPLIED)) {
-            (Synced::Written, _) | (_, Said::Nothing) => {
-                self.no(APPLIED, "ApplyInProgress", "the member has not reported yet")
-            }
-            (_, Said::No) => {
-                self.no(APPLIED, "NotAllWorkHaveBeenApplied", refusing(works, APPLIED))
-            }
+            (Synced::Written, _) | (_, Said::Nothing) => self.condition(
+                APPLIED,
+                "False",
+                "ApplyInProgress",
+                "the member has not reported yet",
+            ),
+            (_, Said::No) => self.condition(
+                APPLIED,
+                "False",
+                "NotAllWorkHaveBeenApplied",
+                unready(works, APPLIED),
+            ),
             (_, Said::Yes | Said::YesUntracked) => {
-                self.yes(APPLIED, "AllWorkHaveBeenApplied", "everything is applied")
+                self.condition(APPLIED, "True", "AllWorkHaveBeenApplied", "everything is applied")
             }
         }
     }
 
     fn available(&self, works: &[&Object]) -> Condition<'static> {
         match worst(works, AVAILABLE) {
-            Said::Nothing | Said::No => {
-                self.no(AVAILABLE, "NotAllWorkAreAvailable", refusing(works, AVAILABLE))
-            }
+            Said::Nothing | Said::No => self.condition(
+                AVAILABLE,
+                "False",
+                "NotAllWorkAreAvailable",
+                unready(works, AVAILABLE),
+            ),
             Said::YesUntracked => {
                 let reason = "NotAllWorkAreAvailabilityTrackable";
-                self.yes(AVAILABLE, reason, "available as far as can be told")
+                self.condition(AVAILABLE, "True", reason, "available as far as can be told")
             }
-            Said::Yes => self.yes(AVAILABLE, "AllWorkAreAvailable", "everything is available"),
+            Said::Yes => {
+                self.condition(AVAILABLE, "True", "AllWorkAreAvailable", "everything is available")
+            }
         }
     }
 
     fn diff_reported(&self, synced: &Synced, works: &[&Object]) -> Condition<'static> {
         match (synced, worst(works, DIFF_REPORTED)) {
-            (Synced::Written, _) | (_, Said::Nothing) => {
-                self.no(DIFF_REPORTED, "DiffReportInProgress", "the member has not reported yet")
-            }
+            (Synced::Written, _) | (_, Said::Nothing) => self.condition(
+                DIFF_REPORTED,
+                "False",
+                "DiffReportInProgress",
+                "the member has not reported yet",
+            ),
             (_, Said::No) => {
-                let message = refusing(works, DIFF_REPORTED);
-                self.no(DIFF_REPORTED, "NotAllWorkHaveDiffReported", message)
+                let message = unready(works, DIFF_REPORTED);
+                self.condition(DIFF_REPORTED, "False", "NotAllWorkHaveDiffReported", message)
             }
-            (_, Said::Yes | Said::YesUntracked) => {
-                self.yes(DIFF_REPORTED, "AllWorkHaveDiffReported", "all differences are reported")
-            }
+            (_, Said::Yes | Said::YesUntracked) => self.condition(
+                DIFF_REPORTED,
+                "True",
+                "AllWorkHaveDiffReported",
+                "all differences are reported",
+            ),
         }
-    }
-
-    fn yes<'t>(
-        &self,
-        kind: &'static str,
-        reason: &'static str,
-        message: impl Into<Cow<'t, str>>,
-    ) -> Condition<'t> {
-        self.condition(kind, "True", reason, message)
-    }
-
-    fn no<'t>(
-        &self,
-        kind: &'static str,
-        reason: &'static str,
-        message: impl Into<Cow<'t, str>>,
-    ) -> Condition<'t> {
-        self.condition(kind, "False", reason, message)
     }
 
     fn condition<'t>(
@@ -188,10 +196,10 @@ fn said(work: &Object, kind: &str) -> Said {
 }
 
 /// Which Work stands in the way.
-fn refusing(works: &[&Object], kind: &str) -> String {
+fn unready(works: &[&Object], kind: &str) -> String {
     let bad = works.iter().filter(|work| matches!(said(work, kind), Said::No | Said::Nothing));
     let first = bad.clone().next().map_or("", |work| work.name().as_str());
-    format!("{} of {} Works are not there, the first is {first}", bad.count(), works.len())
+    format!("{} of {} Works are not ready, the first is {first}", bad.count(), works.len())
 }
 
 #[cfg(test)]

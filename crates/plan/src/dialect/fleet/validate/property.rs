@@ -7,11 +7,10 @@ use convoy_api::text::Quantity;
 use serde_json::{Value, json};
 
 use crate::diagnostic::Diagnostic;
+use crate::dialect::fleet::names::RESOURCE_PROPERTY_PREFIX;
 use crate::dialect::fleet::read::member::resource_property;
 use crate::dialect::fleet::read::placement::{list, text};
 use crate::selector::is_qualified_name;
-
-const RESOURCES: &str = "resources.kubernetes-fleet.io/";
 
 /// What is wrong with the requirements of one term.
 pub(crate) fn requirements(object: &Object, at: &str, expressions: &[Value]) -> Vec<Diagnostic> {
@@ -46,7 +45,7 @@ pub(crate) fn requirements(object: &Object, at: &str, expressions: &[Value]) -> 
 
 /// What is wrong with the name of a property.
 pub(crate) fn name(object: &Object, at: &str, name: &str) -> Option<Diagnostic> {
-    let right = if name.starts_with(RESOURCES) {
+    let right = if name.starts_with(RESOURCE_PROPERTY_PREFIX) {
         let sound = resource_property(name).is_some() && is_qualified_name(name);
         (!sound).then_some("want resources.kubernetes-fleet.io/ and total-, allocatable- or available- before a resource")
     } else {

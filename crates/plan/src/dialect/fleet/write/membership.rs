@@ -1,12 +1,12 @@
 //! The writes by which a cluster joins and leaves: its namespace on the hub, what its agent may
 //! do there, and what the agent is asked for.
 
+use convoy_api::kinds::NAMESPACE;
 use convoy_api::{GroupKind, Object};
 use serde_json::{Map, Value, json};
 
 use super::finalizer;
 use crate::dialect::fleet::decide::membership::{Membership, Phase};
-use crate::dialect::fleet::names::kind::NAMESPACE;
 use crate::dialect::fleet::names::{
     CLUSTER_GROUP, FLEET_RESOURCE, INTERNAL_MEMBER_CLUSTER, MEMBER_CLEANUP, MEMBER_NAME,
     PLACEMENT_GROUP, RBAC, ROLE, ROLE_BINDING, WORK, WORK_CLEANUP, member_namespace,

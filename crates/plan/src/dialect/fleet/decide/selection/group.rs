@@ -95,7 +95,7 @@ fn masters<'w>(snapshot: &Snapshot<'w>, placement: &Placement<'_>) -> Vec<&'w Ob
 }
 
 /// Whether to wait for further changes.
-fn collecting<'w>(newest: &'w Object, now: Timestamp) -> Option<Decision<'w>> {
+fn collecting(newest: &Object, now: Timestamp) -> Option<Decision<'_>> {
     let seen = candidate_seen(newest).filter(|seen| *seen <= now);
     let collected = seen.unwrap_or(now).saturating_add(COLLECTING).ok()?;
     let spaced = newest.created_at().and_then(|at| at.saturating_add(INTERVAL).ok());

@@ -2,19 +2,18 @@
 
 use std::collections::BTreeMap;
 
+use convoy_api::kinds::{NAMESPACE, SERVICE};
 use convoy_api::{GroupKind, Object, ObjectKey};
 use serde_json::Value;
 use smol_str::SmolStr;
 
 use crate::dialect::fleet::names::Family;
-use crate::dialect::fleet::names::kind::{NAMESPACE, is_reserved_namespace, is_selectable, rank};
+use crate::dialect::fleet::names::kind::{is_reserved_namespace, is_selectable, rank};
 use crate::dialect::fleet::read::placement::Placement;
 use crate::dialect::fleet::read::resource::{cleaned, is_derived};
 use crate::dialect::fleet::read::resource_selector::ResourceSelector;
 use crate::snapshot::Snapshot;
 use crate::world::World;
-
-const SERVICE: GroupKind = GroupKind::new("", "Service");
 
 /// Why nothing can be selected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

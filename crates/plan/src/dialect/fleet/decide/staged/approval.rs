@@ -58,8 +58,9 @@ fn request(
         pass.changes.push(asked);
         return Ok(Some(request));
     };
-    let (run, target) = approval_subject(found);
-    if run != pass.run.name() || target != stage {
+    let subject = approval_subject(found);
+    let (run, target) = (subject.parent_stage_rollout, subject.target_stage);
+    if run != pass.run.name().as_str() || target != stage {
         return Err(Halt::abort(format!(
             "approval request {request} is for stage {target} of run {run}, not for {stage} of {}",
             pass.run.name()

@@ -7,16 +7,14 @@ use crate::dialect::fleet::decide::selection::group::{self, Decision};
 use crate::dialect::fleet::names::{self, DELETE_STAGE, MEMBER_CLUSTER, RESOURCE_INDEX};
 use crate::dialect::fleet::read::binding::Binding;
 use crate::dialect::fleet::read::overrides::Overrides;
-use crate::dialect::fleet::read::run::{
-    Initial, Node, Stage, resource_snapshot_index, strategy_name,
-};
+use crate::dialect::fleet::read::run::{Initial, Node, Stage};
 use crate::dialect::fleet::read::snapshot::ResourceGroup;
 use crate::dialect::fleet::read::strategy::strategy_snapshot;
 
 pub(super) fn run<'w>(pass: &mut Pass<'_, 'w>, scope: &Scope<'w>) -> Result<(), Halt> {
     let run = pass.run;
     let family = scope.placement.family;
-    let name = strategy_name(run);
+    let name = pass.spec.staged_rollout_strategy_name.as_str();
     let strategy = pass.snapshot.find(&family.strategy(), run.namespace(), name);
     let strategy = strategy
         .ok_or_else(|| Halt::abort(format!("{} {name:?} not found", family.strategy().kind)))?;
@@ -41,7 +39,7 @@ pub(super) fn run<'w>(pass: &mut Pass<'_, 'w>, scope: &Scope<'w>) -> Result<(), 
 /// The resource snapshots that the run rolls out: those of the index it names, or what is
 /// selected now.
 fn resources<'w>(pass: &mut Pass<'_, 'w>, scope: &Scope<'w>) -> Result<ResourceGroup<'w>, Halt> {
-    let asked = resource_snapshot_index(pass.run);
+    let asked = pass.spec.resource_snapshot_index.clone().unwrap_or_default();
     let placement = &scope.placement;
     let index = if asked.is_empty() {
         fresh(pass, scope)?

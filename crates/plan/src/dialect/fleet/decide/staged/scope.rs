@@ -10,7 +10,7 @@ use super::Halt;
 use crate::dialect::fleet::names::{self, Family, NUMBER_OF_CLUSTERS, POLICY_INDEX};
 use crate::dialect::fleet::read::binding::{Binding, State, bindings};
 use crate::dialect::fleet::read::placement::{Placement, Strategy};
-use crate::dialect::fleet::read::run::{current_status, placement_name};
+use crate::dialect::fleet::read::run::current_status;
 use crate::dialect::fleet::read::snapshot::{SnapshotPick, snapshot_pick};
 use crate::snapshot::Snapshot;
 
@@ -29,8 +29,8 @@ pub(crate) struct Scope<'w> {
 }
 
 impl<'w> Scope<'w> {
-    pub(super) fn find(snapshot: &Snapshot<'w>, run: &'w Object) -> Result<Self, Halt> {
-        let placement = placement(snapshot, run)?;
+    pub(super) fn find(snapshot: &Snapshot<'w>, run: &Object, name: &str) -> Result<Self, Halt> {
+        let placement = placement(snapshot, run, name)?;
         let policy = latest_policy(snapshot, &placement)?;
         let policy_index = policy.label(POLICY_INDEX).filter(|index| !index.is_empty());
         let policy_index = policy_index.ok_or_else(|| {
@@ -65,8 +65,7 @@ impl<'w> Scope<'w> {
     }
 }
 
-fn placement<'w>(snapshot: &Snapshot<'w>, run: &Object) -> Result<Placement<'w>, Halt> {
-    let name = placement_name(run);
+fn placement<'w>(snapshot: &Snapshot<'w>, run: &Object, name: &str) -> Result<Placement<'w>, Halt> {
     let kind = Family::of(run).placement();
     let object = snapshot.find(&kind, run.namespace(), name);
     let object = object.ok_or_else(|| Halt::abort(format!("{} {name:?} not found", kind.kind)))?;
