@@ -1,18 +1,16 @@
 //! Overrides: which override snapshots touch a placement's resources, which of those concern a
 //! cluster, and what they make of an object.
 
-use crate::dialect::fleet::names::{self, Family};
-use crate::dialect::fleet::read::placement::{Placement, field, list, text};
-use crate::dialect::fleet::write::override_patch as patch;
-use crate::selector::Selector;
-use crate::snapshot::Snapshot;
 use std::collections::BTreeSet;
 
 use convoy_api::Object;
 use serde_json::{Value, json};
 use smol_str::SmolStr;
 
-pub use patch::{OverrideError, applied};
+use crate::dialect::fleet::names::{self, Family};
+use crate::dialect::fleet::read::placement::{Placement, field, list, text};
+use crate::selector::Selector;
+use crate::snapshot::Snapshot;
 
 /// The latest override snapshots that touch the resources a placement selected.
 #[derive(Clone, Debug, Default)]
