@@ -102,13 +102,6 @@ impl Limit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Permit(());
 
-impl Permit {
-    /// For dialects that do not ask the gate yet.
-    pub(crate) fn unchecked() -> Self {
-        Self(())
-    }
-}
-
 /// How many of a number start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {

@@ -16,7 +16,6 @@ pub mod dialect;
 pub mod gate;
 pub mod hold;
 pub mod json;
-pub mod limit;
 pub mod merge_patch;
 pub mod metric;
 pub mod node_selector;

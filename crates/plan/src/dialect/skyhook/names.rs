@@ -4,6 +4,10 @@
 use sha2::{Digest, Sha256};
 use smol_str::SmolStr;
 
+/// The images of package pods, as upstream's operator has them by default.
+pub(super) const AGENT_IMAGE: &str = "ghcr.io/nvidia/skyhook/agent:v6.4.0";
+pub(super) const PAUSE_IMAGE: &str = "registry.k8s.io/pause:3.10";
+
 /// What every key of ours begins with.
 pub(super) const PREFIX: &str = "skyhook.nvidia.com/";
 /// On pods and ConfigMaps: whose they are.

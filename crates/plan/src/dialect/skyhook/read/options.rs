@@ -2,6 +2,8 @@
 
 use smol_str::SmolStr;
 
+use crate::dialect::skyhook::names::{AGENT_IMAGE, PAUSE_IMAGE};
+
 /// The options, with upstream's defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -34,8 +36,8 @@ impl Options {
     pub const fn new() -> Self {
         Self {
             namespace: SmolStr::new_static("skyhook"),
-            agent_image: SmolStr::new_static("ghcr.io/nvidia/skyhook/agent:v6.4.0"),
-            pause_image: SmolStr::new_static("registry.k8s.io/pause:3.10"),
+            agent_image: SmolStr::new_static(AGENT_IMAGE),
+            pause_image: SmolStr::new_static(PAUSE_IMAGE),
             image_pull_secret: None,
             copy_root: SmolStr::new_static("/var/lib/skyhook"),
             log_root: SmolStr::new_static("/var/log/skyhook"),
