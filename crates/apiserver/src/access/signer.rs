@@ -1,22 +1,25 @@
-//! Signed tokens: JSON Web Tokens over ES256, with one key that somebody else keeps.
+//! Signs and verifies the JSON Web Tokens of service accounts (ES256, one key). rcgen reads and
+//! writes the key, ring computes the signatures.
 
 use std::fmt;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256, PublicKeyData as _};
 use ring::rand::SystemRandom;
 use ring::signature::{
-    ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _,
-    UnparsedPublicKey,
+    ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, UnparsedPublicKey,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-/// The key that signs tokens of service accounts, and knows them again.
+/// The key pair that signs and verifies service-account tokens.
 pub struct Signer {
+    /// The key as it is stored. It signs in ASN.1 form, which tokens do not use.
+    stored: KeyPair,
+    /// The same key for signatures in the fixed-length form of RFC 7518.
     pair: EcdsaKeyPair,
-    pkcs8: Box<[u8]>,
     random: SystemRandom,
     key_id: String,
 }
@@ -24,24 +27,15 @@ pub struct Signer {
 /// Why a signing key cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SignerError {
-    #[error("no random numbers for a signing key")]
-    Random,
-    #[error("the signing key is not PEM of a private key")]
-    Pem,
-    #[error("the signing key is not a P-256 key in PKCS#8: {0}")]
+    #[error("could not generate a signing key")]
+    Generate(#[source] rcgen::Error),
+    #[error("the signing key is not a PEM-encoded P-256 private key in PKCS#8 form")]
+    Pem(#[source] rcgen::Error),
+    #[error("the signing key is not usable for ES256: {0}")]
     Key(String),
 }
 
-/// What precedes the point of a P-256 key in a `SubjectPublicKeyInfo`.
-const KEY_INFO: [u8; 26] = [
-    0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a,
-    0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
-];
-
-const PEM_BEGIN: &str = "-----BEGIN PRIVATE KEY-----";
-const PEM_END: &str = "-----END PRIVATE KEY-----";
-
-/// Longer texts are not tokens of ours.
+/// Longer texts are rejected without being decoded.
 const TOKEN_BYTES_MAX: usize = 16 << 10;
 
 #[derive(Deserialize)]
@@ -52,42 +46,35 @@ struct Header {
 }
 
 impl Signer {
-    /// A new key.
+    /// Generates a new key.
     pub fn generate() -> Result<Self, SignerError> {
-        let random = SystemRandom::new();
-        let document = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random)
-            .map_err(|_| SignerError::Random)?;
-        Self::from_pkcs8(document.as_ref())
-    }
-
-    pub fn from_pkcs8(pkcs8: &[u8]) -> Result<Self, SignerError> {
-        let random = SystemRandom::new();
-        let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, pkcs8, &random)
-            .map_err(|error| SignerError::Key(error.to_string()))?;
-        let info = [&KEY_INFO[..], pair.public_key().as_ref()].concat();
-        let key_id = URL_SAFE_NO_PAD.encode(Sha256::digest(info));
-        Ok(Self { pair, pkcs8: pkcs8.into(), random, key_id })
+        let stored =
+            KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(SignerError::Generate)?;
+        Self::new(stored)
     }
 
     pub fn from_pem(pem: &str) -> Result<Self, SignerError> {
-        let (_, rest) = pem.split_once(PEM_BEGIN).ok_or(SignerError::Pem)?;
-        let (body, _) = rest.split_once(PEM_END).ok_or(SignerError::Pem)?;
-        let body: String = body.chars().filter(|c| !c.is_whitespace()).collect();
-        Self::from_pkcs8(&STANDARD.decode(body).map_err(|_| SignerError::Pem)?)
+        let stored = KeyPair::from_pkcs8_pem_and_sign_algo(pem, &PKCS_ECDSA_P256_SHA256)
+            .map_err(SignerError::Pem)?;
+        Self::new(stored)
     }
 
-    /// The private key, to be kept where nobody else reads it.
+    fn new(stored: KeyPair) -> Result<Self, SignerError> {
+        let random = SystemRandom::new();
+        let signing = &ECDSA_P256_SHA256_FIXED_SIGNING;
+        let pair = EcdsaKeyPair::from_pkcs8(signing, stored.serialized_der(), &random)
+            .map_err(|error| SignerError::Key(error.to_string()))?;
+        // The key id of Kubernetes: the digest of the public key's SubjectPublicKeyInfo.
+        let key_id = URL_SAFE_NO_PAD.encode(Sha256::digest(stored.subject_public_key_info()));
+        Ok(Self { stored, pair, random, key_id })
+    }
+
+    /// The private key. Store it where only the server can read it.
     pub fn to_pem(&self) -> String {
-        let body = STANDARD.encode(&self.pkcs8);
-        let lines: Vec<&str> = body
-            .as_bytes()
-            .chunks(64)
-            .map(|line| std::str::from_utf8(line).expect("base64 is ASCII"))
-            .collect();
-        format!("{PEM_BEGIN}\n{}\n{PEM_END}\n", lines.join("\n"))
+        self.stored.serialize_pem()
     }
 
-    /// A token that makes these claims; none if the machine has no random numbers to give.
+    /// Signs a token with these claims; `None` if the system provides no random numbers.
     pub(crate) fn sign(&self, claims: &Value) -> Option<String> {
         let header = json!({"alg": "ES256", "kid": self.key_id});
         let encode = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
@@ -96,7 +83,7 @@ impl Signer {
         Some(format!("{text}.{}", URL_SAFE_NO_PAD.encode(signature)))
     }
 
-    /// The claims of a token, as bytes of JSON, if this key signed it.
+    /// Returns the claims of a token as JSON, if this key signed it.
     pub(crate) fn verify(&self, token: &str) -> Option<Vec<u8>> {
         if token.len() > TOKEN_BYTES_MAX {
             return None;
@@ -104,20 +91,20 @@ impl Signer {
         let (text, signature) = token.rsplit_once('.')?;
         let (header, claims) = text.split_once('.')?;
         let header: Header = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(header).ok()?).ok()?;
-        // The algorithm is ours to choose, never the token's.
+        // The token must not choose the algorithm.
         if header.alg != "ES256" || header.kid.is_some_and(|kid| kid != self.key_id) {
             return None;
         }
         let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
-        let key = UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, self.pair.public_key().as_ref());
+        let key = UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, self.stored.public_key_raw());
         key.verify(text.as_bytes(), &signature).ok()?;
         URL_SAFE_NO_PAD.decode(claims).ok()
     }
 
-    /// The public half, for those who check tokens themselves.
+    /// The public key as a JSON Web Key Set, for clients that verify tokens themselves.
     pub(crate) fn key_set(&self) -> Value {
-        let point = self.pair.public_key().as_ref();
-        // An uncompressed point: a mark, then two coordinates of 32 bytes.
+        let point = self.stored.public_key_raw();
+        // An uncompressed point: a tag byte, then two coordinates of 32 bytes.
         let (x, y) = point[1..].split_at(32);
         json!({"keys": [{
             "use": "sig", "kty": "EC", "kid": self.key_id, "crv": "P-256", "alg": "ES256",
@@ -126,7 +113,7 @@ impl Signer {
     }
 }
 
-/// Names the key and shows nothing of it.
+/// Shows the key id only.
 impl fmt::Debug for Signer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Signer").field("key_id", &self.key_id).finish_non_exhaustive()
@@ -145,7 +132,8 @@ mod tests {
         assert_eq!(again.verify(&token).unwrap(), br#"{"sub":"a"}"#);
         assert!(!format!("{signer:?}").contains(&signer.to_pem()[40..60]));
         assert!(Signer::from_pem("no key").is_err());
-        assert!(Signer::from_pkcs8(b"no key").is_err());
+        let other_curve = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P384_SHA384).unwrap();
+        assert!(Signer::from_pem(&other_curve.serialize_pem()).is_err());
     }
 
     #[test]
