@@ -1,6 +1,6 @@
 //! Which form of an answer a client takes, by its `Accept` header.
 
-use crate::status::{Answer, Status};
+use crate::status::{ApiResult, Status};
 
 /// What an answer shows of objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,7 +37,7 @@ struct Clause<'h> {
 impl Accept {
     /// The best clause that can be served. `discovery`: whether the path is one of those that
     /// have an aggregated form, and no others.
-    pub fn read(header: &str, discovery: bool) -> Answer<Self> {
+    pub fn read(header: &str, discovery: bool) -> ApiResult<Self> {
         let mut clauses: Vec<Clause<'_>> = header.split(',').filter_map(read_clause).collect();
         if clauses.is_empty() {
             return Ok(Self::default());

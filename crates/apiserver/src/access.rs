@@ -37,15 +37,15 @@ pub use token_file::{TokenFile, TokenFileError};
 
 pub(crate) use index::{Index, Role};
 pub(crate) use rights::Rights;
-pub(crate) use rule::{Deed, Rule, What};
+pub(crate) use rule::{AccessTarget, Attributes, Rule};
 
-use crate::ask::Ask;
 use crate::audit::{Auditor, Log};
-use crate::bootstrap::Place;
+use crate::bootstrap::ServiceEndpoint;
 use crate::caller::{Caller, MASTERS, UNAUTHENTICATED};
-use crate::request::Attributes;
+use crate::request_info::RequestInfo;
+use crate::resource_request::ResourceRequest;
 use crate::server::{Cluster, Server};
-use crate::status::{Answer, Status};
+use crate::status::{ApiResult, Status};
 use account::Claims;
 use index::{Held, Verdict};
 
@@ -82,7 +82,7 @@ pub struct Access {
     /// The certificates, as PEM, that clients trust this server by and that it trusts clients by.
     pub authority: String,
     /// Where clients inside a logical cluster find this server.
-    pub place: Place,
+    pub endpoint: ServiceEndpoint,
     pub audit: Option<Arc<Auditor>>,
     /// Tokens whose signature was found good, by digest, so that it is computed once.
     verified: Mutex<HashMap<[u8; 32], Arc<Claims>>>,
@@ -119,7 +119,7 @@ impl Access {
             signer,
             issuer: ISSUER.to_owned(),
             authority: String::new(),
-            place: Place::default(),
+            endpoint: ServiceEndpoint::default(),
             audit: None,
             verified: Mutex::default(),
         }
@@ -158,10 +158,10 @@ impl Access {
 }
 
 impl Decision {
-    fn permit(self, caller: &Caller, deed: &Deed<'_>) -> Answer<()> {
+    fn permit(self, caller: &Caller, attributes: &Attributes<'_>) -> ApiResult<()> {
         match self {
             Self::Allowed(_) => Ok(()),
-            Self::Denied(_) => Err(refusal(caller, deed, &self.reason())),
+            Self::Denied(_) => Err(refusal(caller, attributes, &self.reason())),
         }
     }
 
@@ -186,23 +186,23 @@ pub(crate) fn admit(
     cluster: &Cluster,
     peer: &Peer,
     headers: &HeaderMap,
-    attributes: &Attributes,
+    info: &RequestInfo,
     log: &mut Log<'_>,
-) -> Answer<Caller> {
+) -> ApiResult<Caller> {
     let auditor = server.access.audit.as_ref();
     let found = true_caller(server, cluster, peer, headers);
     // Whoever fails to prove who they are is logged as nobody.
-    log.open(auditor, found.as_ref().unwrap_or(&Caller::default()), attributes);
+    log.open(auditor, found.as_ref().unwrap_or(&Caller::default()), info);
     let mut caller = found?;
-    let check = |deed: &Deed<'_>| permit(server, cluster, &caller, deed);
+    let check = |attributes: &Attributes<'_>| permit(server, cluster, &caller, attributes);
     if let Some(other) = impersonation::caller(headers, check)? {
         log.impersonating(&other);
         caller = other;
     }
-    let deed = Deed::from(attributes);
-    let decision = decide(server, cluster, &caller, &deed);
+    let attributes = Attributes::from(info);
+    let decision = decide(server, cluster, &caller, &attributes);
     log.decided(&decision);
-    decision.permit(&caller, &deed)?;
+    decision.permit(&caller, &attributes)?;
     Ok(caller)
 }
 
@@ -211,7 +211,7 @@ fn true_caller(
     cluster: &Cluster,
     peer: &Peer,
     headers: &HeaderMap,
-) -> Answer<Caller> {
+) -> ApiResult<Caller> {
     if peer.is_local {
         return Ok(Caller::server());
     }
@@ -226,7 +226,7 @@ fn true_caller(
 }
 
 /// The token of a request; other schemes prove nothing here.
-fn bearer_token(headers: &HeaderMap) -> Answer<Option<&str>> {
+fn bearer_token(headers: &HeaderMap) -> ApiResult<Option<&str>> {
     let Some(header) = headers.get(AUTHORIZATION) else { return Ok(None) };
     let text = header.to_str().map_err(|_| Status::unauthorized())?;
     let (scheme, token) = text.trim().split_once(' ').unwrap_or((text, ""));
@@ -261,31 +261,41 @@ pub(crate) fn caller_of_token(
 }
 
 /// Refuses what the caller may not do.
-fn permit(server: &Server, cluster: &Cluster, caller: &Caller, deed: &Deed<'_>) -> Answer<()> {
-    decide(server, cluster, caller, deed).permit(caller, deed)
+fn permit(
+    server: &Server,
+    cluster: &Cluster,
+    caller: &Caller,
+    attributes: &Attributes<'_>,
+) -> ApiResult<()> {
+    decide(server, cluster, caller, attributes).permit(caller, attributes)
 }
 
 /// Whether the caller may do something.
-pub(crate) fn may(server: &Server, cluster: &Cluster, caller: &Caller, deed: &Deed<'_>) -> bool {
-    matches!(decide(server, cluster, caller, deed), Decision::Allowed(_))
+pub(crate) fn may(
+    server: &Server,
+    cluster: &Cluster,
+    caller: &Caller,
+    attributes: &Attributes<'_>,
+) -> bool {
+    matches!(decide(server, cluster, caller, attributes), Decision::Allowed(_))
 }
 
 pub(crate) fn decide(
     server: &Server,
     cluster: &Cluster,
     caller: &Caller,
-    deed: &Deed<'_>,
+    attributes: &Attributes<'_>,
 ) -> Decision {
     if caller.is_in(MASTERS) {
         return Decision::Allowed(Grant::Master);
     }
-    if caller.is_in(UNAUTHENTICATED) && !is_public(deed) {
+    if caller.is_in(UNAUTHENTICATED) && !is_public(attributes) {
         return Decision::Denied(Vec::new());
     }
     if server.access.authorization == Authorization::AlwaysAllow {
         return Decision::Allowed(Grant::AlwaysAllow);
     }
-    let judge = |index: &Index| index.judge(caller, deed);
+    let judge = |index: &Index| index.judge(caller, attributes);
     match cluster.rights.with(&server.store, &cluster.name, judge) {
         Verdict::Allowed(held) => Decision::Allowed(Grant::Binding(held)),
         Verdict::Denied(lost) => Decision::Denied(lost),
@@ -293,11 +303,12 @@ pub(crate) fn decide(
 }
 
 /// Refuses a write that turns out to create, by whoever may only change.
-pub(crate) fn check_create(ask: &Ask) -> Answer<()> {
-    let (resource, target) = (&ask.resource, &ask.target);
-    let place = ask.namespace();
-    let deed = Deed::on("create", &resource.group, &resource.plural, place, &target.name);
-    permit(&ask.server, &ask.cluster, &ask.caller, &deed)
+pub(crate) fn check_create(request: &ResourceRequest) -> ApiResult<()> {
+    let (resource, target) = (&request.resource, &request.target);
+    let endpoint = request.namespace();
+    let attributes =
+        Attributes::on("create", &resource.group, &resource.plural, endpoint, &target.name);
+    permit(&request.server, &request.cluster, &request.caller, &attributes)
 }
 
 /// Whether rules that are held include all that others allow.
@@ -306,21 +317,21 @@ pub(crate) fn includes(held: &[Rule], wanted: &[Rule]) -> bool {
 }
 
 /// What no binding opens further: those whom nobody knows see health and version.
-fn is_public(deed: &Deed<'_>) -> bool {
-    let What::Path(path) = deed.what else { return false };
+fn is_public(attributes: &Attributes<'_>) -> bool {
+    let AccessTarget::Path(path) = attributes.target else { return false };
     let is_below = |public: &&str| {
         let rest = path.strip_prefix(*public);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
-    matches!(deed.verb, "get" | "head") && PUBLIC_PATHS.iter().any(is_below)
+    matches!(attributes.verb, "get" | "head") && PUBLIC_PATHS.iter().any(is_below)
 }
 
-fn refusal(caller: &Caller, deed: &Deed<'_>, reason: &str) -> Box<Status> {
+fn refusal(caller: &Caller, attributes: &Attributes<'_>, reason: &str) -> Box<Status> {
     let colon = if reason.is_empty() { "" } else { ": " };
-    let why = format!("User {:?} cannot {deed}{colon}{reason}", caller.name);
-    match deed.what {
-        What::Path(_) => Status::forbidden_path(&why),
-        What::Resource { group, resource, name, .. } => {
+    let why = format!("User {:?} cannot {attributes}{colon}{reason}", caller.name);
+    match attributes.target {
+        AccessTarget::Path(_) => Status::forbidden_path(&why),
+        AccessTarget::Resource { group, resource, name, .. } => {
             Status::forbidden_thing(group, resource, name, &why)
         }
     }

@@ -20,12 +20,12 @@ use self::audience::Subject;
 use self::condition::Match;
 use self::hook::Hook;
 use self::seen::Seen;
-use crate::ask::Ask;
 use crate::convert::webhook::between;
 use crate::kinds;
 use crate::patch;
 use crate::registry::Resource;
-use crate::status::{Answer, Status};
+use crate::resource_request::ResourceRequest;
+use crate::status::{ApiResult, Status};
 use crate::write::{self, Options};
 
 pub(crate) use convoy_plan::admission::Operation;
@@ -36,41 +36,41 @@ pub(crate) use self::own::OwnHooks;
 
 /// Lets plugins and webhooks change the object.
 pub(crate) async fn mutate(
-    ask: &Ask,
+    request: &ResourceRequest,
     operation: Operation,
     mut object: Value,
     old: Option<&Value>,
     options: &Options,
-) -> Answer<Value> {
+) -> ApiResult<Value> {
     if operation == Operation::Create {
-        check_namespace(ask, review::name(ask, Some(&object)))?;
-        kinds::admit(ask, &mut object)?;
+        check_namespace(request, review::name(request, Some(&object)))?;
+        kinds::admit(request, &mut object)?;
     }
-    let hooks = if is_exempt(ask) {
+    let hooks = if is_exempt(request) {
         Arc::default()
     } else {
-        ask.cluster.webhooks.mutating(&ask.server.store)
+        request.cluster.webhooks.mutating(&request.server.store)
     };
-    let own = ask.server.own_hooks.mutating(ask);
-    let mut asked = Vec::new();
+    let own = request.server.own_hooks.mutating(request);
+    let mut called = Vec::new();
     let mut again = 0;
     for hook in own.chain(&*hooks) {
-        match ask_to_change(ask, operation, hook, &object, old, options).await? {
-            Said::Nothing => continue,
-            Said::Unchanged => {}
-            Said::Changed(changed) => {
+        match call_mutating(request, operation, hook, &object, old, options).await? {
+            Mutation::Nothing => continue,
+            Mutation::Unchanged => {}
+            Mutation::Changed(changed) => {
                 object = changed;
-                again = asked.len();
+                again = called.len();
             }
         }
         if hook.is_reinvoked {
-            asked.push(hook);
+            called.push(hook);
         }
     }
     // Those that want to see what later ones did are asked once more.
-    for hook in &asked[..again] {
-        let said = ask_to_change(ask, operation, hook, &object, old, options).await?;
-        if let Said::Changed(changed) = said {
+    for hook in &called[..again] {
+        let mutation = call_mutating(request, operation, hook, &object, old, options).await?;
+        if let Mutation::Changed(changed) = mutation {
             object = changed;
         }
     }
@@ -78,66 +78,77 @@ pub(crate) async fn mutate(
 }
 
 /// What came of asking a webhook for its changes.
-enum Said {
+enum Mutation {
     /// It was not to be asked.
     Nothing,
     Unchanged,
     Changed(Value),
 }
 
-async fn ask_to_change(
-    ask: &Ask,
+async fn call_mutating(
+    request: &ResourceRequest,
     operation: Operation,
     hook: &Hook,
     object: &Value,
     old: Option<&Value>,
     options: &Options,
-) -> Answer<Said> {
-    let request = review::request(ask, operation, Some(object), old, options.dry_run);
-    let subject = Subject { ask, operation, object: Some(object), old, request: &request };
-    let Some(told) = consult(hook, &subject, options).await? else { return Ok(Said::Nothing) };
-    let Some(changes) = told.patch else { return Ok(Said::Unchanged) };
-    let mut changed = patch::json_patch(told.seen.as_ref().unwrap_or(object), &changes)
+) -> ApiResult<Mutation> {
+    let admission_request =
+        review::admission_request(request, operation, Some(object), old, options.dry_run);
+    let subject = Subject {
+        request,
+        operation,
+        object: Some(object),
+        old,
+        admission_request: &admission_request,
+    };
+    let Some(reviewed) = call_in_version(hook, &subject, options).await? else {
+        return Ok(Mutation::Nothing);
+    };
+    let Some(changes) = reviewed.patch else { return Ok(Mutation::Unchanged) };
+    let mut changed = patch::json_patch(reviewed.seen.as_ref().unwrap_or(object), &changes)
         .map_err(|error| Status::internal(format!("webhook {:?}: {error}", hook.name)))?;
-    if told.seen.is_some() {
-        write::defaults(&told.row, &mut changed);
-        changed = between(ask, &told.row, &ask.resource, &changed).await?;
+    if reviewed.seen.is_some() {
+        write::defaults(&reviewed.row, &mut changed);
+        changed = between(request, &reviewed.row, &request.resource, &changed).await?;
     }
-    write::defaults(&ask.resource, &mut changed);
-    Ok(if changed == *object { Said::Unchanged } else { Said::Changed(changed) })
+    write::defaults(&request.resource, &mut changed);
+    Ok(if changed == *object { Mutation::Unchanged } else { Mutation::Changed(changed) })
 }
 
 /// Lets plugins and webhooks refuse the object.
 pub(crate) async fn validate(
-    ask: &Ask,
+    request: &ResourceRequest,
     operation: Operation,
     object: Option<&Value>,
     old: Option<&Value>,
     options: &Options,
-) -> Answer<()> {
-    if is_exempt(ask) {
+) -> ApiResult<()> {
+    if is_exempt(request) {
         return Ok(());
     }
     if let Some(object) = object.filter(|_| operation == Operation::Create) {
-        kinds::refuse(ask, object)?;
+        kinds::refuse(request, object)?;
     }
-    let (webhooks, store) = (&ask.cluster.webhooks, &ask.server.store);
+    let (webhooks, store) = (&request.cluster.webhooks, &request.server.store);
     let hooks = webhooks.validating(store);
     let (policies, bindings) = webhooks.policies(store);
-    let mut own = ask.server.own_hooks.validating(ask).peekable();
+    let mut own = request.server.own_hooks.validating(request).peekable();
     if hooks.is_empty() && bindings.is_empty() && own.peek().is_none() {
         return Ok(());
     }
-    let request = review::request(ask, operation, object, old, options.dry_run);
-    let subject = Subject { ask, operation, object, old, request: &request };
+    let admission_request =
+        review::admission_request(request, operation, object, old, options.dry_run);
+    let subject =
+        Subject { request, operation, object, old, admission_request: &admission_request };
     policy::judge(&policies, &bindings, &subject).await?;
-    let asked = own.chain(&*hooks).map(|hook| consult(hook, &subject, options));
-    futures_util::future::try_join_all(asked).await?;
+    let called = own.chain(&*hooks).map(|hook| call_in_version(hook, &subject, options));
+    futures_util::future::try_join_all(called).await?;
     Ok(())
 }
 
 /// What a webhook said, and about what.
-struct Told {
+struct WebhookReview {
     /// None: it has nothing to change, or its failure does not matter.
     patch: Option<json_patch::Patch>,
     /// The resource as it knows it, and the object in that version if it is another one.
@@ -146,12 +157,16 @@ struct Told {
 }
 
 /// Asks a webhook about a request, in the version that it knows. None: it is not to be asked.
-async fn consult(hook: &Hook, subject: &Subject<'_>, options: &Options) -> Answer<Option<Told>> {
+async fn call_in_version(
+    hook: &Hook,
+    subject: &Subject<'_>,
+    options: &Options,
+) -> ApiResult<Option<WebhookReview>> {
     let Some(row) = hook.row(subject) else { return Ok(None) };
     let seen = Seen::through(subject, &row).await?;
     let shown = seen.as_ref().map(|seen| seen.subject(subject));
     let patch = call(hook, shown.as_ref().unwrap_or(subject), options).await?;
-    Ok(patch.map(|patch| Told { patch, row, seen: seen.and_then(Seen::into_object) }))
+    Ok(patch.map(|patch| WebhookReview { patch, row, seen: seen.and_then(Seen::into_object) }))
 }
 
 /// Asks a webhook. None: it is not to be asked.
@@ -159,13 +174,13 @@ async fn call(
     hook: &Hook,
     subject: &Subject<'_>,
     options: &Options,
-) -> Answer<Option<Option<json_patch::Patch>>> {
-    let ask = subject.ask;
+) -> ApiResult<Option<Option<json_patch::Patch>>> {
+    let request = subject.request;
     match hook.matches(subject) {
         Match::No => return Ok(None),
         Match::Unknown(why) => {
-            let name = review::name(ask, subject.object);
-            return Err(Status::forbidden(&ask.resource, name, &why));
+            let name = review::name(request, subject.object);
+            return Err(Status::forbidden(&request.resource, name, &why));
         }
         Match::Yes => {}
     }
@@ -175,20 +190,21 @@ async fn call(
             "admission webhook {name:?} does not support dry run"
         )));
     }
-    let review = review::review(subject.request);
+    let review = review::review(subject.admission_request);
     let begun = std::time::Instant::now();
-    let answer = hook.ask(ask, &review).await;
-    let verdict = answer.and_then(|answer| review::verdict(&hook.name, subject.request, &answer));
+    let answer = hook.call(request, &review).await;
+    let verdict =
+        answer.and_then(|answer| review::verdict(&hook.name, subject.admission_request, &answer));
     let rejects = !matches!(verdict, Ok(Ok(_)));
     let (name, operation) = (&hook.name, subject.operation.word());
-    ask.server.metrics.webhook_called(name, operation, hook.role, rejects, begun.elapsed());
+    request.server.metrics.webhook_called(name, operation, hook.role, rejects, begun.elapsed());
     match verdict {
         Ok(Ok(verdict)) => {
             for warning in verdict.warnings {
-                ask.warn(warning);
+                request.warn(warning);
             }
             for (key, value) in verdict.notes {
-                ask.annotate(&format!("{}/{key}", hook.name), value);
+                request.annotate(&format!("{}/{key}", hook.name), value);
             }
             Ok(Some(verdict.patch))
         }
@@ -206,31 +222,31 @@ async fn call(
 
 /// Configurations are not subject to webhooks and policies, lest one locks itself in; nor are
 /// questions about access.
-fn is_exempt(ask: &Ask) -> bool {
+fn is_exempt(request: &ResourceRequest) -> bool {
     let exempt = ["admissionregistration.k8s.io", "authentication.k8s.io", "authorization.k8s.io"];
-    exempt.contains(&ask.resource.group.as_str())
+    exempt.contains(&request.resource.group.as_str())
 }
 
 /// New objects need a namespace that exists and is not on its way out.
-fn check_namespace(ask: &Ask, name: &str) -> Answer<()> {
-    let namespace = ask.namespace();
+fn check_namespace(request: &ResourceRequest, name: &str) -> ApiResult<()> {
+    let namespace = request.namespace();
     if namespace.is_empty() {
         return Ok(());
     }
-    let namespaces = ask.registry.get("", "v1", "namespaces").expect("a built-in resource");
-    let key = ask.cluster.shelf(namespaces).key("", namespace);
-    let snapshot = ask.server.store.snapshot();
+    let namespaces = request.registry.get("", "v1", "namespaces").expect("a built-in resource");
+    let key = request.cluster.shelf(namespaces).key("", namespace);
+    let snapshot = request.server.store.snapshot();
     let Some(entry) = snapshot.get(&key) else {
         return Err(Status::not_found(namespaces, namespace));
     };
-    if !entry.head.is_deleting() {
+    if !entry.meta.is_deleting() {
         return Ok(());
     }
     let why = format!(
         "unable to create new content in namespace {namespace} because it is being terminated"
     );
     let cause = format!("namespace {namespace} is being terminated");
-    Err(Status::forbidden(&ask.resource, name, &why).with_cause(
+    Err(Status::forbidden(&request.resource, name, &why).with_cause(
         "NamespaceTerminating",
         &cause,
         "metadata.namespace",

@@ -16,7 +16,7 @@ use crate::access::Decision;
 use crate::access::review::user_info;
 use crate::body::Body;
 use crate::caller::Caller;
-use crate::request::Attributes;
+use crate::request_info::RequestInfo;
 use crate::surroundings::Surroundings;
 
 pub use policy::{Level, Policy, PolicyError, Stage};
@@ -104,13 +104,13 @@ impl Auditor {
         self: &Arc<Self>,
         request: Request<'_>,
         caller: &Caller,
-        attributes: &Attributes,
+        info: &RequestInfo,
     ) -> Option<Record> {
-        let chosen = self.policy.choose(caller, attributes);
+        let chosen = self.policy.choose(caller, info);
         if chosen.level == Level::None {
             return None;
         }
-        let mut event = Event::new(chosen.level, request, caller, attributes);
+        let mut event = Event::new(chosen.level, request, caller, info);
         event.omit_managed_fields = chosen.omit_managed_fields;
         let record = Record { auditor: Arc::clone(self), chosen, event };
         record.log(Stage::RequestReceived, request.received);
@@ -127,9 +127,9 @@ impl<'r> Log<'r> {
         &mut self,
         auditor: Option<&Arc<Auditor>>,
         caller: &Caller,
-        attributes: &Attributes,
+        info: &RequestInfo,
     ) {
-        self.record = auditor.and_then(|auditor| auditor.record(self.request, caller, attributes));
+        self.record = auditor.and_then(|auditor| auditor.record(self.request, caller, info));
     }
 
     /// The request runs under another name than that of who asks.

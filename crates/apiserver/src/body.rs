@@ -11,7 +11,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::compress::Compressed;
 use crate::encoding::{View, write_entry};
-use crate::head::Entry;
+use crate::object_meta::Entry;
 use crate::verb::watch::Follow;
 
 /// The body of an answer.

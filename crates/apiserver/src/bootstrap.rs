@@ -12,9 +12,9 @@ use convoy_store::Transaction;
 
 use crate::access::aggregate;
 use crate::discovery::services;
-use crate::head::Head;
+use crate::object_meta::ObjectMeta;
 use crate::server::{Cluster, Server};
-use crate::status::Answer;
+use crate::status::ApiResult;
 use template::{Stamp, Template};
 
 #[cfg(test)]
@@ -22,7 +22,7 @@ pub(crate) use roles::read_rule;
 
 /// Where the server is found from inside a logical cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ServiceEndpoint {
     /// Of the Service `kubernetes`: the first of the services' range.
     pub service: IpAddr,
     /// Where the server listens.
@@ -30,7 +30,7 @@ pub struct Place {
     pub port: u16,
 }
 
-impl Default for Place {
+impl Default for ServiceEndpoint {
     fn default() -> Self {
         let service = IpAddr::V4(Ipv4Addr::new(10, 96, 0, 1));
         Self { service, address: IpAddr::V4(Ipv4Addr::LOCALHOST), port: 6443 }
@@ -38,8 +38,8 @@ impl Default for Place {
 }
 
 /// Brings a logical cluster to what it begins with, in one transaction.
-pub async fn bootstrap(server: &Arc<Server>, cluster: &Arc<Cluster>) -> Answer<()> {
-    let own = objects::of_cluster(server.access.place, &server.access.authority);
+pub async fn bootstrap(server: &Arc<Server>, cluster: &Arc<Cluster>) -> ApiResult<()> {
+    let own = objects::of_cluster(server.access.endpoint, &server.access.authority);
     let own: Vec<Template> = own.iter().map(Template::of).collect();
     let is_new = !server.store.snapshot().shelves().any(|shelf| shelf.cluster == cluster.name);
     settle(server, cluster, &[roles::templates(), &own], || services::changes(server, cluster))
@@ -53,7 +53,11 @@ pub async fn bootstrap(server: &Arc<Server>, cluster: &Arc<Cluster>) -> Answer<(
 
 /// Gives a namespace what every namespace has: an account for its pods, and the certificates
 /// that they trust this server by.
-pub async fn furnish(server: &Arc<Server>, cluster: &Arc<Cluster>, namespace: &str) -> Answer<()> {
+pub async fn furnish(
+    server: &Arc<Server>,
+    cluster: &Arc<Cluster>,
+    namespace: &str,
+) -> ApiResult<()> {
     let own = objects::of_namespace(namespace, &server.access.authority);
     let own: Vec<Template> = own.iter().map(Template::of).collect();
     settle(server, cluster, &[&own], Vec::new).await
@@ -65,8 +69,8 @@ async fn settle(
     server: &Arc<Server>,
     cluster: &Arc<Cluster>,
     templates: &[&[Template]],
-    others: impl Fn() -> Vec<convoy_store::Write<Head>>,
-) -> Answer<()> {
+    others: impl Fn() -> Vec<convoy_store::Write<ObjectMeta>>,
+) -> ApiResult<()> {
     loop {
         let snapshot = server.store.snapshot();
         let stamp = Stamp { surroundings: &*server.surroundings, now: server.now() };
@@ -74,7 +78,7 @@ async fn settle(
             let key = template.key(&cluster.name);
             template.write(snapshot.get(&key).map(|entry| &**entry), key, &stamp)
         });
-        let writes: Vec<convoy_store::Write<Head>> = writes.chain(others()).collect();
+        let writes: Vec<convoy_store::Write<ObjectMeta>> = writes.chain(others()).collect();
         if writes.is_empty() || server.commit(Transaction::new(writes)).await?.is_some() {
             return Ok(());
         }

@@ -24,9 +24,9 @@ use convoy_store::{Change, Events, Watch};
 use jiff::Timestamp;
 use tokio::task::JoinHandle;
 
-use crate::head::{Entry, Head, Snapshot};
+use crate::object_meta::{Entry, ObjectMeta, Snapshot};
 use crate::server::Server;
-use crate::status::{Answer, Status};
+use crate::status::{ApiResult, Status};
 
 use clusters::Clusters;
 use collect::Collector;
@@ -41,13 +41,13 @@ const BATCH: usize = 128;
 /// How long the task sleeps at most: clocks may be set.
 const SLEEP_MAX: Duration = Duration::from_secs(30);
 
-type Event = convoy_store::Event<Head>;
+type Event = convoy_store::Event<ObjectMeta>;
 
 /// The chores of one server.
 #[derive(Debug)]
 pub struct Chores {
     server: Arc<Server>,
-    watch: Watch<Head>,
+    watch: Watch<ObjectMeta>,
     collector: Collector,
     namespaces: Namespaces,
     definitions: Definitions,
@@ -162,7 +162,7 @@ impl Chores {
     }
 
     /// Notes what has happened; whether anything has. None: the store is shut down.
-    fn take(&mut self, events: Events<Head>) -> Option<bool> {
+    fn take(&mut self, events: Events<ObjectMeta>) -> Option<bool> {
         match events {
             Ok(None) => None,
             Ok(Some(events)) => {
@@ -209,7 +209,7 @@ fn found(entry: &Arc<Entry>) -> Event {
 
 /// Whether a piece of work is to be tried again later. What has changed or gone meanwhile is
 /// looked at again by its event.
-fn is_to_repeat<T>(answer: &Answer<T>) -> bool {
+fn is_to_repeat<T>(answer: &ApiResult<T>) -> bool {
     match answer {
         Ok(_) => false,
         Err(status) => !is_overtaken(status),

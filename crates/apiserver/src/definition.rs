@@ -17,11 +17,11 @@ use serde_json::{Value, json};
 
 use crate::discovery::services;
 use crate::encoding;
-use crate::head::Entry;
+use crate::object_meta::Entry;
 use crate::own;
 use crate::registry::{Registry, Resource, builtin};
 use crate::server::{Cluster, Server};
-use crate::status::Answer;
+use crate::status::ApiResult;
 
 pub(crate) use compile::storage_resource;
 pub(crate) use rules::validate;
@@ -77,7 +77,7 @@ pub(crate) fn load(server: &Server, cluster: &Cluster) {
 
 /// Brings the cluster's kinds, and the states of definitions, up to date after a change of the
 /// definition called `name`.
-pub(crate) async fn refresh(server: &Server, cluster: &Cluster, name: &str) -> Answer<()> {
+pub(crate) async fn refresh(server: &Server, cluster: &Cluster, name: &str) -> ApiResult<()> {
     let _held = cluster.definitions.lock().await;
     let shelf = cluster.shelf(resource());
     let mut todo = vec![name.to_owned()];

@@ -16,8 +16,8 @@ use crate::accept::{Accept, Form};
 use crate::body::Body;
 use crate::published::{Document, Published};
 use crate::registry::{Registry, Resource, Subresource, api_version};
-use crate::reply::encoded;
-use crate::status::{Answer, Status};
+use crate::response::encoded;
+use crate::status::{ApiResult, Status};
 
 /// The media type by which clients know that they got the aggregated form.
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
@@ -29,7 +29,7 @@ pub(crate) fn answer(
     accept: &str,
     headers: &HeaderMap,
     pretty: bool,
-) -> Answer<Response<Body>> {
+) -> ApiResult<Response<Body>> {
     let is_top = segments.len() == 1;
     let mut accept = Accept::read(accept, is_top)?;
     accept.pretty |= pretty;

@@ -18,19 +18,19 @@ pub(crate) struct Drain(Arc<watch::Sender<usize>>);
 
 /// One of them, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Place(Drain);
+pub(crate) struct DrainGuard(Drain);
 
 /// The body of an answer that is counted until it is sent.
 #[derive(Debug)]
 pub(crate) struct Counted {
     body: Body,
-    _place: Option<Place>,
+    _guard: Option<DrainGuard>,
 }
 
 impl Drain {
-    pub(crate) fn enter(&self) -> Place {
+    pub(crate) fn enter(&self) -> DrainGuard {
         self.0.send_modify(|count| *count += 1);
-        Place(self.clone())
+        DrainGuard(self.clone())
     }
 
     /// Done when nothing is being answered.
@@ -40,18 +40,18 @@ impl Drain {
     }
 }
 
-impl Drop for Place {
+impl Drop for DrainGuard {
     fn drop(&mut self) {
         self.0.0.send_modify(|count| *count -= 1);
     }
 }
 
-impl Place {
+impl DrainGuard {
     /// Goes along with an answer. A watch is not waited for: it is ended.
-    pub(crate) fn along(self, response: Response<Body>) -> Response<Counted> {
+    pub(crate) fn attach_to(self, response: Response<Body>) -> Response<Counted> {
         response.map(|body| {
-            let place = (!matches!(body, Body::Watch(_))).then_some(self);
-            Counted { body, _place: place }
+            let guard = (!matches!(body, Body::Watch(_))).then_some(self);
+            Counted { body, _guard: guard }
         })
     }
 }

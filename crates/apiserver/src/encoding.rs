@@ -10,7 +10,7 @@ use bytes::Bytes;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 
-use crate::head::Entry;
+use crate::object_meta::Entry;
 
 /// Places in a stored object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,13 +72,13 @@ impl Layout {
 
 /// The version that an object is stored in, as it is written there.
 pub fn api_version(entry: &Entry) -> &[u8] {
-    let layout = &entry.head.layout;
+    let layout = &entry.meta.layout;
     &entry.value[layout.version_from as usize..layout.version_to as usize]
 }
 
 /// Appends a stored object, at its revision, to an answer.
 pub fn write_entry(out: &mut Vec<u8>, entry: &Entry, revision: u64, view: View<'_>) {
-    let layout = &entry.head.layout;
+    let layout = &entry.meta.layout;
     let bytes: &[u8] = &entry.value;
     let metadata = layout.metadata as usize;
     if metadata == 0 {
@@ -205,7 +205,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::head::Store;
+    use crate::object_meta::Store;
 
     fn entry(object: &Value) -> Arc<Entry> {
         let store = Store::open(MemoryBackend, Settings::default()).unwrap();

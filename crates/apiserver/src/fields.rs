@@ -4,7 +4,7 @@ use serde_json::Value;
 use smol_str::{SmolStr, ToSmolStr};
 
 use crate::registry::Resource;
-use crate::status::{Answer, Status};
+use crate::status::{ApiResult, Status};
 
 /// Terms that all have to hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,7 +21,7 @@ struct Term {
 
 impl FieldSelector {
     /// Reads a selector on a resource, which must know its fields.
-    pub fn parse(text: &str, resource: &Resource) -> Answer<Self> {
+    pub fn parse(text: &str, resource: &Resource) -> ApiResult<Self> {
         let mut terms = Vec::new();
         for part in split_unescaped(text) {
             if part.is_empty() {
@@ -94,7 +94,7 @@ fn absent(field: &str) -> SmolStr {
     }
 }
 
-fn known_field(field: &str, resource: &Resource) -> Answer<SmolStr> {
+fn known_field(field: &str, resource: &Resource) -> ApiResult<SmolStr> {
     let generic = match field {
         "metadata.name" => true,
         "metadata.namespace" => resource.namespaced || !resource.is("", "nodes"),

@@ -15,7 +15,6 @@ use tokio::time::Instant as Deadline;
 
 use crate::accept::Accept;
 use crate::access::{self, Peer};
-use crate::ask::Ask;
 use crate::audit::{self, Log};
 use crate::body::Body;
 use crate::caller::Caller;
@@ -23,10 +22,11 @@ use crate::compress::compress;
 use crate::convert::webhook;
 use crate::paths;
 use crate::query::Query;
-use crate::reply::{Reply, add_warnings, refusal};
-use crate::request::{Attributes, Target};
+use crate::request_info::{RequestInfo, Target};
+use crate::resource_request::ResourceRequest;
+use crate::response::{HandlerResponse, add_warnings, refusal};
 use crate::server::{Cluster, Server};
-use crate::status::{Answer, Status};
+use crate::status::{ApiResult, Status};
 use crate::subresource;
 use crate::traffic;
 use crate::verb;
@@ -59,10 +59,10 @@ where
     });
     let begun = Instant::now();
     let path = percent_encoding::percent_decode_str(request.uri().path()).decode_utf8_lossy();
-    let attributes = Attributes::read(request.method().as_str(), &path, &query);
-    let in_flight = server.metrics.begin(traffic::mutates(&attributes));
+    let info = RequestInfo::read(request.method().as_str(), &path, &query);
+    let in_flight = server.metrics.begin(traffic::mutates(&info));
     let headers = request.headers().clone();
-    let answered = answer(server, request, &attributes, &query, peer, &accept, &mut log);
+    let answered = answer(server, request, &info, &query, peer, &accept, &mut log);
     // A defect costs one answer, not the server.
     let answered = AssertUnwindSafe(answered).catch_unwind().await;
     let has_panicked = answered.is_err();
@@ -76,7 +76,7 @@ where
     };
     drop(in_flight);
     let dry_run = query.get("dryRun").is_some();
-    server.metrics.answered(&attributes, dry_run, response.status().as_u16(), begun.elapsed());
+    server.metrics.answered(&info, dry_run, response.status().as_u16(), begun.elapsed());
     if has_panicked {
         log.panicked(server.now());
     } else {
@@ -90,46 +90,49 @@ where
 async fn answer<B>(
     server: &Arc<Server>,
     request: Request<B>,
-    attributes: &Attributes,
+    info: &RequestInfo,
     query: &Query,
     peer: &Peer,
     accept: &str,
     log: &mut Log<'_>,
-) -> Answer<Response<Body>>
+) -> ApiResult<Response<Body>>
 where
     B: http_body::Body<Data = Bytes> + Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let (parts, body) = request.into_parts();
-    let cluster = server.cluster(&attributes.cluster);
+    let cluster = server.cluster(&info.cluster);
     let cluster = cluster.ok_or_else(Status::no_such_route)?;
-    let caller = access::admit(server, &cluster, peer, &parts.headers, attributes, log)?;
-    let Some(target) = attributes.target.clone() else {
-        return paths::answer(server, &cluster, attributes, query, accept, &parts.headers);
+    let caller = access::admit(server, &cluster, peer, &parts.headers, info, log)?;
+    let Some(target) = info.target.clone() else {
+        return paths::answer(server, &cluster, info, query, accept, &parts.headers);
     };
-    let _place = server.traffic.enter(attributes, &caller)?;
-    let ends = traffic::timeout(attributes, query).map(|limit| Deadline::now() + limit);
+    let _permit = server.traffic.enter(info, &caller)?;
+    let ends = traffic::timeout(info, query).map(|limit| Deadline::now() + limit);
     let body = within(ends, read_body(body, server.limits.body_bytes_max)).await?;
     log.request_body(&body);
-    let mut ask = ask(server, cluster, &attributes.verb, target, query.clone(), caller)?;
-    ask.accept = Accept::read(accept, false)?;
-    ask.accept.pretty |= wants_pretty(&ask.query, &parts.headers);
-    ask.user_agent = header(&parts.headers, &USER_AGENT);
-    ask.content_type = header(&parts.headers, &CONTENT_TYPE);
-    ask.body = body;
-    ask.check_verb()?;
-    let custom = ask.resource.custom.as_ref();
+    let mut request = resource_request(server, cluster, &info.verb, target, query.clone(), caller)?;
+    request.accept = Accept::read(accept, false)?;
+    request.accept.pretty |= wants_pretty(&request.query, &parts.headers);
+    request.user_agent = header(&parts.headers, &USER_AGENT);
+    request.content_type = header(&parts.headers, &CONTENT_TYPE);
+    request.body = body;
+    request.check_verb()?;
+    let custom = request.resource.custom.as_ref();
     if let Some(warning) = custom.and_then(|custom| custom.deprecation_warning.as_ref()) {
-        ask.warn(warning);
+        request.warn(warning);
     }
-    if ask.resource.is("", "endpoints") {
-        ask.warn(ENDPOINTS);
+    if request.resource.is("", "endpoints") {
+        request.warn(ENDPOINTS);
     }
-    within(ends, carry_out(ask)).await
+    within(ends, carry_out(request)).await
 }
 
 /// What comes of some work, if it is done in time.
-async fn within<T>(ends: Option<Deadline>, work: impl Future<Output = Answer<T>>) -> Answer<T> {
+async fn within<T>(
+    ends: Option<Deadline>,
+    work: impl Future<Output = ApiResult<T>>,
+) -> ApiResult<T> {
     let Some(ends) = ends else { return work.await };
     tokio::time::timeout_at(ends, work).await.unwrap_or_else(|_| {
         let message = "request did not complete within the allotted timeout";
@@ -137,14 +140,14 @@ async fn within<T>(ends: Option<Deadline>, work: impl Future<Output = Answer<T>>
     })
 }
 
-fn ask(
+fn resource_request(
     server: &Arc<Server>,
     cluster: Arc<Cluster>,
     verb: &SmolStr,
     target: Target,
     query: Query,
     caller: Caller,
-) -> Answer<Ask> {
+) -> ApiResult<ResourceRequest> {
     let registry = cluster.registry();
     let resource = registry.get(&target.group, &target.version, &target.resource);
     let resource = Arc::clone(resource.ok_or_else(Status::no_such_route)?);
@@ -158,11 +161,11 @@ fn ask(
     if matches!(verb.as_str(), "list" | "watch" | "deletecollection") {
         target.name = SmolStr::default();
     }
-    let needs_place = resource.namespaced && target.namespace.is_empty();
-    if needs_place && !matches!(verb.as_str(), "list" | "watch") {
+    let needs_namespace = resource.namespaced && target.namespace.is_empty();
+    if needs_namespace && !matches!(verb.as_str(), "list" | "watch") {
         return Err(Status::method_not_allowed());
     }
-    Ok(Ask {
+    Ok(ResourceRequest {
         server: Arc::clone(server),
         cluster,
         registry,
@@ -181,51 +184,51 @@ fn ask(
     })
 }
 
-async fn carry_out(ask: Ask) -> Answer<Response<Body>> {
+async fn carry_out(request: ResourceRequest) -> ApiResult<Response<Body>> {
     // A watch keeps the request as long as it lasts.
-    if ask.verb == "watch" {
-        return match verb::watch::watch(ask).await? {
-            Reply::Raw(response) => Ok(response),
+    if request.verb == "watch" {
+        return match verb::watch::watch(request).await? {
+            HandlerResponse::Raw(response) => Ok(response),
             other => unreachable!("a watch is answered as a stream, not as {other:?}"),
         };
     }
-    let reply = if let Some(reply) = subresource::read(&ask) {
-        reply
-    } else if ask.target.subresource.is_empty() || ask.target.subresource == "status" {
-        match ask.verb.as_str() {
-            "get" => verb::get::get(&ask).await,
-            "list" => verb::list::list(&ask).await,
-            "create" => subresource::create(&ask).await,
-            "update" => verb::update::update(&ask).await,
-            "patch" => verb::patch::patch(&ask).await,
-            "delete" => verb::delete::delete(&ask).await,
-            "deletecollection" => verb::delete::delete_collection(&ask).await,
+    let handled = if let Some(handled) = subresource::read(&request) {
+        handled
+    } else if request.target.subresource.is_empty() || request.target.subresource == "status" {
+        match request.verb.as_str() {
+            "get" => verb::get::get(&request).await,
+            "list" => verb::list::list(&request).await,
+            "create" => subresource::create(&request).await,
+            "update" => verb::update::update(&request).await,
+            "patch" => verb::patch::patch(&request).await,
+            "delete" => verb::delete::delete(&request).await,
+            "deletecollection" => verb::delete::delete_collection(&request).await,
             _ => Err(Status::method_not_allowed()),
         }
     } else {
-        subresource::carry_out(&ask).await
+        subresource::carry_out(&request).await
     };
-    let reply = match reply {
-        Ok(Reply::Entry(code, entry)) => {
-            let ready = webhook::prepare(&ask, std::slice::from_ref(&entry)).await;
-            ready.map(|()| Reply::Entry(code, entry))
+    let handled = match handled {
+        Ok(HandlerResponse::Entry(code, entry)) => {
+            let ready = webhook::prepare(&request, std::slice::from_ref(&entry)).await;
+            ready.map(|()| HandlerResponse::Entry(code, entry))
         }
         other => other,
     };
-    let warnings = ask.take_warnings();
-    let mut response = match reply.and_then(|reply| reply.respond(&ask)) {
+    let warnings = request.take_warnings();
+    let mut response = match handled.and_then(|handled| handled.respond(&request)) {
         Ok(response) => response,
-        Err(status) => refusal(&status, ask.accept),
+        Err(status) => refusal(&status, request.accept),
     };
     add_warnings(&mut response, warnings);
-    let notes = std::mem::take(&mut *ask.annotations.lock());
+    let notes = std::mem::take(&mut *request.annotations.lock());
     if !notes.is_empty() {
         response.extensions_mut().insert(audit::Notes(notes));
     }
     Ok(response)
 }
 
-async fn read_body<B>(body: B, limit: usize) -> Answer<Bytes>
+async fn read_body<B>(body: B, limit: usize) -> ApiResult<Bytes>
 where
     B: http_body::Body<Data = Bytes> + Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,

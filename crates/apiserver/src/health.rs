@@ -4,9 +4,9 @@ use http::Response;
 
 use crate::body::Body;
 use crate::query::Query;
-use crate::reply::bytes;
+use crate::response::bytes;
 use crate::server::Server;
-use crate::status::{Answer, Status};
+use crate::status::{ApiResult, Status};
 
 /// What is looked at before the server counts as alive, and what only before it is asked for
 /// work.
@@ -19,7 +19,7 @@ pub(crate) fn answer(
     endpoint: &str,
     check: &str,
     query: &Query,
-) -> Answer<Response<Body>> {
+) -> ApiResult<Response<Body>> {
     let known = checks(endpoint);
     if !check.is_empty() {
         if !known.contains(&check) {

@@ -13,12 +13,12 @@ use serde_json::Value;
 
 use crate::access::{AccessError, AccessSettings, Signer, SignerError};
 use crate::authority::{Authority, AuthorityError, server_names, write_private};
-use crate::bootstrap::{Place, bootstrap};
+use crate::bootstrap::{ServiceEndpoint, bootstrap};
 use crate::chores;
-use crate::head::Store;
 use crate::kubeconfig::{kubeconfig, merged};
 use crate::listener::Listener;
 use crate::metrics::{Metered, Metrics};
+use crate::object_meta::Store;
 use crate::server::{Limits, Server};
 use crate::surroundings::System;
 
@@ -100,7 +100,11 @@ impl Home {
         let address = listener.address().map_err(failed)?;
         let mut access = settings.access.open(signer(settings.data_directory.as_deref())?)?;
         access.authority = authority.certificate.clone();
-        access.place = Place { address: address.ip(), port: address.port(), ..Place::default() };
+        access.endpoint = ServiceEndpoint {
+            address: address.ip(),
+            port: address.port(),
+            ..ServiceEndpoint::default()
+        };
         let server = Server::new(store, Arc::new(System), settings.limits)
             .with_access(access)
             .with_metrics(metrics);

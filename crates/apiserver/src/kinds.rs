@@ -35,13 +35,13 @@ use convoy_store::Write;
 use serde_json::{Value, json};
 
 use crate::access::{aggregate, escalation};
-use crate::ask::Ask;
 use crate::definition;
 use crate::discovery::services;
-use crate::head::{Entry, Head};
 use crate::logical;
+use crate::object_meta::{Entry, ObjectMeta};
 use crate::registry::Resource;
-use crate::status::{Answer, Status};
+use crate::resource_request::ResourceRequest;
+use crate::status::{ApiResult, Status};
 use crate::surroundings::seconds;
 
 pub(crate) use at::{At, Errors};
@@ -70,14 +70,14 @@ pub(crate) fn default(resource: &Resource, object: &mut Value) {
 }
 
 /// What the server decides for a new object before users' webhooks see it.
-pub(crate) fn admit(ask: &Ask, object: &mut Value) -> Answer<()> {
-    match names(&ask.resource) {
-        ("", "pods") if ask.target.subresource.is_empty() => {
-            limits::fill_in(ask, object);
-            priority::admit_pod(ask, object)
+pub(crate) fn admit(request: &ResourceRequest, object: &mut Value) -> ApiResult<()> {
+    match names(&request.resource) {
+        ("", "pods") if request.target.subresource.is_empty() => {
+            limits::fill_in(request, object);
+            priority::admit_pod(request, object)
         }
         ("", "persistentvolumeclaims") => {
-            priority::choose_storage_class(ask, object);
+            priority::choose_storage_class(request, object);
             Ok(())
         }
         _ => Ok(()),
@@ -85,54 +85,60 @@ pub(crate) fn admit(ask: &Ask, object: &mut Value) -> Answer<()> {
 }
 
 /// What the server refuses of a new object after users' webhooks changed it.
-pub(crate) fn refuse(ask: &Ask, object: &Value) -> Answer<()> {
-    match names(&ask.resource) {
-        ("", "pods") if ask.target.subresource.is_empty() => limits::check(ask, object),
+pub(crate) fn refuse(request: &ResourceRequest, object: &Value) -> ApiResult<()> {
+    match names(&request.resource) {
+        ("", "pods") if request.target.subresource.is_empty() => limits::check(request, object),
         _ => Ok(()),
     }
 }
 
 /// Gives a new object its initial state.
-pub(crate) fn prepare_create(ask: &Ask, object: &mut Value) -> Answer<()> {
-    match names(&ask.resource) {
+pub(crate) fn prepare_create(request: &ResourceRequest, object: &mut Value) -> ApiResult<()> {
+    match names(&request.resource) {
         ("", "namespaces") => namespace::prepare_create(object),
-        (RBAC, _) => escalation::check(ask, object, None)?,
-        ("", "pods") => pod::prepare_create(object, &seconds(ask.server.now())),
-        ("", "services") => service::prepare_create(ask, object)?,
+        (RBAC, _) => escalation::check(request, object, None)?,
+        ("", "pods") => pod::prepare_create(object, &seconds(request.server.now())),
+        ("", "services") => service::prepare_create(request, object)?,
         ("", "persistentvolumes") => {
-            let now = seconds(ask.server.now());
+            let now = seconds(request.server.now());
             object["status"] = json!({"phase": "Pending", "lastPhaseTransitionTime": now});
         }
         ("", "persistentvolumeclaims") => storage::prepare_claim(object),
         ("apps", "daemonsets") => workload::count_template(object, None),
-        ("batch", "jobs") => batch::prepare_create(object, ask.query.get("dryRun").is_none()),
+        ("batch", "jobs") => batch::prepare_create(object, request.query.get("dryRun").is_none()),
         ("certificates.k8s.io", "certificatesigningrequests") => {
-            certificate::prepare_create(ask, object);
+            certificate::prepare_create(request, object);
         }
-        ("scheduling.k8s.io", "priorityclasses") => priority::check_default(ask, object)?,
-        ("apiregistration.k8s.io", "apiservices") => services::settle(object, ask.server.now()),
+        ("scheduling.k8s.io", "priorityclasses") => priority::check_default(request, object)?,
+        ("apiregistration.k8s.io", "apiservices") => services::settle(object, request.server.now()),
         (EXTENSIONS, "customresourcedefinitions") => definition::prepare_create(object),
         ("convoy.dev", "logicalclusters") => logical::prepare_create(object),
         _ => {}
     }
-    custom_may_be_created(ask, object)
+    custom_may_be_created(request, object)
 }
 
 /// Keeps what an update of the kind may not change, and carries out what it implies.
-pub(crate) fn prepare_update(ask: &Ask, object: &mut Value, current: &Value) -> Answer<()> {
-    match names(&ask.resource) {
-        ("", "namespaces") => namespace::prepare_update(&ask.target.subresource, object, current),
-        (RBAC, _) => escalation::check(ask, object, Some(current))?,
-        ("", "pods") => pod::prepare_update(ask, object, current),
-        ("", "services") => service::prepare_update(ask, object, current)?,
+pub(crate) fn prepare_update(
+    request: &ResourceRequest,
+    object: &mut Value,
+    current: &Value,
+) -> ApiResult<()> {
+    match names(&request.resource) {
+        ("", "namespaces") => {
+            namespace::prepare_update(&request.target.subresource, object, current)
+        }
+        (RBAC, _) => escalation::check(request, object, Some(current))?,
+        ("", "pods") => pod::prepare_update(request, object, current),
+        ("", "services") => service::prepare_update(request, object, current)?,
         ("apps", "daemonsets") => workload::count_template(object, Some(current)),
         ("certificates.k8s.io", "certificatesigningrequests") => {
-            certificate::prepare_update(ask, object, current);
+            certificate::prepare_update(request, object, current);
         }
-        ("scheduling.k8s.io", "priorityclasses") => priority::check_default(ask, object)?,
-        ("apiregistration.k8s.io", "apiservices") => services::settle(object, ask.server.now()),
+        ("scheduling.k8s.io", "priorityclasses") => priority::check_default(request, object)?,
+        ("apiregistration.k8s.io", "apiservices") => services::settle(object, request.server.now()),
         (EXTENSIONS, "customresourcedefinitions") => {
-            definition::prepare_update(object, &ask.target.subresource);
+            definition::prepare_update(object, &request.target.subresource);
         }
         _ => {}
     }
@@ -140,9 +146,9 @@ pub(crate) fn prepare_update(ask: &Ask, object: &mut Value, current: &Value) -> 
 }
 
 /// Tells whoever writes an object what is odd about it.
-pub(crate) fn warn(ask: &Ask, object: &Value) {
-    for warning in warnings::of(&ask.resource, object) {
-        ask.warn(warning);
+pub(crate) fn warn(request: &ResourceRequest, object: &Value) {
+    for warning in warnings::of(&request.resource, object) {
+        request.warn(warning);
     }
 }
 
@@ -154,12 +160,12 @@ pub(crate) fn has_companions(resource: &Resource) -> bool {
 /// What is written in one transaction with an object: with `object` as it shall be, none when
 /// it goes, and `current` as it is, none when it comes.
 pub(crate) fn companions(
-    ask: &Ask,
+    request: &ResourceRequest,
     object: Option<&Value>,
     current: Option<&Entry>,
-) -> Vec<Write<Head>> {
-    match names(&ask.resource) {
-        ("", "services") => service::companions(ask, object, current),
+) -> Vec<Write<ObjectMeta>> {
+    match names(&request.resource) {
+        ("", "services") => service::companions(request, object, current),
         _ => Vec::new(),
     }
 }
@@ -332,47 +338,51 @@ pub(crate) fn deletion_finalizer(resource: &Resource) -> Option<&'static str> {
 }
 
 /// Refuses deletions that nobody may ask for.
-pub(crate) fn check_delete(ask: &Ask, object: &Value) -> Answer<()> {
+pub(crate) fn check_delete(request: &ResourceRequest, object: &Value) -> ApiResult<()> {
     let name = crate::metadata::text(object, "name");
-    if ask.resource.is("", "namespaces")
+    if request.resource.is("", "namespaces")
         && ["default", "kube-system", "kube-public"].contains(&name)
     {
-        return Err(Status::forbidden(&ask.resource, name, "this namespace may not be deleted"));
+        return Err(Status::forbidden(
+            &request.resource,
+            name,
+            "this namespace may not be deleted",
+        ));
     }
     Ok(())
 }
 
 /// Carries out what follows from a write at once.
-pub(crate) async fn after_write(ask: &Ask, entry: &Arc<Entry>) -> Answer<()> {
-    match names(&ask.resource) {
-        (RBAC, "clusterroles") => aggregate::settle(&ask.server, &ask.cluster).await,
+pub(crate) async fn after_write(request: &ResourceRequest, entry: &Arc<Entry>) -> ApiResult<()> {
+    match names(&request.resource) {
+        (RBAC, "clusterroles") => aggregate::settle(&request.server, &request.cluster).await,
         (EXTENSIONS, "customresourcedefinitions") => {
-            definition::refresh(&ask.server, &ask.cluster, &entry.key.name).await
+            definition::refresh(&request.server, &request.cluster, &entry.key.name).await
         }
-        ("convoy.dev", "logicalclusters") if !entry.head.is_deleting() => {
-            logical::serve(&ask.server, entry).await
+        ("convoy.dev", "logicalclusters") if !entry.meta.is_deleting() => {
+            logical::serve(&request.server, entry).await
         }
         _ => Ok(()),
     }
 }
 
 /// Carries out what follows from a removal at once.
-pub(crate) async fn after_delete(ask: &Ask, entry: &Entry) -> Answer<()> {
-    match names(&ask.resource) {
-        (RBAC, "clusterroles") => aggregate::settle(&ask.server, &ask.cluster).await,
+pub(crate) async fn after_delete(request: &ResourceRequest, entry: &Entry) -> ApiResult<()> {
+    match names(&request.resource) {
+        (RBAC, "clusterroles") => aggregate::settle(&request.server, &request.cluster).await,
         (EXTENSIONS, "customresourcedefinitions") => {
-            definition::refresh(&ask.server, &ask.cluster, &entry.key.name).await
+            definition::refresh(&request.server, &request.cluster, &entry.key.name).await
         }
         _ => Ok(()),
     }
 }
 
 /// Nothing is created of a kind that is on its way out.
-fn custom_may_be_created(ask: &Ask, object: &Value) -> Answer<()> {
-    if ask.resource.custom.as_ref().is_some_and(|custom| custom.terminating) {
+fn custom_may_be_created(request: &ResourceRequest, object: &Value) -> ApiResult<()> {
+    if request.resource.custom.as_ref().is_some_and(|custom| custom.terminating) {
         let name = crate::metadata::text(object, "name");
         let why = "create not allowed while custom resource definition is terminating";
-        return Err(Status::forbidden(&ask.resource, name, why));
+        return Err(Status::forbidden(&request.resource, name, why));
     }
     Ok(())
 }

@@ -42,19 +42,19 @@ mod tests {
     fn a_line_is_made_once_and_the_newest_are_kept() {
         let lines = Lines::default();
         let mut made = 0;
-        let mut ask = |revision| {
+        let mut request = |revision| {
             lines.of((revision, revision, "ADDED"), || {
                 made += 1;
                 revision.to_string().into_bytes()
             })
         };
         for revision in 0..1_000 {
-            assert_eq!(ask(revision), revision.to_string());
-            ask(revision);
+            assert_eq!(request(revision), revision.to_string());
+            request(revision);
         }
-        ask(999);
-        ask(0); // gone, and not worth keeping
-        ask(0);
+        request(999);
+        request(0); // gone, and not worth keeping
+        request(0);
         assert_eq!(made, 1_002);
         assert_eq!(lines.0.lock().len(), KEPT_MAX);
     }

@@ -144,10 +144,10 @@ async fn converse(
     let certificate = certificate.and_then(|der| access::caller_of_certificate(der));
     let peer = Arc::new(Peer { certificate, address: address.ip().to_string(), is_local: false });
     let service = hyper::service::service_fn(|request| {
-        let (server, peer, place) = (Arc::clone(server), Arc::clone(&peer), drain.enter());
+        let (server, peer, guard) = (Arc::clone(server), Arc::clone(&peer), drain.enter());
         async move {
             let response = handler::handle(&server, request, &peer).await;
-            Ok::<_, std::convert::Infallible>(place.along(response))
+            Ok::<_, std::convert::Infallible>(guard.attach_to(response))
         }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());

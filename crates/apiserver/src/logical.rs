@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use crate::bootstrap::bootstrap;
 use crate::definition;
 use crate::encoding;
-use crate::head::Entry;
+use crate::object_meta::Entry;
 use crate::own;
 use crate::registry::Resource;
 use crate::server::Server;
-use crate::status::Answer;
+use crate::status::ApiResult;
 
 /// Holds a logical cluster until everything in it is gone.
 pub(crate) const CLEANUP: &str = "convoy.dev/cluster-content";
@@ -54,7 +54,7 @@ pub(crate) fn load(server: &Server) {
     definition::load(server, &first);
     let snapshot = server.store.snapshot();
     for entry in snapshot.list(&first.shelf(&resource())) {
-        if !entry.head.is_deleting() {
+        if !entry.meta.is_deleting() {
             let cluster = server.add_cluster(&entry.key.name);
             definition::load(server, &cluster);
         }
@@ -62,7 +62,7 @@ pub(crate) fn load(server: &Server) {
 }
 
 /// Makes a cluster live, with what every cluster has. Repeating it changes nothing.
-pub(crate) async fn serve(server: &Arc<Server>, entry: &Arc<Entry>) -> Answer<()> {
+pub(crate) async fn serve(server: &Arc<Server>, entry: &Arc<Entry>) -> ApiResult<()> {
     let name = &entry.key.name;
     let is_served = server.cluster(name).is_some();
     if is_served && encoding::read_entry(entry)["status"]["phase"] == READY {

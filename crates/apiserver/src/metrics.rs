@@ -15,9 +15,9 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry};
 
 use crate::audit::Counts;
-use crate::head::Store;
+use crate::object_meta::Store;
 use crate::registry::Resource;
-use crate::request::Attributes;
+use crate::request_info::RequestInfo;
 use process::Process;
 use work::Queues;
 
@@ -221,25 +221,18 @@ impl Metrics {
         self.queues.of(name)
     }
 
-    pub(crate) fn answered(
-        &self,
-        attributes: &Attributes,
-        dry_run: bool,
-        code: u16,
-        took: Duration,
-    ) {
-        let target = attributes.target.clone().unwrap_or_default();
-        let scope = match (&attributes.target, target.name.is_empty(), target.namespace.is_empty())
-        {
+    pub(crate) fn answered(&self, info: &RequestInfo, dry_run: bool, code: u16, took: Duration) {
+        let target = info.target.clone().unwrap_or_default();
+        let scope = match (&info.target, target.name.is_empty(), target.namespace.is_empty()) {
             (None, ..) => "",
             (_, false, _) => "resource",
             (_, true, false) => "namespace",
             (_, true, true) => "cluster",
         };
-        let verb = if matches!(attributes.verb.as_str(), "list" | "watch" | "deletecollection") {
-            attributes.verb.to_uppercase()
+        let verb = if matches!(info.verb.as_str(), "list" | "watch" | "deletecollection") {
+            info.verb.to_uppercase()
         } else {
-            method(&attributes.verb).to_owned()
+            method(&info.verb).to_owned()
         };
         let request = Request {
             verb: verb.clone(),
@@ -253,7 +246,7 @@ impl Metrics {
             code,
         };
         self.requests.get_or_create(&request).inc();
-        if !attributes.is_long_running() {
+        if !info.is_long_running() {
             let Request { group, resource, .. } = request;
             let asked = Asked { verb, group, resource };
             self.durations.get_or_create(&asked).observe(took.as_secs_f64());

@@ -33,7 +33,7 @@ use crate::compress::takes_gzip;
 use crate::published::{Document, Published, hash};
 use crate::query::Query;
 use crate::registry::{Registry, builtin};
-use crate::status::{Answer, Status};
+use crate::status::{ApiResult, Status};
 
 const JSON: &str = "application/json";
 
@@ -45,7 +45,7 @@ pub(crate) fn answer(
     accept: &str,
     headers: &HeaderMap,
     now: Timestamp,
-) -> Answer<Response<Body>> {
+) -> ApiResult<Response<Body>> {
     if *segments == ["v2"] && accept.split([',', ';']).next() == Some(binary::ASKED) {
         let make = |registry: &Registry| packed(&binary::encoded(&swagger::whole(registry)));
         let document = published.document("openapi/v2 in protobuf", make);
@@ -102,7 +102,7 @@ fn group_version(
     path: &[&str],
     asked: Option<&str>,
     headers: &HeaderMap,
-) -> Answer<Response<Body>> {
+) -> ApiResult<Response<Body>> {
     let (group, version) = match *path {
         ["api", version] => ("", version),
         ["apis", group, version] if !group.is_empty() => (group, version),
@@ -186,7 +186,7 @@ fn respond(
     document: &Document,
     media: &'static str,
     headers: &HeaderMap,
-) -> Answer<Response<Body>> {
+) -> ApiResult<Response<Body>> {
     let takes_gzip = takes_gzip(headers);
     let shown = if takes_gzip {
         document.clone()

@@ -7,10 +7,10 @@ use convoy_store::Transaction;
 use serde_json::Value;
 
 use crate::encoding;
-use crate::head::Entry;
+use crate::object_meta::Entry;
 use crate::registry::Resource;
 use crate::server::Server;
-use crate::status::Answer;
+use crate::status::ApiResult;
 use crate::write::stored_form;
 
 /// Changes the version of an object that `entry` is; whether that was still the newest.
@@ -19,7 +19,7 @@ pub(crate) async fn amend_at(
     resource: &Resource,
     entry: &Arc<Entry>,
     change: impl FnOnce(&mut Value),
-) -> Answer<bool> {
+) -> ApiResult<bool> {
     let before = encoding::read_entry(entry);
     let mut object = before.clone();
     change(&mut object);

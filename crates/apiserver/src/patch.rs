@@ -9,9 +9,9 @@ pub mod strategic;
 
 use serde_json::Value;
 
-use crate::ask::Ask;
 use crate::decode::go_json;
-use crate::status::{Answer, Status};
+use crate::resource_request::ResourceRequest;
+use crate::status::{ApiResult, Status};
 
 pub use json::{json_patch, parse_json_patch};
 pub use strategic::strategic_merge;
@@ -49,9 +49,9 @@ impl PatchKind {
     }
 
     /// The kinds that a resource takes; custom ones know no strategy.
-    pub(crate) fn of(ask: &Ask) -> Answer<Self> {
-        let kind = Self::from_content_type(&ask.content_type);
-        if ask.resource.custom.is_none() {
+    pub(crate) fn of(request: &ResourceRequest) -> ApiResult<Self> {
+        let kind = Self::from_content_type(&request.content_type);
+        if request.resource.custom.is_none() {
             return kind.ok_or_else(Status::unsupported_patch);
         }
         kind.filter(|kind| *kind != Self::Strategic).ok_or_else(|| {
@@ -71,7 +71,7 @@ impl PatchKind {
 }
 
 /// What a client is told of a patch that gave no object.
-pub(crate) fn refusal(ask: &Ask, error: &PatchError) -> Box<Status> {
+pub(crate) fn refusal(request: &ResourceRequest, error: &PatchError) -> Box<Status> {
     match error {
         PatchError::BadBody(why) => Status::bad_request(why.clone()),
         PatchError::Failed(why) => {
@@ -80,7 +80,7 @@ pub(crate) fn refusal(ask: &Ask, error: &PatchError) -> Box<Status> {
         }
         PatchError::Impossible(why) => Status::failed(why.clone()),
         PatchError::TooMany { .. } => {
-            let mut status = Status::too_large(ask.server.limits.body_bytes_max);
+            let mut status = Status::too_large(request.server.limits.body_bytes_max);
             status.message = error.to_string();
             status
         }

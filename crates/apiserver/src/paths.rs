@@ -10,10 +10,10 @@ use crate::body::Body;
 use crate::handler::wants_pretty;
 use crate::query::Query;
 use crate::registry::Registry;
-use crate::reply::{bytes, encoded};
-use crate::request::Attributes;
+use crate::request_info::RequestInfo;
+use crate::response::{bytes, encoded};
 use crate::server::{Cluster, Server};
-use crate::status::{Answer, Status};
+use crate::status::{ApiResult, Status};
 use crate::{discovery, health, openapi};
 
 /// The release of Kubernetes whose API this is.
@@ -22,16 +22,15 @@ pub(crate) const MINOR: &str = "37";
 pub(crate) fn answer(
     server: &Arc<Server>,
     cluster: &Arc<Cluster>,
-    attributes: &Attributes,
+    info: &RequestInfo,
     query: &Query,
     accept: &str,
     headers: &HeaderMap,
-) -> Answer<Response<Body>> {
-    if !matches!(attributes.verb.as_str(), "get" | "head") {
+) -> ApiResult<Response<Body>> {
+    if !matches!(info.verb.as_str(), "get" | "head") {
         return Err(Status::method_not_allowed());
     }
-    let segments: Vec<&str> =
-        attributes.path.split('/').filter(|segment| !segment.is_empty()).collect();
+    let segments: Vec<&str> = info.path.split('/').filter(|segment| !segment.is_empty()).collect();
     let pretty = wants_pretty(query, headers);
     let shown = |value: Value| {
         let encoding = Accept::read(accept, false).map_or(Encoding::Json, |accept| accept.encoding);

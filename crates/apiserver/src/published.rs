@@ -14,7 +14,7 @@ use sha2::{Digest, Sha512};
 
 use crate::body::Body;
 use crate::registry::Registry;
-use crate::reply::bytes;
+use crate::response::bytes;
 
 /// A text, ready to be sent.
 #[derive(Clone, Debug)]

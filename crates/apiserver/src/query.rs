@@ -5,7 +5,7 @@ use smol_str::SmolStr;
 use convoy_api::schema::{FieldError, Reason};
 use serde_json::json;
 
-use crate::status::{Answer, Status};
+use crate::status::{ApiResult, Status};
 
 /// The parameters of a request, in order.
 #[derive(Clone, Debug, Default)]
@@ -48,7 +48,7 @@ impl Query {
         Some(value != "0" && !value.eq_ignore_ascii_case("false"))
     }
 
-    pub fn integer(&self, key: &str) -> Answer<Option<i64>> {
+    pub fn integer(&self, key: &str) -> ApiResult<Option<i64>> {
         match self.get(key) {
             None | Some("") => Ok(None),
             Some(text) => text.parse().map(Some).map_err(|_| {
@@ -68,12 +68,12 @@ impl Query {
     }
 
     /// Whether nothing is to be stored. `options`: the kind that a refusal names.
-    pub fn dry_run(&self, options: &str) -> Answer<bool> {
+    pub fn dry_run(&self, options: &str) -> ApiResult<bool> {
         let values: Vec<&str> = self.all("dryRun").collect();
         check_dry_run(&values, options)
     }
 
-    pub fn field_validation(&self, options: &str) -> Answer<FieldValidation> {
+    pub fn field_validation(&self, options: &str) -> ApiResult<FieldValidation> {
         match self.get("fieldValidation") {
             None | Some("" | "Warn") => Ok(FieldValidation::Warn),
             Some("Ignore") => Ok(FieldValidation::Ignore),
@@ -92,7 +92,7 @@ impl Query {
     }
 
     /// Who owns what the request sets: as given, or the beginning of the client's own name.
-    pub fn field_manager(&self, user_agent: &str, options: &str) -> Answer<SmolStr> {
+    pub fn field_manager(&self, user_agent: &str, options: &str) -> ApiResult<SmolStr> {
         if let Some(manager) = self.get("fieldManager").filter(|manager| !manager.is_empty()) {
             check_manager(manager, options)?;
             return Ok(SmolStr::new(manager));
@@ -104,7 +104,7 @@ impl Query {
     }
 }
 
-pub(crate) fn check_dry_run(values: &[&str], options: &str) -> Answer<bool> {
+pub(crate) fn check_dry_run(values: &[&str], options: &str) -> ApiResult<bool> {
     if values.iter().find(|value| **value != "All").is_none() {
         Ok(!values.is_empty())
     } else {
@@ -128,7 +128,7 @@ pub(crate) fn options_kind(verb: &str) -> &'static str {
     }
 }
 
-fn check_manager(manager: &str, options: &str) -> Answer<()> {
+fn check_manager(manager: &str, options: &str) -> ApiResult<()> {
     let error = if manager.len() > 128 {
         let detail = "may not be more than 128 bytes";
         FieldError::plain(Reason::TooLong, "fieldManager", detail)

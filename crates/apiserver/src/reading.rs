@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use crate::ask::Ask;
 use crate::decode::{self, DecodeError, Decoded};
 use crate::form;
 use crate::protobuf::{self, Received};
 use crate::query::{FieldValidation, options_kind};
+use crate::resource_request::ResourceRequest;
 use crate::shape::Shape;
-use crate::status::{Answer, Status};
+use crate::status::{ApiResult, Status};
 
 /// How a body is encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,21 +23,21 @@ const SCHEME: &str = "scheme \"pkg/runtime/scheme.go:111\"";
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 /// The object in the body of a request on the resource itself, or on a sub-resource of its kind.
-pub(crate) fn object(ask: &Ask, validation: FieldValidation) -> Answer<Value> {
-    let (api_version, kind) = (ask.resource.api_version(), ask.resource.kind.clone());
-    of_kind(ask, form::shape_of(&ask.resource), &api_version, &kind, validation)
+pub(crate) fn object(request: &ResourceRequest, validation: FieldValidation) -> ApiResult<Value> {
+    let (api_version, kind) = (request.resource.api_version(), request.resource.kind.clone());
+    of_kind(request, form::shape_of(&request.resource), &api_version, &kind, validation)
 }
 
 /// The object in the body, which is of another kind than the resource: a scale, an eviction.
-pub(crate) fn other(ask: &Ask, api_version: &str, kind: &str) -> Answer<Value> {
-    let validation = ask.query.field_validation(options_kind(&ask.verb))?;
-    of_kind(ask, form::builtin(api_version, kind), api_version, kind, validation)
+pub(crate) fn other(request: &ResourceRequest, api_version: &str, kind: &str) -> ApiResult<Value> {
+    let validation = request.query.field_validation(options_kind(&request.verb))?;
+    of_kind(request, form::builtin(api_version, kind), api_version, kind, validation)
 }
 
 /// The options in the body of a deletion.
-pub(crate) fn options(ask: &Ask) -> Answer<Value> {
+pub(crate) fn options(request: &ResourceRequest) -> ApiResult<Value> {
     let shape = form::builtin("meta.k8s.io/v1", "DeleteOptions");
-    let options = read(ask, shape, "DeleteOptions")?.value;
+    let options = read(request, shape, "DeleteOptions")?.value;
     let kind = options["kind"].as_str().unwrap_or_default();
     if !matches!(kind, "" | "DeleteOptions") {
         let version = options["apiVersion"].as_str().unwrap_or_default();
@@ -48,55 +48,62 @@ pub(crate) fn options(ask: &Ask) -> Answer<Value> {
 }
 
 /// What is to be applied: YAML, and of exactly the kind and version that the path names.
-pub(crate) fn configuration(ask: &Ask, validation: FieldValidation) -> Answer<Value> {
-    let shape = form::shape_of(&ask.resource);
+pub(crate) fn configuration(
+    request: &ResourceRequest,
+    validation: FieldValidation,
+) -> ApiResult<Value> {
+    let shape = form::shape_of(&request.resource);
     let refuse = |error: DecodeError| Status::bad_request(format!("error decoding YAML: {error}"));
     let Decoded { value: mut config, mut unknown, duplicates } =
-        decode::decode_yaml(shape, &ask.body).map_err(refuse)?;
+        decode::decode_yaml(shape, &request.body).map_err(refuse)?;
     let text = |field: &str| config[field].as_str().unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
     let (group, version) = crate::registry::split_api_version(api_version);
     let is_served = |version| {
-        let mut known = ask.registry.group_version(group, version).into_iter();
+        let mut known = request.registry.group_version(group, version).into_iter();
         known.any(|all| all.values().any(|one| one.kind == kind))
     };
-    if kind != ask.resource.kind || group != ask.resource.group || !is_served(version) {
+    if kind != request.resource.kind || group != request.resource.group || !is_served(version) {
         let message = format!("invalid object type: {group}/{version}, Kind={kind}");
         return Err(Status::bad_request(message));
     }
-    let expected = ask.resource.api_version();
+    let expected = request.resource.api_version();
     if api_version != expected {
         return Err(Status::bad_request(format!(
             "Incorrect version specified in apply patch. Specified patch version: {api_version}, expected: {expected}"
         )));
     }
-    unknown.extend(prune(ask, &mut config));
-    let findings = findings(ask, &unknown, &duplicates);
+    unknown.extend(prune(request, &mut config));
+    let findings = findings(request, &unknown, &duplicates);
     if validation == FieldValidation::Strict && !findings.is_empty() {
         let message = format!("error strict decoding patch: {}", findings.join(", "));
         return Err(Status::bad_request(message));
     }
     if !unknown.is_empty() {
         // Whoever applies is told of every field that nobody can own.
-        let Decoded { value, .. } = decode::as_sent(shape, &ask.body).map_err(refuse)?;
+        let Decoded { value, .. } = decode::as_sent(shape, &request.body).map_err(refuse)?;
         return Ok(value);
     }
-    tell(ask, validation, findings);
-    write_place(ask, &mut config)?;
+    tell(request, validation, findings);
+    write_place(request, &mut config)?;
     Ok(config)
 }
 
 /// A configuration may leave out the place that the path names.
-fn write_place(ask: &Ask, config: &mut Value) -> Answer<()> {
-    crate::write::settle_place(ask, config)?;
+fn write_place(request: &ResourceRequest, config: &mut Value) -> ApiResult<()> {
+    crate::write::settle_place(request, config)?;
     let metadata = crate::metadata::of(config);
-    metadata.insert("name".into(), json!(ask.target.name));
+    metadata.insert("name".into(), json!(request.target.name));
     Ok(())
 }
 
 /// What a patch made, checked as if it had been sent.
-pub(crate) fn patched(ask: &Ask, mut object: Value, validation: FieldValidation) -> Answer<Value> {
-    let shape = form::shape_of(&ask.resource);
+pub(crate) fn patched(
+    request: &ResourceRequest,
+    mut object: Value,
+    validation: FieldValidation,
+) -> ApiResult<Value> {
+    let shape = form::shape_of(&request.resource);
     let refuse = |object: &Value, detail: &str| {
         let shown = Value::String(object.to_string());
         let error = convoy_api::schema::FieldError::invalid("patch", &shown, detail);
@@ -106,56 +113,56 @@ pub(crate) fn patched(ask: &Ask, mut object: Value, validation: FieldValidation)
         Ok(unknown) => unknown,
         Err(error) => return Err(refuse(&object, &error.to_string())),
     };
-    let pruned = prune(ask, &mut object);
-    let findings = findings(ask, &[unknown, pruned].concat(), &[]);
+    let pruned = prune(request, &mut object);
+    let findings = findings(request, &[unknown, pruned].concat(), &[]);
     if validation == FieldValidation::Strict && !findings.is_empty() {
         let detail = format!("strict decoding error: {}", findings.join(", "));
         return Err(refuse(&object, &detail));
     }
-    tell(ask, validation, findings);
+    tell(request, validation, findings);
     Ok(object)
 }
 
 fn of_kind(
-    ask: &Ask,
+    request: &ResourceRequest,
     shape: Shape<'_>,
     api_version: &str,
     kind: &str,
     validation: FieldValidation,
-) -> Answer<Value> {
-    let Decoded { value: mut object, mut unknown, duplicates } = read(ask, shape, kind)?;
-    check_type(ask, &mut object, api_version, kind)?;
-    unknown.extend(prune(ask, &mut object));
-    let findings = findings(ask, &unknown, &duplicates);
+) -> ApiResult<Value> {
+    let Decoded { value: mut object, mut unknown, duplicates } = read(request, shape, kind)?;
+    check_type(request, &mut object, api_version, kind)?;
+    unknown.extend(prune(request, &mut object));
+    let findings = findings(request, &unknown, &duplicates);
     if validation == FieldValidation::Strict && !findings.is_empty() {
         let list = findings.join(", ");
         return Err(Status::bad_request(format!(
             "{kind} in version {:?} cannot be handled as a {kind}: strict decoding error: {list}",
-            ask.resource.version
+            request.resource.version
         )));
     }
-    tell(ask, validation, findings);
+    tell(request, validation, findings);
     Ok(object)
 }
 
 /// Drops what the schema of a custom kind does not know; their paths.
-fn prune(ask: &Ask, object: &mut Value) -> Vec<String> {
-    match &ask.resource.custom {
-        Some(custom) if !is_other_kind(ask) => custom.form.schema.prune(object),
+fn prune(request: &ResourceRequest, object: &mut Value) -> Vec<String> {
+    match &request.resource.custom {
+        Some(custom) if !is_other_kind(request) => custom.form.schema.prune(object),
         _ => Vec::new(),
     }
 }
 
-fn is_other_kind(ask: &Ask) -> bool {
-    let name = &ask.target.subresource;
-    ask.resource.subresources.iter().any(|one| one.name == *name && one.kind.is_some())
+fn is_other_kind(request: &ResourceRequest) -> bool {
+    let name = &request.target.subresource;
+    request.resource.subresources.iter().any(|one| one.name == *name && one.kind.is_some())
 }
 
-fn findings(ask: &Ask, unknown: &[String], duplicates: &[String]) -> Vec<String> {
+fn findings(request: &ResourceRequest, unknown: &[String], duplicates: &[String]) -> Vec<String> {
     let unknown = unknown.iter().map(|path| format!("unknown field {path:?}"));
     let mut list: Vec<String> = unknown.collect();
     // Two looks find them in custom kinds: at the metadata, and at the rest.
-    if ask.resource.custom.is_some() {
+    if request.resource.custom.is_some() {
         list.sort();
     }
     list.extend(duplicates.iter().map(|path| format!("duplicate field {path:?}")));
@@ -163,20 +170,20 @@ fn findings(ask: &Ask, unknown: &[String], duplicates: &[String]) -> Vec<String>
     list
 }
 
-fn tell(ask: &Ask, validation: FieldValidation, findings: Vec<String>) {
+fn tell(request: &ResourceRequest, validation: FieldValidation, findings: Vec<String>) {
     if validation == FieldValidation::Warn {
         for finding in findings {
-            ask.warn(finding);
+            request.warn(finding);
         }
     }
 }
 
-fn read(ask: &Ask, shape: Shape<'_>, kind: &str) -> Answer<Decoded> {
-    let decoded = match encoding(ask)? {
-        Encoding::Json => decode::decode_json(shape, &ask.body),
-        Encoding::Yaml => decode::decode_yaml(shape, &ask.body),
+fn read(request: &ResourceRequest, shape: Shape<'_>, kind: &str) -> ApiResult<Decoded> {
+    let decoded = match encoding(request)? {
+        Encoding::Json => decode::decode_json(shape, &request.body),
+        Encoding::Yaml => decode::decode_yaml(shape, &request.body),
         Encoding::Protobuf => {
-            let Received { api_version, kind, mut value } = protobuf::decode(&ask.body)
+            let Received { api_version, kind, mut value } = protobuf::decode(&request.body)
                 .map_err(|error| Status::bad_request(error.to_string()))?;
             if let Value::Object(fields) = &mut value {
                 fields.insert("apiVersion".into(), json!(api_version));
@@ -185,8 +192,8 @@ fn read(ask: &Ask, shape: Shape<'_>, kind: &str) -> Answer<Decoded> {
             Ok(Decoded { value, ..Decoded::default() })
         }
     };
-    let mut decoded = decoded.map_err(|error| wrong(ask, kind, &error))?;
-    if decoded.value.is_null() && ask.resource.custom.is_none() {
+    let mut decoded = decoded.map_err(|error| wrong(request, kind, &error))?;
+    if decoded.value.is_null() && request.resource.custom.is_none() {
         decoded.value = json!({});
     }
     if !decoded.value.is_object() {
@@ -203,7 +210,7 @@ const TYPE_META: &str = "struct { APIVersion string \"json:\\\"apiVersion,omitem
 /// How much of a body that cannot be read is shown.
 const SHOWN_MAX: usize = 30;
 
-fn wrong(ask: &Ask, kind: &str, error: &DecodeError) -> Box<Status> {
+fn wrong(request: &ResourceRequest, kind: &str, error: &DecodeError) -> Box<Status> {
     match error {
         DecodeError::Syntax(why) => {
             let why = if why.starts_with("yaml: ") {
@@ -214,23 +221,23 @@ fn wrong(ask: &Ask, kind: &str, error: &DecodeError) -> Box<Status> {
             if kind == "DeleteOptions" {
                 Status::bad_request(why)
             } else {
-                unrecognized(ask, kind, &why)
+                unrecognized(request, kind, &why)
             }
         }
         // Before anything else, a body has to be of a kind.
         DecodeError::WrongType { found, place, .. } if place == "value" => {
             let why = format!("json: cannot unmarshal {found} into Go value of type {TYPE_META}");
-            unrecognized(ask, kind, &format!("{NO_KIND}; json parse error: {why}"))
+            unrecognized(request, kind, &format!("{NO_KIND}; json parse error: {why}"))
         }
         error => Status::bad_request(format!(
             "{kind} in version {:?} cannot be handled as a {kind}: {error}",
-            ask.resource.version
+            request.resource.version
         )),
     }
 }
 
-fn unrecognized(ask: &Ask, kind: &str, why: &str) -> Box<Status> {
-    let body = &ask.body;
+fn unrecognized(request: &ResourceRequest, kind: &str, why: &str) -> Box<Status> {
+    let body = &request.body;
     let cut = &body[..body.len().min(SHOWN_MAX)];
     let shown = match body.first() {
         None => "<empty>".to_owned(),
@@ -243,13 +250,13 @@ fn unrecognized(ask: &Ask, kind: &str, why: &str) -> Box<Status> {
     ))
 }
 
-fn encoding(ask: &Ask) -> Answer<Encoding> {
-    let media = ask.content_type.split(';').next().unwrap_or_default().trim();
+fn encoding(request: &ResourceRequest) -> ApiResult<Encoding> {
+    let media = request.content_type.split(';').next().unwrap_or_default().trim();
     match media {
         "" | "application/json" => Ok(Encoding::Json),
         "application/yaml" => Ok(Encoding::Yaml),
-        PROTOBUF if ask.resource.custom.is_none() => Ok(Encoding::Protobuf),
-        _ if ask.resource.custom.is_some() => {
+        PROTOBUF if request.resource.custom.is_none() => Ok(Encoding::Protobuf),
+        _ if request.resource.custom.is_some() => {
             Err(Status::unsupported_media(&["application/json", "application/yaml"]))
         }
         _ => Err(Status::unsupported_media(&["application/json", "application/yaml", PROTOBUF])),
@@ -257,15 +264,20 @@ fn encoding(ask: &Ask) -> Answer<Encoding> {
 }
 
 /// The body must be of the kind that the path names; built-in kinds may leave it out.
-fn check_type(ask: &Ask, object: &mut Value, api_version: &str, kind: &str) -> Answer<()> {
+fn check_type(
+    request: &ResourceRequest,
+    object: &mut Value,
+    api_version: &str,
+    kind: &str,
+) -> ApiResult<()> {
     let text = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
     let (given_version, given_kind) = (text("apiVersion"), text("kind"));
-    if ask.resource.custom.is_some() {
+    if request.resource.custom.is_some() {
         for (field, given) in [("Kind", &given_kind), ("apiVersion", &given_version)] {
             if given.is_empty() {
-                let shown = String::from_utf8_lossy(&ask.body);
+                let shown = String::from_utf8_lossy(&request.body);
                 let why = format!("Object '{field}' is missing in '{shown}'");
-                return Err(unrecognized(ask, kind, &why));
+                return Err(unrecognized(request, kind, &why));
             }
         }
     }
@@ -275,12 +287,12 @@ fn check_type(ask: &Ask, object: &mut Value, api_version: &str, kind: &str) -> A
         let version = if given_version.is_empty() { api_version } else { &given_version };
         let shown = if given_kind.is_empty() { kind } else { &given_kind };
         let short = crate::registry::split_api_version(version).1;
-        let why = if ask.registry.of_kind(version, shown).is_some() {
+        let why = if request.registry.of_kind(version, shown).is_some() {
             let package = |group: &str| match group.split('.').next() {
                 None | Some("") => "core".to_owned(),
                 Some(first) => first.to_owned(),
             };
-            let wanted = package(&ask.resource.group);
+            let wanted = package(&request.resource.group);
             format!("converting ({short}.{shown}) to ({wanted}.{kind}): unknown conversion")
         } else {
             format!("no kind {shown:?} is registered for version {version:?} in {SCHEME}")

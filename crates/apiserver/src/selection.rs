@@ -4,10 +4,10 @@ use convoy_plan::selector::Selector;
 use convoy_store::Topic;
 use smol_str::SmolStr;
 
-use crate::ask::Ask;
 use crate::fields::{FieldSelector, field_text};
-use crate::head::Entry;
-use crate::status::{Answer, Status};
+use crate::object_meta::Entry;
+use crate::resource_request::ResourceRequest;
+use crate::status::{ApiResult, Status};
 
 /// Namespace, labels and fields that an object must have.
 #[derive(Clone, Debug, Default)]
@@ -23,8 +23,8 @@ pub(crate) struct Selection {
 }
 
 impl Selection {
-    pub(crate) fn of(ask: &Ask) -> Answer<Self> {
-        let labels = ask.query.get("labelSelector").unwrap_or_default();
+    pub(crate) fn of(request: &ResourceRequest) -> ApiResult<Self> {
+        let labels = request.query.get("labelSelector").unwrap_or_default();
         let labels = labels.parse().map_err(|error: convoy_plan::selector::SelectorError| {
             let begins = "unable to parse requirement";
             if error.message.starts_with(begins) {
@@ -33,11 +33,11 @@ impl Selection {
                 Status::bad_request(format!("{begins}: {}", error.message))
             }
         })?;
-        let fields = ask.query.get("fieldSelector").unwrap_or_default();
-        let fields = FieldSelector::parse(fields, &ask.resource)?;
-        let is_pod = ask.resource.is("", "pods");
-        let resource = (fields.reads_content()).then(|| ask.resource.clone());
-        Ok(Self { namespace: SmolStr::new(ask.namespace()), labels, fields, is_pod, resource })
+        let fields = request.query.get("fieldSelector").unwrap_or_default();
+        let fields = FieldSelector::parse(fields, &request.resource)?;
+        let is_pod = request.resource.is("", "pods");
+        let resource = (fields.reads_content()).then(|| request.resource.clone());
+        Ok(Self { namespace: SmolStr::new(request.namespace()), labels, fields, is_pod, resource })
     }
 
     /// Whether labels or fields are asked for, so that a count of what follows is unknown.
@@ -59,7 +59,7 @@ impl Selection {
         if !self.namespace.is_empty() && key.namespace != self.namespace {
             return false;
         }
-        self.labels.matches_with(|key| entry.head.label(key)) && self.matches_fields(entry)
+        self.labels.matches_with(|key| entry.meta.label(key)) && self.matches_fields(entry)
     }
 
     fn matches_fields(&self, entry: &Entry) -> bool {
@@ -70,7 +70,7 @@ impl Selection {
         let object = std::cell::OnceCell::new();
         self.fields.matches(&key.namespace, &key.name, |field| {
             if self.is_pod && field == "spec.nodeName" {
-                return entry.head.node_name.clone();
+                return entry.meta.node_name.clone();
             }
             let object = object.get_or_init(|| {
                 let mut object = crate::encoding::read_entry(entry);

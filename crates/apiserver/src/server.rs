@@ -14,13 +14,13 @@ use tokio::sync::watch;
 
 use crate::access::{Access, Authorization, Rights, Signer, TokenFile};
 use crate::admission::{OwnHooks, Webhooks};
-use crate::head::{Entry, Head, Store};
 use crate::lines::Lines;
 use crate::logical;
 use crate::metrics::Metrics;
+use crate::object_meta::{Entry, ObjectMeta, Store};
 use crate::published::{self, Published};
 use crate::registry::{Registry, Resource};
-use crate::status::{Answer, Status, chain};
+use crate::status::{ApiResult, Status, chain};
 use crate::surroundings::Surroundings;
 use crate::traffic::Traffic;
 
@@ -220,8 +220,8 @@ impl Server {
     /// Commits writes that belong together. A lost race comes back as `None`.
     pub(crate) async fn commit(
         &self,
-        transaction: Transaction<Head>,
-    ) -> Answer<Option<Vec<Arc<Entry>>>> {
+        transaction: Transaction<ObjectMeta>,
+    ) -> ApiResult<Option<Vec<Arc<Entry>>>> {
         match self.store.submit(transaction).await {
             Ok(written) => Ok(Some(written.entries)),
             Err(WriteError::Conflict(_)) => Ok(None),

@@ -38,7 +38,7 @@ pub struct Cause {
     pub field: String,
 }
 
-pub type Answer<T> = Result<T, Box<Status>>;
+pub type ApiResult<T> = Result<T, Box<Status>>;
 
 impl Status {
     fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Box<Self> {

@@ -10,48 +10,50 @@ mod scale;
 use serde_json::{Value, json};
 
 use crate::access::{review, token_request};
-use crate::ask::Ask;
-use crate::reply::Reply;
-use crate::status::{Answer, Status};
+use crate::resource_request::ResourceRequest;
+use crate::response::HandlerResponse;
+use crate::status::{ApiResult, Status};
 use crate::verb;
 
 /// A create on a resource: for most kinds a new object, for some an action.
-pub(crate) async fn create(ask: &Ask) -> Answer<Reply> {
-    if let Some(answer) = review::answer(ask) {
+pub(crate) async fn create(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
+    if let Some(answer) = review::answer(request) {
         return answer;
     }
-    match (ask.resource.group.as_str(), ask.resource.plural.as_str()) {
-        ("", "bindings") => binding::create(ask).await,
-        _ => verb::create::create(ask).await,
+    match (request.resource.group.as_str(), request.resource.plural.as_str()) {
+        ("", "bindings") => binding::create(request).await,
+        _ => verb::create::create(request).await,
     }
 }
 
 /// A read of kinds that nobody stores; none if the resource is an ordinary one.
-pub(crate) fn read(ask: &Ask) -> Option<Answer<Reply>> {
-    if !ask.resource.is("", "componentstatuses") {
+pub(crate) fn read(request: &ResourceRequest) -> Option<ApiResult<HandlerResponse>> {
+    if !request.resource.is("", "componentstatuses") {
         return None;
     }
-    match ask.verb.as_str() {
-        "get" => Some(component::get(ask)),
-        "list" => Some(Ok(component::list(ask))),
+    match request.verb.as_str() {
+        "get" => Some(component::get(request)),
+        "list" => Some(Ok(component::list(request))),
         _ => None,
     }
 }
 
 /// A request on a sub-resource of a kind of its own.
-pub(crate) async fn carry_out(ask: &Ask) -> Answer<Reply> {
-    let name = ask.target.subresource.as_str();
-    match (name, ask.verb.as_str()) {
-        ("token", "create") => token_request::create(ask),
-        ("scale", _) => scale::carry_out(ask).await,
-        ("binding", "create") => binding::create(ask).await,
-        ("eviction", "create") => eviction::create(ask).await,
-        ("log", "get") => log::get(ask),
+pub(crate) async fn carry_out(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
+    let name = request.target.subresource.as_str();
+    match (name, request.verb.as_str()) {
+        ("token", "create") => token_request::create(request),
+        ("scale", _) => scale::carry_out(request).await,
+        ("binding", "create") => binding::create(request).await,
+        ("eviction", "create") => eviction::create(request).await,
+        ("log", "get") => log::get(request),
         ("finalize" | "approval" | "ephemeralcontainers" | "resize", "update") => {
-            verb::update::update(ask).await
+            verb::update::update(request).await
         }
-        ("approval" | "ephemeralcontainers" | "resize", "patch") => verb::patch::patch(ask).await,
-        ("approval" | "ephemeralcontainers" | "resize", "get") => verb::get::get(ask).await,
+        ("approval" | "ephemeralcontainers" | "resize", "patch") => {
+            verb::patch::patch(request).await
+        }
+        ("approval" | "ephemeralcontainers" | "resize", "get") => verb::get::get(request).await,
         ("exec" | "attach" | "portforward", "get" | "create") | ("proxy", _) => {
             Err(not_simulated(name))
         }
@@ -67,21 +69,22 @@ fn not_simulated(name: &str) -> Box<Status> {
 }
 
 /// The same caller's request on a built-in kind itself.
-fn plain(ask: &Ask, group: &str, plural: &str, name: &str) -> Ask {
-    let resource = ask.registry.get(group, "v1", plural).expect("a built-in resource");
-    let namespace = &ask.target.namespace;
-    let mut plain = Ask::internal(&ask.server, &ask.cluster, resource, namespace, name);
-    plain.caller = ask.caller.clone();
-    plain.user_agent.clone_from(&ask.user_agent);
+fn plain(request: &ResourceRequest, group: &str, plural: &str, name: &str) -> ResourceRequest {
+    let resource = request.registry.get(group, "v1", plural).expect("a built-in resource");
+    let namespace = &request.target.namespace;
+    let mut plain =
+        ResourceRequest::internal(&request.server, &request.cluster, resource, namespace, name);
+    plain.caller = request.caller.clone();
+    plain.user_agent.clone_from(&request.user_agent);
     plain
 }
 
 /// What an action answers that has nothing to show.
-fn done() -> Reply {
+fn done() -> HandlerResponse {
     let status: Value = json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201,
     });
-    Reply::Plain(201, status)
+    HandlerResponse::Plain(201, status)
 }
 
 #[cfg(test)]

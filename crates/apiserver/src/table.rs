@@ -18,11 +18,11 @@ use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
-use crate::ask::Ask;
 use crate::convert;
 use crate::registry::Resource;
-use crate::reply::partial;
-use crate::status::{Answer, Status};
+use crate::resource_request::ResourceRequest;
+use crate::response::partial;
+use crate::status::{ApiResult, Status};
 
 use column::{Column, Row};
 use custom::CustomColumn;
@@ -36,19 +36,19 @@ enum Columns<'r> {
 }
 
 /// Objects as rows; the columns are named only where the client does not know them yet.
-pub fn of(ask: &Ask, objects: &[Value], with_columns: bool) -> Answer<Value> {
+pub fn of(request: &ResourceRequest, objects: &[Value], with_columns: bool) -> ApiResult<Value> {
     let columns = match objects.first() {
-        Some(object) => columns_of(&ask.resource, object).ok_or_else(Status::not_acceptable)?,
-        None => resource_columns(&ask.resource).ok_or_else(Status::not_acceptable)?,
+        Some(object) => columns_of(&request.resource, object).ok_or_else(Status::not_acceptable)?,
+        None => resource_columns(&request.resource).ok_or_else(Status::not_acceptable)?,
     };
-    let include = ask.query.get("includeObject").filter(|include| !include.is_empty());
+    let include = request.query.get("includeObject").filter(|include| !include.is_empty());
     if let Some(unknown) = include.filter(|one| !["Metadata", "Object", "None"].contains(one)) {
         return Err(Status::bad_request(format!(
             "Unable to convert to Table as requested: includeObject: Invalid value: {unknown:?}: must be 'Metadata', 'Object', 'None', or empty"
         )));
     }
-    let now = ask.server.now();
-    let siblings = printed(&ask.resource, objects);
+    let now = request.server.now();
+    let siblings = printed(&request.resource, objects);
     let rows: Vec<Value> = objects
         .iter()
         .zip(&*siblings)

@@ -12,8 +12,8 @@ use serde_json::Value;
 
 use crate::access::{Access, Peer};
 use crate::handler::handle;
-use crate::head::Store;
 use crate::metrics::Metrics;
+use crate::object_meta::Store;
 use crate::server::{Limits, Server};
 use crate::surroundings::Surroundings;
 
@@ -111,9 +111,9 @@ impl TestServer {
         }
         let request = request.body(Full::new(body.into())).expect("a request");
         self.runtime.block_on(async {
-            let (head, body) = handle(&self.server, request, peer).await.into_parts();
+            let (meta, body) = handle(&self.server, request, peer).await.into_parts();
             let bytes = body.collect().await.expect("bodies do not fail").to_bytes();
-            Answered { code: head.status.as_u16(), headers: head.headers, bytes }
+            Answered { code: meta.status.as_u16(), headers: meta.headers, bytes }
         })
     }
 

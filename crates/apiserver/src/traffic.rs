@@ -7,9 +7,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 use crate::caller::{Caller, MASTERS};
 use crate::query::Query;
-use crate::request::Attributes;
+use crate::request_info::RequestInfo;
 use crate::server::Limits;
-use crate::status::{Answer, Status};
+use crate::status::{ApiResult, Status};
 
 /// The places that requests take. Watches take none, and administrators are never kept out.
 #[derive(Debug)]
@@ -46,13 +46,13 @@ impl Traffic {
     /// Takes a place, or sends the client away for a second.
     pub(crate) fn enter(
         &self,
-        attributes: &Attributes,
+        info: &RequestInfo,
         caller: &Caller,
-    ) -> Answer<Option<SemaphorePermit<'_>>> {
-        if attributes.is_long_running() || caller.is_in(MASTERS) {
+    ) -> ApiResult<Option<SemaphorePermit<'_>>> {
+        if info.is_long_running() || caller.is_in(MASTERS) {
             return Ok(None);
         }
-        let places = if mutates(attributes) { &self.writes } else { &self.reads };
+        let places = if mutates(info) { &self.writes } else { &self.reads };
         places
             .try_acquire()
             .map(Some)
@@ -60,16 +60,16 @@ impl Traffic {
     }
 }
 
-pub(crate) fn mutates(attributes: &Attributes) -> bool {
-    !matches!(attributes.verb.as_str(), "get" | "list" | "watch" | "head")
+pub(crate) fn mutates(info: &RequestInfo) -> bool {
+    !matches!(info.verb.as_str(), "get" | "list" | "watch" | "head")
 }
 
 /// How long an answer may take; none for those that last as long as the client likes.
-pub(crate) fn timeout(attributes: &Attributes, query: &Query) -> Option<Duration> {
-    if attributes.is_long_running() {
+pub(crate) fn timeout(info: &RequestInfo, query: &Query) -> Option<Duration> {
+    if info.is_long_running() {
         return None;
     }
-    let longest = if mutates(attributes) { WRITE_TIMEOUT } else { READ_TIMEOUT };
+    let longest = if mutates(info) { WRITE_TIMEOUT } else { READ_TIMEOUT };
     let asked = query.get("timeout").and_then(|text| text.parse().ok());
     let asked = asked.and_then(|asked: convoy_api::text::GoDuration| {
         Duration::try_from(asked.signed()).ok().filter(|asked| !asked.is_zero())
@@ -81,8 +81,8 @@ pub(crate) fn timeout(attributes: &Attributes, query: &Query) -> Option<Duration
 mod tests {
     use super::*;
 
-    fn attributes(method: &str, query: &str) -> Attributes {
-        Attributes::read(method, "/api/v1/nodes", &Query::parse(query))
+    fn info(method: &str, query: &str) -> RequestInfo {
+        RequestInfo::read(method, "/api/v1/nodes", &Query::parse(query))
     }
 
     #[test]
@@ -91,14 +91,14 @@ mod tests {
             Limits { reads_in_flight_max: 1, writes_in_flight_max: 1, ..Limits::default() };
         let traffic = Traffic::new(&limits);
         let somebody = Caller { name: "bob".into(), ..Caller::default() };
-        let place = traffic.enter(&attributes("GET", ""), &somebody).unwrap();
-        let refused = traffic.enter(&attributes("GET", ""), &somebody).unwrap_err();
+        let place = traffic.enter(&info("GET", ""), &somebody).unwrap();
+        let refused = traffic.enter(&info("GET", ""), &somebody).unwrap_err();
         assert_eq!((refused.code, refused.details.retry_after_seconds), (429, 1));
-        traffic.enter(&attributes("POST", ""), &somebody).unwrap();
-        traffic.enter(&attributes("GET", "watch=1"), &somebody).unwrap();
-        traffic.enter(&attributes("GET", ""), &Caller::server()).unwrap();
+        traffic.enter(&info("POST", ""), &somebody).unwrap();
+        traffic.enter(&info("GET", "watch=1"), &somebody).unwrap();
+        traffic.enter(&info("GET", ""), &Caller::server()).unwrap();
         drop(place);
-        traffic.enter(&attributes("GET", ""), &somebody).unwrap();
+        traffic.enter(&info("GET", ""), &somebody).unwrap();
     }
 
     #[tokio::test]
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn clients_may_shorten_their_wait() {
-        let of = |method, text| timeout(&attributes(method, text), &Query::parse(text));
+        let of = |method, text| timeout(&info(method, text), &Query::parse(text));
         assert_eq!(of("GET", ""), Some(READ_TIMEOUT));
         assert_eq!(of("GET", "timeout=32s"), Some(Duration::from_secs(32)));
         assert_eq!(of("GET", "timeout=2h"), Some(READ_TIMEOUT));

@@ -128,10 +128,10 @@ impl Table {
 
     fn read_struct(&self, line: &'static str) -> Struct {
         let mut parts = line.split("; ");
-        let head = parts.next().unwrap_or_default();
-        let (name, atomic) = match head.strip_suffix(" atomic") {
+        let meta = parts.next().unwrap_or_default();
+        let (name, atomic) = match meta.strip_suffix(" atomic") {
             Some(name) => (name, true),
-            None => (head, false),
+            None => (meta, false),
         };
         Struct { name, atomic, fields: parts.map(|field| self.read_field(field)).collect() }
     }

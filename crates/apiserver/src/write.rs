@@ -1,42 +1,32 @@
 //! The way of a write: decoded, defaulted, admitted, validated, then compared and swapped.
 
+mod options;
 mod stored;
 
 use std::sync::Arc;
 
 use convoy_store::{Expect, Key, Transaction, Write};
 use serde_json::{Value, json};
-use smol_str::SmolStr;
 
 use crate::access;
 use crate::admission::{self, Operation};
-use crate::ask::Ask;
 use crate::convert::webhook;
 use crate::custom::Judged;
-use crate::head::{Entry, Head};
-use crate::query::{FieldValidation, options_kind};
+use crate::object_meta::{Entry, ObjectMeta};
 use crate::registry::Resource;
-use crate::reply::Reply;
-use crate::status::{Answer, Status};
+use crate::resource_request::ResourceRequest;
+use crate::response::HandlerResponse;
+use crate::status::{ApiResult, Status};
 use crate::surroundings::{name_suffix, new_uid, seconds};
 use crate::{form, kinds, managed, metadata};
 use stored::fitting;
 
+pub(crate) use options::Options;
 pub(crate) use stored::stored_form;
-
-/// What a request says about how to write.
-#[derive(Clone, Debug)]
-pub(crate) struct Options {
-    pub dry_run: bool,
-    pub validation: FieldValidation,
-    pub manager: SmolStr,
-    /// Whether the write itself says who owns what; an apply has said so already.
-    pub tracks: bool,
-}
 
 /// What a write left behind.
 #[derive(Debug)]
-pub(crate) enum Outcome {
+pub(crate) enum WrittenObject {
     Stored(Arc<Entry>),
     /// As it would be, or as it was when it went.
     Shown(Value),
@@ -45,48 +35,34 @@ pub(crate) enum Outcome {
 /// How often a generated name may collide before the request is refused.
 const NAME_ATTEMPTS: usize = 8;
 
-impl Options {
-    /// Of what the server does itself.
-    pub(crate) fn internal() -> Self {
-        let manager = SmolStr::new("convoy");
-        Self { dry_run: false, validation: FieldValidation::Ignore, manager, tracks: true }
-    }
-
-    pub(crate) fn of(ask: &Ask) -> Answer<Self> {
-        let kind = options_kind(&ask.verb);
-        Ok(Self {
-            dry_run: ask.query.dry_run(kind)?,
-            validation: ask.query.field_validation(kind)?,
-            manager: ask.query.field_manager(&ask.user_agent, kind)?,
-            tracks: true,
-        })
-    }
-}
-
-impl Outcome {
-    pub(crate) fn reply(self, code: u16) -> Reply {
+impl WrittenObject {
+    pub(crate) fn into_response(self, code: u16) -> HandlerResponse {
         match self {
-            Self::Stored(entry) => Reply::Entry(code, entry),
-            Self::Shown(object) => Reply::Object(code, object),
+            Self::Stored(entry) => HandlerResponse::Entry(code, entry),
+            Self::Shown(object) => HandlerResponse::Object(code, object),
         }
     }
 }
 
 /// Creates a decoded object.
-pub(crate) async fn create(ask: &Ask, mut object: Value, options: &Options) -> Answer<Outcome> {
-    let resource = &ask.resource;
-    if matches!(ask.verb.as_str(), "update" | "patch") {
-        access::check_create(ask)?;
+pub(crate) async fn create(
+    request: &ResourceRequest,
+    mut object: Value,
+    options: &Options,
+) -> ApiResult<WrittenObject> {
+    let resource = &request.resource;
+    if matches!(request.verb.as_str(), "update" | "patch") {
+        access::check_create(request)?;
     }
-    settle_place(ask, &mut object)?;
+    settle_place(request, &mut object)?;
     wipe(&mut object)?;
     if metadata::drop_duplicate_owners(&mut object) {
-        ask.warn(".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed");
+        request.warn(".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed");
     }
     defaults(resource, &mut object);
     owned_form(resource, &mut object);
-    managed::track_create(ask, &mut object, options);
-    let object = admission::mutate(ask, Operation::Create, object, None, options).await?;
+    managed::track_create(request, &mut object, options);
+    let object = admission::mutate(request, Operation::Create, object, None, options).await?;
     let mut object = object;
     let named = !metadata::text(&object, "name").is_empty();
     let prefix = metadata::text(&object, "generateName").to_owned();
@@ -95,32 +71,32 @@ pub(crate) async fn create(ask: &Ask, mut object: Value, options: &Options) -> A
     let attempts = if is_chosen { NAME_ATTEMPTS } else { 1 };
     for left in (0..attempts).rev() {
         let mut object = if left == 0 { std::mem::take(&mut object) } else { object.clone() };
-        fill_system_fields(ask, &mut object);
+        fill_system_fields(request, &mut object);
         wipe_status(resource, &mut object);
-        kinds::prepare_create(ask, &mut object)?;
+        kinds::prepare_create(request, &mut object)?;
         canonical(resource, &mut object);
-        refuse_invalid(ask, &object, None)?;
-        kinds::warn(ask, &object);
-        admission::validate(ask, Operation::Create, Some(&object), None, options).await?;
+        refuse_invalid(request, &object, None)?;
+        kinds::warn(request, &object);
+        admission::validate(request, Operation::Create, Some(&object), None, options).await?;
         let name = metadata::text(&object, "name").to_owned();
-        let key = ask.key(&name);
+        let key = request.key(&name);
         if options.dry_run {
-            if let Some(standing) = ask.server.store.snapshot().get(&key) {
+            if let Some(standing) = request.server.store.snapshot().get(&key) {
                 return Err(exists(resource, &name, standing));
             }
-            return Ok(Outcome::Shown(object));
+            return Ok(WrittenObject::Shown(object));
         }
-        let value = fitting(ask, &object, options).await?;
+        let value = fitting(request, &object, options).await?;
         let put = Write::put(key.clone(), Expect::Absent, value);
-        let companions = kinds::companions(ask, Some(&object), None);
-        if let Some(entries) = ask.server.commit(together(put, companions)).await? {
+        let companions = kinds::companions(request, Some(&object), None);
+        if let Some(entries) = request.server.commit(together(put, companions)).await? {
             let entry = first(entries);
-            kinds::after_write(ask, &entry).await?;
-            return Ok(Outcome::Stored(entry));
+            kinds::after_write(request, &entry).await?;
+            return Ok(WrittenObject::Stored(entry));
         }
         // Without an object of the name it was something else that somebody else got first, or
         // one that has gone since.
-        if named && let Some(standing) = ask.server.store.snapshot().get(&key) {
+        if named && let Some(standing) = request.server.store.snapshot().get(&key) {
             return Err(exists(resource, &name, standing));
         }
         if !is_chosen {
@@ -131,12 +107,15 @@ pub(crate) async fn create(ask: &Ask, mut object: Value, options: &Options) -> A
 }
 
 /// An object with what has to be written in the same moment.
-pub(crate) fn together(object: Write<Head>, companions: Vec<Write<Head>>) -> Transaction<Head> {
+pub(crate) fn together(
+    object: Write<ObjectMeta>,
+    companions: Vec<Write<ObjectMeta>>,
+) -> Transaction<ObjectMeta> {
     Transaction::new(std::iter::once(object).chain(companions).collect())
 }
 
 fn exists(resource: &Resource, name: &str, standing: &Entry) -> Box<Status> {
-    if standing.head.is_deleting() {
+    if standing.meta.is_deleting() {
         Status::still_being_deleted(resource, name)
     } else {
         Status::already_exists(resource, name)
@@ -154,26 +133,26 @@ pub(crate) struct Wanted {
 /// Changes an object that exists. `change` makes the wanted object from the current one, both
 /// in the request's version, and is asked again when somebody else was faster.
 pub(crate) async fn modify(
-    ask: &Ask,
+    request: &ResourceRequest,
     name: &str,
     options: &Options,
-    change: impl Fn(&Value) -> Answer<Wanted>,
-) -> Answer<Outcome> {
-    let key = ask.key(name);
+    change: impl Fn(&Value) -> ApiResult<Wanted>,
+) -> ApiResult<WrittenObject> {
+    let key = request.key(name);
     loop {
-        let snapshot = ask.server.store.snapshot();
+        let snapshot = request.server.store.snapshot();
         let Some(entry) = snapshot.get(&key) else {
-            return Err(Status::not_found(&ask.resource, name));
+            return Err(Status::not_found(&request.resource, name));
         };
-        webhook::prepare(ask, std::slice::from_ref(entry)).await?;
-        let current = ask.read(entry);
+        webhook::prepare(request, std::slice::from_ref(entry)).await?;
+        let current = request.read(entry);
         let wanted = change(&current)?;
-        check_preconditions(ask, name, &wanted.object, &current)?;
-        let object = settle_update(ask, wanted.object, &current, options).await?;
-        match store_update(ask, &key, entry, object, options).await? {
-            Some(outcome) => return Ok(outcome),
+        check_preconditions(request, name, &wanted.object, &current)?;
+        let object = settle_update(request, wanted.object, &current, options).await?;
+        match store_update(request, &key, entry, object, options).await? {
+            Some(written) => return Ok(written),
             None if wanted.is_pinned => {
-                return Err(Status::modified_meanwhile(&ask.resource, name));
+                return Err(Status::modified_meanwhile(&request.resource, name));
             }
             None => {}
         }
@@ -181,8 +160,13 @@ pub(crate) async fn modify(
 }
 
 /// Refuses what was made from another object, or from another version of it.
-fn check_preconditions(ask: &Ask, name: &str, wanted: &Value, current: &Value) -> Answer<()> {
-    let resource = &ask.resource;
+fn check_preconditions(
+    request: &ResourceRequest,
+    name: &str,
+    wanted: &Value,
+    current: &Value,
+) -> ApiResult<()> {
+    let resource = &request.resource;
     let uid = metadata::text(wanted, "uid");
     if !uid.is_empty() && uid != metadata::text(current, "uid") {
         let why = format!(
@@ -203,72 +187,72 @@ fn check_preconditions(ask: &Ask, name: &str, wanted: &Value, current: &Value) -
 }
 
 async fn settle_update(
-    ask: &Ask,
+    request: &ResourceRequest,
     mut object: Value,
     current: &Value,
     options: &Options,
-) -> Answer<Value> {
-    let resource = &ask.resource;
+) -> ApiResult<Value> {
+    let resource = &request.resource;
     keep_system_fields(&mut object, current);
     if metadata::drop_duplicate_owners(&mut object) {
-        ask.warn("metadata.ownerReferences: duplicate owner references were dropped");
+        request.warn("metadata.ownerReferences: duplicate owner references were dropped");
     }
     defaults(resource, &mut object);
-    separate_status(ask, &mut object, current);
+    separate_status(request, &mut object, current);
     owned_form(resource, &mut object);
-    managed::track_update(ask, current, &mut object, options);
+    managed::track_update(request, current, &mut object, options);
     let mut object =
-        admission::mutate(ask, Operation::Update, object, Some(current), options).await?;
+        admission::mutate(request, Operation::Update, object, Some(current), options).await?;
     keep_system_fields(&mut object, current);
-    separate_status(ask, &mut object, current);
-    kinds::prepare_update(ask, &mut object, current)?;
+    separate_status(request, &mut object, current);
+    kinds::prepare_update(request, &mut object, current)?;
     canonical(resource, &mut object);
-    count_generation(ask, &mut object, current);
+    count_generation(request, &mut object, current);
     managed::revert_if_quiet(&mut object, current);
-    refuse_invalid(ask, &object, Some(current))?;
+    refuse_invalid(request, &object, Some(current))?;
     // Whoever leaves it as it is need not be told again.
     if object["metadata"]["generation"] != current["metadata"]["generation"]
         && !resource.is("", "pods")
     {
-        kinds::warn(ask, &object);
+        kinds::warn(request, &object);
     }
-    admission::validate(ask, Operation::Update, Some(&object), Some(current), options).await?;
+    admission::validate(request, Operation::Update, Some(&object), Some(current), options).await?;
     Ok(object)
 }
 
 /// Commits a change; `None` if somebody else was faster.
 async fn store_update(
-    ask: &Ask,
+    request: &ResourceRequest,
     key: &Key,
     entry: &Arc<Entry>,
     object: Value,
     options: &Options,
-) -> Answer<Option<Outcome>> {
+) -> ApiResult<Option<WrittenObject>> {
     let finished = !object["metadata"]["deletionTimestamp"].is_null()
         && object["metadata"]["finalizers"].as_array().is_none_or(Vec::is_empty)
         && object["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) == 0
-        && kinds::may_vanish(&ask.resource, &object);
+        && kinds::may_vanish(&request.resource, &object);
     if options.dry_run {
-        return Ok(Some(Outcome::Shown(object)));
+        return Ok(Some(WrittenObject::Shown(object)));
     }
     if finished {
         let delete = Write::delete(key.clone(), entry.modified);
-        let companions = kinds::companions(ask, None, Some(entry));
-        let gone = ask.server.commit(together(delete, companions)).await?;
+        let companions = kinds::companions(request, None, Some(entry));
+        let gone = request.server.commit(together(delete, companions)).await?;
         if gone.is_some() {
-            kinds::after_delete(ask, entry).await?;
+            kinds::after_delete(request, entry).await?;
         }
-        return Ok(gone.map(|_| Outcome::Shown(object)));
+        return Ok(gone.map(|_| WrittenObject::Shown(object)));
     }
-    let value = fitting(ask, &object, options).await?;
+    let value = fitting(request, &object, options).await?;
     let put = Write::put(key.clone(), Expect::At(entry.modified), value);
-    let companions = kinds::companions(ask, Some(&object), Some(entry));
-    let Some(entries) = ask.server.commit(together(put, companions)).await? else {
+    let companions = kinds::companions(request, Some(&object), Some(entry));
+    let Some(entries) = request.server.commit(together(put, companions)).await? else {
         return Ok(None);
     };
     let entry = first(entries);
-    kinds::after_write(ask, &entry).await?;
-    Ok(Some(Outcome::Stored(entry)))
+    kinds::after_write(request, &entry).await?;
+    Ok(Some(WrittenObject::Stored(entry)))
 }
 
 fn first(entries: Vec<Arc<Entry>>) -> Arc<Entry> {
@@ -276,10 +260,10 @@ fn first(entries: Vec<Arc<Entry>>) -> Arc<Entry> {
 }
 
 /// Namespace and name must be those of the path.
-pub(crate) fn settle_place(ask: &Ask, object: &mut Value) -> Answer<()> {
-    let resource = &ask.resource;
-    let namespace = ask.namespace().to_owned();
-    let url_name = ask.target.name.clone();
+pub(crate) fn settle_place(request: &ResourceRequest, object: &mut Value) -> ApiResult<()> {
+    let resource = &request.resource;
+    let namespace = request.namespace().to_owned();
+    let url_name = request.target.name.clone();
     let metadata = metadata::of(object);
     if resource.namespaced {
         match metadata.get("namespace").and_then(Value::as_str).unwrap_or_default() {
@@ -298,7 +282,7 @@ pub(crate) fn settle_place(ask: &Ask, object: &mut Value) -> Answer<()> {
     }
     if !url_name.is_empty() {
         match metadata.get("name").and_then(Value::as_str).unwrap_or_default() {
-            "" if ask.verb == "create" || ask.verb == "patch" => {
+            "" if request.verb == "create" || request.verb == "patch" => {
                 metadata.insert("name".into(), json!(url_name));
             }
             "" => {
@@ -318,7 +302,7 @@ pub(crate) fn settle_place(ask: &Ask, object: &mut Value) -> Answer<()> {
 }
 
 /// Drops from a new object what only the server may set.
-fn wipe(object: &mut Value) -> Answer<()> {
+fn wipe(object: &mut Value) -> ApiResult<()> {
     let metadata = metadata::of(object);
     match metadata.get("resourceVersion").and_then(Value::as_str) {
         None | Some("" | "0") => {}
@@ -341,9 +325,9 @@ fn wipe(object: &mut Value) -> Answer<()> {
     Ok(())
 }
 
-fn fill_system_fields(ask: &Ask, object: &mut Value) {
-    let surroundings = &*ask.server.surroundings;
-    let has_generation = ask.resource.has_generation || ask.resource.custom.is_some();
+fn fill_system_fields(request: &ResourceRequest, object: &mut Value) {
+    let surroundings = &*request.server.surroundings;
+    let has_generation = request.resource.has_generation || request.resource.custom.is_some();
     let metadata = metadata::of(object);
     let is_unnamed = metadata.get("name").and_then(Value::as_str).unwrap_or_default().is_empty();
     if is_unnamed
@@ -356,7 +340,7 @@ fn fill_system_fields(ask: &Ask, object: &mut Value) {
         metadata.insert("name".into(), json!(name));
     }
     metadata.insert("uid".into(), json!(new_uid(surroundings)));
-    metadata.insert("creationTimestamp".into(), json!(seconds(ask.server.now())));
+    metadata.insert("creationTimestamp".into(), json!(seconds(request.server.now())));
     if has_generation {
         metadata.insert("generation".into(), json!(1));
     }
@@ -402,17 +386,17 @@ fn wipe_status(resource: &Resource, object: &mut Value) {
 }
 
 /// The main resource does not change the status; the status sub-resource changes nothing else.
-fn separate_status(ask: &Ask, object: &mut Value, current: &Value) {
-    if !has_status(&ask.resource) {
+fn separate_status(request: &ResourceRequest, object: &mut Value, current: &Value) {
+    if !has_status(&request.resource) {
         return;
     }
-    match ask.target.subresource.as_str() {
+    match request.target.subresource.as_str() {
         "status" => {
             let status = object.get("status").cloned();
             let offered = object.get("metadata").cloned().unwrap_or_default();
             *object = current.clone();
             put(object, "status", status);
-            kinds::take_status_metadata(&ask.resource, object, &offered);
+            kinds::take_status_metadata(&request.resource, object, &offered);
         }
         "" | "scale" => put(object, "status", current.get("status").cloned()),
         _ => {}
@@ -432,9 +416,10 @@ fn put(object: &mut Value, field: &str, value: Option<Value>) {
 }
 
 /// The generation counts changes of what is wanted.
-fn count_generation(ask: &Ask, object: &mut Value, current: &Value) {
-    let resource = &ask.resource;
-    if !(resource.has_generation || resource.custom.is_some()) || ask.target.subresource == "status"
+fn count_generation(request: &ResourceRequest, object: &mut Value, current: &Value) {
+    let resource = &request.resource;
+    if !(resource.has_generation || resource.custom.is_some())
+        || request.target.subresource == "status"
     {
         return;
     }
@@ -470,8 +455,12 @@ fn owned_form(resource: &Resource, object: &mut Value) {
     }
 }
 
-pub(crate) fn refuse_invalid(ask: &Ask, object: &Value, old: Option<&Value>) -> Answer<()> {
-    let resource = &ask.resource;
+pub(crate) fn refuse_invalid(
+    request: &ResourceRequest,
+    object: &Value,
+    old: Option<&Value>,
+) -> ApiResult<()> {
+    let resource = &request.resource;
     let mut errors = metadata::validate(resource, object);
     if let Some(old) = old {
         errors.extend(metadata::validate_update(object, old));
@@ -481,10 +470,10 @@ pub(crate) fn refuse_invalid(ask: &Ask, object: &Value, old: Option<&Value>) -> 
             let Judged { errors: new, tolerated } = custom.validate(object, old);
             errors.extend(new);
             for error in tolerated {
-                ask.warn(error.to_string());
+                request.warn(error.to_string());
             }
         }
-        None => errors.extend(kinds::validate(resource, &ask.target.subresource, object, old)),
+        None => errors.extend(kinds::validate(resource, &request.target.subresource, object, old)),
     }
     if errors.is_empty() {
         return Ok(());

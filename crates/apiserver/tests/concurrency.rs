@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use convoy_apiserver::head::Store;
+use convoy_apiserver::object_meta::Store;
 use convoy_apiserver::server::{Limits, Server};
 use convoy_apiserver::surroundings::System;
 use convoy_apiserver::transport::Transport;

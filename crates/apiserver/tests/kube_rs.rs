@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use convoy_apiserver::head::Store;
 use convoy_apiserver::home::{Home, Settings};
+use convoy_apiserver::object_meta::Store;
 use convoy_apiserver::server::{Limits, Server};
 use convoy_apiserver::surroundings::System;
 use convoy_apiserver::transport::Transport;

@@ -6,23 +6,23 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::backend::BackendError;
-use crate::entry::{Change, Entry, Event, Head, Revision};
+use crate::entry::{Change, Entry, Event, Metadata, Revision};
 use crate::key::{Key, KeyError};
 use crate::snapshot::Snapshot;
 
 /// Writes that happen together or not at all, in order.
 #[derive(Debug)]
-pub struct Transaction<H> {
-    pub(crate) writes: Vec<Write<H>>,
+pub struct Transaction<M> {
+    pub(crate) writes: Vec<Write<M>>,
 }
 
 /// One write of a transaction.
 #[derive(Debug)]
-pub struct Write<H> {
+pub struct Write<M> {
     pub key: Key,
     pub expect: Expect,
     /// The new value with its head; none deletes.
-    pub value: Option<(Bytes, H)>,
+    pub value: Option<(Bytes, M)>,
 }
 
 /// What must stand at the key for the write to happen.
@@ -36,27 +36,27 @@ pub enum Expect {
 
 /// What a transaction did.
 #[derive(Debug)]
-pub struct Written<H> {
+pub struct Written<M> {
     /// The revision after it. The one before it, if nothing changed.
     pub revision: Revision,
     /// What stands at each key now, or stood there last if it was deleted.
-    pub entries: Vec<Arc<Entry<H>>>,
+    pub entries: Vec<Arc<Entry<M>>>,
 }
 
 /// Something else stands at the key than the write expects.
 #[derive(Debug)]
-pub struct Conflict<H> {
+pub struct Conflict<M> {
     pub key: Key,
     /// What does stand there; a retry need not read it again.
-    pub current: Option<Arc<Entry<H>>>,
+    pub current: Option<Arc<Entry<M>>>,
     pub revision: Revision,
 }
 
 /// Why a transaction did not happen.
 #[derive(Debug, thiserror::Error)]
-pub enum WriteError<H> {
+pub enum WriteError<M> {
     #[error("{} is not as expected", .0.key)]
-    Conflict(Box<Conflict<H>>),
+    Conflict(Box<Conflict<M>>),
     #[error("could not name the object")]
     Key(#[from] KeyError),
     #[error("too many writes are waiting")]
@@ -70,13 +70,13 @@ pub enum WriteError<H> {
 
 /// A batch of transactions as decided: what to make durable, then publish.
 #[derive(Debug)]
-pub(crate) struct Staged<H> {
+pub(crate) struct Staged<M> {
     pub(crate) revision: Revision,
-    pub(crate) events: Vec<Arc<Event<H>>>,
-    overlay: BTreeMap<Key, Option<Arc<Entry<H>>>>,
+    pub(crate) events: Vec<Arc<Event<M>>>,
+    overlay: BTreeMap<Key, Option<Arc<Entry<M>>>>,
 }
 
-impl<H: Head> Transaction<H> {
+impl<M: Metadata> Transaction<M> {
     /// Creates one object.
     pub fn create(key: Key, value: Bytes) -> Self {
         Self::new(vec![Write::put(key, Expect::Absent, value)])
@@ -92,7 +92,7 @@ impl<H: Head> Transaction<H> {
         Self::new(vec![Write::delete(key, at)])
     }
 
-    pub fn new(writes: Vec<Write<H>>) -> Self {
+    pub fn new(writes: Vec<Write<M>>) -> Self {
         Self { writes }
     }
 
@@ -105,10 +105,10 @@ impl<H: Head> Transaction<H> {
     }
 }
 
-impl<H: Head> Write<H> {
+impl<M: Metadata> Write<M> {
     pub fn put(key: Key, expect: Expect, value: Bytes) -> Self {
-        let head = H::read(&key, &value);
-        Self { key, expect, value: Some((value, head)) }
+        let meta = M::read(&key, &value);
+        Self { key, expect, value: Some((value, meta)) }
     }
 
     pub fn delete(key: Key, at: Revision) -> Self {
@@ -116,7 +116,7 @@ impl<H: Head> Write<H> {
     }
 }
 
-impl<H> Staged<H> {
+impl<M> Staged<M> {
     pub(crate) fn new(revision: Revision) -> Self {
         Self { revision, events: Vec::new(), overlay: BTreeMap::new() }
     }
@@ -127,9 +127,9 @@ impl<H> Staged<H> {
     /// makes no event.
     pub(crate) fn stage(
         &mut self,
-        base: &Snapshot<H>,
-        transaction: Transaction<H>,
-    ) -> Result<Written<H>, WriteError<H>> {
+        base: &Snapshot<M>,
+        transaction: Transaction<M>,
+    ) -> Result<Written<M>, WriteError<M>> {
         for write in &transaction.writes {
             write.key.encode()?;
             let current = self.current(base, &write.key);
@@ -148,18 +148,18 @@ impl<H> Staged<H> {
         Ok(Written { revision: self.revision, entries })
     }
 
-    fn take(&mut self, base: &Snapshot<H>, write: Write<H>) -> Arc<Entry<H>> {
+    fn take(&mut self, base: &Snapshot<M>, write: Write<M>) -> Arc<Entry<M>> {
         let previous = self.current(base, &write.key);
         let revision = self.revision.next();
         let (entry, change) = match (write.value, &previous) {
             (Some((value, _)), Some(previous)) if previous.value == value => {
                 return Arc::clone(previous);
             }
-            (Some((value, head)), _) => {
+            (Some((value, meta)), _) => {
                 let created = previous.as_ref().map_or(revision, |previous| previous.created);
                 let change = if previous.is_some() { Change::Modified } else { Change::Created };
                 let key = write.key.clone();
-                (Arc::new(Entry { key, created, modified: revision, value, head }), change)
+                (Arc::new(Entry { key, created, modified: revision, value, meta }), change)
             }
             (None, previous) => {
                 let gone =
@@ -175,7 +175,7 @@ impl<H> Staged<H> {
         entry
     }
 
-    fn current(&self, base: &Snapshot<H>, key: &Key) -> Option<Arc<Entry<H>>> {
+    fn current(&self, base: &Snapshot<M>, key: &Key) -> Option<Arc<Entry<M>>> {
         match self.overlay.get(key) {
             Some(staged) => staged.clone(),
             None => base.get(key).cloned(),

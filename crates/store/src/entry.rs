@@ -13,7 +13,7 @@ pub struct Revision(pub u64);
 
 /// What is kept parsed beside an object's bytes: labels, owners, the fields selectors ask for.
 /// Made once, when the object is written or loaded.
-pub trait Head: fmt::Debug + Send + Sync + 'static {
+pub trait Metadata: fmt::Debug + Send + Sync + 'static {
     fn read(key: &Key, value: &Bytes) -> Self;
 
     /// What watches select by most, besides namespace and name.
@@ -23,20 +23,20 @@ pub trait Head: fmt::Debug + Send + Sync + 'static {
 }
 
 /// Nothing is kept parsed.
-impl Head for () {
+impl Metadata for () {
     fn read(_key: &Key, _value: &Bytes) -> Self {}
 }
 
 /// One version of one object.
 #[derive(Debug)]
-pub struct Entry<H> {
+pub struct Entry<M> {
     pub key: Key,
     /// When the object came to be.
     pub created: Revision,
     /// When this version was written.
     pub modified: Revision,
     pub value: Bytes,
-    pub head: H,
+    pub meta: M,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,13 +48,13 @@ pub enum Change {
 
 /// One write, as watchers see it.
 #[derive(Debug)]
-pub struct Event<H> {
+pub struct Event<M> {
     pub revision: Revision,
     pub change: Change,
     /// What was written; of a deletion, the last version there was.
-    pub entry: Arc<Entry<H>>,
+    pub entry: Arc<Entry<M>>,
     /// What stood there before; none for a creation.
-    pub previous: Option<Arc<Entry<H>>>,
+    pub previous: Option<Arc<Entry<M>>>,
 }
 
 impl Revision {

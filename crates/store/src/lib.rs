@@ -23,7 +23,7 @@ pub mod backend;
 
 pub use backend::{Backend, BackendError};
 pub use commit::{Conflict, Expect, Transaction, Write, WriteError, Written};
-pub use entry::{Change, Entry, Event, Head, Revision};
+pub use entry::{Change, Entry, Event, Metadata, Revision};
 pub use key::{Key, KeyError, Shelf};
 pub use memory::MemoryBackend;
 pub use snapshot::Snapshot;

@@ -8,14 +8,14 @@ use std::task::Waker;
 
 use parking_lot::{Condvar, Mutex, RwLock};
 
-use crate::entry::{Event, Head, Revision};
+use crate::entry::{Event, Metadata, Revision};
 use crate::topic::Topic;
 
 #[derive(Debug)]
-pub(crate) struct Log<H> {
+pub(crate) struct Log<M> {
     /// Logs of parts that somebody follows. Taken before `kept` where both are.
-    topics: RwLock<BTreeMap<Topic, Arc<Log<H>>>>,
-    kept: RwLock<Kept<H>>,
+    topics: RwLock<BTreeMap<Topic, Arc<Log<M>>>>,
+    kept: RwLock<Kept<M>>,
     /// By the number of their watch.
     sleepers: Mutex<BTreeMap<u64, Waker>>,
     watches: AtomicU64,
@@ -24,8 +24,8 @@ pub(crate) struct Log<H> {
 }
 
 #[derive(Debug)]
-struct Kept<H> {
-    events: VecDeque<Arc<Event<H>>>,
+struct Kept<M> {
+    events: VecDeque<Arc<Event<M>>>,
     /// Events up to and including this one are gone.
     compacted: Revision,
     closed: bool,
@@ -33,8 +33,8 @@ struct Kept<H> {
 
 /// What a reader finds beyond its place.
 #[derive(Debug)]
-pub(crate) enum Found<H> {
-    Events(Vec<Arc<Event<H>>>),
+pub(crate) enum Found<M> {
+    Events(Vec<Arc<Event<M>>>),
     /// Nothing yet.
     Nothing,
     /// Its place is compacted away.
@@ -43,12 +43,12 @@ pub(crate) enum Found<H> {
     Closed,
 }
 
-impl<H> Log<H> {
+impl<M> Log<M> {
     pub(crate) fn new(compacted: Revision) -> Self {
         Self::with(Kept { events: VecDeque::new(), compacted, closed: false })
     }
 
-    fn with(kept: Kept<H>) -> Self {
+    fn with(kept: Kept<M>) -> Self {
         Self {
             topics: RwLock::default(),
             kept: RwLock::new(kept),
@@ -60,9 +60,9 @@ impl<H> Log<H> {
 
     /// Adds an event without waking anyone: readers go as far as the head, which follows. The
     /// logs of parts that it went into are noted, to be woken too.
-    pub(crate) fn append(&self, event: &Arc<Event<H>>, touched: &mut Vec<Arc<Self>>)
+    pub(crate) fn append(&self, event: &Arc<Event<M>>, touched: &mut Vec<Arc<Self>>)
     where
-        H: Head,
+        M: Metadata,
     {
         let topics = self.topics.read();
         if !topics.is_empty() {
@@ -117,7 +117,7 @@ impl<H> Log<H> {
 
     /// Up to `most` events with a revision above `after` and not above `until`: whoever hears of
     /// an object must find it when asking for it.
-    pub(crate) fn read(&self, after: Revision, until: Revision, most: usize) -> Found<H> {
+    pub(crate) fn read(&self, after: Revision, until: Revision, most: usize) -> Found<M> {
         let kept = self.kept.read();
         if after < kept.compacted {
             return Found::Compacted(kept.compacted);
@@ -139,12 +139,12 @@ impl<H> Log<H> {
         &self,
         after: Revision,
         until: Revision,
-    ) -> Result<Vec<Arc<Event<H>>>, Revision> {
+    ) -> Result<Vec<Arc<Event<M>>>, Revision> {
         let kept = self.kept.read();
         if after < kept.compacted {
             return Err(kept.compacted);
         }
-        let within = |event: &&Arc<Event<H>>| event.revision > after && event.revision <= until;
+        let within = |event: &&Arc<Event<M>>| event.revision > after && event.revision <= until;
         Ok(kept.events.iter().rev().filter(within).cloned().collect())
     }
 

@@ -9,23 +9,23 @@ use crate::key::{Key, Shelf};
 use crate::sorted::Sorted;
 
 /// Namespace and name: the order of a list.
-pub(crate) type Place = (SmolStr, SmolStr);
-pub(crate) type Entries<H> = Sorted<Place, Arc<Entry<H>>>;
+pub(crate) type NamespacedName = (SmolStr, SmolStr);
+pub(crate) type Entries<M> = Sorted<NamespacedName, Arc<Entry<M>>>;
 
 /// A consistent view of everything. Cloning shares.
 #[derive(Debug)]
-pub struct Snapshot<H> {
+pub struct Snapshot<M> {
     pub(crate) revision: Revision,
-    pub(crate) shelves: Sorted<Shelf, Entries<H>>,
+    pub(crate) shelves: Sorted<Shelf, Entries<M>>,
 }
 
-impl<H> Clone for Snapshot<H> {
+impl<M> Clone for Snapshot<M> {
     fn clone(&self) -> Self {
         Self { revision: self.revision, shelves: self.shelves.clone() }
     }
 }
 
-impl<H> Snapshot<H> {
+impl<M> Snapshot<M> {
     pub(crate) fn empty(revision: Revision) -> Self {
         Self { revision, shelves: Sorted::default() }
     }
@@ -34,7 +34,7 @@ impl<H> Snapshot<H> {
         self.revision
     }
 
-    pub fn get(&self, key: &Key) -> Option<&Arc<Entry<H>>> {
+    pub fn get(&self, key: &Key) -> Option<&Arc<Entry<M>>> {
         self.shelves.get(&key.shelf)?.get(&(key.namespace.clone(), key.name.clone()))
     }
 
@@ -42,7 +42,7 @@ impl<H> Snapshot<H> {
     pub fn list<'s>(
         &'s self,
         shelf: &Shelf,
-    ) -> impl Iterator<Item = &'s Arc<Entry<H>>> + use<'s, H> {
+    ) -> impl Iterator<Item = &'s Arc<Entry<M>>> + use<'s, M> {
         self.list_from(shelf, "", "")
     }
 
@@ -52,7 +52,7 @@ impl<H> Snapshot<H> {
         shelf: &Shelf,
         namespace: &str,
         name: &str,
-    ) -> impl Iterator<Item = &'s Arc<Entry<H>>> + use<'s, H> {
+    ) -> impl Iterator<Item = &'s Arc<Entry<M>>> + use<'s, M> {
         let from = (SmolStr::new(namespace), SmolStr::new(name));
         let entries = self.shelves.get(shelf);
         entries
@@ -66,7 +66,7 @@ impl<H> Snapshot<H> {
         &'s self,
         shelf: &Shelf,
         namespace: &str,
-    ) -> impl Iterator<Item = &'s Arc<Entry<H>>> + use<'s, H> {
+    ) -> impl Iterator<Item = &'s Arc<Entry<M>>> + use<'s, M> {
         let namespace = SmolStr::new(namespace);
         let entries = self.list_from(shelf, &namespace, "");
         entries.take_while(move |entry| entry.key.namespace == namespace)
@@ -82,15 +82,15 @@ impl<H> Snapshot<H> {
         self.shelves.iter().map(|(shelf, _)| shelf)
     }
 
-    pub(crate) fn put(&mut self, entry: Arc<Entry<H>>) {
+    pub(crate) fn put(&mut self, entry: Arc<Entry<M>>) {
         let shelf = entry.key.shelf.clone();
-        let place = (entry.key.namespace.clone(), entry.key.name.clone());
+        let name = (entry.key.namespace.clone(), entry.key.name.clone());
         // In place, so that a batch of writes copies what readers share once and not each time.
         if let Some(entries) = self.shelves.get_mut(&shelf) {
-            entries.insert(place, entry);
+            entries.insert(name, entry);
         } else {
             let mut entries = Entries::default();
-            entries.insert(place, entry);
+            entries.insert(name, entry);
             self.shelves.insert(shelf, entries);
         }
     }
@@ -104,7 +104,7 @@ impl<H> Snapshot<H> {
         }
     }
 
-    pub(crate) fn advance(&mut self, event: &Event<H>) {
+    pub(crate) fn advance(&mut self, event: &Event<M>) {
         match event.change {
             Change::Created | Change::Modified => self.put(Arc::clone(&event.entry)),
             Change::Deleted => self.remove(&event.entry.key),
@@ -113,7 +113,7 @@ impl<H> Snapshot<H> {
     }
 
     /// Takes an event back; called newest first.
-    pub(crate) fn undo(&mut self, event: &Event<H>) {
+    pub(crate) fn undo(&mut self, event: &Event<M>) {
         match &event.previous {
             Some(previous) => self.put(Arc::clone(previous)),
             None => self.remove(&event.entry.key),

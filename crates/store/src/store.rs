@@ -8,7 +8,7 @@ use parking_lot::RwLock;
 
 use crate::backend::{Backend, BackendError, Loaded, Record};
 use crate::commit::{Transaction, WriteError, Written};
-use crate::entry::{Entry, Event, Head, Revision};
+use crate::entry::{Entry, Event, Metadata, Revision};
 use crate::key::Shelf;
 use crate::log::Log;
 use crate::snapshot::Snapshot;
@@ -37,12 +37,12 @@ impl Default for Settings {
 
 /// One keyspace with one revision counter. Cloning shares.
 #[derive(Debug)]
-pub struct Store<H: Head> {
-    published: Arc<Published<H>>,
-    writer: Arc<Writer<H>>,
+pub struct Store<M: Metadata> {
+    published: Arc<Published<M>>,
+    writer: Arc<Writer<M>>,
 }
 
-impl<H: Head> Clone for Store<H> {
+impl<M: Metadata> Clone for Store<M> {
     fn clone(&self) -> Self {
         Self { published: Arc::clone(&self.published), writer: Arc::clone(&self.writer) }
     }
@@ -50,22 +50,22 @@ impl<H: Head> Clone for Store<H> {
 
 /// What readers see. Only the writer changes it.
 #[derive(Debug)]
-pub(crate) struct Published<H> {
-    head: ArcSwap<Snapshot<H>>,
+pub(crate) struct Published<M> {
+    latest: ArcSwap<Snapshot<M>>,
     /// Every event, in order.
-    everything: Arc<Log<H>>,
-    logs: RwLock<Logs<H>>,
+    everything: Arc<Log<M>>,
+    logs: RwLock<Logs<M>>,
 }
 
 /// The events of each shelf that has some, or is followed.
 #[derive(Debug)]
-struct Logs<H> {
-    of: BTreeMap<Shelf, Arc<Log<H>>>,
+struct Logs<M> {
+    of: BTreeMap<Shelf, Arc<Log<M>>>,
     /// Nothing at or below it is known of shelves without a log.
     unknown: Revision,
 }
 
-impl<H: Head> Store<H> {
+impl<M: Metadata> Store<M> {
     /// Loads what the backend holds and begins to take writes.
     pub fn open(mut backend: impl Backend, settings: Settings) -> Result<Self, BackendError> {
         let loaded = backend.load()?;
@@ -75,8 +75,8 @@ impl<H: Head> Store<H> {
     }
 
     /// The newest state. Reading it never waits for a write.
-    pub fn snapshot(&self) -> Arc<Snapshot<H>> {
-        self.published.head.load_full()
+    pub fn snapshot(&self) -> Arc<Snapshot<M>> {
+        self.published.latest.load_full()
     }
 
     pub fn revision(&self) -> Revision {
@@ -84,7 +84,7 @@ impl<H: Head> Store<H> {
     }
 
     /// One shelf as it was at `revision`; the other shelves of the answer are of no meaning.
-    pub fn shelf_at(&self, shelf: &Shelf, revision: Revision) -> Result<Snapshot<H>, Compacted> {
+    pub fn shelf_at(&self, shelf: &Shelf, revision: Revision) -> Result<Snapshot<M>, Compacted> {
         let now = self.snapshot();
         let mut past = Snapshot::clone(&now);
         let log = self.published.log(shelf);
@@ -97,28 +97,28 @@ impl<H: Head> Store<H> {
     }
 
     /// Hands a transaction to the writer. The answer comes when it is durable and published.
-    pub fn submit(&self, transaction: Transaction<H>) -> Ticket<Result<Written<H>, WriteError<H>>> {
+    pub fn submit(&self, transaction: Transaction<M>) -> Ticket<Result<Written<M>, WriteError<M>>> {
         self.writer.submit(transaction)
     }
 
     /// Hands a transaction in and waits.
-    pub fn write(&self, transaction: Transaction<H>) -> Result<Written<H>, WriteError<H>> {
+    pub fn write(&self, transaction: Transaction<M>) -> Result<Written<M>, WriteError<M>> {
         self.submit(transaction).wait()
     }
 
     /// Follows one shelf from just after `revision`.
-    pub fn watch(&self, shelf: &Shelf, revision: Revision) -> Watch<H> {
+    pub fn watch(&self, shelf: &Shelf, revision: Revision) -> Watch<M> {
         self.watch_part(shelf, None, revision)
     }
 
     /// Follows one shelf, or what it holds of a topic, from just after `revision`.
-    pub fn watch_part(&self, shelf: &Shelf, topic: Option<Topic>, revision: Revision) -> Watch<H> {
+    pub fn watch_part(&self, shelf: &Shelf, topic: Option<Topic>, revision: Revision) -> Watch<M> {
         let log = self.published.log(shelf);
         Watch::new(log, topic, Arc::clone(&self.published), revision)
     }
 
     /// Follows everything from just after `revision`.
-    pub fn watch_everything(&self, revision: Revision) -> Watch<H> {
+    pub fn watch_everything(&self, revision: Revision) -> Watch<M> {
         let everything = Arc::clone(&self.published.everything);
         Watch::new(everything, None, Arc::clone(&self.published), revision)
     }
@@ -157,20 +157,19 @@ impl<H: Head> Store<H> {
     }
 }
 
-impl<H: Head> Published<H> {
+impl<M: Metadata> Published<M> {
     fn load(loaded: Loaded) -> Self {
-        let mut head = Snapshot::empty(loaded.revision);
+        let mut latest = Snapshot::empty(loaded.revision);
         for live in loaded.live {
-            let head_of = H::read(&live.key, &live.value);
+            let meta = M::read(&live.key, &live.value);
             let (created, modified) = (live.created, live.modified);
-            let entry =
-                Entry { key: live.key, created, modified, value: live.value, head: head_of };
-            head.put(Arc::new(entry));
+            let entry = Entry { key: live.key, created, modified, value: live.value, meta: meta };
+            latest.put(Arc::new(entry));
         }
-        let events: Vec<Arc<Event<H>>> =
-            loaded.history.into_iter().map(|record| Arc::new(event_of(record, &head))).collect();
+        let events: Vec<Arc<Event<M>>> =
+            loaded.history.into_iter().map(|record| Arc::new(event_of(record, &latest))).collect();
         let published = Self {
-            head: ArcSwap::from_pointee(head),
+            latest: ArcSwap::from_pointee(latest),
             everything: Arc::new(Log::new(loaded.compacted)),
             logs: RwLock::new(Logs { of: BTreeMap::new(), unknown: loaded.compacted }),
         };
@@ -182,18 +181,18 @@ impl<H: Head> Published<H> {
     }
 
     /// Makes committed events visible: in the logs first, then as the state, then to sleepers.
-    pub(crate) fn publish(&self, events: &[Arc<Event<H>>]) {
-        let mut head = Snapshot::clone(&self.head.load());
-        let mut touched: BTreeMap<&Shelf, Arc<Log<H>>> = BTreeMap::new();
+    pub(crate) fn publish(&self, events: &[Arc<Event<M>>]) {
+        let mut latest = Snapshot::clone(&self.latest.load());
+        let mut touched: BTreeMap<&Shelf, Arc<Log<M>>> = BTreeMap::new();
         let mut parts = Vec::new();
         for event in events {
-            head.advance(event);
+            latest.advance(event);
             let shelf = &event.entry.key.shelf;
             let log = touched.entry(shelf).or_insert_with(|| self.log(shelf));
             log.append(event, &mut parts);
             self.everything.append(event, &mut parts);
         }
-        self.head.store(Arc::new(head));
+        self.latest.store(Arc::new(latest));
         for log in touched.values().chain(&parts) {
             log.wake();
         }
@@ -201,17 +200,17 @@ impl<H: Head> Published<H> {
     }
 }
 
-impl<H> Published<H> {
+impl<M> Published<M> {
     pub(crate) fn revision(&self) -> Revision {
-        self.head.load().revision
+        self.latest.load().revision
     }
 
-    pub(crate) fn head(&self) -> Arc<Snapshot<H>> {
-        self.head.load_full()
+    pub(crate) fn latest(&self) -> Arc<Snapshot<M>> {
+        self.latest.load_full()
     }
 
     /// The log of a shelf; made empty where nothing was written yet.
-    pub(crate) fn log(&self, shelf: &Shelf) -> Arc<Log<H>> {
+    pub(crate) fn log(&self, shelf: &Shelf) -> Arc<Log<M>> {
         if let Some(log) = self.logs.read().of.get(shelf) {
             return Arc::clone(log);
         }
@@ -244,7 +243,7 @@ impl<H> Published<H> {
     }
 
     /// Every event that is kept, oldest first.
-    pub(crate) fn history(&self) -> Vec<Arc<Event<H>>> {
+    pub(crate) fn history(&self) -> Vec<Arc<Event<M>>> {
         let since = self.everything.compacted();
         let mut events = self.everything.newest_first(since, self.revision());
         events.as_mut().map_or(Vec::new(), |events| {
@@ -261,17 +260,17 @@ impl<H> Published<H> {
     }
 }
 
-/// An event as it was, sharing with `head` the version that still stands.
-fn event_of<H: Head>(record: Record, head: &Snapshot<H>) -> Event<H> {
+/// An event as it was, sharing with `latest` the version that still stands.
+fn event_of<M: Metadata>(record: Record, latest: &Snapshot<M>) -> Event<M> {
     let Record { revision, change, key, created, value, previous } = record;
     let entry_at = |modified, value: bytes::Bytes| {
-        let head = H::read(&key, &value);
-        Arc::new(Entry { key: key.clone(), created, modified, value, head })
+        let meta = M::read(&key, &value);
+        Arc::new(Entry { key: key.clone(), created, modified, value, meta })
     };
     let previous = previous.map(|(modified, value)| entry_at(modified, value));
     let entry = match (change, &previous) {
         (crate::entry::Change::Deleted, Some(last)) => Arc::clone(last),
-        _ => match head.get(&key).filter(|standing| standing.modified == revision) {
+        _ => match latest.get(&key).filter(|standing| standing.modified == revision) {
             Some(standing) => Arc::clone(standing),
             None => entry_at(revision, value),
         },

@@ -12,7 +12,7 @@ pub struct Ticket<T>(Arc<Cell<T>>);
 
 /// The other end: answers once.
 #[derive(Debug)]
-pub(crate) struct Reply<T>(Arc<Cell<T>>);
+pub(crate) struct Sender<T>(Arc<Cell<T>>);
 
 #[derive(Debug)]
 struct Cell<T> {
@@ -22,20 +22,20 @@ struct Cell<T> {
 
 #[derive(Debug)]
 struct State<T> {
-    answer: Option<T>,
+    send: Option<T>,
     waker: Option<Waker>,
 }
 
-pub(crate) fn pair<T>() -> (Reply<T>, Ticket<T>) {
-    let state = Mutex::new(State { answer: None, waker: None });
+pub(crate) fn pair<T>() -> (Sender<T>, Ticket<T>) {
+    let state = Mutex::new(State { send: None, waker: None });
     let cell = Arc::new(Cell { state, answered: Condvar::new() });
-    (Reply(Arc::clone(&cell)), Ticket(cell))
+    (Sender(Arc::clone(&cell)), Ticket(cell))
 }
 
-impl<T> Reply<T> {
-    pub(crate) fn answer(self, answer: T) {
+impl<T> Sender<T> {
+    pub(crate) fn send(self, send: T) {
         let mut state = self.0.state.lock();
-        state.answer = Some(answer);
+        state.send = Some(send);
         self.0.answered.notify_one();
         if let Some(waker) = state.waker.take() {
             waker.wake();
@@ -48,8 +48,8 @@ impl<T> Ticket<T> {
     pub fn wait(self) -> T {
         let mut state = self.0.state.lock();
         loop {
-            match state.answer.take() {
-                Some(answer) => return answer,
+            match state.send.take() {
+                Some(send) => return send,
                 None => self.0.answered.wait(&mut state),
             }
         }
@@ -61,8 +61,8 @@ impl<T> Future for Ticket<T> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
         let mut state = self.0.state.lock();
-        if let Some(answer) = state.answer.take() {
-            return Poll::Ready(answer);
+        if let Some(send) = state.send.take() {
+            return Poll::Ready(send);
         }
         state.waker = Some(context.waker().clone());
         Poll::Pending

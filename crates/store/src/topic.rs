@@ -3,30 +3,30 @@
 
 use smol_str::SmolStr;
 
-use crate::entry::{Event, Head};
+use crate::entry::{Event, Metadata};
 
 /// A part of a shelf that can be followed by itself.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Topic {
     Namespace(SmolStr),
     Name(SmolStr),
-    /// What [`Head::mark`] says of an object.
+    /// What [`Metadata::mark`] says of an object.
     Mark(SmolStr),
 }
 
 impl Topic {
     /// What an event is about. An object that moves from one mark to another concerns both.
-    pub(crate) fn all_of<H: Head>(event: &Event<H>) -> impl Iterator<Item = Self> {
+    pub(crate) fn all_of<M: Metadata>(event: &Event<M>) -> impl Iterator<Item = Self> {
         let key = &event.entry.key;
-        let mark = event.entry.head.mark();
-        let before = event.previous.as_ref().and_then(|previous| previous.head.mark());
+        let mark = event.entry.meta.mark();
+        let before = event.previous.as_ref().and_then(|previous| previous.meta.mark());
         let before = before.filter(|before| Some(*before) != mark);
         [Self::Namespace(key.namespace.clone()), Self::Name(key.name.clone())]
             .into_iter()
             .chain(mark.into_iter().chain(before).map(|mark| Self::Mark(SmolStr::new(mark))))
     }
 
-    pub(crate) fn concerns<H: Head>(&self, event: &Event<H>) -> bool {
+    pub(crate) fn concerns<M: Metadata>(&self, event: &Event<M>) -> bool {
         Self::all_of(event).any(|topic| topic == *self)
     }
 }
@@ -51,7 +51,7 @@ mod tests {
     #[derive(Debug)]
     struct Marked(SmolStr);
 
-    impl Head for Marked {
+    impl Metadata for Marked {
         fn read(_key: &Key, value: &Bytes) -> Self {
             Self(SmolStr::new(String::from_utf8_lossy(value)))
         }

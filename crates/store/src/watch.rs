@@ -4,24 +4,24 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::entry::{Event, Head, Revision};
+use crate::entry::{Event, Metadata, Revision};
 use crate::log::{Found, Log};
 use crate::store::Published;
 use crate::topic::Topic;
 
 /// A place in a log of events. It holds no events of its own, so it may be as slow as it likes.
 #[derive(Debug)]
-pub struct Watch<H> {
-    log: Arc<Log<H>>,
+pub struct Watch<M> {
+    log: Arc<Log<M>>,
     /// The part that is followed, with its own log: that one knows nothing of what was before.
-    part: Option<(Topic, Arc<Log<H>>)>,
+    part: Option<(Topic, Arc<Log<M>>)>,
     /// Tells it apart among those of the log.
     number: u64,
-    published: Arc<Published<H>>,
+    published: Arc<Published<M>>,
     after: Revision,
 }
 
-impl<H> Drop for Watch<H> {
+impl<M> Drop for Watch<M> {
     fn drop(&mut self) {
         self.log.forget(self.number);
         if let Some((topic, log)) = &self.part {
@@ -41,16 +41,16 @@ pub struct Compacted {
 }
 
 /// Events in order; empty: none yet. None: the store is shut down.
-pub type Events<H> = Result<Option<Vec<Arc<Event<H>>>>, Compacted>;
+pub type Events<M> = Result<Option<Vec<Arc<Event<M>>>>, Compacted>;
 
 /// How many events one read hands over: enough to amortise the lock, few enough to stay fair.
 const MOST_PER_READ: usize = 256;
 
-impl<H: Head> Watch<H> {
+impl<M: Metadata> Watch<M> {
     pub(crate) fn new(
-        log: Arc<Log<H>>,
+        log: Arc<Log<M>>,
         topic: Option<Topic>,
-        published: Arc<Published<H>>,
+        published: Arc<Published<M>>,
         after: Revision,
     ) -> Self {
         let part = topic.map(|topic| {
@@ -66,7 +66,7 @@ impl<H: Head> Watch<H> {
     }
 
     /// The events that are there, without waiting.
-    pub fn read(&mut self) -> Events<H> {
+    pub fn read(&mut self) -> Events<M> {
         // Taken before the look: nothing of this shelf lies between it and an empty log, and
         // nothing is shown that a reader of the head would not find.
         let progress = self.published.revision();
@@ -95,7 +95,7 @@ impl<H: Head> Watch<H> {
     }
 
     /// Where to read on: in the log of the part, once everything before it was read.
-    fn newest(&self) -> &Arc<Log<H>> {
+    fn newest(&self) -> &Arc<Log<M>> {
         match &self.part {
             Some((_, part)) if self.after >= part.compacted() => part,
             _ => &self.log,
@@ -103,7 +103,7 @@ impl<H: Head> Watch<H> {
     }
 
     /// The next events, for a future.
-    pub fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<Events<H>> {
+    pub fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<Events<M>> {
         match self.read() {
             Ok(Some(events)) if events.is_empty() => {}
             found => return Poll::Ready(found),
@@ -117,7 +117,7 @@ impl<H: Head> Watch<H> {
     }
 
     /// The next events, for a thread; empty if `timeout` passes first.
-    pub fn wait(&mut self, timeout: Duration) -> Events<H> {
+    pub fn wait(&mut self, timeout: Duration) -> Events<M> {
         // Woken by the whole shelf, and so by every part of it.
         let wakes = self.log.wakes();
         match self.read() {

@@ -10,9 +10,9 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::backend::{Backend, BackendError, Record};
 use crate::commit::{Staged, Transaction, WriteError, Written};
-use crate::entry::{Change, Event, Head, Revision};
+use crate::entry::{Change, Event, Metadata, Revision};
 use crate::store::{Published, Settings};
-use crate::ticket::{self, Reply, Ticket};
+use crate::ticket::{self, Sender, Ticket};
 
 /// A batch is cut at this many transactions or bytes, whichever comes first.
 const BATCH_MOST: usize = 256;
@@ -21,28 +21,28 @@ const BATCH_BYTES: usize = 1 << 20;
 /// Events that are forgotten at a time: writes wait for so long.
 const FORGET_MOST: usize = 4_096;
 
-type Answer<H> = Result<Written<H>, WriteError<H>>;
-type Waiting<H> = (Transaction<H>, Reply<Answer<H>>);
+type WriteResult<M> = Result<Written<M>, WriteError<M>>;
+type Waiting<M> = (Transaction<M>, Sender<WriteResult<M>>);
 
 #[derive(Debug)]
-pub(crate) struct Writer<H: Head> {
-    queue: Arc<Queue<H>>,
-    bench: Arc<Mutex<Bench<H>>>,
-    seen: Arc<Seen>,
+pub(crate) struct Writer<M: Metadata> {
+    queue: Arc<Queue<M>>,
+    core: Arc<Mutex<WriterCore<M>>>,
+    status: Arc<WriterStatus>,
     thread: Mutex<Option<JoinHandle<()>>>,
     settings: Settings,
 }
 
 /// Transactions that wait for the writer.
 #[derive(Debug)]
-struct Queue<H> {
-    state: Mutex<QueueState<H>>,
+struct Queue<M> {
+    state: Mutex<QueueState<M>>,
     grown: Condvar,
 }
 
 #[derive(Debug)]
-struct QueueState<H> {
-    waiting: VecDeque<Waiting<H>>,
+struct QueueState<M> {
+    waiting: VecDeque<Waiting<M>>,
     /// What may be forgotten: up to where, and how many events are kept all the same.
     forget: Option<(Revision, usize)>,
     /// Whether that was done last, so that it takes turns with writes.
@@ -51,59 +51,59 @@ struct QueueState<H> {
 }
 
 /// What the writer does next.
-enum Work<H> {
-    Commit(Vec<Waiting<H>>),
+enum Work<M> {
+    Commit(Vec<Waiting<M>>),
     Forget(Revision, usize),
 }
 
 /// What others may see of the bench without waiting for it: it is busy while a disk is.
 #[derive(Debug, Default)]
-struct Seen {
+struct WriterStatus {
     failure: ArcSwapOption<BackendError>,
     kept_events: AtomicUsize,
     kept_bytes: AtomicUsize,
 }
 
 /// What only the writer touches.
-struct Bench<H: Head> {
+struct WriterCore<M: Metadata> {
     backend: Box<dyn Backend>,
-    published: Arc<Published<H>>,
-    seen: Arc<Seen>,
+    published: Arc<Published<M>>,
+    status: Arc<WriterStatus>,
     /// Revision and bytes of every event kept, oldest first.
     kept: VecDeque<(Revision, usize)>,
     kept_bytes: usize,
     history_bytes_max: usize,
 }
 
-impl<H: Head> Writer<H> {
+impl<M: Metadata> Writer<M> {
     pub(crate) fn start(
         backend: Box<dyn Backend>,
-        published: Arc<Published<H>>,
+        published: Arc<Published<M>>,
         settings: Settings,
     ) -> Self {
         let history = published.history();
-        let seen = Arc::new(Seen::default());
-        let mut bench = Bench {
+        let status = Arc::new(WriterStatus::default());
+        let mut core = WriterCore {
             backend,
             published,
-            seen: Arc::clone(&seen),
+            status: Arc::clone(&status),
             kept: VecDeque::new(),
             kept_bytes: 0,
             history_bytes_max: settings.history_bytes_max,
         };
-        bench.keep(&history);
-        let bench = Arc::new(Mutex::new(bench));
+        core.keep(&history);
+        let core = Arc::new(Mutex::new(core));
         let waiting = VecDeque::new();
         let state = QueueState { waiting, forget: None, has_forgotten: false, closed: false };
         let queue = Arc::new(Queue { state: Mutex::new(state), grown: Condvar::new() });
         let thread = (!settings.inline).then(|| {
-            let (queue, bench) = (Arc::clone(&queue), Arc::clone(&bench));
+            let (queue, core) = (Arc::clone(&queue), Arc::clone(&core));
             let run = move || {
                 while let Some(work) = queue.next() {
                     match work {
-                        Work::Commit(batch) => bench.lock().commit(batch),
+                        Work::Commit(batch) => core.lock().commit(batch),
                         Work::Forget(until, keep) => {
-                            if bench.lock().forget(until, keep) {
+                            if core.lock().forget(until, keep) {
                                 queue.forget(until, keep);
                             }
                         }
@@ -113,50 +113,50 @@ impl<H: Head> Writer<H> {
             let named = std::thread::Builder::new().name("store-writer".to_owned());
             named.spawn(run).expect("the system starts threads")
         });
-        Self { queue, bench, seen, thread: Mutex::new(thread), settings }
+        Self { queue, core, status, thread: Mutex::new(thread), settings }
     }
 
-    pub(crate) fn submit(&self, transaction: Transaction<H>) -> Ticket<Answer<H>> {
-        let (reply, ticket) = ticket::pair();
+    pub(crate) fn submit(&self, transaction: Transaction<M>) -> Ticket<WriteResult<M>> {
+        let (sender, ticket) = ticket::pair();
         let mut state = self.queue.state.lock();
         if state.closed {
-            reply.answer(Err(WriteError::Closed));
+            sender.send(Err(WriteError::Closed));
         } else if self.settings.inline {
             drop(state);
-            self.bench.lock().commit(vec![(transaction, reply)]);
+            self.core.lock().commit(vec![(transaction, sender)]);
         } else if state.waiting.len() >= self.settings.queue_max {
-            reply.answer(Err(WriteError::Busy));
+            sender.send(Err(WriteError::Busy));
         } else {
-            state.waiting.push_back((transaction, reply));
+            state.waiting.push_back((transaction, sender));
             self.queue.grown.notify_one();
         }
         ticket
     }
 
     pub(crate) fn compact(&self, revision: Revision) -> Result<(), BackendError> {
-        self.bench.lock().compact(revision)
+        self.core.lock().compact(revision)
     }
 
     pub(crate) fn forget(&self, until: Revision, keep: usize) {
         if self.settings.inline {
-            let mut bench = self.bench.lock();
-            while bench.forget(until, keep) {}
+            let mut core = self.core.lock();
+            while core.forget(until, keep) {}
         } else {
             self.queue.forget(until, keep);
         }
     }
 
     pub(crate) fn flush(&self) -> Result<(), BackendError> {
-        self.bench.lock().backend.flush()
+        self.core.lock().backend.flush()
     }
 
     pub(crate) fn failure(&self) -> Option<Arc<BackendError>> {
-        self.seen.failure.load_full()
+        self.status.failure.load_full()
     }
 
     pub(crate) fn history(&self) -> (usize, usize) {
         let count = |number: &AtomicUsize| number.load(Ordering::Relaxed);
-        (count(&self.seen.kept_events), count(&self.seen.kept_bytes))
+        (count(&self.status.kept_events), count(&self.status.kept_bytes))
     }
 
     /// Commits what waits, takes nothing more, and makes everything durable.
@@ -166,15 +166,15 @@ impl<H: Head> Writer<H> {
         if let Some(thread) = self.thread.lock().take() {
             thread.join().expect("the writer does not panic");
         }
-        let mut bench = self.bench.lock();
+        let mut core = self.core.lock();
         match self.failure() {
             Some(failure) => Err(BackendError::clone(&failure)),
-            None => bench.backend.flush(),
+            None => core.backend.flush(),
         }
     }
 }
 
-impl<H: Head> Drop for Writer<H> {
+impl<M: Metadata> Drop for Writer<M> {
     fn drop(&mut self) {
         self.queue.state.lock().closed = true;
         self.queue.grown.notify_all();
@@ -184,10 +184,10 @@ impl<H: Head> Drop for Writer<H> {
     }
 }
 
-impl<H: Head> Queue<H> {
+impl<M: Metadata> Queue<M> {
     /// What waits, up to a batch, or what is to be forgotten, in turns; none when the queue is
     /// closed and empty.
-    fn next(&self) -> Option<Work<H>> {
+    fn next(&self) -> Option<Work<M>> {
         let mut state = self.state.lock();
         while state.waiting.is_empty() && (state.forget.is_none() || state.closed) {
             if state.closed {
@@ -219,32 +219,32 @@ impl<H: Head> Queue<H> {
     }
 }
 
-impl<H: Head> Bench<H> {
+impl<M: Metadata> WriterCore<M> {
     /// Decides, makes durable, publishes, answers: in this order.
-    fn commit(&mut self, batch: Vec<Waiting<H>>) {
-        if let Some(failure) = self.seen.failure.load_full() {
-            for (_, reply) in batch {
-                reply.answer(Err(WriteError::Failed(Arc::clone(&failure))));
+    fn commit(&mut self, batch: Vec<Waiting<M>>) {
+        if let Some(failure) = self.status.failure.load_full() {
+            for (_, sender) in batch {
+                sender.send(Err(WriteError::Failed(Arc::clone(&failure))));
             }
             return;
         }
-        let base = self.published.head();
+        let base = self.published.latest();
         let mut staged = Staged::new(base.revision());
-        let decided: Vec<(Answer<H>, Reply<Answer<H>>)> = batch
+        let decided: Vec<(WriteResult<M>, Sender<WriteResult<M>>)> = batch
             .into_iter()
-            .map(|(transaction, reply)| (staged.stage(&base, transaction), reply))
+            .map(|(transaction, sender)| (staged.stage(&base, transaction), sender))
             .collect();
         let made_durable = self.make_durable(&staged.events);
-        for (answer, reply) in decided {
-            reply.answer(match &made_durable {
-                Ok(()) => answer,
+        for (send, sender) in decided {
+            sender.send(match &made_durable {
+                Ok(()) => send,
                 Err(failure) => Err(WriteError::Failed(Arc::clone(failure))),
             });
         }
         self.keep_within_budget();
     }
 
-    fn make_durable(&mut self, events: &[Arc<Event<H>>]) -> Result<(), Arc<BackendError>> {
+    fn make_durable(&mut self, events: &[Arc<Event<M>>]) -> Result<(), Arc<BackendError>> {
         if events.is_empty() {
             return Ok(());
         }
@@ -256,7 +256,7 @@ impl<H: Head> Bench<H> {
     }
 
     /// Counts events towards the history's budget.
-    fn keep(&mut self, events: &[Arc<Event<H>>]) {
+    fn keep(&mut self, events: &[Arc<Event<M>>]) {
         for event in events {
             let old = event.previous.as_ref().map_or(0, |entry| entry.value.len());
             let bytes = event.entry.value.len() + old;
@@ -267,14 +267,14 @@ impl<H: Head> Bench<H> {
     }
 
     fn show_kept(&self) {
-        self.seen.kept_events.store(self.kept.len(), Ordering::Relaxed);
-        self.seen.kept_bytes.store(self.kept_bytes, Ordering::Relaxed);
+        self.status.kept_events.store(self.kept.len(), Ordering::Relaxed);
+        self.status.kept_bytes.store(self.kept_bytes, Ordering::Relaxed);
     }
 
     /// Takes no more writes: whether the last one would survive is unknown.
     fn stop(&self, error: BackendError) -> Arc<BackendError> {
         let failure = Arc::new(error);
-        self.seen.failure.store(Some(Arc::clone(&failure)));
+        self.status.failure.store(Some(Arc::clone(&failure)));
         failure
     }
 
@@ -300,7 +300,7 @@ impl<H: Head> Bench<H> {
     /// Compacts some of what is both older than `until` and beyond the newest `keep`; whether
     /// there is more of it.
     fn forget(&mut self, until: Revision, keep: usize) -> bool {
-        if self.seen.failure.load().is_some() {
+        if self.status.failure.load().is_some() {
             return false;
         }
         let old = self.kept.partition_point(|(revision, _)| *revision <= until);
@@ -331,13 +331,13 @@ impl<H: Head> Bench<H> {
     }
 }
 
-impl<H: Head> std::fmt::Debug for Bench<H> {
+impl<M: Metadata> std::fmt::Debug for WriterCore<M> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Bench").field("seen", &self.seen).finish_non_exhaustive()
+        f.debug_struct("Bench").field("seen", &self.status).finish_non_exhaustive()
     }
 }
 
-fn record_of<H>(event: &Event<H>) -> Record {
+fn record_of<M>(event: &Event<M>) -> Record {
     let previous = event.previous.as_ref().map(|entry| (entry.modified, entry.value.clone()));
     let value = match event.change {
         Change::Deleted => bytes::Bytes::new(), // it is the previous one

@@ -10,7 +10,7 @@ use smol_str::SmolStr;
 
 use super::{CREDENTIAL_ID, Signer};
 use crate::caller::{AUTHENTICATED, Caller};
-use crate::head::{Entry, Snapshot};
+use crate::object_meta::{Entry, Snapshot};
 
 /// What a token says.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -21,14 +21,14 @@ pub(crate) struct Claims {
     pub iss: String,
     pub jti: String,
     #[serde(rename = "kubernetes.io")]
-    pub place: Place,
+    pub kubernetes: KubernetesClaims,
     pub nbf: i64,
     pub sub: String,
 }
 
 /// The account, and the object that the token lives and dies with.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-pub(crate) struct Place {
+pub(crate) struct KubernetesClaims {
     pub namespace: SmolStr,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<Named>,
@@ -86,26 +86,26 @@ impl Claims {
         snapshot: &Snapshot,
         cluster: &str,
     ) -> Option<Caller> {
-        let place = &self.place;
-        let account = &place.serviceaccount;
+        let kubernetes = &self.kubernetes;
+        let account = &kubernetes.serviceaccount;
         let seconds = now.as_second();
         let in_time = seconds < self.exp && self.nbf <= seconds.saturating_add(SKEW_SECS);
-        let name = user_name(&place.namespace, &account.name);
+        let name = user_name(&kubernetes.namespace, &account.name);
         if !in_time || self.iss != issuer || self.sub != name {
             return None;
         }
         let look = Look { snapshot, cluster, now };
-        look.vouches("serviceaccounts", &place.namespace, account)?;
-        if let Some(secret) = &place.secret {
-            look.vouches("secrets", &place.namespace, secret)?;
+        look.vouches("serviceaccounts", &kubernetes.namespace, account)?;
+        if let Some(secret) = &kubernetes.secret {
+            look.vouches("secrets", &kubernetes.namespace, secret)?;
         }
-        match (&place.pod, &place.node) {
+        match (&kubernetes.pod, &kubernetes.node) {
             // The node of a pod is told for information; the pod vouches.
-            (Some(pod), _) => look.vouches("pods", &place.namespace, pod)?,
+            (Some(pod), _) => look.vouches("pods", &kubernetes.namespace, pod)?,
             (None, Some(node)) => look.vouches("nodes", "", node)?,
             (None, None) => {}
         }
-        let mut groups = groups(&place.namespace);
+        let mut groups = groups(&kubernetes.namespace);
         groups.push(AUTHENTICATED.to_owned());
         Some(Caller { name, uid: account.uid.to_string(), groups, extra: self.extra() })
     }
@@ -115,7 +115,7 @@ impl Claims {
         if !self.jti.is_empty() {
             extra.insert(CREDENTIAL_ID.to_owned(), vec![format!("JTI={}", self.jti)]);
         }
-        for (what, named) in [("pod", &self.place.pod), ("node", &self.place.node)] {
+        for (what, named) in [("pod", &self.kubernetes.pod), ("node", &self.kubernetes.node)] {
             let Some(Named { name, uid }) = named else { continue };
             for (part, value) in [("name", name), ("uid", uid)] {
                 if !value.is_empty() {
@@ -139,12 +139,12 @@ impl Look<'_> {
     fn vouches(&self, plural: &str, namespace: &str, named: &Named) -> Option<()> {
         let key = Shelf::new(self.cluster, plural).key(namespace, &named.name);
         let entry = self.snapshot.get(&key)?;
-        let is_same = !named.uid.is_empty() && entry.head.uid == named.uid;
+        let is_same = !named.uid.is_empty() && entry.meta.uid == named.uid;
         (is_same && !self.is_gone(entry)).then_some(())
     }
 
     fn is_gone(&self, entry: &Entry) -> bool {
-        let Some(deletion) = &entry.head.deletion else { return false };
+        let Some(deletion) = &entry.meta.deletion else { return false };
         let deletion: Result<Timestamp, _> = deletion.parse();
         deletion.is_ok_and(|at| at.saturating_add(FAREWELL).is_ok_and(|end| end < self.now))
     }
@@ -152,7 +152,7 @@ impl Look<'_> {
 
 /// `{"name": …, "uid": …}` of an object.
 pub(crate) fn named(entry: &Entry) -> Named {
-    Named { name: entry.key.name.clone(), uid: entry.head.uid.clone() }
+    Named { name: entry.key.name.clone(), uid: entry.meta.uid.clone() }
 }
 
 /// What others need to check tokens of one logical cluster.

@@ -13,11 +13,11 @@ use super::rule::Rule;
 use crate::encoding;
 use crate::form;
 use crate::server::{Cluster, Server};
-use crate::status::Answer;
+use crate::status::ApiResult;
 use crate::write;
 
 /// Writes the rules of all sums that changed.
-pub(crate) async fn settle(server: &Arc<Server>, cluster: &Arc<Cluster>) -> Answer<()> {
+pub(crate) async fn settle(server: &Arc<Server>, cluster: &Arc<Cluster>) -> ApiResult<()> {
     let registry = cluster.registry();
     let resource = registry.get(GROUP, "v1", "clusterroles").expect("a built-in resource");
     loop {

@@ -6,9 +6,9 @@ use http::HeaderMap;
 use percent_encoding::percent_decode_str;
 
 use super::account::{groups, split_user_name};
-use super::rule::{Deed, What};
+use super::rule::{AccessTarget, Attributes};
 use crate::caller::{ANONYMOUS, AUTHENTICATED, Caller, UNAUTHENTICATED};
-use crate::status::{Answer, Status};
+use crate::status::{ApiResult, Status};
 
 const AUTHENTICATION: &str = "authentication.k8s.io";
 const EXTRA_PREFIX: &str = "impersonate-extra-";
@@ -26,31 +26,31 @@ struct Wanted {
 /// caller may not do, which must include every single part of the new identity.
 pub(super) fn caller(
     headers: &HeaderMap,
-    check: impl Fn(&Deed<'_>) -> Answer<()>,
-) -> Answer<Option<Caller>> {
+    check: impl Fn(&Attributes<'_>) -> ApiResult<()>,
+) -> ApiResult<Option<Caller>> {
     let Some(wanted) = Wanted::read(headers)? else { return Ok(None) };
     let Wanted { user, groups: given, uid, extra } = wanted;
     let account = split_user_name(&user);
     match account {
         Some((namespace, name)) => {
-            check(&Deed::on("impersonate", "", "serviceaccounts", namespace, name))?;
+            check(&Attributes::on("impersonate", "", "serviceaccounts", namespace, name))?;
         }
-        None => check(&Deed::on("impersonate", "", "users", "", &user))?,
+        None => check(&Attributes::on("impersonate", "", "users", "", &user))?,
     }
     for group in &given {
-        check(&Deed::on("impersonate", "", "groups", "", group))?;
+        check(&Attributes::on("impersonate", "", "groups", "", group))?;
     }
     for (key, value) in extra.iter().flat_map(|(key, list)| list.iter().map(move |v| (key, v))) {
-        let what = What::Resource {
+        let target = AccessTarget::Resource {
             group: AUTHENTICATION,
             resource: "userextras",
             subresource: key,
             name: value,
         };
-        check(&Deed { verb: "impersonate", namespace: "", what })?;
+        check(&Attributes { verb: "impersonate", namespace: "", target })?;
     }
     if !uid.is_empty() {
-        check(&Deed::on("impersonate", AUTHENTICATION, "uids", "", &uid))?;
+        check(&Attributes::on("impersonate", AUTHENTICATION, "uids", "", &uid))?;
     }
     let groups = match account {
         Some((namespace, _)) if given.is_empty() => groups(namespace),
@@ -74,7 +74,7 @@ fn with_standing(user: &str, mut groups: Vec<String>) -> Vec<String> {
 }
 
 impl Wanted {
-    fn read(headers: &HeaderMap) -> Answer<Option<Self>> {
+    fn read(headers: &HeaderMap) -> ApiResult<Option<Self>> {
         let mut wanted = Self {
             user: texts(headers, "impersonate-user")?.into_iter().next().unwrap_or_default(),
             groups: texts(headers, "impersonate-group")?,
@@ -98,7 +98,7 @@ impl Wanted {
     }
 }
 
-fn texts(headers: &HeaderMap, name: &str) -> Answer<Vec<String>> {
+fn texts(headers: &HeaderMap, name: &str) -> ApiResult<Vec<String>> {
     let values = headers.get_all(name).iter();
     let texts = values.map(|value| match std::str::from_utf8(value.as_bytes()) {
         Ok(text) => Ok(text.to_owned()),
@@ -134,8 +134,8 @@ mod tests {
             ("impersonate-uid", "7"),
             ("impersonate-extra-acme.com%2fscope", "all"),
         ]);
-        let found = caller(&map, |deed| {
-            asked.borrow_mut().push(deed.to_string());
+        let found = caller(&map, |attributes| {
+            asked.borrow_mut().push(attributes.to_string());
             Ok(())
         });
         let bob = found.unwrap().unwrap();
@@ -154,8 +154,8 @@ mod tests {
                 format!("impersonate resource \"uids\" in API group \"{AUTHENTICATION}\" {whole}"),
             ]
         );
-        let refused = caller(&map, |deed| match deed.what {
-            What::Resource { name: "ops", .. } => Err(Status::unauthorized()),
+        let refused = caller(&map, |attributes| match attributes.target {
+            AccessTarget::Resource { name: "ops", .. } => Err(Status::unauthorized()),
             _ => Ok(()),
         });
         assert!(refused.is_err(), "one part that may not be taken refuses the whole");

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use serde::Deserialize;
 use smol_str::{SmolStr, format_smolstr};
 
-use super::rule::{Deed, Rule};
+use super::rule::{Attributes, Rule};
 use crate::caller::Caller;
-use crate::head::Entry;
+use crate::object_meta::Entry;
 
 pub(crate) const GROUP: &str = "rbac.authorization.k8s.io";
 
@@ -184,11 +184,11 @@ impl Index {
     }
 
     /// Whether a rule that the caller holds allows the deed.
-    pub(crate) fn judge(&self, caller: &Caller, deed: &Deed<'_>) -> Verdict {
+    pub(crate) fn judge(&self, caller: &Caller, attributes: &Attributes<'_>) -> Verdict {
         let mut lost = Vec::new();
-        for held in self.held(caller, deed.namespace) {
+        for held in self.held(caller, attributes.namespace) {
             match self.role(&held.binding) {
-                Some(role) if role.rules.iter().any(|rule| rule.allows(deed)) => {
+                Some(role) if role.rules.iter().any(|rule| rule.allows(attributes)) => {
                     return Verdict::Allowed(held.clone());
                 }
                 Some(_) => {}

@@ -4,21 +4,21 @@ use convoy_api::schema::{FieldError, Reason};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::rule::{Deed, Rule, What};
+use super::rule::{AccessTarget, Attributes, Rule};
 use super::{Authorization, Decision};
-use crate::ask::Ask;
 use crate::caller::{Caller, MASTERS};
 use crate::managed;
 use crate::reading;
-use crate::reply::Reply;
-use crate::status::{Answer, Status};
+use crate::resource_request::ResourceRequest;
+use crate::response::HandlerResponse;
+use crate::status::{ApiResult, Status};
 use crate::surroundings::seconds;
 use crate::write::Options;
 
 /// Answers a create of a kind that is a question; none if it is not one.
-pub(crate) fn answer(ask: &Ask) -> Option<Answer<Reply>> {
-    let respond: fn(&Ask, &mut Value) -> Answer<()> =
-        match (ask.resource.group.as_str(), ask.resource.plural.as_str()) {
+pub(crate) fn answer(request: &ResourceRequest) -> Option<ApiResult<HandlerResponse>> {
+    let respond: fn(&ResourceRequest, &mut Value) -> ApiResult<()> =
+        match (request.resource.group.as_str(), request.resource.plural.as_str()) {
             ("authorization.k8s.io", "selfsubjectaccessreviews") => self_access,
             ("authorization.k8s.io", "subjectaccessreviews") => access,
             ("authorization.k8s.io", "localsubjectaccessreviews") => local_access,
@@ -27,15 +27,15 @@ pub(crate) fn answer(ask: &Ask) -> Option<Answer<Reply>> {
             ("authentication.k8s.io", "tokenreviews") => token,
             _ => return None,
         };
-    Some(ask.query.field_validation("CreateOptions.meta.k8s.io").and_then(|validation| {
-        let mut review = reading::object(ask, validation)?;
-        if ask.resource.group == "authorization.k8s.io" {
+    Some(request.query.field_validation("CreateOptions.meta.k8s.io").and_then(|validation| {
+        let mut review = reading::object(request, validation)?;
+        if request.resource.group == "authorization.k8s.io" {
             crate::metadata::of(&mut review);
-            managed::track_create(ask, &mut review, &Options::of(ask)?);
+            managed::track_create(request, &mut review, &Options::of(request)?);
         }
-        respond(ask, &mut review)?;
-        crate::canonical::canonicalise(crate::form::shape_of(&ask.resource), &mut review);
-        Ok(Reply::Object(201, review))
+        respond(request, &mut review)?;
+        crate::canonical::canonicalise(crate::form::shape_of(&request.resource), &mut review);
+        Ok(HandlerResponse::Object(201, review))
     }))
 }
 
@@ -85,33 +85,35 @@ struct PathAttributes {
 }
 
 impl Spec {
-    fn read(ask: &Ask, review: &Value) -> Answer<Self> {
+    fn read(request: &ResourceRequest, review: &Value) -> ApiResult<Self> {
         let spec: Self = serde_json::from_value(review["spec"].clone())
             .map_err(|error| Status::bad_request(error.to_string()))?;
         if spec.resource_attributes.is_some() == spec.non_resource_attributes.is_some() {
             let detail =
                 "exactly one of nonResourceAttributes or resourceAttributes must be specified";
-            return Err(invalid(ask, "spec.resourceAttributes", &Value::Null, detail));
+            return Err(invalid(request, "spec.resourceAttributes", &Value::Null, detail));
         }
         Ok(spec)
     }
 
-    fn deed(&self) -> Deed<'_> {
+    fn attributes(&self) -> Attributes<'_> {
         match (&self.resource_attributes, &self.non_resource_attributes) {
-            (Some(about), _) => Deed {
+            (Some(about), _) => Attributes {
                 verb: &about.verb,
                 namespace: &about.namespace,
-                what: What::Resource {
+                target: AccessTarget::Resource {
                     group: &about.group,
                     resource: &about.resource,
                     subresource: &about.subresource,
                     name: &about.name,
                 },
             },
-            (None, Some(about)) => {
-                Deed { verb: &about.verb, namespace: "", what: What::Path(&about.path) }
-            }
-            (None, None) => Deed { verb: "", namespace: "", what: What::Path("") },
+            (None, Some(about)) => Attributes {
+                verb: &about.verb,
+                namespace: "",
+                target: AccessTarget::Path(&about.path),
+            },
+            (None, None) => Attributes { verb: "", namespace: "", target: AccessTarget::Path("") },
         }
     }
 
@@ -125,39 +127,39 @@ impl Spec {
     }
 }
 
-fn self_access(ask: &Ask, review: &mut Value) -> Answer<()> {
-    let spec = Spec::read(ask, review)?;
-    review["status"] = verdict(ask, &ask.caller, &spec.deed());
+fn self_access(request: &ResourceRequest, review: &mut Value) -> ApiResult<()> {
+    let spec = Spec::read(request, review)?;
+    review["status"] = verdict(request, &request.caller, &spec.attributes());
     Ok(())
 }
 
-fn access(ask: &Ask, review: &mut Value) -> Answer<()> {
-    let spec = Spec::read(ask, review)?;
+fn access(request: &ResourceRequest, review: &mut Value) -> ApiResult<()> {
+    let spec = Spec::read(request, review)?;
     if spec.user.is_empty() && spec.groups.as_ref().is_none_or(Vec::is_empty) {
         let detail = "at least one of user or group must be specified";
-        return Err(invalid(ask, "spec.user", &json!(""), detail));
+        return Err(invalid(request, "spec.user", &json!(""), detail));
     }
-    review["status"] = verdict(ask, &spec.caller(), &spec.deed());
+    review["status"] = verdict(request, &spec.caller(), &spec.attributes());
     Ok(())
 }
 
-fn local_access(ask: &Ask, review: &mut Value) -> Answer<()> {
-    let spec = Spec::read(ask, review)?;
+fn local_access(request: &ResourceRequest, review: &mut Value) -> ApiResult<()> {
+    let spec = Spec::read(request, review)?;
     let given = spec.resource_attributes.as_ref().map(|about| about.namespace.as_str());
     let detail = match given {
         None => "disallowed on this kind of request",
-        Some(namespace) if namespace != ask.namespace() => "must match metadata.namespace",
-        Some(_) => return access(ask, review),
+        Some(namespace) if namespace != request.namespace() => "must match metadata.namespace",
+        Some(_) => return access(request, review),
     };
     let path = match given {
         None => "spec.nonResourceAttributes",
         Some(_) => "spec.resourceAttributes.namespace",
     };
-    Err(invalid(ask, path, &json!(given.unwrap_or_default()), detail))
+    Err(invalid(request, path, &json!(given.unwrap_or_default()), detail))
 }
 
-fn verdict(ask: &Ask, caller: &Caller, deed: &Deed<'_>) -> Value {
-    let decision = super::decide(&ask.server, &ask.cluster, caller, deed);
+fn verdict(request: &ResourceRequest, caller: &Caller, attributes: &Attributes<'_>) -> Value {
+    let decision = super::decide(&request.server, &request.cluster, caller, attributes);
     let mut status = json!({"allowed": matches!(decision, Decision::Allowed(_))});
     let reason = decision.reason();
     if !reason.is_empty() {
@@ -166,16 +168,16 @@ fn verdict(ask: &Ask, caller: &Caller, deed: &Deed<'_>) -> Value {
     status
 }
 
-fn self_rules(ask: &Ask, review: &mut Value) -> Answer<()> {
+fn self_rules(request: &ResourceRequest, review: &mut Value) -> ApiResult<()> {
     let namespace = review["spec"]["namespace"].as_str().unwrap_or_default().to_owned();
     if namespace.is_empty() {
         return Err(Status::bad_request("no namespace on request"));
     }
-    let (store, cluster) = (&ask.server.store, &ask.cluster);
-    let rules = |index: &super::Index| index.rules_of(&ask.caller, &namespace);
+    let (store, cluster) = (&request.server.store, &request.cluster);
+    let rules = |index: &super::Index| index.rules_of(&request.caller, &namespace);
     let mut rules = cluster.rights.with(store, &cluster.name, rules);
-    let is_free = ask.server.access.authorization == Authorization::AlwaysAllow;
-    if is_free || ask.caller.is_in(MASTERS) {
+    let is_free = request.server.access.authorization == Authorization::AlwaysAllow;
+    if is_free || request.caller.is_in(MASTERS) {
         let all = Rule::everything().into_iter().filter(|rule| !rules.contains(rule));
         rules = all.collect::<Vec<_>>().into_iter().chain(rules).collect();
     }
@@ -187,20 +189,20 @@ fn self_rules(ask: &Ask, review: &mut Value) -> Answer<()> {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "one signature for all questions")]
-fn self_subject(ask: &Ask, review: &mut Value) -> Answer<()> {
-    review["metadata"] = json!({"creationTimestamp": seconds(ask.server.now())});
-    review["status"] = json!({"userInfo": user_info(&ask.caller)});
+fn self_subject(request: &ResourceRequest, review: &mut Value) -> ApiResult<()> {
+    review["metadata"] = json!({"creationTimestamp": seconds(request.server.now())});
+    review["status"] = json!({"userInfo": user_info(&request.caller)});
     Ok(())
 }
 
-fn token(ask: &Ask, review: &mut Value) -> Answer<()> {
+fn token(request: &ResourceRequest, review: &mut Value) -> ApiResult<()> {
     let token = review["spec"]["token"].as_str().unwrap_or_default().to_owned();
     if token.is_empty() {
         return Err(Status::bad_request("token is required for TokenReview in authentication"));
     }
     let wanted = review["spec"]["audiences"].as_array().into_iter().flatten();
     let wanted: Vec<String> = wanted.filter_map(Value::as_str).map(str::to_owned).collect();
-    let known = super::caller_of_token(&ask.server, &ask.cluster, &token, &wanted);
+    let known = super::caller_of_token(&request.server, &request.cluster, &token, &wanted);
     review["status"] = match known {
         Some((caller, audiences)) => {
             json!({"authenticated": true, "user": user_info(&caller), "audiences": audiences})
@@ -210,11 +212,11 @@ fn token(ask: &Ask, review: &mut Value) -> Answer<()> {
     Ok(())
 }
 
-fn invalid(ask: &Ask, path: &str, value: &Value, detail: &str) -> Box<Status> {
+fn invalid(request: &ResourceRequest, path: &str, value: &Value, detail: &str) -> Box<Status> {
     let error = FieldError::about(Reason::Invalid, path, value, detail);
-    let mut status = Status::invalid(&ask.resource, "", &[error]);
+    let mut status = Status::invalid(&request.resource, "", &[error]);
     // A kube-apiserver forgets of which kind the question was.
-    let rest = status.message.strip_prefix(ask.resource.kind.as_str()).map(str::to_owned);
+    let rest = status.message.strip_prefix(request.resource.kind.as_str()).map(str::to_owned);
     status.message = rest.unwrap_or(status.message);
     status.details.kind = String::new();
     status

@@ -6,7 +6,7 @@ use convoy_store::{Change, Revision, Shelf, Watch};
 use parking_lot::{Mutex, RwLock};
 
 use super::index::{GROUP, Index, Source};
-use crate::head::{Head, Store, shelf_name};
+use crate::object_meta::{ObjectMeta, Store, shelf_name};
 
 /// Roles and bindings of one logical cluster. Every look sees all writes that were acknowledged
 /// before it; a look at an unchanged store is one comparison.
@@ -21,7 +21,7 @@ pub(crate) struct Rights {
 #[derive(Debug)]
 struct Feed {
     source: Source,
-    watch: Watch<Head>,
+    watch: Watch<ObjectMeta>,
 }
 
 const SOURCES: [(Source, &str); 4] = [

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize};
 use smol_str::SmolStr;
 
-use crate::request::Attributes;
+use crate::request_info::RequestInfo;
 
 /// What a role allows: verbs on resources, or methods on paths.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
@@ -26,30 +26,30 @@ pub(crate) struct Rule {
 
 /// Something that somebody wants to do.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Deed<'d> {
+pub(crate) struct Attributes<'d> {
     pub verb: &'d str,
     /// Empty: in the whole cluster.
     pub namespace: &'d str,
-    pub what: What<'d>,
+    pub target: AccessTarget<'d>,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum What<'d> {
+pub(crate) enum AccessTarget<'d> {
     Resource { group: &'d str, resource: &'d str, subresource: &'d str, name: &'d str },
     Path(&'d str),
 }
 
 const ALL: &str = "*";
 
-impl<'d> From<&'d Attributes> for Deed<'d> {
-    fn from(attributes: &'d Attributes) -> Self {
-        let verb = attributes.verb.as_str();
-        match &attributes.target {
-            None => Self { verb, namespace: "", what: What::Path(&attributes.path) },
+impl<'d> From<&'d RequestInfo> for Attributes<'d> {
+    fn from(info: &'d RequestInfo) -> Self {
+        let verb = info.verb.as_str();
+        match &info.target {
+            None => Self { verb, namespace: "", target: AccessTarget::Path(&info.path) },
             Some(target) => Self {
                 verb,
                 namespace: &target.namespace,
-                what: What::Resource {
+                target: AccessTarget::Resource {
                     group: &target.group,
                     resource: &target.resource,
                     subresource: &target.subresource,
@@ -60,7 +60,7 @@ impl<'d> From<&'d Attributes> for Deed<'d> {
     }
 }
 
-impl<'d> Deed<'d> {
+impl<'d> Attributes<'d> {
     /// A verb on a named object.
     pub(crate) fn on(
         verb: &'d str,
@@ -69,16 +69,20 @@ impl<'d> Deed<'d> {
         namespace: &'d str,
         name: &'d str,
     ) -> Self {
-        Self { verb, namespace, what: What::Resource { group, resource, subresource: "", name } }
+        Self {
+            verb,
+            namespace,
+            target: AccessTarget::Resource { group, resource, subresource: "", name },
+        }
     }
 }
 
 /// As refusals tell it: what the caller cannot do, and where.
-impl fmt::Display for Deed<'_> {
+impl fmt::Display for Attributes<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.what {
-            What::Path(path) => write!(f, "{} path {path:?}", self.verb),
-            What::Resource { group, resource, subresource, .. } => {
+        match self.target {
+            AccessTarget::Path(path) => write!(f, "{} path {path:?}", self.verb),
+            AccessTarget::Resource { group, resource, subresource, .. } => {
                 let slash = if subresource.is_empty() { "" } else { "/" };
                 let full = format!("{resource}{slash}{subresource}");
                 write!(f, "{} resource {full:?} in API group {group:?} ", self.verb)?;
@@ -100,13 +104,15 @@ impl Rule {
         [resources, Self { verbs: all(), non_resource_urls: all(), ..Self::default() }]
     }
 
-    pub(crate) fn allows(&self, deed: &Deed<'_>) -> bool {
-        if !has(&self.verbs, deed.verb) {
+    pub(crate) fn allows(&self, attributes: &Attributes<'_>) -> bool {
+        if !has(&self.verbs, attributes.verb) {
             return false;
         }
-        match deed.what {
-            What::Path(path) => self.non_resource_urls.iter().any(|url| url_covers(url, path)),
-            What::Resource { group, resource, subresource, name } => {
+        match attributes.target {
+            AccessTarget::Path(path) => {
+                self.non_resource_urls.iter().any(|url| url_covers(url, path))
+            }
+            AccessTarget::Resource { group, resource, subresource, name } => {
                 has(&self.api_groups, group)
                     && self.resources.iter().any(|known| resource_is(known, resource, subresource))
                     && self.has_name(name)
@@ -247,9 +253,18 @@ pub(crate) mod tests {
         crate::bootstrap::read_rule(text).expect("a rule in the table's own form")
     }
 
-    fn deed<'d>(verb: &'d str, group: &'d str, full: &'d str, name: &'d str) -> Deed<'d> {
+    fn attributes<'d>(
+        verb: &'d str,
+        group: &'d str,
+        full: &'d str,
+        name: &'d str,
+    ) -> Attributes<'d> {
         let (resource, subresource) = full.split_once('/').unwrap_or((full, ""));
-        Deed { verb, namespace: "", what: What::Resource { group, resource, subresource, name } }
+        Attributes {
+            verb,
+            namespace: "",
+            target: AccessTarget::Resource { group, resource, subresource, name },
+        }
     }
 
     #[test]
@@ -275,7 +290,7 @@ pub(crate) mod tests {
         ];
         for (text, (verb, group, full, name), expected) in cases {
             assert_eq!(
-                rule(text).allows(&deed(verb, group, full, name)),
+                rule(text).allows(&attributes(verb, group, full, name)),
                 expected,
                 "{text}: {full}"
             );
@@ -294,8 +309,9 @@ pub(crate) mod tests {
             ("* | * | *", "/metrics", false),
         ];
         for (text, path, expected) in cases {
-            let deed = Deed { verb: "get", namespace: "", what: What::Path(path) };
-            assert_eq!(rule(text).allows(&deed), expected, "{text}: {path}");
+            let attributes =
+                Attributes { verb: "get", namespace: "", target: AccessTarget::Path(path) };
+            assert_eq!(rule(text).allows(&attributes), expected, "{text}: {path}");
         }
     }
 
@@ -322,11 +338,12 @@ pub(crate) mod tests {
     #[test]
     fn refusals_name_the_place() {
         assert_eq!(
-            Deed { namespace: "a", ..deed("update", "apps", "deployments/scale", "d") }.to_string(),
+            Attributes { namespace: "a", ..attributes("update", "apps", "deployments/scale", "d") }
+                .to_string(),
             "update resource \"deployments/scale\" in API group \"apps\" in the namespace \"a\""
         );
         assert_eq!(
-            deed("list", "", "nodes", "").to_string(),
+            attributes("list", "", "nodes", "").to_string(),
             "list resource \"nodes\" in API group \"\" at the cluster scope"
         );
         assert_eq!(

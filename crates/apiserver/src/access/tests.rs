@@ -46,7 +46,13 @@ impl World {
     }
 
     /// A request with a token (none if it is empty) from somewhere on the network.
-    pub(crate) fn ask(&self, token: &str, method: &str, path: &str, body: &Value) -> (u16, Value) {
+    pub(crate) fn request(
+        &self,
+        token: &str,
+        method: &str,
+        path: &str,
+        body: &Value,
+    ) -> (u16, Value) {
         let answered = self.send(token, method, path, &[], body);
         (answered.code, answered.json())
     }
@@ -72,7 +78,7 @@ impl World {
 
     /// The code alone of a read.
     pub(crate) fn code(&self, token: &str, path: &str) -> u16 {
-        self.ask(token, "GET", path, &Value::Null).0
+        self.request(token, "GET", path, &Value::Null).0
     }
 
     /// A cluster role with rules in the table's own form.

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::Operation;
 use super::review::name;
-use crate::ask::Ask;
 use crate::registry::Resource;
+use crate::resource_request::ResourceRequest;
 
 /// Requests by resource, namespace and labels.
 #[derive(Debug)]
@@ -36,12 +36,12 @@ struct Rule {
 /// What a request is about, in the terms of webhooks and policies.
 #[derive(Debug)]
 pub(super) struct Subject<'s> {
-    pub ask: &'s Ask,
+    pub request: &'s ResourceRequest,
     pub operation: Operation,
     pub object: Option<&'s Value>,
     pub old: Option<&'s Value>,
     /// The request as webhooks and conditions see it.
-    pub request: &'s Value,
+    pub admission_request: &'s Value,
 }
 
 impl Audience {
@@ -82,12 +82,15 @@ impl Audience {
     /// The resource of the request as its rules name it: in its own version, or else in another
     /// one of the same objects. None: it is not asked.
     pub(super) fn row(&self, subject: &Subject<'_>) -> Option<Arc<Resource>> {
-        let ask = subject.ask;
+        let request = subject.request;
         let has =
             |rules: &[Rule], row: &Resource| rules.iter().any(|rule| rule.matches(subject, row));
-        let others =
-            if self.is_exact { Vec::new() } else { ask.registry.other_versions(&ask.resource) };
-        let mut rows = std::iter::once(&ask.resource).chain(others);
+        let others = if self.is_exact {
+            Vec::new()
+        } else {
+            request.registry.other_versions(&request.resource)
+        };
+        let mut rows = std::iter::once(&request.resource).chain(others);
         let is_excluded = || rows.clone().any(|row| has(&self.excluded, row));
         if !self.excluded.is_empty() && is_excluded() {
             return None;
@@ -105,20 +108,20 @@ impl Audience {
         if self.namespace_selector.is_empty() {
             return true;
         }
-        let ask = subject.ask;
-        if ask.resource.is("", "namespaces") {
+        let request = subject.request;
+        if request.resource.is("", "namespaces") {
             let object = subject.object.or(subject.old);
             return object.is_some_and(|object| selects(&self.namespace_selector, object));
         }
-        if ask.namespace().is_empty() {
+        if request.namespace().is_empty() {
             return true;
         }
-        let Some(namespaces) = ask.registry.get("", "v1", "namespaces") else { return false };
-        let key = ask.cluster.shelf(namespaces).key("", ask.namespace());
-        let snapshot = ask.server.store.snapshot();
+        let Some(namespaces) = request.registry.get("", "v1", "namespaces") else { return false };
+        let key = request.cluster.shelf(namespaces).key("", request.namespace());
+        let snapshot = request.server.store.snapshot();
         let entry = snapshot.get(&key);
         entry.is_some_and(|entry| {
-            self.namespace_selector.matches_with(|label| entry.head.label(label))
+            self.namespace_selector.matches_with(|label| entry.meta.label(label))
         })
     }
 
@@ -153,7 +156,7 @@ impl Rule {
 
     /// Whether it names a request on a resource, which may be known by another version.
     fn matches(&self, subject: &Subject<'_>, resource: &Resource) -> bool {
-        let ask = subject.ask;
+        let request = subject.request;
         let has = |list: &[String], wanted: &str| {
             list.iter().any(|known| known == "*" || known == wanted)
         };
@@ -162,16 +165,15 @@ impl Rule {
             "Cluster" => !resource.namespaced,
             _ => true,
         };
-        let resource_matches = self
-            .resources
-            .iter()
-            .any(|pattern| resource_matches(pattern, &resource.plural, &ask.target.subresource));
+        let resource_matches = self.resources.iter().any(|pattern| {
+            resource_matches(pattern, &resource.plural, &request.target.subresource)
+        });
         has(&self.operations, subject.operation.word())
             && has(&self.groups, &resource.group)
             && has(&self.versions, &resource.version)
             && scope
             && resource_matches
-            && (self.names.is_empty() || has(&self.names, name(ask, subject.object)))
+            && (self.names.is_empty() || has(&self.names, name(request, subject.object)))
     }
 }
 

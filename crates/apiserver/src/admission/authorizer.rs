@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::audience::Subject;
 use super::review::name;
-use crate::access::{Decision, Deed, What, decide};
+use crate::access::{AccessTarget, Attributes, Decision, decide};
 use crate::caller::{AUTHENTICATED, Caller};
 use crate::server::{Cluster, Server};
 
@@ -19,19 +19,19 @@ pub(super) const NAME: &str = "authorizer";
 
 /// A scope in which expressions may ask.
 pub(super) fn with_authorizer(scope: Scope, subject: &Subject<'_>) -> Scope {
-    let ask = subject.ask;
+    let request = subject.request;
     let own = json!({
-        "path": null, "group": ask.resource.group, "resource": ask.resource.plural,
-        "subresource": ask.target.subresource, "namespace": ask.namespace(),
-        "name": name(ask, subject.object),
+        "path": null, "group": request.resource.group, "resource": request.resource.plural,
+        "subresource": request.target.subresource, "namespace": request.namespace(),
+        "name": name(request, subject.object),
     });
     let scope = scope.variable(NAME, &json!({"requestResource": own}));
     let parts = ["group", "resource", "subresource", "namespace", "name", "path"];
     let scope = parts.into_iter().fold(scope, |scope, part| {
         scope.function(part, move |arguments| with_part(arguments, part))
     });
-    let server = Arc::clone(&ask.server);
-    let (cluster, caller) = (Arc::clone(&ask.cluster), ask.caller.clone());
+    let server = Arc::clone(&request.server);
+    let (cluster, caller) = (Arc::clone(&request.cluster), request.caller.clone());
     scope
         .function("serviceAccount", account)
         .function("fieldSelector", |arguments| Ok(arguments[0].clone()))
@@ -72,21 +72,21 @@ fn check(
         return Err(NO_OVERLOAD.to_owned());
     };
     let part = |field: &str| question[field].as_str().unwrap_or_default();
-    let what = match question["path"].as_str() {
-        Some(path) => What::Path(path),
-        None => What::Resource {
+    let target = match question["path"].as_str() {
+        Some(path) => AccessTarget::Path(path),
+        None => AccessTarget::Resource {
             group: part("group"),
             resource: part("resource"),
             subresource: part("subresource"),
             name: part("name"),
         },
     };
-    let deed = Deed { verb, namespace: part("namespace"), what };
+    let attributes = Attributes { verb, namespace: part("namespace"), target };
     let account = match question["account"].as_array().map(Vec::as_slice) {
         Some([Value::String(namespace), Value::String(name)]) => Some(robot(namespace, name)),
         _ => None,
     };
-    let decision = decide(server, cluster, account.as_ref().unwrap_or(caller), &deed);
+    let decision = decide(server, cluster, account.as_ref().unwrap_or(caller), &attributes);
     let is_allowed = matches!(decision, Decision::Allowed(_));
     Ok(json!({"allowed": is_allowed, "reason": decision.reason()}))
 }

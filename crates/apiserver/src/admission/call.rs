@@ -16,7 +16,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use serde_json::Value;
 
-use crate::ask::Ask;
+use crate::resource_request::ResourceRequest;
 use crate::status::chain;
 
 /// What an answer may be long.
@@ -28,7 +28,7 @@ const SERVICE_NAME: &str = "kubernetes.io/service-name";
 /// How a webhook is reached: made once per configuration, so that its connections serve again.
 #[derive(Debug)]
 pub(crate) struct Client {
-    place: Place,
+    address: WebhookAddress,
     http: Result<Http, String>,
 }
 
@@ -36,7 +36,7 @@ type Http = legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 
 /// Where a webhook is.
 #[derive(Debug)]
-enum Place {
+enum WebhookAddress {
     Url(String),
     Service { namespace: String, name: String, path: String, port: u64 },
 }
@@ -44,27 +44,27 @@ enum Place {
 impl Client {
     /// Reads a `clientConfig`. What is wrong with it shows when the webhook is called.
     pub(crate) fn new(config: &Value) -> Self {
-        let place = Place::read(config);
-        let http = http(config, &place);
-        Self { place, http }
+        let address = WebhookAddress::read(config);
+        let http = http(config, &address);
+        Self { address, http }
     }
 
     /// Posts a review to the webhook; its answer, or why there is none.
     pub(crate) async fn call(
         &self,
-        ask: &Ask,
+        request: &ResourceRequest,
         review: &Value,
         timeout: Duration,
     ) -> Result<Value, String> {
         let http = self.http.as_ref().map_err(Clone::clone)?;
-        let url = with_timeout(&self.place.url(ask)?, timeout)?;
-        let request = Request::post(&url)
+        let url = with_timeout(&self.address.url(request)?, timeout)?;
+        let http_request = Request::post(&url)
             .header(http::header::CONTENT_TYPE, "application/json")
             .header(http::header::ACCEPT, "application/json")
             .body(Full::new(Bytes::from(review.to_string())))
             .map_err(|error| error.to_string())?;
         let posted = async {
-            let response = http.request(request).await.map_err(|error| chain(&error))?;
+            let response = http.request(http_request).await.map_err(|error| chain(&error))?;
             let status = response.status();
             let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
             Ok((status, body.map_err(|error| error.to_string())?.to_bytes()))
@@ -81,12 +81,12 @@ impl Client {
     }
 }
 
-fn http(config: &Value, place: &Place) -> Result<Http, String> {
+fn http(config: &Value, address: &WebhookAddress) -> Result<Http, String> {
     let builder =
         hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(tls(config)?).https_only();
-    let connector = match place {
-        Place::Url(_) => builder.enable_http1().build(),
-        Place::Service { namespace, name, .. } => {
+    let connector = match address {
+        WebhookAddress::Url(_) => builder.enable_http1().build(),
+        WebhookAddress::Service { namespace, name, .. } => {
             let name = ServerName::try_from(format!("{name}.{namespace}.svc"));
             let name = name.map_err(|error| error.to_string())?;
             let resolver = hyper_rustls::FixedServerNameResolver::new(name);
@@ -119,7 +119,7 @@ fn tls(client: &Value) -> Result<rustls::ClientConfig, String> {
     Ok(config.with_root_certificates(roots).with_no_client_auth())
 }
 
-impl Place {
+impl WebhookAddress {
     fn read(config: &Value) -> Self {
         if let Some(url) = config["url"].as_str() {
             return Self::Url(url.to_owned());
@@ -130,12 +130,12 @@ impl Place {
         Self::Service { namespace: text("namespace"), name: text("name"), path: text("path"), port }
     }
 
-    fn url(&self, ask: &Ask) -> Result<String, String> {
+    fn url(&self, request: &ResourceRequest) -> Result<String, String> {
         let (namespace, name, path, port) = match self {
             Self::Url(url) => return Ok(url.clone()),
             Self::Service { namespace, name, path, port } => (namespace, name, path, *port),
         };
-        let (host, port) = endpoint(ask, namespace, name, port)
+        let (host, port) = endpoint(request, namespace, name, port)
             .ok_or_else(|| format!("no endpoints available for service {name:?}"))?;
         let host = if host.contains(':') { format!("[{host}]") } else { host };
         Ok(format!("https://{host}:{port}/{}", path.trim_start_matches('/')))
@@ -143,11 +143,16 @@ impl Place {
 }
 
 /// There is no cluster network here: a service is wherever its endpoints are.
-fn endpoint(ask: &Ask, namespace: &str, name: &str, port: u64) -> Option<(String, u64)> {
+fn endpoint(
+    request: &ResourceRequest,
+    namespace: &str,
+    name: &str,
+    port: u64,
+) -> Option<(String, u64)> {
     let read = |group: &str, plural: &str| {
-        let resource = ask.registry.get(group, "v1", plural)?;
-        let key = ask.cluster.shelf(resource).key(namespace, name);
-        ask.server.store.snapshot().get(&key).map(|entry| crate::encoding::read_entry(entry))
+        let resource = request.registry.get(group, "v1", plural)?;
+        let key = request.cluster.shelf(resource).key(namespace, name);
+        request.server.store.snapshot().get(&key).map(|entry| crate::encoding::read_entry(entry))
     };
     let service = read("", "services")?;
     let mut ports = service["spec"]["ports"].as_array()?.iter();
@@ -159,18 +164,23 @@ fn endpoint(ask: &Ask, namespace: &str, name: &str, port: u64) -> Option<(String
         let address = subset["addresses"].as_array()?.first()?["ip"].as_str()?;
         Some((address.to_owned(), port))
     });
-    found.or_else(|| sliced(ask, namespace, name, &port_name))
+    found.or_else(|| sliced(request, namespace, name, &port_name))
 }
 
 /// The same, by the slices of a service that has no Endpoints.
-fn sliced(ask: &Ask, namespace: &str, name: &str, port_name: &Value) -> Option<(String, u64)> {
-    let resource = ask.registry.get("discovery.k8s.io", "v1", "endpointslices")?;
-    let snapshot = ask.server.store.snapshot();
-    let shelf = ask.cluster.shelf(resource);
+fn sliced(
+    request: &ResourceRequest,
+    namespace: &str,
+    name: &str,
+    port_name: &Value,
+) -> Option<(String, u64)> {
+    let resource = request.registry.get("discovery.k8s.io", "v1", "endpointslices")?;
+    let snapshot = request.server.store.snapshot();
+    let shelf = request.cluster.shelf(resource);
     let mut slices = snapshot
         .list_from(&shelf, namespace, "")
         .take_while(|entry| entry.key.namespace == namespace)
-        .filter(|entry| entry.head.label(SERVICE_NAME) == Some(name))
+        .filter(|entry| entry.meta.label(SERVICE_NAME) == Some(name))
         .map(|entry| crate::encoding::read_entry(entry));
     slices.find_map(|slice| {
         let port = port_of(&slice, port_name)?;
@@ -208,8 +218,8 @@ mod tests {
         let registry = cluster.registry();
         let resource = registry.get("", "v1", "services").unwrap();
         let found = || {
-            let ask = Ask::internal(&test.server, &cluster, resource, "a", "hook");
-            endpoint(&ask, "a", "hook", 443)
+            let request = ResourceRequest::internal(&test.server, &cluster, resource, "a", "hook");
+            endpoint(&request, "a", "hook", 443)
         };
         assert_eq!(found(), None);
         let slice = json!({"metadata": {"name": "hook-1", "labels": {SERVICE_NAME: "hook"}},

@@ -43,7 +43,7 @@ pub(super) fn scope(subject: &Subject<'_>, asks: bool) -> Scope {
     let scope = Scope::new()
         .variable("object", subject.object.unwrap_or(&Value::Null))
         .variable("oldObject", subject.old.unwrap_or(&Value::Null))
-        .variable("request", subject.request)
+        .variable("request", subject.admission_request)
         // Told to policies alone, who say what it is after this.
         .variable("namespaceObject", &Value::Null);
     if asks { with_authorizer(scope, subject) } else { scope }

@@ -11,8 +11,8 @@ use super::audience::{Audience, Subject};
 use super::call::Client;
 use super::condition::{Condition, Match, all_hold, scope};
 use super::own::Own;
-use crate::ask::Ask;
 use crate::registry::Resource;
+use crate::resource_request::ResourceRequest;
 
 /// One webhook of a configuration.
 #[derive(Debug)]
@@ -70,17 +70,21 @@ impl Hook {
     }
 
     /// Whether it is built in and about the kind of this request.
-    pub(super) fn is_own_about(&self, ask: &Ask) -> bool {
-        matches!(&self.judge, Judge::Own(own) if own.is_about(ask))
+    pub(super) fn is_own_about(&self, request: &ResourceRequest) -> bool {
+        matches!(&self.judge, Judge::Own(own) if own.is_about(request))
     }
 
     /// Its answer to a review, or why there is none.
-    pub(super) async fn ask(&self, ask: &Ask, review: &Value) -> Result<Value, String> {
+    pub(super) async fn call(
+        &self,
+        request: &ResourceRequest,
+        review: &Value,
+    ) -> Result<Value, String> {
         match &self.judge {
             Judge::Remote(client) => {
-                client.call(ask, review, Duration::from_secs(self.timeout_seconds)).await
+                client.call(request, review, Duration::from_secs(self.timeout_seconds)).await
             }
-            Judge::Own(own) => own.answer(ask, review),
+            Judge::Own(own) => own.answer(request, review),
         }
     }
 

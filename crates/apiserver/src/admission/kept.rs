@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::hook::Hook;
 use super::policy::{Binding, Policy};
 use crate::encoding;
-use crate::head::{Entry, Snapshot, Store, shelf_name};
+use crate::object_meta::{Entry, Snapshot, Store, shelf_name};
 
 /// Every look sees the configurations of all writes that were acknowledged before it; one at
 /// unchanged configurations compares pointers.

@@ -9,8 +9,8 @@ use convoy_plan::{DIALECTS, Dialect, World};
 use serde_json::Value;
 
 use super::hook::Hook;
-use crate::ask::Ask;
 use crate::encoding;
+use crate::resource_request::ResourceRequest;
 
 /// The built-in webhooks, asked before those that users register.
 #[derive(Debug, Default)]
@@ -42,12 +42,18 @@ impl OwnHooks {
         hooks
     }
 
-    pub(super) fn mutating<'s>(&'s self, ask: &'s Ask) -> impl Iterator<Item = &'s Hook> {
-        self.mutating.iter().filter(|hook| hook.is_own_about(ask))
+    pub(super) fn mutating<'s>(
+        &'s self,
+        request: &'s ResourceRequest,
+    ) -> impl Iterator<Item = &'s Hook> {
+        self.mutating.iter().filter(|hook| hook.is_own_about(request))
     }
 
-    pub(super) fn validating<'s>(&'s self, ask: &'s Ask) -> impl Iterator<Item = &'s Hook> {
-        self.validating.iter().filter(|hook| hook.is_own_about(ask))
+    pub(super) fn validating<'s>(
+        &'s self,
+        request: &'s ResourceRequest,
+    ) -> impl Iterator<Item = &'s Hook> {
+        self.validating.iter().filter(|hook| hook.is_own_about(request))
     }
 }
 
@@ -58,28 +64,33 @@ impl Own {
 
     /// Whether a request is about its kind. Told without looking at the object: nearly all
     /// requests are about others.
-    pub(super) fn is_about(&self, ask: &Ask) -> bool {
+    pub(super) fn is_about(&self, request: &ResourceRequest) -> bool {
         let about = &self.webhook.about;
-        ask.target.subresource.is_empty() && ask.resource.is(&about.kind.group, about.plural)
+        request.target.subresource.is_empty()
+            && request.resource.is(&about.kind.group, about.plural)
     }
 
     /// What it says to a review.
-    pub(super) fn answer(&self, ask: &Ask, review: &Value) -> Result<Value, String> {
-        let world = self.beside(ask);
+    pub(super) fn answer(
+        &self,
+        request: &ResourceRequest,
+        review: &Value,
+    ) -> Result<Value, String> {
+        let world = self.beside(request);
         let answer = answer(self.dialect, self.webhook, &world, review);
         answer.ok_or_else(|| "what was sent is no review".to_owned())
     }
 
     /// What the store holds of the kinds that it looks at.
-    fn beside(&self, ask: &Ask) -> World {
-        let snapshot = ask.server.store.snapshot();
+    fn beside(&self, request: &ResourceRequest) -> World {
+        let snapshot = request.server.store.snapshot();
         let mut world = World::new();
         for served in self.webhook.beside {
             let group = &served.kind.group;
-            let Some(resource) = ask.registry.get(group, served.version, served.plural) else {
+            let Some(resource) = request.registry.get(group, served.version, served.plural) else {
                 continue; // its definition is not there, so it has no objects
             };
-            let entries = snapshot.list(&ask.cluster.shelf(resource));
+            let entries = snapshot.list(&request.cluster.shelf(resource));
             let objects = entries.map(|entry| Object::from_value(encoding::read_entry(entry)));
             for object in objects.filter_map(Result::ok) {
                 world.insert(object);

@@ -14,7 +14,7 @@ use super::condition::{Condition, Match, all_hold, scope};
 use super::review::name;
 use super::seen::Seen;
 use crate::encoding;
-use crate::status::{Answer, Status};
+use crate::status::{ApiResult, Status};
 use expression::{Evaluation, Expression};
 use parameters::{Reference, parameters};
 
@@ -71,7 +71,7 @@ struct Finding {
 
 /// What came of asking a policy.
 #[derive(Default)]
-struct Outcome {
+struct PolicyResult {
     findings: Vec<Finding>,
     /// What is to be noted, by key.
     notes: Vec<(String, String)>,
@@ -120,52 +120,52 @@ impl Policy {
     }
 
     /// What it says about `subject`, given one of its parameters.
-    fn outcome(&self, subject: &Subject<'_>, parameter: Option<&Value>) -> Outcome {
+    fn result(&self, subject: &Subject<'_>, parameter: Option<&Value>) -> PolicyResult {
         let bound: Scope = scope(subject, self.asks)
             .variable("params", parameter.unwrap_or(&Value::Null))
             .variable("namespaceObject", &namespace(subject))
             .budget(BUDGET);
         match all_hold(&self.conditions, self.ignores_failure, &bound) {
             Match::Yes => {}
-            Match::No => return Outcome::default(),
-            Match::Unknown(why) => return Outcome::failed(why),
+            Match::No => return PolicyResult::default(),
+            Match::Unknown(why) => return PolicyResult::failed(why),
         }
         let evaluation = Evaluation::new(&self.variables, bound);
-        let mut outcome = Outcome::default();
+        let mut result = PolicyResult::default();
         for (index, validation) in self.validations.iter().enumerate() {
             match evaluation.value(&validation.expression) {
                 Ok(Value::Bool(true)) => {}
                 Ok(_) => {
                     let message = validation.message(&evaluation);
-                    outcome.findings.push(Finding { message, reason: validation.reason, index });
+                    result.findings.push(Finding { message, reason: validation.reason, index });
                 }
                 Err(_) if self.ignores_failure => {}
                 Err(why) => {
                     let source = &validation.expression.source;
                     let message = format!("expression '{source}' resulted in error: {why}");
-                    outcome.findings.push(Finding { message, reason: "Invalid", index });
+                    result.findings.push(Finding { message, reason: "Invalid", index });
                 }
             }
         }
         for (key, expression) in &self.notes {
             match evaluation.value(expression) {
                 Ok(Value::String(value)) if !value.trim().is_empty() => {
-                    outcome.notes.push((key.clone(), value));
+                    result.notes.push((key.clone(), value));
                 }
                 Ok(_) => {}
                 Err(_) if self.ignores_failure => {}
                 Err(why) => {
                     let source = &expression.source;
                     let why = format!("valueExpression '{source}' resulted in error: {why}");
-                    outcome.findings.extend(Outcome::failed(why).findings);
+                    result.findings.extend(PolicyResult::failed(why).findings);
                 }
             }
         }
-        outcome
+        result
     }
 }
 
-impl Outcome {
+impl PolicyResult {
     fn failed(message: String) -> Self {
         let finding = Finding { message, reason: "Invalid", index: 0 };
         Self { findings: vec![finding], notes: Vec::new() }
@@ -250,7 +250,7 @@ pub(super) async fn judge(
     policies: &[Policy],
     bindings: &[Binding],
     subject: &Subject<'_>,
-) -> Answer<()> {
+) -> ApiResult<()> {
     let mut record = Record::default();
     let mut judged = Ok(());
     for binding in bindings {
@@ -278,10 +278,10 @@ struct Record {
 impl Record {
     fn write(self, subject: &Subject<'_>) {
         if !self.failures.is_empty() {
-            subject.ask.annotate(FAILURES, json!(self.failures).to_string());
+            subject.request.annotate(FAILURES, json!(self.failures).to_string());
         }
         for (key, values) in self.notes {
-            subject.ask.annotate(&key, values.join(", "));
+            subject.request.annotate(&key, values.join(", "));
         }
     }
 }
@@ -291,20 +291,20 @@ fn apply(
     binding: &Binding,
     subject: &Subject<'_>,
     record: &mut Record,
-) -> Answer<()> {
-    let ask = subject.ask;
+) -> ApiResult<()> {
+    let request = subject.request;
     let outcomes = match parameters(policy, binding, subject) {
-        Ok(None) => vec![policy.outcome(subject, None)],
+        Ok(None) => vec![policy.result(subject, None)],
         Ok(Some(all)) => {
-            all.iter().map(|parameter| policy.outcome(subject, Some(parameter))).collect()
+            all.iter().map(|parameter| policy.result(subject, Some(parameter))).collect()
         }
         Err(_) if policy.ignores_failure => Vec::new(),
-        Err(why) => vec![Outcome::failed(format!("failed to configure binding: {why}"))],
+        Err(why) => vec![PolicyResult::failed(format!("failed to configure binding: {why}"))],
     };
     let who =
         format!("ValidatingAdmissionPolicy '{}' with binding '{}'", policy.name, binding.name);
     let mut verdict = Ok(());
-    for Outcome { findings, notes } in outcomes {
+    for PolicyResult { findings, notes } in outcomes {
         for (key, value) in notes {
             let values = record.notes.entry(format!("{}/{key}", policy.name)).or_default();
             if !values.contains(&value) {
@@ -313,7 +313,7 @@ fn apply(
         }
         for Finding { message, reason, index } in findings {
             if binding.does("Warn") {
-                ask.warn(format!("Validation failed for {who}: {message}"));
+                request.warn(format!("Validation failed for {who}: {message}"));
             }
             if binding.does("Audit") {
                 record.failures.push(json!({"message": message, "policy": policy.name,
@@ -322,7 +322,8 @@ fn apply(
             }
             if binding.does("Deny") && verdict.is_ok() {
                 let why = format!("{who} denied request: {message}");
-                let refused = Status::forbidden(&ask.resource, name(ask, subject.object), &why);
+                let refused =
+                    Status::forbidden(&request.resource, name(request, subject.object), &why);
                 verdict = Err(refused.because(reason).with_cause("", &why, ""));
             }
         }
@@ -332,10 +333,11 @@ fn apply(
 
 /// The namespace that the request is in, as it is stored.
 fn namespace(subject: &Subject<'_>) -> Value {
-    let ask = subject.ask;
-    let namespaces = ask.registry.get("", "v1", "namespaces");
-    let key = namespaces.map(|namespaces| ask.cluster.shelf(namespaces).key("", ask.namespace()));
-    let snapshot = ask.server.store.snapshot();
+    let request = subject.request;
+    let namespaces = request.registry.get("", "v1", "namespaces");
+    let key =
+        namespaces.map(|namespaces| request.cluster.shelf(namespaces).key("", request.namespace()));
+    let snapshot = request.server.store.snapshot();
     let entry = key.and_then(|key| snapshot.get(&key));
     entry.map_or(Value::Null, |entry| encoding::read_entry(entry))
 }

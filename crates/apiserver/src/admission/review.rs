@@ -5,46 +5,46 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::Operation;
-use crate::ask::Ask;
 use crate::registry::split_api_version;
-use crate::status::{Answer, Status};
+use crate::resource_request::ResourceRequest;
+use crate::status::{ApiResult, Status};
 use crate::surroundings::new_uid;
 
 /// The request of a review: all that a webhook, or a condition, may know.
-pub(super) fn request(
-    ask: &Ask,
+pub(super) fn admission_request(
+    request: &ResourceRequest,
     operation: Operation,
     object: Option<&Value>,
     old: Option<&Value>,
     dry_run: bool,
 ) -> Value {
-    let resource = &ask.resource;
+    let resource = &request.resource;
     let (group, version) = (&resource.group, &resource.version);
     let kind = json!({"group": group, "version": version, "kind": resource.kind});
     let named = json!({"group": group, "version": version, "resource": resource.plural});
-    let caller = &ask.caller;
-    let mut request = json!({
-        "uid": new_uid(&*ask.server.surroundings),
+    let caller = &request.caller;
+    let mut admission_request = json!({
+        "uid": new_uid(&*request.server.surroundings),
         "kind": kind, "resource": named, "requestKind": kind, "requestResource": named,
-        "name": name(ask, object), "operation": operation.word(),
+        "name": name(request, object), "operation": operation.word(),
         "userInfo": {"username": caller.name, "groups": caller.groups},
         "object": object, "oldObject": old, "dryRun": dry_run,
         "options": {"kind": options_kind(operation), "apiVersion": "meta.k8s.io/v1"},
     });
-    if !ask.target.subresource.is_empty() {
-        request["subResource"] = json!(ask.target.subresource);
-        request["requestSubResource"] = json!(ask.target.subresource);
+    if !request.target.subresource.is_empty() {
+        admission_request["subResource"] = json!(request.target.subresource);
+        admission_request["requestSubResource"] = json!(request.target.subresource);
     }
-    if !ask.namespace().is_empty() {
-        request["namespace"] = json!(ask.namespace());
+    if !request.namespace().is_empty() {
+        admission_request["namespace"] = json!(request.namespace());
     }
     if !caller.uid.is_empty() {
-        request["userInfo"]["uid"] = json!(caller.uid);
+        admission_request["userInfo"]["uid"] = json!(caller.uid);
     }
     if !caller.extra.is_empty() {
-        request["userInfo"]["extra"] = json!(caller.extra);
+        admission_request["userInfo"]["extra"] = json!(caller.extra);
     }
-    request
+    admission_request
 }
 
 fn options_kind(operation: Operation) -> &'static str {
@@ -56,15 +56,15 @@ fn options_kind(operation: Operation) -> &'static str {
 }
 
 /// The name that a request is about: the path's, or that of what is to be made.
-pub(super) fn name<'r>(ask: &'r Ask, object: Option<&'r Value>) -> &'r str {
-    match (ask.target.name.as_str(), object) {
+pub(super) fn name<'r>(request: &'r ResourceRequest, object: Option<&'r Value>) -> &'r str {
+    match (request.target.name.as_str(), object) {
         ("", Some(object)) => object["metadata"]["name"].as_str().unwrap_or_default(),
         (name, _) => name,
     }
 }
 
-pub(super) fn review(request: &Value) -> Value {
-    json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request})
+pub(super) fn review(admission_request: &Value) -> Value {
+    json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": admission_request})
 }
 
 /// What a webhook said.
@@ -79,9 +79,9 @@ pub(super) struct Verdict {
 /// Reads an answer. The outer error: it is none; the inner one: it is a no.
 pub(super) fn verdict(
     name: &str,
-    request: &Value,
+    admission_request: &Value,
     answer: &Value,
-) -> Result<Answer<Verdict>, String> {
+) -> Result<ApiResult<Verdict>, String> {
     let (group, version) = split_api_version(answer["apiVersion"].as_str().unwrap_or_default());
     if answer["kind"] != "AdmissionReview" || group != "admission.k8s.io" || version != "v1" {
         return Err(format!(
@@ -91,8 +91,11 @@ pub(super) fn verdict(
         ));
     }
     let response = &answer["response"];
-    if response["uid"] != request["uid"] {
-        return Err(format!("expected response.uid={}, got {}", request["uid"], response["uid"]));
+    if response["uid"] != admission_request["uid"] {
+        return Err(format!(
+            "expected response.uid={}, got {}",
+            admission_request["uid"], response["uid"]
+        ));
     }
     if response["allowed"] != true {
         return Ok(Err(denial(name, &response["status"])));
@@ -136,7 +139,7 @@ fn denial(name: &str, status: &Value) -> Box<Status> {
 mod tests {
     use super::*;
 
-    fn answered(response: Value) -> Result<Answer<Verdict>, String> {
+    fn answered(response: Value) -> Result<ApiResult<Verdict>, String> {
         let answer = json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "response": response});
         verdict("a.b.c", &json!({"uid": "u"}), &answer)
     }

@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 use super::audience::Subject;
 use crate::convert::webhook::between;
 use crate::registry::Resource;
-use crate::status::Answer;
+use crate::status::ApiResult;
 
 /// The objects of a request in another version, and the request about them.
 #[derive(Debug)]
 pub(super) struct Seen {
     object: Option<Value>,
     old: Option<Value>,
-    request: Value,
+    admission_request: Value,
 }
 
 impl Seen {
@@ -22,33 +22,34 @@ impl Seen {
     pub(super) async fn through(
         subject: &Subject<'_>,
         row: &Arc<Resource>,
-    ) -> Answer<Option<Self>> {
-        let ask = subject.ask;
-        if Arc::ptr_eq(row, &ask.resource) {
+    ) -> ApiResult<Option<Self>> {
+        let request = subject.request;
+        if Arc::ptr_eq(row, &request.resource) {
             return Ok(None);
         }
         let converted = async |object: Option<&Value>| match object {
             None => Ok(None),
-            Some(object) => between(ask, &ask.resource, row, object).await.map(Some),
+            Some(object) => between(request, &request.resource, row, object).await.map(Some),
         };
         let (object, old) = (converted(subject.object).await?, converted(subject.old).await?);
-        let mut request = subject.request.clone();
+        let mut admission_request = subject.admission_request.clone();
         let (group, version) = (&row.group, &row.version);
-        request["kind"] = json!({"group": group, "version": version, "kind": row.kind});
-        request["resource"] = json!({"group": group, "version": version, "resource": row.plural});
-        request["object"] = json!(object);
-        request["oldObject"] = json!(old);
-        Ok(Some(Self { object, old, request }))
+        admission_request["kind"] = json!({"group": group, "version": version, "kind": row.kind});
+        admission_request["resource"] =
+            json!({"group": group, "version": version, "resource": row.plural});
+        admission_request["object"] = json!(object);
+        admission_request["oldObject"] = json!(old);
+        Ok(Some(Self { object, old, admission_request }))
     }
 
     /// The request, seen so.
     pub(super) fn subject<'s>(&'s self, subject: &Subject<'s>) -> Subject<'s> {
         Subject {
-            ask: subject.ask,
+            request: subject.request,
             operation: subject.operation,
             object: self.object.as_ref(),
             old: self.old.as_ref(),
-            request: &self.request,
+            admission_request: &self.admission_request,
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use serde_json::{Map, Value};
 
 use super::element::{Element, Identity, same};
-use super::fields::{FieldSet, Node, Part};
+use super::fields::{FieldSet, Node, Subset};
 use super::grain::{Grain, child, entries, grain, items, unwritten};
 use super::own::identified;
 use super::reset::Reset;
@@ -25,9 +25,9 @@ pub(super) struct Changes {
 pub(super) fn compare(shape: Shape<'_>, old: &Value, new: &Value) -> Changes {
     let change = changed(shape, Some(old), Some(new));
     Changes {
-        added: change.added.below,
-        removed: change.removed.below,
-        modified: change.modified.below,
+        added: change.added.children,
+        removed: change.removed.children,
+        modified: change.modified.children,
     }
 }
 
@@ -47,9 +47,9 @@ impl Changes {
 /// What changed at and below one path.
 #[derive(Debug, Default)]
 struct Change {
-    added: Part,
-    removed: Part,
-    modified: Part,
+    added: Subset,
+    removed: Subset,
+    modified: Subset,
 }
 
 /// The changes below one path, as they are found.
@@ -68,19 +68,19 @@ impl Found {
             (&mut self.removed, removed),
             (&mut self.modified, modified),
         ];
-        for (nodes, part) in kinds {
-            if !part.is_empty() {
-                nodes.push(Node { element: element(), part });
+        for (nodes, subset) in kinds {
+            if !subset.is_empty() {
+                nodes.push(Node { element: element(), subset });
             }
         }
     }
 
     fn into_change(self) -> Change {
-        let part = |nodes| Part { member: false, below: FieldSet::of_nodes(nodes) };
+        let subset = |nodes| Subset { member: false, children: FieldSet::of_nodes(nodes) };
         Change {
-            added: part(self.added),
-            removed: part(self.removed),
-            modified: part(self.modified),
+            added: subset(self.added),
+            removed: subset(self.removed),
+            modified: subset(self.modified),
         }
     }
 }
@@ -88,9 +88,9 @@ impl Found {
 impl Change {
     /// Both, where a value is taken apart in two ways.
     fn and(self, other: Self) -> Self {
-        let both = |a: Part, b: Part| Part {
+        let both = |a: Subset, b: Subset| Subset {
             member: a.member || b.member,
-            below: a.below.union(&b.below),
+            children: a.children.union(&b.children),
         };
         Self {
             added: both(self.added, other.added),

@@ -24,14 +24,14 @@ pub struct FieldSet {
 pub(super) struct Node {
     pub(super) element: Element,
     /// What is known below the element; the element itself is part of it.
-    pub(super) part: Part,
+    pub(super) subset: Subset,
 }
 
 /// The subset at and below one path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct Subset {
     pub(super) member: bool,
-    pub(super) below: FieldSet,
+    pub(super) children: FieldSet,
 }
 
 /// Why `fieldsV1` could not be read.
@@ -45,13 +45,13 @@ pub enum BadFields {
     Element(#[from] BadElement),
 }
 
-impl Part {
+impl Subset {
     pub(super) fn member() -> Self {
-        Self { member: true, below: FieldSet::default() }
+        Self { member: true, children: FieldSet::default() }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        !self.member && self.below.is_empty()
+        !self.member && self.children.is_empty()
     }
 }
 
@@ -62,9 +62,9 @@ impl FieldSet {
         for path in paths {
             let mut elements = path.iter().rev().map(|name| Element::Field((*name).into()));
             let Some(last) = elements.next() else { continue };
-            let leaf = Self { nodes: vec![Node { element: last, part: Part::member() }] };
-            let path = elements.fold(leaf, |below, element| Self {
-                nodes: vec![Node { element, part: Part { member: false, below } }],
+            let leaf = Self { nodes: vec![Node { element: last, subset: Subset::member() }] };
+            let path = elements.fold(leaf, |children, element| Self {
+                nodes: vec![Node { element, subset: Subset { member: false, children } }],
             });
             set = set.union(&path);
         }
@@ -73,7 +73,7 @@ impl FieldSet {
 
     /// Reads the trie of `fieldsV1`. Elements of unknown kinds are dropped, with all below them.
     pub fn parse(fields: &Value) -> Result<Self, BadFields> {
-        Ok(read(fields, 0)?.below)
+        Ok(read(fields, 0)?.children)
     }
 
     /// The trie of `fieldsV1`, in Kubernetes' order.
@@ -85,13 +85,13 @@ impl FieldSet {
 
     fn write(&self, fields: &mut Map<String, Value>) {
         for node in &self.nodes {
-            let below = &node.part.below;
-            let own = node.part.member && !below.is_empty();
-            let mut inner = Map::with_capacity(below.nodes.len() + usize::from(own));
+            let children = &node.subset.children;
+            let own = node.subset.member && !children.is_empty();
+            let mut inner = Map::with_capacity(children.nodes.len() + usize::from(own));
             if own {
                 inner.insert(".".to_owned(), Value::Object(Map::new()));
             }
-            below.write(&mut inner);
+            children.write(&mut inner);
             fields.insert(node.element.text(), Value::Object(inner));
         }
     }
@@ -107,8 +107,8 @@ impl FieldSet {
             nodes.dedup_by(|later, first| {
                 let equal = later.element == first.element;
                 if equal {
-                    first.part.member |= later.part.member;
-                    first.part.below = first.part.below.union(&later.part.below);
+                    first.subset.member |= later.subset.member;
+                    first.subset.children = first.subset.children.union(&later.subset.children);
                 }
                 equal
             });
@@ -120,24 +120,25 @@ impl FieldSet {
         &self.nodes
     }
 
-    pub(super) fn field(&self, name: &str) -> Option<&Part> {
+    pub(super) fn field(&self, name: &str) -> Option<&Subset> {
         self.find(|element| element.cmp_field(name))
     }
 
-    pub(super) fn item(&self, identity: &Identity<'_>) -> Option<&Part> {
+    pub(super) fn item(&self, identity: &Identity<'_>) -> Option<&Subset> {
         self.find(|element| element.cmp_identity(identity))
     }
 
-    fn find(&self, order: impl Fn(&Element) -> Ordering) -> Option<&Part> {
+    fn find(&self, order: impl Fn(&Element) -> Ordering) -> Option<&Subset> {
         let position = self.nodes.binary_search_by(|node| order(&node.element)).ok()?;
-        Some(&self.nodes[position].part)
+        Some(&self.nodes[position].subset)
     }
 
     /// Whether the path is a member.
     pub fn has(&self, path: &[Element]) -> bool {
         let Some((first, rest)) = path.split_first() else { return false };
-        self.find(|element| element.cmp(first))
-            .is_some_and(|part| if rest.is_empty() { part.member } else { part.below.has(rest) })
+        self.find(|element| element.cmp(first)).is_some_and(|subset| {
+            if rest.is_empty() { subset.member } else { subset.children.has(rest) }
+        })
     }
 
     #[must_use]
@@ -151,9 +152,9 @@ impl FieldSet {
                 (Some(node), None) | (None, Some(node)) => node.clone(),
                 (Some(a), Some(b)) => Node {
                     element: a.element.clone(),
-                    part: Part {
-                        member: a.part.member || b.part.member,
-                        below: a.part.below.union(&b.part.below),
+                    subset: Subset {
+                        member: a.subset.member || b.subset.member,
+                        children: a.subset.children.union(&b.subset.children),
                     },
                 },
                 (None, None) => continue,
@@ -167,7 +168,7 @@ impl FieldSet {
         self.combined(other, |a, b| {
             let b = b?;
             let member = a.member && b.member;
-            Some(Part { member, below: a.below.intersection(&b.below) })
+            Some(Subset { member, children: a.children.intersection(&b.children) })
         })
     }
 
@@ -177,7 +178,7 @@ impl FieldSet {
         self.combined(other, |a, b| {
             let Some(b) = b else { return Some(a.clone()) };
             let member = a.member && !b.member;
-            Some(Part { member, below: a.below.difference(&b.below) })
+            Some(Subset { member, children: a.children.difference(&b.children) })
         })
     }
 
@@ -188,20 +189,24 @@ impl FieldSet {
             None => Some(a.clone()),
             Some(b) if b.member => None,
             Some(b) => {
-                let below = a.below.recursive_difference(&b.below);
-                Some(Part { member: a.member, below })
+                let children = a.children.recursive_difference(&b.children);
+                Some(Subset { member: a.member, children })
             }
         })
     }
 
     /// The nodes of this set, each made with the part that `other` has at the same element.
-    fn combined(&self, other: &Self, part: impl Fn(&Part, Option<&Part>) -> Option<Part>) -> Self {
+    fn combined(
+        &self,
+        other: &Self,
+        subset: impl Fn(&Subset, Option<&Subset>) -> Option<Subset>,
+    ) -> Self {
         let mut nodes = Vec::new();
         for pair in joined(self, other) {
             let (Some(a), b) = pair else { continue };
-            match part(&a.part, b.map(|node| &node.part)) {
-                Some(part) if !part.is_empty() => {
-                    nodes.push(Node { element: a.element.clone(), part });
+            match subset(&a.subset, b.map(|node| &node.subset)) {
+                Some(subset) if !subset.is_empty() => {
+                    nodes.push(Node { element: a.element.clone(), subset });
                 }
                 _ => {}
             }
@@ -215,10 +220,10 @@ impl FieldSet {
         self.nodes.retain_mut(|node| {
             while theirs.next_if(|their| their.element < node.element).is_some() {}
             if let Some(their) = theirs.next_if(|their| their.element == node.element) {
-                node.part.member &= !their.part.member;
-                node.part.below.subtract(&their.part.below);
+                node.subset.member &= !their.subset.member;
+                node.subset.children.subtract(&their.subset.children);
             }
-            !node.part.is_empty()
+            !node.subset.is_empty()
         });
     }
 
@@ -237,29 +242,29 @@ impl FieldSet {
                 }
                 _ => (false, None),
             };
-            let member = node.part.member || declared;
-            let below = node.part.below.with_named_fields(inner);
-            nodes.push(Node { element: node.element.clone(), part: Part { member, below } });
+            let member = node.subset.member || declared;
+            let children = node.subset.children.with_named_fields(inner);
+            nodes.push(Node { element: node.element.clone(), subset: Subset { member, children } });
         }
         Self { nodes }
     }
 
-    pub(super) fn for_each_part(&mut self, visit: &mut impl FnMut(&Element, &mut Part)) {
+    pub(super) fn for_each_subset(&mut self, visit: &mut impl FnMut(&Element, &mut Subset)) {
         for node in &mut self.nodes {
-            visit(&node.element, &mut node.part);
+            visit(&node.element, &mut node.subset);
         }
     }
 
     /// All members: at each level first the members there, then what is below.
     pub(super) fn for_each(&self, path: &mut Vec<Element>, visit: &mut impl FnMut(&[Element])) {
-        for node in self.nodes.iter().filter(|node| node.part.member) {
+        for node in self.nodes.iter().filter(|node| node.subset.member) {
             path.push(node.element.clone());
             visit(path);
             path.pop();
         }
         for node in &self.nodes {
             path.push(node.element.clone());
-            node.part.below.for_each(path, visit);
+            node.subset.children.for_each(path, visit);
             path.pop();
         }
     }
@@ -285,10 +290,10 @@ fn joined<'s>(
     })
 }
 
-fn read(fields: &Value, depth: usize) -> Result<Part, BadFields> {
+fn read(fields: &Value, depth: usize) -> Result<Subset, BadFields> {
     let fields = match fields {
         Value::Object(fields) => fields,
-        Value::Null => return Ok(Part::member()),
+        Value::Null => return Ok(Subset::member()),
         _ => return Err(BadFields::NotAnObject),
     };
     if depth > DEPTH_MAX {
@@ -300,10 +305,10 @@ fn read(fields: &Value, depth: usize) -> Result<Part, BadFields> {
         if key == "." {
             member = true;
         } else if let Some(element) = Element::parse(key)? {
-            let part = read(inner, depth + 1)?;
-            nodes.push(Node { element, part });
+            let subset = read(inner, depth + 1)?;
+            nodes.push(Node { element, subset });
         }
     }
-    let below = FieldSet::of_nodes(nodes);
-    Ok(Part { member: member || below.is_empty(), below })
+    let children = FieldSet::of_nodes(nodes);
+    Ok(Subset { member: member || children.is_empty(), children })
 }

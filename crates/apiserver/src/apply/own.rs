@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::element::{Element, Identity};
-use super::fields::{FieldSet, Node, Part};
+use super::fields::{FieldSet, Node, Subset};
 use super::grain::{Grain, child, entries, grain, items};
 use crate::shape::Shape;
 
@@ -11,14 +11,14 @@ use crate::shape::Shape;
 /// declares, and an item, besides what is in it; a declared field itself only if it is null or
 /// empty. Of an item that occurs twice, only the item.
 pub(super) fn set_of(shape: Shape<'_>, object: &Value) -> FieldSet {
-    part_of(shape, object).below
+    subset_of(shape, object).children
 }
 
-fn part_of(shape: Shape<'_>, value: &Value) -> Part {
+fn subset_of(shape: Shape<'_>, value: &Value) -> Subset {
     match grain(shape, value) {
-        Grain::Whole => Part::member(),
-        Grain::Keys => Part { member: false, below: keys_of(shape, value) },
-        Grain::Items => Part { member: false, below: items_of(shape, value) },
+        Grain::Whole => Subset::member(),
+        Grain::Keys => Subset { member: false, children: keys_of(shape, value) },
+        Grain::Items => Subset { member: false, children: items_of(shape, value) },
     }
 }
 
@@ -28,11 +28,11 @@ fn keys_of(shape: Shape<'_>, value: &Value) -> FieldSet {
     };
     let mut nodes = Vec::with_capacity(fields.len());
     for (key, value) in fields {
-        let mut part = part_of(child(shape, key), value);
+        let mut subset = subset_of(child(shape, key), value);
         let empty = value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty);
-        part.member |= empty || shape.field(key).is_none();
-        if !part.is_empty() {
-            nodes.push(Node { element: Element::Field(key.into()), part });
+        subset.member |= empty || shape.field(key).is_none();
+        if !subset.is_empty() {
+            nodes.push(Node { element: Element::Field(key.into()), subset });
         }
     }
     FieldSet::of_nodes(nodes)
@@ -42,11 +42,11 @@ fn items_of(shape: Shape<'_>, value: &Value) -> FieldSet {
     let mut found: Vec<(Identity<'_>, &Value)> = identified(shape, items(Some(value)));
     found.sort_by(|(a, _), (b, _)| a.cmp(b));
     let nodes = found.chunk_by(|(a, _), (b, _)| a == b).map(|same| {
-        let below = match same {
-            [(_, item)] => part_of(shape.items(), item).below,
+        let children = match same {
+            [(_, item)] => subset_of(shape.items(), item).children,
             _ => FieldSet::default(),
         };
-        Node { element: same[0].0.element(), part: Part { member: true, below } }
+        Node { element: same[0].0.element(), subset: Subset { member: true, children } }
     });
     FieldSet::of_nodes(nodes.collect())
 }

@@ -38,7 +38,7 @@ fn owns_container(shape: Shape<'_>, set: &FieldSet) -> bool {
             _ => (false, shape.items()),
         };
         let container = grain(inner, &Value::Null) != Grain::Whole;
-        declared && node.part.member && container || owns_container(inner, &node.part.below)
+        declared && node.subset.member && container || owns_container(inner, &node.subset.children)
     })
 }
 
@@ -70,8 +70,8 @@ fn remaining_keys(
     let mut left = Map::with_capacity(fields.len());
     for (key, value) in fields {
         let value = match gone.field(key) {
-            Some(part) if part.member => continue,
-            Some(part) => remove(child(shape, key), value, &part.below),
+            Some(subset) if subset.member => continue,
+            Some(subset) => remove(child(shape, key), value, &subset.children),
             None => value.clone(),
         };
         left.insert(key.clone(), value);
@@ -82,10 +82,10 @@ fn remaining_keys(
 fn remaining_items(shape: Shape<'_>, items: &[Value], gone: &FieldSet) -> Vec<Value> {
     let mut left = Vec::with_capacity(items.len());
     for item in items {
-        let part = Identity::of(shape, item).ok().and_then(|identity| gone.item(&identity));
-        left.push(match part {
-            Some(part) if part.member => continue,
-            Some(part) => remove(shape.items(), item, &part.below),
+        let subset = Identity::of(shape, item).ok().and_then(|identity| gone.item(&identity));
+        left.push(match subset {
+            Some(subset) if subset.member => continue,
+            Some(subset) => remove(shape.items(), item, &subset.children),
             None => item.clone(),
         });
     }

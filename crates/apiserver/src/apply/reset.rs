@@ -51,12 +51,12 @@ fn kept(set: &FieldSet, paths: &[&[Step]]) -> FieldSet {
         if rests.is_empty() {
             continue;
         }
-        let mut part = node.part.clone();
+        let mut subset = node.subset.clone();
         if rests.iter().all(|rest| !rest.is_empty()) {
-            part.below = kept(&part.below, &rests);
+            subset.children = kept(&subset.children, &rests);
         }
-        if !part.is_empty() {
-            nodes.push(Node { element: node.element.clone(), part });
+        if !subset.is_empty() {
+            nodes.push(Node { element: node.element.clone(), subset });
         }
     }
     FieldSet::of_nodes(nodes)

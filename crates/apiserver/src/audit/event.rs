@@ -11,7 +11,7 @@ use super::policy::{Level, Stage};
 use crate::access::review::user_info;
 use crate::caller::Caller;
 use crate::protobuf;
-use crate::request::{Attributes, Target};
+use crate::request_info::{RequestInfo, Target};
 use crate::surroundings::micros;
 
 /// What is known of a request, in the order of its fields.
@@ -53,18 +53,18 @@ impl Event {
         level: Level,
         request: Request<'_>,
         caller: &Caller,
-        attributes: &Attributes,
+        info: &RequestInfo,
     ) -> Self {
         Self {
             level,
             id: request.id.to_owned(),
             uri: request.uri.to_owned(),
-            verb: attributes.verb.to_string(),
+            verb: info.verb.to_string(),
             user: user_info(caller),
             impersonated: None,
             address: request.address.to_owned(),
             user_agent: request.user_agent.to_owned(),
-            target: attributes.target.clone(),
+            target: info.target.clone(),
             received: request.received,
             annotations: BTreeMap::new(),
             code: 0,

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use crate::caller::Caller;
-use crate::request::{Attributes, Target};
+use crate::request_info::{RequestInfo, Target};
 
 /// How much of a request is logged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -109,11 +109,11 @@ impl Policy {
         }
     }
 
-    pub(super) fn choose(&self, caller: &Caller, attributes: &Attributes) -> Chosen {
-        let Some(rule) = self.rules.iter().find(|rule| rule.matches(caller, attributes)) else {
+    pub(super) fn choose(&self, caller: &Caller, info: &RequestInfo) -> Chosen {
+        let Some(rule) = self.rules.iter().find(|rule| rule.matches(caller, info)) else {
             return Chosen::default();
         };
-        let level = rule.level.min(level_max(rule, attributes));
+        let level = rule.level.min(level_max(rule, info));
         let omitted = [&self.omit_stages[..], &rule.omit_stages[..]].concat();
         let omit_managed_fields = rule.omit_managed_fields.unwrap_or(self.omit_managed_fields);
         Chosen { level, omit_managed_fields, omitted }
@@ -128,7 +128,7 @@ impl Chosen {
 
 impl PolicyRule {
     /// An empty list matches everything.
-    fn matches(&self, caller: &Caller, attributes: &Attributes) -> bool {
+    fn matches(&self, caller: &Caller, info: &RequestInfo) -> bool {
         let lists = |list: &[String], value: &str| {
             list.is_empty() || list.iter().any(|known| known == value)
         };
@@ -136,10 +136,10 @@ impl PolicyRule {
             self.user_groups.is_empty() || self.user_groups.iter().any(|group| caller.is_in(group));
         lists(&self.users, &caller.name)
             && in_groups
-            && lists(&self.verbs, &attributes.verb)
-            && match &attributes.target {
+            && lists(&self.verbs, &info.verb)
+            && match &info.target {
                 Some(target) => self.matches_target(target),
-                None => self.matches_path(&attributes.path),
+                None => self.matches_path(&info.path),
             }
     }
 
@@ -193,8 +193,8 @@ fn resource_matches(pattern: &str, target: &Target) -> bool {
 
 /// Bodies that hold secrets stay out of the log: those with live tokens always, those of
 /// Secrets unless the very rule names them.
-fn level_max(rule: &PolicyRule, attributes: &Attributes) -> Level {
-    let Some(target) = &attributes.target else { return Level::RequestResponse };
+fn level_max(rule: &PolicyRule, info: &RequestInfo) -> Level {
+    let Some(target) = &info.target else { return Level::RequestResponse };
     let what = (target.group.as_str(), target.resource.as_str(), target.subresource.as_str());
     match what {
         ("authentication.k8s.io", "tokenreviews", _) | ("", "serviceaccounts", "token") => {

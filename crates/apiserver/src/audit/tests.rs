@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::access::tests::World;
 use crate::access::{Access, Authorization, Peer, Signer, TokenFile};
-use crate::head::Store;
+use crate::object_meta::Store;
 use crate::server::{Limits, Server};
 
 /// A file in memory.
@@ -52,9 +52,9 @@ fn a_line_tells_who_did_what_and_what_came_of_it() {
     let map = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "m"}});
     let path = "/api/v1/namespaces/default/configmaps?dryRun=All";
     world.send("root-token", "POST", path, &[("audit-id", "id-1"), ("user-agent", "me/1")], &map);
-    world.ask("ada-token", "GET", "/api/v1/nodes/n", &Value::Null);
-    world.ask("wrong", "GET", "/api/v1/nodes/n", &Value::Null);
-    world.ask("", "GET", "/healthz", &Value::Null);
+    world.request("ada-token", "GET", "/api/v1/nodes/n", &Value::Null);
+    world.request("wrong", "GET", "/api/v1/nodes/n", &Value::Null);
+    world.request("", "GET", "/healthz", &Value::Null);
     auditor.flush();
     let lines = sheet.lines();
     assert_eq!(lines.len(), 3, "{lines:?}");
@@ -102,15 +102,15 @@ fn secrets_stay_out_of_the_log() {
     let (world, auditor, sheet) = audited(BODIES);
     let secret = json!({"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "s"},
         "stringData": {"password": "hunter2"}});
-    world.ask("root-token", "POST", "/api/v1/namespaces/default/secrets", &secret);
+    world.request("root-token", "POST", "/api/v1/namespaces/default/secrets", &secret);
     let request =
         json!({"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "spec": {}});
     let path = "/api/v1/namespaces/default/serviceaccounts/default/token";
-    let (_, answer) = world.ask("root-token", "POST", path, &request);
+    let (_, answer) = world.request("root-token", "POST", path, &request);
     let token = answer["status"]["token"].as_str().unwrap();
     let review = json!({"kind": "TokenReview", "apiVersion": "authentication.k8s.io/v1",
         "spec": {"token": token}});
-    world.ask("root-token", "POST", "/apis/authentication.k8s.io/v1/tokenreviews", &review);
+    world.request("root-token", "POST", "/apis/authentication.k8s.io/v1/tokenreviews", &review);
     auditor.flush();
     let lines = sheet.lines();
     assert_eq!(lines.len(), 3);
@@ -138,8 +138,8 @@ rules:
     let policy = Policy::parse(policy).unwrap();
     let caller = Caller { name: "x".into(), groups: vec!["dev".into()], ..Caller::default() };
     let level = |method: &str, path: &str| {
-        let attributes = Attributes::read(method, path, &crate::query::Query::default());
-        policy.choose(&caller, &attributes).level
+        let info = RequestInfo::read(method, path, &crate::query::Query::default());
+        policy.choose(&caller, &info).level
     };
     let cases = [
         ("POST", "/api/v1/namespaces/a/secrets", Level::Request),
@@ -153,7 +153,7 @@ rules:
     for (method, path, expected) in cases {
         assert_eq!(level(method, path), expected, "{method} {path}");
     }
-    assert_eq!(policy.choose(&Caller::server(), &Attributes::default()).level, Level::None);
+    assert_eq!(policy.choose(&Caller::server(), &RequestInfo::default()).level, Level::None);
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn a_slow_disk_costs_lines_and_no_answers() {
 fn a_watch_is_logged_when_it_begins_and_when_it_ends() {
     let (world, auditor, sheet) = audited(BODIES);
     world.test.server.end_watches();
-    world.ask("root-token", "GET", "/api/v1/pods?watch=1", &Value::Null);
+    world.request("root-token", "GET", "/api/v1/pods?watch=1", &Value::Null);
     auditor.flush();
     let stages: Vec<Value> = sheet.lines().iter().map(|line| line["stage"].clone()).collect();
     assert_eq!(stages, ["ResponseStarted", "ResponseComplete"]);
@@ -262,14 +262,15 @@ fn policies_note_what_they_find() {
     let binding = json!({"metadata": {"name": "here"}, "spec": {"policyName": "few",
         "validationActions": ["Audit"]}});
     let kept = |plural: &str, object: &Value| {
-        let (code, answer) = world.ask("root-token", "POST", &format!("{group}/{plural}"), object);
+        let (code, answer) =
+            world.request("root-token", "POST", &format!("{group}/{plural}"), object);
         assert_eq!(code, 201, "{answer}");
     };
     kept("validatingadmissionpolicies", &policy);
     kept("validatingadmissionpolicybindings", &binding);
     let map = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "m"}});
     let path = "/api/v1/namespaces/default/configmaps?dryRun=All";
-    assert_eq!(world.ask("root-token", "POST", path, &map).0, 201, "it is not refused");
+    assert_eq!(world.request("root-token", "POST", path, &map).0, 201, "it is not refused");
     auditor.flush();
     let line = sheet.lines().pop().unwrap();
     let notes = &line["annotations"];

@@ -2,16 +2,16 @@
 
 use serde_json::{Value, json};
 
-use super::Place;
+use super::ServiceEndpoint;
 use super::template::{Care, Plan};
 
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
-pub(super) fn of_cluster(place: Place, authority: &str) -> Vec<Plan> {
+pub(super) fn of_cluster(endpoint: ServiceEndpoint, authority: &str) -> Vec<Plan> {
     let mut plans: Vec<Plan> = NAMESPACES.iter().map(|name| create(namespace(name))).collect();
     plans.push(create(priority_class("system-cluster-critical", 2_000_000_000)));
     plans.push(create(priority_class("system-node-critical", 2_000_001_000)));
-    plans.extend([service(place), endpoints(place), endpoint_slice(place)].map(replace));
+    plans.extend([service(endpoint), endpoints(endpoint), endpoint_slice(endpoint)].map(replace));
     plans.push(replace(json!({
         "kind": "ConfigMap", "apiVersion": "v1",
         "metadata": {"name": "extension-apiserver-authentication", "namespace": "kube-system"},
@@ -61,8 +61,8 @@ fn priority_class(name: &str, value: i64) -> Value {
     })
 }
 
-fn service(place: Place) -> Value {
-    let family = if place.service.is_ipv4() { "IPv4" } else { "IPv6" };
+fn service(endpoint: ServiceEndpoint) -> Value {
+    let family = if endpoint.service.is_ipv4() { "IPv4" } else { "IPv6" };
     json!({
         "kind": "Service", "apiVersion": "v1",
         "metadata": {
@@ -70,9 +70,9 @@ fn service(place: Place) -> Value {
             "labels": {"component": "apiserver", "provider": "kubernetes"},
         },
         "spec": {
-            "ports": [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": place.port}],
-            "clusterIP": place.service.to_string(),
-            "clusterIPs": [place.service.to_string()],
+            "ports": [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": endpoint.port}],
+            "clusterIP": endpoint.service.to_string(),
+            "clusterIPs": [endpoint.service.to_string()],
             "type": "ClusterIP",
             "sessionAffinity": "None",
             "ipFamilies": [family],
@@ -83,7 +83,7 @@ fn service(place: Place) -> Value {
     })
 }
 
-fn endpoints(place: Place) -> Value {
+fn endpoints(endpoint: ServiceEndpoint) -> Value {
     json!({
         "kind": "Endpoints", "apiVersion": "v1",
         "metadata": {
@@ -91,14 +91,14 @@ fn endpoints(place: Place) -> Value {
             "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"},
         },
         "subsets": [{
-            "addresses": [{"ip": place.address.to_string()}],
-            "ports": [{"name": "https", "port": place.port, "protocol": "TCP"}],
+            "addresses": [{"ip": endpoint.address.to_string()}],
+            "ports": [{"name": "https", "port": endpoint.port, "protocol": "TCP"}],
         }],
     })
 }
 
-fn endpoint_slice(place: Place) -> Value {
-    let family = if place.address.is_ipv4() { "IPv4" } else { "IPv6" };
+fn endpoint_slice(endpoint: ServiceEndpoint) -> Value {
+    let family = if endpoint.address.is_ipv4() { "IPv4" } else { "IPv6" };
     json!({
         "kind": "EndpointSlice", "apiVersion": "discovery.k8s.io/v1",
         "metadata": {
@@ -106,7 +106,7 @@ fn endpoint_slice(place: Place) -> Value {
             "labels": {"kubernetes.io/service-name": "kubernetes"},
         },
         "addressType": family,
-        "endpoints": [{"addresses": [place.address.to_string()], "conditions": {"ready": true}}],
-        "ports": [{"name": "https", "protocol": "TCP", "port": place.port}],
+        "endpoints": [{"addresses": [endpoint.address.to_string()], "conditions": {"ready": true}}],
+        "ports": [{"name": "https", "protocol": "TCP", "port": endpoint.port}],
     })
 }

@@ -1,7 +1,7 @@
 //! An object to begin with, encoded once and stamped for every logical cluster.
 
 use bytes::Bytes;
-use convoy_store::{Expect, Head as _, Key, Shelf, Write};
+use convoy_store::{Expect, Key, Metadata as _, Shelf, Write};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use smol_str::SmolStr;
@@ -9,8 +9,8 @@ use smol_str::SmolStr;
 use crate::access::Rule;
 use crate::encoding;
 use crate::form;
-use crate::head::{Entry, Head, shelf_name};
 use crate::metadata;
+use crate::object_meta::{Entry, ObjectMeta, shelf_name};
 use crate::registry::{builtin, split_api_version};
 use crate::surroundings::{Surroundings, new_uid, seconds};
 
@@ -48,7 +48,7 @@ pub(super) struct Template {
     /// As it is stored, with a uid and a time to be written over.
     bytes: Bytes,
     /// What is kept parsed beside it. Its texts are shared by all that are made of it.
-    head: Head,
+    meta: ObjectMeta,
     uid_at: usize,
     times_at: Vec<usize>,
     /// How an object ends that is, but for its metadata, as it should be.
@@ -81,7 +81,7 @@ impl Template {
         let key = Shelf::new("", &shelf).key(&namespace, &name);
         Self {
             care: plan.care,
-            head: Head::read(&key, &bytes),
+            meta: ObjectMeta::read(&key, &bytes),
             resource: shelf,
             namespace,
             name,
@@ -103,7 +103,7 @@ impl Template {
         standing: Option<&Entry>,
         key: Key,
         stamp: &Stamp<'_>,
-    ) -> Option<Write<Head>> {
+    ) -> Option<Write<ObjectMeta>> {
         let Some(entry) = standing else {
             return Some(Write { key, expect: Expect::Absent, value: Some(self.stamped(stamp)) });
         };
@@ -120,7 +120,7 @@ impl Template {
         (value != entry.value).then(|| Write::put(key, Expect::At(entry.modified), value))
     }
 
-    fn stamped(&self, stamp: &Stamp<'_>) -> (Bytes, Head) {
+    fn stamped(&self, stamp: &Stamp<'_>) -> (Bytes, ObjectMeta) {
         let mut bytes = self.bytes.to_vec();
         let mut put =
             |at: usize, text: &str| bytes[at..at + text.len()].copy_from_slice(text.as_bytes());
@@ -130,7 +130,7 @@ impl Template {
         for at in &self.times_at {
             put(*at, &now);
         }
-        (Bytes::from(bytes), Head { uid: SmolStr::new(uid), ..self.head.clone() })
+        (Bytes::from(bytes), ObjectMeta { uid: SmolStr::new(uid), ..self.meta.clone() })
     }
 }
 

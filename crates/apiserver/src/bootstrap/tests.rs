@@ -91,7 +91,7 @@ fn a_new_address_reaches_the_service() {
         crate::access::Signer::generate().unwrap(),
     );
     access.authority = "-----BEGIN CERTIFICATE-----\n".to_owned();
-    access.place.port = 7443;
+    access.endpoint.port = 7443;
     let test = world.test.with_access(access);
     let cluster = test.server.cluster("").unwrap();
     test.run(bootstrap(&test.server, &cluster)).unwrap();

@@ -47,12 +47,12 @@ fn whole(number: f64) -> Option<Value> {
 /// An instant in RFC 3339, which is narrower than what `jiff` reads.
 pub(crate) fn instant(text: &str) -> Option<Timestamp> {
     const PATTERN: &[u8; 19] = b"0000-00-00T00:00:00";
-    let (head, tail) = text.as_bytes().split_at_checked(PATTERN.len())?;
+    let (meta, tail) = text.as_bytes().split_at_checked(PATTERN.len())?;
     let fits = |(byte, wanted): (&u8, &u8)| match wanted {
         b'0' => byte.is_ascii_digit(),
         other => byte == other,
     };
-    if !head.iter().zip(PATTERN).all(fits) || &head[17..] == b"60" {
+    if !meta.iter().zip(PATTERN).all(fits) || &meta[17..] == b"60" {
         return None;
     }
     let fraction = match tail.first()? {

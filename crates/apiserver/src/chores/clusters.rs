@@ -6,12 +6,12 @@ use convoy_store::{Change, Transaction, Write};
 use futures_util::future::join_all;
 use smol_str::SmolStr;
 
-use crate::ask::Ask;
-use crate::head::Snapshot;
 use crate::logical::{self, CLEANUP};
 use crate::metrics::Work;
+use crate::object_meta::Snapshot;
+use crate::resource_request::ResourceRequest;
 use crate::server::Server;
-use crate::status::Answer;
+use crate::status::ApiResult;
 
 use super::collect::{edit_metadata, retain};
 use super::queue::Queue;
@@ -67,12 +67,12 @@ impl Clusters {
 }
 
 /// Serves a cluster, or goes one step towards its end; whether there is another to go at once.
-async fn look_at(server: &Arc<Server>, name: &SmolStr) -> Answer<bool> {
+async fn look_at(server: &Arc<Server>, name: &SmolStr) -> ApiResult<bool> {
     let snapshot = server.store.snapshot();
     let row = logical::row(server);
     let first = server.cluster("").expect("the first cluster is always there");
     let entry = snapshot.get(&first.shelf(&row).key("", name));
-    if let Some(entry) = entry.filter(|entry| !entry.head.is_deleting()) {
+    if let Some(entry) = entry.filter(|entry| !entry.meta.is_deleting()) {
         logical::serve(server, entry).await?;
         return Ok(false);
     }
@@ -80,9 +80,9 @@ async fn look_at(server: &Arc<Server>, name: &SmolStr) -> Answer<bool> {
     if remove_content(server, &snapshot, name).await? {
         return Ok(true);
     }
-    if let Some(entry) = entry.filter(|entry| entry.head.has_finalizer(CLEANUP)) {
-        let mut ask = Ask::internal(server, &first, &row, "", name);
-        edit_metadata(&mut ask, name, Some(&entry.head.uid), |metadata| {
+    if let Some(entry) = entry.filter(|entry| entry.meta.has_finalizer(CLEANUP)) {
+        let mut request = ResourceRequest::internal(server, &first, &row, "", name);
+        edit_metadata(&mut request, name, Some(&entry.meta.uid), |metadata| {
             retain(metadata, "finalizers", |known| known != CLEANUP);
         })
         .await?;
@@ -91,7 +91,7 @@ async fn look_at(server: &Arc<Server>, name: &SmolStr) -> Answer<bool> {
 }
 
 /// Removes some of what a cluster holds; whether there was any.
-async fn remove_content(server: &Server, snapshot: &Snapshot, name: &str) -> Answer<bool> {
+async fn remove_content(server: &Server, snapshot: &Snapshot, name: &str) -> ApiResult<bool> {
     let shelves = snapshot.shelves().filter(|shelf| shelf.cluster == name);
     let objects = shelves.flat_map(|shelf| snapshot.list(shelf)).take(BATCH);
     let writes: Vec<_> =

@@ -8,17 +8,17 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use smol_str::SmolStr;
 
-use crate::ask::Ask;
-use crate::head::Owner;
 use crate::metadata;
 use crate::metrics::Work;
+use crate::object_meta::Owner;
 use crate::registry::Resource;
+use crate::resource_request::ResourceRequest;
 use crate::server::{Cluster, Server};
-use crate::status::{Answer, Status};
+use crate::status::{ApiResult, Status};
 use crate::verb::delete::{DeleteOptions, delete_named};
 use crate::write::{self, Options, Wanted};
 
-use super::garbage::{Act, Garbage, What};
+use super::garbage::{Action, Garbage, Task};
 use super::{BATCH, Event, is_overtaken, is_to_repeat};
 
 /// The garbage collector.
@@ -33,7 +33,7 @@ impl Collector {
     }
 
     pub(super) fn observe(&mut self, server: &Server, event: &Event) {
-        self.garbage.observe(event, &|key, owner| place(server, key, owner));
+        self.garbage.observe(event, &|key, owner| owner_key(server, key, owner));
     }
 
     pub(super) fn wake_at(&self) -> Option<Timestamp> {
@@ -45,16 +45,16 @@ impl Collector {
         let now = server.now();
         let keys = self.garbage.queue.take(BATCH, now);
         let snapshot = server.store.snapshot();
-        let place = |key: &Key, owner: &Owner| place(server, key, owner);
-        let decided: Vec<(Key, Vec<Act>)> = keys
+        let owner_key = |key: &Key, owner: &Owner| owner_key(server, key, owner);
+        let decided: Vec<(Key, Vec<Task>)> = keys
             .into_iter()
-            .map(|key| (key.clone(), self.garbage.decide(&snapshot, &place, &key)))
+            .map(|key| (key.clone(), self.garbage.decide(&snapshot, &owner_key, &key)))
             .collect();
         let was_busy = !decided.is_empty();
-        let work = decided.into_iter().map(|(key, acts)| async move {
+        let work = decided.into_iter().map(|(key, tasks)| async move {
             let mut outcome = Ok(());
-            for act in acts {
-                let answer = carry_out(server, &act).await;
+            for task in tasks {
+                let answer = carry_out(server, &task).await;
                 // What went wrong matters more than what was overtaken.
                 if outcome.is_ok() || is_to_repeat(&answer) {
                     outcome = answer;
@@ -80,7 +80,7 @@ impl Collector {
 }
 
 /// Where an owner is: in no namespace if its kind has none, else in its dependent's.
-fn place(server: &Server, dependent: &Key, owner: &Owner) -> Option<Key> {
+fn owner_key(server: &Server, dependent: &Key, owner: &Owner) -> Option<Key> {
     let cluster = server.cluster(&dependent.shelf.cluster)?;
     let registry = cluster.registry();
     let (group, _) = crate::registry::split_api_version(&owner.api_version);
@@ -98,27 +98,28 @@ fn place(server: &Server, dependent: &Key, owner: &Owner) -> Option<Key> {
     }
 }
 
-async fn carry_out(server: &Arc<Server>, act: &Act) -> Answer<()> {
-    let Some((cluster, resource)) = served(server, &act.key) else { return Ok(()) };
-    let key = &act.key;
-    let mut ask = Ask::internal(server, &cluster, &resource, &key.namespace, &key.name);
-    match &act.what {
-        What::Delete(propagation) => {
-            ask.verb = SmolStr::new("delete");
-            let options = DeleteOptions::fenced(*propagation, &act.uid, act.revision);
-            delete_named(&ask, &key.name, &options).await?;
+async fn carry_out(server: &Arc<Server>, task: &Task) -> ApiResult<()> {
+    let Some((cluster, resource)) = served(server, &task.key) else { return Ok(()) };
+    let key = &task.key;
+    let mut request =
+        ResourceRequest::internal(server, &cluster, &resource, &key.namespace, &key.name);
+    match &task.action {
+        Action::Delete(propagation) => {
+            request.verb = SmolStr::new("delete");
+            let options = DeleteOptions::fenced(*propagation, &task.uid, task.revision);
+            delete_named(&request, &key.name, &options).await?;
             Ok(())
         }
-        What::DropOwners(uids) => {
-            change(&mut ask, act, |metadata| {
+        Action::DropOwners(uids) => {
+            change(&mut request, task, |metadata| {
                 retain(metadata, "ownerReferences", |owner| {
                     !uids.iter().any(|uid| owner["uid"] == uid.as_str())
                 });
             })
             .await
         }
-        What::Unblock => {
-            change(&mut ask, act, |metadata| {
+        Action::Unblock => {
+            change(&mut request, task, |metadata| {
                 let owners = metadata.get_mut("ownerReferences").and_then(Value::as_array_mut);
                 for owner in owners.into_iter().flatten().filter(|owner| owner.is_object()) {
                     owner["blockOwnerDeletion"] = json!(false);
@@ -126,7 +127,7 @@ async fn carry_out(server: &Arc<Server>, act: &Act) -> Answer<()> {
             })
             .await
         }
-        What::RemoveFinalizer(name) => remove_finalizer(&mut ask, act, name).await,
+        Action::RemoveFinalizer(name) => remove_finalizer(&mut request, task, name).await,
     }
 }
 
@@ -137,37 +138,37 @@ pub(super) fn served(server: &Server, key: &Key) -> Option<(Arc<Cluster>, Arc<Re
     Some((cluster, resource))
 }
 
-async fn remove_finalizer(ask: &mut Ask, act: &Act, name: &str) -> Answer<()> {
-    change(ask, act, |metadata| retain(metadata, "finalizers", |known| known != name)).await
+async fn remove_finalizer(request: &mut ResourceRequest, task: &Task, name: &str) -> ApiResult<()> {
+    change(request, task, |metadata| retain(metadata, "finalizers", |known| known != name)).await
 }
 
 async fn change(
-    ask: &mut Ask,
-    act: &Act,
+    request: &mut ResourceRequest,
+    task: &Task,
     edit: impl Fn(&mut serde_json::Map<String, Value>) + Send + Sync,
-) -> Answer<()> {
-    edit_metadata(ask, &act.key.name, Some(&act.uid), edit).await
+) -> ApiResult<()> {
+    edit_metadata(request, &task.key.name, Some(&task.uid), edit).await
 }
 
 /// Changes the metadata of an object, if it is still the one that was meant.
 pub(super) async fn edit_metadata(
-    ask: &mut Ask,
+    request: &mut ResourceRequest,
     name: &str,
     uid: Option<&str>,
     edit: impl Fn(&mut serde_json::Map<String, Value>) + Send + Sync,
-) -> Answer<()> {
-    ask.verb = SmolStr::new("patch");
+) -> ApiResult<()> {
+    request.verb = SmolStr::new("patch");
     let options = Options::internal();
-    let ask = &*ask;
+    let request = &*request;
     let wanted = |current: &Value| {
         if uid.is_some_and(|uid| metadata::text(current, "uid") != uid) {
-            return Err(Status::not_found(&ask.resource, name));
+            return Err(Status::not_found(&request.resource, name));
         }
         let mut object = current.clone();
         edit(metadata::of(&mut object));
         Ok(Wanted { object, is_pinned: false })
     };
-    write::modify(ask, name, &options, wanted).await?;
+    write::modify(request, name, &options, wanted).await?;
     Ok(())
 }
 

@@ -7,15 +7,15 @@ use convoy_store::{Change, Shelf};
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use crate::ask::Ask;
 use crate::conditions::{self, Condition};
 use crate::definition::{self, CLEANUP};
 use crate::encoding;
-use crate::head::{Entry, shelf_name};
 use crate::metrics::Work;
+use crate::object_meta::{Entry, shelf_name};
 use crate::own;
+use crate::resource_request::ResourceRequest;
 use crate::server::{Cluster, Server};
-use crate::status::Answer;
+use crate::status::ApiResult;
 use crate::surroundings::seconds;
 
 use super::collect::{edit_metadata, retain};
@@ -24,13 +24,13 @@ use super::queue::Queue;
 use super::{BATCH, Event};
 
 /// A cluster's name and a definition's.
-type Place = (SmolStr, SmolStr);
+type DefinitionKey = (SmolStr, SmolStr);
 
 #[derive(Debug)]
 pub(super) struct Definitions {
     /// Where objects are kept whose definition is on its way out.
-    emptying: BTreeMap<Shelf, Place>,
-    pub(super) queue: Queue<Place>,
+    emptying: BTreeMap<Shelf, DefinitionKey>,
+    pub(super) queue: Queue<DefinitionKey>,
 }
 
 impl Definitions {
@@ -41,45 +41,45 @@ impl Definitions {
     pub(super) fn observe(&mut self, event: &Event) {
         let key = &event.entry.key;
         if key.shelf.resource != definition::resource().shelf {
-            if let Some(place) = self.emptying.get(&key.shelf) {
-                self.queue.add(place.clone());
+            if let Some(definition) = self.emptying.get(&key.shelf) {
+                self.queue.add(definition.clone());
             }
             return;
         }
         let Some((plural, group)) = key.name.split_once('.') else { return };
         let shelf =
             Shelf { cluster: key.shelf.cluster.clone(), resource: shelf_name(group, plural) };
-        let place = (key.shelf.cluster.clone(), key.name.clone());
+        let definition = (key.shelf.cluster.clone(), key.name.clone());
         if event.change == Change::Deleted {
             self.emptying.remove(&shelf);
             return;
         }
-        if event.entry.head.is_deleting() {
-            self.emptying.insert(shelf, place.clone());
+        if event.entry.meta.is_deleting() {
+            self.emptying.insert(shelf, definition.clone());
         }
-        self.queue.add(place);
+        self.queue.add(definition);
     }
 
     pub(super) async fn step(&mut self, server: &Arc<Server>) -> bool {
-        self.queue.work(server.now(), |place| look_at(server, place)).await
+        self.queue.work(server.now(), |definition| look_at(server, definition)).await
     }
 }
 
 /// Goes one step towards the end of a definition; whether there is another to go at once.
-async fn look_at(server: &Arc<Server>, (cluster, name): Place) -> Answer<bool> {
+async fn look_at(server: &Arc<Server>, (cluster, name): DefinitionKey) -> ApiResult<bool> {
     let Some(cluster) = server.cluster(&cluster) else { return Ok(false) };
     let snapshot = server.store.snapshot();
     let key = cluster.shelf(definition::resource()).key("", &name);
     let Some(entry) = snapshot.get(&key) else { return Ok(false) };
     let object = encoding::read_entry(entry);
-    if !entry.head.is_deleting() {
+    if !entry.meta.is_deleting() {
         // Whoever wrote it may have ended before it was served.
         if object["status"]["conditions"].is_null() {
             definition::refresh(server, &cluster, &name).await?;
         }
         return Ok(false);
     }
-    if !entry.head.has_finalizer(CLEANUP) {
+    if !entry.meta.has_finalizer(CLEANUP) {
         return Ok(false);
     }
     let resource = definition::storage_resource(&object).map(Arc::new);
@@ -88,7 +88,7 @@ async fn look_at(server: &Arc<Server>, (cluster, name): Place) -> Answer<bool> {
     if let Some(resource) = resource.filter(|_| is_served) {
         let objects = || snapshot.list(&cluster.shelf(&resource));
         let next: Vec<&Arc<Entry>> =
-            objects().filter(|entry| !entry.head.is_deleting()).take(BATCH).collect();
+            objects().filter(|entry| !entry.meta.is_deleting()).take(BATCH).collect();
         if !next.is_empty() {
             delete_all(server, &cluster, &resource, &next).await?;
             return Ok(true);
@@ -97,12 +97,12 @@ async fn look_at(server: &Arc<Server>, (cluster, name): Place) -> Answer<bool> {
             return note_progress(server, entry).await;
         }
     }
-    finish(server, &cluster, &name, &entry.head.uid).await?;
+    finish(server, &cluster, &name, &entry.meta.uid).await?;
     Ok(false)
 }
 
 /// Objects are left that wait for somebody.
-async fn note_progress(server: &Server, entry: &Arc<Entry>) -> Answer<bool> {
+async fn note_progress(server: &Server, entry: &Arc<Entry>) -> ApiResult<bool> {
     let now = seconds(server.now());
     let condition = Condition {
         kind: "Terminating",
@@ -115,9 +115,14 @@ async fn note_progress(server: &Server, entry: &Arc<Entry>) -> Answer<bool> {
     Ok(false)
 }
 
-async fn finish(server: &Arc<Server>, cluster: &Arc<Cluster>, name: &str, uid: &str) -> Answer<()> {
-    let mut ask = Ask::internal(server, cluster, definition::resource(), "", name);
-    edit_metadata(&mut ask, name, Some(uid), |metadata| {
+async fn finish(
+    server: &Arc<Server>,
+    cluster: &Arc<Cluster>,
+    name: &str,
+    uid: &str,
+) -> ApiResult<()> {
+    let mut request = ResourceRequest::internal(server, cluster, definition::resource(), "", name);
+    edit_metadata(&mut request, name, Some(uid), |metadata| {
         retain(metadata, "finalizers", |known| known != CLEANUP);
     })
     .await

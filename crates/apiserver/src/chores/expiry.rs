@@ -8,9 +8,9 @@ use futures_util::future::join_all;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use crate::ask::Ask;
 use crate::encoding;
-use crate::head::Entry;
+use crate::object_meta::Entry;
+use crate::resource_request::ResourceRequest;
 use crate::server::Server;
 use crate::verb::delete::{DeleteOptions, Propagation, delete_named};
 
@@ -105,7 +105,7 @@ async fn delete(server: &Arc<Server>, key: &Key, at: Option<Revision>) -> bool {
         return true;
     };
     let Some((cluster, resource)) = served(server, key) else { return true };
-    let ask = Ask::internal(server, &cluster, &resource, &key.namespace, &key.name);
-    let options = DeleteOptions::fenced(Propagation::Background, &entry.head.uid, entry.modified.0);
-    !is_to_repeat(&delete_named(&ask, &key.name, &options).await)
+    let request = ResourceRequest::internal(server, &cluster, &resource, &key.namespace, &key.name);
+    let options = DeleteOptions::fenced(Propagation::Background, &entry.meta.uid, entry.modified.0);
+    !is_to_repeat(&delete_named(&request, &key.name, &options).await)
 }

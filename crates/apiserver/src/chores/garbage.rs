@@ -7,15 +7,15 @@ use std::sync::Arc;
 use convoy_store::{Change, Key};
 use smol_str::SmolStr;
 
-use crate::head::{Entry, Head, Owner, Snapshot};
 use crate::metrics::Work;
+use crate::object_meta::{Entry, ObjectMeta, Owner, Snapshot};
 use crate::verb::delete::{FOREGROUND, ORPHAN, Propagation};
 
 use super::queue::Queue;
 use super::{BATCH, Event};
 
 /// Where a reference of a dependent points; none for kinds that nobody knows.
-pub(super) type Place<'p> = &'p dyn Fn(&Key, &Owner) -> Option<Key>;
+pub(super) type OwnerResolver<'p> = &'p dyn Fn(&Key, &Owner) -> Option<Key>;
 
 /// Who depends on whom, and whom to look at.
 #[derive(Debug)]
@@ -30,15 +30,15 @@ pub(super) struct Garbage {
 
 /// One thing to do. Each is about the very version that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Act {
+pub(super) struct Task {
     pub(super) key: Key,
     pub(super) uid: SmolStr,
     pub(super) revision: u64,
-    pub(super) what: What,
+    pub(super) action: Action,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum Action {
     Delete(Propagation),
     /// Takes away the references to owners with these uids.
     DropOwners(Vec<SmolStr>),
@@ -63,54 +63,59 @@ impl Garbage {
     }
 
     /// Notes a change, and whom to look at because of it.
-    pub(super) fn observe(&mut self, event: &Event, place: Place<'_>) {
+    pub(super) fn observe(&mut self, event: &Event, resolve: OwnerResolver<'_>) {
         let entry = &event.entry;
         let key = &entry.key;
         if key.shelf.resource == "events" {
             return;
         }
         if event.change == Change::Deleted {
-            for owner in &entry.head.owners {
+            for owner in &entry.meta.owners {
                 self.unlink(&owner.uid, key);
-                self.look_at_owner(key, owner, place);
+                self.look_at_owner(key, owner, resolve);
             }
-            if self.look_at_dependents(&entry.head.uid) {
-                self.gone.insert(entry.head.uid.clone());
+            if self.look_at_dependents(&entry.meta.uid) {
+                self.gone.insert(entry.meta.uid.clone());
             }
             return;
         }
-        let before = event.previous.as_deref().map(|previous| &previous.head);
-        self.relink(key, before, &entry.head, place);
-        if before.is_some_and(|before| !has_turned(before, &entry.head)) {
+        let before = event.previous.as_deref().map(|previous| &previous.meta);
+        self.relink(key, before, &entry.meta, resolve);
+        if before.is_some_and(|before| !has_turned(before, &entry.meta)) {
             return;
         }
-        if !entry.head.owners.is_empty()
-            || waits(&entry.head, FOREGROUND)
-            || waits(&entry.head, ORPHAN)
+        if !entry.meta.owners.is_empty()
+            || waits(&entry.meta, FOREGROUND)
+            || waits(&entry.meta, ORPHAN)
         {
             self.queue.add(key.clone());
         }
-        if waits(&entry.head, FOREGROUND) {
-            self.look_at_dependents(&entry.head.uid);
+        if waits(&entry.meta, FOREGROUND) {
+            self.look_at_dependents(&entry.meta.uid);
         }
     }
 
     /// What to do about an object next, as it stands in `snapshot`.
-    pub(super) fn decide(&self, snapshot: &Snapshot, place: Place<'_>, key: &Key) -> Vec<Act> {
+    pub(super) fn decide(
+        &self,
+        snapshot: &Snapshot,
+        resolve: OwnerResolver<'_>,
+        key: &Key,
+    ) -> Vec<Task> {
         let Some(entry) = snapshot.get(key) else { return Vec::new() };
-        let head = &entry.head;
-        if waits(head, FOREGROUND) {
-            return self.let_go(snapshot, place, entry);
+        let meta = &entry.meta;
+        if waits(meta, FOREGROUND) {
+            return self.let_go(snapshot, resolve, entry);
         }
-        if waits(head, ORPHAN) {
-            return self.orphan(snapshot, place, entry);
+        if waits(meta, ORPHAN) {
+            return self.orphan(snapshot, resolve, entry);
         }
-        if head.is_deleting() || head.owners.is_empty() {
+        if meta.is_deleting() || meta.owners.is_empty() {
             return Vec::new();
         }
         let mut by_standing: [Vec<SmolStr>; 3] = Default::default();
-        for owner in &head.owners {
-            let standing = self.standing(snapshot, place, key, owner);
+        for owner in &meta.owners {
+            let standing = self.standing(snapshot, resolve, key, owner);
             by_standing[standing as usize].push(owner.uid.clone());
         }
         let [absent, waiting, present] = by_standing;
@@ -119,54 +124,64 @@ impl Garbage {
             return if others.is_empty() {
                 vec![]
             } else {
-                vec![act(entry, What::DropOwners(others))]
+                vec![task(entry, Action::DropOwners(others))]
             };
         }
-        let mut dependents = self.dependents_of(snapshot, place, entry).peekable();
+        let mut dependents = self.dependents_of(snapshot, resolve, entry).peekable();
         if waiting.is_empty() || dependents.peek().is_none() {
-            return vec![act(entry, What::Delete(own_propagation(head)))];
+            return vec![task(entry, Action::Delete(own_propagation(meta)))];
         }
         // A dependent that waits for this object, which its owner waits for, is a circle: none
         // of them would ever go.
-        let is_circle = dependents.any(|(dependent, _)| waits(&dependent.head, FOREGROUND));
-        if is_circle && head.owners.iter().any(|owner| owner.blocks_deletion) {
-            return vec![act(entry, What::Unblock)];
+        let is_circle = dependents.any(|(dependent, _)| waits(&dependent.meta, FOREGROUND));
+        if is_circle && meta.owners.iter().any(|owner| owner.blocks_deletion) {
+            return vec![task(entry, Action::Unblock)];
         }
-        vec![act(entry, What::Delete(Propagation::Foreground))]
+        vec![task(entry, Action::Delete(Propagation::Foreground))]
     }
 
     /// An owner goes when nothing is left that blocks it.
-    fn let_go(&self, snapshot: &Snapshot, place: Place<'_>, entry: &Arc<Entry>) -> Vec<Act> {
-        let mut dependents = self.dependents_of(snapshot, place, entry);
+    fn let_go(
+        &self,
+        snapshot: &Snapshot,
+        resolve: OwnerResolver<'_>,
+        entry: &Arc<Entry>,
+    ) -> Vec<Task> {
+        let mut dependents = self.dependents_of(snapshot, resolve, entry);
         if dependents.any(|(_, owner)| owner.blocks_deletion) {
             return Vec::new();
         }
-        vec![act(entry, What::RemoveFinalizer(FOREGROUND))]
+        vec![task(entry, Action::RemoveFinalizer(FOREGROUND))]
     }
 
     /// Dependents forget their owner before it goes.
-    fn orphan(&self, snapshot: &Snapshot, place: Place<'_>, entry: &Arc<Entry>) -> Vec<Act> {
-        let uid = &entry.head.uid;
-        let dependents = self.dependents_of(snapshot, place, entry).take(BATCH);
-        let acts: Vec<Act> = dependents
-            .map(|(dependent, _)| act(dependent, What::DropOwners(vec![uid.clone()])))
+    fn orphan(
+        &self,
+        snapshot: &Snapshot,
+        resolve: OwnerResolver<'_>,
+        entry: &Arc<Entry>,
+    ) -> Vec<Task> {
+        let uid = &entry.meta.uid;
+        let dependents = self.dependents_of(snapshot, resolve, entry).take(BATCH);
+        let tasks: Vec<Task> = dependents
+            .map(|(dependent, _)| task(dependent, Action::DropOwners(vec![uid.clone()])))
             .collect();
-        if acts.is_empty() { vec![act(entry, What::RemoveFinalizer(ORPHAN))] } else { acts }
+        if tasks.is_empty() { vec![task(entry, Action::RemoveFinalizer(ORPHAN))] } else { tasks }
     }
 
     /// The objects that an object owns, with the reference that says so.
     fn dependents_of<'s>(
         &'s self,
         snapshot: &'s Snapshot,
-        place: Place<'s>,
+        resolve: OwnerResolver<'s>,
         owner: &'s Entry,
     ) -> impl Iterator<Item = (&'s Arc<Entry>, &'s Owner)> {
-        let keys = self.dependents.get(&owner.head.uid).into_iter().flatten();
+        let keys = self.dependents.get(&owner.meta.uid).into_iter().flatten();
         keys.filter_map(move |key| {
             let entry = snapshot.get(key)?;
             let reference =
-                entry.head.owners.iter().find(|reference| reference.uid == owner.head.uid)?;
-            (place(key, reference)? == owner.key).then_some((entry, reference))
+                entry.meta.owners.iter().find(|reference| reference.uid == owner.meta.uid)?;
+            (resolve(key, reference)? == owner.key).then_some((entry, reference))
         })
     }
 
@@ -175,17 +190,17 @@ impl Garbage {
     fn standing(
         &self,
         snapshot: &Snapshot,
-        place: Place<'_>,
+        resolve: OwnerResolver<'_>,
         key: &Key,
         owner: &Owner,
     ) -> Standing {
-        let Some(owner_key) = place(key, owner) else {
+        let Some(owner_key) = resolve(key, owner) else {
             let is_gone = self.gone.contains(&owner.uid);
             return if is_gone { Standing::Absent } else { Standing::Present };
         };
         match snapshot.get(&owner_key) {
-            Some(found) if found.head.uid == owner.uid => {
-                if waits(&found.head, FOREGROUND) {
+            Some(found) if found.meta.uid == owner.uid => {
+                if waits(&found.meta, FOREGROUND) {
                     Standing::Waiting
                 } else {
                     Standing::Present
@@ -195,16 +210,22 @@ impl Garbage {
         }
     }
 
-    fn relink(&mut self, key: &Key, before: Option<&Head>, head: &Head, place: Place<'_>) {
+    fn relink(
+        &mut self,
+        key: &Key,
+        before: Option<&ObjectMeta>,
+        meta: &ObjectMeta,
+        resolve: OwnerResolver<'_>,
+    ) {
         let old = before.map_or(&[][..], |before| &before.owners);
-        if *old == *head.owners {
+        if *old == *meta.owners {
             return;
         }
         for owner in old {
             self.unlink(&owner.uid, key);
-            self.look_at_owner(key, owner, place);
+            self.look_at_owner(key, owner, resolve);
         }
-        for owner in &head.owners {
+        for owner in &meta.owners {
             self.dependents.entry(owner.uid.clone()).or_default().insert(key.clone());
         }
     }
@@ -219,8 +240,8 @@ impl Garbage {
         }
     }
 
-    fn look_at_owner(&mut self, key: &Key, owner: &Owner, place: Place<'_>) {
-        if let Some(owner) = place(key, owner) {
+    fn look_at_owner(&mut self, key: &Key, owner: &Owner, resolve: OwnerResolver<'_>) {
+        if let Some(owner) = resolve(key, owner) {
             self.queue.add(owner);
         }
     }
@@ -235,27 +256,27 @@ impl Garbage {
     }
 }
 
-fn act(entry: &Entry, what: What) -> Act {
-    let (uid, revision) = (entry.head.uid.clone(), entry.modified.0);
-    Act { key: entry.key.clone(), uid, revision, what }
+fn task(entry: &Entry, action: Action) -> Task {
+    let (uid, revision) = (entry.meta.uid.clone(), entry.modified.0);
+    Task { key: entry.key.clone(), uid, revision, action }
 }
 
-fn waits(head: &Head, finalizer: &str) -> bool {
-    head.is_deleting() && head.has_finalizer(finalizer)
+fn waits(meta: &ObjectMeta, finalizer: &str) -> bool {
+    meta.is_deleting() && meta.has_finalizer(finalizer)
 }
 
 /// Whether anything changed that decisions are made by.
-fn has_turned(before: &Head, after: &Head) -> bool {
+fn has_turned(before: &ObjectMeta, after: &ObjectMeta) -> bool {
     before.owners != after.owners
         || before.finalizers != after.finalizers
         || before.is_deleting() != after.is_deleting()
 }
 
 /// What an object asks for its own dependents.
-fn own_propagation(head: &Head) -> Propagation {
-    if head.has_finalizer(ORPHAN) {
+fn own_propagation(meta: &ObjectMeta) -> Propagation {
+    if meta.has_finalizer(ORPHAN) {
         Propagation::Orphan
-    } else if head.has_finalizer(FOREGROUND) {
+    } else if meta.has_finalizer(FOREGROUND) {
         Propagation::Foreground
     } else {
         Propagation::Background

@@ -8,16 +8,16 @@ use futures_util::future::join_all;
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use crate::ask::Ask;
 use crate::bootstrap::furnish;
 use crate::conditions::{self, Condition};
 use crate::encoding;
-use crate::head::{Entry, Snapshot};
 use crate::metrics::Work;
+use crate::object_meta::{Entry, Snapshot};
 use crate::own;
 use crate::registry::{Resource, builtin};
+use crate::resource_request::ResourceRequest;
 use crate::server::{Cluster, Server};
-use crate::status::Answer;
+use crate::status::ApiResult;
 use crate::surroundings::seconds;
 use crate::verb::delete::{DeleteOptions, Propagation, delete_named};
 use crate::write::{self, Options, Wanted};
@@ -31,12 +31,12 @@ const ACCOUNT: &str = "default";
 const CERTIFICATES: &str = "kube-root-ca.crt";
 
 /// A cluster's name and a namespace's.
-type Place = (SmolStr, SmolStr);
+type NamespaceKey = (SmolStr, SmolStr);
 
 #[derive(Debug)]
 pub(super) struct Namespaces {
-    emptying: BTreeSet<Place>,
-    pub(super) queue: Queue<Place>,
+    emptying: BTreeSet<NamespaceKey>,
+    pub(super) queue: Queue<NamespaceKey>,
 }
 
 impl Namespaces {
@@ -48,16 +48,16 @@ impl Namespaces {
         let key = &event.entry.key;
         let cluster = || key.shelf.cluster.clone();
         if key.shelf.resource == "namespaces" {
-            let place = (cluster(), key.name.clone());
+            let namespace = (cluster(), key.name.clone());
             match event.change {
                 Change::Deleted => {
-                    self.emptying.remove(&place);
+                    self.emptying.remove(&namespace);
                 }
-                _ if event.entry.head.is_deleting() => {
-                    self.emptying.insert(place.clone());
-                    self.queue.add(place);
+                _ if event.entry.meta.is_deleting() => {
+                    self.emptying.insert(namespace.clone());
+                    self.queue.add(namespace);
                 }
-                Change::Created => self.queue.add(place),
+                Change::Created => self.queue.add(namespace),
                 Change::Modified => {}
             }
         } else if !key.namespace.is_empty() {
@@ -67,28 +67,28 @@ impl Namespaces {
             );
             let is_missing = is_furniture && event.change == Change::Deleted;
             if is_missing || !self.emptying.is_empty() {
-                let place = (cluster(), key.namespace.clone());
-                if is_missing || self.emptying.contains(&place) {
-                    self.queue.add(place);
+                let namespace = (cluster(), key.namespace.clone());
+                if is_missing || self.emptying.contains(&namespace) {
+                    self.queue.add(namespace);
                 }
             }
         }
     }
 
     pub(super) async fn step(&mut self, server: &Arc<Server>) -> bool {
-        self.queue.work(server.now(), |place| look_at(server, place)).await
+        self.queue.work(server.now(), |namespace| look_at(server, namespace)).await
     }
 }
 
 /// Furnishes a namespace, or goes one step towards its end; whether there is another step to go
 /// at once.
-async fn look_at(server: &Arc<Server>, (cluster, name): Place) -> Answer<bool> {
+async fn look_at(server: &Arc<Server>, (cluster, name): NamespaceKey) -> ApiResult<bool> {
     let Some(cluster) = server.cluster(&cluster) else { return Ok(false) };
     let snapshot = server.store.snapshot();
     let Some(entry) = snapshot.get(&cluster.shelf(resource("namespaces")).key("", &name)) else {
         return Ok(false);
     };
-    if !entry.head.is_deleting() {
+    if !entry.meta.is_deleting() {
         furnish(server, &cluster, &name).await?;
         return Ok(false);
     }
@@ -148,7 +148,7 @@ impl<'s> Content<'s> {
             if has_pods && !resource.is("", "pods") {
                 continue;
             }
-            let open = objects.iter().filter(|entry| !entry.head.is_deleting());
+            let open = objects.iter().filter(|entry| !entry.meta.is_deleting());
             let some: Vec<_> = open.take(left).copied().collect();
             left -= some.len();
             if !some.is_empty() {
@@ -188,7 +188,7 @@ impl<'s> Content<'s> {
         set("NamespaceContentRemaining", true, "SomeResourcesRemain", &counts);
         let mut finalizers: BTreeMap<&str, usize> = BTreeMap::new();
         for entry in self.resources.iter().flat_map(|(_, objects)| objects) {
-            for finalizer in &entry.head.finalizers {
+            for finalizer in &entry.meta.finalizers {
                 *finalizers.entry(finalizer).or_default() += 1;
             }
         }
@@ -216,14 +216,15 @@ pub(super) async fn delete_all(
     cluster: &Arc<Cluster>,
     resource: &Arc<Resource>,
     objects: &[&Arc<Entry>],
-) -> Answer<()> {
+) -> ApiResult<()> {
     let work = objects.iter().map(|entry| async move {
         let key = &entry.key;
-        let mut ask = Ask::internal(server, cluster, resource, &key.namespace, &key.name);
-        ask.verb = SmolStr::new("delete");
+        let mut request =
+            ResourceRequest::internal(server, cluster, resource, &key.namespace, &key.name);
+        request.verb = SmolStr::new("delete");
         let options =
-            DeleteOptions::fenced(Propagation::Background, &entry.head.uid, entry.modified.0);
-        delete_named(&ask, &key.name, &options).await
+            DeleteOptions::fenced(Propagation::Background, &entry.meta.uid, entry.modified.0);
+        delete_named(&request, &key.name, &options).await
     });
     let mut outcome = Ok(());
     for answer in join_all(work).await {
@@ -237,10 +238,10 @@ pub(super) async fn delete_all(
 }
 
 /// Nothing is left that keeps the namespace.
-async fn finish(server: &Arc<Server>, cluster: &Arc<Cluster>, name: &str) -> Answer<()> {
-    let mut ask = Ask::internal(server, cluster, resource("namespaces"), "", name);
-    ask.verb = SmolStr::new("update");
-    ask.target.subresource = SmolStr::new("finalize");
+async fn finish(server: &Arc<Server>, cluster: &Arc<Cluster>, name: &str) -> ApiResult<()> {
+    let mut request = ResourceRequest::internal(server, cluster, resource("namespaces"), "", name);
+    request.verb = SmolStr::new("update");
+    request.target.subresource = SmolStr::new("finalize");
     let options = Options::internal();
     let change = |current: &Value| {
         let mut object = current.clone();
@@ -249,7 +250,7 @@ async fn finish(server: &Arc<Server>, cluster: &Arc<Cluster>, name: &str) -> Ans
         }
         Ok(Wanted { object, is_pinned: false })
     };
-    match write::modify(&ask, name, &options, change).await {
+    match write::modify(&request, name, &options, change).await {
         Err(status) if is_overtaken(&status) => Ok(()),
         answer => answer.map(|_| ()),
     }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::metrics::Work;
-use crate::status::Answer;
+use crate::status::ApiResult;
 
 const FIRST_DELAY: SignedDuration = SignedDuration::from_secs(1);
 const DOUBLINGS_MAX: u32 = 8;
@@ -66,7 +66,7 @@ impl<T: Clone + Ord> Queue<T> {
     /// Has the next one looked at, if there is one; whether there was.
     pub(super) async fn work<F>(&mut self, now: Timestamp, look_at: impl FnOnce(T) -> F) -> bool
     where
-        F: Future<Output = Answer<bool>>,
+        F: Future<Output = ApiResult<bool>>,
         T: std::fmt::Debug,
     {
         let Some(item) = self.take(1, now).pop() else { return false };
@@ -79,7 +79,7 @@ impl<T: Clone + Ord> Queue<T> {
     }
 
     /// Notes what became of work that was taken: done, or there is more of it, or it failed.
-    fn settle(&mut self, item: T, has_more: Answer<bool>, now: Timestamp) {
+    fn settle(&mut self, item: T, has_more: ApiResult<bool>, now: Timestamp) {
         match has_more {
             Ok(has_more) => {
                 self.succeed(&item);

@@ -10,12 +10,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::admission::HookClient;
-use crate::ask::Ask;
 use crate::custom::Custom;
 use crate::encoding;
-use crate::head::Entry;
+use crate::object_meta::Entry;
 use crate::registry::{self, Resource};
-use crate::status::{Answer, Status};
+use crate::resource_request::ResourceRequest;
+use crate::status::{ApiResult, Status};
 use crate::surroundings::new_uid;
 
 /// How long a webhook may take to convert.
@@ -36,16 +36,21 @@ impl Conversion {
     }
 
     /// Objects, which are in other versions, in the wanted one.
-    async fn convert(&self, ask: &Ask, objects: &[Value], wanted: &str) -> Answer<Vec<Value>> {
-        let uid = new_uid(&*ask.server.surroundings);
+    async fn convert(
+        &self,
+        request: &ResourceRequest,
+        objects: &[Value],
+        wanted: &str,
+    ) -> ApiResult<Vec<Value>> {
+        let uid = new_uid(&*request.server.surroundings);
         let review = json!({
             "kind": "ConversionReview", "apiVersion": "apiextensions.k8s.io/v1",
             "request": {"uid": uid, "desiredAPIVersion": wanted, "objects": objects},
         });
         let from = objects.first().map_or("", |object| object["apiVersion"].as_str().unwrap_or(""));
-        let whose = format!("conversion webhook for {from}, Kind={}", ask.resource.kind);
+        let whose = format!("conversion webhook for {from}, Kind={}", request.resource.kind);
         let failed = |why: String| Status::failed(format!("{whose} failed: {why}"));
-        let answer = self.client.call(ask, &review, TIMEOUT).await.map_err(failed)?;
+        let answer = self.client.call(request, &review, TIMEOUT).await.map_err(failed)?;
         let converted = read(&answer, &uid, objects.len()).map_err(failed)?;
         let pairs = objects.iter().zip(converted).enumerate();
         pairs
@@ -112,8 +117,8 @@ fn checked(before: &Value, mut after: Value, wanted: &str) -> Result<Value, Stri
 }
 
 /// Who has to be asked before objects can be shown to a request, if anybody.
-fn converter(ask: &Ask) -> Option<(&Custom, &Conversion)> {
-    let custom = ask.resource.custom.as_deref()?;
+fn converter(request: &ResourceRequest) -> Option<(&Custom, &Conversion)> {
+    let custom = request.resource.custom.as_deref()?;
     Some((custom, custom.conversion.as_ref()?))
 }
 
@@ -123,36 +128,37 @@ pub(crate) fn is_in_version(custom: &Custom, entry: &Entry) -> bool {
 }
 
 /// Has objects converted that are stored in another version than the request sees them in.
-pub(crate) async fn prepare(ask: &Ask, entries: &[Arc<Entry>]) -> Answer<()> {
-    let Some((custom, conversion)) = converter(ask) else { return Ok(()) };
-    let is_open = |entry: &&Arc<Entry>| !is_in_version(custom, entry) && !ask.has_converted(entry);
+pub(crate) async fn prepare(request: &ResourceRequest, entries: &[Arc<Entry>]) -> ApiResult<()> {
+    let Some((custom, conversion)) = converter(request) else { return Ok(()) };
+    let is_open =
+        |entry: &&Arc<Entry>| !is_in_version(custom, entry) && !request.has_converted(entry);
     let open: Vec<&Arc<Entry>> = entries.iter().filter(is_open).collect();
     if open.is_empty() {
         return Ok(());
     }
     let objects: Vec<Value> = open.iter().map(|entry| encoding::read_entry(entry)).collect();
-    let converted = conversion.convert(ask, &objects, &custom.api_version).await?;
+    let converted = conversion.convert(request, &objects, &custom.api_version).await?;
     for (entry, mut object) in open.into_iter().zip(converted) {
         custom.form.schema.prune(&mut object);
         custom.form.schema.default(&mut object);
-        ask.keep_converted(entry, object);
+        request.keep_converted(entry, object);
     }
     Ok(())
 }
 
 /// An object in another version of its resource.
 pub(crate) async fn between(
-    ask: &Ask,
+    request: &ResourceRequest,
     from: &Resource,
     to: &Resource,
     object: &Value,
-) -> Answer<Value> {
+) -> ApiResult<Value> {
     let custom = to.custom.as_deref();
     if let Some((custom, conversion)) =
         custom.and_then(|custom| Some((custom, custom.conversion.as_ref()?)))
     {
         let objects = std::slice::from_ref(object);
-        let converted = conversion.convert(ask, objects, &custom.api_version).await?;
+        let converted = conversion.convert(request, objects, &custom.api_version).await?;
         let mut object = converted.into_iter().next().unwrap_or_default();
         custom.form.schema.prune(&mut object);
         custom.form.schema.default(&mut object);
@@ -165,13 +171,16 @@ pub(crate) async fn between(
 }
 
 /// An object of a request in the version that it is stored in; none if that is its own.
-pub(crate) async fn to_storage(ask: &Ask, object: &Value) -> Answer<Option<Value>> {
-    let Some((custom, conversion)) = converter(ask) else { return Ok(None) };
-    let wanted = registry::api_version(&ask.resource.group, &custom.storage_version);
+pub(crate) async fn to_storage(
+    request: &ResourceRequest,
+    object: &Value,
+) -> ApiResult<Option<Value>> {
+    let Some((custom, conversion)) = converter(request) else { return Ok(None) };
+    let wanted = registry::api_version(&request.resource.group, &custom.storage_version);
     if wanted == custom.api_version {
         return Ok(None);
     }
-    let converted = conversion.convert(ask, std::slice::from_ref(object), &wanted).await?;
+    let converted = conversion.convert(request, std::slice::from_ref(object), &wanted).await?;
     Ok(converted.into_iter().next())
 }
 

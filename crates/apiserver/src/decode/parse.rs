@@ -16,7 +16,7 @@ pub(super) fn json(shape: Shape<'_>, body: &[u8]) -> Result<(Value, Vec<String>)
         DecodeError::Syntax(go_json::error(body).unwrap_or_else(|| error.to_string()))
     };
     let mut reader = serde_json::Deserializer::from_slice(body);
-    let value = Place::root(shape, &duplicates).deserialize(&mut reader).map_err(syntax)?;
+    let value = ValueSeed::root(shape, &duplicates).deserialize(&mut reader).map_err(syntax)?;
     reader.end().map_err(syntax)?;
     Ok((value, duplicates.into_inner()))
 }
@@ -35,14 +35,14 @@ pub(super) fn yaml(shape: Shape<'_>, body: &[u8]) -> Result<(Value, Vec<String>)
         with_snippet: false,
     };
     let value = serde_saphyr::with_deserializer_from_str_with_options(text, options, |reader| {
-        Place::root(shape, &duplicates).deserialize(reader)
+        ValueSeed::root(shape, &duplicates).deserialize(reader)
     });
     let value = value.map_err(|error| DecodeError::Syntax(format!("yaml: {error}")))?;
     Ok((value, duplicates.into_inner()))
 }
 
 /// Where in the body a value stands.
-struct Place<'s, 'd, 'p> {
+struct ValueSeed<'s, 'd, 'p> {
     /// Absent where no type knows the field.
     shape: Option<Shape<'s>>,
     /// Within one of Kubernetes' own structs, where JSON of no type is kept unread.
@@ -52,15 +52,15 @@ struct Place<'s, 'd, 'p> {
     duplicates: &'d RefCell<Vec<String>>,
 }
 
-impl<'s, 'd> Place<'s, 'd, '_> {
+impl<'s, 'd> ValueSeed<'s, 'd, '_> {
     fn root(shape: Shape<'s>, duplicates: &'d RefCell<Vec<String>>) -> Self {
         Self { shape: Some(shape), builtin: false, path: Path::Root, depth: 0, duplicates }
     }
 
-    fn child<'p>(&self, shape: Option<Shape<'s>>, path: Path<'p>) -> Place<'s, 'd, 'p> {
+    fn child<'p>(&self, shape: Option<Shape<'s>>, path: Path<'p>) -> ValueSeed<'s, 'd, 'p> {
         let builtin =
             self.builtin || matches!(self.form(), Some(Form::Struct(of)) if of.is_builtin());
-        Place { shape, builtin, path, depth: self.depth + 1, duplicates: self.duplicates }
+        ValueSeed { shape, builtin, path, depth: self.depth + 1, duplicates: self.duplicates }
     }
 
     fn form(&self) -> Option<&'s Form> {
@@ -96,7 +96,7 @@ impl<'s, 'd> Place<'s, 'd, '_> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Place<'_, '_, '_> {
+impl<'de> DeserializeSeed<'de> for ValueSeed<'_, '_, '_> {
     type Value = Value;
 
     fn deserialize<D: serde::Deserializer<'de>>(self, reader: D) -> Result<Value, D::Error> {
@@ -104,7 +104,7 @@ impl<'de> DeserializeSeed<'de> for Place<'_, '_, '_> {
     }
 }
 
-impl<'de> Visitor<'de> for Place<'_, '_, '_> {
+impl<'de> Visitor<'de> for ValueSeed<'_, '_, '_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -152,8 +152,8 @@ impl<'de> Visitor<'de> for Place<'_, '_, '_> {
         let items = self.shape.map(Shape::items);
         let mut read = Vec::new();
         loop {
-            let place = self.child(items, Path::Item(&self.path, read.len()));
-            match access.next_element_seed(place)? {
+            let seed = self.child(items, Path::Item(&self.path, read.len()));
+            match access.next_element_seed(seed)? {
                 Some(item) => read.push(item),
                 None => return Ok(Value::Array(read)),
             }
@@ -167,8 +167,8 @@ impl<'de> Visitor<'de> for Place<'_, '_, '_> {
             if entries.contains_key(&key) {
                 self.repeated(&key);
             }
-            let place = self.child(self.under(&key), Path::Field(&self.path, &key));
-            let value = access.next_value_seed(place)?;
+            let seed = self.child(self.under(&key), Path::Field(&self.path, &key));
+            let value = access.next_value_seed(seed)?;
             entries.insert(key, value);
         }
         Ok(Value::Object(entries))

@@ -10,7 +10,7 @@ use smol_str::{SmolStr, format_smolstr};
 
 use crate::convert::webhook::Conversion;
 use crate::custom::{Column, Custom, CustomForm, Scale};
-use crate::head::shelf_name;
+use crate::object_meta::shelf_name;
 use crate::registry::{Resource, Subresource, api_version};
 
 const VERBS: [&str; 8] =

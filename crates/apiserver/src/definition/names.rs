@@ -6,8 +6,8 @@ use convoy_store::Shelf;
 use serde_json::{Value, json};
 
 use crate::encoding;
-use crate::head::Snapshot;
 use crate::logical;
+use crate::object_meta::Snapshot;
 use crate::registry::builtin;
 
 use super::state::is_true;

@@ -15,7 +15,7 @@ use crate::conditions::{self, Condition};
 use crate::encoding::stored;
 use crate::registry::Registry;
 use crate::server::{Cluster, Server};
-use crate::status::Answer;
+use crate::status::ApiResult;
 use crate::surroundings::{new_uid, seconds};
 
 /// Says who keeps an object: we do, unless it is absent.
@@ -24,7 +24,7 @@ const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 const AVAILABLE: &str = "Available";
 
 /// Writes the objects that are missing and removes those of versions no longer served.
-pub(crate) async fn keep(server: &Server, cluster: &Cluster) -> Answer<()> {
+pub(crate) async fn keep(server: &Server, cluster: &Cluster) -> ApiResult<()> {
     loop {
         let writes = changes(server, cluster);
         if writes.is_empty() || server.commit(Transaction::new(writes)).await?.is_some() {
@@ -35,7 +35,10 @@ pub(crate) async fn keep(server: &Server, cluster: &Cluster) -> Answer<()> {
 }
 
 /// What to write for that.
-pub(crate) fn changes(server: &Server, cluster: &Cluster) -> Vec<Write<crate::head::Head>> {
+pub(crate) fn changes(
+    server: &Server,
+    cluster: &Cluster,
+) -> Vec<Write<crate::object_meta::ObjectMeta>> {
     let registry = cluster.registry();
     let resource = registry.get("apiregistration.k8s.io", "v1", "apiservices");
     let shelf = cluster.shelf(resource.expect("a built-in resource"));
@@ -43,7 +46,7 @@ pub(crate) fn changes(server: &Server, cluster: &Cluster) -> Vec<Write<crate::he
     let mut wanted = wanted(&registry);
     let mut writes = Vec::new();
     for entry in snapshot.list(&shelf) {
-        let is_ours = entry.head.label(AUTOMANAGED).is_some();
+        let is_ours = entry.meta.label(AUTOMANAGED).is_some();
         if wanted.remove(entry.key.name.as_str()).is_none() && is_ours {
             writes.push(Write::delete(entry.key.clone(), entry.modified));
         }

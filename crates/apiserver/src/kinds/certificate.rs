@@ -6,13 +6,13 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::at::{At, Errors};
-use crate::ask::Ask;
+use crate::resource_request::ResourceRequest;
 use crate::surroundings::seconds;
 
 const DECISIONS: [&str; 2] = ["Approved", "Denied"];
 
-pub(super) fn prepare_create(ask: &Ask, object: &mut Value) {
-    let caller = &ask.caller;
+pub(super) fn prepare_create(request: &ResourceRequest, object: &mut Value) {
+    let caller = &request.caller;
     let spec = &mut object["spec"];
     if !spec.is_object() {
         *spec = json!({});
@@ -24,18 +24,18 @@ pub(super) fn prepare_create(ask: &Ask, object: &mut Value) {
     object["status"] = json!({});
 }
 
-pub(super) fn prepare_update(ask: &Ask, object: &mut Value, current: &Value) {
+pub(super) fn prepare_update(request: &ResourceRequest, object: &mut Value, current: &Value) {
     object["spec"] = current["spec"].clone();
     let offered = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
     let standing = current["status"]["conditions"].as_array().cloned().unwrap_or_default();
-    match ask.target.subresource.as_str() {
+    match request.target.subresource.as_str() {
         "approval" => {
             let managed = object["metadata"].get("managedFields").cloned();
             *object = current.clone();
             if let Some(managed) = managed {
                 crate::metadata::of(object).insert("managedFields".into(), managed);
             }
-            object["status"]["conditions"] = json!(timed(ask, offered, &standing));
+            object["status"]["conditions"] = json!(timed(request, offered, &standing));
         }
         "status" => {
             // Decisions are not made here: those that stand stay, others are dropped.
@@ -45,7 +45,7 @@ pub(super) fn prepare_update(ask: &Ask, object: &mut Value, current: &Value) {
             if !object["status"].is_object() {
                 object["status"] = json!({});
             }
-            object["status"]["conditions"] = json!(timed(ask, all, &standing));
+            object["status"]["conditions"] = json!(timed(request, all, &standing));
         }
         _ => {}
     }
@@ -56,8 +56,8 @@ fn is_decision(condition: &Value) -> bool {
 }
 
 /// Fills in when conditions were set and changed.
-fn timed(ask: &Ask, conditions: Vec<Value>, standing: &[Value]) -> Vec<Value> {
-    let now = seconds(ask.server.now());
+fn timed(request: &ResourceRequest, conditions: Vec<Value>, standing: &[Value]) -> Vec<Value> {
+    let now = seconds(request.server.now());
     let mut timed = conditions;
     for condition in &mut timed {
         let before = standing.iter().find(|one| one["type"] == condition["type"]);
@@ -78,11 +78,9 @@ pub(super) fn validate(subresource: &str, object: &Value, old: Option<&Value>) -
     let spec = root.get("spec");
     let mut errors = Errors::new();
     if old.is_none() {
-        let request = spec.get("request");
-        if request.is_empty() || !is_request(request.text()) {
-            errors.push(
-                request.invalid_as(request.text(), "PEM block type must be CERTIFICATE REQUEST"),
-            );
+        let csr = spec.get("request");
+        if csr.is_empty() || !is_request(csr.text()) {
+            errors.push(csr.invalid_as(csr.text(), "PEM block type must be CERTIFICATE REQUEST"));
         }
         if spec.get("usages").is_empty() {
             errors.push(spec.get("usages").required(""));
@@ -154,8 +152,8 @@ mod tests {
 
     #[test]
     fn a_request_says_what_it_wants_and_of_whom() {
-        let request = STANDARD.encode("-----BEGIN CERTIFICATE REQUEST-----\n");
-        let sound = json!({"spec": {"request": request, "signerName": "example.com/s", "usages": ["client auth"]}});
+        let csr = STANDARD.encode("-----BEGIN CERTIFICATE REQUEST-----\n");
+        let sound = json!({"spec": {"request": csr, "signerName": "example.com/s", "usages": ["client auth"]}});
         assert!(validate("", &sound, None).is_empty());
         assert_eq!(validate("", &json!({"spec": {}}), None).len(), 3);
     }

@@ -8,9 +8,9 @@ use serde_json::{Map, Value, json};
 
 use super::fill;
 use super::priority::all;
-use crate::ask::Ask;
 use crate::metadata;
-use crate::status::{Answer, Status};
+use crate::resource_request::ResourceRequest;
+use crate::status::{ApiResult, Status};
 
 /// Where a pod is told what was filled in.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
@@ -23,8 +23,8 @@ const LISTS: [(&str, &str); 2] =
 type Amounts = BTreeMap<String, String>;
 
 /// Gives containers the amounts that they leave out.
-pub(super) fn fill_in(ask: &Ask, pod: &mut Value) {
-    for range in ranges(ask) {
+pub(super) fn fill_in(request: &ResourceRequest, pod: &mut Value) {
+    for range in ranges(request) {
         let defaults: Vec<&Value> = limits(&range, "Container").collect();
         let notes: Vec<String> =
             defaults.iter().flat_map(|limit| fill_in_from(limit, pod)).collect();
@@ -73,8 +73,8 @@ fn add(container: &mut Value, side: &str, defaults: &Value) -> Vec<String> {
 }
 
 /// Refuses a pod that does not keep to the bounds of its namespace.
-pub(super) fn check(ask: &Ask, pod: &Value) -> Answer<()> {
-    for range in ranges(ask) {
+pub(super) fn check(request: &ResourceRequest, pod: &Value) -> ApiResult<()> {
+    for range in ranges(request) {
         let mut complaints = Vec::new();
         let containers = LISTS.iter().flat_map(|(list, _)| items(&pod["spec"], list));
         let containers: Vec<&Value> = containers.collect();
@@ -92,7 +92,7 @@ pub(super) fn check(ask: &Ask, pod: &Value) -> Answer<()> {
             [one] => one.clone(),
             several => format!("[{}]", several.join(", ")),
         };
-        return Err(Status::forbidden(&ask.resource, metadata::text(pod, "name"), &why));
+        return Err(Status::forbidden(&request.resource, metadata::text(pod, "name"), &why));
     }
     Ok(())
 }
@@ -104,8 +104,8 @@ fn hold(limit: &Value, requests: &Amounts, limits: &Amounts, complaints: &mut Ve
         let so = format!("minimum {name} usage per {kind} is {least}");
         match (requests.get(&name), limits.get(&name)) {
             (None, _) => complaints.push(format!("{so}.  No request is specified")),
-            (Some(request), _) if amount(request) < amount(&least) => {
-                complaints.push(format!("{so}, but request is {request}"));
+            (Some(requested), _) if amount(requested) < amount(&least) => {
+                complaints.push(format!("{so}, but request is {requested}"));
             }
             (_, Some(limit)) if amount(limit) < amount(&least) => {
                 complaints.push(format!("{so}, but limit is {limit}"));
@@ -120,8 +120,8 @@ fn hold(limit: &Value, requests: &Amounts, limits: &Amounts, complaints: &mut Ve
             (Some(limit), _) if amount(limit) > amount(&most) => {
                 complaints.push(format!("{so}, but limit is {limit}"));
             }
-            (_, Some(request)) if amount(request) > amount(&most) => {
-                complaints.push(format!("{so}, but request is {request}"));
+            (_, Some(requested)) if amount(requested) > amount(&most) => {
+                complaints.push(format!("{so}, but request is {requested}"));
             }
             _ => {}
         }
@@ -144,13 +144,13 @@ fn strain(
     let given = |amounts: &Amounts| {
         amounts.get(name).map(|text| amount(text).as_millis()).filter(|millis| *millis != 0)
     };
-    let Some(request) = given(requests) else {
+    let Some(requested) = given(requests) else {
         return Some(format!("{so}, but no request is specified or request is 0"));
     };
     let Some(limit) = given(limits) else {
         return Some(format!("{so}, but no limit is specified or limit is 0"));
     };
-    let ratio = limit as f64 / request as f64;
+    let ratio = limit as f64 / requested as f64;
     let is_over = ratio > amount(most).as_millis() as f64 / 1_000.0;
     is_over.then(|| format!("{so}, but provided ratio is {ratio:.6}"))
 }
@@ -198,9 +198,9 @@ fn limits<'v>(range: &'v Value, kind: &str) -> impl Iterator<Item = &'v Value> {
     items(&range["spec"], "limits").filter(move |limit| limit["type"] == kind)
 }
 
-fn ranges(ask: &Ask) -> impl Iterator<Item = Value> {
-    let namespace = ask.namespace();
-    all(ask, "", "limitranges")
+fn ranges(request: &ResourceRequest) -> impl Iterator<Item = Value> {
+    let namespace = request.namespace();
+    all(request, "", "limitranges")
         .into_iter()
         .filter(move |range| metadata::text(range, "namespace") == namespace)
 }

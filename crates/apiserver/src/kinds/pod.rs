@@ -9,11 +9,11 @@ mod volumes;
 use serde_json::{Value, json};
 
 use super::at::{At, Errors};
-use crate::ask::Ask;
 use crate::metadata;
+use crate::resource_request::ResourceRequest;
 
 pub(super) use containers::{port_name, port_reference};
-pub(super) use spec::{Place, amount, validate as validate_spec};
+pub(super) use spec::{SpecParent, amount, validate as validate_spec};
 
 pub(super) fn prepare_create(object: &mut Value, now: &str) {
     let mut status = json!({"phase": "Pending", "qosClass": quality::class(object)});
@@ -25,8 +25,8 @@ pub(super) fn prepare_create(object: &mut Value, now: &str) {
     object["status"] = status;
 }
 
-pub(super) fn prepare_update(ask: &Ask, object: &mut Value, current: &Value) {
-    match ask.target.subresource.as_str() {
+pub(super) fn prepare_update(request: &ResourceRequest, object: &mut Value, current: &Value) {
+    match request.target.subresource.as_str() {
         "" => super::priority::admit_pod_update(object, current),
         "status" => keep_observations(object, current),
         "ephemeralcontainers" => {
@@ -95,7 +95,7 @@ pub(super) fn validate(subresource: &str, object: &Value, old: Option<&Value>) -
     if subresource == "status" {
         return errors;
     }
-    spec::validate(&root.get("spec"), spec::Place::Pod, &mut errors);
+    spec::validate(&root.get("spec"), spec::SpecParent::Pod, &mut errors);
     if let Some(old) = old {
         match subresource {
             "" => update::validate(&root, &At::root(old), &mut errors),

@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 
 use super::fill;
 use super::policy::system_priority;
-use crate::ask::Ask;
 use crate::encoding::read_entry;
-use crate::head::Entry;
 use crate::metadata;
-use crate::status::{Answer, Status};
+use crate::object_meta::Entry;
+use crate::resource_request::ResourceRequest;
+use crate::status::{ApiResult, Status};
 
 const PREEMPTS: &str = "PreemptLowerPriority";
 
@@ -28,8 +28,8 @@ pub(super) fn admit_pod_update(pod: &mut Value, current: &Value) {
     tolerate(spec);
 }
 
-pub(super) fn admit_pod(ask: &Ask, pod: &mut Value) -> Answer<()> {
-    set_priority(ask, pod)?;
+pub(super) fn admit_pod(request: &ResourceRequest, pod: &mut Value) -> ApiResult<()> {
+    set_priority(request, pod)?;
     let Some(spec) = fill::spec(pod) else { return Ok(()) };
     if fill::given(spec, "serviceAccountName").is_empty() {
         for field in ["serviceAccountName", "serviceAccount"] {
@@ -62,11 +62,12 @@ fn tolerate(spec: &mut fill::Fields) {
 }
 
 /// A pod's priority is that of its class, whatever else it says.
-fn set_priority(ask: &Ask, pod: &mut Value) -> Answer<()> {
+fn set_priority(request: &ResourceRequest, pod: &mut Value) -> ApiResult<()> {
     let name = metadata::text(pod, "name").to_owned();
-    let refuse = |why: String| Err(Status::forbidden(&ask.resource, &name, &why));
+    let refuse = |why: String| Err(Status::forbidden(&request.resource, &name, &why));
     let wanted = pod["spec"]["priorityClassName"].as_str().unwrap_or_default().to_owned();
-    let class = if wanted.is_empty() { default_class(ask) } else { class_named(ask, &wanted) };
+    let class =
+        if wanted.is_empty() { default_class(request) } else { class_named(request, &wanted) };
     if class.is_none() && !wanted.is_empty() && system_priority(&wanted).is_none() {
         return refuse(format!("no PriorityClass with name {wanted} was found"));
     }
@@ -101,34 +102,34 @@ fn set_priority(ask: &Ask, pod: &mut Value) -> Answer<()> {
     Ok(())
 }
 
-fn class_named(ask: &Ask, name: &str) -> Option<Value> {
-    let resource = ask.registry.get("scheduling.k8s.io", "v1", "priorityclasses")?;
-    let key = ask.cluster.shelf(resource).key("", name);
-    ask.server.store.snapshot().get(&key).map(|entry| read_entry(entry))
+fn class_named(request: &ResourceRequest, name: &str) -> Option<Value> {
+    let resource = request.registry.get("scheduling.k8s.io", "v1", "priorityclasses")?;
+    let key = request.cluster.shelf(resource).key("", name);
+    request.server.store.snapshot().get(&key).map(|entry| read_entry(entry))
 }
 
-fn default_class(ask: &Ask) -> Option<Value> {
-    let classes = all(ask, "scheduling.k8s.io", "priorityclasses");
+fn default_class(request: &ResourceRequest) -> Option<Value> {
+    let classes = all(request, "scheduling.k8s.io", "priorityclasses");
     let defaults = classes.into_iter().filter(|class| class["globalDefault"] == Value::Bool(true));
     // There should be one; if there are more, the least important wins.
     defaults.min_by_key(|class| class["value"].as_i64())
 }
 
 /// Every object of a kind that is there always.
-pub(super) fn all(ask: &Ask, group: &str, plural: &str) -> Vec<Value> {
-    let Some(resource) = ask.registry.get(group, "v1", plural) else { return Vec::new() };
-    let shelf = ask.cluster.shelf(resource);
-    let snapshot = ask.server.store.snapshot();
+pub(super) fn all(request: &ResourceRequest, group: &str, plural: &str) -> Vec<Value> {
+    let Some(resource) = request.registry.get(group, "v1", plural) else { return Vec::new() };
+    let shelf = request.cluster.shelf(resource);
+    let snapshot = request.server.store.snapshot();
     snapshot.list(&shelf).map(|entry: &std::sync::Arc<Entry>| read_entry(entry)).collect()
 }
 
 /// There is one default at most.
-pub(super) fn check_default(ask: &Ask, class: &Value) -> Answer<()> {
+pub(super) fn check_default(request: &ResourceRequest, class: &Value) -> ApiResult<()> {
     if class["globalDefault"] != Value::Bool(true) {
         return Ok(());
     }
     let name = metadata::text(class, "name");
-    let other = all(ask, "scheduling.k8s.io", "priorityclasses").into_iter().find(|other| {
+    let other = all(request, "scheduling.k8s.io", "priorityclasses").into_iter().find(|other| {
         other["globalDefault"] == Value::Bool(true) && metadata::text(other, "name") != name
     });
     let Some(other) = other else { return Ok(()) };
@@ -136,15 +137,15 @@ pub(super) fn check_default(ask: &Ask, class: &Value) -> Answer<()> {
         "PriorityClass {} has already been marked as default. Only one default can exist",
         metadata::text(&other, "name")
     );
-    Err(Status::forbidden(&ask.resource, name, &why))
+    Err(Status::forbidden(&request.resource, name, &why))
 }
 
 /// A claim that names no class gets the default one, the youngest if there are several.
-pub(super) fn choose_storage_class(ask: &Ask, claim: &mut Value) {
+pub(super) fn choose_storage_class(request: &ResourceRequest, claim: &mut Value) {
     if !claim["spec"]["storageClassName"].is_null() {
         return;
     }
-    let classes = all(ask, "storage.k8s.io", "storageclasses");
+    let classes = all(request, "storage.k8s.io", "storageclasses");
     let defaults = classes.into_iter().filter(|class| {
         let annotations = &class["metadata"]["annotations"];
         annotations["storageclass.kubernetes.io/is-default-class"] == "true"

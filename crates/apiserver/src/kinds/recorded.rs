@@ -43,8 +43,8 @@ fn requests_are_answered_as_a_real_server_does() {
         let lines: Vec<String> =
             differences.iter().map(|(kind, text)| format!("{kind}\t{text}")).collect();
         let report = Path::new(&other).with_extension("differences");
-        let head = format!("{cases} cases, {counts:?}");
-        std::fs::write(report, format!("{head}\n{}\n", lines.join("\n"))).expect("a report");
+        let meta = format!("{cases} cases, {counts:?}");
+        std::fs::write(report, format!("{meta}\n{}\n", lines.join("\n"))).expect("a report");
         return;
     }
     let shown: Vec<String> = differences.iter().take(5).map(|(_, text)| text.clone()).collect();

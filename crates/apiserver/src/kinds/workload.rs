@@ -4,7 +4,7 @@ use convoy_api::text::Name;
 use serde_json::{Value, json};
 
 use super::at::{At, Errors, same};
-use super::pod::{Place, validate_spec};
+use super::pod::{SpecParent, validate_spec};
 use super::selector;
 
 pub(super) fn deployment(object: &Value, old: Option<&Value>) -> Errors {
@@ -221,7 +221,7 @@ fn does_select(spec: &At<'_>, template: &At<'_>, errors: &mut Errors) {
 /// The template of pods, wherever it stands.
 pub(super) fn pod_template(template: &At<'_>, errors: &mut Errors) {
     template.get("metadata.labels").labels_at(&format!("{}.labels", template.path), errors);
-    validate_spec(&template.get("spec"), Place::Template, errors);
+    validate_spec(&template.get("spec"), SpecParent::Template, errors);
     if !template.get("spec.ephemeralContainers").is_empty() {
         let detail = "ephemeral containers not allowed in pod template";
         errors.push(template.get("spec.ephemeralContainers").forbidden(detail));

@@ -13,7 +13,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use super::published;
-use crate::head::Store;
+use crate::object_meta::Store;
 
 /// Counts about the store. Cloning shares.
 #[derive(Clone, Debug)]

@@ -11,8 +11,8 @@ use crate::testing::TestServer;
 fn requests_are_counted_under_known_names() {
     let metrics = Metrics::default();
     let query = Query::default();
-    let attributes = Attributes::read("GET", "/api/v1/namespaces/a/pods", &query);
-    metrics.answered(&attributes, false, 200, Duration::from_millis(3));
+    let info = RequestInfo::read("GET", "/api/v1/namespaces/a/pods", &query);
+    metrics.answered(&info, false, 200, Duration::from_millis(3));
     let store = Store::open(MemoryBackend, Settings::default()).unwrap();
     let in_flight = metrics.begin(true);
     metrics.webhook_called("a.b.c", "CREATE", "admit", true, Duration::from_millis(2));

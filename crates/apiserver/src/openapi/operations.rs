@@ -20,18 +20,18 @@ pub(super) fn add_paths(resource: &Resource, paths: &mut Map<String, Value>) {
     } else {
         format!("{root}/{}", resource.plural)
     };
-    let place = Place::of(resource);
+    let names = OperationNames::of(resource);
     if resource.namespaced && resource.has_verb("list") {
-        let id = format!("list{}{}ForAllNamespaces", place.group, resource.kind);
+        let id = format!("list{}{}ForAllNamespaces", names.group, resource.kind);
         let mut item = Map::new();
-        item.insert("get".into(), place.operation(&Operation { id, ..LIST }));
+        item.insert("get".into(), names.operation(&Operation { id, ..LIST }));
         item.insert("parameters".into(), json!(LIST_QUERY.map(query)));
         paths.insert(format!("{root}/{}", resource.plural), Value::Object(item));
     }
-    put_path(paths, collection.clone(), place.collection());
-    put_path(paths, format!("{collection}/{{name}}"), place.single());
+    put_path(paths, collection.clone(), names.collection());
+    put_path(paths, format!("{collection}/{{name}}"), names.single());
     for part in &resource.subresources {
-        put_path(paths, format!("{collection}/{{name}}/{}", part.name), place.part(part));
+        put_path(paths, format!("{collection}/{{name}}/{}", part.name), names.part(part));
     }
 }
 
@@ -83,7 +83,7 @@ const LIST: Operation<'static> =
     Operation { action: "list", id: String::new(), codes: &[200], answers: "list" };
 
 /// A resource, with the parts of names that its operations share.
-struct Place<'r> {
+struct OperationNames<'r> {
     resource: &'r Resource,
     /// `AppsV1`.
     group: String,
@@ -92,7 +92,7 @@ struct Place<'r> {
     schema: String,
 }
 
-impl<'r> Place<'r> {
+impl<'r> OperationNames<'r> {
     fn of(resource: &'r Resource) -> Self {
         let group = group_word(&resource.group) + &capitalised(&resource.version);
         let scope = if resource.namespaced { "Namespaced" } else { "" };
@@ -157,7 +157,12 @@ impl<'r> Place<'r> {
         let (group, version, kind) = kind_of(self.resource, part);
         let suffix = capitalised(&part.name);
         let schema = kind_schema_name(self.resource, &group, &version, &kind);
-        let other = Place { schema, thing: self.thing.clone(), group: self.group.clone(), ..*self };
+        let other = OperationNames {
+            schema,
+            thing: self.thing.clone(),
+            group: self.group.clone(),
+            ..*self
+        };
         let mut item = Map::new();
         for verb in verbs_of(part).iter().filter(|_| !is_stream(&part.name)) {
             let (method, mut operation) = match *verb {

@@ -135,11 +135,11 @@ fn set_orders<'p>(
         let before = current.get(field).map(|list| as_list(list, field)).transpose()?;
         let after = patch.get(field).map(|list| as_list(list, field)).transpose()?;
         done.insert(field);
-        let place = Place::of(shape, field);
-        let Some(merge_key) = place.merge_key() else {
+        let target = FieldPatch::of(shape, field);
+        let Some(merge_key) = target.merge_key() else {
             // A list that is one value has its order from the patch itself.
             if let Some(after) = after {
-                let taken = stripped(place.shape, &Value::Array(after.to_vec()));
+                let taken = stripped(target.shape, &Value::Array(after.to_vec()));
                 current.insert(field.to_owned(), taken);
             }
             continue;
@@ -151,11 +151,11 @@ fn set_orders<'p>(
             (None, None) => continue,
             (Some(before), None) => before.to_vec(),
             (None, Some(after)) => {
-                let items = place.shape.items();
+                let items = target.shape.items();
                 after.iter().filter_map(|item| added(items, item, false)).collect()
             }
             (Some(before), Some(after)) => {
-                lists::merge(place.shape.items(), &merge_key, before.to_vec(), after)?
+                lists::merge(target.shape.items(), &merge_key, before.to_vec(), after)?
             }
         };
         let before = before.unwrap_or_default();
@@ -193,12 +193,12 @@ fn delete_from_list(
 }
 
 /// A field of an object: its form, and what patches do there.
-struct Place<'s> {
+struct FieldPatch<'s> {
     shape: Shape<'s>,
     strategy: PatchStrategy,
 }
 
-impl<'s> Place<'s> {
+impl<'s> FieldPatch<'s> {
     fn of(shape: Shape<'s>, key: &str) -> Self {
         let shape = shape.alternative().map_or(shape, |(schema, _)| schema);
         let strategy = shape.field(key).map(|field| field.patch.clone()).unwrap_or_default();
@@ -217,23 +217,23 @@ fn merge_field(
     key: &str,
     value: &Value,
 ) -> Result<(), PatchError> {
-    let place = Place::of(shape, key);
+    let target = FieldPatch::of(shape, key);
     let merged = match (current.get_mut(key).map(Value::take), value) {
         (_, Value::Null) => None,
-        (Some(Value::Object(_)), Value::Object(patch)) if place.strategy.replace => {
-            Some(Value::Object(without_directives(place.shape, patch)))
+        (Some(Value::Object(_)), Value::Object(patch)) if target.strategy.replace => {
+            Some(Value::Object(without_directives(target.shape, patch)))
         }
         (Some(Value::Object(before)), Value::Object(patch)) => {
-            Some(Value::Object(merge(place.shape, before, patch)?))
+            Some(Value::Object(merge(target.shape, before, patch)?))
         }
-        (Some(Value::Array(before)), Value::Array(patch)) => match place.merge_key() {
+        (Some(Value::Array(before)), Value::Array(patch)) => match target.merge_key() {
             Some(merge_key) => {
-                let merged = lists::merge(place.shape.items(), &merge_key, before, patch)?;
+                let merged = lists::merge(target.shape.items(), &merge_key, before, patch)?;
                 Some(Value::Array(merged))
             }
-            None => Some(stripped(place.shape, value)),
+            None => Some(stripped(target.shape, value)),
         },
-        (_, new) => added(place.shape, new, true),
+        (_, new) => added(target.shape, new, true),
     };
     match merged {
         Some(merged) => {
@@ -264,7 +264,7 @@ fn added(shape: Shape<'_>, value: &Value, nulls_delete: bool) -> Option<Value> {
             };
             let kept = entries.iter().filter(|(key, entry)| kept(key, entry));
             let kept = kept.filter_map(|(key, entry)| {
-                let below = Place::of(shape, key).shape;
+                let below = FieldPatch::of(shape, key).shape;
                 Some((key.clone(), added(below, entry, nulls_delete)?))
             });
             Some(Value::Object(kept.collect()))
@@ -280,7 +280,9 @@ fn added(shape: Shape<'_>, value: &Value, nulls_delete: bool) -> Option<Value> {
 
 fn without_directives(shape: Shape<'_>, patch: &Map<String, Value>) -> Map<String, Value> {
     let fields = patch.iter().filter(|(key, _)| !is_directive(shape, key));
-    fields.map(|(key, value)| (key.clone(), stripped(Place::of(shape, key).shape, value))).collect()
+    fields
+        .map(|(key, value)| (key.clone(), stripped(FieldPatch::of(shape, key).shape, value)))
+        .collect()
 }
 
 /// A value that is taken as it is, but for the directives in it.

@@ -5,30 +5,30 @@ use convoy_store::{Expect, Write};
 use serde_json::{Value, json};
 
 use super::{conditions, done};
-use crate::ask::Ask;
 use crate::kinds::At;
-use crate::reply::Reply;
-use crate::status::{Answer, Status};
+use crate::resource_request::ResourceRequest;
+use crate::response::HandlerResponse;
+use crate::status::{ApiResult, Status};
 use crate::write::{Options, settle_place, stored_form, together};
 use crate::{kinds, metadata, reading};
 
 /// Answers both `pods/NAME/binding` and `bindings`, where the binding names the pod.
-pub(super) async fn create(ask: &Ask) -> Answer<Reply> {
-    let options = Options::of(ask)?;
-    let mut binding = reading::other(ask, "v1", "Binding")?;
-    let is_bare = ask.target.subresource.is_empty();
-    if !is_bare && metadata::text(&binding, "name") != ask.target.name {
+pub(super) async fn create(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
+    let options = Options::of(request)?;
+    let mut binding = reading::other(request, "v1", "Binding")?;
+    let is_bare = request.target.subresource.is_empty();
+    if !is_bare && metadata::text(&binding, "name") != request.target.name {
         return Err(Status::bad_request("name in URL does not match name in Binding object"));
     }
-    settle_place(ask, &mut binding)?;
+    settle_place(request, &mut binding)?;
     let name = metadata::text(&binding, "name").to_owned();
     check(&binding)?;
-    let pods = super::plain(ask, "", "pods", &name);
+    let pods = super::plain(request, "", "pods", &name);
     assign(&pods, &name, &binding, &options).await?;
     Ok(done())
 }
 
-fn check(binding: &Value) -> Answer<()> {
+fn check(binding: &Value) -> ApiResult<()> {
     let target = At::root(binding).get("target");
     let mut errors: Vec<FieldError> = Vec::new();
     let kind = target.get("kind");
@@ -44,7 +44,12 @@ fn check(binding: &Value) -> Answer<()> {
     }
 }
 
-async fn assign(pods: &Ask, name: &str, binding: &Value, options: &Options) -> Answer<()> {
+async fn assign(
+    pods: &ResourceRequest,
+    name: &str,
+    binding: &Value,
+    options: &Options,
+) -> ApiResult<()> {
     let key = pods.key(name);
     loop {
         let snapshot = pods.server.store.snapshot();
@@ -70,7 +75,7 @@ async fn assign(pods: &Ask, name: &str, binding: &Value, options: &Options) -> A
 }
 
 /// Only a pod that waits for a node gets one.
-fn check_pod(name: &str, pod: &Value, binding: &Value) -> Answer<()> {
+fn check_pod(name: &str, pod: &Value, binding: &Value) -> ApiResult<()> {
     let conflict = |why: String| {
         let message = format!("Operation cannot be fulfilled on pods/binding {name:?}: {why}");
         let mut status = Status::apply_conflict(message, Vec::new());
@@ -99,7 +104,7 @@ fn check_pod(name: &str, pod: &Value, binding: &Value) -> Answer<()> {
     Ok(())
 }
 
-fn bind(ask: &Ask, pod: &mut Value, binding: &Value) {
+fn bind(request: &ResourceRequest, pod: &mut Value, binding: &Value) {
     pod["spec"]["nodeName"] = binding["target"]["name"].clone();
     for field in ["annotations", "labels"] {
         let Some(Value::Object(given)) = binding["metadata"].get(field) else { continue };
@@ -114,5 +119,5 @@ fn bind(ask: &Ask, pod: &mut Value, binding: &Value) {
     if let Some(status) = pod["status"].as_object_mut() {
         status.shift_remove("nominatedNodeName");
     }
-    conditions::set(ask, pod, &json!({"type": "PodScheduled", "status": "True"}));
+    conditions::set(request, pod, &json!({"type": "PodScheduled", "status": "True"}));
 }

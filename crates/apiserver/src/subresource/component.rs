@@ -2,37 +2,38 @@
 
 use serde_json::{Value, json};
 
-use crate::ask::Ask;
 use crate::registry::Resource;
-use crate::reply::Reply;
-use crate::status::{Answer, Status};
+use crate::resource_request::ResourceRequest;
+use crate::response::HandlerResponse;
+use crate::status::{ApiResult, Status};
 
 const PARTS: [(&str, &str); 3] =
     [("scheduler", "ok"), ("controller-manager", "ok"), ("etcd-0", "ok")];
 
 const WARNING: &str = "v1 ComponentStatus is deprecated in v1.19+";
 
-pub(super) fn get(ask: &Ask) -> Answer<Reply> {
-    ask.warn(WARNING);
-    let name = &ask.target.name;
+pub(super) fn get(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
+    request.warn(WARNING);
+    let name = &request.target.name;
     let part = PARTS.iter().find(|(part, _)| part == name);
     let (name, message) = part.ok_or_else(|| {
         // A kube-apiserver names them by their kind.
-        let row = Resource { plural: "componentstatus".into(), ..Resource::clone(&ask.resource) };
+        let row =
+            Resource { plural: "componentstatus".into(), ..Resource::clone(&request.resource) };
         Status::not_found(&row, name)
     })?;
     let mut object = component(name, message);
     object["kind"] = json!("ComponentStatus");
     object["apiVersion"] = json!("v1");
-    Ok(Reply::Object(200, object))
+    Ok(HandlerResponse::Object(200, object))
 }
 
-pub(super) fn list(ask: &Ask) -> Reply {
-    ask.warn(WARNING);
+pub(super) fn list(request: &ResourceRequest) -> HandlerResponse {
+    request.warn(WARNING);
     let items: Vec<Value> = PARTS.iter().map(|(name, message)| component(name, message)).collect();
     let list =
         json!({"kind": "ComponentStatusList", "apiVersion": "v1", "metadata": {}, "items": items});
-    Reply::Plain(200, list)
+    HandlerResponse::Plain(200, list)
 }
 
 fn component(name: &str, message: &str) -> Value {

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::ask::Ask;
+use crate::resource_request::ResourceRequest;
 use crate::surroundings::seconds;
 
 /// Sets a condition; its time is that of the last change of its status.
-pub(super) fn set(ask: &Ask, object: &mut Value, condition: &Value) {
-    let now = seconds(ask.server.now());
+pub(super) fn set(request: &ResourceRequest, object: &mut Value, condition: &Value) {
+    let now = seconds(request.server.now());
     let mut condition = condition.clone();
     if !object["status"].is_object() {
         object["status"] = json!({});

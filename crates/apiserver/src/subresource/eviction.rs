@@ -6,11 +6,11 @@ use convoy_store::{Expect, Write};
 use serde_json::{Value, json};
 
 use super::{conditions, done, plain};
-use crate::ask::Ask;
-use crate::head::Entry;
 use crate::kinds::selects;
-use crate::reply::Reply;
-use crate::status::{Answer, Status};
+use crate::object_meta::Entry;
+use crate::resource_request::ResourceRequest;
+use crate::response::HandlerResponse;
+use crate::status::{ApiResult, Status};
 use crate::surroundings::seconds;
 use crate::verb::delete::{DeleteOptions, delete_named};
 use crate::write::{settle_place, stored_form, together};
@@ -32,19 +32,19 @@ enum Verdict {
     Counted(Value),
 }
 
-pub(super) async fn create(ask: &Ask) -> Answer<Reply> {
-    let mut eviction = reading::other(ask, "policy/v1", "Eviction")?;
-    let name = &ask.target.name;
+pub(super) async fn create(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
+    let mut eviction = reading::other(request, "policy/v1", "Eviction")?;
+    let name = &request.target.name;
     if metadata::text(&eviction, "name") != *name {
         return Err(Status::bad_request("name in URL does not match name in Eviction object"));
     }
-    settle_place(ask, &mut eviction)?;
+    settle_place(request, &mut eviction)?;
     let mut options = DeleteOptions::from_value(&eviction["deleteOptions"])?;
-    options.dry_run |= ask.query.dry_run("CreateOptions.meta.k8s.io")?;
-    let pods = plain(ask, "", "pods", name);
-    let budgets = plain(ask, "policy", "poddisruptionbudgets", "");
+    options.dry_run |= request.query.dry_run("CreateOptions.meta.k8s.io")?;
+    let pods = plain(request, "", "pods", name);
+    let budgets = plain(request, "policy", "poddisruptionbudgets", "");
     loop {
-        let snapshot = ask.server.store.snapshot();
+        let snapshot = request.server.store.snapshot();
         let Some(entry) = snapshot.get(&pods.key(name)) else {
             return Err(Status::not_found(&pods.resource, name));
         };
@@ -55,7 +55,7 @@ pub(super) async fn create(ask: &Ask) -> Answer<Reply> {
         }
         let verdict = match standing.first() {
             None => Verdict::Free,
-            Some(budget) => judge(ask, &pod, &budgets.read(budget))?,
+            Some(budget) => judge(request, &pod, &budgets.read(budget))?,
         };
         let budget = standing.first().map(|budget| &**budget);
         if carry_out(&pods, &budgets, (entry, &pod), (verdict, budget), &options).await? {
@@ -71,7 +71,7 @@ fn is_exempt(pod: &Value) -> bool {
         || !metadata::text(pod, "deletionTimestamp").is_empty()
 }
 
-fn budgets_of(budgets: &Ask, pod: &Value) -> Vec<Arc<Entry>> {
+fn budgets_of(budgets: &ResourceRequest, pod: &Value) -> Vec<Arc<Entry>> {
     let labels = &pod["metadata"]["labels"];
     let shelf = budgets.cluster.shelf(&budgets.resource);
     let snapshot = budgets.server.store.snapshot();
@@ -84,16 +84,16 @@ fn budgets_of(budgets: &Ask, pod: &Value) -> Vec<Arc<Entry>> {
 }
 
 /// A success in form, since that is how the real one answers; only its code tells.
-fn several_budgets() -> Reply {
+fn several_budgets() -> HandlerResponse {
     let message = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
     let status = json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
         "message": message, "code": 500,
     });
-    Reply::Plain(500, status)
+    HandlerResponse::Plain(500, status)
 }
 
-fn judge(ask: &Ask, pod: &Value, budget: &Value) -> Answer<Verdict> {
+fn judge(request: &ResourceRequest, pod: &Value, budget: &Value) -> ApiResult<Verdict> {
     let status = &budget["status"];
     let count = |field: &str| status[field].as_i64().unwrap_or(0);
     if !is_ready(pod) {
@@ -109,7 +109,7 @@ fn judge(ask: &Ask, pod: &Value, budget: &Value) -> Answer<Verdict> {
     if count("observedGeneration") < generation {
         return Err(unsettled(name));
     }
-    let budgets = ask.registry.get("policy", "v1", "poddisruptionbudgets");
+    let budgets = request.registry.get("policy", "v1", "poddisruptionbudgets");
     let budgets = budgets.expect("a built-in resource");
     if count("disruptionsAllowed") < 0 {
         let why = "pdb disruptions allowed is negative";
@@ -126,7 +126,7 @@ fn judge(ask: &Ask, pod: &Value, budget: &Value) -> Answer<Verdict> {
     let mut counted = budget.clone();
     let left = count("disruptionsAllowed") - 1;
     counted["status"]["disruptionsAllowed"] = json!(left);
-    let now = json!(seconds(ask.server.now()));
+    let now = json!(seconds(request.server.now()));
     if !counted["status"]["disruptedPods"].is_object() {
         counted["status"]["disruptedPods"] = json!({});
     }
@@ -135,7 +135,7 @@ fn judge(ask: &Ask, pod: &Value, budget: &Value) -> Answer<Verdict> {
         let observed = counted["metadata"]["generation"].clone();
         let condition = json!({"type": "DisruptionAllowed", "status": "False",
             "reason": "InsufficientPods", "message": "", "observedGeneration": observed});
-        conditions::set(ask, &mut counted, &condition);
+        conditions::set(request, &mut counted, &condition);
     }
     Ok(Verdict::Counted(counted))
 }
@@ -185,12 +185,12 @@ fn exhausted(name: &str, status: &Value) -> String {
 /// Counts the disruption, says on the pod why it goes, and deletes it. Not done if somebody was
 /// faster with the pod or its budget.
 async fn carry_out(
-    pods: &Ask,
-    budgets: &Ask,
+    pods: &ResourceRequest,
+    budgets: &ResourceRequest,
     (entry, pod): (&Arc<Entry>, &Value),
     (verdict, budget): (Verdict, Option<&Entry>),
     options: &DeleteOptions,
-) -> Answer<bool> {
+) -> ApiResult<bool> {
     let name = metadata::text(pod, "name");
     check_preconditions(pods, name, pod, options)?;
     let mut options = options.clone();
@@ -199,9 +199,9 @@ async fn carry_out(
         let reason = json!({"type": "DisruptionTarget", "status": "True",
             "reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting"});
         conditions::set(pods, &mut marked, &reason);
-        let write = |ask: &Ask, entry: &Entry, mut object: Value| {
-            crate::canonical::canonicalise(crate::form::shape_of(&ask.resource), &mut object);
-            let value = stored_form(&ask.resource, &object);
+        let write = |request: &ResourceRequest, entry: &Entry, mut object: Value| {
+            crate::canonical::canonicalise(crate::form::shape_of(&request.resource), &mut object);
+            let value = stored_form(&request.resource, &object);
             Write::put(entry.key.clone(), Expect::At(entry.modified), value)
         };
         let counted = match (verdict, budget) {
@@ -222,7 +222,12 @@ async fn carry_out(
     }
 }
 
-fn check_preconditions(pods: &Ask, name: &str, pod: &Value, options: &DeleteOptions) -> Answer<()> {
+fn check_preconditions(
+    pods: &ResourceRequest,
+    name: &str,
+    pod: &Value,
+    options: &DeleteOptions,
+) -> ApiResult<()> {
     let checks = [
         ("UID", "uid", &options.uid),
         ("ResourceVersion", "resourceVersion", &options.resource_version),

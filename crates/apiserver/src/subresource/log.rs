@@ -5,10 +5,10 @@ use convoy_api::schema::{FieldError, Reason};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use crate::ask::Ask;
 use crate::metadata;
-use crate::reply::{self, Reply};
-use crate::status::{Answer, Status};
+use crate::resource_request::ResourceRequest;
+use crate::response::{self, HandlerResponse};
+use crate::status::{ApiResult, Status};
 
 /// What part of a log is asked for.
 #[derive(Debug, Default)]
@@ -20,29 +20,29 @@ struct Options {
 }
 
 /// A log never grows while it is read, so following it ends with its last line.
-pub(super) fn get(ask: &Ask) -> Answer<Reply> {
-    let name = &ask.target.name;
-    let options = Options::read(ask)?;
-    let snapshot = ask.server.store.snapshot();
-    let Some(entry) = snapshot.get(&ask.key(name)) else {
-        return Err(Status::not_found(&ask.resource, name));
+pub(super) fn get(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
+    let name = &request.target.name;
+    let options = Options::read(request)?;
+    let snapshot = request.server.store.snapshot();
+    let Some(entry) = snapshot.get(&request.key(name)) else {
+        return Err(Status::not_found(&request.resource, name));
     };
-    let pod = ask.read(entry);
-    let container = container(&pod, ask.query.get("container").unwrap_or_default())?;
-    if ask.query.flag("previous") {
+    let pod = request.read(entry);
+    let container = container(&pod, request.query.get("container").unwrap_or_default())?;
+    if request.query.flag("previous") {
         return Err(Status::bad_request(format!(
             "previous terminated container {container:?} in pod {name:?} not found"
         )));
     }
     let text = options.cut(&lines(&pod, &container));
-    Ok(Reply::Raw(reply::bytes(200, "text/plain", Bytes::from(text))))
+    Ok(HandlerResponse::Raw(response::bytes(200, "text/plain", Bytes::from(text))))
 }
 
 impl Options {
-    fn read(ask: &Ask) -> Answer<Self> {
+    fn read(request: &ResourceRequest) -> ApiResult<Self> {
         let mut errors = Vec::new();
-        let mut count = |field: &str, least: i64| -> Answer<Option<i64>> {
-            let value = ask.query.integer(field)?;
+        let mut count = |field: &str, least: i64| -> ApiResult<Option<i64>> {
+            let value = request.query.integer(field)?;
             if let Some(value) = value.filter(|value| *value < least) {
                 let detail = match least {
                     0 => "must be greater than or equal to 0",
@@ -55,17 +55,17 @@ impl Options {
         let tail = count("tailLines", 0)?;
         let bytes = count("limitBytes", 1)?;
         let seconds = count("sinceSeconds", 1)?;
-        let time = ask.query.get("sinceTime").filter(|time| !time.is_empty());
+        let time = request.query.get("sinceTime").filter(|time| !time.is_empty());
         if seconds.is_some() && time.is_some() {
             let detail = "at most one of `sinceTime` or `sinceSeconds` may be specified";
             errors.push(FieldError::plain(Reason::Forbidden, "", detail));
         }
         if !errors.is_empty() {
-            return Err(Status::invalid_thing("PodLogOptions", &ask.target.name, &errors));
+            return Err(Status::invalid_thing("PodLogOptions", &request.target.name, &errors));
         }
         let since = match (seconds, time) {
             (Some(seconds), _) => {
-                ask.server.now().checked_sub(SignedDuration::from_secs(seconds)).ok()
+                request.server.now().checked_sub(SignedDuration::from_secs(seconds)).ok()
             }
             (None, Some(time)) => Some(time.parse().map_err(|_| {
                 Status::bad_request(format!("the value {time:?} of sinceTime is not a time"))
@@ -77,7 +77,7 @@ impl Options {
             since,
             tail: size(tail),
             bytes: size(bytes),
-            timestamps: ask.query.flag("timestamps"),
+            timestamps: request.query.flag("timestamps"),
         })
     }
 
@@ -104,7 +104,7 @@ impl Options {
 }
 
 /// The container that is meant: named, marked as the default, or the only one.
-fn container(pod: &Value, asked: &str) -> Answer<String> {
+fn container(pod: &Value, asked: &str) -> ApiResult<String> {
     let name = metadata::text(pod, "name");
     let names = |list: &str| -> Vec<&str> {
         let containers = pod["spec"][list].as_array().into_iter().flatten();

@@ -3,13 +3,13 @@
 use convoy_api::schema::FieldError;
 use serde_json::{Map, Value, json};
 
-use crate::ask::Ask;
 use crate::convert::webhook;
 use crate::patch::{self, PatchError, PatchKind, refusal};
 use crate::registry::Resource;
-use crate::reply::Reply;
-use crate::status::{Answer, Status};
-use crate::write::{self, Options, Outcome, Wanted};
+use crate::resource_request::ResourceRequest;
+use crate::response::HandlerResponse;
+use crate::status::{ApiResult, Status};
+use crate::write::{self, Options, Wanted, WrittenObject};
 use crate::{decode, form, managed, metadata, reading};
 
 const API_VERSION: &str = "autoscaling/v1";
@@ -25,49 +25,49 @@ struct Places {
     shown: String,
 }
 
-pub(super) async fn carry_out(ask: &Ask) -> Answer<Reply> {
-    match ask.verb.as_str() {
-        "get" => get(ask).await,
-        "update" => update(ask).await,
-        "patch" => patch_scale(ask).await,
+pub(super) async fn carry_out(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
+    match request.verb.as_str() {
+        "get" => get(request).await,
+        "update" => update(request).await,
+        "patch" => patch_scale(request).await,
         _ => Err(Status::method_not_allowed()),
     }
 }
 
-async fn get(ask: &Ask) -> Answer<Reply> {
-    let name = &ask.target.name;
-    let snapshot = ask.server.store.snapshot();
-    let Some(entry) = snapshot.get(&ask.key(name)) else {
-        return Err(Status::not_found(&ask.resource, name));
+async fn get(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
+    let name = &request.target.name;
+    let snapshot = request.server.store.snapshot();
+    let Some(entry) = snapshot.get(&request.key(name)) else {
+        return Err(Status::not_found(&request.resource, name));
     };
-    webhook::prepare(ask, std::slice::from_ref(entry)).await?;
-    Ok(Reply::Plain(200, scale_of(&ask.resource, &ask.read(entry))?))
+    webhook::prepare(request, std::slice::from_ref(entry)).await?;
+    Ok(HandlerResponse::Plain(200, scale_of(&request.resource, &request.read(entry))?))
 }
 
-async fn update(ask: &Ask) -> Answer<Reply> {
-    let options = Options::of(ask)?;
-    let mut scale = reading::other(ask, API_VERSION, "Scale")?;
-    write::settle_place(ask, &mut scale)?;
-    let places = Places::of(&ask.resource);
+async fn update(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
+    let options = Options::of(request)?;
+    let mut scale = reading::other(request, API_VERSION, "Scale")?;
+    write::settle_place(request, &mut scale)?;
+    let places = Places::of(&request.resource);
     let change = |current: &Value| set(&places, current, &scale);
-    answer(ask, write::modify(ask, &ask.target.name, &options, change).await?).await
+    answer(request, write::modify(request, &request.target.name, &options, change).await?).await
 }
 
 /// Server-side apply: the owner of the number is recorded with the object that has it.
-async fn apply(ask: &Ask, options: &Options) -> Answer<Reply> {
-    managed::check_manager(ask)?;
+async fn apply(request: &ResourceRequest, options: &Options) -> ApiResult<HandlerResponse> {
+    managed::check_manager(request)?;
     let shape = form::builtin(API_VERSION, "Scale");
-    let config = decode::decode_yaml(shape, &ask.body)
+    let config = decode::decode_yaml(shape, &request.body)
         .map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")))?;
     let mut config = config.value;
-    write::settle_place(ask, &mut config)?;
-    let places = Places::of(&ask.resource);
+    write::settle_place(request, &mut config)?;
+    let places = Places::of(&request.resource);
     let replicas: Vec<&str> = places.wanted.split('/').skip(1).collect();
     let options = Options { tracks: false, ..options.clone() };
     let change = |current: &Value| {
-        let before = scale_of(&ask.resource, current)?;
+        let before = scale_of(&request.resource, current)?;
         let (mut scale, owners) =
-            managed::apply_scale(ask, &options, (current, before), &config, &replicas)?;
+            managed::apply_scale(request, &options, (current, before), &config, &replicas)?;
         metadata::of(&mut scale).shift_remove("resourceVersion");
         let mut wanted = set(&places, current, &scale)?;
         let metadata = metadata::of(&mut wanted.object);
@@ -77,44 +77,44 @@ async fn apply(ask: &Ask, options: &Options) -> Answer<Reply> {
         }
         Ok(wanted)
     };
-    answer(ask, write::modify(ask, &ask.target.name, &options, change).await?).await
+    answer(request, write::modify(request, &request.target.name, &options, change).await?).await
 }
 
-async fn patch_scale(ask: &Ask) -> Answer<Reply> {
-    let options = Options::of(ask)?;
-    if PatchKind::of(ask)? == PatchKind::Apply {
-        return apply(ask, &options).await;
+async fn patch_scale(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
+    let options = Options::of(request)?;
+    if PatchKind::of(request)? == PatchKind::Apply {
+        return apply(request, &options).await;
     }
-    let places = Places::of(&ask.resource);
+    let places = Places::of(&request.resource);
     let change = |current: &Value| {
-        let before = scale_of(&ask.resource, current)?;
-        let mut scale = patched(ask, &before)?;
+        let before = scale_of(&request.resource, current)?;
+        let mut scale = patched(request, &before)?;
         // A version that the patch did not name pins nothing.
         if scale["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"] {
             metadata::of(&mut scale).shift_remove("resourceVersion");
         }
         set(&places, current, &scale)
     };
-    answer(ask, write::modify(ask, &ask.target.name, &options, change).await?).await
+    answer(request, write::modify(request, &request.target.name, &options, change).await?).await
 }
 
-fn patched(ask: &Ask, scale: &Value) -> Answer<Value> {
-    let refuse = |error: PatchError| refusal(ask, &error);
-    match PatchKind::of(ask)? {
+fn patched(request: &ResourceRequest, scale: &Value) -> ApiResult<Value> {
+    let refuse = |error: PatchError| refusal(request, &error);
+    match PatchKind::of(request)? {
         PatchKind::Json => {
-            let patch = patch::parse_json_patch(&ask.body).map_err(refuse)?;
+            let patch = patch::parse_json_patch(&request.body).map_err(refuse)?;
             patch::json_patch(scale, &patch).map_err(refuse)
         }
         // A scale has no lists, so the strategic merge is the plain one.
         PatchKind::Merge | PatchKind::Strategic | PatchKind::Apply => {
-            let patch = patch::parse_merge_patch(&ask.body).map_err(refuse)?;
+            let patch = patch::parse_merge_patch(&request.body).map_err(refuse)?;
             Ok(patch::merge_patch(scale, &patch))
         }
     }
 }
 
 /// The object with the replicas that a scale asks for.
-fn set(places: &Places, current: &Value, scale: &Value) -> Answer<Wanted> {
+fn set(places: &Places, current: &Value, scale: &Value) -> ApiResult<Wanted> {
     let replicas = scale["spec"]["replicas"].as_i64().unwrap_or(0);
     if replicas < 0 {
         let detail = "must be greater than or equal to 0";
@@ -136,19 +136,19 @@ fn set(places: &Places, current: &Value, scale: &Value) -> Answer<Wanted> {
     Ok(Wanted { object, is_pinned })
 }
 
-async fn answer(ask: &Ask, outcome: Outcome) -> Answer<Reply> {
-    let object = match outcome {
-        Outcome::Stored(entry) => {
-            webhook::prepare(ask, std::slice::from_ref(&entry)).await?;
-            ask.read(&entry)
+async fn answer(request: &ResourceRequest, written: WrittenObject) -> ApiResult<HandlerResponse> {
+    let object = match written {
+        WrittenObject::Stored(entry) => {
+            webhook::prepare(request, std::slice::from_ref(&entry)).await?;
+            request.read(&entry)
         }
-        Outcome::Shown(object) => object,
+        WrittenObject::Shown(object) => object,
     };
-    Ok(Reply::Plain(200, scale_of(&ask.resource, &object)?))
+    Ok(HandlerResponse::Plain(200, scale_of(&request.resource, &object)?))
 }
 
 /// What of an object its scale shows.
-pub(super) fn scale_of(resource: &Resource, object: &Value) -> Answer<Value> {
+pub(super) fn scale_of(resource: &Resource, object: &Value) -> ApiResult<Value> {
     let places = Places::of(resource);
     let mut shown = Map::new();
     for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {

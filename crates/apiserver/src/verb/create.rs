@@ -1,13 +1,13 @@
 //! New objects.
 
-use crate::ask::Ask;
 use crate::reading;
-use crate::reply::Reply;
-use crate::status::Answer;
+use crate::resource_request::ResourceRequest;
+use crate::response::HandlerResponse;
+use crate::status::ApiResult;
 use crate::write::{self, Options};
 
-pub async fn create(ask: &Ask) -> Answer<Reply> {
-    let options = Options::of(ask)?;
-    let object = reading::object(ask, options.validation)?;
-    Ok(write::create(ask, object, &options).await?.reply(201))
+pub async fn create(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
+    let options = Options::of(request)?;
+    let object = reading::object(request, options.validation)?;
+    Ok(write::create(request, object, &options).await?.into_response(201))
 }

@@ -8,13 +8,13 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use crate::admission::{self, Operation};
-use crate::ask::Ask;
 use crate::convert::webhook;
-use crate::head::Entry;
+use crate::object_meta::Entry;
 use crate::query::{FieldValidation, check_dry_run};
 use crate::registry::Resource;
-use crate::reply::Reply;
-use crate::status::{Answer, Status, success};
+use crate::resource_request::ResourceRequest;
+use crate::response::HandlerResponse;
+use crate::status::{ApiResult, Status, success};
 use crate::surroundings::seconds;
 use crate::write::{Options, stored_form, together};
 use crate::{kinds, metadata, reading};
@@ -53,36 +53,38 @@ pub(crate) enum Deleted {
     Waiting(Value),
 }
 
-pub async fn delete(ask: &Ask) -> Answer<Reply> {
-    let options = DeleteOptions::of(ask)?;
-    let name = &ask.target.name;
-    match delete_named(ask, name, &options).await? {
+pub async fn delete(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
+    let options = DeleteOptions::of(request)?;
+    let name = &request.target.name;
+    match delete_named(request, name, &options).await? {
         Deleted::Waiting(object) => {
             let code = if options.was_told_not_to_orphan { 202 } else { 200 };
-            Ok(Reply::Object(code, object))
+            Ok(HandlerResponse::Object(code, object))
         }
-        Deleted::Gone(entry) if ask.resource.delete_returns_object => Ok(Reply::Entry(200, entry)),
+        Deleted::Gone(entry) if request.resource.delete_returns_object => {
+            Ok(HandlerResponse::Entry(200, entry))
+        }
         Deleted::Gone(entry) => {
-            Ok(Reply::Plain(200, success(&ask.resource, name, &entry.head.uid)))
+            Ok(HandlerResponse::Plain(200, success(&request.resource, name, &entry.meta.uid)))
         }
     }
 }
 
-pub async fn delete_collection(ask: &Ask) -> Answer<Reply> {
-    let options = DeleteOptions::of(ask)?;
-    let page = list::page(ask).await?;
-    webhook::prepare(ask, &page.entries).await?;
+pub async fn delete_collection(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
+    let options = DeleteOptions::of(request)?;
+    let page = list::page(request).await?;
+    webhook::prepare(request, &page.entries).await?;
     let revision = page.revision;
     let mut objects = Vec::new();
     for entry in &page.entries {
-        let one = one_of(ask, entry);
+        let one = one_of(request, entry);
         match delete_named(&one, &entry.key.name, &options).await {
             Ok(_) => {}
             Err(status) if status.code == 404 => {}
             Err(status) => return Err(status),
         }
-        let mut object = ask.read(entry);
-        if ask.resource.custom.is_none()
+        let mut object = request.read(entry);
+        if request.resource.custom.is_none()
             && let Value::Object(fields) = &mut object
         {
             fields.shift_remove("kind");
@@ -91,69 +93,75 @@ pub async fn delete_collection(ask: &Ask) -> Answer<Reply> {
         objects.push(object);
     }
     let list = json!({
-        "kind": ask.resource.list_kind, "apiVersion": ask.resource.api_version(),
+        "kind": request.resource.list_kind, "apiVersion": request.resource.api_version(),
         "metadata": {"resourceVersion": revision.0.to_string()}, "items": objects,
     });
-    Ok(Reply::Plain(200, list))
+    Ok(HandlerResponse::Plain(200, list))
 }
 
 /// The same request, for one object of the collection.
-fn one_of(ask: &Ask, entry: &Entry) -> Ask {
+fn one_of(request: &ResourceRequest, entry: &Entry) -> ResourceRequest {
     let key = &entry.key;
-    let mut one =
-        Ask::internal(&ask.server, &ask.cluster, &ask.resource, &key.namespace, &key.name);
-    one.caller = ask.caller.clone();
-    one.user_agent.clone_from(&ask.user_agent);
+    let mut one = ResourceRequest::internal(
+        &request.server,
+        &request.cluster,
+        &request.resource,
+        &key.namespace,
+        &key.name,
+    );
+    one.caller = request.caller.clone();
+    one.user_agent.clone_from(&request.user_agent);
     one
 }
 
 /// Deletes an object, or begins to.
 pub(crate) async fn delete_named(
-    ask: &Ask,
+    request: &ResourceRequest,
     name: &str,
     options: &DeleteOptions,
-) -> Answer<Deleted> {
-    let key = ask.key(name);
+) -> ApiResult<Deleted> {
+    let key = request.key(name);
     loop {
-        let snapshot = ask.server.store.snapshot();
+        let snapshot = request.server.store.snapshot();
         let Some(entry) = snapshot.get(&key) else {
-            return Err(Status::not_found(&ask.resource, name));
+            return Err(Status::not_found(&request.resource, name));
         };
-        check_preconditions(&ask.resource, name, entry, options)?;
-        webhook::prepare(ask, std::slice::from_ref(entry)).await?;
-        let current = ask.read(entry);
+        check_preconditions(&request.resource, name, entry, options)?;
+        webhook::prepare(request, std::slice::from_ref(entry)).await?;
+        let current = request.read(entry);
         let write_options = Options {
             dry_run: options.dry_run,
             validation: FieldValidation::Ignore,
             manager: "".into(),
             tracks: false,
         };
-        admission::validate(ask, Operation::Delete, None, Some(&current), &write_options).await?;
-        kinds::check_delete(ask, &current)?;
-        let next = step(ask, &current, options);
+        admission::validate(request, Operation::Delete, None, Some(&current), &write_options)
+            .await?;
+        kinds::check_delete(request, &current)?;
+        let next = step(request, &current, options);
         let done = match next {
             Next::Remove if options.dry_run => return Ok(Deleted::Gone(Arc::clone(entry))),
             Next::Unchanged => return Ok(Deleted::Waiting(current)),
             Next::Mark(object) if options.dry_run => return Ok(Deleted::Waiting(object)),
             Next::Remove => {
                 let delete = Write::delete(key.clone(), entry.modified);
-                let companions = kinds::companions(ask, None, Some(entry));
-                let gone = ask.server.commit(together(delete, companions)).await?;
+                let companions = kinds::companions(request, None, Some(entry));
+                let gone = request.server.commit(together(delete, companions)).await?;
                 if gone.is_some() {
-                    kinds::after_delete(ask, entry).await?;
+                    kinds::after_delete(request, entry).await?;
                 }
                 gone.map(|_| Deleted::Gone(Arc::clone(entry)))
             }
             Next::Mark(object) => {
-                let stored = webhook::to_storage(ask, &object).await?;
-                let value = stored_form(&ask.resource, stored.as_ref().unwrap_or(&object));
+                let stored = webhook::to_storage(request, &object).await?;
+                let value = stored_form(&request.resource, stored.as_ref().unwrap_or(&object));
                 let transaction = Transaction::update(key.clone(), entry.modified, value);
-                let written = ask.server.commit(transaction).await?;
+                let written = request.server.commit(transaction).await?;
                 match written.and_then(|entries| entries.into_iter().next()) {
                     Some(entry) => {
-                        kinds::after_write(ask, &entry).await?;
-                        webhook::prepare(ask, std::slice::from_ref(&entry)).await?;
-                        Some(Deleted::Waiting(ask.read(&entry)))
+                        kinds::after_write(request, &entry).await?;
+                        webhook::prepare(request, std::slice::from_ref(&entry)).await?;
+                        Some(Deleted::Waiting(request.read(&entry)))
                     }
                     None => None,
                 }
@@ -170,13 +178,13 @@ fn check_preconditions(
     name: &str,
     entry: &Entry,
     options: &DeleteOptions,
-) -> Answer<()> {
+) -> ApiResult<()> {
     if let Some(uid) = &options.uid
-        && *uid != *entry.head.uid
+        && *uid != *entry.meta.uid
     {
         let why = format!(
             "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been deleted and then recreated",
-            entry.head.uid
+            entry.meta.uid
         );
         return Err(Status::conflict(resource, name, &why));
     }
@@ -200,8 +208,8 @@ enum Next {
     Unchanged,
 }
 
-fn step(ask: &Ask, current: &Value, options: &DeleteOptions) -> Next {
-    let resource = &ask.resource;
+fn step(request: &ResourceRequest, current: &Value, options: &DeleteOptions) -> Next {
+    let resource = &request.resource;
     let finalizers = wanted_finalizers(resource, current, options);
     let grace = kinds::grace_seconds(resource, current, options.grace_seconds);
     let was_deleting = !current["metadata"]["deletionTimestamp"].is_null();
@@ -219,8 +227,8 @@ fn step(ask: &Ask, current: &Value, options: &DeleteOptions) -> Next {
     if was_deleting && grace >= old_grace {
         return if object == *current { Next::Unchanged } else { Next::Mark(object) };
     }
-    let when = ask.server.now().saturating_add(SignedDuration::from_secs(grace));
-    let when = when.unwrap_or(ask.server.now());
+    let when = request.server.now().saturating_add(SignedDuration::from_secs(grace));
+    let when = when.unwrap_or(request.server.now());
     metadata.insert("deletionTimestamp".into(), json!(seconds(when)));
     if !resource.is("", "namespaces") {
         metadata.insert("deletionGracePeriodSeconds".into(), json!(grace));
@@ -280,11 +288,11 @@ impl DeleteOptions {
     }
 
     /// From the body, or from the query if there is none.
-    pub(crate) fn of(ask: &Ask) -> Answer<Self> {
-        if !ask.body.is_empty() {
-            return Self::from_value(&reading::options(ask)?);
+    pub(crate) fn of(request: &ResourceRequest) -> ApiResult<Self> {
+        if !request.body.is_empty() {
+            return Self::from_value(&reading::options(request)?);
         }
-        let query = &ask.query;
+        let query = &request.query;
         let mut value = json!({});
         if let Some(seconds) = query.integer("gracePeriodSeconds")? {
             value["gracePeriodSeconds"] = json!(seconds);
@@ -302,7 +310,7 @@ impl DeleteOptions {
         Self::from_value(&value)
     }
 
-    pub(crate) fn from_value(value: &Value) -> Answer<Self> {
+    pub(crate) fn from_value(value: &Value) -> ApiResult<Self> {
         let invalid = |error| Err(Status::invalid_thing("DeleteOptions.meta.k8s.io", "", &[error]));
         let orphan = value["orphanDependents"].as_bool();
         let policy = value["propagationPolicy"].as_str().filter(|policy| !policy.is_empty());

@@ -4,26 +4,26 @@ use std::time::Duration;
 
 use convoy_store::Revision;
 
-use crate::ask::Ask;
-use crate::reply::Reply;
-use crate::status::{Answer, Status};
+use crate::resource_request::ResourceRequest;
+use crate::response::HandlerResponse;
+use crate::status::{ApiResult, Status};
 
 /// How long a read waits for a revision that has not been written yet.
 const WAIT_FOR_REVISION: Duration = Duration::from_secs(3);
 
-pub async fn get(ask: &Ask) -> Answer<Reply> {
-    let wanted = read_revision(ask.query.get("resourceVersion"))?;
-    wait_for(ask, wanted.unwrap_or(0)).await?;
-    let name = &ask.target.name;
-    let snapshot = ask.server.store.snapshot();
-    match snapshot.get(&ask.key(name)) {
-        Some(entry) => Ok(Reply::Entry(200, entry.clone())),
-        None => Err(Status::not_found(&ask.resource, name)),
+pub async fn get(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
+    let wanted = read_revision(request.query.get("resourceVersion"))?;
+    wait_for(request, wanted.unwrap_or(0)).await?;
+    let name = &request.target.name;
+    let snapshot = request.server.store.snapshot();
+    match snapshot.get(&request.key(name)) {
+        Some(entry) => Ok(HandlerResponse::Entry(200, entry.clone())),
+        None => Err(Status::not_found(&request.resource, name)),
     }
 }
 
 /// A revision in a query; none where it is absent or empty.
-pub(crate) fn read_revision(text: Option<&str>) -> Answer<Option<u64>> {
+pub(crate) fn read_revision(text: Option<&str>) -> ApiResult<Option<u64>> {
     match text {
         None | Some("") => Ok(None),
         Some(text) => text.parse().map(Some).map_err(|_| {
@@ -35,8 +35,8 @@ pub(crate) fn read_revision(text: Option<&str>) -> Answer<Option<u64>> {
 }
 
 /// Waits, a little, until the state is not older than a revision.
-pub(crate) async fn wait_for(ask: &Ask, revision: u64) -> Answer<()> {
-    let store = &ask.server.store;
+pub(crate) async fn wait_for(request: &ResourceRequest, revision: u64) -> ApiResult<()> {
+    let store = &request.server.store;
     if store.revision().0 >= revision {
         return Ok(());
     }

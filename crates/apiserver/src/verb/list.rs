@@ -10,14 +10,14 @@ use serde_json::{Map, Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::accept::{Accept, Form};
-use crate::ask::Ask;
 use crate::body::{Body, ListBody};
 use crate::convert::webhook;
 use crate::decode::go_json;
-use crate::head::{Entry, Snapshot};
-use crate::reply::{Reply, encoded, partial, with_media};
+use crate::object_meta::{Entry, Snapshot};
+use crate::resource_request::ResourceRequest;
+use crate::response::{HandlerResponse, encoded, partial, with_media};
 use crate::selection::Selection;
-use crate::status::{Answer, Status};
+use crate::status::{ApiResult, Status};
 use crate::table;
 
 use super::get::{read_revision, wait_for};
@@ -32,29 +32,29 @@ pub struct Page {
     remaining: Option<usize>,
 }
 
-pub async fn list(ask: &Ask) -> Answer<Reply> {
-    let page = page(ask).await?;
+pub async fn list(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
+    let page = page(request).await?;
     let mut metadata = Map::new();
     metadata.insert("resourceVersion".into(), json!(page.revision.0.to_string()));
     if let Some(next) = &page.next {
         metadata.insert("continue".into(), json!(next));
-    } else if ask.resource.custom.is_some() && ask.accept.form == Form::Object {
+    } else if request.resource.custom.is_some() && request.accept.form == Form::Object {
         metadata.insert("continue".into(), json!(""));
     }
     if let Some(remaining) = page.remaining {
         metadata.insert("remainingItemCount".into(), json!(remaining));
     }
     let bytes = page.entries.iter().map(|entry| entry.value.len()).sum();
-    let place = ask.server.traffic.list(bytes, &ask.caller).await;
-    webhook::prepare(ask, &page.entries).await?;
-    let all_plain = || page.entries.iter().all(|entry| ask.shows_as_stored(entry));
-    if ask.accept == Accept::default() && all_plain() {
-        return Ok(Reply::Raw(streamed(ask, &metadata, page.entries, place)));
+    let place = request.server.traffic.list(bytes, &request.caller).await;
+    webhook::prepare(request, &page.entries).await?;
+    let all_plain = || page.entries.iter().all(|entry| request.shows_as_stored(entry));
+    if request.accept == Accept::default() && all_plain() {
+        return Ok(HandlerResponse::Raw(streamed(request, &metadata, page.entries, place)));
     }
-    let objects: Vec<Value> = page.entries.iter().map(|entry| ask.read(entry)).collect();
-    let list = match ask.accept.form {
+    let objects: Vec<Value> = page.entries.iter().map(|entry| request.read(entry)).collect();
+    let list = match request.accept.form {
         Form::Table => {
-            let mut table = table::of(ask, &objects, true)?;
+            let mut table = table::of(request, &objects, true)?;
             table["metadata"] = Value::Object(metadata);
             table
         }
@@ -62,18 +62,18 @@ pub async fn list(ask: &Ask) -> Answer<Reply> {
             "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
             "metadata": metadata, "items": objects.iter().map(partial).collect::<Vec<_>>(),
         }),
-        Form::Object | Form::GroupDiscovery => whole(ask, metadata, objects),
+        Form::Object | Form::GroupDiscovery => whole(request, metadata, objects),
     };
-    Ok(Reply::Raw(encoded(200, &list, ask.accept)))
+    Ok(HandlerResponse::Raw(encoded(200, &list, request.accept)))
 }
 
 fn streamed(
-    ask: &Ask,
+    request: &ResourceRequest,
     metadata: &Map<String, Value>,
     entries: Vec<Arc<Entry>>,
     place: Option<OwnedSemaphorePermit>,
 ) -> http::Response<Body> {
-    let resource = &ask.resource;
+    let resource = &request.resource;
     let (kind, api_version) = (json!(resource.list_kind), json!(resource.api_version()));
     let metadata = Value::Object(metadata.clone());
     let is_custom = resource.custom.is_some();
@@ -86,29 +86,33 @@ fn streamed(
             "{{\"kind\":{kind},\"apiVersion\":{api_version},\"metadata\":{metadata},\"items\":["
         )
     };
-    let shown = ask.view().api_version.map(str::to_owned);
+    let shown = request.view().api_version.map(str::to_owned);
     let mut body = ListBody::new(opening.into_bytes(), entries, shown, !is_custom);
     body.place = place;
     with_media(200, "application/json", Body::List(body))
 }
 
-fn whole(ask: &Ask, metadata: Map<String, Value>, mut objects: Vec<Value>) -> Value {
-    if ask.resource.custom.is_none() {
+fn whole(
+    request: &ResourceRequest,
+    metadata: Map<String, Value>,
+    mut objects: Vec<Value>,
+) -> Value {
+    if request.resource.custom.is_none() {
         for object in objects.iter_mut().filter_map(Value::as_object_mut) {
             object.shift_remove("kind");
             object.shift_remove("apiVersion");
         }
     }
     json!({
-        "kind": ask.resource.list_kind, "apiVersion": ask.resource.api_version(),
+        "kind": request.resource.list_kind, "apiVersion": request.resource.api_version(),
         "metadata": metadata, "items": objects,
     })
 }
 
 /// The objects that a list asks for, by its query.
-pub async fn page(ask: &Ask) -> Answer<Page> {
-    let selection = Selection::of(ask)?;
-    let query = &ask.query;
+pub async fn page(request: &ResourceRequest) -> ApiResult<Page> {
+    let selection = Selection::of(request)?;
+    let query = &request.query;
     if query.optional_flag("sendInitialEvents").is_some() {
         let error = FieldError::plain(
             Reason::Forbidden,
@@ -120,29 +124,34 @@ pub async fn page(ask: &Ask) -> Answer<Page> {
     let limit = usize::try_from(query.integer("limit")?.unwrap_or(0)).unwrap_or(0);
     let place = query.get("continue").filter(|place| !place.is_empty());
     let wanted = read_revision(query.get("resourceVersion"))?;
-    let exact = check_match(ask, wanted, place.is_some(), limit)?;
+    let exact = check_match(request, wanted, place.is_some(), limit)?;
     if let Some(place) = place {
-        return continued(ask, &selection, place, limit);
+        return continued(request, &selection, place, limit);
     }
-    wait_for(ask, wanted.unwrap_or(0)).await?;
+    wait_for(request, wanted.unwrap_or(0)).await?;
     // Any cached state will do for "0", and then pages are not cut.
     let limit = if wanted == Some(0) { 0 } else { limit };
     match wanted.filter(|_| exact) {
-        None => Ok(cut(ask, &selection, &ask.server.store.snapshot(), ("", ""), limit)),
+        None => Ok(cut(request, &selection, &request.server.store.snapshot(), ("", ""), limit)),
         Some(revision) => {
-            let snapshot = past(ask, revision)?;
-            Ok(cut(ask, &selection, &snapshot, ("", ""), limit))
+            let snapshot = past(request, revision)?;
+            Ok(cut(request, &selection, &snapshot, ("", ""), limit))
         }
     }
 }
 
 /// Whether exactly the given revision is meant; refuses combinations that mean nothing.
-fn check_match(ask: &Ask, wanted: Option<u64>, continued: bool, limit: usize) -> Answer<bool> {
+fn check_match(
+    request: &ResourceRequest,
+    wanted: Option<u64>,
+    continued: bool,
+    limit: usize,
+) -> ApiResult<bool> {
     let refuse = |reason, detail: &str| {
         let error = FieldError::plain(reason, "resourceVersionMatch", detail);
         Err(Status::invalid_thing("ListOptions.meta.k8s.io", "", &[error]))
     };
-    let matched = ask.query.get("resourceVersionMatch").filter(|matched| !matched.is_empty());
+    let matched = request.query.get("resourceVersionMatch").filter(|matched| !matched.is_empty());
     if continued && matched.is_none() && wanted.is_some_and(|wanted| wanted > 0) {
         let message = "specifying resource version is not allowed when using continue";
         return Err(Status::bad_request(message));
@@ -174,15 +183,21 @@ fn check_match(ask: &Ask, wanted: Option<u64>, continued: bool, limit: usize) ->
     }
 }
 
-fn past(ask: &Ask, revision: u64) -> Answer<Snapshot> {
-    let shelf = ask.cluster.shelf(&ask.resource);
-    ask.server
+fn past(request: &ResourceRequest, revision: u64) -> ApiResult<Snapshot> {
+    let shelf = request.cluster.shelf(&request.resource);
+    request
+        .server
         .store
         .shelf_at(&shelf, Revision(revision))
         .map_err(|_| Status::expired("The resourceVersion for the provided list is too old."))
 }
 
-fn continued(ask: &Ask, selection: &Selection, place: &str, limit: usize) -> Answer<Page> {
+fn continued(
+    request: &ResourceRequest,
+    selection: &Selection,
+    place: &str,
+    limit: usize,
+) -> ApiResult<Page> {
     let refuse = |why: &str| {
         Status::bad_request(format!("invalid continue token: continue key is not valid: {why}"))
     };
@@ -197,11 +212,11 @@ fn continued(ask: &Ask, selection: &Selection, place: &str, limit: usize) -> Ans
     let (namespace, name) = start.split_once('/').unwrap_or(("", start));
     let Ok(revision) = u64::try_from(revision) else {
         // Consistency was given up with the first page: go on with what there is now.
-        let now = ask.server.store.snapshot();
-        return Ok(cut(ask, selection, &now, (namespace, name), limit));
+        let now = request.server.store.snapshot();
+        return Ok(cut(request, selection, &now, (namespace, name), limit));
     };
-    match past(ask, revision) {
-        Ok(snapshot) => Ok(cut(ask, selection, &snapshot, (namespace, name), limit)),
+    match past(request, revision) {
+        Ok(snapshot) => Ok(cut(request, selection, &snapshot, (namespace, name), limit)),
         Err(mut status) => {
             "The provided continue parameter is too old to display a consistent list result. \
              You can start a new list without the continue parameter, or use the continue token \
@@ -218,13 +233,13 @@ fn continued(ask: &Ask, selection: &Selection, place: &str, limit: usize) -> Ans
 
 /// The page that begins at a place.
 fn cut(
-    ask: &Ask,
+    request: &ResourceRequest,
     selection: &Selection,
     snapshot: &Snapshot,
     (namespace, name): (&str, &str),
     limit: usize,
 ) -> Page {
-    let shelf = ask.cluster.shelf(&ask.resource);
+    let shelf = request.cluster.shelf(&request.resource);
     let from =
         if namespace.is_empty() && name.is_empty() { &*selection.namespace } else { namespace };
     let in_reach = |entry: &&Arc<Entry>| {
@@ -233,7 +248,7 @@ fn cut(
     let mut following = snapshot.list_from(&shelf, from, name).take_while(in_reach);
     let mut page =
         Page { revision: snapshot.revision(), entries: Vec::new(), next: None, remaining: None };
-    let one_place = !ask.resource.namespaced || !selection.namespace.is_empty();
+    let one_place = !request.resource.namespaced || !selection.namespace.is_empty();
     if let Some(pinned) = selection.fields.pins("metadata.name").filter(|_| one_place) {
         let found = snapshot.get(&shelf.key(&selection.namespace, pinned));
         page.entries =

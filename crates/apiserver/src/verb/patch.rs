@@ -3,11 +3,11 @@
 use convoy_api::schema::{FieldError, Reason};
 use serde_json::Value;
 
-use crate::ask::Ask;
 use crate::patch::{self, PatchError, PatchKind, refusal};
 use crate::query::options_kind;
-use crate::reply::Reply;
-use crate::status::{Answer, Status};
+use crate::resource_request::ResourceRequest;
+use crate::response::HandlerResponse;
+use crate::status::{ApiResult, Status};
 use crate::write::{self, Options, Wanted};
 use crate::{form, managed, metadata, reading};
 
@@ -19,27 +19,27 @@ enum Patch {
     Strategic(Value),
 }
 
-pub async fn patch(ask: &Ask) -> Answer<Reply> {
-    let options = Options::of(ask)?;
-    let kind = PatchKind::of(ask)?;
+pub async fn patch(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
+    let options = Options::of(request)?;
+    let kind = PatchKind::of(request)?;
     if kind == PatchKind::Apply {
-        return managed::apply(ask, &options).await;
+        return managed::apply(request, &options).await;
     }
-    if ask.query.get("force").is_some() {
+    if request.query.get("force").is_some() {
         let detail = "may not be specified for non-apply patch";
         let error = FieldError::plain(Reason::Forbidden, "force", detail);
         return Err(Status::invalid_thing(options_kind("patch"), "", &[error]));
     }
-    let patch = Patch::read(kind, &ask.body).map_err(|error| refusal(ask, &error))?;
-    let name = &ask.target.name;
+    let patch = Patch::read(kind, &request.body).map_err(|error| refusal(request, &error))?;
+    let name = &request.target.name;
     let is_pinned = patch.names_version();
     let change = |current: &Value| {
-        let object = patch.carry_out(ask, current).map_err(|error| refusal(ask, &error))?;
-        check_place(ask, &object)?;
-        let object = reading::patched(ask, object, options.validation)?;
+        let object = patch.carry_out(request, current).map_err(|error| refusal(request, &error))?;
+        check_place(request, &object)?;
+        let object = reading::patched(request, object, options.validation)?;
         Ok(Wanted { object, is_pinned })
     };
-    Ok(write::modify(ask, name, &options, change).await?.reply(200))
+    Ok(write::modify(request, name, &options, change).await?.into_response(200))
 }
 
 impl Patch {
@@ -69,27 +69,27 @@ impl Patch {
         }
     }
 
-    fn carry_out(&self, ask: &Ask, current: &Value) -> Result<Value, PatchError> {
+    fn carry_out(&self, request: &ResourceRequest, current: &Value) -> Result<Value, PatchError> {
         match self {
             Self::Json(patch) => patch::json_patch(current, patch),
             Self::Merge(patch) => Ok(patch::merge_patch(current, patch)),
             Self::Strategic(patch) => {
-                patch::strategic_merge(form::shape_of(&ask.resource), current, patch)
+                patch::strategic_merge(form::shape_of(&request.resource), current, patch)
             }
         }
     }
 }
 
 /// A patch moves nothing.
-fn check_place(ask: &Ask, object: &Value) -> Answer<()> {
+fn check_place(request: &ResourceRequest, object: &Value) -> ApiResult<()> {
     let name = metadata::text(object, "name");
-    if name != ask.target.name {
-        let url_name = &ask.target.name;
+    if name != request.target.name {
+        let url_name = &request.target.name;
         return Err(Status::bad_request(format!(
             "the name of the object ({name}) does not match the name on the URL ({url_name})"
         )));
     }
-    if ask.resource.namespaced && metadata::text(object, "namespace") != ask.namespace() {
+    if request.resource.namespaced && metadata::text(object, "namespace") != request.namespace() {
         let message = "the namespace of the provided object does not match the namespace sent on \
                        the request";
         return Err(Status::bad_request(message));

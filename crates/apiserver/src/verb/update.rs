@@ -3,24 +3,24 @@
 use convoy_api::schema::FieldError;
 use serde_json::{Value, json};
 
-use crate::ask::Ask;
-use crate::reply::Reply;
-use crate::status::{Answer, Status};
+use crate::resource_request::ResourceRequest;
+use crate::response::HandlerResponse;
+use crate::status::{ApiResult, Status};
 use crate::write::{self, Options, Wanted};
 use crate::{metadata, reading};
 
-pub async fn update(ask: &Ask) -> Answer<Reply> {
-    let options = Options::of(ask)?;
-    let mut object = reading::object(ask, options.validation)?;
-    write::settle_place(ask, &mut object)?;
-    let name = &ask.target.name;
+pub async fn update(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
+    let options = Options::of(request)?;
+    let mut object = reading::object(request, options.validation)?;
+    write::settle_place(request, &mut object)?;
+    let name = &request.target.name;
     let is_pinned = !metadata::text(&object, "resourceVersion").is_empty();
-    let resource = &ask.resource;
-    if ask.target.subresource.is_empty()
+    let resource = &request.resource;
+    if request.target.subresource.is_empty()
         && resource.put_creates
-        && ask.server.store.snapshot().get(&ask.key(name)).is_none()
+        && request.server.store.snapshot().get(&request.key(name)).is_none()
     {
-        return create_by_put(ask, object, &options).await;
+        return create_by_put(request, object, &options).await;
     }
     if !is_pinned && (resource.put_needs_version || resource.custom.is_some()) {
         let detail = "must be specified for an update";
@@ -32,14 +32,18 @@ pub async fn update(ask: &Ask) -> Answer<Reply> {
         return Err(status);
     }
     let change = |_: &Value| Ok(Wanted { object: object.clone(), is_pinned });
-    Ok(write::modify(ask, name, &options, change).await?.reply(200))
+    Ok(write::modify(request, name, &options, change).await?.into_response(200))
 }
 
-async fn create_by_put(ask: &Ask, mut object: Value, options: &Options) -> Answer<Reply> {
+async fn create_by_put(
+    request: &ResourceRequest,
+    mut object: Value,
+    options: &Options,
+) -> ApiResult<HandlerResponse> {
     if !metadata::text(&object, "uid").is_empty() {
         let why = "Precondition failed: UID in precondition, but the object does not exist";
-        return Err(Status::conflict(&ask.resource, &ask.target.name, why));
+        return Err(Status::conflict(&request.resource, &request.target.name, why));
     }
     metadata::of(&mut object).shift_remove("resourceVersion");
-    Ok(write::create(ask, object, options).await?.reply(201))
+    Ok(write::create(request, object, options).await?.into_response(201))
 }

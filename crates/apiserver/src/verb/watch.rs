@@ -13,25 +13,25 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::accept::{Accept, Form};
-use crate::ask::Ask;
 use crate::audit::Finish;
 use crate::body::Body;
 use crate::convert::webhook;
 use crate::encoding::write_entry;
-use crate::head::{Entry, Head};
 use crate::metrics::{InFlight, Sent};
-use crate::reply::{Reply, partial, with_media};
+use crate::object_meta::{Entry, ObjectMeta};
+use crate::resource_request::ResourceRequest;
+use crate::response::{HandlerResponse, partial, with_media};
 use crate::selection::Selection;
-use crate::status::{Answer, Status};
+use crate::status::{ApiResult, Status};
 use crate::table;
 
 use super::get::{read_revision, wait_for};
 
 /// A watch as a stream of text.
 pub struct Follow {
-    ask: Arc<Ask>,
+    request: Arc<ResourceRequest>,
     selection: Selection,
-    watch: Watch<Head>,
+    watch: Watch<ObjectMeta>,
     /// What was there when the watch began and is still to be sent.
     initial: VecDeque<Arc<Entry>>,
     /// The revision of the initial objects, until its marker is sent.
@@ -48,14 +48,14 @@ pub struct Follow {
     /// Tells the audit log when the watch is over.
     pub(crate) audited: Option<Finish>,
     /// Events whose objects a webhook is converting, and what comes of that.
-    converting: Option<(Vec<Arc<Event<Head>>>, Converting)>,
+    converting: Option<(Vec<Arc<Event<ObjectMeta>>>, Converting)>,
 }
 
-type Converting = Pin<Box<dyn Future<Output = Answer<()>> + Send>>;
+type Converting = Pin<Box<dyn Future<Output = ApiResult<()>> + Send>>;
 
 impl std::fmt::Debug for Follow {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let resource = self.ask.resource.qualified();
+        let resource = self.request.resource.qualified();
         f.debug_struct("Follow").field("resource", &resource).finish_non_exhaustive()
     }
 }
@@ -66,45 +66,49 @@ const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
 /// How much is written before it is handed on.
 const CHUNK: usize = 64 << 10;
 
-pub async fn watch(ask: Ask) -> Answer<Reply> {
-    let selection = Selection::of(&ask)?;
-    let start = Start::of(&ask)?;
-    let seconds = ask.query.integer("timeoutSeconds")?.unwrap_or(0);
-    let store = &ask.server.store;
+pub async fn watch(request: ResourceRequest) -> ApiResult<HandlerResponse> {
+    let selection = Selection::of(&request)?;
+    let start = Start::of(&request)?;
+    let seconds = request.query.integer("timeoutSeconds")?.unwrap_or(0);
+    let store = &request.server.store;
     let (revision, initial) = match start {
         Start::After(revision) => (Revision(revision), VecDeque::new()),
         Start::Everything { not_older_than } => {
-            wait_for(&ask, not_older_than).await?;
+            wait_for(&request, not_older_than).await?;
             let snapshot = store.snapshot();
-            let shelf = ask.cluster.shelf(&ask.resource);
+            let shelf = request.cluster.shelf(&request.resource);
             let found = snapshot.list(&shelf).filter(|entry| selection.matches(entry));
             let found: Vec<Arc<Entry>> = found.cloned().collect();
-            webhook::prepare(&ask, &found).await?;
+            webhook::prepare(&request, &found).await?;
             (snapshot.revision(), found.into())
         }
     };
-    let bookmarks = ask.query.flag("allowWatchBookmarks");
+    let bookmarks = request.query.flag("allowWatchBookmarks");
     let everything = matches!(start, Start::Everything { .. });
-    let lasts = lasts_for(&ask, seconds);
+    let lasts = lasts_for(&request, seconds);
     let now = Instant::now();
     let follow = Follow {
-        watch: store.watch_part(&ask.cluster.shelf(&ask.resource), selection.topic(), revision),
+        watch: store.watch_part(
+            &request.cluster.shelf(&request.resource),
+            selection.topic(),
+            revision,
+        ),
         selection,
         initial,
         marker: (everything && bookmarks).then_some(revision),
         bookmarks,
         next_bookmark: Box::pin(sleep_until(now + first_bookmark(lasts))),
         deadline: Box::pin(sleep_until(now + lasts)),
-        ending: Box::pin(ask.server.ending()),
+        ending: Box::pin(request.server.ending()),
         columns_sent: false,
         ended: false,
-        sent: ask.server.metrics.events_of(&ask.resource),
-        _open: ask.server.metrics.watch_opened(),
-        ask: Arc::new(ask),
+        sent: request.server.metrics.events_of(&request.resource),
+        _open: request.server.metrics.watch_opened(),
+        request: Arc::new(request),
         audited: None,
         converting: None,
     };
-    Ok(Reply::Raw(with_media(200, "application/json", Body::Watch(Box::new(follow)))))
+    Ok(HandlerResponse::Raw(with_media(200, "application/json", Body::Watch(Box::new(follow)))))
 }
 
 /// Where a watch begins.
@@ -115,8 +119,8 @@ enum Start {
 }
 
 impl Start {
-    fn of(ask: &Ask) -> Answer<Self> {
-        let query = &ask.query;
+    fn of(request: &ResourceRequest) -> ApiResult<Self> {
+        let query = &request.query;
         let revision = read_revision(query.get("resourceVersion")).map_err(|status| {
             let why = status.message.trim_start_matches("invalid resource version: ");
             Status::failed(why)
@@ -150,20 +154,20 @@ impl Start {
         Ok(match (sends, revision) {
             (Some(true), revision) => Self::Everything { not_older_than: revision.unwrap_or(0) },
             (Some(false) | None, Some(after)) if after > 0 => Self::After(after),
-            (Some(false), _) => Self::After(ask.server.store.revision().0),
+            (Some(false), _) => Self::After(request.server.store.revision().0),
             (None, _) => Self::Everything { not_older_than: 0 },
         })
     }
 }
 
 /// Half an hour to an hour, so that many clients do not come back at once.
-fn lasts_for(ask: &Ask, seconds: i64) -> Duration {
+fn lasts_for(request: &ResourceRequest, seconds: i64) -> Duration {
     if let Ok(seconds @ 1..) = u64::try_from(seconds) {
         Duration::from_secs(seconds)
     } else {
         let random = u16::from_le_bytes([
-            ask.server.surroundings.random()[0],
-            ask.server.surroundings.random()[1],
+            request.server.surroundings.random()[0],
+            request.server.surroundings.random()[1],
         ]);
         Duration::from_mins(30) + Duration::from_millis(u64::from(random) * 1_800_000 / 65_536)
     }
@@ -209,7 +213,7 @@ impl Follow {
     }
 
     /// Writes events, or has their objects converted first.
-    fn take(&mut self, events: Vec<Arc<Event<Head>>>, out: &mut Vec<u8>) {
+    fn take(&mut self, events: Vec<Arc<Event<ObjectMeta>>>, out: &mut Vec<u8>) {
         if !self.is_converted() {
             for event in &events {
                 self.write_event(out, event);
@@ -219,8 +223,9 @@ impl Follow {
         let entries = events
             .iter()
             .flat_map(|event| std::iter::once(&event.entry).chain(&event.previous).map(Arc::clone));
-        let (entries, ask): (Vec<Arc<Entry>>, _) = (entries.collect(), Arc::clone(&self.ask));
-        let work = async move { webhook::prepare(&ask, &entries).await };
+        let (entries, request): (Vec<Arc<Entry>>, _) =
+            (entries.collect(), Arc::clone(&self.request));
+        let work = async move { webhook::prepare(&request, &entries).await };
         self.converting = Some((events, Box::pin(work)));
     }
 
@@ -241,7 +246,7 @@ impl Follow {
             }
             Err(status) => self.fail(out, &status),
         }
-        self.ask.converted.lock().clear();
+        self.request.converted.lock().clear();
         Poll::Ready(())
     }
 
@@ -281,7 +286,7 @@ impl Follow {
     }
 
     /// What an event means to one who sees the selected objects only.
-    fn write_event(&mut self, out: &mut Vec<u8>, event: &Event<Head>) {
+    fn write_event(&mut self, out: &mut Vec<u8>, event: &Event<ObjectMeta>) {
         let matches = |entry: &Arc<Entry>| self.selection.matches(entry);
         let was = event.previous.as_ref().filter(|entry| matches(entry));
         let is = (event.change != Change::Deleted && matches(&event.entry)).then_some(&event.entry);
@@ -314,17 +319,17 @@ impl Follow {
         entry: &Entry,
         revision: Revision,
     ) {
-        if self.ask.accept == Accept::default() && self.ask.shows_as_stored(entry) {
+        if self.request.accept == Accept::default() && self.request.shows_as_stored(entry) {
             out.extend_from_slice(b"{\"type\":\"");
             out.extend_from_slice(kind.as_bytes());
             out.extend_from_slice(b"\",\"object\":");
-            write_entry(out, entry, revision.0, self.ask.view());
+            write_entry(out, entry, revision.0, self.request.view());
             out.extend_from_slice(b"}\n");
             return;
         }
-        if self.ask.accept.form == Form::Metadata && !self.is_converted() {
+        if self.request.accept.form == Form::Metadata && !self.is_converted() {
             let key = (revision.0, entry.modified.0, kind);
-            let line = self.ask.server.lines.of(key, || {
+            let line = self.request.server.lines.of(key, || {
                 let mut line = Vec::new();
                 let shown = partial(&self.object(entry, revision));
                 write_line(&mut line, kind, shown.to_string().as_bytes());
@@ -334,7 +339,7 @@ impl Follow {
             return;
         }
         let object = self.object(entry, revision);
-        let shown = match self.ask.accept.form {
+        let shown = match self.request.accept.form {
             Form::Metadata => partial(&object),
             Form::Table => self.row(object),
             Form::Object | Form::GroupDiscovery => object,
@@ -343,20 +348,20 @@ impl Follow {
     }
 
     fn object(&self, entry: &Entry, revision: Revision) -> Value {
-        let mut object = self.ask.read(entry);
+        let mut object = self.request.read(entry);
         crate::encoding::set_revision(&mut object, revision.0);
         object
     }
 
     /// Whether a webhook has a say in what is shown.
     fn is_converted(&self) -> bool {
-        self.ask.resource.custom.as_ref().is_some_and(|custom| custom.conversion.is_some())
+        self.request.resource.custom.as_ref().is_some_and(|custom| custom.conversion.is_some())
     }
 
     /// A table of one row; only the first one of a watch says what its columns are.
     fn row(&mut self, object: Value) -> Value {
         let revision = object["metadata"]["resourceVersion"].clone();
-        let table = table::of(&self.ask, &[object], !self.columns_sent);
+        let table = table::of(&self.request, &[object], !self.columns_sent);
         self.columns_sent = true;
         match table {
             Ok(mut table) => {
@@ -372,15 +377,15 @@ impl Follow {
         if let Some(annotations) = annotations {
             metadata["annotations"] = annotations;
         }
-        let resource = &self.ask.resource;
-        let (kind, api_version) = match self.ask.accept.form {
+        let resource = &self.request.resource;
+        let (kind, api_version) = match self.request.accept.form {
             Form::Object | Form::GroupDiscovery => (resource.kind.clone(), resource.api_version()),
             Form::Metadata | Form::Table => {
                 ("PartialObjectMetadata".into(), "meta.k8s.io/v1".into())
             }
         };
         let object = json!({"kind": kind, "apiVersion": api_version, "metadata": metadata});
-        let shown = match self.ask.accept.form {
+        let shown = match self.request.accept.form {
             Form::Table => table::bookmark(&object),
             _ => object,
         };

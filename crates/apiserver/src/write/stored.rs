@@ -3,25 +3,29 @@
 use serde_json::Value;
 
 use super::Options;
-use crate::ask::Ask;
 use crate::registry::Resource;
-use crate::status::{Answer, Status};
+use crate::resource_request::ResourceRequest;
+use crate::status::{ApiResult, Status};
 use crate::{convert, encoding, metadata};
 
 /// The bytes to store, if they are not too many. Who owns what is the first to go, unless it is
 /// what the request is about.
-pub(super) async fn fitting(ask: &Ask, object: &Value, options: &Options) -> Answer<bytes::Bytes> {
-    let converted = convert::webhook::to_storage(ask, object).await?;
+pub(super) async fn fitting(
+    request: &ResourceRequest,
+    object: &Value,
+    options: &Options,
+) -> ApiResult<bytes::Bytes> {
+    let converted = convert::webhook::to_storage(request, object).await?;
     let object = converted.as_ref().unwrap_or(object);
-    let most = ask.server.limits.body_bytes_max;
-    let value = stored_form(&ask.resource, object);
+    let most = request.server.limits.body_bytes_max;
+    let value = stored_form(&request.resource, object);
     if value.len() <= most {
         return Ok(value);
     }
     if options.tracks {
         let mut without = object.clone();
         metadata::of(&mut without).shift_remove("managedFields");
-        let value = stored_form(&ask.resource, &without);
+        let value = stored_form(&request.resource, &without);
         if value.len() <= most {
             return Ok(value);
         }

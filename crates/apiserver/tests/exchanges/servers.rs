@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use convoy_apiserver::access::{Access, Authorization, Peer, Signer, TokenFile};
 use convoy_apiserver::bootstrap::bootstrap;
-use convoy_apiserver::head::Store;
+use convoy_apiserver::object_meta::Store;
 use convoy_apiserver::server::{Limits, Server};
 use convoy_apiserver::surroundings::System;
 use convoy_apiserver::{chores, handler};
@@ -80,17 +80,17 @@ impl Connection {
             Self::Ours(server) => {
                 let request = request.map(Full::new);
                 let answer = handler::handle(server, request, &Peer::default()).await;
-                let (head, body) = answer.into_parts();
+                let (meta, body) = answer.into_parts();
                 let bytes = body.collect().await.expect("bodies do not fail").to_bytes();
-                Answered { code: head.status.as_u16(), headers: head.headers, bytes }
+                Answered { code: meta.status.as_u16(), headers: meta.headers, bytes }
             }
             Self::Real { client, address } => {
                 let mut request = request.map(Full::new);
                 *request.uri_mut() = format!("{address}{}", request.uri()).parse().unwrap();
                 let answer = client.request(request).await.unwrap();
-                let (head, body) = answer.into_parts();
+                let (meta, body) = answer.into_parts();
                 let bytes = body.collect().await.unwrap().to_bytes();
-                Answered { code: head.status.as_u16(), headers: head.headers, bytes }
+                Answered { code: meta.status.as_u16(), headers: meta.headers, bytes }
             }
         }
     }

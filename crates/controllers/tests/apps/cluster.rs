@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use convoy_apiserver::head::Store;
+use convoy_apiserver::object_meta::Store;
 use convoy_apiserver::server::{Limits, Server};
 use convoy_apiserver::surroundings::System;
 use convoy_apiserver::transport::Transport;

@@ -11,7 +11,7 @@ use convoy_apiserver::access::Peer;
 use convoy_apiserver::chores::Chores;
 use convoy_apiserver::encoding::{read_entry, set_revision};
 use convoy_apiserver::handler::handle;
-use convoy_apiserver::head::{Head, Store};
+use convoy_apiserver::object_meta::{ObjectMeta, Store};
 use convoy_apiserver::server::{Limits, Server as ApiServer};
 use convoy_apiserver::surroundings::Surroundings;
 use convoy_store::{MemoryBackend, Revision, Settings, Watch};
@@ -28,7 +28,7 @@ pub(super) struct Real {
     clock: Arc<Clock>,
     runtime: tokio::runtime::Runtime,
     chores: Chores,
-    watch: Watch<Head>,
+    watch: Watch<ObjectMeta>,
 }
 
 /// Time as it is set, and bytes from a seed.

@@ -72,8 +72,8 @@ pub(super) fn decode_record(revision: &[u8], bytes: &[u8]) -> Option<Record> {
 }
 
 pub(super) fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
-    let (head, rest) = bytes.split_first_chunk()?;
-    Some((u64::from_be_bytes(*head), rest))
+    let (meta, rest) = bytes.split_first_chunk()?;
+    Some((u64::from_be_bytes(*meta), rest))
 }
 
 fn part(out: &mut Vec<u8>, bytes: &[u8]) {

@@ -38,7 +38,7 @@ fn no_binding_opens_the_server_to_nobody() {
 fn a_bad_token_is_refused_even_where_none_is_needed() {
     let world = World::new();
     for token in ["wrong", "ada-token2", "a.b.c", "ada-toke"] {
-        let (code, status) = world.ask(token, "GET", "/healthz", &Value::Null);
+        let (code, status) = world.request(token, "GET", "/healthz", &Value::Null);
         assert_eq!((code, &status["message"]), (401, &json!("Unauthorized")), "{token}");
         assert!(!status.to_string().contains(token), "the answer repeats no secret");
     }
@@ -80,11 +80,11 @@ fn refusals_say_who_cannot_do_what_where() {
         ("GET", "/metrics", "forbidden: User \"ada\" cannot get path \"/metrics\""),
     ];
     for (method, path, message) in cases {
-        let (code, status) = world.ask("ada-token", method, path, &Value::Null);
+        let (code, status) = world.request("ada-token", method, path, &Value::Null);
         assert_eq!((code, &status["reason"]), (403, &json!("Forbidden")), "{path}");
         assert_eq!(status["message"], message);
     }
-    let (_, status) = world.ask("ada-token", "GET", cases[3].1, &Value::Null);
+    let (_, status) = world.request("ada-token", "GET", cases[3].1, &Value::Null);
     assert_eq!(status["details"], json!({"name": "d", "group": "apps", "kind": "deployments"}));
 }
 
@@ -105,7 +105,7 @@ fn a_binding_counts_from_its_write_to_its_removal() {
     assert_eq!(world.code("ada-token", here), 403);
     // A binding to a role that is not there says so.
     world.bind("gone", "ada", "default");
-    let (_, status) = world.ask("ada-token", "GET", here, &Value::Null);
+    let (_, status) = world.request("ada-token", "GET", here, &Value::Null);
     let message = status["message"].as_str().unwrap();
     let lost = "RBAC: clusterrole.rbac.authorization.k8s.io \"gone\" not found";
     assert!(message.ends_with(lost), "{message}");
@@ -119,12 +119,12 @@ fn a_put_that_creates_needs_the_right_to_create() {
     let path = "/apis/coordination.k8s.io/v1/namespaces/default/leases/l";
     let lease = json!({"kind": "Lease", "apiVersion": "coordination.k8s.io/v1",
         "metadata": {"name": "l"}, "spec": {}});
-    let (code, status) = world.ask("ada-token", "PUT", path, &lease);
+    let (code, status) = world.request("ada-token", "PUT", path, &lease);
     assert_eq!(code, 403, "{status}");
     assert!(status["message"].as_str().unwrap().contains("cannot create resource \"leases\""));
     world.cluster_role("creator", &["create | coordination.k8s.io | leases"]);
     world.bind("creator", "ada", "");
-    assert_eq!(world.ask("ada-token", "PUT", path, &lease).0, 201);
+    assert_eq!(world.request("ada-token", "PUT", path, &lease).0, 201);
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn reviews_answer_what_requests_would_meet() {
             "spec": {"resourceAttributes":
                 {"verb": verb, "resource": "pods", "namespace": namespace}}})
     };
-    let (code, review) = world.ask("ada-token", "POST", path, &about("list", "default"));
+    let (code, review) = world.request("ada-token", "POST", path, &about("list", "default"));
     assert_eq!(code, 201, "{review}");
     assert_eq!(
         review["status"],
@@ -168,25 +168,25 @@ fn reviews_answer_what_requests_would_meet() {
     );
     assert!(review["metadata"]["resourceVersion"].is_null());
     for (verb, namespace) in [("list", "kube-system"), ("list", ""), ("create", "default")] {
-        let (_, review) = world.ask("ada-token", "POST", path, &about(verb, namespace));
+        let (_, review) = world.request("ada-token", "POST", path, &about(verb, namespace));
         assert_eq!(review["status"], json!({"allowed": false}), "{verb} {namespace}");
     }
     let neither = json!({"kind": "SelfSubjectAccessReview",
         "apiVersion": "authorization.k8s.io/v1", "spec": {}});
-    assert_eq!(world.ask("ada-token", "POST", path, &neither).0, 422);
+    assert_eq!(world.request("ada-token", "POST", path, &neither).0, 422);
 
     let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
     let about = json!({"kind": "SubjectAccessReview", "apiVersion": "authorization.k8s.io/v1",
         "spec": {"user": "ada", "resourceAttributes":
             {"verb": "get", "resource": "pods", "namespace": "default", "name": "x"}}});
-    assert_eq!(world.ask("ada-token", "POST", path, &about).0, 403, "not everybody may ask");
-    assert_eq!(world.ask("root-token", "POST", path, &about).1["status"]["allowed"], true);
+    assert_eq!(world.request("ada-token", "POST", path, &about).0, 403, "not everybody may ask");
+    assert_eq!(world.request("root-token", "POST", path, &about).1["status"]["allowed"], true);
     let path = "/apis/authorization.k8s.io/v1/namespaces/default/localsubjectaccessreviews";
     let mut local = about.clone();
     local["kind"] = json!("LocalSubjectAccessReview");
-    assert_eq!(world.ask("root-token", "POST", path, &local).1["status"]["allowed"], true);
+    assert_eq!(world.request("root-token", "POST", path, &local).1["status"]["allowed"], true);
     local["spec"]["resourceAttributes"]["namespace"] = json!("other");
-    assert_eq!(world.ask("root-token", "POST", path, &local).0, 422);
+    assert_eq!(world.request("root-token", "POST", path, &local).0, 422);
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn rules_reviews_list_what_is_held() {
     let path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
     let review = json!({"kind": "SelfSubjectRulesReview",
         "apiVersion": "authorization.k8s.io/v1", "spec": {"namespace": "default"}});
-    let (code, answer) = world.ask("ada-token", "POST", path, &review);
+    let (code, answer) = world.request("ada-token", "POST", path, &review);
     assert_eq!(code, 201, "{answer}");
     let rules = answer["status"]["resourceRules"].as_array().unwrap();
     let look = json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"],
@@ -206,7 +206,7 @@ fn rules_reviews_list_what_is_held() {
     let paths = answer["status"]["nonResourceRules"].as_array().unwrap();
     assert!(paths.contains(&json!({"verbs": ["get"], "nonResourceURLs": ["/metrics"]})));
     assert_eq!(answer["status"]["incomplete"], false);
-    let (_, answer) = world.ask("root-token", "POST", path, &review);
+    let (_, answer) = world.request("root-token", "POST", path, &review);
     let all = json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]});
     assert!(answer["status"]["resourceRules"].as_array().unwrap().contains(&all));
 }
@@ -216,7 +216,7 @@ fn everybody_learns_who_they_are() {
     let world = World::new();
     let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
     let review = json!({"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1"});
-    let (code, answer) = world.ask("bob-token", "POST", path, &review);
+    let (code, answer) = world.request("bob-token", "POST", path, &review);
     assert_eq!(code, 201, "{answer}");
     assert_eq!(
         answer,

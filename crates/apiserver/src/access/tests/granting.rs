@@ -29,7 +29,7 @@ fn world_with_a_granter() -> World {
 fn nobody_writes_a_role_beyond_their_own_rights() {
     let world = world_with_a_granter();
     let path = format!("{RBAC}/namespaces/default/roles");
-    let (code, status) = world.ask(
+    let (code, status) = world.request(
         "ada-token",
         "POST",
         &path,
@@ -45,11 +45,11 @@ fn nobody_writes_a_role_beyond_their_own_rights() {
         "{APIGroups:[\"\"], Resources:[\"secrets\"], Verbs:[\"get\"]}\n{APIGroups:[\"\"], Resources:[\"secrets\"], Verbs:[\"list\"]}"
     ), "{message}");
     let own = role("Role", "r", &["get | core | pods | x"]);
-    assert_eq!(world.ask("ada-token", "POST", &path, &own).0, 201);
+    assert_eq!(world.request("ada-token", "POST", &path, &own).0, 201);
     // In another namespace, and in the whole cluster, she holds nothing of the kind.
     let cluster = format!("{RBAC}/clusterroles");
     let wide = role("ClusterRole", "wide", &["get | core | pods | x"]);
-    assert_eq!(world.ask("ada-token", "POST", &cluster, &wide).0, 403);
+    assert_eq!(world.request("ada-token", "POST", &cluster, &wide).0, 403);
     // What is there may be changed as long as its rights are not.
     let labelled = json!({"metadata": {"labels": {"a": "b"}}});
     let one = format!("{path}/r");
@@ -61,7 +61,7 @@ fn nobody_writes_a_role_beyond_their_own_rights() {
     };
     assert_eq!(patch(&labelled), 200);
     assert_eq!(patch(&json!({"rules": role("Role", "r", &["* | * | *"])["rules"]})), 403);
-    assert_eq!(world.ask("root-token", "POST", &cluster, &wide).0, 201);
+    assert_eq!(world.request("root-token", "POST", &cluster, &wide).0, 201);
 }
 
 #[test]
@@ -71,8 +71,8 @@ fn the_verb_escalate_lifts_the_limit() {
     world.bind("lift", "ada", "default");
     let path = format!("{RBAC}/namespaces/default/roles");
     let all = ["* | * | *"];
-    assert_eq!(world.ask("ada-token", "POST", &path, &role("Role", "r", &all)).0, 201);
-    assert_eq!(world.ask("ada-token", "POST", &path, &role("Role", "s", &all)).0, 403);
+    assert_eq!(world.request("ada-token", "POST", &path, &role("Role", "r", &all)).0, 201);
+    assert_eq!(world.request("ada-token", "POST", &path, &role("Role", "s", &all)).0, 403);
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn nobody_binds_more_than_they_hold() {
     let world = world_with_a_granter();
     let path = format!("{RBAC}/namespaces/default/rolebindings");
     let bind = |name: &str, role: &str| {
-        world.ask("ada-token", "POST", &path, &binding("RoleBinding", name, role, "bob"))
+        world.request("ada-token", "POST", &path, &binding("RoleBinding", name, role, "bob"))
     };
     assert_eq!(bind("one", "reader").0, 201);
     assert_eq!(bind("two", "cluster-admin").0, 403);
@@ -91,7 +91,7 @@ fn nobody_binds_more_than_they_hold() {
     assert_eq!(bind("four", "edit").0, 403);
     // A master is not asked.
     let admin = binding("RoleBinding", "five", "cluster-admin", "bob");
-    assert_eq!(world.ask("root-token", "POST", &path, &admin).0, 201);
+    assert_eq!(world.request("root-token", "POST", &path, &admin).0, 201);
 }
 
 #[test]
@@ -100,8 +100,8 @@ fn whoever_chooses_the_parts_of_a_sum_must_hold_everything() {
     let mut sum = role("ClusterRole", "sum", &[]);
     sum["aggregationRule"] = json!({"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]});
     let path = format!("{RBAC}/clusterroles");
-    assert_eq!(world.ask("ada-token", "POST", &path, &sum).0, 403);
-    assert_eq!(world.ask("root-token", "POST", &path, &sum).0, 201);
+    assert_eq!(world.request("ada-token", "POST", &path, &sum).0, 403);
+    assert_eq!(world.request("root-token", "POST", &path, &sum).0, 201);
 }
 
 #[test]

@@ -4,11 +4,11 @@ use convoy_testkit::property;
 use proptest::prelude::*;
 
 use super::super::index::{Index, Source, Verdict};
-use super::super::rule::{Deed, Rule, What};
+use super::super::rule::{AccessTarget, Attributes, Rule};
 use super::*;
 use crate::caller::Caller;
 use crate::encoding;
-use crate::head::{Entry, Store};
+use crate::object_meta::{Entry, Store};
 
 /// An object of one of the four kinds, present or absent.
 #[derive(Clone, Debug)]
@@ -73,7 +73,7 @@ fn any_step() -> impl Strategy<Value = Step> {
 }
 
 /// Reads the present objects as the rules are told, without any index.
-fn naive(objects: &[Step], caller: &Caller, deed: &Deed<'_>) -> bool {
+fn naive(objects: &[Step], caller: &Caller, attributes: &Attributes<'_>) -> bool {
     let present = |source: Source| {
         objects.iter().filter(move |step| step.source == source && step.object.is_some())
     };
@@ -89,7 +89,7 @@ fn naive(objects: &[Step], caller: &Caller, deed: &Deed<'_>) -> bool {
         }),
     };
     let bindings = present(Source::ClusterRoleBindings)
-        .chain(present(Source::RoleBindings).filter(|step| step.namespace == deed.namespace));
+        .chain(present(Source::RoleBindings).filter(|step| step.namespace == attributes.namespace));
     let mut rules: Vec<Rule> = Vec::new();
     for binding in bindings {
         let object = binding.object.as_ref().unwrap();
@@ -109,7 +109,7 @@ fn naive(objects: &[Step], caller: &Caller, deed: &Deed<'_>) -> bool {
             rules.extend(serde_json::from_value::<Vec<Rule>>(list).unwrap());
         }
     }
-    rules.iter().any(|rule| rule.allows(deed))
+    rules.iter().any(|rule| rule.allows(attributes))
 }
 
 fn entry(store: &Store, step: &Step, object: &Value) -> Arc<Entry> {
@@ -121,7 +121,7 @@ fn entry(store: &Store, step: &Step, object: &Value) -> Arc<Entry> {
     Arc::clone(&written.entries[0])
 }
 
-fn deeds() -> Vec<Deed<'static>> {
+fn deeds() -> Vec<Attributes<'static>> {
     let mut deeds = Vec::new();
     for namespace in ["", "n", "m"] {
         for verb in ["get", "list", "create", "deletecollection"] {
@@ -132,14 +132,14 @@ fn deeds() -> Vec<Deed<'static>> {
                 ("deployments", "", "z"),
             ] {
                 for group in ["", "apps"] {
-                    let what = What::Resource { group, resource, subresource, name };
-                    deeds.push(Deed { verb, namespace, what });
+                    let target = AccessTarget::Resource { group, resource, subresource, name };
+                    deeds.push(Attributes { verb, namespace, target });
                 }
             }
         }
     }
     for path in ["/healthz", "/api/v1", "/metrics"] {
-        deeds.push(Deed { verb: "get", namespace: "", what: What::Path(path) });
+        deeds.push(Attributes { verb: "get", namespace: "", target: AccessTarget::Path(path) });
     }
     deeds
 }
@@ -174,9 +174,9 @@ proptest! {
             [("u", vec![]), ("u", vec!["g".to_owned()]), ("system:serviceaccount:n:u", vec![])]
         {
             let caller = Caller { name: name.to_owned(), groups, ..Caller::default() };
-            for deed in deeds() {
-                let found = matches!(index.judge(&caller, &deed), Verdict::Allowed(_));
-                prop_assert_eq!(found, naive(&objects, &caller, &deed), "{:?} {:?}", caller, deed);
+            for attributes in deeds() {
+                let found = matches!(index.judge(&caller, &attributes), Verdict::Allowed(_));
+                prop_assert_eq!(found, naive(&objects, &caller, &attributes), "{:?} {:?}", caller, attributes);
             }
         }
     }

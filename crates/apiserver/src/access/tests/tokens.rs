@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::super::account::{Claims, Named, Place};
+use super::super::account::{Claims, KubernetesClaims, Named};
 use super::*;
 
 const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
@@ -17,7 +17,7 @@ impl World {
     fn token_for(&self, account: &str, spec: &Value) -> (u16, Value) {
         let request = json!({"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1",
             "spec": spec});
-        self.ask("root-token", "POST", &format!("{ACCOUNTS}/{account}/token"), &request)
+        self.request("root-token", "POST", &format!("{ACCOUNTS}/{account}/token"), &request)
     }
 
     fn token(&self, account: &str, spec: &Value) -> String {
@@ -46,7 +46,7 @@ fn a_token_acts_as_its_account() {
     let token = answer["status"]["token"].as_str().unwrap();
     let review = json!({"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1"});
     let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
-    let (_, answer) = world.ask(token, "POST", path, &review);
+    let (_, answer) = world.request(token, "POST", path, &review);
     let user = &answer["status"]["userInfo"];
     assert_eq!(user["username"], "system:serviceaccount:default:robot");
     assert_eq!(user["uid"], world.test.get(&format!("{ACCOUNTS}/robot"))["metadata"]["uid"]);
@@ -109,7 +109,7 @@ fn a_token_counts_in_its_own_cluster_alone() {
     let token = world.token("robot", &json!({}));
     assert!(world.is_known(&token));
     assert_eq!(world.code(&token, "/clusters/east/healthz"), 401);
-    let (_, configuration) = world.ask(
+    let (_, configuration) = world.request(
         "root-token",
         "GET",
         "/clusters/east/.well-known/openid-configuration",
@@ -118,7 +118,7 @@ fn a_token_counts_in_its_own_cluster_alone() {
     let issuer = format!("{}/clusters/east", super::super::ISSUER);
     assert_eq!(configuration["issuer"], issuer);
     assert_eq!(configuration["jwks_uri"], format!("{issuer}/openid/v1/jwks"));
-    let (code, keys) = world.ask("root-token", "GET", "/openid/v1/jwks", &Value::Null);
+    let (code, keys) = world.request("root-token", "GET", "/openid/v1/jwks", &Value::Null);
     assert_eq!((code, &keys["keys"][0]["crv"]), (200, &json!("P-256")));
 }
 
@@ -132,7 +132,7 @@ fn a_token_is_for_its_audience() {
         let body = json!({"kind": "TokenReview", "apiVersion": "authentication.k8s.io/v1",
             "spec": {"token": token, "audiences": audiences}});
         let path = "/apis/authentication.k8s.io/v1/tokenreviews";
-        let (code, answer) = world.ask("root-token", "POST", path, &body);
+        let (code, answer) = world.request("root-token", "POST", path, &body);
         assert_eq!(code, 201, "{answer}");
         answer["status"].clone()
     };
@@ -163,8 +163,8 @@ fn odd_lifetimes_and_places_are_refused() {
     let request = json!({"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1",
         "metadata": {"name": "other"}, "spec": {}});
     let path = format!("{ACCOUNTS}/robot/token");
-    assert_eq!(world.ask("root-token", "POST", &path, &request).0, 422);
-    assert_eq!(world.ask("ada-token", "POST", &path, &request).0, 403);
+    assert_eq!(world.request("root-token", "POST", &path, &request).0, 422);
+    assert_eq!(world.request("ada-token", "POST", &path, &request).0, 403);
 }
 
 /// What is done to good claims, and how it is called.
@@ -184,10 +184,10 @@ fn every_claim_must_hold() {
         iat: seconds,
         iss: super::super::ISSUER.to_owned(),
         jti: "j".to_owned(),
-        place: Place {
+        kubernetes: KubernetesClaims {
             namespace: "default".into(),
             serviceaccount: Named { name: "robot".into(), uid: uid.into() },
-            ..Place::default()
+            ..KubernetesClaims::default()
         },
         nbf: seconds,
         sub: "system:serviceaccount:default:robot".to_owned(),
@@ -202,12 +202,12 @@ fn every_claim_must_hold() {
         ("another audience", |claims| claims.aud = vec!["x".to_owned()]),
         ("no audience", |claims| claims.aud.clear()),
         ("another subject", |claims| claims.sub = "system:serviceaccount:default:admin".to_owned()),
-        ("another name", |claims| claims.place.serviceaccount.name = "default".into()),
-        ("another uid", |claims| claims.place.serviceaccount.uid = "x".into()),
-        ("no uid", |claims| claims.place.serviceaccount.uid = "".into()),
-        ("another namespace", |claims| claims.place.namespace = "kube-system".into()),
+        ("another name", |claims| claims.kubernetes.serviceaccount.name = "default".into()),
+        ("another uid", |claims| claims.kubernetes.serviceaccount.uid = "x".into()),
+        ("no uid", |claims| claims.kubernetes.serviceaccount.uid = "".into()),
+        ("another namespace", |claims| claims.kubernetes.namespace = "kube-system".into()),
         ("a pod that is gone", |claims| {
-            claims.place.pod = Some(Named { name: "p".into(), uid: "u".into() });
+            claims.kubernetes.pod = Some(Named { name: "p".into(), uid: "u".into() });
         }),
     ];
     for (what, change) in changes {

@@ -36,12 +36,12 @@ impl Reference {
     /// The objects that it refers to. Without a namespace of its own, those beside the request's
     /// object.
     fn objects(&self, subject: &Subject<'_>, resource: &Resource) -> Vec<Value> {
-        let ask = subject.ask;
-        let snapshot = ask.server.store.snapshot();
-        let shelf = ask.cluster.shelf(resource);
+        let request = subject.request;
+        let snapshot = request.server.store.snapshot();
+        let shelf = request.cluster.shelf(resource);
         let namespace = match (resource.namespaced, self.namespace.as_str()) {
             (false, _) => "",
-            (true, "") => ask.namespace(),
+            (true, "") => request.namespace(),
             (true, named) => named,
         };
         let Some(selector) = &self.selector else {
@@ -50,7 +50,7 @@ impl Reference {
         };
         let chosen = snapshot
             .list_namespace(&shelf, namespace)
-            .filter(|entry| selector.matches_with(|label| entry.head.label(label)));
+            .filter(|entry| selector.matches_with(|label| entry.meta.label(label)));
         chosen.map(|entry| encoding::read_entry(entry)).collect()
     }
 }
@@ -63,7 +63,7 @@ pub(super) fn parameters(
 ) -> Result<Option<Vec<Value>>, String> {
     let Some((api_version, kind)) = &policy.parameters else { return Ok(None) };
     let Some(reference) = &binding.parameters else { return Ok(None) };
-    let resource = subject.ask.registry.of_kind(api_version, kind);
+    let resource = subject.request.registry.of_kind(api_version, kind);
     let resource = resource.ok_or_else(|| {
         format!("failed to find resource referenced by paramKind: '{api_version}, Kind={kind}'")
     })?;

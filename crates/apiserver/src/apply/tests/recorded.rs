@@ -39,7 +39,7 @@ struct Step {
 
 /// What a write answered, in a form that can be compared.
 #[derive(Debug, PartialEq)]
-enum Answer {
+enum Expected {
     Object(Value),
     Conflict { message: String, causes: Vec<(String, String)> },
     Refused,
@@ -71,14 +71,19 @@ fn ownership_of_built_in_kinds_is_as_in_kubernetes() {
         let shape = form::builtin(&step.1.version, step.0);
         let (found, expected) = write(shape, &step.1.version, position, live, step.1);
         let owners = |answer| match answer {
-            Answer::Object(object) => Answer::Object(object["metadata"]["managedFields"].clone()),
+            Expected::Object(object) => {
+                Expected::Object(object["metadata"]["managedFields"].clone())
+            }
             other => other,
         };
         (owners(found), owners(expected))
     });
 }
 
-fn check(text: &str, replay: impl Fn((&str, &Step), usize, Option<&Value>) -> (Answer, Answer)) {
+fn check(
+    text: &str,
+    replay: impl Fn((&str, &Step), usize, Option<&Value>) -> (Expected, Expected),
+) {
     let (mut steps, mut different) = (0, Vec::new());
     for (number, line) in text.lines().enumerate() {
         let sequence: Sequence = serde_json::from_str(line).unwrap();
@@ -106,7 +111,7 @@ fn write(
     position: usize,
     live: Option<&Value>,
     step: &Step,
-) -> (Answer, Answer) {
+) -> (Expected, Expected) {
     let reset = if step.subresource.is_empty() { "status" } else { "spec" };
     let context = Context {
         shape,
@@ -120,30 +125,30 @@ fn write(
     let found = if step.op == "update" {
         let mut new = step.input.clone();
         track_update(&context, live, &mut new);
-        Answer::Object(with_uid(new))
+        Expected::Object(with_uid(new))
     } else {
         answer(apply(&context, live, &step.input, step.force))
     };
     let expected = match (&step.output, &step.message) {
-        (Some(object), _) => Answer::Object(object.clone()),
+        (Some(object), _) => Expected::Object(object.clone()),
         (None, Some(message)) => {
-            Answer::Conflict { message: message.clone(), causes: step.causes.clone() }
+            Expected::Conflict { message: message.clone(), causes: step.causes.clone() }
         }
-        (None, None) => Answer::Refused,
+        (None, None) => Expected::Refused,
     };
     (found, expected)
 }
 
-fn answer(result: Result<Value, Error>) -> Answer {
+fn answer(result: Result<Value, Error>) -> Expected {
     match result {
-        Ok(object) => Answer::Object(with_uid(object)),
+        Ok(object) => Expected::Object(with_uid(object)),
         Err(Error::Conflicts(conflicts)) => {
             let mut causes: Vec<_> =
                 conflicts.causes().map(|cause| (cause.message, cause.field)).collect();
             causes.sort_by(|(a, _), (b, _)| a.cmp(b));
-            Answer::Conflict { message: conflicts.message(), causes }
+            Expected::Conflict { message: conflicts.message(), causes }
         }
-        Err(_) => Answer::Refused,
+        Err(_) => Expected::Refused,
     }
 }
 

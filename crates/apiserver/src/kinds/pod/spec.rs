@@ -9,14 +9,14 @@ use crate::kinds::selector;
 
 /// Where a pod's spec stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::kinds) enum Place {
+pub(in crate::kinds) enum SpecParent {
     Pod,
     Template,
 }
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
-pub(in crate::kinds) fn validate(spec: &At<'_>, place: Place, errors: &mut Errors) {
+pub(in crate::kinds) fn validate(spec: &At<'_>, parent: SpecParent, errors: &mut Errors) {
     let known = volumes::validate(&spec.get("volumes"), errors);
     containers::validate(spec, &known, errors);
     spec.get("restartPolicy").one_of(&["Always", "OnFailure", "Never"], errors);
@@ -28,7 +28,7 @@ pub(in crate::kinds) fn validate(spec: &At<'_>, place: Place, errors: &mut Error
     }
     spec.get("nodeSelector").labels(errors);
     affinity(&spec.get("affinity"), errors);
-    gates(spec, place, errors);
+    gates(spec, parent, errors);
     spread(&spec.get("topologySpreadConstraints"), errors);
     for name in ["serviceAccountName", "nodeName", "priorityClassName", "runtimeClassName"] {
         spec.get(name).name(Name::Dns1123Subdomain, errors);
@@ -53,7 +53,7 @@ pub(in crate::kinds) fn validate(spec: &At<'_>, place: Place, errors: &mut Error
     }
 }
 
-fn gates(spec: &At<'_>, place: Place, errors: &mut Errors) {
+fn gates(spec: &At<'_>, parent: SpecParent, errors: &mut Errors) {
     let gates = spec.get("schedulingGates");
     let mut seen: Vec<&str> = Vec::new();
     for gate in gates.items() {
@@ -66,7 +66,7 @@ fn gates(spec: &At<'_>, place: Place, errors: &mut Errors) {
         }
         seen.push(name.text());
     }
-    if place == Place::Pod && !gates.is_empty() && !spec.get("nodeName").is_empty() {
+    if parent == SpecParent::Pod && !gates.is_empty() && !spec.get("nodeName").is_empty() {
         let detail = "cannot be set until all schedulingGates have been cleared";
         errors.push(spec.get("nodeName").forbidden(detail));
     }

@@ -14,10 +14,10 @@ use super::range::Range;
 use super::{
     is_blank, is_headless, needs_address, needs_health_check, needs_node_ports, port_number,
 };
-use crate::ask::Ask;
-use crate::head::{Entry, Head, Snapshot};
 use crate::metadata;
-use crate::status::{Answer, Status};
+use crate::object_meta::{Entry, ObjectMeta, Snapshot};
+use crate::resource_request::ResourceRequest;
+use crate::status::{ApiResult, Status};
 use crate::surroundings::{new_uid, seconds};
 
 const NODE_PORTS: std::ops::RangeInclusive<u16> = 30_000..=32_767;
@@ -32,48 +32,51 @@ enum Claim {
     Port(u16),
 }
 
-pub(in crate::kinds) fn prepare_create(ask: &Ask, service: &mut Value) -> Answer<()> {
+pub(in crate::kinds) fn prepare_create(
+    request: &ResourceRequest,
+    service: &mut Value,
+) -> ApiResult<()> {
     let spec = &mut service["spec"];
     let is_given = !is_blank(&spec["clusterIP"]);
     if is_given && spec["clusterIPs"].as_array().is_none_or(Vec::is_empty) {
         spec["clusterIPs"] = json!([spec["clusterIP"]]);
     }
-    allocate(ask, service, &BTreeSet::new())
+    allocate(request, service, &BTreeSet::new())
 }
 
 pub(in crate::kinds) fn prepare_update(
-    ask: &Ask,
+    request: &ResourceRequest,
     service: &mut Value,
     current: &Value,
-) -> Answer<()> {
-    if !ask.target.subresource.is_empty() {
+) -> ApiResult<()> {
+    if !request.target.subresource.is_empty() {
         return Ok(());
     }
     settle_addresses(service, current);
     keep_allocated(service, current);
     drop_dependent(service, current);
-    allocate(ask, service, &claims(current))
+    allocate(request, service, &claims(current))
 }
 
 /// What has to be written and deleted together with a service, so that nobody else gets what it
 /// has. `service` is none when it goes.
 pub(in crate::kinds) fn companions(
-    ask: &Ask,
+    request: &ResourceRequest,
     service: Option<&Value>,
     current: Option<&Entry>,
-) -> Vec<Write<Head>> {
-    let current = current.map(|entry| ask.read(entry));
+) -> Vec<Write<ObjectMeta>> {
+    let current = current.map(|entry| request.read(entry));
     let wanted = service.map(claims).unwrap_or_default();
     let held = current.as_ref().map(claims).unwrap_or_default();
-    let snapshot = ask.server.store.snapshot();
+    let snapshot = request.server.store.snapshot();
     let owner = service.or(current.as_ref()).unwrap_or(&Value::Null);
-    let mut writes: Vec<Write<Head>> = Vec::new();
+    let mut writes: Vec<Write<ObjectMeta>> = Vec::new();
     for claim in wanted.difference(&held) {
-        let value = crate::encoding::stored(&claim.object(ask, owner));
-        writes.push(Write::put(claim.key(ask), Expect::Absent, value));
+        let value = crate::encoding::stored(&claim.object(request, owner));
+        writes.push(Write::put(claim.key(request), Expect::Absent, value));
     }
     for claim in held.difference(&wanted) {
-        if let Some(entry) = snapshot.get(&claim.key(ask)) {
+        if let Some(entry) = snapshot.get(&claim.key(request)) {
             writes.push(Write::delete(entry.key.clone(), entry.modified));
         }
     }
@@ -97,16 +100,20 @@ fn claims(service: &Value) -> BTreeSet<Claim> {
 }
 
 /// Hands out what the service needs and does not have; refuses what somebody else has.
-fn allocate(ask: &Ask, service: &mut Value, held: &BTreeSet<Claim>) -> Answer<()> {
-    let snapshot = ask.server.store.snapshot();
+fn allocate(
+    request: &ResourceRequest,
+    service: &mut Value,
+    held: &BTreeSet<Claim>,
+) -> ApiResult<()> {
+    let snapshot = request.server.store.snapshot();
     if needs_address(service) {
-        families(ask, service)?;
+        families(request, service)?;
         if !is_headless(service) {
-            address(ask, &snapshot, service, held)?;
+            address(request, &snapshot, service, held)?;
         }
     }
     if needs_node_ports(service) {
-        node_ports(ask, &snapshot, service, held)?;
+        node_ports(request, &snapshot, service, held)?;
     }
     if needs_health_check(service)
         && service["spec"]["healthCheckNodePort"].as_i64().unwrap_or(0) == 0
@@ -117,14 +124,14 @@ fn allocate(ask: &Ask, service: &mut Value, held: &BTreeSet<Claim>) -> Answer<()
             .flatten()
             .filter_map(|port| port_number(&port["nodePort"]))
             .collect();
-        let number = free_port(ask, &snapshot, &taken)?;
+        let number = free_port(request, &snapshot, &taken)?;
         service["spec"]["healthCheckNodePort"] = json!(number);
     }
     Ok(())
 }
 
 /// This cluster has addresses of one family.
-fn families(ask: &Ask, service: &mut Value) -> Answer<()> {
+fn families(request: &ResourceRequest, service: &mut Value) -> ApiResult<()> {
     let is_unselective = is_headless(service)
         && service["spec"]["selector"].as_object().is_none_or(serde_json::Map::is_empty);
     let name = metadata::text(service, "name").to_owned();
@@ -160,7 +167,7 @@ fn families(ask: &Ask, service: &mut Value) -> Answer<()> {
         }
     }
     if !errors.is_empty() {
-        return Err(Status::invalid(&ask.resource, &name, &errors));
+        return Err(Status::invalid(&request.resource, &name, &errors));
     }
     if !has_families {
         spec["ipFamilies"] = json!(["IPv4"]);
@@ -169,22 +176,22 @@ fn families(ask: &Ask, service: &mut Value) -> Answer<()> {
 }
 
 fn address(
-    ask: &Ask,
+    request: &ResourceRequest,
     snapshot: &Snapshot,
     service: &mut Value,
     held: &BTreeSet<Claim>,
-) -> Answer<()> {
+) -> ApiResult<()> {
     let name = metadata::text(service, "name").to_owned();
-    let range = Range::of(ask, snapshot);
+    let range = Range::of(request, snapshot);
     let given = &service["spec"]["clusterIPs"][0];
     let Some(given) = given.as_str().filter(|text| !text.is_empty()) else {
-        let Some(free) = range.free(ask, |address| {
-            snapshot.get(&Claim::Address(address.to_owned()).key(ask)).is_some()
+        let Some(free) = range.free(request, |address| {
+            snapshot.get(&Claim::Address(address.to_owned()).key(request)).is_some()
         }) else {
             let detail = "failed to allocate IP: range is full";
             let shown = json!(null);
             let error = FieldError::invalid("spec.clusterIPs", &shown, detail);
-            return Err(Status::invalid(&ask.resource, &name, &[error]));
+            return Err(Status::invalid(&request.resource, &name, &[error]));
         };
         service["spec"]["clusterIP"] = json!(free);
         service["spec"]["clusterIPs"] = json!([free]);
@@ -200,7 +207,7 @@ fn address(
         Some(format!(
             "the provided IP ({given}) is not in the valid range. The range of valid IPs is {range}"
         ))
-    } else if snapshot.get(&claim.key(ask)).is_some() {
+    } else if snapshot.get(&claim.key(request)).is_some() {
         Some("provided IP is already allocated".to_owned())
     } else {
         None
@@ -209,15 +216,15 @@ fn address(
     let detail = format!("failed to allocate IP {given}: {why}");
     let shown = service["spec"]["clusterIPs"].clone();
     let error = FieldError::invalid("spec.clusterIPs", &shown, &detail);
-    Err(Status::invalid(&ask.resource, &name, &[error]))
+    Err(Status::invalid(&request.resource, &name, &[error]))
 }
 
 fn node_ports(
-    ask: &Ask,
+    request: &ResourceRequest,
     snapshot: &Snapshot,
     service: &mut Value,
     held: &BTreeSet<Claim>,
-) -> Answer<()> {
+) -> ApiResult<()> {
     let name = metadata::text(service, "name").to_owned();
     let Some(ports) = service["spec"]["ports"].as_array_mut() else { return Ok(()) };
     let mut taken: BTreeSet<u16> =
@@ -225,10 +232,10 @@ fn node_ports(
     for (index, port) in ports.iter_mut().enumerate() {
         let given = port["nodePort"].as_i64().unwrap_or(0);
         if given != 0 && port_number(&port["nodePort"]).is_none() {
-            return Err(out_of_range(ask, &name, index, given));
+            return Err(out_of_range(request, &name, index, given));
         }
         let Some(number) = port_number(&port["nodePort"]) else {
-            let number = free_port(ask, snapshot, &taken)?;
+            let number = free_port(request, snapshot, &taken)?;
             taken.insert(number);
             port["nodePort"] = json!(number);
             continue;
@@ -238,57 +245,69 @@ fn node_ports(
             continue;
         }
         if !NODE_PORTS.contains(&number) {
-            return Err(out_of_range(ask, &name, index, given));
+            return Err(out_of_range(request, &name, index, given));
         }
-        if snapshot.get(&claim.key(ask)).is_some() {
+        if snapshot.get(&claim.key(request)).is_some() {
             let detail = "provided port is already allocated";
-            return Err(bad_port(ask, &name, index, given, detail));
+            return Err(bad_port(request, &name, index, given, detail));
         }
     }
     Ok(())
 }
 
-fn out_of_range(ask: &Ask, name: &str, index: usize, given: i64) -> Box<Status> {
+fn out_of_range(request: &ResourceRequest, name: &str, index: usize, given: i64) -> Box<Status> {
     let detail = format!(
         "provided port is not in the valid range. The range of valid ports is {}-{}",
         NODE_PORTS.start(),
         NODE_PORTS.end()
     );
-    bad_port(ask, name, index, given, &detail)
+    bad_port(request, name, index, given, &detail)
 }
 
-fn bad_port(ask: &Ask, name: &str, index: usize, given: i64, detail: &str) -> Box<Status> {
+fn bad_port(
+    request: &ResourceRequest,
+    name: &str,
+    index: usize,
+    given: i64,
+    detail: &str,
+) -> Box<Status> {
     let field = format!("spec.ports[{index}].nodePort");
     let error = FieldError::invalid(&field, &json!(given), detail);
-    Status::invalid(&ask.resource, name, &[error])
+    Status::invalid(&request.resource, name, &[error])
 }
 
-fn free_port(ask: &Ask, snapshot: &Snapshot, taken: &BTreeSet<u16>) -> Answer<u16> {
+fn free_port(
+    request: &ResourceRequest,
+    snapshot: &Snapshot,
+    taken: &BTreeSet<u16>,
+) -> ApiResult<u16> {
     let count = NODE_PORTS.end() - NODE_PORTS.start() + 1;
-    let random = ask.server.surroundings.random();
+    let random = request.server.surroundings.random();
     let start = u16::from_be_bytes([random[0], random[1]]) % count;
     let mut candidates = (0..count).map(|step| NODE_PORTS.start() + (start + step) % count);
     candidates
-        .find(|port| !taken.contains(port) && snapshot.get(&Claim::Port(*port).key(ask)).is_none())
+        .find(|port| {
+            !taken.contains(port) && snapshot.get(&Claim::Port(*port).key(request)).is_none()
+        })
         .ok_or_else(|| Status::internal("failed to allocate a nodePort: range is full"))
 }
 
 impl Claim {
-    fn key(&self, ask: &Ask) -> Key {
+    fn key(&self, request: &ResourceRequest) -> Key {
         match self {
             Self::Address(address) => {
-                let resource = ask.registry.get("networking.k8s.io", "v1", "ipaddresses");
-                let shelf = ask.cluster.shelf(resource.expect("a built-in resource"));
+                let resource = request.registry.get("networking.k8s.io", "v1", "ipaddresses");
+                let shelf = request.cluster.shelf(resource.expect("a built-in resource"));
                 shelf.key("", address)
             }
             Self::Port(number) => {
-                Shelf::new(&ask.cluster.name, PORT_SHELF).key("", &number.to_string())
+                Shelf::new(&request.cluster.name, PORT_SHELF).key("", &number.to_string())
             }
         }
     }
 
     /// What is stored for the claim: for addresses an object that clients know.
-    fn object(&self, ask: &Ask, service: &Value) -> Value {
+    fn object(&self, request: &ResourceRequest, service: &Value) -> Value {
         let parent = json!({"resource": "services",
             "namespace": metadata::text(service, "namespace"),
             "name": metadata::text(service, "name")});
@@ -298,8 +317,8 @@ impl Claim {
                     "kind": "IPAddress", "apiVersion": "networking.k8s.io/v1",
                     "metadata": {
                         "name": address,
-                        "uid": new_uid(&*ask.server.surroundings),
-                        "creationTimestamp": seconds(ask.server.now()),
+                        "uid": new_uid(&*request.server.surroundings),
+                        "creationTimestamp": seconds(request.server.now()),
                         "labels": {
                             "ipaddress.kubernetes.io/ip-family": "IPv4",
                             "ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io",

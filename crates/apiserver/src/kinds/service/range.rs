@@ -4,8 +4,8 @@ use std::net::Ipv4Addr;
 
 use serde_json::Value;
 
-use crate::ask::Ask;
-use crate::head::Snapshot;
+use crate::object_meta::Snapshot;
+use crate::resource_request::ResourceRequest;
 
 /// Where clusters have their services unless they say otherwise.
 const RANGE: Range = Range { first: u32::from_be_bytes([10, 96, 0, 0]), bits: 16 };
@@ -19,9 +19,10 @@ pub(super) struct Range {
 
 impl Range {
     /// The range that the cluster's own object names.
-    pub(super) fn of(ask: &Ask, snapshot: &Snapshot) -> Self {
-        let resource = ask.registry.get("networking.k8s.io", "v1", "servicecidrs");
-        let key = ask.cluster.shelf(resource.expect("a built-in resource")).key("", "kubernetes");
+    pub(super) fn of(request: &ResourceRequest, snapshot: &Snapshot) -> Self {
+        let resource = request.registry.get("networking.k8s.io", "v1", "servicecidrs");
+        let key =
+            request.cluster.shelf(resource.expect("a built-in resource")).key("", "kubernetes");
         let Some(entry) = snapshot.get(&key) else { return RANGE };
         let object = crate::encoding::read_entry(entry);
         let ranges = object["spec"]["cidrs"].as_array().into_iter().flatten();
@@ -50,9 +51,13 @@ impl Range {
 
     /// An address that nobody has. The lower part is left to those who choose for themselves,
     /// as long as there is another.
-    pub(super) fn free(self, ask: &Ask, is_taken: impl Fn(&str) -> bool) -> Option<String> {
+    pub(super) fn free(
+        self,
+        request: &ResourceRequest,
+        is_taken: impl Fn(&str) -> bool,
+    ) -> Option<String> {
         let reserved = (self.size() / 16).clamp(16, 256).min(self.size() / 2);
-        let random = ask.server.surroundings.random();
+        let random = request.server.surroundings.random();
         let random = u32::from_be_bytes([random[0], random[1], random[2], random[3]]);
         let around = |from: u32, to: u32| {
             let count = to.saturating_sub(from).max(1);

@@ -13,16 +13,16 @@ use crate::accept::Accept;
 use crate::caller::Caller;
 use crate::convert::{self, webhook};
 use crate::encoding::{self, View};
-use crate::head::Entry;
+use crate::object_meta::Entry;
 use crate::query::Query;
 use crate::registry::{Registry, Resource};
-use crate::request::Target;
+use crate::request_info::Target;
 use crate::server::{Cluster, Server};
-use crate::status::{Answer, Status};
+use crate::status::{ApiResult, Status};
 
 /// A request that names a resource which exists, by a caller who may make it.
 #[derive(Debug)]
-pub struct Ask {
+pub struct ResourceRequest {
     pub server: Arc<Server>,
     pub cluster: Arc<Cluster>,
     /// The kinds as they were when the request came.
@@ -43,7 +43,7 @@ pub struct Ask {
     pub(crate) converted: Mutex<BTreeMap<(Key, Revision), Value>>,
 }
 
-impl Ask {
+impl ResourceRequest {
     /// A request that the server makes of itself, as one of its own controllers.
     pub(crate) fn internal(
         server: &Arc<Server>,
@@ -150,7 +150,7 @@ impl Ask {
     }
 
     /// Refuses methods that the resource, or its sub-resource, does not have.
-    pub fn check_verb(&self) -> Answer<()> {
+    pub fn check_verb(&self) -> ApiResult<()> {
         let is_named = !self.target.name.is_empty();
         let is_misplaced = match self.verb.as_str() {
             "create" => is_named,

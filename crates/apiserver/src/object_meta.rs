@@ -13,7 +13,7 @@ use crate::encoding::Layout;
 
 /// The parsed part of a stored object.
 #[derive(Clone, Debug, Default)]
-pub struct Head {
+pub struct ObjectMeta {
     pub layout: Layout,
     pub uid: SmolStr,
     pub labels: Box<[(SmolStr, SmolStr)]>,
@@ -36,11 +36,11 @@ pub struct Owner {
     pub is_controller: bool,
 }
 
-pub type Entry = convoy_store::Entry<Head>;
-pub type Store = convoy_store::Store<Head>;
-pub type Snapshot = convoy_store::Snapshot<Head>;
+pub type Entry = convoy_store::Entry<ObjectMeta>;
+pub type Store = convoy_store::Store<ObjectMeta>;
+pub type Snapshot = convoy_store::Snapshot<ObjectMeta>;
 
-impl Head {
+impl ObjectMeta {
     pub fn label(&self, key: &str) -> Option<&str> {
         let index = self.labels.binary_search_by(|(known, _)| known.as_str().cmp(key)).ok()?;
         Some(&self.labels[index].1)
@@ -55,7 +55,7 @@ impl Head {
     }
 }
 
-impl convoy_store::Head for Head {
+impl convoy_store::Metadata for ObjectMeta {
     fn mark(&self) -> Option<&str> {
         Some(&self.node_name)
     }
@@ -218,7 +218,7 @@ pub fn shelf_name(group: &str, plural: &str) -> SmolStr {
 
 #[cfg(test)]
 mod tests {
-    use convoy_store::{Head as _, Shelf};
+    use convoy_store::{Metadata as _, Shelf};
 
     use super::*;
 
@@ -229,14 +229,14 @@ mod tests {
             "ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"r","uid":"u0","controller":true}]},
             "spec":{"containers":[{"name":"c"}],"nodeName":"n1"}}"#;
         let key = Shelf::new("", "pods").key("default", "p");
-        let head = Head::read(&key, &Bytes::from_static(pod));
+        let meta = ObjectMeta::read(&key, &Bytes::from_static(pod));
         assert_eq!(
-            (head.label("a"), head.label("b"), head.label("c")),
+            (meta.label("a"), meta.label("b"), meta.label("c")),
             (Some("1\n"), Some("2"), None)
         );
-        assert_eq!((head.uid.as_str(), head.node_name.as_str(), head.generation), ("u1", "n1", 2));
-        assert!(head.is_deleting() && head.has_finalizer("x/y"));
-        assert!(head.owners[0].is_controller && !head.owners[0].blocks_deletion);
+        assert_eq!((meta.uid.as_str(), meta.node_name.as_str(), meta.generation), ("u1", "n1", 2));
+        assert!(meta.is_deleting() && meta.has_finalizer("x/y"));
+        assert!(meta.owners[0].is_controller && !meta.owners[0].blocks_deletion);
     }
 
     #[test]
@@ -244,7 +244,7 @@ mod tests {
         let key = Shelf::new("", "example.com/widgets").key("", "w");
         for spec in ["[1,{}]", "\"text\"", "null", "1.5", "true", "-3", "7", "{}"] {
             let bytes = format!(r#"{{"metadata":{{"name":"w","uid":"u"}},"spec":{spec}}}"#);
-            assert_eq!(Head::read(&key, &Bytes::from(bytes)).uid, "u", "{spec}");
+            assert_eq!(ObjectMeta::read(&key, &Bytes::from(bytes)).uid, "u", "{spec}");
         }
     }
 }

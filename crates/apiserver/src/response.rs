@@ -8,16 +8,16 @@ use http::{Response, StatusCode};
 use serde_json::Value;
 
 use crate::accept::{Accept, Encoding, Form};
-use crate::ask::Ask;
 use crate::body::Body;
 use crate::encoding::write_entry;
-use crate::head::Entry;
-use crate::status::{Answer, Status};
+use crate::object_meta::Entry;
+use crate::resource_request::ResourceRequest;
+use crate::status::{ApiResult, Status};
 use crate::table;
 
 /// What a verb has to show.
 #[derive(Debug)]
-pub enum Reply {
+pub enum HandlerResponse {
     /// An object as it is stored.
     Entry(u16, Arc<Entry>),
     /// An object that is not, or not so, stored.
@@ -28,34 +28,34 @@ pub enum Reply {
     Raw(Response<Body>),
 }
 
-impl Reply {
+impl HandlerResponse {
     /// The answer in the form that the request asked for.
-    pub fn respond(self, ask: &Ask) -> Answer<Response<Body>> {
+    pub fn respond(self, request: &ResourceRequest) -> ApiResult<Response<Body>> {
         let (code, value) = match self {
             Self::Raw(response) => return Ok(response),
             Self::Plain(code, value) => (code, value),
             Self::Entry(code, entry)
-                if ask.accept == Accept::default() && ask.shows_as_stored(&entry) =>
+                if request.accept == Accept::default() && request.shows_as_stored(&entry) =>
             {
                 let mut out = Vec::with_capacity(entry.value.len() + 64);
-                write_entry(&mut out, &entry, entry.modified.0, ask.view());
+                write_entry(&mut out, &entry, entry.modified.0, request.view());
                 out.push(b'\n');
                 return Ok(bytes(code, "application/json", out.into()));
             }
-            Self::Entry(code, entry) => (code, form(ask, ask.read(&entry))?),
-            Self::Object(code, object) => (code, form(ask, object)?),
+            Self::Entry(code, entry) => (code, form(request, request.read(&entry))?),
+            Self::Object(code, object) => (code, form(request, object)?),
         };
-        Ok(encoded(code, &value, ask.accept))
+        Ok(encoded(code, &value, request.accept))
     }
 }
 
-fn form(ask: &Ask, object: Value) -> Answer<Value> {
-    match ask.accept.form {
+fn form(request: &ResourceRequest, object: Value) -> ApiResult<Value> {
+    match request.accept.form {
         Form::Object | Form::GroupDiscovery => Ok(object),
         Form::Metadata => Ok(partial(&object)),
         Form::Table => {
             let revision = object.pointer("/metadata/resourceVersion").cloned();
-            let mut table = table::of(ask, &[object], true)?;
+            let mut table = table::of(request, &[object], true)?;
             table["metadata"]["resourceVersion"] = revision.unwrap_or_default();
             Ok(table)
         }

@@ -6,7 +6,7 @@ use crate::query::Query;
 
 /// A request in the terms of access rules and of the audit log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Attributes {
+pub struct RequestInfo {
     /// The logical cluster; empty for the first one.
     pub cluster: SmolStr,
     /// The path without the cluster's prefix.
@@ -29,36 +29,36 @@ pub struct Target {
     pub rest: String,
 }
 
-impl Attributes {
+impl RequestInfo {
     /// Reads method, (percent-decoded) path and query as an API server does.
     pub fn read(method: &str, path: &str, query: &Query) -> Self {
         let (cluster, path) = split_cluster(path);
         let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
-        let mut attributes = Self {
+        let mut info = Self {
             cluster: SmolStr::new(cluster),
             path: path.to_owned(),
             verb: SmolStr::new(method.to_ascii_lowercase()),
             target: None,
         };
         let Some((group, version, rest)) = split_group(&segments) else {
-            return attributes;
+            return info;
         };
         let (verb, rest) = read_verb(method, rest);
         let mut target = read_target(rest);
         target.group = SmolStr::new(group);
         target.version = SmolStr::new(version);
-        attributes.verb = match verb {
+        info.verb = match verb {
             "get" if target.name.is_empty() => {
                 SmolStr::new(if query.flag("watch") { "watch" } else { "list" })
             }
             "delete" if target.name.is_empty() => SmolStr::new("deletecollection"),
             verb => SmolStr::new(verb),
         };
-        if target.name.is_empty() && matches!(attributes.verb.as_str(), "list" | "watch") {
+        if target.name.is_empty() && matches!(info.verb.as_str(), "list" | "watch") {
             target.name = SmolStr::new(query.required_name().unwrap_or_default());
         }
-        attributes.target = Some(target);
-        attributes
+        info.target = Some(target);
+        info
     }
 
     pub fn is_long_running(&self) -> bool {
@@ -124,8 +124,8 @@ mod tests {
     use super::*;
 
     fn read(method: &str, path: &str, query: &str) -> (String, Target) {
-        let attributes = Attributes::read(method, path, &Query::parse(query));
-        (attributes.verb.to_string(), attributes.target.unwrap_or_default())
+        let info = RequestInfo::read(method, path, &Query::parse(query));
+        (info.verb.to_string(), info.target.unwrap_or_default())
     }
 
     #[test]
@@ -177,15 +177,15 @@ mod tests {
     #[test]
     fn other_paths_are_asked_for_by_method() {
         for path in ["/healthz", "/apis/apps/v1", "/api/v1", "/"] {
-            let attributes = Attributes::read("GET", path, &Query::default());
-            assert_eq!((attributes.verb.as_str(), attributes.target), ("get", None), "{path}");
+            let info = RequestInfo::read("GET", path, &Query::default());
+            assert_eq!((info.verb.as_str(), info.target), ("get", None), "{path}");
         }
     }
 
     #[test]
     fn a_prefix_names_the_logical_cluster() {
-        let attributes = Attributes::read("GET", "/clusters/east/api/v1/nodes", &Query::default());
-        assert_eq!((&*attributes.cluster, &*attributes.path), ("east", "/api/v1/nodes"));
+        let info = RequestInfo::read("GET", "/clusters/east/api/v1/nodes", &Query::default());
+        assert_eq!((&*info.cluster, &*info.path), ("east", "/api/v1/nodes"));
         assert_eq!(split_cluster("/clusters/east"), ("east", "/"));
     }
 }
