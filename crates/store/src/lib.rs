@@ -12,7 +12,6 @@ mod key;
 mod log;
 mod memory;
 mod snapshot;
-mod sorted;
 mod store;
 mod ticket;
 mod topic;

@@ -2,21 +2,21 @@
 
 use std::sync::Arc;
 
+use imbl::OrdMap;
 use smol_str::SmolStr;
 
 use crate::entry::{Change, Entry, Event, Revision};
 use crate::key::{Key, Shelf};
-use crate::sorted::Sorted;
 
 /// Namespace and name: the order of a list.
 pub(crate) type NamespacedName = (SmolStr, SmolStr);
-pub(crate) type Entries<M> = Sorted<NamespacedName, Arc<Entry<M>>>;
+pub(crate) type Entries<M> = OrdMap<NamespacedName, Arc<Entry<M>>>;
 
 /// A consistent view of everything. Cloning shares.
 #[derive(Debug)]
 pub struct Snapshot<M> {
     pub(crate) revision: Revision,
-    pub(crate) shelves: Sorted<Shelf, Entries<M>>,
+    pub(crate) shelves: OrdMap<Shelf, Entries<M>>,
 }
 
 impl<M> Clone for Snapshot<M> {
@@ -27,7 +27,7 @@ impl<M> Clone for Snapshot<M> {
 
 impl<M> Snapshot<M> {
     pub(crate) fn empty(revision: Revision) -> Self {
-        Self { revision, shelves: Sorted::default() }
+        Self { revision, shelves: OrdMap::default() }
     }
 
     pub fn revision(&self) -> Revision {
@@ -57,7 +57,7 @@ impl<M> Snapshot<M> {
         let entries = self.shelves.get(shelf);
         entries
             .into_iter()
-            .flat_map(move |entries| entries.range_from(&from))
+            .flat_map(move |entries| entries.range(from.clone()..))
             .map(|(_, entry)| entry)
     }
 
@@ -74,7 +74,7 @@ impl<M> Snapshot<M> {
 
     /// How many objects a shelf holds.
     pub fn count(&self, shelf: &Shelf) -> usize {
-        self.shelves.get(shelf).map_or(0, Sorted::len)
+        self.shelves.get(shelf).map_or(0, OrdMap::len)
     }
 
     /// Every shelf that holds something.
@@ -98,7 +98,7 @@ impl<M> Snapshot<M> {
     pub(crate) fn remove(&mut self, key: &Key) {
         if let Some(entries) = self.shelves.get_mut(&key.shelf) {
             entries.remove(&(key.namespace.clone(), key.name.clone()));
-            if entries.len() == 0 {
+            if entries.is_empty() {
                 self.shelves.remove(&key.shelf);
             }
         }
