@@ -1,6 +1,7 @@
 //! Build tasks. `cargo xtask ci` runs all checks, on a laptop as in CI.
 
 mod bench;
+mod deny;
 mod kubernetes;
 #[cfg(test)]
 mod tidy;
@@ -29,6 +30,8 @@ enum Task {
     Kubernetes(kubernetes::Settings),
     /// Generate the table of Kubernetes' types from its Go modules
     Types,
+    /// Check the licences, bans and sources of all dependencies; needs cargo-deny
+    Deny,
     /// Run benchmarks; nothing else should run on the machine
     #[command(subcommand)]
     Bench(bench::Bench),
@@ -38,6 +41,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().task {
         Task::Ci => ci(),
         Task::Kubernetes(settings) => kubernetes::run(settings),
+        Task::Deny => deny::run(),
         Task::Types => types::run(),
         Task::Bench(bench) => bench::run(bench),
     };
