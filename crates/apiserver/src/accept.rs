@@ -1,8 +1,8 @@
-//! Which form of an answer a client takes, by its `Accept` header.
+//! Content negotiation: the form and encoding of a response, from the `Accept` header.
 
 use crate::status::{ApiResult, Status};
 
-/// What an answer shows of objects.
+/// The form of objects in a response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Form {
     #[default]

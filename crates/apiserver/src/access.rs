@@ -1,9 +1,9 @@
-//! Who asks, and who may do what.
+//! Authentication and authorization.
 //!
 //! Authentication finds the caller: a verified client certificate, a token of the token file, a
-//! token of a service account, or nobody. Authorization compares what they want to do with the
-//! rules of the roles that are bound to them in that logical cluster. Everything else fails
-//! closed: what cannot be read, verified or found grants nothing.
+//! token of a service account, or the anonymous user. Authorization checks the request against the
+//! rules of the roles that are bound to the caller in that logical cluster. Access fails closed:
+//! an object or credential that cannot be read, verified or found grants nothing.
 
 mod account;
 pub(crate) mod aggregate;
@@ -67,7 +67,7 @@ pub struct Peer {
 pub enum Authorization {
     #[default]
     Rbac,
-    /// For tests: whoever is known may do anything.
+    /// For tests: every authenticated caller may do everything.
     AlwaysAllow,
 }
 
@@ -81,20 +81,20 @@ pub struct Access {
     pub issuer: String,
     /// The certificates, as PEM, that clients trust this server by and that it trusts clients by.
     pub authority: String,
-    /// Where clients inside a logical cluster find this server.
+    /// The address of this server for clients inside a logical cluster.
     pub endpoint: ServiceEndpoint,
     pub audit: Option<Arc<Auditor>>,
     /// Tokens whose signature was found good, by digest, so that it is computed once.
     verified: Mutex<HashMap<[u8; 32], Arc<Claims>>>,
 }
 
-/// The issuer where nobody names one, as in every cluster.
+/// The default issuer of service-account tokens.
 pub const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 
 /// How many verified tokens are remembered before all of them are forgotten.
 const VERIFIED_MAX: usize = 4_096;
 
-/// Whether something may be done, and by what.
+/// The decision of the authorizer, and what it is based on.
 #[derive(Debug)]
 pub(crate) enum Decision {
     Allowed(Grant),
@@ -108,7 +108,7 @@ pub(crate) enum Grant {
     Binding(Held),
 }
 
-/// Where nobody in particular may look.
+/// Paths that anonymous callers may read.
 const PUBLIC_PATHS: [&str; 4] = ["/healthz", "/livez", "/readyz", "/version"];
 
 impl Access {
@@ -179,8 +179,7 @@ impl Decision {
     }
 }
 
-/// Lets a request in, under the name that it runs under: establishes who asks, takes on the
-/// identity that they ask for, and refuses what that identity may not do.
+/// Authenticates a request, applies impersonation, and authorizes the resulting caller.
 pub(crate) fn admit(
     server: &Server,
     cluster: &Cluster,
@@ -191,7 +190,7 @@ pub(crate) fn admit(
 ) -> ApiResult<Caller> {
     let auditor = server.access.audit.as_ref();
     let found = true_caller(server, cluster, peer, headers);
-    // Whoever fails to prove who they are is logged as nobody.
+    // A caller that fails to authenticate is logged without a name.
     log.open(auditor, found.as_ref().unwrap_or(&Caller::default()), info);
     let mut caller = found?;
     let check = |attributes: &Attributes<'_>| permit(server, cluster, &caller, attributes);
@@ -302,12 +301,12 @@ pub(crate) fn decide(
     }
 }
 
-/// Refuses a write that turns out to create, by whoever may only change.
+/// Rejects an update or patch that creates an object if the caller may not create it.
 pub(crate) fn check_create(request: &ResourceRequest) -> ApiResult<()> {
     let (resource, target) = (&request.resource, &request.target);
-    let endpoint = request.namespace();
+    let namespace = request.namespace();
     let attributes =
-        Attributes::on("create", &resource.group, &resource.plural, endpoint, &target.name);
+        Attributes::on("create", &resource.group, &resource.plural, namespace, &target.name);
     permit(&request.server, &request.cluster, &request.caller, &attributes)
 }
 

@@ -1,5 +1,5 @@
-//! What stands between a sound request and the store: rules about other objects, and the
-//! policies and webhooks that users bring.
+//! Admission: built-in rules about other objects, admission policies and webhooks, between decoding
+//! and the store.
 
 mod audience;
 mod authorizer;
@@ -34,7 +34,7 @@ pub(crate) use self::call::Client as HookClient;
 pub(crate) use self::kept::Webhooks;
 pub(crate) use self::own::OwnHooks;
 
-/// Lets plugins and webhooks change the object.
+/// Runs mutating admission: built-in plugins, then webhooks.
 pub(crate) async fn mutate(
     request: &ResourceRequest,
     operation: Operation,
@@ -56,7 +56,7 @@ pub(crate) async fn mutate(
     let mut again = 0;
     for hook in own.chain(&*hooks) {
         match call_mutating(request, operation, hook, &object, old, options).await? {
-            Mutation::Nothing => continue,
+            Mutation::NotCalled => continue,
             Mutation::Unchanged => {}
             Mutation::Changed(changed) => {
                 object = changed;
@@ -67,7 +67,7 @@ pub(crate) async fn mutate(
             called.push(hook);
         }
     }
-    // Those that want to see what later ones did are asked once more.
+    // Webhooks with `reinvocationPolicy: IfNeeded` are called again after later changes.
     for hook in &called[..again] {
         let mutation = call_mutating(request, operation, hook, &object, old, options).await?;
         if let Mutation::Changed(changed) = mutation {
@@ -77,10 +77,10 @@ pub(crate) async fn mutate(
     Ok(object)
 }
 
-/// What came of asking a webhook for its changes.
+/// The effect of a mutating webhook.
 enum Mutation {
-    /// It was not to be asked.
-    Nothing,
+    /// The webhook does not apply to the request.
+    NotCalled,
     Unchanged,
     Changed(Value),
 }
@@ -103,7 +103,7 @@ async fn call_mutating(
         admission_request: &admission_request,
     };
     let Some(reviewed) = call_in_version(hook, &subject, options).await? else {
-        return Ok(Mutation::Nothing);
+        return Ok(Mutation::NotCalled);
     };
     let Some(changes) = reviewed.patch else { return Ok(Mutation::Unchanged) };
     let mut changed = patch::json_patch(reviewed.seen.as_ref().unwrap_or(object), &changes)
@@ -116,7 +116,7 @@ async fn call_mutating(
     Ok(if changed == *object { Mutation::Unchanged } else { Mutation::Changed(changed) })
 }
 
-/// Lets plugins and webhooks refuse the object.
+/// Runs validating admission: built-in plugins, policies, then webhooks.
 pub(crate) async fn validate(
     request: &ResourceRequest,
     operation: Operation,
@@ -147,16 +147,17 @@ pub(crate) async fn validate(
     Ok(())
 }
 
-/// What a webhook said, and about what.
+/// The result of calling a webhook in the version that it knows.
 struct WebhookReview {
-    /// None: it has nothing to change, or its failure does not matter.
+    /// `None`: no changes, or a failure that `failurePolicy: Ignore` covers.
     patch: Option<json_patch::Patch>,
-    /// The resource as it knows it, and the object in that version if it is another one.
+    /// The resource in the webhook's version, and the object converted to it if that differs.
     row: Arc<Resource>,
     seen: Option<Value>,
 }
 
-/// Asks a webhook about a request, in the version that it knows. None: it is not to be asked.
+/// Calls a webhook with the request converted to the version that it knows. `None`: the webhook
+/// does not apply.
 async fn call_in_version(
     hook: &Hook,
     subject: &Subject<'_>,
@@ -169,7 +170,7 @@ async fn call_in_version(
     Ok(patch.map(|patch| WebhookReview { patch, row, seen: seen.and_then(Seen::into_object) }))
 }
 
-/// Asks a webhook. None: it is not to be asked.
+/// Calls a webhook. `None`: the webhook does not apply.
 async fn call(
     hook: &Hook,
     subject: &Subject<'_>,
@@ -210,7 +211,7 @@ async fn call(
         }
         Ok(Err(denied)) => Err(denied),
         Err(why) if hook.ignores_failure => {
-            tracing::warn!(webhook = hook.name, %why, "a webhook failed and is ignored");
+            tracing::warn!(webhook = hook.name, %why, "webhook failed; ignored because its failurePolicy is Ignore");
             Ok(Some(None))
         }
         Err(why) => Err(Status::internal(format!(
@@ -220,14 +221,14 @@ async fn call(
     }
 }
 
-/// Configurations are not subject to webhooks and policies, lest one locks itself in; nor are
-/// questions about access.
+/// Admission configurations are exempt, so that a broken one can be repaired; so are access
+/// reviews.
 fn is_exempt(request: &ResourceRequest) -> bool {
     let exempt = ["admissionregistration.k8s.io", "authentication.k8s.io", "authorization.k8s.io"];
     exempt.contains(&request.resource.group.as_str())
 }
 
-/// New objects need a namespace that exists and is not on its way out.
+/// Rejects new objects in a namespace that does not exist or is terminating.
 fn check_namespace(request: &ResourceRequest, name: &str) -> ApiResult<()> {
     let namespace = request.namespace();
     if namespace.is_empty() {

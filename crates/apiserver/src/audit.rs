@@ -1,6 +1,5 @@
-//! The audit log: who asked for what, under whose name, and what came of it. One JSON object a
-//! line, written by a thread of its own; requests never wait for it, and what does not fit into
-//! its queue is counted instead of kept.
+//! The audit log: one JSON event per line, written by a thread of its own. Requests never wait for
+//! it; events that do not fit into its queue are counted and dropped.
 
 mod event;
 mod policy;
@@ -42,7 +41,7 @@ pub struct Record {
     event: Event,
 }
 
-/// What is known of a request before anybody answers it.
+/// The properties of a request that are known before it is handled.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'r> {
     pub id: &'r str,
@@ -59,11 +58,11 @@ pub struct Log<'r> {
     record: Option<Record>,
 }
 
-/// What was found out about a request on the way, by key; travels with its answer.
+/// Annotations of the audit event, by key; an extension of the response.
 #[derive(Clone, Debug)]
 pub(crate) struct Notes(pub(crate) Vec<(String, String)>);
 
-/// Completes the record of an answer when the last of it is gone.
+/// Completes the audit event when the last of the response is sent.
 #[derive(Debug)]
 pub(crate) struct Finish {
     record: Option<Record>,
@@ -132,7 +131,7 @@ impl<'r> Log<'r> {
         self.record = auditor.and_then(|auditor| auditor.record(self.request, caller, info));
     }
 
-    /// The request runs under another name than that of who asks.
+    /// The request impersonates another user.
     pub(crate) fn impersonating(&mut self, caller: &Caller) {
         if let Some(record) = &mut self.record {
             record.event.impersonated = Some(user_info(caller));
@@ -153,7 +152,7 @@ impl<'r> Log<'r> {
         }
     }
 
-    /// The server failed while it made the answer.
+    /// The handler panicked.
     pub(crate) fn panicked(self, now: Timestamp) {
         if let Some(record) = self.record {
             record.panicked(now);
@@ -186,18 +185,18 @@ impl<'r> Log<'r> {
 }
 
 impl Record {
-    /// Whether bodies belong into the log: those of requests, those of answers.
+    /// Whether bodies of requests and of responses are logged.
     pub fn wants_bodies(&self) -> (bool, bool) {
         (self.chosen.level >= Level::Request, self.chosen.level >= Level::RequestResponse)
     }
 
-    /// The head of an answer that goes on for a while was sent.
+    /// The headers of a long-running response were sent.
     pub fn started(&mut self, code: u16, now: Timestamp) {
         self.event.code = code;
         self.log(Stage::ResponseStarted, now);
     }
 
-    /// The answer is complete. `body` if it was at hand.
+    /// The response is complete. `body` if it was at hand.
     pub fn completed(mut self, code: u16, body: Option<&Bytes>, now: Timestamp) {
         self.event.code = code;
         if let (true, Some(body)) = (self.wants_bodies().1, body) {
@@ -206,7 +205,7 @@ impl Record {
         self.log(Stage::ResponseComplete, now);
     }
 
-    /// The server failed while it made the answer.
+    /// The handler panicked.
     pub fn panicked(mut self, now: Timestamp) {
         self.event.code = 500;
         self.log(Stage::Panic, now);

@@ -23,7 +23,7 @@ pub struct Authority {
     /// In PEM, as kubeconfigs carry it.
     pub certificate: String,
     serving: Pair,
-    /// The certificate of whoever owns the data directory: member of `system:masters`.
+    /// The admin certificate, in `system:masters`, for the owner of the data directory.
     pub admin: Pair,
 }
 
@@ -53,7 +53,7 @@ pub enum AuthorityError {
         "{path} does not hold what this server wrote there: {why}; restore it from a backup, or move it away to begin with a new authority"
     )]
     Damaged { path: PathBuf, why: String },
-    #[error("could not make a certificate")]
+    #[error("could not create a certificate")]
     Make(#[from] rcgen::Error),
     #[error("could not use the certificates")]
     Use(#[from] rustls::Error),
@@ -93,7 +93,7 @@ impl Authority {
         })
     }
 
-    /// How to talk to clients: their certificates are asked for and verified if they have one.
+    /// The TLS configuration of the server: client certificates are optional, and verified.
     pub fn server_config(&self) -> Result<Arc<rustls::ServerConfig>, AuthorityError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut roots = rustls::RootCertStore::empty();
@@ -116,7 +116,7 @@ impl Authority {
     }
 }
 
-/// The names that a server answers to.
+/// The subject alternative names of the serving certificate.
 pub fn server_names(listen: IpAddr) -> Vec<String> {
     let mut names: Vec<String> = [
         "localhost",

@@ -1,4 +1,4 @@
-//! The bodies of answers: whole, listed from shared bytes, or followed as a watch.
+//! Bodies of responses: a whole text, a list written from shared bytes, or a watch stream.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -14,7 +14,7 @@ use crate::encoding::{View, write_entry};
 use crate::object_meta::Entry;
 use crate::verb::watch::Follow;
 
-/// The body of an answer.
+/// The body of a response.
 #[derive(Debug)]
 pub enum Body {
     Whole(Option<Bytes>),
@@ -32,8 +32,8 @@ pub struct ListBody {
     api_version: Option<String>,
     bare: bool,
     closed: bool,
-    /// Among the long lists, until it is sent.
-    pub(crate) place: Option<OwnedSemaphorePermit>,
+    /// Held while a large list is being sent.
+    pub(crate) permit: Option<OwnedSemaphorePermit>,
 }
 
 /// How much is written before it is handed on.
@@ -60,7 +60,7 @@ impl ListBody {
         bare: bool,
     ) -> Self {
         let entries = entries.into_iter();
-        Self { opening: Some(opening), entries, api_version, bare, closed: false, place: None }
+        Self { opening: Some(opening), entries, api_version, bare, closed: false, permit: None }
     }
 
     /// About how long the text is.

@@ -1,5 +1,5 @@
-//! What every logical cluster begins with: namespaces, roles and bindings, the Service of the
-//! server itself. Repeated at each start, it adds what is missing and leaves the rest alone.
+//! Initial objects of every logical cluster: namespaces, roles and bindings, the Service of the
+//! server. Bootstrapping again at each start adds missing objects and leaves the others alone.
 
 mod objects;
 mod roles;
@@ -20,12 +20,12 @@ use template::{Stamp, Template};
 #[cfg(test)]
 pub(crate) use roles::read_rule;
 
-/// Where the server is found from inside a logical cluster.
+/// The address of the server for clients inside a logical cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServiceEndpoint {
-    /// Of the Service `kubernetes`: the first of the services' range.
+    /// The cluster IP of the Service `kubernetes`: the first of the range.
     pub service: IpAddr,
-    /// Where the server listens.
+    /// The address that the server listens on.
     pub address: IpAddr,
     pub port: u16,
 }

@@ -1,4 +1,4 @@
-//! Who asks.
+//! The identity that a request acts under.
 
 use std::collections::BTreeMap;
 

@@ -172,7 +172,7 @@ impl Chores {
                 Some(!events.is_empty())
             }
             Err(compacted) => {
-                tracing::warn!(%compacted, "fell behind the store, looking at everything again");
+                tracing::warn!(%compacted, "fell behind the event log; resyncing");
                 *self = Self::new(&Arc::clone(&self.server));
                 Some(true)
             }

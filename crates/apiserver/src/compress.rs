@@ -1,4 +1,4 @@
-//! Long answers are sent compressed to clients that take them so.
+//! Gzip compression of large responses, for clients that accept it.
 
 use std::io::Write;
 
@@ -10,10 +10,10 @@ use http::{HeaderMap, Response};
 
 use crate::body::Body;
 
-/// Shorter answers cost more to compress than to send.
+/// The smallest body that is compressed, as in k8s.io/apiserver.
 const BYTES_MIN: usize = 128 << 10;
 
-/// Another body, compressed as it is sent.
+/// A body that is compressed while it is sent.
 #[derive(Debug)]
 pub struct Compressed {
     inner: Box<Body>,
@@ -21,7 +21,7 @@ pub struct Compressed {
 }
 
 impl Compressed {
-    /// What the next stretch of the inner body adds; none at the end.
+    /// The next compressed chunk; `None` at the end.
     pub(crate) fn next_chunk(&mut self) -> Option<Bytes> {
         loop {
             let encoder = self.encoder.as_mut()?;
@@ -47,7 +47,7 @@ impl Compressed {
     }
 }
 
-/// Whether a client takes compressed answers.
+/// Whether the client accepts gzip.
 pub(crate) fn takes_gzip(request: &HeaderMap) -> bool {
     let accepted = request.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     accepted
@@ -55,7 +55,7 @@ pub(crate) fn takes_gzip(request: &HeaderMap) -> bool {
         .any(|coding| coding.split(';').next().is_some_and(|name| name.trim() == "gzip"))
 }
 
-/// Compresses an answer if it is long and the client asked for it.
+/// Compresses a response if it is large and the client accepts gzip.
 pub(crate) fn compress(request: &HeaderMap, response: Response<Body>) -> Response<Body> {
     let length = match response.body() {
         Body::Whole(bytes) => bytes.as_ref().map_or(0, Bytes::len),

@@ -45,7 +45,7 @@ pub struct Custom {
     pub selectable_fields: Vec<SmolStr>,
     /// Being deleted: nothing new may be created.
     pub terminating: bool,
-    /// What everyone is told who uses this version.
+    /// The deprecation warning of this version.
     pub deprecation_warning: Option<String>,
 }
 

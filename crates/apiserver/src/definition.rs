@@ -1,8 +1,7 @@
 //! `CustomResourceDefinitions`: what users add to the kinds of their cluster.
 //!
 //! A definition is served before its status says so, and its rows in the registry are those of
-//! its newest version: whoever changes a definition brings the registry up to date before the
-//! request is answered.
+//! its newest version: a write of a definition updates the registry before it responds.
 
 mod compile;
 mod names;

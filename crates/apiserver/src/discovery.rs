@@ -23,7 +23,7 @@ use crate::status::{ApiResult, Status};
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 /// Answers `/api`, `/apis` and what lies beneath them but names no resource.
-pub(crate) fn answer(
+pub(crate) fn serve(
     published: &Published,
     segments: &[&str],
     accept: &str,
@@ -167,7 +167,7 @@ pub(crate) fn verbs_of(part: &Subresource) -> &'static [&'static str] {
     }
 }
 
-/// The paths under which discovery answers.
+/// The paths of discovery.
 pub(crate) fn paths(registry: &Registry) -> Vec<String> {
     let mut paths = vec!["/api".to_owned(), "/apis".to_owned(), "/apis/".to_owned()];
     for (group, versions) in registry.groups() {

@@ -1,4 +1,4 @@
-//! Requests that are being answered: an end waits for them, and for nothing else.
+//! Counts requests in flight, so that a graceful shutdown waits for them and for nothing else.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -12,15 +12,15 @@ use tokio::sync::watch;
 
 use crate::body::Body;
 
-/// Counts requests from their head to the end of their answer. Cloning shares.
+/// Counts requests from their first byte to the end of their response. Clones share the count.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Drain(Arc<watch::Sender<usize>>);
 
-/// One of them, until it is dropped.
+/// Counts one request until it is dropped.
 #[derive(Debug)]
 pub(crate) struct DrainGuard(Drain);
 
-/// The body of an answer that is counted until it is sent.
+/// A response body whose request is counted until the body is sent.
 #[derive(Debug)]
 pub(crate) struct Counted {
     body: Body,
@@ -33,7 +33,7 @@ impl Drain {
         DrainGuard(self.clone())
     }
 
-    /// Done when nothing is being answered.
+    /// Completes when no request is in flight.
     pub(crate) async fn idle(&self) {
         // The sender is held here, so the channel is open.
         drop(self.0.subscribe().wait_for(|count| *count == 0).await);
@@ -47,7 +47,8 @@ impl Drop for DrainGuard {
 }
 
 impl DrainGuard {
-    /// Goes along with an answer. A watch is not waited for: it is ended.
+    /// Keeps the request counted until the response is sent. Watches are not counted: a shutdown
+    /// ends them.
     pub(crate) fn attach_to(self, response: Response<Body>) -> Response<Counted> {
         response.map(|body| {
             let guard = (!matches!(body, Body::Watch(_))).then_some(self);

@@ -1,4 +1,4 @@
-//! Objects as bytes: how they are stored, and how the stored bytes become answers.
+//! Objects as bytes: how they are stored, and how the stored bytes become responses.
 //!
 //! The stored form has no resourceVersion, so that a write which changes nothing is found by
 //! comparing bytes. Answers are the stored bytes with the revision put in at a known place;
@@ -24,7 +24,7 @@ pub struct Layout {
     metadata: u32,
 }
 
-/// Which parts of an object an answer shows.
+/// The parts of an object that a response shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct View<'v> {
     /// The apiVersion to show instead of the stored one.
@@ -76,7 +76,7 @@ pub fn api_version(entry: &Entry) -> &[u8] {
     &entry.value[layout.version_from as usize..layout.version_to as usize]
 }
 
-/// Appends a stored object, at its revision, to an answer.
+/// Appends a stored object, with its revision, to a response.
 pub fn write_entry(out: &mut Vec<u8>, entry: &Entry, revision: u64, view: View<'_>) {
     let layout = &entry.meta.layout;
     let bytes: &[u8] = &entry.value;
@@ -147,7 +147,7 @@ impl Serialize for StoredMetadata<'_> {
 /// The object of an entry, with its resourceVersion.
 pub fn read_entry(entry: &Entry) -> Value {
     let mut object = serde_json::from_slice(&entry.value).unwrap_or_else(|error| {
-        tracing::error!(key = %entry.key, %error, "a stored object cannot be read");
+        tracing::error!(key = %entry.key, %error, "could not parse a stored object");
         Value::Object(serde_json::Map::new())
     });
     set_revision(&mut object, entry.modified.0);

@@ -1,4 +1,4 @@
-//! From an HTTP request to its answer.
+//! Handles an HTTP request: reads it, checks access, calls the handler of its verb, responds.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ const ENDPOINTS: &str =
     "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
-/// Answers one request. Whatever goes wrong is an answer too.
+/// Handles one request. Every failure becomes a response with a `Status`.
 pub async fn handle<B>(server: &Arc<Server>, request: Request<B>, peer: &Peer) -> Response<Body>
 where
     B: http_body::Body<Data = Bytes> + Send,
@@ -62,15 +62,15 @@ where
     let info = RequestInfo::read(request.method().as_str(), &path, &query);
     let in_flight = server.metrics.begin(traffic::mutates(&info));
     let headers = request.headers().clone();
-    let answered = answer(server, request, &info, &query, peer, &accept, &mut log);
-    // A defect costs one answer, not the server.
-    let answered = AssertUnwindSafe(answered).catch_unwind().await;
-    let has_panicked = answered.is_err();
-    let answered = answered.unwrap_or_else(|_| {
-        tracing::error!(%uri, "a request ended in a panic");
+    let handled = respond(server, request, &info, &query, peer, &accept, &mut log);
+    // A panic fails one request, not the server.
+    let handled = AssertUnwindSafe(handled).catch_unwind().await;
+    let has_panicked = handled.is_err();
+    let handled = handled.unwrap_or_else(|_| {
+        tracing::error!(%uri, "request handler panicked");
         Err(Status::internal("the server could not finish the request"))
     });
-    let mut response = match answered {
+    let mut response = match handled {
         Ok(response) => response,
         Err(status) => refusal(&status, pretty),
     };
@@ -87,7 +87,7 @@ where
     response
 }
 
-async fn answer<B>(
+async fn respond<B>(
     server: &Arc<Server>,
     request: Request<B>,
     info: &RequestInfo,
@@ -105,7 +105,7 @@ where
     let cluster = cluster.ok_or_else(Status::no_such_route)?;
     let caller = access::admit(server, &cluster, peer, &parts.headers, info, log)?;
     let Some(target) = info.target.clone() else {
-        return paths::answer(server, &cluster, info, query, accept, &parts.headers);
+        return paths::serve(server, &cluster, info, query, accept, &parts.headers);
     };
     let _permit = server.traffic.enter(info, &caller)?;
     let ends = traffic::timeout(info, query).map(|limit| Deadline::now() + limit);
@@ -128,7 +128,7 @@ where
     within(ends, carry_out(request)).await
 }
 
-/// What comes of some work, if it is done in time.
+/// Runs `work` until the request times out.
 async fn within<T>(
     ends: Option<Deadline>,
     work: impl Future<Output = ApiResult<T>>,

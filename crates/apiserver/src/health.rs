@@ -1,4 +1,4 @@
-//! Whether the server is well: as a whole, and by single checks.
+//! Health endpoints: `/healthz`, `/livez`, `/readyz` and their single checks.
 
 use http::Response;
 
@@ -14,7 +14,7 @@ const ALIVE: [&str; 3] = ["ping", "log", "store"];
 const READY: [&str; 5] = ["ping", "log", "store", "informer-sync", "shutdown"];
 
 /// Answers `/healthz`, `/livez`, `/readyz`, and each check under its own path.
-pub(crate) fn answer(
+pub(crate) fn serve(
     server: &Server,
     endpoint: &str,
     check: &str,
@@ -41,7 +41,7 @@ pub(crate) fn answer(
             lines.push(format!("[+]{check} ok\n"));
         } else {
             failed = true;
-            // Anybody may ask, so the cause is for the log alone.
+            // The endpoint is public, so the cause goes to the log only.
             lines.push(format!("[-]{check} failed: reason withheld\n"));
         }
     }

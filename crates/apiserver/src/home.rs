@@ -66,13 +66,13 @@ pub enum HomeError {
     Access(#[from] AccessError),
     #[error(transparent)]
     Signer(#[from] SignerError),
-    #[error("could not keep the signing key {path}")]
+    #[error("could not write the signing key {path}")]
     SignerFile {
         path: PathBuf,
         #[source]
         source: io::Error,
     },
-    #[error("could not write what a cluster begins with: {0}")]
+    #[error("could not write the initial objects of a cluster: {0}")]
     Bootstrap(String),
     #[error("could not write the kubeconfig {path}")]
     Kubeconfig {
@@ -80,7 +80,7 @@ pub enum HomeError {
         #[source]
         source: io::Error,
     },
-    #[error("{path} is there and is no kubeconfig, so it was left as it is: {why}")]
+    #[error("{path} exists and is not a kubeconfig: {why}; it was left unchanged")]
     NoKubeconfig { path: PathBuf, why: String },
 }
 
@@ -135,7 +135,7 @@ impl Home {
         self.run_until(shutdown, std::future::pending()).await
     }
 
-    /// The same; once `hurry` is done, requests that are being answered are not waited for.
+    /// The same; once `hurry` is done, it no longer waits for requests in flight.
     pub async fn run_until(
         self,
         shutdown: impl Future<Output = ()>,
@@ -189,7 +189,7 @@ async fn refresh_kubeconfig(
         // A panic in there was reported where it happened.
         if let Ok(Err(error)) = tokio::task::spawn_blocking(write).await {
             let error = &error as &dyn std::error::Error;
-            tracing::warn!(error, "the kubeconfig lacks what has changed");
+            tracing::warn!(error, "could not update the kubeconfig");
         }
     }
 }

@@ -126,7 +126,7 @@ pub(crate) fn prepare_update(
 ) -> ApiResult<()> {
     match names(&request.resource) {
         ("", "namespaces") => {
-            namespace::prepare_update(&request.target.subresource, object, current)
+            namespace::prepare_update(&request.target.subresource, object, current);
         }
         (RBAC, _) => escalation::check(request, object, Some(current))?,
         ("", "pods") => pod::prepare_update(request, object, current),
@@ -145,7 +145,7 @@ pub(crate) fn prepare_update(
     Ok(())
 }
 
-/// Tells whoever writes an object what is odd about it.
+/// Adds warnings about the fields of an object.
 pub(crate) fn warn(request: &ResourceRequest, object: &Value) {
     for warning in warnings::of(&request.resource, object) {
         request.warn(warning);
@@ -337,7 +337,7 @@ pub(crate) fn deletion_finalizer(resource: &Resource) -> Option<&'static str> {
     definition::is_definition(resource).then_some(definition::CLEANUP)
 }
 
-/// Refuses deletions that nobody may ask for.
+/// Rejects deletions of protected objects.
 pub(crate) fn check_delete(request: &ResourceRequest, object: &Value) -> ApiResult<()> {
     let name = crate::metadata::text(object, "name");
     if request.resource.is("", "namespaces")

@@ -1,7 +1,7 @@
-//! Lines of watches in forms that take work to make: made once for all who follow.
+//! Watch events in forms that are expensive to make, made once for all watchers.
 //!
-//! Watchers are told of an event at about the same time, so few lines need to be kept. Whoever
-//! is further behind makes its own.
+//! Watchers receive an event at about the same time, so only a few lines are cached. A watcher
+//! that is further behind makes its own.
 
 use std::collections::BTreeMap;
 

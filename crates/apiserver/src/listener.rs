@@ -31,7 +31,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 /// Requests that one connection may have on their way at a time.
 const STREAMS_MAX: u32 = 100;
 
-/// How long connections may stay open when nothing is being answered on them any more.
+/// How long idle connections may stay open during a shutdown.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(1_500);
 
 /// A socket that accepts requests.
@@ -87,15 +87,15 @@ impl Listener {
         let patience = async {
             let answered = tokio::time::timeout(server.limits.shutdown_timeout, drain.idle());
             if answered.await.is_err() {
-                tracing::warn!("requests were still being answered when the server ended");
+                tracing::warn!("shut down with requests still in flight");
             }
             // What is open now is idle, or its client does not read.
             tokio::time::sleep(CLOSE_TIMEOUT).await;
         };
         tokio::select! {
             () = connections.shutdown() => {}
-            () = patience => tracing::debug!("connections were still open when the server ended"),
-            () = hurry => tracing::warn!("the server was told not to wait for its requests"),
+            () = patience => tracing::debug!("shut down with connections still open"),
+            () = hurry => tracing::warn!("shut down without waiting for requests in flight"),
         }
     }
 }
@@ -115,7 +115,7 @@ async fn accept(
         }
         Err(error) => {
             // Out of file descriptors, most likely: some will be given back.
-            tracing::warn!(%error, "a connection could not be accepted");
+            tracing::warn!(%error, "could not accept a connection");
             tokio::time::sleep(Duration::from_millis(50)).await;
             None
         }
@@ -126,7 +126,7 @@ async fn agree(tls: &TlsAcceptor, stream: TcpStream) -> Option<TlsStream<TcpStre
     match tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.accept(stream)).await {
         Ok(Ok(stream)) => Some(stream),
         Ok(Err(error)) => {
-            tracing::debug!(%error, "no agreement on TLS");
+            tracing::debug!(%error, "TLS handshake failed");
             None
         }
         Err(_) => None,
@@ -162,6 +162,6 @@ async fn converse(
         .keep_alive_timeout(Duration::from_secs(20));
     let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
     if let Err(error) = watcher.watch(connection.into_owned()).await {
-        tracing::debug!(%error, %address, "a connection ended");
+        tracing::debug!(%error, %address, "connection closed with an error");
     }
 }

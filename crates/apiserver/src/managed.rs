@@ -1,4 +1,4 @@
-//! Who owns which fields: server-side apply, and what other writes mean for it.
+//! Field managers: server-side apply, and the effect of other writes on managed fields.
 
 use std::sync::LazyLock;
 
@@ -30,7 +30,7 @@ pub(crate) fn track_update(
 ) {
     if options.tracks {
         with_context(request, options, |context| {
-            apply::track_update(context, Some(current), object)
+            apply::track_update(context, Some(current), object);
         });
     }
 }

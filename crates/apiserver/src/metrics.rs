@@ -1,4 +1,4 @@
-//! What the server counts, under the names that dashboards of Kubernetes know.
+//! Metrics of the server, under the names that Kubernetes dashboards use.
 
 mod process;
 mod stored;
@@ -74,7 +74,7 @@ struct Plugin {
     plugin: &'static str,
 }
 
-/// A webhook, and what it was asked.
+/// Labels of a webhook call.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Called {
     name: String,
@@ -111,7 +111,7 @@ impl Sent {
     }
 }
 
-/// A request that is being answered: counted until it is dropped.
+/// A request in flight: counted until it is dropped.
 #[derive(Debug)]
 pub(crate) struct InFlight(Gauge);
 

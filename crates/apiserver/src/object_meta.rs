@@ -1,5 +1,5 @@
-//! What is kept parsed beside an object's bytes, so that selectors, owners and deletions are
-//! decided without reading the object again.
+//! The parsed metadata that is kept beside an object's bytes, so that selectors, owner references
+//! and deletions need not parse the object again.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use smol_str::{SmolStr, format_smolstr};
 
 use crate::encoding::Layout;
 
-/// The parsed part of a stored object.
+/// The parsed metadata of a stored object.
 #[derive(Clone, Debug, Default)]
 pub struct ObjectMeta {
     pub layout: Layout,
@@ -19,7 +19,7 @@ pub struct ObjectMeta {
     pub labels: Box<[(SmolStr, SmolStr)]>,
     pub owners: Box<[Owner]>,
     pub finalizers: Box<[SmolStr]>,
-    /// When it is to be gone: set while a deletion waits.
+    /// `deletionTimestamp`: set while finalizers or a grace period delay the deletion.
     pub deletion: Option<SmolStr>,
     pub generation: i64,
     /// Pods: the node they are bound to. It is what most watches of pods select by.
@@ -61,10 +61,10 @@ impl convoy_store::Metadata for ObjectMeta {
     }
 
     fn read(key: &Key, value: &Bytes) -> Self {
-        // Only this server writes, so bytes that do not parse are a defect below us; an empty
-        // head keeps the object readable and deletable.
+        // Only this server writes, so bytes that do not parse are a defect below us; empty
+        // metadata keeps the object readable and deletable.
         let Ok(peek) = serde_json::from_slice::<Peek<'_>>(value) else {
-            tracing::error!(%key, "a stored object cannot be read");
+            tracing::error!(%key, "could not parse the metadata of a stored object");
             return Self::default();
         };
         let metadata = peek.metadata;
@@ -211,7 +211,7 @@ impl From<PeekOwner<'_>> for Owner {
     }
 }
 
-/// Where a definition, by group and plural, keeps its objects.
+/// The name of the shelf that holds the objects of a group and plural.
 pub fn shelf_name(group: &str, plural: &str) -> SmolStr {
     if group.is_empty() { SmolStr::new(plural) } else { format_smolstr!("{group}/{plural}") }
 }
@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_head_holds_what_is_decided_by() {
+    fn metadata_holds_what_selectors_and_deletions_need() {
         let pod = br#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p","uid":"u1","generation":2,
             "labels":{"b":"2","a":"1\n"},"finalizers":["x/y"],"deletionTimestamp":"2026-01-01T00:00:00Z",
             "ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"r","uid":"u0","controller":true}]},

@@ -2,7 +2,7 @@
 //! validate or merge.
 //!
 //! There is one document per group and version, and the whole once more in the older form.
-//! Each is written when somebody first asks for it and kept compressed.
+//! Each is built on first use and kept compressed.
 
 mod binary;
 mod custom;
@@ -38,7 +38,7 @@ use crate::status::{ApiResult, Status};
 const JSON: &str = "application/json";
 
 /// Answers what lies beneath `/openapi`.
-pub(crate) fn answer(
+pub(crate) fn serve(
     published: &Published,
     segments: &[&str],
     query: &Query,

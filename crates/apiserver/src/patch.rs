@@ -70,12 +70,12 @@ impl PatchKind {
     }
 }
 
-/// What a client is told of a patch that gave no object.
+/// The error of a patch that could not be applied.
 pub(crate) fn refusal(request: &ResourceRequest, error: &PatchError) -> Box<Status> {
     match error {
         PatchError::BadBody(why) => Status::bad_request(why.clone()),
         PatchError::Failed(why) => {
-            tracing::debug!(%why, "a patch could not be carried out");
+            tracing::debug!(%why, "could not apply a patch");
             Status::patch_failed()
         }
         PatchError::Impossible(why) => Status::failed(why.clone()),

@@ -19,7 +19,7 @@ use crate::{discovery, health, openapi};
 /// The release of Kubernetes whose API this is.
 pub(crate) const MINOR: &str = "37";
 
-pub(crate) fn answer(
+pub(crate) fn serve(
     server: &Arc<Server>,
     cluster: &Arc<Cluster>,
     info: &RequestInfo,
@@ -41,13 +41,13 @@ pub(crate) fn answer(
         // Always in lines: people look at it, and upstream never writes it in any other way.
         ["version"] => Ok(encoded(200, &version(), Accept { pretty: true, ..Accept::default() })),
         [endpoint @ ("healthz" | "livez" | "readyz"), ref check @ ..] => {
-            health::answer(server, endpoint, &check.join("/"), query)
+            health::serve(server, endpoint, &check.join("/"), query)
         }
         ["api" | "apis", ..] => {
-            discovery::answer(&cluster.published(), &segments, accept, headers, pretty)
+            discovery::serve(&cluster.published(), &segments, accept, headers, pretty)
         }
         ["openapi", ref document @ ..] => {
-            openapi::answer(&cluster.published(), document, query, accept, headers, server.now())
+            openapi::serve(&cluster.published(), document, query, accept, headers, server.now())
         }
         [".well-known", "openid-configuration"] => {
             shown(server.access.openid_configuration(&cluster.name))
@@ -66,7 +66,7 @@ pub(crate) fn answer(
     }
 }
 
-/// Everything that answers without naming a resource.
+/// The paths that `/` lists.
 fn paths(registry: &Registry) -> Vec<String> {
     let mut paths = discovery::paths(registry);
     paths.extend(health::paths());

@@ -22,7 +22,7 @@ const DEPTH_MAX: usize = 100;
 /// Why a body could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProtobufError {
-    #[error("the body does not begin with the bytes of Kubernetes' protobuf envelope")]
+    #[error("the body does not begin with the Kubernetes protobuf prefix")]
     NoEnvelope,
     #[error("no kind {kind:?} is registered for version {api_version:?}")]
     UnknownKind { api_version: String, kind: String },

@@ -1,7 +1,6 @@
 //! What clients learn about the kinds of a logical cluster, written out once per set of kinds.
 //!
-//! Nothing is made before somebody asks for it, and everything goes when a definition changes:
-//! a server that nobody asks holds none of it.
+//! Documents are built on first use, and dropped when a definition changes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -61,7 +60,7 @@ impl Published {
         if let Some(known) = self.documents.lock().get(name) {
             return known.clone();
         }
-        // Made without the lock: two who ask at once both work, and nobody else waits.
+        // Built without the lock: two concurrent requests both build it, and no other waits.
         let document = make(&self.registry);
         self.documents.lock().insert(name.to_owned(), document.clone());
         document
@@ -74,7 +73,7 @@ impl Document {
         Self { bytes: Bytes::from(text), hash }
     }
 
-    /// The answer, or that the client has it already.
+    /// The response: the document, or 304 if the client has it.
     pub(crate) fn respond(&self, media: &'static str, headers: &HeaderMap) -> Response<Body> {
         let tag = format!("\"{}\"", self.hash);
         let is_known = headers.get_all(IF_NONE_MATCH).iter().any(|value| names(value, &tag));

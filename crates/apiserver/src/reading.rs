@@ -1,4 +1,4 @@
-//! The objects that requests bring, in any encoding, checked as strictly as they ask for.
+//! Reads the objects in request bodies, in any encoding, with the field validation of the query.
 
 use serde_json::{Value, json};
 
@@ -80,7 +80,7 @@ pub(crate) fn configuration(
         return Err(Status::bad_request(message));
     }
     if !unknown.is_empty() {
-        // Whoever applies is told of every field that nobody can own.
+        // Unknown fields stay in, so that apply can report each of them.
         let Decoded { value, .. } = decode::as_sent(shape, &request.body).map_err(refuse)?;
         return Ok(value);
     }

@@ -1,5 +1,5 @@
-//! The one table of kinds: every route, list, patch and table asks it, so a kind is a row and
-//! never a special case.
+//! The registry of kinds: routes, lists, patches and tables are driven by it, so a kind is a row
+//! and never a special case.
 
 mod builtin;
 
@@ -35,7 +35,7 @@ pub struct Resource {
     pub put_creates: bool,
     /// PUT without a resourceVersion is refused.
     pub put_needs_version: bool,
-    /// A deletion that is done at once answers with the object.
+    /// An immediate deletion responds with the object.
     pub delete_returns_object: bool,
     /// The shelf of the store, shared by all versions and spellings of one resource.
     pub shelf: SmolStr,

@@ -1,10 +1,11 @@
-//! What a request asks for, read from its method, path and query.
+//! The verb, resource and name of a request, from its method, path and query.
 
 use smol_str::SmolStr;
 
 use crate::query::Query;
 
-/// A request in the terms of access rules and of the audit log.
+/// A request in the terms of authorization and the audit log, as `RequestInfo` of
+/// k8s.io/apiserver.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestInfo {
     /// The logical cluster; empty for the first one.

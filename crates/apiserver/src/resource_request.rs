@@ -1,4 +1,4 @@
-//! One request for a resource, with all that its verb needs.
+//! A request for a resource, with everything that the handler of its verb needs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,12 +20,12 @@ use crate::request_info::Target;
 use crate::server::{Cluster, Server};
 use crate::status::{ApiResult, Status};
 
-/// A request that names a resource which exists, by a caller who may make it.
+/// An authorized request for a resource that exists.
 #[derive(Debug)]
 pub struct ResourceRequest {
     pub server: Arc<Server>,
     pub cluster: Arc<Cluster>,
-    /// The kinds as they were when the request came.
+    /// The kinds that were served when the request arrived.
     pub registry: Arc<Registry>,
     pub resource: Arc<Resource>,
     pub verb: SmolStr,
@@ -37,14 +37,14 @@ pub struct ResourceRequest {
     pub content_type: String,
     pub body: Bytes,
     pub(crate) warnings: Mutex<Vec<String>>,
-    /// What the audit log is to tell besides, by key.
+    /// Annotations of the audit event, by key.
     pub(crate) annotations: Mutex<Vec<(String, String)>>,
     /// Objects that a webhook has converted for this request, by key and revision.
     pub(crate) converted: Mutex<BTreeMap<(Key, Revision), Value>>,
 }
 
 impl ResourceRequest {
-    /// A request that the server makes of itself, as one of its own controllers.
+    /// A request of one of the server's own controllers.
     pub(crate) fn internal(
         server: &Arc<Server>,
         cluster: &Arc<Cluster>,
@@ -82,18 +82,18 @@ impl ResourceRequest {
         if self.resource.namespaced { &self.target.namespace } else { "" }
     }
 
-    /// Where the named object is, or would be.
+    /// The key of the named object, whether or not it exists.
     pub fn key(&self, name: &str) -> Key {
         self.cluster.shelf(&self.resource).key(self.namespace(), name)
     }
 
-    /// How stored bytes are shown to this request: in the version that it asks for.
+    /// How this request sees stored bytes: in the version that it names.
     pub fn view(&self) -> View<'_> {
         let custom = self.resource.custom.as_deref();
         View { api_version: custom.map(|custom| &*custom.api_version), bare: false }
     }
 
-    /// Whether an object's stored bytes say all that this request is to see.
+    /// Whether the stored bytes can be served to this request unchanged.
     pub fn shows_as_stored(&self, entry: &Entry) -> bool {
         match &self.resource.custom {
             Some(custom) => {
@@ -140,7 +140,7 @@ impl ResourceRequest {
         }
     }
 
-    /// Has the audit log tell something of the request.
+    /// Adds an annotation to the audit event.
     pub(crate) fn annotate(&self, key: &str, value: String) {
         self.annotations.lock().push((key.to_owned(), value));
     }
@@ -149,7 +149,7 @@ impl ResourceRequest {
         std::mem::take(&mut self.warnings.lock())
     }
 
-    /// Refuses methods that the resource, or its sub-resource, does not have.
+    /// Rejects verbs that the resource or subresource does not support.
     pub fn check_verb(&self) -> ApiResult<()> {
         let is_named = !self.target.name.is_empty();
         let is_misplaced = match self.verb.as_str() {

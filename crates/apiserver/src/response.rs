@@ -1,4 +1,4 @@
-//! Answers: a value or a stored object, in the form and encoding that the client takes.
+//! Responses: a value or a stored object, in the form and encoding that the client accepts.
 
 use std::sync::Arc;
 
@@ -15,21 +15,21 @@ use crate::resource_request::ResourceRequest;
 use crate::status::{ApiResult, Status};
 use crate::table;
 
-/// What a verb has to show.
+/// The result of a handler, before it is encoded.
 #[derive(Debug)]
 pub enum HandlerResponse {
     /// An object as it is stored.
     Entry(u16, Arc<Entry>),
-    /// An object that is not, or not so, stored.
+    /// An object that is not stored, or not in this form.
     Object(u16, Value),
-    /// A `Status`, or anything else that has only one form.
+    /// A `Status`, or another object that has only one form.
     Plain(u16, Value),
-    /// Ready to be sent.
+    /// A complete response.
     Raw(Response<Body>),
 }
 
 impl HandlerResponse {
-    /// The answer in the form that the request asked for.
+    /// Encodes the result in the form that the client accepts.
     pub fn respond(self, request: &ResourceRequest) -> ApiResult<Response<Body>> {
         let (code, value) = match self {
             Self::Raw(response) => return Ok(response),
@@ -71,7 +71,7 @@ pub fn partial(object: &Value) -> Value {
     })
 }
 
-/// A value in the encoding that the client takes.
+/// Encodes a value as the client accepts it.
 pub fn encoded(code: u16, value: &Value, accept: Accept) -> Response<Body> {
     let (media, text) = match (accept.encoding, accept.pretty) {
         (Encoding::Json, false) => ("application/json", value.to_string()),
@@ -103,7 +103,7 @@ pub fn with_media(code: u16, media: &'static str, body: Body) -> Response<Body> 
     response
 }
 
-/// A refusal.
+/// The response of an error.
 pub fn refusal(status: &Status, accept: Accept) -> Response<Body> {
     let accept = Accept { form: Form::Object, ..accept };
     let mut response = encoded(status.code, &status.to_value(), accept);
@@ -114,11 +114,11 @@ pub fn refusal(status: &Status, accept: Accept) -> Response<Body> {
     response
 }
 
-/// What all warnings of an answer may be long together, and each of them where they are longer.
+/// The most bytes of all `Warning` headers together, and of each one if they exceed that.
 const WARNINGS_MAX: usize = 4 << 10;
 const WARNING_MAX: usize = 256;
 
-/// Adds what a client is warned about, within the limits of headers.
+/// Adds `Warning` headers, within the limits of headers.
 pub fn add_warnings(response: &mut Response<Body>, warnings: Vec<String>) {
     let plain: Vec<String> = warnings
         .into_iter()

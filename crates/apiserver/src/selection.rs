@@ -1,4 +1,4 @@
-//! Which objects of a resource a list or a watch is about.
+//! Label, field and namespace selection of lists and watches.
 
 use convoy_plan::selector::Selector;
 use convoy_store::Topic;

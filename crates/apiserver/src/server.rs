@@ -32,7 +32,7 @@ pub struct Limits {
     pub writes_in_flight_max: usize,
     /// Long lists that are made at a time.
     pub long_lists_max: usize,
-    /// How long requests may go on after the server was asked to end.
+    /// How long requests in flight may take during a shutdown.
     pub shutdown_timeout: Duration,
 }
 
@@ -158,7 +158,7 @@ impl Server {
         Self { own_hooks: OwnHooks::of_dialects(), ..self }
     }
 
-    /// Ends every watch, properly, so that clients come back to whoever follows.
+    /// Ends every watch cleanly, so that clients reconnect to the next server.
     pub fn end_watches(&self) {
         self.ending.send_replace(true);
     }
@@ -230,7 +230,10 @@ impl Server {
             }
             Err(WriteError::Key(error)) => Err(Status::bad_request(error.to_string())),
             Err(error @ WriteError::Failed(_)) => {
-                tracing::error!(error = &error as &dyn std::error::Error, "a write failed");
+                tracing::error!(
+                    error = &error as &dyn std::error::Error,
+                    "write to the store failed"
+                );
                 Err(Status::internal(chain(&error)))
             }
             Err(error @ WriteError::Closed) => Err(Status::unavailable(error.to_string())),

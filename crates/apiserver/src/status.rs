@@ -38,6 +38,7 @@ pub struct Cause {
     pub field: String,
 }
 
+/// The result of handling a request: a value, or the `Status` that the client receives.
 pub type ApiResult<T> = Result<T, Box<Status>>;
 
 impl Status {

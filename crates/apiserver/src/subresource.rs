@@ -1,4 +1,4 @@
-//! Sub-resources that are more than a part of the object, and kinds that are never stored.
+//! Subresources with handlers of their own, and kinds that are never stored.
 
 mod binding;
 mod component;
@@ -17,7 +17,7 @@ use crate::verb;
 
 /// A create on a resource: for most kinds a new object, for some an action.
 pub(crate) async fn create(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
-    if let Some(answer) = review::answer(request) {
+    if let Some(answer) = review::serve(request) {
         return answer;
     }
     match (request.resource.group.as_str(), request.resource.plural.as_str()) {
@@ -79,7 +79,7 @@ fn plain(request: &ResourceRequest, group: &str, plural: &str, name: &str) -> Re
     plain
 }
 
-/// What an action answers that has nothing to show.
+/// The response of an action without a result: a `Status` of success.
 fn done() -> HandlerResponse {
     let status: Value = json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201,

@@ -1,4 +1,4 @@
-//! What the server takes from outside: time and chance. Simulations bring their own.
+//! The clock and the random source of the server. Simulations bring their own.
 
 use std::fmt;
 

@@ -24,7 +24,7 @@ pub(crate) struct TestServer {
     runtime: tokio::runtime::Runtime,
 }
 
-/// An answer, read to its end.
+/// A response, read to its end.
 #[derive(Debug)]
 pub(crate) struct Answered {
     pub(crate) code: u16,
@@ -84,7 +84,7 @@ impl TestServer {
         Self { server: Arc::new(server.with_metrics(metrics)), ..self }
     }
 
-    /// Sends a request as the server itself would, and reads the whole answer.
+    /// Sends a request as the server itself would, and reads the whole response.
     pub(crate) fn send(
         &self,
         method: &str,
@@ -96,7 +96,7 @@ impl TestServer {
         self.send_as(&peer, method, path, headers, body)
     }
 
-    /// Sends a request over somebody's connection, and reads the whole answer.
+    /// Sends a request over somebody's connection, and reads the whole response.
     pub(crate) fn send_as(
         &self,
         peer: &Peer,
@@ -117,7 +117,7 @@ impl TestServer {
         })
     }
 
-    /// A request with a JSON body; code and JSON of the answer.
+    /// Sends a request with a JSON body; returns the code and the JSON of the response.
     pub(crate) fn call(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
         let media = match method {
             "PATCH" => "application/merge-patch+json",

@@ -1,4 +1,4 @@
-//! How many requests may be on their way at once, and for how long.
+//! Limits on concurrent requests, and request timeouts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,7 +43,7 @@ impl Traffic {
         Arc::clone(&self.long_lists).acquire_owned().await.ok()
     }
 
-    /// Takes a place, or sends the client away for a second.
+    /// Takes a permit, or rejects the request with a retry after one second.
     pub(crate) fn enter(
         &self,
         info: &RequestInfo,
@@ -64,7 +64,7 @@ pub(crate) fn mutates(info: &RequestInfo) -> bool {
     !matches!(info.verb.as_str(), "get" | "list" | "watch" | "head")
 }
 
-/// How long an answer may take; none for those that last as long as the client likes.
+/// The timeout of a request; `None` for long-running requests.
 pub(crate) fn timeout(info: &RequestInfo, query: &Query) -> Option<Duration> {
     if info.is_long_running() {
         return None;

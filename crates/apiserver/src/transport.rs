@@ -32,7 +32,7 @@ impl Transport {
         Self { server: Arc::clone(server), peer: Arc::new(peer), prefix: prefix.into() }
     }
 
-    fn guard<B>(&self, mut request: Request<B>) -> Request<B> {
+    fn in_cluster<B>(&self, mut request: Request<B>) -> Request<B> {
         let text = request.uri().path_and_query().map_or("/", |path| path.as_str());
         // A prefix of plain characters before a sound path is a sound path.
         if let Ok(uri) = format!("{}{text}", self.prefix).parse() {
@@ -56,7 +56,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let request = self.guard(request);
+        let request = self.in_cluster(request);
         let (server, peer) = (Arc::clone(&self.server), Arc::clone(&self.peer));
         Box::pin(async move { Ok(handler::handle(&server, request, &peer).await) })
     }

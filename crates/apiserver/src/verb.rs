@@ -1,4 +1,4 @@
-//! What can be done to resources, a file per verb.
+//! Handlers of resource requests, one file per verb.
 
 pub mod create;
 pub mod delete;

@@ -24,11 +24,11 @@ use stored::fitting;
 pub(crate) use options::Options;
 pub(crate) use stored::stored_form;
 
-/// What a write left behind.
+/// The object after a write.
 #[derive(Debug)]
 pub(crate) enum WrittenObject {
     Stored(Arc<Entry>),
-    /// As it would be, or as it was when it went.
+    /// Not stored: the result of a dry run, or an object that was deleted.
     Shown(Value),
 }
 
@@ -210,7 +210,7 @@ async fn settle_update(
     count_generation(request, &mut object, current);
     managed::revert_if_quiet(&mut object, current);
     refuse_invalid(request, &object, Some(current))?;
-    // Whoever leaves it as it is need not be told again.
+    // Only updates that change the spec repeat the warnings.
     if object["metadata"]["generation"] != current["metadata"]["generation"]
         && !resource.is("", "pods")
     {

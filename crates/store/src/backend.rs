@@ -1,4 +1,4 @@
-//! What makes writes durable. The store above knows nothing of files.
+//! The durable backend below the store. The store itself knows nothing of files.
 
 mod disk;
 mod record;
@@ -18,7 +18,7 @@ pub trait Backend: Send + 'static {
     /// Hands a batch to the system, whole or not at all.
     fn write(&mut self, batch: &[Record]) -> Result<(), BackendError>;
 
-    /// Makes what was written as durable as it is to be before anyone is told of it.
+    /// Makes earlier writes durable before they are acknowledged.
     fn sync(&mut self) -> Result<(), BackendError>;
 
     /// Makes a batch durable, whole or not at all. After an error nothing more is asked of it:

@@ -1,4 +1,4 @@
-//! What a write asks for, and how a batch of writes is decided against one state.
+//! Transactions, and how a batch of them is decided against one snapshot.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,11 +21,11 @@ pub struct Transaction<M> {
 pub struct Write<M> {
     pub key: Key,
     pub expect: Expect,
-    /// The new value with its head; none deletes.
+    /// The new value with its metadata; `None` deletes.
     pub value: Option<(Bytes, M)>,
 }
 
-/// What must stand at the key for the write to happen.
+/// The precondition of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
     /// Nothing: the write creates.
@@ -34,7 +34,7 @@ pub enum Expect {
     At(Revision),
 }
 
-/// What a transaction did.
+/// The result of a transaction.
 #[derive(Debug)]
 pub struct Written<M> {
     /// The revision after it. The one before it, if nothing changed.
@@ -43,26 +43,26 @@ pub struct Written<M> {
     pub entries: Vec<Arc<Entry<M>>>,
 }
 
-/// Something else stands at the key than the write expects.
+/// The precondition of a write does not hold.
 #[derive(Debug)]
 pub struct Conflict<M> {
     pub key: Key,
-    /// What does stand there; a retry need not read it again.
+    /// The current version, so that a retry need not read it again.
     pub current: Option<Arc<Entry<M>>>,
     pub revision: Revision,
 }
 
-/// Why a transaction did not happen.
+/// Why a transaction failed.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError<M> {
-    #[error("{} is not as expected", .0.key)]
+    #[error("{} has another version than the write expects", .0.key)]
     Conflict(Box<Conflict<M>>),
-    #[error("could not name the object")]
+    #[error("could not encode the key of the object")]
     Key(#[from] KeyError),
-    #[error("too many writes are waiting")]
+    #[error("the write queue is full")]
     Busy,
     /// Whether it would survive a crash is unknown, so nothing more is written.
-    #[error("the store does not take writes any more")]
+    #[error("the store rejects writes after a failed commit")]
     Failed(#[source] Arc<BackendError>),
     #[error("the store is shut down")]
     Closed,

@@ -1,4 +1,4 @@
-//! Objects as they are stored, and what happened to them.
+//! Stored objects and the events of a watch.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,18 +11,18 @@ use crate::key::Key;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Revision(pub u64);
 
-/// What is kept parsed beside an object's bytes: labels, owners, the fields selectors ask for.
-/// Made once, when the object is written or loaded.
+/// The parsed metadata of an object: labels, owners, fields of selectors. Parsed once, when the
+/// object is written or loaded, and kept beside its bytes.
 pub trait Metadata: fmt::Debug + Send + Sync + 'static {
     fn read(key: &Key, value: &Bytes) -> Self;
 
-    /// What watches select by most, besides namespace and name.
+    /// The value that watches select by most, besides namespace and name.
     fn mark(&self) -> Option<&str> {
         None
     }
 }
 
-/// Nothing is kept parsed.
+/// No metadata.
 impl Metadata for () {
     fn read(_key: &Key, _value: &Bytes) -> Self {}
 }
@@ -31,9 +31,9 @@ impl Metadata for () {
 #[derive(Debug)]
 pub struct Entry<M> {
     pub key: Key,
-    /// When the object came to be.
+    /// The revision of its creation.
     pub created: Revision,
-    /// When this version was written.
+    /// The revision of this version.
     pub modified: Revision,
     pub value: Bytes,
     pub meta: M,
@@ -51,9 +51,9 @@ pub enum Change {
 pub struct Event<M> {
     pub revision: Revision,
     pub change: Change,
-    /// What was written; of a deletion, the last version there was.
+    /// The version that was written; of a deletion, the last version.
     pub entry: Arc<Entry<M>>,
-    /// What stood there before; none for a creation.
+    /// The version before; `None` for a creation.
     pub previous: Option<Arc<Entry<M>>>,
 }
 

@@ -1,4 +1,4 @@
-//! Where an object lives: logical cluster, resource, namespace, name.
+//! Keys: logical cluster, resource, namespace, name.
 
 use std::fmt;
 
@@ -24,7 +24,7 @@ pub struct Key {
 
 /// A part of a key that the durable form cannot hold.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a key holds a NUL byte: {0:?}")]
+#[error("a key contains a NUL byte: {0:?}")]
 pub struct KeyError(pub String);
 
 impl Shelf {

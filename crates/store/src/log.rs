@@ -1,5 +1,5 @@
-//! The events of one shelf, of a part of it, or of all, in revision order. Watchers read it at their own pace: a
-//! slow one costs no memory, and is cut off when compaction passes it.
+//! The event log of one shelf, of a topic, or of the whole store, in revision order. Watchers read
+//! it at their own pace: a slow one costs no memory, and is cut off when compaction passes it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -95,7 +95,7 @@ impl<M> Log<M> {
         }
     }
 
-    /// Wakes whoever waits for more.
+    /// Wakes all waiting readers.
     pub(crate) fn wake(&self) {
         *self.grown.0.lock() += 1;
         self.grown.1.notify_all();

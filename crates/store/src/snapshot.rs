@@ -8,11 +8,11 @@ use smol_str::SmolStr;
 use crate::entry::{Change, Entry, Event, Revision};
 use crate::key::{Key, Shelf};
 
-/// Namespace and name: the order of a list.
+/// Namespace and name, in the order of a list.
 pub(crate) type NamespacedName = (SmolStr, SmolStr);
 pub(crate) type Entries<M> = OrdMap<NamespacedName, Arc<Entry<M>>>;
 
-/// A consistent view of everything. Cloning shares.
+/// A consistent view of all objects. Clones share their structure, so taking one is cheap.
 #[derive(Debug)]
 pub struct Snapshot<M> {
     pub(crate) revision: Revision,
@@ -46,7 +46,7 @@ impl<M> Snapshot<M> {
         self.list_from(shelf, "", "")
     }
 
-    /// The same, from a place on (itself included).
+    /// The same, from a namespace and name on (inclusive).
     pub fn list_from<'s>(
         &'s self,
         shelf: &Shelf,
@@ -85,7 +85,7 @@ impl<M> Snapshot<M> {
     pub(crate) fn put(&mut self, entry: Arc<Entry<M>>) {
         let shelf = entry.key.shelf.clone();
         let name = (entry.key.namespace.clone(), entry.key.name.clone());
-        // In place, so that a batch of writes copies what readers share once and not each time.
+        // In place: a batch of writes copies each node that readers share once.
         if let Some(entries) = self.shelves.get_mut(&shelf) {
             entries.insert(name, entry);
         } else {

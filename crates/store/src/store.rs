@@ -96,7 +96,7 @@ impl<M: Metadata> Store<M> {
         Ok(past)
     }
 
-    /// Hands a transaction to the writer. The answer comes when it is durable and published.
+    /// Hands a transaction to the writer. The result arrives when it is durable and published.
     pub fn submit(&self, transaction: Transaction<M>) -> Ticket<Result<Written<M>, WriteError<M>>> {
         self.writer.submit(transaction)
     }
@@ -163,7 +163,7 @@ impl<M: Metadata> Published<M> {
         for live in loaded.live {
             let meta = M::read(&live.key, &live.value);
             let (created, modified) = (live.created, live.modified);
-            let entry = Entry { key: live.key, created, modified, value: live.value, meta: meta };
+            let entry = Entry { key: live.key, created, modified, value: live.value, meta };
             latest.put(Arc::new(entry));
         }
         let events: Vec<Arc<Event<M>>> =

@@ -1,4 +1,4 @@
-//! The answer to a write that is under way: wait for it from a thread, or await it.
+//! The pending result of a write: wait for it on a thread, or await it.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,7 +10,7 @@ use parking_lot::{Condvar, Mutex};
 #[derive(Debug)]
 pub struct Ticket<T>(Arc<Cell<T>>);
 
-/// The other end: answers once.
+/// The other end: sends the result once.
 #[derive(Debug)]
 pub(crate) struct Sender<T>(Arc<Cell<T>>);
 
@@ -44,7 +44,7 @@ impl<T> Sender<T> {
 }
 
 impl<T> Ticket<T> {
-    /// Waits for the answer on this thread.
+    /// Waits for the result on this thread.
     pub fn wait(self) -> T {
         let mut state = self.0.state.lock();
         loop {

@@ -1,5 +1,5 @@
-//! What a watch may be about, if not about a whole shelf. Events are sorted by it as they are
-//! published, so that thousands who follow one node each do not look at the pods of all others.
+//! The part of a shelf that a watch follows. Events are indexed by topic when they are published,
+//! so thousands of watchers of one node each do not look at the pods of all other nodes.
 
 use smol_str::SmolStr;
 

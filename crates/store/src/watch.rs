@@ -1,4 +1,4 @@
-//! Reading events as they are written, from any revision that is still kept.
+//! Reads events as they are written, from any revision that is still retained.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};

@@ -1,4 +1,4 @@
-//! The one writer: takes transactions from many, commits them together, publishes, answers.
+//! The single writer: collects transactions, commits them in batches, publishes, and reports results.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -50,13 +50,14 @@ struct QueueState<M> {
     closed: bool,
 }
 
-/// What the writer does next.
+/// The next task of the writer.
 enum Work<M> {
     Commit(Vec<Waiting<M>>),
     Forget(Revision, usize),
 }
 
-/// What others may see of the bench without waiting for it: it is busy while a disk is.
+/// The part of the writer's state that others read without waiting for its lock, which is held
+/// during commits.
 #[derive(Debug, Default)]
 struct WriterStatus {
     failure: ArcSwapOption<BackendError>,
@@ -64,7 +65,7 @@ struct WriterStatus {
     kept_bytes: AtomicUsize,
 }
 
-/// What only the writer touches.
+/// The state that only the writer changes.
 struct WriterCore<M: Metadata> {
     backend: Box<dyn Backend>,
     published: Arc<Published<M>>,
@@ -220,7 +221,7 @@ impl<M: Metadata> Queue<M> {
 }
 
 impl<M: Metadata> WriterCore<M> {
-    /// Decides, makes durable, publishes, answers: in this order.
+    /// Decides, makes durable, publishes, reports: in this order.
     fn commit(&mut self, batch: Vec<Waiting<M>>) {
         if let Some(failure) = self.status.failure.load_full() {
             for (_, sender) in batch {
@@ -271,7 +272,7 @@ impl<M: Metadata> WriterCore<M> {
         self.status.kept_bytes.store(self.kept_bytes, Ordering::Relaxed);
     }
 
-    /// Takes no more writes: whether the last one would survive is unknown.
+    /// Stops taking writes: it is unknown whether the last commit is durable.
     fn stop(&self, error: BackendError) -> Arc<BackendError> {
         let failure = Arc::new(error);
         self.status.failure.store(Some(Arc::clone(&failure)));

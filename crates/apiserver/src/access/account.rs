@@ -1,4 +1,4 @@
-//! Tokens of service accounts: what they claim, and whether that still holds.
+//! Tokens of service accounts: their claims, and whether the claims still hold.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::{CREDENTIAL_ID, Signer};
 use crate::caller::{AUTHENTICATED, Caller};
 use crate::object_meta::{Entry, Snapshot};
 
-/// What a token says.
+/// The claims of a token.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct Claims {
     pub aud: Vec<String>,
@@ -26,7 +26,7 @@ pub(crate) struct Claims {
     pub sub: String,
 }
 
-/// The account, and the object that the token lives and dies with.
+/// The `kubernetes.io` claim: the service account, and the object that the token is bound to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct KubernetesClaims {
     pub namespace: SmolStr,
@@ -46,11 +46,11 @@ pub(crate) struct Named {
     pub uid: SmolStr,
 }
 
-/// How far a clock may have been set back since a token was made.
+/// Tolerated clock skew since a token was issued.
 const SKEW_SECS: i64 = 60;
 
-/// How long an object that is being deleted still vouches for its tokens.
-const FAREWELL: SignedDuration = SignedDuration::from_secs(60);
+/// How long tokens stay valid after the deletion of their object has begun.
+const DELETION_GRACE: SignedDuration = SignedDuration::from_secs(60);
 
 pub(crate) fn user_name(namespace: &str, name: &str) -> String {
     format!("system:serviceaccount:{namespace}:{name}")
@@ -100,7 +100,7 @@ impl Claims {
             look.vouches("secrets", &kubernetes.namespace, secret)?;
         }
         match (&kubernetes.pod, &kubernetes.node) {
-            // The node of a pod is told for information; the pod vouches.
+            // With a pod, the node is informational only: the token is bound to the pod.
             (Some(pod), _) => look.vouches("pods", &kubernetes.namespace, pod)?,
             (None, Some(node)) => look.vouches("nodes", "", node)?,
             (None, None) => {}
@@ -146,7 +146,7 @@ impl Look<'_> {
     fn is_gone(&self, entry: &Entry) -> bool {
         let Some(deletion) = &entry.meta.deletion else { return false };
         let deletion: Result<Timestamp, _> = deletion.parse();
-        deletion.is_ok_and(|at| at.saturating_add(FAREWELL).is_ok_and(|end| end < self.now))
+        deletion.is_ok_and(|at| at.saturating_add(DELETION_GRACE).is_ok_and(|end| end < self.now))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Whom a client certificate names.
+//! The caller that a client certificate names.
 
 use sha2::{Digest, Sha256};
 use x509_parser::prelude::{FromDer, X509Certificate};

@@ -1,4 +1,4 @@
-//! Acting as somebody else, by those who may.
+//! Impersonation: requests that act as another user, group or service account.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ struct Wanted {
     extra: BTreeMap<String, Vec<String>>,
 }
 
-/// The caller that the headers ask for, if they ask for one. `check` refuses what the true
+/// The caller that the headers impersonate, if any. `check` rejects what the authenticated
 /// caller may not do, which must include every single part of the new identity.
 pub(super) fn caller(
     headers: &HeaderMap,

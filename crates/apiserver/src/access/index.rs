@@ -90,7 +90,7 @@ pub(crate) struct Expression {
     pub values: Option<Vec<SmolStr>>,
 }
 
-/// What the rules say about a deed.
+/// The verdict of the rules about a request.
 #[derive(Debug)]
 pub(crate) enum Verdict {
     Allowed(Held),
@@ -183,7 +183,7 @@ impl Index {
         }
     }
 
-    /// Whether a rule that the caller holds allows the deed.
+    /// Whether a rule that the caller holds allows the request.
     pub(crate) fn judge(&self, caller: &Caller, attributes: &Attributes<'_>) -> Verdict {
         let mut lost = Vec::new();
         for held in self.held(caller, attributes.namespace) {
@@ -330,7 +330,7 @@ fn read<'b, T: Deserialize<'b>>(bytes: &'b [u8]) -> Option<T> {
     match serde_json::from_slice(bytes) {
         Ok(value) => Some(value),
         Err(error) => {
-            tracing::error!(%error, "a role or binding cannot be read and grants nothing");
+            tracing::error!(%error, "could not parse a role or binding; it grants nothing");
             None
         }
     }

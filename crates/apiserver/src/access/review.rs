@@ -1,4 +1,5 @@
-//! Questions about access: who am I, may I, may they, whose token is this. Nothing is stored.
+//! Access reviews: `SelfSubjectReview`, `SubjectAccessReview`, `TokenReview` and the like. None of
+//! them is stored.
 
 use convoy_api::schema::{FieldError, Reason};
 use serde::Deserialize;
@@ -16,7 +17,7 @@ use crate::surroundings::seconds;
 use crate::write::Options;
 
 /// Answers a create of a kind that is a question; none if it is not one.
-pub(crate) fn answer(request: &ResourceRequest) -> Option<ApiResult<HandlerResponse>> {
+pub(crate) fn serve(request: &ResourceRequest) -> Option<ApiResult<HandlerResponse>> {
     let respond: fn(&ResourceRequest, &mut Value) -> ApiResult<()> =
         match (request.resource.group.as_str(), request.resource.plural.as_str()) {
             ("authorization.k8s.io", "selfsubjectaccessreviews") => self_access,

@@ -1,4 +1,4 @@
-//! The index of one logical cluster, kept up with the store.
+//! The RBAC index of one logical cluster, kept up to date with the store.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,4 +1,4 @@
-//! One rule of a role: what it lets happen, and whether it includes another rule.
+//! A rule of a role: the requests that it allows, and whether it covers another rule.
 
 use std::fmt;
 
@@ -24,11 +24,11 @@ pub(crate) struct Rule {
     pub non_resource_urls: Vec<SmolStr>,
 }
 
-/// Something that somebody wants to do.
+/// A request in the terms of an authorizer, as `authorizer.Attributes` of k8s.io/apiserver.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attributes<'d> {
     pub verb: &'d str,
-    /// Empty: in the whole cluster.
+    /// Empty: cluster-wide.
     pub namespace: &'d str,
     pub target: AccessTarget<'d>,
 }
@@ -77,7 +77,7 @@ impl<'d> Attributes<'d> {
     }
 }
 
-/// As refusals tell it: what the caller cannot do, and where.
+/// As in the message of a `Forbidden` error: the verb, the resource and the namespace.
 impl fmt::Display for Attributes<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.target {
@@ -120,7 +120,7 @@ impl Rule {
         }
     }
 
-    /// Deeds without a name, such as create and deletecollection, are never allowed by name.
+    /// Requests without a name, such as create and deletecollection, are never allowed by name.
     fn has_name(&self, name: &str) -> bool {
         self.resource_names.is_empty()
             || !name.is_empty() && self.resource_names.iter().any(|known| known == name)

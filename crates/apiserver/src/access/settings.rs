@@ -1,4 +1,4 @@
-//! What access is decided by, as files and flags name it.
+//! Settings of authentication and authorization, from flags and files.
 
 use std::fs::OpenOptions;
 use std::io;

@@ -1,4 +1,4 @@
-//! Tokens that a file lists: `token,user,uid,"group1,group2"`, one a line.
+//! The static token file: one `token,user,uid,"group1,group2"` per line.
 
 use std::fmt;
 
@@ -6,14 +6,14 @@ use sha2::{Digest, Sha256};
 
 use crate::caller::{AUTHENTICATED, Caller};
 
-/// Known tokens. Only their digests are kept, and all of them are looked at for every question,
-/// so that the time of an answer tells nothing about a token.
+/// Known tokens. Only their digests are kept, and a lookup compares all of them, so that its
+/// duration reveals nothing about a token.
 #[derive(Default)]
 pub struct TokenFile {
     entries: Vec<([u8; 32], Caller)>,
 }
 
-/// Why a token file cannot be used. The line is told by number, since its text is secret.
+/// Why a token file cannot be used. The error names the line by number, because its text is secret.
 #[derive(Debug, thiserror::Error)]
 #[error("line {line} of the token file {problem}")]
 pub struct TokenFileError {
@@ -65,7 +65,7 @@ impl TokenFile {
     }
 }
 
-/// Says how many, and nothing else.
+/// Shows the number of tokens only.
 impl fmt::Debug for TokenFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "TokenFile({} tokens)", self.entries.len())

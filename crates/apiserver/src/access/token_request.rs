@@ -1,5 +1,5 @@
-//! `serviceaccounts/NAME/token`: a token for a service account, bound if asked to an object
-//! that it lives and dies with.
+//! The `serviceaccounts/NAME/token` subresource: issues a token for a service account, optionally
+//! bound to the lifetime of an object.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::surroundings::{new_uid, seconds};
 const API_VERSION: &str = "authentication.k8s.io/v1";
 const KIND: &str = "TokenRequest.authentication.k8s.io";
 
-/// As long as nobody asks for another length.
+/// The default lifetime of a token.
 const LIFETIME_SECS: i64 = 3_600;
 const LIFETIME_SECS_MIN: i64 = 600;
 const LIFETIME_SECS_MAX: i64 = 1 << 32;
@@ -36,8 +36,7 @@ pub(crate) fn create(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
     let issuer = access.issuer(&request.cluster.name);
     let audiences = audiences(&token_request, &issuer);
     let lifetime = lifetime(&token_request)?;
-    let kubernetes =
-        kubernetes(request, &snapshot, &token_request["spec"]["boundObjectRef"], account)?;
+    let kubernetes = claims(request, &snapshot, &token_request["spec"]["boundObjectRef"], account)?;
     let now = request.server.now();
     let claims = Claims {
         aud: audiences.clone(),
@@ -116,7 +115,7 @@ fn lifetime(token_request: &Value) -> ApiResult<i64> {
 }
 
 /// The account, and what the token is bound to.
-fn kubernetes(
+fn claims(
     request: &ResourceRequest,
     snapshot: &Snapshot,
     bound: &Value,

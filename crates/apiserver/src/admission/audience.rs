@@ -1,4 +1,4 @@
-//! Which requests a webhook or a policy is asked about.
+//! The requests that a webhook or an admission policy applies to.
 
 use std::sync::Arc;
 
@@ -80,7 +80,7 @@ impl Audience {
     }
 
     /// The resource of the request as its rules name it: in its own version, or else in another
-    /// one of the same objects. None: it is not asked.
+    /// one of the same objects. `None`: it does not apply.
     pub(super) fn row(&self, subject: &Subject<'_>) -> Option<Arc<Resource>> {
         let request = subject.request;
         let has =

@@ -1,4 +1,4 @@
-//! Calls to webhooks: over TLS only, within their time, answers bounded.
+//! Calls to remote webhooks: over TLS, with a timeout, and with responses of limited size.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use serde_json::Value;
 use crate::resource_request::ResourceRequest;
 use crate::status::chain;
 
-/// What an answer may be long.
+/// The most bytes of a response.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
 
 /// The label by which slices name their service.
@@ -34,7 +34,7 @@ pub(crate) struct Client {
 
 type Http = legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 
-/// Where a webhook is.
+/// The address of a webhook, from its `clientConfig`.
 #[derive(Debug)]
 enum WebhookAddress {
     Url(String),
@@ -42,14 +42,14 @@ enum WebhookAddress {
 }
 
 impl Client {
-    /// Reads a `clientConfig`. What is wrong with it shows when the webhook is called.
+    /// Reads a `clientConfig`. Errors in it are reported when the webhook is called.
     pub(crate) fn new(config: &Value) -> Self {
         let address = WebhookAddress::read(config);
         let http = http(config, &address);
         Self { address, http }
     }
 
-    /// Posts a review to the webhook; its answer, or why there is none.
+    /// Posts a review to the webhook and returns its response, or the reason of the failure.
     pub(crate) async fn call(
         &self,
         request: &ResourceRequest,

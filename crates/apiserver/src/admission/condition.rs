@@ -1,4 +1,4 @@
-//! Expressions that narrow down which requests a webhook or a policy is asked about.
+//! Match conditions: CEL expressions that narrow down the requests of a webhook or a policy.
 
 use convoy_api::cel::{Program, Scope};
 use serde_json::Value;
@@ -17,11 +17,11 @@ pub(super) struct Condition {
 pub(super) enum Match {
     Yes,
     No,
-    /// A condition could not be told, and that is not to be ignored.
+    /// A condition could not be evaluated, and `failurePolicy` does not ignore that.
     Unknown(String),
 }
 
-/// Whether all of them hold; one that does not outweighs one that cannot be told.
+/// Whether all conditions hold; a false one outweighs one that cannot be evaluated.
 pub(super) fn all_hold(conditions: &[Condition], ignores_failure: bool, scope: &Scope) -> Match {
     let mut unknown = None;
     for condition in conditions {
@@ -38,7 +38,7 @@ pub(super) fn all_hold(conditions: &[Condition], ignores_failure: bool, scope: &
     }
 }
 
-/// The variables that every expression has; `asks` if one of them asks who may do what.
+/// The variables that every expression has; `asks` if one of them uses `authorizer`.
 pub(super) fn scope(subject: &Subject<'_>, asks: bool) -> Scope {
     let scope = Scope::new()
         .variable("object", subject.object.unwrap_or(&Value::Null))
@@ -58,7 +58,7 @@ impl Condition {
         }
     }
 
-    /// Whether it asks who may do what.
+    /// Whether it uses `authorizer`.
     pub(super) fn asks(&self) -> bool {
         self.program.as_ref().is_ok_and(|program| program.mentions(authorizer::NAME))
     }

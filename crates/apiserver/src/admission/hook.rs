@@ -1,4 +1,4 @@
-//! Webhooks as configurations describe them, and which requests they are asked about.
+//! Webhooks as their configurations describe them.
 
 use std::slice;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub(super) struct Hook {
     conditions: Vec<Condition>,
 }
 
-/// Who answers.
+/// The implementation of a webhook.
 #[derive(Debug)]
 enum Judge {
     Remote(Box<Client>),
@@ -69,12 +69,12 @@ impl Hook {
         })
     }
 
-    /// Whether it is built in and about the kind of this request.
+    /// Whether the webhook is built in and applies to the kind of this request.
     pub(super) fn is_own_about(&self, request: &ResourceRequest) -> bool {
         matches!(&self.judge, Judge::Own(own) if own.is_about(request))
     }
 
-    /// Its answer to a review, or why there is none.
+    /// Sends a review to the webhook and returns its response, or the reason of the failure.
     pub(super) async fn call(
         &self,
         request: &ResourceRequest,
@@ -84,11 +84,11 @@ impl Hook {
             Judge::Remote(client) => {
                 client.call(request, review, Duration::from_secs(self.timeout_seconds)).await
             }
-            Judge::Own(own) => own.answer(request, review),
+            Judge::Own(own) => own.call(request, review),
         }
     }
 
-    /// The resource of a request as the webhook knows it; none if it is not asked about it.
+    /// The resource of a request as the webhook knows it; `None` if the webhook does not apply.
     pub(super) fn row(&self, subject: &Subject<'_>) -> Option<Arc<Resource>> {
         self.audience.row(subject)
     }

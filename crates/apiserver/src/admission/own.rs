@@ -12,14 +12,14 @@ use super::hook::Hook;
 use crate::encoding;
 use crate::resource_request::ResourceRequest;
 
-/// The built-in webhooks, asked before those that users register.
+/// The built-in webhooks, called before those that users register.
 #[derive(Debug, Default)]
 pub(crate) struct OwnHooks {
     mutating: Vec<Hook>,
     validating: Vec<Hook>,
 }
 
-/// One of them, and who answers in its name.
+/// A built-in webhook and its dialect.
 #[derive(Clone, Copy)]
 pub(super) struct Own {
     dialect: &'static dyn Dialect,
@@ -71,11 +71,7 @@ impl Own {
     }
 
     /// What it says to a review.
-    pub(super) fn answer(
-        &self,
-        request: &ResourceRequest,
-        review: &Value,
-    ) -> Result<Value, String> {
+    pub(super) fn call(&self, request: &ResourceRequest, review: &Value) -> Result<Value, String> {
         let world = self.beside(request);
         let answer = answer(self.dialect, self.webhook, &world, review);
         answer.ok_or_else(|| "what was sent is no review".to_owned())

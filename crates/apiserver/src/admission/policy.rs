@@ -1,5 +1,5 @@
-//! Validating admission policies: expressions that refuse what they find wrong, or warn of it, or
-//! note it in the audit log.
+//! `ValidatingAdmissionPolicy`: CEL expressions that deny a request, warn about it, or add an
+//! annotation to the audit log.
 
 mod expression;
 mod parameters;
@@ -18,7 +18,7 @@ use crate::status::{ApiResult, Status};
 use expression::{Evaluation, Expression};
 use parameters::{Reference, parameters};
 
-/// What all expressions of one policy may cost about one object.
+/// The CEL cost budget of one policy per object.
 const BUDGET: u64 = 10_000_000;
 
 /// Where the audit log tells of what was found wrong and let pass.
@@ -36,7 +36,7 @@ pub(super) struct Policy {
     /// What it adds to the audit log, by key.
     notes: Vec<(String, Expression)>,
     ignores_failure: bool,
-    /// Whether any of its expressions asks who may do what.
+    /// Whether any of its expressions uses `authorizer`.
     asks: bool,
     /// apiVersion and kind of what its bindings bring.
     parameters: Option<(String, String)>,
@@ -61,19 +61,19 @@ struct Validation {
     reason: &'static str,
 }
 
-/// Something that a policy does not put up with.
+/// A validation that failed.
 struct Finding {
     message: String,
     reason: &'static str,
-    /// Which of its validations it was.
+    /// The index of the validation in the policy.
     index: usize,
 }
 
-/// What came of asking a policy.
+/// The result of evaluating a policy.
 #[derive(Default)]
 struct PolicyResult {
     findings: Vec<Finding>,
-    /// What is to be noted, by key.
+    /// Audit annotations, by key.
     notes: Vec<(String, String)>,
 }
 
@@ -119,8 +119,8 @@ impl Policy {
         shared.chain(own)
     }
 
-    /// What it says about `subject`, given one of its parameters.
-    fn result(&self, subject: &Subject<'_>, parameter: Option<&Value>) -> PolicyResult {
+    /// Evaluates the policy for `subject` with one of its parameters.
+    fn evaluate(&self, subject: &Subject<'_>, parameter: Option<&Value>) -> PolicyResult {
         let bound: Scope = scope(subject, self.asks)
             .variable("params", parameter.unwrap_or(&Value::Null))
             .variable("namespaceObject", &namespace(subject))
@@ -245,7 +245,7 @@ impl Validation {
     }
 }
 
-/// Asks every policy that is bound; the first refusal stands.
+/// Evaluates every bound policy; the first denial decides.
 pub(super) async fn judge(
     policies: &[Policy],
     bindings: &[Binding],
@@ -294,9 +294,9 @@ fn apply(
 ) -> ApiResult<()> {
     let request = subject.request;
     let outcomes = match parameters(policy, binding, subject) {
-        Ok(None) => vec![policy.result(subject, None)],
+        Ok(None) => vec![policy.evaluate(subject, None)],
         Ok(Some(all)) => {
-            all.iter().map(|parameter| policy.result(subject, Some(parameter))).collect()
+            all.iter().map(|parameter| policy.evaluate(subject, Some(parameter))).collect()
         }
         Err(_) if policy.ignores_failure => Vec::new(),
         Err(why) => vec![PolicyResult::failed(format!("failed to configure binding: {why}"))],

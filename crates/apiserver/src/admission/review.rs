@@ -1,4 +1,4 @@
-//! What webhooks are sent, and what their answers mean.
+//! `AdmissionReview` objects: building the request and reading the response.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -76,7 +76,7 @@ pub(super) struct Verdict {
     pub notes: Vec<(String, String)>,
 }
 
-/// Reads an answer. The outer error: it is none; the inner one: it is a no.
+/// Reads a response. The outer error: it is malformed; the inner one: it denies the request.
 pub(super) fn verdict(
     name: &str,
     admission_request: &Value,

@@ -1,4 +1,4 @@
-//! A request as somebody sees it who knows its resource by another version.
+//! A request converted to the version of the resource that a webhook or a policy asks for.
 
 use std::sync::Arc;
 

@@ -23,11 +23,11 @@ pub struct FieldSet {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Node {
     pub(super) element: Element,
-    /// What is known below the element; the element itself is part of it.
+    /// The members at and below the element.
     pub(super) subset: Subset,
 }
 
-/// The subset at and below one path.
+/// The members of the set at and below one path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Subset {
     pub(super) member: bool,

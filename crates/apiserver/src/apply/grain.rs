@@ -1,4 +1,4 @@
-//! How finely a value is owned: as one, by its keys, or by its items. All walks ask here.
+//! How finely a value is owned: as one, by its keys, or by its items. All walks over objects use this.
 
 use std::sync::LazyLock;
 

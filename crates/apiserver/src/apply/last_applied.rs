@@ -1,5 +1,5 @@
 //! The annotation of kubectl's client-side apply, for objects that move to server-side apply.
-//! Only the manager `kubectl` is treated so; whoever wants none of it takes another name.
+//! Only the field manager `kubectl` is treated like this.
 
 use serde_json::{Map, Value};
 

@@ -54,7 +54,10 @@ impl Sink {
                 // flood of requests is not a flood of complaints.
                 let before = self.tally.dropped.fetch_add(1, Ordering::Relaxed);
                 if (before + 1).is_power_of_two() {
-                    tracing::warn!(dropped = before + 1, "the audit log cannot keep up");
+                    tracing::warn!(
+                        dropped = before + 1,
+                        "audit log queue is full; dropping events"
+                    );
                 }
             }
         }
@@ -112,6 +115,6 @@ fn write_lines(
 
 fn tell(result: std::io::Result<()>) {
     if let Err(error) = result {
-        tracing::error!(%error, "the audit log could not be written");
+        tracing::error!(%error, "could not write the audit log");
     }
 }

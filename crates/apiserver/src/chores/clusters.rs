@@ -1,4 +1,4 @@
-//! A logical cluster that goes takes everything in it along.
+//! Deletes everything in a logical cluster when the cluster is deleted.
 
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ impl Clusters {
                     }
                 }
                 Err(status) => {
-                    tracing::warn!(cluster = %name, message = status.message, "a logical cluster could not be looked after");
+                    tracing::warn!(cluster = %name, message = status.message, "could not reconcile a logical cluster; retrying later");
                     self.queue.fail(name, now);
                 }
             }

@@ -1,4 +1,4 @@
-//! Carries out what is decided about garbage, through the verbs that everybody uses.
+//! Carries out the decisions of the garbage collector, through the same verbs that clients use.
 
 use std::sync::Arc;
 
@@ -70,7 +70,7 @@ impl Collector {
                     self.garbage.queue.add(key);
                 }
                 Err(status) => {
-                    tracing::warn!(%key, message = status.message, "garbage could not be collected");
+                    tracing::warn!(%key, message = status.message, "could not collect an object; retrying later");
                     self.garbage.queue.fail(key, now);
                 }
             }

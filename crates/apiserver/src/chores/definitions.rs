@@ -1,4 +1,4 @@
-//! Definitions are served, and take their objects with them when they go.
+//! Serves custom resource definitions, and deletes their objects when a definition is deleted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,12 +23,12 @@ use super::namespaces::delete_all;
 use super::queue::Queue;
 use super::{BATCH, Event};
 
-/// A cluster's name and a definition's.
+/// The names of a logical cluster and of a definition in it.
 type DefinitionKey = (SmolStr, SmolStr);
 
 #[derive(Debug)]
 pub(super) struct Definitions {
-    /// Where objects are kept whose definition is on its way out.
+    /// The shelves of definitions that are being deleted.
     emptying: BTreeMap<Shelf, DefinitionKey>,
     pub(super) queue: Queue<DefinitionKey>,
 }

@@ -1,5 +1,5 @@
-//! Garbage: objects whose owners are gone. This decides what to do about one object, from the
-//! committed state and an index of who depends on whom; carrying it out is the collector's.
+//! The garbage collector: decides what to do about an object whose owners are gone, from the
+//! committed state and an index of dependents. `collect` carries the decision out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use crate::verb::delete::{FOREGROUND, ORPHAN, Propagation};
 use super::queue::Queue;
 use super::{BATCH, Event};
 
-/// Where a reference of a dependent points; none for kinds that nobody knows.
+/// Finds the key of an owner reference; `None` for unknown kinds.
 pub(super) type OwnerResolver<'p> = &'p dyn Fn(&Key, &Owner) -> Option<Key>;
 
-/// Who depends on whom, and whom to look at.
+/// The dependency index, and the queue of objects to check.
 #[derive(Debug)]
 pub(super) struct Garbage {
     /// Dependents by the uid of an owner.
@@ -28,7 +28,7 @@ pub(super) struct Garbage {
     pub(super) queue: Queue<Key>,
 }
 
-/// One thing to do. Each is about the very version that was looked at.
+/// A write that the collector has to make, to the version of the object that was checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Task {
     pub(super) key: Key,
@@ -40,18 +40,18 @@ pub(super) struct Task {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Delete(Propagation),
-    /// Takes away the references to owners with these uids.
+    /// Removes the owner references with these uids.
     DropOwners(Vec<SmolStr>),
-    /// Lets the object's owners go before it.
+    /// Sets `blockOwnerDeletion` of the owner references to false.
     Unblock,
     RemoveFinalizer(&'static str),
 }
 
-/// What an owner is to its dependent.
+/// The state of an owner, as seen from its dependent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
+enum OwnerState {
     Absent,
-    /// On its way out, after its dependents.
+    /// Waiting for its dependents to be deleted first.
     Waiting,
     Present,
 }
@@ -113,12 +113,12 @@ impl Garbage {
         if meta.is_deleting() || meta.owners.is_empty() {
             return Vec::new();
         }
-        let mut by_standing: [Vec<SmolStr>; 3] = Default::default();
+        let mut by_state: [Vec<SmolStr>; 3] = Default::default();
         for owner in &meta.owners {
-            let standing = self.standing(snapshot, resolve, key, owner);
-            by_standing[standing as usize].push(owner.uid.clone());
+            let state = self.state(snapshot, resolve, key, owner);
+            by_state[state as usize].push(owner.uid.clone());
         }
-        let [absent, waiting, present] = by_standing;
+        let [absent, waiting, present] = by_state;
         if !present.is_empty() {
             let others = [absent, waiting].concat();
             return if others.is_empty() {
@@ -187,26 +187,26 @@ impl Garbage {
 
     /// An owner is what its reference names, in the dependent's namespace or in none; whatever
     /// cannot be named is not known to be gone.
-    fn standing(
+    fn state(
         &self,
         snapshot: &Snapshot,
         resolve: OwnerResolver<'_>,
         key: &Key,
         owner: &Owner,
-    ) -> Standing {
+    ) -> OwnerState {
         let Some(owner_key) = resolve(key, owner) else {
             let is_gone = self.gone.contains(&owner.uid);
-            return if is_gone { Standing::Absent } else { Standing::Present };
+            return if is_gone { OwnerState::Absent } else { OwnerState::Present };
         };
         match snapshot.get(&owner_key) {
             Some(found) if found.meta.uid == owner.uid => {
                 if waits(&found.meta, FOREGROUND) {
-                    Standing::Waiting
+                    OwnerState::Waiting
                 } else {
-                    Standing::Present
+                    OwnerState::Present
                 }
             }
-            _ => Standing::Absent,
+            _ => OwnerState::Absent,
         }
     }
 
@@ -272,7 +272,7 @@ fn has_turned(before: &ObjectMeta, after: &ObjectMeta) -> bool {
         || before.is_deleting() != after.is_deleting()
 }
 
-/// What an object asks for its own dependents.
+/// The propagation policy that the finalizers of an object request.
 fn own_propagation(meta: &ObjectMeta) -> Propagation {
     if meta.has_finalizer(ORPHAN) {
         Propagation::Orphan

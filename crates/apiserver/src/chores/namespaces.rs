@@ -1,4 +1,4 @@
-//! The life of namespaces: new ones are furnished, those that go are emptied first.
+//! The namespace lifecycle: initial objects of new namespaces, deletion of content.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -30,7 +30,7 @@ const CONTENT: &str = "kubernetes";
 const ACCOUNT: &str = "default";
 const CERTIFICATES: &str = "kube-root-ca.crt";
 
-/// A cluster's name and a namespace's.
+/// The names of a logical cluster and of a namespace in it.
 type NamespaceKey = (SmolStr, SmolStr);
 
 #[derive(Debug)]

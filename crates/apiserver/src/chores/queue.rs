@@ -1,4 +1,4 @@
-//! Things to look at: each once, in the order in which they came, again later if it failed.
+//! A work queue: each item once, in order of arrival, with a delayed retry after a failure.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Instant;
@@ -72,7 +72,11 @@ impl<T: Clone + Ord> Queue<T> {
         let Some(item) = self.take(1, now).pop() else { return false };
         let done = look_at(item.clone()).await;
         if let Err(status) = &done {
-            tracing::warn!(?item, message = status.message, "could not look after it");
+            tracing::warn!(
+                ?item,
+                message = status.message,
+                "could not process a queue item; retrying later"
+            );
         }
         self.settle(item, done, now);
         true

@@ -1,7 +1,7 @@
 //! Custom kinds whose versions differ by more than their name: a webhook of the definition
 //! converts between them.
 //!
-//! Reading is synchronous and asks nobody, so whoever reads has objects converted first
+//! Reading is synchronous and calls no webhook, so handlers convert objects first
 //! ([`prepare`]); what came of it stays with the request. Writes convert before they store.
 
 use std::sync::Arc;
@@ -64,7 +64,7 @@ impl Conversion {
     }
 }
 
-/// The objects of an answer, or why there are none.
+/// The converted objects of a response, or the reason of the failure.
 fn read(answer: &Value, uid: &str, count: usize) -> Result<Vec<Value>, String> {
     if answer["kind"] != "ConversionReview" || answer["apiVersion"] != "apiextensions.k8s.io/v1" {
         return Err(format!(
@@ -116,7 +116,7 @@ fn checked(before: &Value, mut after: Value, wanted: &str) -> Result<Value, Stri
     Ok(after)
 }
 
-/// Who has to be asked before objects can be shown to a request, if anybody.
+/// The conversion webhook that a request needs to show objects, if any.
 fn converter(request: &ResourceRequest) -> Option<(&Custom, &Conversion)> {
     let custom = request.resource.custom.as_deref()?;
     Some((custom, custom.conversion.as_ref()?))

@@ -1,4 +1,4 @@
-//! What a schema means, compiled when first asked for and shared by every logical cluster that
+//! A compiled schema, compiled on first use and shared by every logical cluster that
 //! has the same schema: a hundred clusters with the same definitions compile them once.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Whether an object fits its type: unknown fields are dropped and told, wrong types refused.
+//! Checks an object against its type: drops and reports unknown fields, rejects wrong types.
 
 use base64::DecodeError as DecodeError64;
 use base64::Engine;

@@ -1,6 +1,6 @@
 //! What is wrong with a text that is no JSON, in the words that clients of Go's servers know.
 //!
-//! Only asked once reading has failed, so it may take its time.
+//! Used only after decoding has failed, so it need not be fast.
 
 /// Why `text` is no JSON document; none if it is one, or nests too deeply to be looked at.
 pub(crate) fn error(text: &[u8]) -> Option<String> {

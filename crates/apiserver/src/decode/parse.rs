@@ -41,7 +41,7 @@ pub(super) fn yaml(shape: Shape<'_>, body: &[u8]) -> Result<(Value, Vec<String>)
     Ok((value, duplicates.into_inner()))
 }
 
-/// Where in the body a value stands.
+/// Deserializes a value at one position in the body, with the shape that is known for it.
 struct ValueSeed<'s, 'd, 'p> {
     /// Absent where no type knows the field.
     shape: Option<Shape<'s>>,
@@ -71,7 +71,7 @@ impl<'s, 'd> ValueSeed<'s, 'd, '_> {
         self.shape?.child(key)
     }
 
-    /// Whether repeated keys of this object are told.
+    /// Whether duplicate keys of this object are reported.
     fn is_read(&self) -> bool {
         let Some(shape) = self.shape else { return false };
         !(self.builtin && matches!(shape.form(), Form::Untyped | Form::Raw))

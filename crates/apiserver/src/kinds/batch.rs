@@ -189,7 +189,7 @@ fn job_update(new: &At<'_>, old: &At<'_>, errors: &mut Errors) {
     immutable(new, old, &fixed, errors);
 }
 
-/// While a job is suspended it may still be told where its pods shall go.
+/// The scheduling fields of a suspended job may still change.
 fn loosen(old: &mut Value, new: &Value) {
     for field in ["nodeSelector", "tolerations", "schedulingGates"] {
         old["spec"][field] = new["spec"][field].clone();

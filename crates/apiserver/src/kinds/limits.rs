@@ -12,7 +12,7 @@ use crate::metadata;
 use crate::resource_request::ResourceRequest;
 use crate::status::{ApiResult, Status};
 
-/// Where a pod is told what was filled in.
+/// The annotation of a pod that lists the defaults applied by `LimitRange`s.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 
 /// The lists of containers, and how people call their members.
@@ -155,7 +155,7 @@ fn strain(
     is_over.then(|| format!("{so}, but provided ratio is {ratio:.6}"))
 }
 
-/// What a whole pod asks for: its containers together, or more if an init container does.
+/// The requests of a pod: the sum of its containers, or of an init container if that is more.
 fn sum(pod: &Value, side: &str) -> Amounts {
     let millis = |container: &Value| -> BTreeMap<String, i64> {
         let amounts = read(&container["resources"][side]);

@@ -13,7 +13,7 @@ use crate::status::{ApiResult, Status};
 
 const PREEMPTS: &str = "PreemptLowerPriority";
 
-/// How long pods stay on a node that does not answer, unless they say otherwise.
+/// The default toleration, in seconds, of not-ready and unreachable nodes.
 const TOLERATION_SECONDS: i64 = 300;
 
 /// An update neither takes tolerations away that the server gave, nor changes how important

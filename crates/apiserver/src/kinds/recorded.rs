@@ -51,7 +51,7 @@ fn requests_are_answered_as_a_real_server_does() {
     assert!(differences.is_empty(), "{} of {cases}: {}", differences.len(), shown.join("\n\n"));
 }
 
-/// How our answer differs from the recorded one.
+/// The differences between our response and the recorded one.
 fn compare(server: &TestServer, case: &Value) -> Option<(&'static str, String)> {
     let path = case["path"].as_str().expect("a path");
     let recorded = if case["update"].is_null() { &case["object"] } else { &case["live"] };
@@ -104,7 +104,7 @@ fn update(server: &TestServer, path: &str, case: &Value) -> (u16, Value) {
     (code, redrawn_to(&answer, &created, &case["live"]))
 }
 
-/// An answer with the recorded server's values in the place of ours.
+/// A response with the recorded server's values instead of ours.
 fn redrawn(answer: &Value, recorded: &Value) -> Value {
     if answer["kind"] == "Status" { answer.clone() } else { redrawn_to(answer, answer, recorded) }
 }

@@ -1,5 +1,5 @@
-//! What is sound, and yet worth a word to whoever writes it: fields that do nothing, or not what
-//! they seem to.
+//! Warnings about valid objects whose fields have no effect, or not the effect that they seem to
+//! have.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! What the process takes of the machine, as the system tells it.
+//! Process metrics: CPU time, memory and file descriptors.
 
 use std::sync::atomic::AtomicU64;
 

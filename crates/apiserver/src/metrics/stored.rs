@@ -1,4 +1,4 @@
-//! What the store takes: a backend that is timed, and what it holds.
+//! Store metrics: latencies of the backend, and the number of objects.
 
 use std::sync::atomic::AtomicU64;
 use std::time::Instant;

@@ -1,5 +1,4 @@
-//! What waits to be looked after by the server itself, and how long that takes, under the names
-//! that controllers of Kubernetes use for their queues.
+//! Work queue metrics of the built-in controllers, under client-go's names.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

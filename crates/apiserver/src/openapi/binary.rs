@@ -4,9 +4,9 @@
 
 use serde_json::{Map, Value};
 
-/// What clients ask for.
+/// The media type that clients accept.
 pub(super) const ASKED: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
-/// What the answer is called: the other is no media type to those who read headers strictly.
+/// The media type of the response; strict parsers reject the one that clients accept.
 pub(super) const MEDIA: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
 /// The document as bytes, from its JSON.

@@ -1,4 +1,4 @@
-//! Which type of the types' library describes which kind.
+//! The Rust type of k8s-openapi that describes each built-in kind.
 
 use k8s_openapi::Resource;
 use k8s_openapi::api::{
@@ -14,7 +14,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1 as apiregistration;
 use schemars::{JsonSchema, SchemaGenerator};
 
-/// A kind and what adds its schema.
+/// A kind and the function that adds its schema.
 struct KindSchema {
     api_version: &'static str,
     kind: &'static str,
@@ -30,7 +30,7 @@ fn add_type<T: JsonSchema>(generator: &mut SchemaGenerator) {
     drop(generator.subschema_for::<T>());
 }
 
-/// Adds a kind and all that it consists of; nothing for kinds that are not known.
+/// Adds the schema of a kind and of all types that it refers to; nothing for unknown kinds.
 pub(super) fn add(generator: &mut SchemaGenerator, api_version: &str, kind: &str) {
     let mut kinds = KINDS.iter();
     if let Some(found) = kinds.find(|one| one.api_version == api_version && one.kind == kind) {

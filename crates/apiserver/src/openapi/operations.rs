@@ -75,14 +75,14 @@ struct Operation<'o> {
     action: &'o str,
     id: String,
     codes: &'o [u16],
-    /// The schema of what is answered; the resource's own kind if empty.
+    /// The schema of the response; the resource's own kind if empty.
     answers: &'o str,
 }
 
 const LIST: Operation<'static> =
     Operation { action: "list", id: String::new(), codes: &[200], answers: "list" };
 
-/// A resource, with the parts of names that its operations share.
+/// A resource, and the parts that the ids of its operations share.
 struct OperationNames<'r> {
     resource: &'r Resource,
     /// `AppsV1`.

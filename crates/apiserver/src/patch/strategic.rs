@@ -114,7 +114,10 @@ fn retain_keys(
     for (key, value) in patch {
         if key != RETAIN_KEYS && !value.is_null() && is_field(key) && !is_retained(key) {
             let message = "invalid patch format of retainKeys".to_owned();
-            tracing::debug!(key, "a patch retains less than it sets");
+            tracing::debug!(
+                key,
+                "$retainKeys of a patch does not list all keys that the patch sets"
+            );
             return Err(PatchError::BadBody(message));
         }
     }
@@ -192,7 +195,7 @@ fn delete_from_list(
     Ok(())
 }
 
-/// A field of an object: its form, and what patches do there.
+/// A field of an object: its shape, and its patch strategy.
 struct FieldPatch<'s> {
     shape: Shape<'s>,
     strategy: PatchStrategy,

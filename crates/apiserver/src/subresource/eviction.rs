@@ -1,4 +1,4 @@
-//! Evictions: deletions of pods that ask their disruption budget first.
+//! Evictions: deletions of pods that respect disruption budgets.
 
 use std::sync::Arc;
 

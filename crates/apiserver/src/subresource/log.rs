@@ -10,7 +10,7 @@ use crate::resource_request::ResourceRequest;
 use crate::response::{self, HandlerResponse};
 use crate::status::{ApiResult, Status};
 
-/// What part of a log is asked for.
+/// The part of a log that the query selects.
 #[derive(Debug, Default)]
 struct Options {
     since: Option<Timestamp>,

@@ -50,7 +50,7 @@ async fn update(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
     write::settle_place(request, &mut scale)?;
     let places = Places::of(&request.resource);
     let change = |current: &Value| set(&places, current, &scale);
-    answer(request, write::modify(request, &request.target.name, &options, change).await?).await
+    respond(request, write::modify(request, &request.target.name, &options, change).await?).await
 }
 
 /// Server-side apply: the owner of the number is recorded with the object that has it.
@@ -77,7 +77,7 @@ async fn apply(request: &ResourceRequest, options: &Options) -> ApiResult<Handle
         }
         Ok(wanted)
     };
-    answer(request, write::modify(request, &request.target.name, &options, change).await?).await
+    respond(request, write::modify(request, &request.target.name, &options, change).await?).await
 }
 
 async fn patch_scale(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
@@ -95,7 +95,7 @@ async fn patch_scale(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
         }
         set(&places, current, &scale)
     };
-    answer(request, write::modify(request, &request.target.name, &options, change).await?).await
+    respond(request, write::modify(request, &request.target.name, &options, change).await?).await
 }
 
 fn patched(request: &ResourceRequest, scale: &Value) -> ApiResult<Value> {
@@ -113,7 +113,7 @@ fn patched(request: &ResourceRequest, scale: &Value) -> ApiResult<Value> {
     }
 }
 
-/// The object with the replicas that a scale asks for.
+/// The object with the replicas of a scale.
 fn set(places: &Places, current: &Value, scale: &Value) -> ApiResult<Wanted> {
     let replicas = scale["spec"]["replicas"].as_i64().unwrap_or(0);
     if replicas < 0 {
@@ -136,7 +136,7 @@ fn set(places: &Places, current: &Value, scale: &Value) -> ApiResult<Wanted> {
     Ok(Wanted { object, is_pinned })
 }
 
-async fn answer(request: &ResourceRequest, written: WrittenObject) -> ApiResult<HandlerResponse> {
+async fn respond(request: &ResourceRequest, written: WrittenObject) -> ApiResult<HandlerResponse> {
     let object = match written {
         WrittenObject::Stored(entry) => {
             webhook::prepare(request, std::slice::from_ref(&entry)).await?;

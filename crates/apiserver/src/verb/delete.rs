@@ -24,7 +24,7 @@ use super::list;
 pub(crate) const ORPHAN: &str = "orphan";
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 
-/// What a deletion asks for.
+/// The options of a deletion.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DeleteOptions {
     pub grace_seconds: Option<i64>,
@@ -204,7 +204,7 @@ fn check_preconditions(
 enum Next {
     Remove,
     Mark(Value),
-    /// It is being deleted already, and no sooner than this asks for.
+    /// It is being deleted already, with a grace period that is not longer.
     Unchanged,
 }
 

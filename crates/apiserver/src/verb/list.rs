@@ -45,11 +45,11 @@ pub async fn list(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
         metadata.insert("remainingItemCount".into(), json!(remaining));
     }
     let bytes = page.entries.iter().map(|entry| entry.value.len()).sum();
-    let place = request.server.traffic.list(bytes, &request.caller).await;
+    let permit = request.server.traffic.list(bytes, &request.caller).await;
     webhook::prepare(request, &page.entries).await?;
     let all_plain = || page.entries.iter().all(|entry| request.shows_as_stored(entry));
     if request.accept == Accept::default() && all_plain() {
-        return Ok(HandlerResponse::Raw(streamed(request, &metadata, page.entries, place)));
+        return Ok(HandlerResponse::Raw(streamed(request, &metadata, page.entries, permit)));
     }
     let objects: Vec<Value> = page.entries.iter().map(|entry| request.read(entry)).collect();
     let list = match request.accept.form {
@@ -71,7 +71,7 @@ fn streamed(
     request: &ResourceRequest,
     metadata: &Map<String, Value>,
     entries: Vec<Arc<Entry>>,
-    place: Option<OwnedSemaphorePermit>,
+    permit: Option<OwnedSemaphorePermit>,
 ) -> http::Response<Body> {
     let resource = &request.resource;
     let (kind, api_version) = (json!(resource.list_kind), json!(resource.api_version()));
@@ -88,7 +88,7 @@ fn streamed(
     };
     let shown = request.view().api_version.map(str::to_owned);
     let mut body = ListBody::new(opening.into_bytes(), entries, shown, !is_custom);
-    body.place = place;
+    body.permit = permit;
     with_media(200, "application/json", Body::List(body))
 }
 
@@ -109,7 +109,7 @@ fn whole(
     })
 }
 
-/// The objects that a list asks for, by its query.
+/// The page of objects that the query selects.
 pub async fn page(request: &ResourceRequest) -> ApiResult<Page> {
     let selection = Selection::of(request)?;
     let query = &request.query;
@@ -122,11 +122,11 @@ pub async fn page(request: &ResourceRequest) -> ApiResult<Page> {
         return Err(Status::invalid_thing("ListOptions.meta.k8s.io", "", &[error]));
     }
     let limit = usize::try_from(query.integer("limit")?.unwrap_or(0)).unwrap_or(0);
-    let place = query.get("continue").filter(|place| !place.is_empty());
+    let token = query.get("continue").filter(|token| !token.is_empty());
     let wanted = read_revision(query.get("resourceVersion"))?;
-    let exact = check_match(request, wanted, place.is_some(), limit)?;
-    if let Some(place) = place {
-        return continued(request, &selection, place, limit);
+    let exact = check_match(request, wanted, token.is_some(), limit)?;
+    if let Some(token) = token {
+        return continued(request, &selection, token, limit);
     }
     wait_for(request, wanted.unwrap_or(0)).await?;
     // Any cached state will do for "0", and then pages are not cut.
@@ -195,13 +195,13 @@ fn past(request: &ResourceRequest, revision: u64) -> ApiResult<Snapshot> {
 fn continued(
     request: &ResourceRequest,
     selection: &Selection,
-    place: &str,
+    token: &str,
     limit: usize,
 ) -> ApiResult<Page> {
     let refuse = |why: &str| {
         Status::bad_request(format!("invalid continue token: continue key is not valid: {why}"))
     };
-    let bytes = URL_SAFE_NO_PAD.decode(place.trim_end_matches('='));
+    let bytes = URL_SAFE_NO_PAD.decode(token.trim_end_matches('='));
     let bytes = bytes.map_err(|error| refuse(&error.to_string()))?;
     let token: Value = serde_json::from_slice(&bytes).map_err(|error: serde_json::Error| {
         refuse(&go_json::error(&bytes).unwrap_or_else(|| error.to_string()))

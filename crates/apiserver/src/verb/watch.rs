@@ -60,7 +60,7 @@ impl std::fmt::Debug for Follow {
     }
 }
 
-/// How often an idle watch is told how far it is.
+/// The interval of bookmarks on an idle watch.
 const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
 
 /// How much is written before it is handed on.

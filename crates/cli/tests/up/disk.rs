@@ -30,7 +30,8 @@ fn breaks(way: &str, cause: &str) {
     for name in ["during", "again"] {
         let refused = running.refused(&format!("create configmap {name}"), "");
         assert!(
-            refused.contains("the store does not take writes any more") && refused.contains(cause),
+            refused.contains("the store rejects writes after a failed commit")
+                && refused.contains(cause),
             "{refused}"
         );
     }

@@ -121,8 +121,8 @@ fn entry(store: &Store, step: &Step, object: &Value) -> Arc<Entry> {
     Arc::clone(&written.entries[0])
 }
 
-fn deeds() -> Vec<Attributes<'static>> {
-    let mut deeds = Vec::new();
+fn requests() -> Vec<Attributes<'static>> {
+    let mut requests = Vec::new();
     for namespace in ["", "n", "m"] {
         for verb in ["get", "list", "create", "deletecollection"] {
             for (resource, subresource, name) in [
@@ -133,15 +133,15 @@ fn deeds() -> Vec<Attributes<'static>> {
             ] {
                 for group in ["", "apps"] {
                     let target = AccessTarget::Resource { group, resource, subresource, name };
-                    deeds.push(Attributes { verb, namespace, target });
+                    requests.push(Attributes { verb, namespace, target });
                 }
             }
         }
     }
     for path in ["/healthz", "/api/v1", "/metrics"] {
-        deeds.push(Attributes { verb: "get", namespace: "", target: AccessTarget::Path(path) });
+        requests.push(Attributes { verb: "get", namespace: "", target: AccessTarget::Path(path) });
     }
-    deeds
+    requests
 }
 
 proptest! {
@@ -174,7 +174,7 @@ proptest! {
             [("u", vec![]), ("u", vec!["g".to_owned()]), ("system:serviceaccount:n:u", vec![])]
         {
             let caller = Caller { name: name.to_owned(), groups, ..Caller::default() };
-            for attributes in deeds() {
+            for attributes in requests() {
                 let found = matches!(index.judge(&caller, &attributes), Verdict::Allowed(_));
                 prop_assert_eq!(found, naive(&objects, &caller, &attributes), "{:?} {:?}", caller, attributes);
             }

@@ -17,8 +17,8 @@ pub(super) struct Expression {
     uses: Vec<String>,
 }
 
-/// An evaluation of one policy about one object: a variable has a value once it is asked for,
-/// and one for all who ask.
+/// An evaluation of one policy for one object: a variable is evaluated on first use, once for
+/// all expressions.
 pub(super) struct Evaluation<'p> {
     variables: &'p [(String, Expression)],
     scope: Scope,
@@ -31,7 +31,7 @@ impl Expression {
         Self { source: source.to_owned(), program, uses: named_variables(source) }
     }
 
-    /// Whether it asks who may do what.
+    /// Whether it uses `authorizer`.
     pub(super) fn asks(&self) -> bool {
         self.program.as_ref().is_ok_and(|program| program.mentions(authorizer::NAME))
     }

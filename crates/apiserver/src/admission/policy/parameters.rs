@@ -1,4 +1,4 @@
-//! What bindings bring to their policies: objects that say how much is too much.
+//! Parameter objects of admission policies, as their bindings reference them.
 
 use convoy_plan::selector::Selector;
 use serde_json::Value;
@@ -55,7 +55,7 @@ impl Reference {
     }
 }
 
-/// What the binding brings to its policy; none if the policy asks for nothing.
+/// The parameters of a binding; none if the policy has no `paramKind`.
 pub(super) fn parameters(
     policy: &Policy,
     binding: &Binding,

@@ -39,7 +39,7 @@ pub(super) fn pod(object: &mut Value) {
     addresses(object);
 }
 
-/// What is limited is also asked for.
+/// A limit without a request is also the request.
 fn requests_from_limits(resources: &mut Fields) {
     let Some(Value::Object(limits)) = resources.get("limits") else { return };
     let limits = limits.clone();
@@ -50,7 +50,7 @@ fn requests_from_limits(resources: &mut Fields) {
     }
 }
 
-/// A pod with limits of its own asks for what its containers ask for, or else for its limits.
+/// The requests of a pod with pod-level limits: those of its containers, or else its limits.
 fn pod_level_requests(spec: &mut Fields) {
     let asked: Vec<(&str, Quantity)> = ["cpu", "memory"]
         .into_iter()
@@ -75,7 +75,7 @@ fn pod_level_requests(spec: &mut Fields) {
     }
 }
 
-/// The sum of what containers ask for; none if none does.
+/// The sum of the requests of all containers; `None` if no container has any.
 fn containers_request(spec: &Fields, name: &str) -> Option<Quantity> {
     let containers = spec.get("containers").and_then(Value::as_array).into_iter().flatten();
     let amounts = containers.filter_map(|container| {

@@ -3,8 +3,8 @@
 use convoy_api::text::Quantity;
 use serde_json::Value;
 
-/// `Guaranteed`: every container is limited in processor and memory and asks for just that.
-/// `BestEffort`: nobody asks for anything. `Burstable`: the rest.
+/// `Guaranteed`: every container has limits of CPU and memory, equal to its requests.
+/// `BestEffort`: no container has requests or limits. `Burstable`: all other pods.
 pub(super) fn class(pod: &Value) -> &'static str {
     let spec = &pod["spec"];
     let own = &spec["resources"];
@@ -32,7 +32,7 @@ fn graded<'v>(all: impl Iterator<Item = &'v Value>) -> &'static str {
     }
 }
 
-/// Which of processor and memory are asked for or limited.
+/// Which of CPU and memory have a request or a limit.
 fn names(resources: &Value) -> impl Iterator<Item = (&'static str, &'static str)> {
     let pairs = ["requests", "limits"]
         .into_iter()

@@ -7,7 +7,7 @@ use super::{containers, volumes};
 use crate::kinds::at::{At, Errors};
 use crate::kinds::selector;
 
-/// Where a pod's spec stands.
+/// The object that a pod spec belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::kinds) enum SpecParent {
     Pod,
