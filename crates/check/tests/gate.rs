@@ -100,9 +100,10 @@ fn is_full(hold: &Hold, starts: usize) -> bool {
         HoldReason::BudgetSpent { in_flight, ceiling, .. } => in_flight >= ceiling,
         HoldReason::AvailabilityFloor { available, required, .. } => available <= required,
         HoldReason::BatchFull { size, .. } => *size as usize >= starts,
-        HoldReason::BatchRunning { unfinished, .. } => *unfinished > 0,
+        HoldReason::BatchRunning { unfinished, .. } | HoldReason::GroupOrder { unfinished, .. } => {
+            *unfinished > 0
+        }
         HoldReason::FailureStop { value, failures, .. } => failures >= value,
-        HoldReason::GroupOrder { unfinished, .. } => *unfinished > 0,
         _ => true,
     }
 }
@@ -112,7 +113,7 @@ struct Starts {
     /// Empty for the rollout as a whole.
     name: String,
     ceiling: usize,
-    starts: usize,
+    count: usize,
 }
 
 fn starts_by_group(step: &Step, started: &BTreeSet<String>) -> Vec<Starts> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::entry::{Event, Metadata, Revision};
 use crate::log::{Found, Log};
-use crate::store::Published;
+use crate::published::Published;
 use crate::topic::Topic;
 
 /// A place in a log of events. It holds no events of its own, so it may be as slow as it likes.

@@ -11,7 +11,8 @@ use parking_lot::{Condvar, Mutex};
 use crate::backend::{Backend, BackendError, Record};
 use crate::commit::{Staged, Transaction, WriteError, Written};
 use crate::entry::{Change, Event, Metadata, Revision};
-use crate::store::{Published, Settings};
+use crate::published::Published;
+use crate::settings::Settings;
 use crate::ticket::{self, Sender, Ticket};
 
 /// A batch is cut at this many transactions or bytes, whichever comes first.
