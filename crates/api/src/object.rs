@@ -5,15 +5,13 @@
 //! fields every part of Convoy needs, without building a view.
 
 mod body;
-mod compress;
 mod digest;
-mod facts;
 mod key;
 pub mod member;
 pub mod meta;
 pub mod view;
 
-use std::any::Any;
+use std::sync::Arc;
 
 use serde_json::Value;
 use smol_str::SmolStr;
@@ -30,7 +28,7 @@ pub use view::ViewError;
 pub struct Object {
     key: ObjectKey,
     api_version: SmolStr,
-    body: Body,
+    body: Arc<Body>,
 }
 
 /// Why a JSON value is not a Kubernetes object.
@@ -65,7 +63,7 @@ impl Object {
         let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
         let kind = GroupKind { group: SmolStr::new(group), kind };
         let key = ObjectKey { cluster: SmolStr::default(), kind, namespace, name };
-        Ok(Self { key, api_version, body: Body::new(raw) })
+        Ok(Self { key, api_version, body: Arc::new(Body::new(raw)) })
     }
 
     /// The same object as a member of another cluster than the home one.
@@ -78,7 +76,11 @@ impl Object {
     /// The same object with other JSON, e.g. after defaulting. The identity stays.
     #[must_use]
     pub fn with_raw(&self, raw: Value) -> Self {
-        Self { key: self.key.clone(), api_version: self.api_version.clone(), body: Body::new(raw) }
+        Self {
+            key: self.key.clone(),
+            api_version: self.api_version.clone(),
+            body: Arc::new(Body::new(raw)),
+        }
     }
 
     pub fn key(&self) -> &ObjectKey {
@@ -109,38 +111,23 @@ impl Object {
     }
 
     pub fn raw(&self) -> &Value {
-        &self.body.open().raw
-    }
-
-    /// What `read` finds in the object, kept with it for the next one who asks. It must follow
-    /// from the object alone: there is one answer for each type.
-    pub fn facts<T: Any + Send + Sync>(&self, read: impl FnOnce(&Self) -> T) -> &T {
-        self.body.open().facts.get_or_read(|| read(self))
+        &self.body.raw
     }
 
     pub fn metadata(&self) -> &Value {
-        self.body.open().metadata()
+        self.body.metadata()
     }
 
     pub fn spec(&self) -> &Value {
-        self.body.open().spec()
+        self.body.spec()
     }
 
     pub fn status(&self) -> &Value {
-        self.body.open().status()
+        self.body.status()
     }
 }
 
-/// What a cache does with objects that nobody looks at.
-impl Object {
-    /// Packs the JSON away, which then takes a small part of the room, until it is looked at again.
-    /// One that someone else has a clone of stays open.
-    pub fn pack(&mut self) {
-        self.body.pack();
-    }
-}
-
-/// Digest, sections and facts follow from the JSON.
+/// The digest follows from the JSON, so it is not compared.
 impl PartialEq for Object {
     fn eq(&self, other: &Self) -> bool {
         self.key == other.key && self.api_version == other.api_version && self.raw() == other.raw()
@@ -211,40 +198,6 @@ mod tests {
         let other = object.with_raw(json!({"spec": 7, "status": 8}));
         assert_eq!((other.spec(), other.status()), (&json!(7), &json!(8)));
         assert_eq!(object.with_raw(Value::Null).metadata(), &Value::Null);
-    }
-
-    #[test]
-    fn a_packed_object_is_the_same_and_opens_when_it_is_looked_at() {
-        let raw = json!({"apiVersion": "v1", "kind": "Pod", "zeta": 1.5, "alpha": null,
-            "metadata": {"name": "p", "uid": "u", "resourceVersion": "7", "labels": {"b": "1"},
-                "ownerReferences": [{"name": "x"}, {"name": "set", "uid": "s", "controller": true}]}});
-        let mut object = Object::from_value(raw.clone()).unwrap();
-        for _ in 0..2 {
-            object.pack();
-            assert!(!object.body.is_open());
-            assert_eq!((object.uid(), object.resource_version()), (Some("u"), Some("7")));
-            assert_eq!(object.controller().unwrap().name, "set");
-            assert!(!object.body.is_open(), "these are known without");
-            assert_eq!((object.label("b"), object.raw()), (Some("1"), &raw));
-            assert!(object.body.is_open());
-        }
-        let clone = object.clone();
-        object.pack();
-        assert!(clone.body.is_open(), "it is in use");
-    }
-
-    #[test]
-    fn what_is_written_otherwise_in_json_is_known_of_a_packed_object_too() {
-        let owner = json!({"name": "a\"b", "uid": "", "controller": true});
-        let raw = json!({"apiVersion": "v1", "kind": "Pod",
-            "metadata": {"name": "p", "uid": "\t", "ownerReferences": [owner]}});
-        let mut object = Object::from_value(raw.clone()).unwrap();
-        object.pack();
-        assert_eq!((object.uid(), object.resource_version()), (Some("\t"), None));
-        let owner = object.controller().unwrap();
-        assert_eq!((owner.name, owner.uid), ("a\"b", ""));
-        assert!(!object.body.is_open());
-        assert_eq!(object.raw(), &raw);
     }
 
     #[test]

@@ -28,9 +28,6 @@ pub struct Settings {
     pub observe: bool,
     /// Rollouts whose writes are on their way at once.
     pub concurrency: usize,
-    /// Objects are packed away between decisions: they take a fraction of the memory then, and
-    /// time to open again.
-    pub packs: bool,
     pub decision_log: Option<DecisionLog>,
     pub metrics: Arc<Metrics>,
 }
@@ -38,7 +35,7 @@ pub struct Settings {
 impl Settings {
     pub fn new(dialects: Vec<&'static dyn Dialect>) -> Self {
         let metrics = Arc::new(Metrics::default());
-        Self { dialects, observe: false, concurrency: 32, packs: true, decision_log: None, metrics }
+        Self { dialects, observe: false, concurrency: 32, decision_log: None, metrics }
     }
 }
 
@@ -118,10 +115,10 @@ struct UnderWay {
 
 impl Brain {
     pub fn new(settings: Settings) -> Self {
-        let Settings { dialects, observe, concurrency, packs, decision_log, metrics } = settings;
+        let Settings { dialects, observe, concurrency, decision_log, metrics } = settings;
         let projections = Arc::new(Projections::of(&dialects));
         Self {
-            cache: Cache::new(dialects).packing(packs),
+            cache: Cache::new(dialects),
             queue: Queue::default(),
             unlisted: projections.kinds().cloned().collect(),
             projections,
@@ -267,13 +264,10 @@ impl Brain {
         };
         self.metrics.passed(&step);
         self.note_holds(&rollout, metrics::holds(&step));
-        if let Some(series) = series::of_step(&step) {
-            self.metrics.tell(&rollout, series);
-        }
+        self.metrics.tell(&rollout, series::of_step(&step));
         self.write_down(&rollout, &step, now);
         let object = self.cache.world().get(&rollout.key);
         let status = object.and_then(|object| request::status(step.status.as_ref(), object));
-        self.cache.pack(&rollout);
         let actions = std::mem::take(&mut step.actions);
         let decided = Some(Decided { dialect: step.dialect, verdict: step.verdict });
         if self.observe || actions.is_empty() && status.is_none() {

@@ -20,12 +20,6 @@ pub struct Rollout {
     pub key: ObjectKey,
 }
 
-/// Of how many objects a decision has to be made for them to be kept open between two.
-const KEPT_OPEN: usize = 512;
-
-/// How many owners stand above each other: a pod, its ReplicaSet, its Deployment.
-const OWNERS_MAX: usize = 3;
-
 /// Objects, what is wrong with them, and who has to look again when one changes.
 pub struct Cache {
     dialects: Vec<&'static dyn Dialect>,
@@ -37,8 +31,6 @@ pub struct Cache {
     versions: BTreeMap<GroupKind, u64>,
     /// How far watches and lists have told of each kind: everything up to there is known.
     told: BTreeMap<GroupKind, u64>,
-    /// Whether objects are packed away between decisions.
-    packs: bool,
 }
 
 impl Cache {
@@ -46,13 +38,7 @@ impl Cache {
         let refused = dialects.iter().map(|_| Refused::default()).collect();
         let (world, tombstones) = (World::new(), BTreeMap::new());
         let (versions, told) = (BTreeMap::new(), BTreeMap::new());
-        Self { dialects, world, refused, tombstones, versions, told, packs: true }
-    }
-
-    /// Whether objects are packed away between decisions, as they are unless this says otherwise.
-    #[must_use]
-    pub fn packing(self, packs: bool) -> Self {
-        Self { packs, ..self }
+        Self { dialects, world, refused, tombstones, versions, told }
     }
 
     pub fn world(&self) -> &World {
@@ -132,25 +118,7 @@ impl Cache {
         let own: Vec<bool> = self.dialects.iter().map(is_own_matter).collect();
         let mut affected = self.change(&key, |world| _ = world.insert(object));
         affected.retain(|rollout| !own[rollout.dialect] || rollout.key == key);
-        if self.packs {
-            self.world.pack(&key);
-        }
         affected
-    }
-
-    /// Packs away what a decision about `rollout` looked at, unless that is a large fleet: the
-    /// next change of any of its members has all of it looked at again.
-    pub fn pack(&mut self, rollout: &Rollout) {
-        let Some(object) = self.world.get(&rollout.key).filter(|_| self.packs) else { return };
-        let snapshot = self.dialect(rollout).snapshot(&self.world, object);
-        if snapshot.iter().nth(KEPT_OPEN).is_some() {
-            return;
-        }
-        let mut keys: Vec<ObjectKey> = snapshot.iter().map(|object| object.key().clone()).collect();
-        keys.push(rollout.key.clone());
-        for key in keys {
-            self.world.pack(&key);
-        }
     }
 
     /// A watch shows that an object is gone; this is its last state.
@@ -232,22 +200,7 @@ impl Cache {
             }
         }
         self.affected(key, &mut affected);
-        if self.packs {
-            self.pack_owners(key);
-        }
         affected
-    }
-
-    /// Packs those away that were asked on behalf of a changed object.
-    fn pack_owners(&mut self, changed: &ObjectKey) {
-        let mut key = changed.clone();
-        for _ in 0..OWNERS_MAX {
-            let Some(owner) = self.world.get(&key).and_then(Object::controller) else { return };
-            let group = owner.api_version.rsplit_once('/').map_or("", |(group, _)| group);
-            let kind = GroupKind { group: group.into(), kind: owner.kind.into() };
-            key = kind.key(&key.namespace, owner.name);
-            self.world.pack(&key);
-        }
     }
 
     fn affected(&self, key: &ObjectKey, found: &mut BTreeSet<Rollout>) {

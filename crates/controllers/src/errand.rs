@@ -11,13 +11,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use convoy_api::{GroupKind, Object, ObjectKey};
+use convoy_api::{GroupKind, ObjectKey};
 use convoy_plan::{Action, Denial, Write};
 use serde_json::Value;
 
 use crate::brain::News;
 use crate::metrics::Metrics;
-use crate::outcome::{Answer, Effect, Outcome, effect, outcome};
+use crate::outcome::{Answer, Effect, Outcome, outcome};
 use crate::projection::Projections;
 use crate::request::{OwnVersions, Request, Resource, precondition, request};
 
@@ -73,8 +73,6 @@ pub enum Call {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
     Answer(Answer),
-    /// A success, and the object of a server in this very process, whole and shared.
-    Shown(u16, Object),
     /// No answer: whether it was carried out is not known.
     Lost(String),
     /// It was not sent, and may be later.
@@ -206,7 +204,6 @@ impl Errand {
         let action = &self.actions[place];
         let code = match &reply {
             Reply::Answer(answer) => Some(answer.code),
-            Reply::Shown(code, _) => Some(*code),
             Reply::Lost(_) => Some(0),
             Reply::Unsent(_) | Reply::Impossible(_) => None,
         };
@@ -216,7 +213,6 @@ impl Errand {
         let is_unclear = code.is_some_and(|code| code >= 500 || code == 408 || code == 0);
         let outcome = match &reply {
             Reply::Answer(answer) => outcome(&action.write, answer),
-            Reply::Shown(code, object) => Outcome::Done(effect(&action.write, *code, object.raw())),
             Reply::Lost(message) | Reply::Unsent(message) => {
                 Outcome::Later { at_least: Duration::ZERO, message: message.clone() }
             }
@@ -234,10 +230,6 @@ impl Errand {
                 let version = body.pointer("/metadata/resourceVersion").and_then(Value::as_str);
                 let version = version.map(str::to_owned);
                 (self.projections.read(Cow::Owned(body)).map(News::Answered), version)
-            }
-            (Outcome::Done(Effect::Shown), Reply::Shown(_, object)) => {
-                let version = object.resource_version().map(str::to_owned);
-                (Some(News::Answered(object)), version)
             }
             (Outcome::Done(Effect::Gone), _) => {
                 (Some(News::Forgotten(action.target.clone())), None)
@@ -258,7 +250,6 @@ impl Errand {
             Reply::Answer(answer) if answer.is_success() => {
                 Some(self.projections.read(Cow::Owned(answer.body)).map(News::Answered))
             }
-            Reply::Shown(_, object) => Some(Some(News::Answered(object))),
             Reply::Answer(answer) if answer.code == 404 => {
                 Some(Some(News::Forgotten(target.clone())))
             }

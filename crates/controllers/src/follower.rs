@@ -206,17 +206,6 @@ impl Follower {
         Some(told(object, is_gone))
     }
 
-    /// What a watch of a server in this very process tells: nothing is copied, nothing left out.
-    pub fn shown(&mut self, object: &Object, is_gone: bool) -> Option<News> {
-        if !self.is_watching() {
-            return None;
-        }
-        if let Some(newer) = object.resource_version() {
-            self.move_to(newer);
-        }
-        Some(told(object.clone(), is_gone))
-    }
-
     /// A watch has told everything up to this version.
     fn move_to(&mut self, newer: &str) {
         if let Place::Watching { version, has_moved, .. } = &mut self.place {
@@ -264,9 +253,7 @@ impl Follower {
         let fields = item.as_object_mut()?;
         fields.insert("apiVersion".to_owned(), resource.api_version().into());
         fields.insert("kind".to_owned(), self.kind.kind.as_str().into());
-        let mut object = self.projections.read(Cow::Owned(item))?;
-        object.pack(); // there may be many, and they are told together
-        Some(object)
+        self.projections.read(Cow::Owned(item))
     }
 
     fn all(&self, version: Option<u64>, objects: Vec<Object>) -> News {

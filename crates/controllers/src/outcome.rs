@@ -91,7 +91,7 @@ pub fn outcome(write: &Write, answer: &Answer) -> Outcome {
 
 /// A server that takes an object away at once answers with a `Status`, or with the object as
 /// it was last; one that lets it end in its own time answers with the object marked as going.
-pub fn effect(write: &Write, code: u16, body: &Value) -> Effect {
+fn effect(write: &Write, code: u16, body: &Value) -> Effect {
     let is_object = body.pointer("/metadata/name").is_some();
     match write {
         // The answer to a patch of the scale is the scale.

@@ -42,9 +42,10 @@ pub struct Step {
     pub events: Vec<Event>,
     /// When to look again, should nothing change before then.
     pub wake_at: Option<Timestamp>,
-    /// The dialect's own numbers about the rollout; absent if nothing could be decided, so that
-    /// those of the last decision still stand.
-    pub series: Option<Vec<Series>>,
+    /// The dialect's own numbers about the rollout, in place of those of the previous decision.
+    /// A rollout that is refused, or held because another object is, has none: nobody knows how
+    /// long that lasts, and numbers of a decision that no longer holds are worse than a gap.
+    pub series: Vec<Series>,
 }
 
 /// Where a rollout stands.
@@ -79,11 +80,12 @@ impl Step {
             status: None,
             events: Vec::new(),
             wake_at: None,
-            series: Some(Vec::new()),
+            series: Vec::new(),
         }
     }
 
-    /// The step of a rollout whose object was refused: nothing moves.
+    /// The step of a rollout whose object was refused: nothing moves, and the numbers of earlier
+    /// decisions are withdrawn.
     pub(crate) fn invalid(dialect: &'static str, rollout: &Object, found: &[Diagnostic]) -> Self {
         let errors = found.iter().filter(|diagnostic| {
             diagnostic.severity == Severity::Error && diagnostic.key == *rollout.key()
@@ -91,16 +93,14 @@ impl Step {
         let fields: Vec<String> = errors.map(|diagnostic| diagnostic.field.clone()).collect();
         let mut step = Self::new(dialect, rollout, Verdict::Invalid);
         step.holds.push(Hold::of_rollout(HoldReason::Invalid { fields }));
-        step.series = None;
         step
     }
 
-    /// The step of a rollout that stands still as a whole: nothing is written, and what its
-    /// status says stays.
+    /// The step of a rollout that is held as a whole: nothing is written and its status stays.
+    /// The numbers of earlier decisions are withdrawn.
     pub(crate) fn held(dialect: &'static str, rollout: &Object, hold: Hold) -> Self {
         let mut step = Self::new(dialect, rollout, Verdict::Held);
         step.holds.push(hold);
-        step.series = None;
         step
     }
 

@@ -1,69 +1,110 @@
 //! Every object known, by kind, namespace and name; possibly of several clusters.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use convoy_api::{GroupKind, Object, ObjectKey};
 use smol_str::SmolStr;
 
-/// A cache of objects. Iteration is in key order, whatever order they arrived in.
+/// The objects that decisions read. Iteration is in key order, whatever order they arrived in.
+///
+/// A clone shares its collections with the original until one of the two changes; only the
+/// collection that changes is copied then.
 #[derive(Clone, Debug, Default)]
 pub struct World {
-    shelves: BTreeMap<(SmolStr, GroupKind), Shelf>,
+    collections: BTreeMap<CollectionKey, Arc<Collection>>,
+    /// Objects that no accessor shows, see [`World::without`]. A collection without any has no
+    /// entry, so reading it costs nothing more.
+    hidden: BTreeMap<CollectionKey, BTreeSet<NamespacedName>>,
 }
 
-/// Namespace and name.
-type Place = (SmolStr, SmolStr);
+/// Cluster and kind.
+type CollectionKey = (SmolStr, GroupKind);
+
+type NamespacedName = (SmolStr, SmolStr);
 
 /// The objects of one kind in one cluster.
 #[derive(Clone, Debug, Default)]
-struct Shelf {
-    objects: BTreeMap<Place, Object>,
-    /// Where those in namespaces stand, by the uid of their controller, empty where they have
-    /// none: a namespace may have thousands of pods, of which a set has three. One set for all:
-    /// one for each of thousands of controllers would mostly be room for more.
-    controlled: BTreeSet<(SmolStr, Place)>,
+struct Collection {
+    objects: BTreeMap<NamespacedName, Object>,
+    /// Index of the namespaced objects by the uid of their controller, empty for those without
+    /// one: a namespace may have thousands of pods, of which a ReplicaSet owns three. One set for
+    /// all controllers takes less memory than thousands of small ones.
+    controlled: BTreeSet<(SmolStr, NamespacedName)>,
 }
 
-impl Shelf {
+/// A collection as a world shows it.
+#[derive(Clone, Copy)]
+struct Visible<'w> {
+    collection: &'w Collection,
+    hidden: Option<&'w BTreeSet<NamespacedName>>,
+}
+
+impl Collection {
     fn insert(&mut self, object: Object) -> Option<Object> {
-        let place = (object.namespace().clone(), object.name().clone());
+        let name = (object.namespace().clone(), object.name().clone());
         let controller = controller(&object);
-        let before = self.objects.insert(place.clone(), object);
+        let before = self.objects.insert(name.clone(), object);
         let known = before.as_ref().and_then(self::controller);
         if known != controller {
-            self.forget(known, &place);
+            self.forget_controller(known, &name);
             if let Some(uid) = controller {
-                note(&mut self.controlled, uid, place);
+                index(&mut self.controlled, uid, name);
             }
         }
         before
     }
 
-    fn remove(&mut self, place: &Place) -> Option<Object> {
-        let removed = self.objects.remove(place)?;
-        self.forget(controller(&removed), place);
+    fn remove(&mut self, name: &NamespacedName) -> Option<Object> {
+        let removed = self.objects.remove(name)?;
+        self.forget_controller(controller(&removed), name);
         Some(removed)
     }
 
-    fn forget(&mut self, controller: Option<SmolStr>, place: &Place) {
+    fn forget_controller(&mut self, controller: Option<SmolStr>, name: &NamespacedName) {
         if let Some(uid) = controller {
-            self.controlled.remove(&(uid, place.clone()));
+            self.controlled.remove(&(uid, name.clone()));
         }
     }
 }
 
-/// The uid by which an object is found: none of one that is in no namespace.
+/// The uid under which an object is indexed; none for objects of cluster scope.
 fn controller(object: &Object) -> Option<SmolStr> {
     let uid = || object.controller().map_or_else(SmolStr::default, |owner| SmolStr::new(owner.uid));
     (!object.namespace().is_empty()).then(uid)
 }
 
-/// Notes where one stands whose controller has this uid; those of one controller share the text.
-fn note(controlled: &mut BTreeSet<(SmolStr, Place)>, uid: SmolStr, place: Place) {
-    let from = (uid, Place::default());
+/// Adds an object to the index; all objects of one controller share the text of its uid.
+fn index(controlled: &mut BTreeSet<(SmolStr, NamespacedName)>, uid: SmolStr, name: NamespacedName) {
+    let from = (uid, NamespacedName::default());
     let next = controlled.range(&from..).next();
     let known = next.filter(|(known, _)| *known == from.0).map(|(known, _)| known.clone());
-    controlled.insert((known.unwrap_or(from.0), place));
+    controlled.insert((known.unwrap_or(from.0), name));
+}
+
+impl<'w> Visible<'w> {
+    fn get(self, name: &NamespacedName) -> Option<&'w Object> {
+        self.collection.objects.get(name).filter(|_| self.shows(name))
+    }
+
+    fn objects(self) -> impl Iterator<Item = &'w Object> {
+        let objects = self.collection.objects.iter();
+        objects.filter(move |(name, _)| self.shows(name)).map(|(_, object)| object)
+    }
+
+    /// The objects from a name on, with their names.
+    fn from(self, name: NamespacedName) -> impl Iterator<Item = (&'w NamespacedName, &'w Object)> {
+        self.collection.objects.range(name..).filter(move |(name, _)| self.shows(name))
+    }
+
+    fn shows(self, name: &NamespacedName) -> bool {
+        self.hidden.is_none_or(|hidden| !hidden.contains(name))
+    }
+
+    fn len(self) -> usize {
+        self.collection.objects.len() - self.hidden.map_or(0, BTreeSet::len)
+    }
 }
 
 impl World {
@@ -71,30 +112,24 @@ impl World {
         Self::default()
     }
 
-    /// Puts an object in, and gives back the one that stood there.
+    /// Puts an object in, and gives back the one it replaces.
     pub fn insert(&mut self, object: Object) -> Option<Object> {
         let key = object.key();
-        let shelf = (key.cluster.clone(), key.kind.clone());
-        self.shelves.entry(shelf).or_default().insert(object)
+        let collection = (key.cluster.clone(), key.kind.clone());
+        self.show(&collection, &(key.namespace.clone(), key.name.clone()));
+        Arc::make_mut(self.collections.entry(collection).or_default()).insert(object)
     }
 
     pub fn remove(&mut self, key: &ObjectKey) -> Option<Object> {
-        let shelf = self.shelves.get_mut(&(key.cluster.clone(), key.kind.clone()))?;
-        shelf.remove(&(key.namespace.clone(), key.name.clone()))
+        let collection = (key.cluster.clone(), key.kind.clone());
+        let name = (key.namespace.clone(), key.name.clone());
+        self.show(&collection, &name);
+        Arc::make_mut(self.collections.get_mut(&collection)?).remove(&name)
     }
 
     pub fn get(&self, key: &ObjectKey) -> Option<&Object> {
-        let shelf = self.shelves.get(&(key.cluster.clone(), key.kind.clone()))?;
-        shelf.objects.get(&(key.namespace.clone(), key.name.clone()))
-    }
-
-    /// Packs an object away until it is looked at again.
-    pub fn pack(&mut self, key: &ObjectKey) {
-        let shelf = self.shelves.get_mut(&(key.cluster.clone(), key.kind.clone()));
-        let place = (key.namespace.clone(), key.name.clone());
-        if let Some(object) = shelf.and_then(|shelf| shelf.objects.get_mut(&place)) {
-            object.pack();
-        }
+        let collection = self.collection(&key.cluster, &key.kind)?;
+        collection.get(&(key.namespace.clone(), key.name.clone()))
     }
 
     /// The object of a kind in the home cluster; `namespace` is empty for cluster scope.
@@ -113,8 +148,7 @@ impl World {
         cluster: &str,
         kind: &GroupKind,
     ) -> impl Iterator<Item = &'w Object> + use<'w> {
-        let shelf = self.shelves.get(&(SmolStr::new(cluster), kind.clone()));
-        shelf.into_iter().flat_map(|shelf| shelf.objects.values())
+        self.collection(cluster, kind).into_iter().flat_map(Visible::objects)
     }
 
     /// The objects of a kind in one namespace of the home cluster, by name.
@@ -126,20 +160,21 @@ impl World {
         self.named(kind, namespace, "")
     }
 
-    /// The objects of a kind in one namespace of the home cluster whose names begin like this,
-    /// by name.
+    /// The objects of a kind in one namespace of the home cluster whose names have a prefix, by
+    /// name.
     pub fn named<'w>(
         &'w self,
         kind: &GroupKind,
         namespace: &str,
         prefix: &str,
     ) -> impl Iterator<Item = &'w Object> + use<'w> {
-        let shelf = self.shelves.get(&(SmolStr::default(), kind.clone()));
+        let collection = self.collection("", kind);
         let from = (SmolStr::new(namespace), SmolStr::new(prefix));
         let start = from.clone();
-        let entries = shelf.into_iter().flat_map(move |shelf| shelf.objects.range(start.clone()..));
-        let is_within = move |place: &Place| place.0 == from.0 && place.1.starts_with(&*from.1);
-        entries.take_while(move |(place, _)| is_within(place)).map(|(_, object)| object)
+        let entries = collection.into_iter().flat_map(move |visible| visible.from(start.clone()));
+        let is_within =
+            move |name: &NamespacedName| name.0 == from.0 && name.1.starts_with(&*from.1);
+        entries.take_while(move |(name, _)| is_within(name)).map(|(_, object)| object)
     }
 
     /// The objects of a kind in one namespace of the home cluster whose controller has this
@@ -150,90 +185,114 @@ impl World {
         namespace: &str,
         uid: &str,
     ) -> impl Iterator<Item = &'w Object> + use<'w> {
-        let shelf = self.shelves.get(&(SmolStr::default(), kind.clone()));
         let from = (SmolStr::new(uid), (SmolStr::new(namespace), SmolStr::default()));
-        shelf.into_iter().flat_map(move |shelf| {
+        self.collection("", kind).into_iter().flat_map(move |visible| {
             let (uid, (namespace, _)) = from.clone();
-            let near = shelf.controlled.range(&from..);
-            let near = near.take_while(move |(of, place)| *of == uid && place.0 == namespace);
-            near.filter_map(|(_, place)| shelf.objects.get(place))
+            let near = visible.collection.controlled.range(&from..);
+            let near = near.take_while(move |(of, name)| *of == uid && name.0 == namespace);
+            near.filter_map(move |(_, name)| visible.get(name))
         })
     }
 
     /// The kinds of which the home cluster has, or had, objects, in order.
     pub fn kinds(&self) -> impl Iterator<Item = &GroupKind> {
-        let home = self.shelves.keys().filter(|(cluster, _)| cluster.is_empty());
+        let home = self.collections.keys().filter(|(cluster, _)| cluster.is_empty());
         home.map(|(_, kind)| kind)
     }
 
     /// Every object, in key order.
     pub fn iter(&self) -> impl Iterator<Item = &Object> {
-        self.shelves.values().flat_map(|shelf| shelf.objects.values())
+        self.visible().flat_map(|(_, visible)| visible.objects())
     }
 
     /// The objects by kind, cluster by cluster.
     pub fn by_kind(&self) -> impl Iterator<Item = (&GroupKind, impl Iterator<Item = &Object>)> {
-        self.shelves.iter().map(|((_, kind), shelf)| (kind, shelf.objects.values()))
+        self.visible().map(|(kind, visible)| (kind, visible.objects()))
     }
 
     pub fn len(&self) -> usize {
-        self.shelves.values().map(|shelf| shelf.objects.len()).sum()
+        self.visible().map(|(_, visible)| visible.len()).sum()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.shelves.values().all(|shelf| shelf.objects.is_empty())
+        self.len() == 0
     }
 
-    /// The same world with some objects left out.
+    /// The same world with some objects left out. Nothing is copied: the result shares its
+    /// objects with `self` and skips the ones left out.
     #[must_use]
-    pub fn without(&self, keys: &BTreeSet<ObjectKey>) -> std::borrow::Cow<'_, Self> {
+    pub fn without(&self, keys: &BTreeSet<ObjectKey>) -> Cow<'_, Self> {
         if keys.is_empty() {
-            return std::borrow::Cow::Borrowed(self);
+            return Cow::Borrowed(self);
         }
         let mut rest = self.clone();
-        for key in keys {
-            rest.remove(key);
+        for key in keys.iter().filter(|key| self.get(key).is_some()) {
+            let hidden = rest.hidden.entry((key.cluster.clone(), key.kind.clone())).or_default();
+            hidden.insert((key.namespace.clone(), key.name.clone()));
         }
-        std::borrow::Cow::Owned(rest)
+        Cow::Owned(rest)
+    }
+
+    fn collection(&self, cluster: &str, kind: &GroupKind) -> Option<Visible<'_>> {
+        let key = (SmolStr::new(cluster), kind.clone());
+        let collection = self.collections.get(&key)?;
+        let hidden = if self.hidden.is_empty() { None } else { self.hidden.get(&key) };
+        Some(Visible { collection, hidden })
+    }
+
+    fn visible(&self) -> impl Iterator<Item = (&GroupKind, Visible<'_>)> {
+        self.collections.iter().map(|(key, collection)| {
+            let hidden = if self.hidden.is_empty() { None } else { self.hidden.get(key) };
+            (&key.1, Visible { collection, hidden })
+        })
+    }
+
+    /// An object that is written to is no longer hidden.
+    fn show(&mut self, collection: &CollectionKey, name: &NamespacedName) {
+        if let Some(hidden) = self.hidden.get_mut(collection) {
+            hidden.remove(name);
+        }
     }
 }
 
 impl FromIterator<Object> for World {
     fn from_iter<I: IntoIterator<Item = Object>>(objects: I) -> Self {
-        let mut shelves: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        let mut lists: BTreeMap<_, Vec<_>> = BTreeMap::new();
         let mut objects = objects.into_iter().peekable();
         while let Some(first) = objects.next() {
-            // They mostly come kind by kind, so that the shelf is looked up once for many.
+            // They mostly come kind by kind, so that the list is looked up once for many.
             let key = first.key();
-            let shelf = (key.cluster.clone(), key.kind.clone());
+            let collection = (key.cluster.clone(), key.kind.clone());
             let rest = objects.size_hint().0;
-            let list = shelves.entry(shelf.clone()).or_insert_with(|| Vec::with_capacity(rest + 1));
-            list.push(placed(first));
-            let fits = |next: &Object| next.key().cluster == shelf.0 && *next.kind() == shelf.1;
+            let list =
+                lists.entry(collection.clone()).or_insert_with(|| Vec::with_capacity(rest + 1));
+            list.push(named(first));
+            let fits =
+                |next: &Object| next.key().cluster == collection.0 && *next.kind() == collection.1;
             while let Some(next) = objects.next_if(|next| fits(next)) {
-                list.push(placed(next));
+                list.push(named(next));
             }
         }
-        let shelves = shelves.into_iter().map(|(shelf, list)| (shelf, list.into_iter().collect()));
-        Self { shelves: shelves.collect() }
+        let collections =
+            lists.into_iter().map(|(key, list)| (key, Arc::new(list.into_iter().collect())));
+        Self { collections: collections.collect(), hidden: BTreeMap::new() }
     }
 }
 
-impl FromIterator<(Place, Object)> for Shelf {
-    fn from_iter<I: IntoIterator<Item = (Place, Object)>>(objects: I) -> Self {
-        let objects: BTreeMap<Place, Object> = objects.into_iter().collect();
+impl FromIterator<(NamespacedName, Object)> for Collection {
+    fn from_iter<I: IntoIterator<Item = (NamespacedName, Object)>>(objects: I) -> Self {
+        let objects: BTreeMap<NamespacedName, Object> = objects.into_iter().collect();
         let mut controlled = BTreeSet::new();
-        for (place, object) in &objects {
+        for (name, object) in &objects {
             if let Some(uid) = controller(object) {
-                note(&mut controlled, uid, place.clone());
+                index(&mut controlled, uid, name.clone());
             }
         }
         Self { objects, controlled }
     }
 }
 
-/// An object beside its place on the shelf of its kind.
-fn placed(object: Object) -> (Place, Object) {
+fn named(object: Object) -> (NamespacedName, Object) {
     ((object.namespace().clone(), object.name().clone()), object)
 }
 
@@ -304,6 +363,34 @@ mod tests {
         world.insert(pod("a", "1"));
         world.remove(&POD.key("a", "2"));
         assert_eq!((names(&world, "x"), names(&world, "")), (vec!["3".into()], vec!["1".into()]));
+    }
+
+    #[test]
+    fn objects_that_are_left_out_are_in_no_listing() {
+        let controlled = |name: &str| {
+            let mut raw = pod("a", name).raw().clone();
+            raw["metadata"]["ownerReferences"] = json!([{"uid": "x", "controller": true}]);
+            pod("a", name).with_raw(raw)
+        };
+        let world: World = [controlled("1"), controlled("2"), pod("b", "3")].into_iter().collect();
+        let keys = [POD.key("a", "2"), POD.key("a", "absent")].into_iter().collect();
+        let rest = world.without(&keys);
+        assert!(Arc::ptr_eq(
+            world.collections.values().next().unwrap(),
+            rest.collections.values().next().unwrap()
+        ));
+        let names = |objects: Vec<&Object>| -> Vec<String> {
+            objects.iter().map(|object| object.name().to_string()).collect()
+        };
+        assert_eq!(names(rest.of(&POD).collect()), ["1", "3"]);
+        assert_eq!(names(rest.iter().collect()), ["1", "3"]);
+        assert_eq!(names(rest.in_namespace(&POD, "a").collect()), ["1"]);
+        assert_eq!(names(rest.controlled(&POD, "a", "x").collect()), ["1"]);
+        assert_eq!(names(rest.by_kind().flat_map(|(_, objects)| objects).collect()), ["1", "3"]);
+        assert_eq!((rest.len(), rest.find(&POD, "a", "2")), (2, None));
+        let mut rest = rest.into_owned();
+        rest.insert(pod("a", "2"));
+        assert_eq!((rest.len(), world.len()), (3, 3), "a write shows it again");
     }
 
     #[test]

@@ -28,34 +28,28 @@ impl<'o> OwnerReference<'o> {
             controller: is_controller(owner),
         }
     }
-
-    /// The owner that manages the object with this metadata.
-    pub(super) fn controlling(metadata: &'o Value) -> Option<Self> {
-        let mut owners = list(metadata, "ownerReferences").iter();
-        owners.find(|owner| is_controller(owner)).map(Self::read)
-    }
 }
 
 impl Object {
     pub fn uid(&self) -> Option<&str> {
-        self.body.uid()
+        member(self.metadata(), "uid")?.as_str()
     }
 
     pub fn resource_version(&self) -> Option<&str> {
-        self.body.resource_version()
+        member(self.metadata(), "resourceVersion")?.as_str()
     }
 
     /// 0 where the server has not set it, as in Go.
     pub fn generation(&self) -> i64 {
-        self.body.open().digest.generation
+        self.body.digest.generation
     }
 
     pub fn created_at(&self) -> Option<Timestamp> {
-        self.body.open().digest.created
+        self.body.digest.created
     }
 
     pub fn deleted_at(&self) -> Option<Timestamp> {
-        match self.body.open().digest.deletion {
+        match self.body.digest.deletion {
             Deletion::Not => None,
             Deletion::Since(at) => at,
         }
@@ -63,7 +57,7 @@ impl Object {
 
     /// Whether deletion has begun. True also where the timestamp cannot be read.
     pub fn is_deleting(&self) -> bool {
-        matches!(self.body.open().digest.deletion, Deletion::Since(_))
+        matches!(self.body.digest.deletion, Deletion::Since(_))
     }
 
     pub fn label(&self, key: &str) -> Option<&str> {
@@ -81,7 +75,7 @@ impl Object {
 
     /// A direct member of `spec`.
     pub fn spec_member(&self, name: &str) -> Option<&Value> {
-        let found = self.body.open().digest.find(Part::Spec, name);
+        let found = self.body.digest.find(Part::Spec, name);
         (found != Found::Absent).then(|| member(self.spec(), name))?
     }
 
@@ -92,7 +86,7 @@ impl Object {
 
     /// A direct member of `status`.
     pub fn status_member(&self, name: &str) -> Option<&Value> {
-        let found = self.body.open().digest.find(Part::Status, name);
+        let found = self.body.digest.find(Part::Status, name);
         (found != Found::Absent).then(|| member(self.status(), name))?
     }
 
@@ -115,12 +109,13 @@ impl Object {
 
     /// The owner that manages this object, of which there is at most one.
     pub fn controller(&self) -> Option<OwnerReference<'_>> {
-        self.body.controller()
+        let mut owners = list(self.metadata(), "ownerReferences").iter();
+        owners.find(|owner| is_controller(owner)).map(OwnerReference::read)
     }
 
     /// The entry of `status.conditions` with this type.
     pub fn condition(&self, kind: &str) -> Option<&Value> {
-        let at = match self.body.open().digest.pairs(Part::Conditions) {
+        let at = match self.body.digest.pairs(Part::Conditions) {
             Some(mut pairs) => pairs.position(|(found, _)| found == kind)?,
             None => self.conditions().iter().position(|entry| text(entry, "type") == kind)?,
         };
@@ -129,7 +124,7 @@ impl Object {
 
     /// The status word of a condition: `True`, `False`, `Unknown`.
     pub fn condition_status(&self, kind: &str) -> Option<&str> {
-        match self.body.open().digest.find(Part::Conditions, kind) {
+        match self.body.digest.find(Part::Conditions, kind) {
             Found::Text(word) => Some(word),
             Found::Absent | Found::NoText => None,
             Found::Elsewhere => member(self.condition(kind)?, "status")?.as_str(),
@@ -139,7 +134,7 @@ impl Object {
     /// The types of `status.conditions` with their status words, in order. What has no type
     /// or status has an empty one.
     pub fn condition_words(&self) -> impl Iterator<Item = (&str, &str)> {
-        let packed = self.body.open().digest.pairs(Part::Conditions);
+        let packed = self.body.digest.pairs(Part::Conditions);
         let rest = if packed.is_some() { &[] } else { self.conditions() };
         let word = |at| self.condition_at(at).map_or("", |entry| text(entry, "status"));
         let packed = packed
@@ -161,7 +156,7 @@ impl Object {
 
     /// A text of a part, wherever it is kept.
     fn packed(&self, part: Part, name: &str) -> Option<&str> {
-        match self.body.open().digest.find(part, name) {
+        match self.body.digest.find(part, name) {
             Found::Text(text) => Some(text),
             Found::Absent | Found::NoText => None,
             Found::Elsewhere => member(self.part(part)?, name)?.as_str(),
@@ -170,7 +165,7 @@ impl Object {
 
     /// The texts of a part and their names, in the order in which they are written.
     fn pairs(&self, part: Part) -> impl Iterator<Item = (&str, &str)> {
-        let packed = self.body.open().digest.pairs(part);
+        let packed = self.body.digest.pairs(part);
         let rest = if packed.is_some() { None } else { self.part(part).and_then(Value::as_object) };
         let packed = packed.into_iter().flatten().filter_map(move |(name, found)| match found {
             Found::Text(text) => Some((name, text)),

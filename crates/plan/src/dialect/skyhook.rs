@@ -102,7 +102,6 @@ impl Dialect for Skyhook {
                 let mut step = Step::new(self.name(), rollout, Verdict::Invalid);
                 step.holds
                     .push(Hold::of_rollout(HoldReason::Invalid { fields: vec![error.field] }));
-                step.series = None;
                 return step;
             }
         };
@@ -140,7 +139,7 @@ fn rendered(mut decision: Decision<'_, '_>, mut step: Step) -> Step {
     step.groups = report::groups(&decision);
     step.events = report::events::events(&decision, rolled_up);
     step.actions = write::actions(&decision, reservation);
-    step.series = Some(report::series::series(&decision, &words, rolled_up));
+    step.series = report::series::series(&decision, &words, rolled_up);
     step.status = changed.then_some(status);
     step
 }

@@ -19,9 +19,8 @@ use convoy_plan::Dialect;
 use jiff::{SignedDuration, Timestamp};
 
 use super::chance::Chance;
-use super::cluster::{Author, Cluster, Fact, Response, form};
+use super::cluster::{Author, Cluster, Fact, form};
 use super::faults::{Fate, Faults, Mishap};
-use crate::known::Known;
 
 /// Something that happens to a process.
 #[derive(Debug)]
@@ -51,8 +50,6 @@ pub struct Manner {
     pub thinks: SignedDuration,
     /// Whether it is told everything that there is to tell at once, and not one by one.
     pub in_bulk: bool,
-    /// Whether it shares the server's objects, whole, and does not keep its own part of them.
-    pub shares: bool,
 }
 
 /// Where things happen, and how badly.
@@ -97,9 +94,7 @@ impl Controller {
         manner: Manner,
         scene: &mut Scene<'_>,
     ) -> (Self, Later) {
-        // A thousand small worlds are limited by time, not by memory.
-        let settings = Settings { packs: false, ..Settings::new(dialects.to_vec()) };
-        let brain = Brain::new(settings);
+        let brain = Brain::new(Settings::new(dialects.to_vec()));
         let kinds: Vec<GroupKind> = brain.projections().kinds().cloned().collect();
         let follower = |kind| Follower::new(kind, Arc::clone(brain.projections()));
         let streams = kinds.into_iter().map(|kind| Stream {
@@ -253,15 +248,9 @@ impl Controller {
             Call::Write(_) => scene.faults.of_write(scene.chance),
             Call::Look(_) => scene.faults.of_read(scene.chance),
         };
-        let shares = self.manner.shares;
         let mut carry_out = || scene.cluster.answer(&form(&sent.request), Author::Controller);
         let reply = match fate {
-            Fate::Sound => match carry_out() {
-                Response { code: code @ 200..300, body: Known::Object(object) } if shares => {
-                    Reply::Shown(code, object)
-                }
-                response => Reply::Answer(response.into()),
-            },
+            Fate::Sound => Reply::Answer(carry_out().into()),
             Fate::Refused(code) => Reply::Answer(Answer { code, ..Answer::default() }),
             Fate::Failed => {
                 carry_out();
@@ -363,14 +352,9 @@ impl Controller {
         let mut from = at;
         while let Some((place, fact)) = stream.next(scene.cluster, from) {
             from = place + 1;
-            let news = if self.manner.shares {
-                stream.follower.shown(&fact.object, fact.is_deletion())
-            } else {
-                let raw = Cow::Borrowed(fact.object.raw());
-                let seen = if fact.is_deletion() { Seen::Deleted(raw) } else { Seen::Changed(raw) };
-                stream.follower.seen(seen)
-            };
-            if let Some(news) = news {
+            let raw = Cow::Borrowed(fact.object.raw());
+            let seen = if fact.is_deletion() { Seen::Deleted(raw) } else { Seen::Changed(raw) };
+            if let Some(news) = stream.follower.seen(seen) {
                 self.brain.tell(news);
             }
             if !self.manner.in_bulk {

@@ -55,7 +55,7 @@ impl Rehearsal {
             word: String::new(),
             is_stirred: false,
         };
-        let manner = Manner { thinks: SignedDuration::from_secs(4), in_bulk: true, shares: true };
+        let manner = Manner { thinks: SignedDuration::from_secs(4), in_bulk: true };
         let plan = Plan {
             home: Home::Light,
             faults: Faults::default(),

@@ -68,7 +68,6 @@ impl Skyhooks {
             manner: Manner {
                 thinks: SignedDuration::from_millis(*chance.pick(&[0, 20, 300]).unwrap_or(&0)),
                 in_bulk: chance.is(300),
-                shares: false,
             },
             patience: SignedDuration::from_hours(2),
             events_max: EVENTS_MAX,

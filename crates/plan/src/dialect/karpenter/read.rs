@@ -121,14 +121,14 @@ impl<'w> Cluster<'w> {
         let (claims, nodes) = (snapshot.of(&names::NODE_CLAIM), snapshot.of(&NODE));
         let (facts, mut nodes) = parallel::join(
             claims.len().min(nodes.len()) >= parallel::READ_MIN,
-            || claims.iter().map(|claim| ClaimFacts::of(claim)).collect::<Vec<_>>(),
+            || claims.iter().map(|claim| ClaimFacts::read(claim)).collect::<Vec<_>>(),
             || nodes.iter().map(|node| Some(Node::new(node))).collect::<Vec<_>>(),
         );
         let mut by_id: Vec<(&str, usize)> = nodes
             .iter()
             .enumerate()
             .filter_map(|(at, node)| {
-                let id = node.as_ref()?.facts.provider_id.as_str();
+                let id = node.as_ref()?.facts.provider_id;
                 (!id.is_empty()).then_some((id, at))
             })
             .collect();
@@ -136,10 +136,10 @@ impl<'w> Cluster<'w> {
         self.members.reserve(claims.len());
         let mut hint = 0;
         for (claim, facts) in claims.iter().copied().zip(facts) {
-            let at = find(&by_id, &facts.provider_id, &mut hint);
+            let at = find(&by_id, facts.provider_id, &mut hint);
             let node = at.and_then(|at| nodes[at].take());
             let registered = node.filter(|node| node.facts.is_registered);
-            let named = registered.map_or(facts.pool.as_deref(), |node| node.pool());
+            let named = registered.map_or(facts.pool, |node| node.pool());
             let pool = named.and_then(|name| self.index_of(name));
             let orphan = named.is_none_or(|name| !all_pools.contains(&name));
             if pool.is_some() || orphan || self.pools.len() > 1 {

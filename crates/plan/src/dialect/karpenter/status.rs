@@ -67,8 +67,8 @@ fn capacity<'m, 'w: 'm>(members: impl Iterator<Item = &'m Member<'w>>) -> (Amoun
     let (mut sum, mut count) = (Amounts::default(), 0);
     for member in members {
         if let Some(node) = member.node {
-            let Some(capacity) = &node.facts.capacity else { continue };
-            sum.add(capacity);
+            let Some(capacity) = node.capacity() else { continue };
+            sum.add(&capacity);
         } else {
             let Some(capacity) = member.claim.status_member("allocatable") else { continue };
             sum.add(&Amounts::from_value(Some(capacity)));

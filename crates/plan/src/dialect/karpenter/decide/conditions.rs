@@ -96,11 +96,11 @@ fn drift<'w>(
     types: &mut Lookup<'w>,
     now: Timestamp,
 ) -> Option<SmolStr> {
-    let facts = member.facts;
+    let facts = &member.facts;
     if !facts.is_launched {
         return None;
     }
-    let hashed = pool.is_hashed && facts.hash_version.as_deref() == Some(names::HASH_VERSION);
+    let hashed = pool.is_hashed && facts.hash_version == Some(names::HASH_VERSION);
     if hashed && facts.hash.as_ref().is_some_and(|hash| *hash != pool.hash) {
         return Some(SmolStr::new_static(POOL_DRIFTED));
     }
@@ -114,18 +114,18 @@ fn drift<'w>(
     if pool.has_catalogue && is_withdrawn(member, types) && is_grown() {
         return Some(SmolStr::new_static(NOT_FOUND));
     }
-    let given = &facts.drifted.as_ref()?.reason;
+    let given = facts.drifted?.reason;
     // Which types another provider has is only known from what it said before.
-    let derived = DERIVED.contains(&given.as_str()) || given == NOT_FOUND && pool.has_catalogue;
-    (!derived).then(|| given.clone())
+    let derived = DERIVED.contains(&given) || given == NOT_FOUND && pool.has_catalogue;
+    (!derived).then(|| SmolStr::new(given))
 }
 
 /// Whether the catalogue no longer has the claim's instance type where the claim is.
 fn is_withdrawn<'w>(member: &Member<'w>, types: &mut Lookup<'w>) -> bool {
-    let facts = member.facts;
-    let Some(name) = facts.instance_type.as_deref() else { return false };
+    let facts = &member.facts;
+    let Some(name) = facts.instance_type else { return false };
     let Some(instance_type) = types.find(name) else { return true };
-    let zone = facts.zone.as_deref().is_none_or(|zone| catalogue::ZONES.contains(&zone));
-    let capacity = facts.capacity_type.as_deref();
+    let zone = facts.zone.is_none_or(|zone| catalogue::ZONES.contains(&zone));
+    let capacity = facts.capacity_type;
     !zone || capacity.is_some_and(|capacity| instance_type.price(capacity).is_none())
 }

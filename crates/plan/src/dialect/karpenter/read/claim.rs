@@ -6,7 +6,6 @@ use convoy_api::object::meta::timestamp;
 use convoy_api::text::GoDuration;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
-use smol_str::SmolStr;
 
 use super::node::Node;
 use super::pool;
@@ -21,33 +20,33 @@ pub(crate) struct Member<'w> {
     pub(crate) pool: Option<usize>,
     /// What the label says.
     pub(crate) pool_name: Option<&'w str>,
-    pub(crate) facts: &'w ClaimFacts,
+    pub(crate) facts: ClaimFacts<'w>,
 }
 
-/// What a NodeClaim says about itself, kept with it.
-#[derive(Debug, Default)]
-pub(crate) struct ClaimFacts {
-    pub(crate) pool: Option<SmolStr>,
-    pub(crate) provider_id: SmolStr,
+/// What a NodeClaim says about itself.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ClaimFacts<'w> {
+    pub(crate) pool: Option<&'w str>,
+    pub(crate) provider_id: &'w str,
     pub(crate) is_deleting: bool,
     pub(crate) is_launched: bool,
     pub(crate) is_instance_terminating: bool,
     /// Since when it is initialized.
-    pub(crate) initialized: Option<TrueCondition>,
-    pub(crate) consolidatable: Option<TrueCondition>,
-    pub(crate) drifted: Option<TrueCondition>,
-    pub(crate) expired: Option<TrueCondition>,
+    pub(crate) initialized: Option<TrueCondition<'w>>,
+    pub(crate) consolidatable: Option<TrueCondition<'w>>,
+    pub(crate) drifted: Option<TrueCondition<'w>>,
+    pub(crate) expired: Option<TrueCondition<'w>>,
     /// The disruption that is under way.
-    pub(crate) disruption: Option<TrueCondition>,
+    pub(crate) disruption: Option<TrueCondition<'w>>,
     last_pod_event: Option<Timestamp>,
-    pub(crate) hash: Option<SmolStr>,
-    pub(crate) hash_version: Option<SmolStr>,
-    pub(crate) command: Option<SmolStr>,
-    pub(crate) proposal: Option<SmolStr>,
+    pub(crate) hash: Option<&'w str>,
+    pub(crate) hash_version: Option<&'w str>,
+    pub(crate) command: Option<&'w str>,
+    pub(crate) proposal: Option<&'w str>,
     pub(crate) created: Option<Timestamp>,
-    pub(crate) instance_type: Option<SmolStr>,
-    pub(crate) zone: Option<SmolStr>,
-    pub(crate) capacity_type: Option<SmolStr>,
+    pub(crate) instance_type: Option<&'w str>,
+    pub(crate) zone: Option<&'w str>,
+    pub(crate) capacity_type: Option<&'w str>,
     lifetime: Lifetime,
     pub(crate) grace_period: Option<SignedDuration>,
 }
@@ -63,9 +62,9 @@ enum Lifetime {
 }
 
 /// A condition that is True.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct TrueCondition {
-    pub(crate) reason: SmolStr,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TrueCondition<'w> {
+    pub(crate) reason: &'w str,
     pub(crate) since: Option<Timestamp>,
 }
 
@@ -121,17 +120,13 @@ impl<'w> Member<'w> {
     }
 }
 
-impl ClaimFacts {
-    pub(crate) fn of(claim: &Object) -> &Self {
-        claim.facts(Self::read)
-    }
-
-    fn read(claim: &Object) -> Self {
-        let label = |key| claim.label(key).map(SmolStr::new);
-        let annotation = |key| claim.annotation(key).map(SmolStr::new);
+impl<'w> ClaimFacts<'w> {
+    pub(crate) fn read(claim: &'w Object) -> Self {
+        let label = |key| claim.label(key);
+        let annotation = |key| claim.annotation(key);
         let mut facts = Self {
             pool: label(label::NODE_POOL),
-            provider_id: SmolStr::new(claim.status_text("providerID")),
+            provider_id: claim.status_text("providerID"),
             is_deleting: claim.is_deleting(),
             last_pod_event: timestamp(claim.status_member("lastPodEventTime")),
             hash: annotation(annotation::HASH),
@@ -152,7 +147,7 @@ impl ClaimFacts {
         facts
     }
 
-    fn note(&mut self, kind: &str, mark: Option<TrueCondition>) {
+    fn note(&mut self, kind: &str, mark: Option<TrueCondition<'w>>) {
         match kind {
             condition::LAUNCHED => self.is_launched = mark.is_some(),
             condition::INSTANCE_TERMINATING => self.is_instance_terminating = mark.is_some(),
@@ -166,17 +161,17 @@ impl ClaimFacts {
     }
 
     /// Why it is being disrupted, in a word; empty if it is not.
-    pub(crate) fn disruption_word(&self) -> &str {
-        self.disruption.as_ref().map_or("", |mark| &mark.reason)
+    pub(crate) fn disruption_word(&self) -> &'w str {
+        self.disruption.map_or("", |mark| mark.reason)
     }
 }
 
-impl TrueCondition {
+impl<'w> TrueCondition<'w> {
     /// The condition at `at` of the list.
-    fn read(claim: &Object, at: usize) -> Self {
+    fn read(claim: &'w Object, at: usize) -> Self {
         let entry = claim.condition_at(at).unwrap_or(&Value::Null);
         let since = timestamp(member(entry, "lastTransitionTime"));
-        Self { reason: SmolStr::new(text(entry, "reason")), since }
+        Self { reason: text(entry, "reason"), since }
     }
 }
 

@@ -2,7 +2,6 @@
 
 use convoy_api::Object;
 use serde_json::Value;
-use smol_str::SmolStr;
 
 use super::resources::Amounts;
 use crate::dialect::karpenter::names::{DISRUPTED_TAINT, UNSCHEDULABLE_TAINT, annotation, label};
@@ -12,53 +11,55 @@ use crate::taint::Taint;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Node<'w> {
     pub(crate) object: &'w Object,
-    pub(crate) facts: &'w NodeFacts,
+    pub(crate) facts: NodeFacts<'w>,
 }
 
-/// What a Node says about itself, kept with it.
-#[derive(Debug)]
+/// What a Node says about itself.
+#[derive(Clone, Copy, Debug)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a fact of its own, read from the object"
 )]
-pub(crate) struct NodeFacts {
-    pub(crate) pool: Option<SmolStr>,
+pub(crate) struct NodeFacts<'w> {
+    pub(crate) pool: Option<&'w str>,
     pub(crate) is_registered: bool,
     pub(crate) is_initialized: bool,
     pub(crate) is_ready: bool,
     pub(crate) is_deleting: bool,
     pub(crate) is_tainted: bool,
     pub(crate) is_protected: bool,
-    pub(crate) provider_id: SmolStr,
-    /// What it has, else what of it is for pods.
-    pub(crate) capacity: Option<Amounts>,
+    pub(crate) provider_id: &'w str,
 }
 
 impl<'w> Node<'w> {
     pub(crate) fn new(object: &'w Object) -> Self {
-        Self { object, facts: object.facts(NodeFacts::read) }
+        Self { object, facts: NodeFacts::read(object) }
     }
 
     pub(crate) fn pool(&self) -> Option<&'w str> {
-        self.facts.pool.as_deref()
+        self.facts.pool
+    }
+
+    /// What it has, else what of it is for pods.
+    pub(crate) fn capacity(&self) -> Option<Amounts> {
+        let capacity = self.object.status_member("capacity");
+        let capacity = capacity.or_else(|| self.object.status_member("allocatable"))?;
+        Some(Amounts::from_value(Some(capacity)))
     }
 }
 
-impl NodeFacts {
-    fn read(object: &Object) -> Self {
+impl<'w> NodeFacts<'w> {
+    fn read(object: &'w Object) -> Self {
         let is = |key| object.label(key) == Some("true");
-        let capacity =
-            object.status_member("capacity").or_else(|| object.status_member("allocatable"));
         Self {
-            pool: object.label(label::NODE_POOL).map(SmolStr::new),
+            pool: object.label(label::NODE_POOL),
             is_registered: is(label::REGISTERED),
             is_initialized: is(label::INITIALIZED),
             is_ready: object.condition_words().any(|words| words == ("Ready", "True")),
             is_deleting: object.is_deleting(),
             is_tainted: object.spec_member("taints").is_some_and(is_disrupted),
             is_protected: object.annotation(annotation::DO_NOT_DISRUPT) == Some("true"),
-            provider_id: SmolStr::new(object.spec_text("providerID")),
-            capacity: capacity.map(|capacity| Amounts::from_value(Some(capacity))),
+            provider_id: object.spec_text("providerID"),
         }
     }
 }
