@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use convoy_api::{GroupKind, Object, ObjectKey};
+use convoy_api::{Object, ObjectKey};
 use convoy_plan::merge_patch;
 use convoy_plan::step::{Precondition, Propagation, Subresource};
 use convoy_plan::{Action, Verb, Why, Write};
@@ -165,11 +165,6 @@ pub fn status(status: Option<&Value>, rollout: &Object) -> Option<Action> {
     let why = Why::new("StatusChanged", "what is known of it has changed");
     let patch = merge_patch::nested(&["status"], change);
     Some(Action::patch_status(Verb::Record, rollout, patch, why))
-}
-
-/// The kind that has to be known for an action: that of its target.
-pub fn kind(action: &Action) -> &GroupKind {
-    &action.target.kind
 }
 
 /// The fence of a write, if it has one.
