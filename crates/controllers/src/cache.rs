@@ -1,6 +1,6 @@
-//! The world as it is known here: what watches told, and our own writes as soon as they are
-//! answered. Whatever order these arrive in, an older state never replaces a newer one, so no
-//! decision is made from a world older than our own last write (G2).
+//! The watch cache: the objects that watches deliver, and our own writes as soon as the server
+//! responds. In whatever order these arrive, an older state never replaces a newer one, so no
+//! decision is made from a cache older than our own last write (G2).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -10,35 +10,51 @@ use convoy_plan::{Complaint, Denial, Dialect, Step, World};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::refused::Refused;
+use crate::validation::ValidationErrors;
 
-/// Which rollout of which of the dialects that run.
+/// A rollout and the dialect that decides about it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rollout {
-    /// Its place among the dialects of the cache.
+    /// Index into the dialects of the cache.
     pub dialect: usize,
     pub key: ObjectKey,
 }
 
-/// Objects, what is wrong with them, and who has to look again when one changes.
+/// A change to the watch cache.
+#[derive(Clone, Debug)]
+pub enum CacheEvent {
+    /// A list of all objects of a kind.
+    Listed { kind: GroupKind, version: Option<u64>, objects: Vec<Object> },
+    /// A watch delivered a new or changed object.
+    Applied(Object),
+    /// The response to a request of our own has this object; a watch may be ahead of it.
+    Responded(Object),
+    /// A watch delivered the last state of a deleted object.
+    Deleted(Object),
+    /// A write of our own deleted the object, or found that it does not exist.
+    Gone(ObjectKey),
+}
+
+/// Objects, their validation errors, and which rollouts a change affects.
 pub struct Cache {
     dialects: Vec<&'static dyn Dialect>,
     world: World,
-    refused: Vec<Refused>,
-    /// The uids of objects that our own writes deleted, until a watch says so too.
+    /// By dialect.
+    invalid: Vec<ValidationErrors>,
+    /// The uids of objects that our own writes deleted, until a watch confirms it.
     tombstones: BTreeMap<ObjectKey, String>,
     /// The newest version seen of each kind.
     versions: BTreeMap<GroupKind, u64>,
-    /// How far watches and lists have told of each kind: everything up to there is known.
-    told: BTreeMap<GroupKind, u64>,
+    /// The version up to which lists and watches have delivered each kind completely.
+    delivered: BTreeMap<GroupKind, u64>,
 }
 
 impl Cache {
     pub fn new(dialects: Vec<&'static dyn Dialect>) -> Self {
-        let refused = dialects.iter().map(|_| Refused::default()).collect();
+        let invalid = dialects.iter().map(|_| ValidationErrors::default()).collect();
         let (world, tombstones) = (World::new(), BTreeMap::new());
-        let (versions, told) = (BTreeMap::new(), BTreeMap::new());
-        Self { dialects, world, refused, tombstones, versions, told }
+        let (versions, delivered) = (BTreeMap::new(), BTreeMap::new());
+        Self { dialects, world, invalid, tombstones, versions, delivered }
     }
 
     pub fn world(&self) -> &World {
@@ -49,12 +65,12 @@ impl Cache {
         self.dialects[rollout.dialect]
     }
 
-    /// The newest version seen of each kind: what decisions are made from.
+    /// The newest version of each kind in the cache, which decisions are made from.
     pub fn versions(&self) -> &BTreeMap<GroupKind, u64> {
         &self.versions
     }
 
-    /// Every rollout there is.
+    /// Every rollout in the cache.
     pub fn rollouts(&self) -> Vec<Rollout> {
         let all = self.dialects.iter().enumerate().flat_map(|(dialect, with)| {
             let found = with.rollouts(&self.world).into_iter();
@@ -63,36 +79,36 @@ impl Cache {
         all.collect()
     }
 
-    /// What `rollout` does next; none if it is gone.
+    /// The next step of `rollout`; `None` if it is gone.
     pub fn decide(&self, rollout: &Rollout, now: Timestamp) -> Option<Step> {
-        let refused = self.refused[rollout.dialect].list();
-        convoy_plan::decide(self.dialect(rollout), &self.world, refused, &rollout.key, now)
+        let invalid = self.invalid[rollout.dialect].list();
+        convoy_plan::decide(self.dialect(rollout), &self.world, invalid, &rollout.key, now)
     }
 
-    /// What is told about `rollout` when a write of its step is denied; none if it is gone.
+    /// How a denied write of `rollout` is reported; `None` if the rollout is gone.
     pub fn complain(
         &self,
         rollout: &Rollout,
         denial: &Denial,
         now: Timestamp,
     ) -> Option<Complaint> {
-        let (dialect, refused) = (self.dialect(rollout), self.refused[rollout.dialect].list());
-        convoy_plan::complain(dialect, &self.world, refused, &rollout.key, denial, now)
+        let (dialect, invalid) = (self.dialect(rollout), self.invalid[rollout.dialect].list());
+        convoy_plan::complain(dialect, &self.world, invalid, &rollout.key, denial, now)
     }
 
-    /// An object as a watch shows it. Gives back who has to look again: nobody if this is not
-    /// news.
-    pub fn put(&mut self, object: Object) -> BTreeSet<Rollout> {
-        self.note_told(object.kind(), version(&object));
+    /// Applies an object that a watch delivered. Returns the affected rollouts: none if the
+    /// cache already has this version or a newer one.
+    pub fn apply(&mut self, object: Object) -> BTreeSet<Rollout> {
+        self.note_delivered(object.kind(), version(&object));
         self.insert(object)
     }
 
-    /// An object as the answer to a request of our own shows it. A watch may have told of its
-    /// end before the answer arrived: one that is not there although the watch is further than
-    /// this state is gone, and must not come back.
-    pub fn put_answer(&mut self, object: Object) -> BTreeSet<Rollout> {
-        let told = self.told.get(object.kind()).copied();
-        let is_past = version(&object).is_some_and(|at| told.is_some_and(|told| at <= told));
+    /// Applies an object from the response to a request of our own. A watch may have delivered
+    /// its deletion before the response arrived: an object that is absent although the watch is
+    /// past this version is gone, and must not come back.
+    pub fn apply_response(&mut self, object: Object) -> BTreeSet<Rollout> {
+        let delivered = self.delivered.get(object.kind()).copied();
+        let is_past = version(&object).is_some_and(|at| delivered.is_some_and(|to| at <= to));
         if is_past && self.world.get(object.key()).is_none() {
             return BTreeSet::new();
         }
@@ -106,7 +122,7 @@ impl Cache {
             return BTreeSet::new();
         }
         let buried = self.tombstones.get(&key).map(String::as_str);
-        // One that is on its way out is still there; others of this uid are memories.
+        // An object that is being deleted still exists; other states of this uid are outdated.
         if buried.is_some() && buried == object.uid() && !object.is_deleting() {
             return BTreeSet::new();
         }
@@ -121,24 +137,24 @@ impl Cache {
         affected
     }
 
-    /// A watch shows that an object is gone; this is its last state.
-    pub fn remove(&mut self, last: &Object) -> BTreeSet<Rollout> {
+    /// Removes an object whose deletion a watch delivered, with its last state.
+    pub fn delete(&mut self, last: &Object) -> BTreeSet<Rollout> {
         let key = last.key();
         self.note_version(last);
-        self.note_told(last.kind(), version(last));
+        self.note_delivered(last.kind(), version(last));
         if self.tombstones.get(key).map(String::as_str) == last.uid() {
             self.tombstones.remove(key);
         }
         match self.world.get(key) {
-            // Made again since, by a write of ours that was answered before this arrived.
+            // Created again by a write of ours whose response arrived before this event.
             Some(known) if known.uid() != last.uid() && is_newer(known, last) => BTreeSet::new(),
             Some(_) => self.change(key, |world| _ = world.remove(key)),
             None => BTreeSet::new(),
         }
     }
 
-    /// Our own write deleted the object, or found it gone.
-    pub fn forget(&mut self, key: &ObjectKey) -> BTreeSet<Rollout> {
+    /// Removes an object that our own write deleted or did not find.
+    pub fn mark_gone(&mut self, key: &ObjectKey) -> BTreeSet<Rollout> {
         let Some(known) = self.world.get(key) else { return BTreeSet::new() };
         if let Some(uid) = known.uid() {
             self.tombstones.insert(key.clone(), uid.to_owned());
@@ -146,8 +162,8 @@ impl Cache {
         self.change(key, |world| _ = world.remove(key))
     }
 
-    /// A list of all objects of a kind, as of `version`. What it lacks is gone, unless it was
-    /// written after the list was made.
+    /// Replaces all objects of a kind by a list as of `version`. Objects that are not in the list
+    /// are removed, unless they were written after the list was made.
     pub fn replace(
         &mut self,
         kind: &GroupKind,
@@ -173,28 +189,29 @@ impl Cache {
         for object in objects {
             affected.extend(self.insert(object));
         }
-        self.note_told(kind, version);
+        self.note_delivered(kind, version);
         affected
     }
 
-    /// Makes a change to the world, and finds who has to look again: an owner may be known
-    /// only from the state before, or only from the one after.
+    /// Changes the world and finds the affected rollouts, before and after the change: only one
+    /// of the two states may name the owner.
     fn change(&mut self, key: &ObjectKey, change: impl FnOnce(&mut World)) -> BTreeSet<Rollout> {
         let mut affected = BTreeSet::new();
         self.affected(key, &mut affected);
         let before = self.world.get(key).cloned();
         change(&mut self.world);
-        for (dialect, refused) in self.refused.iter_mut().enumerate() {
+        for (dialect, invalid) in self.invalid.iter_mut().enumerate() {
             let with = self.dialects[dialect];
             if !with.validates(&key.kind) {
                 continue;
             }
             let after = self.world.get(key);
-            let reported = before.as_ref().zip(after).is_some_and(|(one, two)| is_report(one, two));
-            if reported && !refused.contains(key) {
+            let is_status =
+                before.as_ref().zip(after).is_some_and(|(one, two)| is_status_update(one, two));
+            if is_status && !invalid.contains(key) {
                 continue;
             }
-            for other in refused.review(with, &self.world, key) {
+            for other in invalid.revalidate(with, &self.world, key) {
                 let keys = with.affected(&self.world, &other).into_iter();
                 affected.extend(keys.map(|key| Rollout { dialect, key }));
             }
@@ -212,10 +229,10 @@ impl Cache {
         }
     }
 
-    fn note_told(&mut self, kind: &GroupKind, version: Option<u64>) {
+    fn note_delivered(&mut self, kind: &GroupKind, version: Option<u64>) {
         let Some(version) = version else { return };
-        let told = self.told.entry(kind.clone()).or_default();
-        *told = version.max(*told);
+        let delivered = self.delivered.entry(kind.clone()).or_default();
+        *delivered = version.max(*delivered);
     }
 
     fn note_version(&mut self, object: &Object) {
@@ -235,14 +252,14 @@ impl fmt::Debug for Cache {
     }
 }
 
-/// Versions of one kind are comparable numbers; one that is none says nothing.
+/// The resource version as a number, which is comparable within a kind.
 fn version(object: &Object) -> Option<u64> {
     object.resource_version()?.parse().ok()
 }
 
-/// Whether nothing but the status is another. What a status may say is for the server to check,
-/// and those of large fleets are long.
-fn is_report(before: &Object, after: &Object) -> bool {
+/// Whether only the status changed. The server validates statuses, and those of large fleets are
+/// long, so validation skips such changes.
+fn is_status_update(before: &Object, after: &Object) -> bool {
     differ_only_in(before.raw(), after.raw(), &["status", "metadata"])
         && differ_only_in(before.metadata(), after.metadata(), &["resourceVersion", "generation"])
 }
@@ -293,45 +310,45 @@ mod tests {
     #[test]
     fn a_late_event_does_not_undo_an_own_write() {
         let mut cache = cache();
-        assert_eq!(names(&cache.put(set(5, 1))), ["web-1"]);
-        cache.put(versioned(apps::deployment(1, "web:v1"), 4));
-        assert_eq!(names(&cache.put(set(9, 3))), ["web", "web-1"]);
-        assert!(cache.put(set(7, 2)).is_empty());
-        assert!(cache.put(set(9, 3)).is_empty(), "the echo of our own write is no news");
+        assert_eq!(names(&cache.apply(set(5, 1))), ["web-1"]);
+        cache.apply(versioned(apps::deployment(1, "web:v1"), 4));
+        assert_eq!(names(&cache.apply(set(9, 3))), ["web", "web-1"]);
+        assert!(cache.apply(set(7, 2)).is_empty());
+        assert!(cache.apply(set(9, 3)).is_empty(), "the echo of our own write changes nothing");
         assert_eq!(replicas(&cache), Some(3));
         assert_eq!(cache.versions()[&REPLICA_SET], 9);
     }
 
     #[test]
-    fn what_we_deleted_stays_deleted_until_it_is_made_again() {
+    fn an_object_we_deleted_stays_deleted_until_it_is_created_again() {
         let mut cache = cache();
-        cache.put(set(5, 1));
+        cache.apply(set(5, 1));
         let key = REPLICA_SET.key("shop", "web-1");
-        assert_eq!(names(&cache.forget(&key)), ["web-1"]);
-        assert!(cache.put(set(7, 2)).is_empty(), "a memory of the deleted one");
+        assert_eq!(names(&cache.mark_gone(&key)), ["web-1"]);
+        assert!(cache.apply(set(7, 2)).is_empty(), "an outdated state of the deleted one");
         let again = apps::replica_set("web-1", "web:v1", 4, 5).with("/metadata/uid", json!("new"));
-        cache.put(versioned(again, 12));
-        assert!(cache.remove(&set(8, 1)).is_empty(), "the end of the former one comes late");
+        cache.apply(versioned(again, 12));
+        assert!(cache.delete(&set(8, 1)).is_empty(), "the deletion of the former one arrives late");
         assert_eq!(replicas(&cache), Some(4));
     }
 
     #[test]
-    fn one_that_is_still_on_its_way_out_comes_back() {
+    fn an_object_that_is_still_being_deleted_comes_back() {
         let mut cache = cache();
-        cache.put(set(5, 1));
-        cache.forget(&REPLICA_SET.key("shop", "web-1"));
+        cache.apply(set(5, 1));
+        cache.mark_gone(&REPLICA_SET.key("shop", "web-1"));
         let going = apps::replica_set("web-1", "web:v1", 1, 5)
             .with("/metadata/deletionTimestamp", json!(NOW));
-        assert!(!cache.put(versioned(going, 8)).is_empty());
+        assert!(!cache.apply(versioned(going, 8)).is_empty());
         assert_eq!(replicas(&cache), Some(1));
     }
 
     #[test]
-    fn a_list_removes_what_it_lacks_unless_that_is_newer() {
+    fn a_list_removes_absent_objects_unless_they_are_newer() {
         let mut cache = cache();
-        cache.put(set(5, 1));
+        cache.apply(set(5, 1));
         let made = versioned(apps::replica_set("web-2", "web:v2", 1, 5), 20);
-        cache.put(made);
+        cache.apply(made);
         let affected = cache.replace(&REPLICA_SET, Some(10), Vec::new());
         assert_eq!(names(&affected), ["web-1"]);
         assert_eq!(cache.world.of(&REPLICA_SET).count(), 1);
@@ -341,44 +358,44 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_a_watch_has_overtaken_brings_nothing_back() {
+    fn a_response_that_a_watch_has_overtaken_brings_nothing_back() {
         let mut cache = cache();
-        cache.put(set(5, 1));
-        // Asked to go, and gone: the watch tells both before the answer to our own delete comes.
+        cache.apply(set(5, 1));
+        // The watch delivers the whole deletion before the response to our own delete arrives.
         let leaving = |version| {
             let object = apps::replica_set("web-1", "web:v1", 1, 1)
                 .with("/metadata/deletionTimestamp", json!(NOW));
             versioned(object, version)
         };
-        cache.put(leaving(6));
-        cache.remove(&leaving(7));
-        assert!(cache.put_answer(leaving(6)).is_empty());
+        cache.apply(leaving(6));
+        cache.delete(&leaving(7));
+        assert!(cache.apply_response(leaving(6)).is_empty());
         assert_eq!(cache.world.of(&REPLICA_SET).count(), 0);
-        // What the watch has not come to yet is news.
-        assert!(!cache.put_answer(set(9, 3)).is_empty());
+        // A version that the watch has not delivered yet is applied.
+        assert!(!cache.apply_response(set(9, 3)).is_empty());
         assert_eq!(replicas(&cache), Some(3));
     }
 
     #[test]
-    fn the_owner_that_only_the_former_state_names_looks_again() {
+    fn an_owner_that_only_the_former_state_names_is_affected() {
         let mut cache = cache();
-        cache.put(set(5, 1));
+        cache.apply(set(5, 1));
         let pod = |version| versioned(apps::replica("a", "web-1", NOW), version);
-        assert_eq!(names(&cache.put(pod(6))), ["web-1"]);
-        assert_eq!(names(&cache.remove(&pod(7))), ["web-1"]);
+        assert_eq!(names(&cache.apply(pod(6))), ["web-1"]);
+        assert_eq!(names(&cache.delete(&pod(7))), ["web-1"]);
         assert_eq!(cache.world.of(&POD).count(), 0);
     }
 
     #[test]
-    fn a_status_is_no_reason_to_judge_again() {
+    fn a_status_update_is_not_validated_again() {
         let whole = |replicas: i64, status: i64| {
             let object = apps::deployment(1, "web:v1").with("/spec/replicas", json!(replicas));
             object.with("/status/replicas", json!(status)).build()
         };
-        assert!(is_report(&whole(1, 1), &whole(1, 2)));
-        assert!(!is_report(&whole(1, 1), &whole(2, 1)));
+        assert!(is_status_update(&whole(1, 1), &whole(1, 2)));
+        assert!(!is_status_update(&whole(1, 1), &whole(2, 1)));
         let labelled = apps::deployment(1, "web:v1").label("app", "other").build();
-        assert!(!is_report(&apps::deployment(1, "web:v1").build(), &labelled));
+        assert!(!is_status_update(&apps::deployment(1, "web:v1").build(), &labelled));
     }
 
     #[test]
@@ -388,15 +405,15 @@ mod tests {
             let object = apps::deployment(1, "web:v1").with("/spec/replicas", json!(replicas));
             versioned(object, version)
         };
-        cache.put(deployment(1, -1));
+        cache.apply(deployment(1, -1));
         let rollout = Rollout { dialect: 0, key: DEPLOYMENT.key("shop", "web") };
         let now = NOW.parse().unwrap();
         let step = cache.decide(&rollout, now).unwrap();
         assert_eq!(step.verdict, convoy_plan::Verdict::Invalid);
-        cache.put(deployment(2, 1));
+        cache.apply(deployment(2, 1));
         let step = cache.decide(&rollout, now).unwrap();
         assert_ne!(step.verdict, convoy_plan::Verdict::Invalid);
-        cache.forget(&rollout.key);
+        cache.mark_gone(&rollout.key);
         assert!(cache.decide(&rollout, now).is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! How to reach an API server: a kubeconfig, or what a pod is given.
+//! Connects to an API server, by a kubeconfig or by the service account of a pod.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ pub enum ConnectError {
     Client(#[source] kube::Error),
 }
 
-/// A server that can be asked.
+/// A client and the URL of its server.
 #[derive(Clone)]
 pub struct Connection {
     pub client: Client,
@@ -29,8 +29,8 @@ impl std::fmt::Debug for Connection {
     }
 }
 
-/// A client for what `kubeconfig` and `context` name. Without either: as kubectl finds it, or,
-/// in a pod, by its service account.
+/// A client for `kubeconfig` and `context`. Without either, the kubeconfig is found as kubectl
+/// finds it, or, in a pod, the service account is used.
 pub async fn connect(
     kubeconfig: Option<&Path>,
     context: Option<&str>,

@@ -1,5 +1,5 @@
-//! How the server calls the kinds that dialects name: version, plural, scope. Asked once for
-//! each, and again where it was not served.
+//! Discovery: version, plural and scope of the kinds that dialects name. A kind that is served is
+//! looked up once; one that is not is looked up again.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -8,11 +8,11 @@ use convoy_api::GroupKind;
 use kube::Client;
 use serde_json::Value;
 
-use crate::api::{self, ApiError};
-use crate::outcome::Answer;
 use crate::request::{Request, Resource};
+use crate::response::Response;
+use crate::transport::{self, TransportError};
 
-/// What has been found out about kinds.
+/// The resources found so far.
 #[derive(Debug, Default)]
 pub(crate) struct Discovery {
     known: Mutex<BTreeMap<GroupKind, Resource>>,
@@ -21,13 +21,13 @@ pub(crate) struct Discovery {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DiscoveryError {
     #[error(transparent)]
-    Api(#[from] ApiError),
-    #[error("could not ask which kinds are served: {message}")]
-    Answer { message: String },
+    Transport(#[from] TransportError),
+    #[error("the server refused discovery: {message}")]
+    Refused { message: String },
 }
 
 impl Discovery {
-    /// How the server calls `kind`; none if it does not serve it.
+    /// The resource of `kind`; `None` if the server does not serve it.
     pub(crate) async fn find(
         &self,
         client: &Client,
@@ -37,7 +37,7 @@ impl Discovery {
         if known.is_some() {
             return Ok(known);
         }
-        let found = ask(client, kind).await?;
+        let found = discover(client, kind).await?;
         if let Some(found) = &found {
             let mut known = self.known.lock().expect("nothing panics while it is held");
             known.insert(kind.clone(), found.clone());
@@ -45,22 +45,22 @@ impl Discovery {
         Ok(found)
     }
 
-    /// The kind is not served any more as it was.
+    /// Looks the kind up again next time: its resource is gone.
     pub(crate) fn forget(&self, kind: &GroupKind) {
         self.known.lock().expect("nothing panics while it is held").remove(kind);
     }
 }
 
-async fn ask(client: &Client, kind: &GroupKind) -> Result<Option<Resource>, DiscoveryError> {
+async fn discover(client: &Client, kind: &GroupKind) -> Result<Option<Resource>, DiscoveryError> {
     if kind.group.is_empty() {
         let Some(list) = get(client, "/api/v1".to_owned()).await? else { return Ok(None) };
-        return Ok(among(&list, kind, "v1"));
+        return Ok(find_resource(&list, kind, "v1"));
     }
     let Some(group) = get(client, format!("/apis/{}", kind.group)).await? else { return Ok(None) };
     for version in versions(&group) {
         let path = format!("/apis/{}/{version}", kind.group);
         let Some(list) = get(client, path).await? else { continue };
-        if let Some(found) = among(&list, kind, &version) {
+        if let Some(found) = find_resource(&list, kind, &version) {
             return Ok(Some(found));
         }
     }
@@ -68,11 +68,11 @@ async fn ask(client: &Client, kind: &GroupKind) -> Result<Option<Resource>, Disc
 }
 
 async fn get(client: &Client, path: String) -> Result<Option<Value>, DiscoveryError> {
-    let answer: Answer = api::send(client, Request::get(path)).await?;
-    match answer.code {
-        200 => Ok(Some(answer.body)),
+    let response: Response = transport::send(client, Request::get(path)).await?;
+    match response.code {
+        200 => Ok(Some(response.body)),
         404 => Ok(None),
-        _ => Err(DiscoveryError::Answer { message: answer.message() }),
+        _ => Err(DiscoveryError::Refused { message: response.message() }),
     }
 }
 
@@ -88,8 +88,8 @@ pub fn versions(group: &Value) -> Vec<String> {
     versions
 }
 
-/// The kind among the resources of a version.
-pub fn among(list: &Value, kind: &GroupKind, version: &str) -> Option<Resource> {
+/// The resource of a kind in the resource list of a version.
+pub fn find_resource(list: &Value, kind: &GroupKind, version: &str) -> Option<Resource> {
     let resources = list["resources"].as_array()?;
     let name = |resource: &Value| resource["name"].as_str().unwrap_or_default().to_owned();
     let found = resources.iter().find(|resource| {
@@ -127,9 +127,9 @@ mod tests {
             {"name": "deployments", "kind": "Deployment", "namespaced": true},
         ]});
         let kind = GroupKind::new("apps", "Deployment");
-        let found = among(&list, &kind, "v1").unwrap();
+        let found = find_resource(&list, &kind, "v1").unwrap();
         assert_eq!((found.plural.as_str(), found.namespaced), ("deployments", true));
         assert!(found.has_status);
-        assert_eq!(among(&list, &GroupKind::new("apps", "ReplicaSet"), "v1"), None);
+        assert_eq!(find_resource(&list, &GroupKind::new("apps", "ReplicaSet"), "v1"), None);
     }
 }

@@ -1,7 +1,7 @@
-//! Kubernetes Events: what people see in `kubectl describe`. The same said again about the same
-//! object is counted on the event that is there. Where many wait to be told, those of one object
-//! that differ in their message alone are told as one, so that a rollout of thousands is not
-//! held up by what is said about it.
+//! Kubernetes Events, which people see in `kubectl describe`. A repeated event increases the count
+//! of the stored one. When many events wait, those of one object that differ only in their
+//! message are aggregated, so that a rollout of thousands of members is not slowed down by its
+//! events.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -14,34 +14,34 @@ use serde_json::{Value, json};
 use smol_str::{SmolStr, format_smolstr};
 use tokio::sync::mpsc;
 
-use crate::api;
 use crate::request::{FIELD_MANAGER, Request};
+use crate::transport;
 
-/// Events that are remembered for counting; the oldest is forgotten first.
+/// Stored events that are remembered for counting; the oldest is forgotten first.
 const REMEMBERED: usize = 1024;
-/// Events on their way; a flood beyond that is dropped, as it says nothing new.
-const WAITING: usize = 1024;
-/// From how many waiting ones on similar ones are combined.
-const CROWD: usize = 16;
-/// The pause between two events while there is a crowd: what they are about goes first.
-const BREATH: Duration = Duration::from_millis(100);
-/// What a combined message begins with, as people know it from other controllers.
-const COMBINED: &str = "(combined from similar events): ";
-/// Where events about objects of cluster scope are kept.
+/// The most events that wait to be written; more are dropped.
+const QUEUED_MAX: usize = 1024;
+/// The number of queue events from which similar ones are aggregated.
+const AGGREGATE_FROM: usize = 16;
+/// The delay between two writes of events while many wait: other writes go first.
+const WRITE_INTERVAL: Duration = Duration::from_millis(100);
+/// The prefix of an aggregated message, as client-go writes it.
+const AGGREGATED: &str = "(combined from similar events): ";
+/// The namespace of events about cluster-scoped objects.
 const CLUSTER_NAMESPACE: &str = "default";
 
-/// Something to be told about an object.
+/// An event about an object, to be recorded.
 #[derive(Clone, Debug)]
-pub struct Note {
-    involved: Involved,
+pub struct ObjectEvent {
+    involved: InvolvedObject,
     kind: EventType,
     reason: SmolStr,
     message: String,
 }
 
-/// What an event says it is about. Thousands may wait, so these are no JSON yet.
+/// The object that an event is about. Thousands may wait, so this is not JSON yet.
 #[derive(Clone, Debug)]
-struct Involved {
+struct InvolvedObject {
     api_version: SmolStr,
     kind: SmolStr,
     namespace: SmolStr,
@@ -50,9 +50,9 @@ struct Involved {
     version: Option<SmolStr>,
 }
 
-impl Note {
+impl ObjectEvent {
     pub fn new(object: &Object, kind: EventType, reason: &str, message: &str) -> Self {
-        let involved = Involved {
+        let involved = InvolvedObject {
             api_version: object.api_version().into(),
             kind: object.kind().kind.clone(),
             namespace: object.namespace().clone(),
@@ -63,7 +63,7 @@ impl Note {
         Self { involved, kind, reason: reason.into(), message: message.to_owned() }
     }
 
-    /// Where its event is kept.
+    /// The namespace of the event.
     fn namespace(&self) -> &str {
         match self.involved.namespace.as_str() {
             "" => CLUSTER_NAMESPACE,
@@ -71,19 +71,19 @@ impl Note {
         }
     }
 
-    /// What makes two notes the same.
+    /// Two events with the same identity are counted as one.
     fn identity(&self) -> SmolStr {
         format_smolstr!("{} {}", self.subject(), self.message)
     }
 
-    /// What makes two notes similar.
+    /// Two events with the same subject differ only in their message.
     fn subject(&self) -> SmolStr {
-        let Self { involved: Involved { kind: of, uid, name, .. }, reason, kind, .. } = self;
+        let Self { involved: InvolvedObject { kind: of, uid, name, .. }, reason, kind, .. } = self;
         format_smolstr!("{of} {uid:?} {name} {kind:?} {reason}")
     }
 }
 
-impl Involved {
+impl InvolvedObject {
     fn json(&self) -> Value {
         let Self { api_version, kind, namespace, name, uid, version } = self;
         let mut involved = json!({"apiVersion": api_version, "kind": kind, "name": name});
@@ -101,128 +101,128 @@ impl Involved {
     }
 }
 
-/// Notes that are still to be told, in the order in which they came.
+/// Events that wait to be written, in order of arrival.
 #[derive(Debug, Default)]
-struct Waiting {
+struct EventQueue {
     order: VecDeque<SmolStr>,
-    notes: BTreeMap<SmolStr, (Note, u64)>,
+    events: BTreeMap<SmolStr, (ObjectEvent, u64)>,
 }
 
-impl Waiting {
-    /// False: there are too many, and it is dropped.
-    fn add(&mut self, note: Note) -> bool {
-        let key = if self.is_crowded() { note.subject() } else { note.identity() };
-        if let Some((known, count)) = self.notes.get_mut(&key) {
+impl EventQueue {
+    /// Returns false if the queue is full.
+    fn add(&mut self, event: ObjectEvent) -> bool {
+        let key = if self.is_aggregating() { event.subject() } else { event.identity() };
+        if let Some((queued, count)) = self.events.get_mut(&key) {
             *count += 1;
-            if known.message != note.message {
-                known.message = format!("{COMBINED}{}", note.message);
+            if queued.message != event.message {
+                queued.message = format!("{AGGREGATED}{}", event.message);
             }
             return true;
         }
-        if self.notes.len() >= WAITING {
+        if self.events.len() >= QUEUED_MAX {
             return false;
         }
         self.order.push_back(key.clone());
-        self.notes.insert(key, (note, 1));
+        self.events.insert(key, (event, 1));
         true
     }
 
-    fn is_crowded(&self) -> bool {
-        self.notes.len() >= CROWD
+    fn is_aggregating(&self) -> bool {
+        self.events.len() >= AGGREGATE_FROM
     }
 
-    fn take_in(&mut self, note: Note) {
-        if !self.add(note) {
-            tracing::debug!("an event was dropped: too many wait to be told");
+    fn add_or_drop(&mut self, event: ObjectEvent) {
+        if !self.add(event) {
+            tracing::debug!("dropped an event: too many wait to be written");
         }
     }
 
-    /// The next to be told, and how often it happened.
-    fn next(&mut self) -> Option<(Note, u64)> {
-        self.notes.remove(&self.order.pop_front()?)
+    /// The next event to write, and how often it happened.
+    fn next(&mut self) -> Option<(ObjectEvent, u64)> {
+        self.events.remove(&self.order.pop_front()?)
     }
 }
 
-/// Remembers which events were made.
+/// Correlates events with those already stored, as client-go's `EventCorrelator` does.
 #[derive(Debug, Default)]
-pub struct Ledger {
-    known: BTreeMap<SmolStr, Known>,
+pub struct Correlator {
+    stored: BTreeMap<SmolStr, StoredEvent>,
     order: VecDeque<SmolStr>,
 }
 
 #[derive(Clone, Debug)]
-struct Known {
+struct StoredEvent {
     path: String,
     count: u64,
 }
 
-impl Ledger {
-    /// The write that tells `note`, which happened `times`.
-    pub fn request(&mut self, note: &Note, times: u64, now: Timestamp) -> Request {
-        let identity = note.identity();
+impl Correlator {
+    /// The request that stores `event`, which happened `times`.
+    pub fn request(&mut self, event: &ObjectEvent, times: u64, now: Timestamp) -> Request {
+        let identity = event.identity();
         let time = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-        if let Some(known) = self.known.get_mut(&identity) {
-            known.count += times;
+        if let Some(stored) = self.stored.get_mut(&identity) {
+            stored.count += times;
             return Request::merge(
-                &known.path,
-                json!({"count": known.count, "lastTimestamp": time}),
+                &stored.path,
+                json!({"count": stored.count, "lastTimestamp": time}),
             );
         }
-        let name = format!("{}.{:x}", note.involved.name, now.as_nanosecond());
-        let collection = format!("/api/v1/namespaces/{}/events", note.namespace());
-        let kind = match note.kind {
+        let name = format!("{}.{:x}", event.involved.name, now.as_nanosecond());
+        let collection = format!("/api/v1/namespaces/{}/events", event.namespace());
+        let kind = match event.kind {
             EventType::Normal => "Normal",
             EventType::Warning => "Warning",
         };
         let body = json!({
             "apiVersion": "v1", "kind": "Event",
-            "metadata": {"name": name, "namespace": note.namespace()},
-            "involvedObject": note.involved.json(),
-            "type": kind, "reason": note.reason, "message": note.message,
+            "metadata": {"name": name, "namespace": event.namespace()},
+            "involvedObject": event.involved.json(),
+            "type": kind, "reason": event.reason, "message": event.message,
             "source": {"component": FIELD_MANAGER},
             "reportingComponent": FIELD_MANAGER,
             "firstTimestamp": time, "lastTimestamp": time, "count": times,
         });
-        self.remember(identity, Known { path: format!("{collection}/{name}"), count: times });
+        self.remember(identity, StoredEvent { path: format!("{collection}/{name}"), count: times });
         Request::create(&collection, body)
     }
 
-    /// The event of a note is not there any more: servers let them expire.
-    pub fn forget(&mut self, note: &Note) {
-        self.known.remove(&note.identity());
+    /// The stored event is gone: servers let them expire.
+    pub fn forget(&mut self, event: &ObjectEvent) {
+        self.stored.remove(&event.identity());
     }
 
-    fn remember(&mut self, identity: SmolStr, known: Known) {
+    fn remember(&mut self, identity: SmolStr, event: StoredEvent) {
         if self.order.len() >= REMEMBERED
             && let Some(oldest) = self.order.pop_front()
         {
-            self.known.remove(&oldest);
+            self.stored.remove(&oldest);
         }
         self.order.push_back(identity.clone());
-        self.known.insert(identity, known);
+        self.stored.insert(identity, event);
     }
 }
 
-/// Where notes go; a task writes them, so that nobody waits for it.
+/// Records events; a task writes them, so that callers never wait.
 #[derive(Clone, Debug)]
-pub struct Recorder(mpsc::Sender<Note>);
+pub struct Recorder(mpsc::Sender<ObjectEvent>);
 
 impl Recorder {
-    /// The recorder, and the task that ends when nobody records any more.
+    /// The recorder, and its task, which ends once every clone of the recorder is dropped.
     pub fn start(client: Client) -> (Self, tokio::task::JoinHandle<()>) {
-        let (sender, mut notes) = mpsc::channel::<Note>(WAITING);
+        let (sender, mut events) = mpsc::channel::<ObjectEvent>(QUEUED_MAX);
         let task = tokio::spawn(async move {
-            let (mut ledger, mut waiting) = (Ledger::default(), Waiting::default());
-            while let Some(note) = notes.recv().await {
-                waiting.take_in(note);
+            let (mut correlator, mut queue) = (Correlator::default(), EventQueue::default());
+            while let Some(event) = events.recv().await {
+                queue.add_or_drop(event);
                 loop {
-                    while let Ok(note) = notes.try_recv() {
-                        waiting.take_in(note);
+                    while let Ok(event) = events.try_recv() {
+                        queue.add_or_drop(event);
                     }
-                    let Some((note, times)) = waiting.next() else { break };
-                    write(&client, &mut ledger, &note, times).await;
-                    if waiting.is_crowded() && !notes.is_closed() {
-                        tokio::time::sleep(BREATH).await;
+                    let Some((event, times)) = queue.next() else { break };
+                    write(&client, &mut correlator, &event, times).await;
+                    if queue.is_aggregating() && !events.is_closed() {
+                        tokio::time::sleep(WRITE_INTERVAL).await;
                     }
                 }
             }
@@ -230,27 +230,29 @@ impl Recorder {
         (Self(sender), task)
     }
 
-    pub fn record(&self, note: Note) {
-        if self.0.try_send(note).is_err() {
-            tracing::debug!("an event was dropped: too many are on their way");
+    pub fn record(&self, event: ObjectEvent) {
+        if self.0.try_send(event).is_err() {
+            tracing::debug!("dropped an event: too many wait to be written");
         }
     }
 }
 
-async fn write(client: &Client, ledger: &mut Ledger, note: &Note, times: u64) {
+async fn write(client: &Client, correlator: &mut Correlator, event: &ObjectEvent, times: u64) {
     for _ in 0..2 {
-        match api::send(client, ledger.request(note, times, Timestamp::now())).await {
-            Ok(answer) if answer.code == 404 || answer.code == 409 => ledger.forget(note),
-            Ok(answer) if !answer.is_success() => {
-                let message = answer.message();
-                tracing::debug!(message, "an event was not taken");
-                return ledger.forget(note);
+        match transport::send(client, correlator.request(event, times, Timestamp::now())).await {
+            Ok(response) if response.code == 404 || response.code == 409 => {
+                correlator.forget(event);
+            }
+            Ok(response) if !response.is_success() => {
+                let message = response.message();
+                tracing::debug!(message, "the server rejected an event");
+                return correlator.forget(event);
             }
             Ok(_) => return,
             Err(error) => {
-                let why = api::chain(&error);
-                tracing::debug!(why, "an event was lost");
-                return ledger.forget(note);
+                let why = transport::chain(&error);
+                tracing::debug!(why, "could not write an event");
+                return correlator.forget(event);
             }
         }
     }
@@ -263,53 +265,58 @@ mod tests {
 
     use super::*;
 
-    fn note(message: &str) -> Note {
-        Note::new(&apps::deployment(1, "web:v1").build(), EventType::Normal, "Scaled", message)
+    fn event(message: &str) -> ObjectEvent {
+        ObjectEvent::new(
+            &apps::deployment(1, "web:v1").build(),
+            EventType::Normal,
+            "Scaled",
+            message,
+        )
     }
 
     #[test]
-    fn repeats_are_counted_on_the_event_that_is_there() {
-        let (mut ledger, now) = (Ledger::default(), NOW.parse().unwrap());
-        let made = ledger.request(&note("up"), 1, now);
+    fn repeated_events_increase_the_count_of_the_stored_one() {
+        let (mut correlator, now) = (Correlator::default(), NOW.parse().unwrap());
+        let made = correlator.request(&event("up"), 1, now);
         assert_eq!(made.method, Method::POST);
         assert!(made.path.starts_with("/api/v1/namespaces/shop/events?"), "{}", made.path);
         assert_eq!(made.body["involvedObject"]["name"], "web");
         assert_eq!(made.body["count"], 1);
-        let again = ledger.request(&note("up"), 1, now);
+        let again = correlator.request(&event("up"), 1, now);
         assert_eq!((again.method, &again.body["count"]), (Method::PATCH, &json!(2)));
-        assert_eq!(ledger.request(&note("down"), 1, now).method, Method::POST);
-        ledger.forget(&note("up"));
-        assert_eq!(ledger.request(&note("up"), 1, now).method, Method::POST);
+        assert_eq!(correlator.request(&event("down"), 1, now).method, Method::POST);
+        correlator.forget(&event("up"));
+        assert_eq!(correlator.request(&event("up"), 1, now).method, Method::POST);
     }
 
     #[test]
-    fn similar_notes_are_combined_only_in_a_crowd() {
-        let told = |waiting: &mut Waiting| -> Vec<(String, u64)> {
-            let notes = std::iter::from_fn(|| waiting.next());
-            notes.map(|(note, times)| (note.message, times)).collect()
+    fn similar_events_are_aggregated_only_when_many_wait() {
+        let written = |queue: &mut EventQueue| -> Vec<(String, u64)> {
+            let events = std::iter::from_fn(|| queue.next());
+            events.map(|(event, times)| (event.message, times)).collect()
         };
-        let mut waiting = Waiting::default();
+        let mut queue = EventQueue::default();
         for message in ["pod a", "pod b", "pod a"] {
-            assert!(waiting.add(note(message)));
+            assert!(queue.add(event(message)));
         }
-        assert_eq!(told(&mut waiting), [("pod a".to_owned(), 2), ("pod b".to_owned(), 1)]);
+        assert_eq!(written(&mut queue), [("pod a".to_owned(), 2), ("pod b".to_owned(), 1)]);
 
-        for number in 0..CROWD + 3 {
-            assert!(waiting.add(note(&format!("pod {number}"))));
+        for number in 0..AGGREGATE_FROM + 3 {
+            assert!(queue.add(event(&format!("pod {number}"))));
         }
-        let told = told(&mut waiting);
-        assert_eq!(told.len(), CROWD + 1);
-        let last = format!("(combined from similar events): pod {}", CROWD + 2);
-        assert_eq!(told.last(), Some(&(last, 3)));
+        let written = written(&mut queue);
+        assert_eq!(written.len(), AGGREGATE_FROM + 1);
+        let last = format!("(combined from similar events): pod {}", AGGREGATE_FROM + 2);
+        assert_eq!(written.last(), Some(&(last, 3)));
     }
 
     #[test]
-    fn what_is_remembered_is_bounded() {
-        let (mut ledger, now) = (Ledger::default(), NOW.parse().unwrap());
+    fn the_number_of_remembered_events_is_bounded() {
+        let (mut correlator, now) = (Correlator::default(), NOW.parse().unwrap());
         for number in 0..REMEMBERED + 10 {
-            ledger.request(&note(&number.to_string()), 1, now);
+            correlator.request(&event(&number.to_string()), 1, now);
         }
-        assert_eq!(ledger.known.len(), REMEMBERED);
-        assert_eq!(ledger.request(&note("0"), 1, now).method, Method::POST);
+        assert_eq!(correlator.stored.len(), REMEMBERED);
+        assert_eq!(correlator.request(&event("0"), 1, now).method, Method::POST);
     }
 }

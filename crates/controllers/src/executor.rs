@@ -1,4 +1,5 @@
-//! Runs errands on a server: sends what they ask for, and tells the loop what is answered.
+//! Executes steps on a server: sends their requests, and forwards the responses to the
+//! reconciler.
 
 use std::sync::Arc;
 
@@ -6,10 +7,10 @@ use futures_util::future::join_all;
 use kube::Client;
 use tokio::sync::mpsc;
 
-use crate::api;
 use crate::discovery::Discovery;
-use crate::errand::{Ask, Call, Ended, Errand, Reply};
-use crate::run::Message;
+use crate::execution::{FinishedStep, PendingRequest, RequestId, RequestResult, StepExecution};
+use crate::message::Message;
+use crate::transport;
 
 pub(crate) struct Executor {
     pub(crate) client: Client,
@@ -18,38 +19,42 @@ pub(crate) struct Executor {
 }
 
 impl Executor {
-    pub(crate) async fn carry_out(&self, mut errand: Errand) -> Ended {
+    pub(crate) async fn execute(&self, mut execution: StepExecution) -> FinishedStep {
         loop {
-            let asks = errand.asks();
-            if let Some(ended) = errand.ended() {
-                return ended;
+            let requests = execution.next_requests();
+            if let Some(finished) = execution.finished() {
+                return finished;
             }
-            let sent = asks.into_iter().map(|ask| self.send(&errand, ask));
-            for (call, reply) in join_all(sent).await {
-                if let Some(news) = errand.replied(call, reply) {
-                    // The loop outlives its writes; without it nobody needs to know.
-                    drop(self.messages.send(Message::News(news)).await);
+            let sent = requests.into_iter().map(|pending| self.send(&execution, pending));
+            for (id, result) in join_all(sent).await {
+                if let Some(event) = execution.handle(id, result) {
+                    // The channel is closed only when the process ends.
+                    drop(self.messages.send(Message::Cache(event)).await);
                 }
             }
         }
     }
 
-    async fn send(&self, errand: &Errand, ask: Ask) -> (Call, Reply) {
-        let Ask { call, after } = ask;
-        if !after.is_zero() {
-            tokio::time::sleep(after).await;
+    async fn send(
+        &self,
+        execution: &StepExecution,
+        pending: PendingRequest,
+    ) -> (RequestId, RequestResult) {
+        let PendingRequest { id, delay } = pending;
+        if !delay.is_zero() {
+            tokio::time::sleep(delay).await;
         }
-        let kind = errand.kind(call);
-        let reply = match self.discovery.find(&self.client, kind).await {
+        let kind = execution.kind(id);
+        let result = match self.discovery.find(&self.client, kind).await {
             Ok(Some(resource)) => {
-                match api::fetch(&self.client, errand.request(call, &resource)).await {
-                    Ok(answer) => Reply::Answer(answer.trimmed()),
-                    Err(error) => Reply::Lost(api::chain(&error)),
+                match transport::fetch(&self.client, execution.request(id, &resource)).await {
+                    Ok(response) => RequestResult::Response(response.trimmed()),
+                    Err(error) => RequestResult::Lost(transport::chain(&error)),
                 }
             }
-            Ok(None) => Reply::Impossible(format!("{kind} is not served")),
-            Err(error) => Reply::Unsent(api::chain(&error)),
+            Ok(None) => RequestResult::Unsupported(format!("the server does not serve {kind}")),
+            Err(error) => RequestResult::Unsent(transport::chain(&error)),
         };
-        (call, reply)
+        (id, result)
     }
 }

@@ -1,7 +1,8 @@
-//! Leader election by a Lease: of several processes one works, and hands over when it ends.
+//! Leader election by a Lease: of several processes one is active, and releases the lease when it
+//! ends.
 //!
-//! Clocks of machines differ, so a lease counts as expired when *we* have seen it unchanged
-//! for its whole duration, whatever instant it names.
+//! Clocks of machines differ, so a lease counts as expired when *this process* has observed it
+//! unchanged for its whole duration, whatever instant it names.
 
 use std::time::{Duration, Instant};
 
@@ -9,44 +10,44 @@ use jiff::Timestamp;
 use kube::Client;
 use serde_json::{Value, json};
 
-use crate::api;
-use crate::outcome::Answer;
 use crate::request::Request;
+use crate::response::Response;
+use crate::transport;
 
-/// Who takes part in which election.
+/// A candidate for a lease.
 #[derive(Clone, Debug)]
 pub struct Election {
     pub namespace: String,
     pub name: String,
-    /// Unique among those who take part.
+    /// Unique among the candidates.
     pub identity: String,
-    /// How long a leader that says nothing keeps its lease.
+    /// How long the lease is valid without a renewal.
     pub duration: Duration,
-    /// How long a leader tries to renew before it gives up; less than `duration`, so that it
-    /// stops before another begins.
+    /// How long a leader tries to renew before it steps down; less than `duration`, so that it
+    /// stops before another candidate starts.
     pub renew_within: Duration,
-    /// The pause between two attempts.
+    /// The interval between two attempts.
     pub retry: Duration,
 }
 
-/// A lease as it was last seen, and since when it has looked so.
+/// The last observed version of a lease, and since when it is unchanged.
 #[derive(Clone, Debug)]
-struct Seen {
+struct Observed {
     version: String,
     since: Instant,
 }
 
-/// What to do about a lease.
+/// Whether the lease can be taken.
 #[derive(Clone, Debug, PartialEq)]
 enum Claim {
-    /// Write this.
+    /// Yes, by writing this.
     Take(Value),
-    /// Someone else leads.
+    /// No, another candidate holds it.
     Wait,
 }
 
 impl Election {
-    /// With the timing that Kubernetes' own components use.
+    /// With the timing of Kubernetes' own components.
     pub fn new(namespace: &str, name: &str, identity: &str) -> Self {
         Self {
             namespace: namespace.to_owned(),
@@ -58,71 +59,79 @@ impl Election {
         }
     }
 
-    /// Waits until the lease is ours.
+    /// Waits until this process holds the lease.
     pub async fn acquire(&self, client: &Client) {
-        let mut seen = None;
-        while !self.attempt(client, &mut seen).await {
+        let mut observed = None;
+        while !self.attempt(client, &mut observed).await {
             tokio::time::sleep(self.retry).await;
         }
-        tracing::info!(lease = self.name, identity = self.identity, "leading");
+        tracing::info!(lease = self.name, identity = self.identity, "became the leader");
     }
 
-    /// Renews the lease for as long as that works; ends when we may not go on.
+    /// Renews the lease; returns when this process must stop because it could not renew in time.
     pub async fn hold(&self, client: &Client) {
-        let (mut renewed, mut seen) = (Instant::now(), None);
+        let (mut renewed, mut observed) = (Instant::now(), None);
         while renewed.elapsed() < self.renew_within {
             tokio::time::sleep(self.retry).await;
             let left = self.renew_within.saturating_sub(renewed.elapsed());
-            let attempt = tokio::time::timeout(left, self.attempt(client, &mut seen)).await;
+            let attempt = tokio::time::timeout(left, self.attempt(client, &mut observed)).await;
             if attempt == Ok(true) {
                 renewed = Instant::now();
             }
         }
-        tracing::error!(lease = self.name, "the lease could not be renewed");
+        tracing::error!(lease = self.name, "could not renew the lease; stepping down");
     }
 
-    /// Gives the lease up, so that the next one need not wait for it to expire.
+    /// Releases the lease, so that the next leader need not wait until it expires.
     pub async fn release(&self, client: &Client) {
-        let Ok(answer) = api::send(client, Request::get(self.path())).await else { return };
-        if !answer.is_success() || holder(&answer.body) != self.identity {
+        let Ok(response) = transport::send(client, Request::get(self.path())).await else { return };
+        if !response.is_success() || holder(&response.body) != self.identity {
             return;
         }
-        let mut lease = answer.body;
+        let mut lease = response.body;
         lease["spec"]["holderIdentity"] = json!("");
         lease["spec"]["leaseDurationSeconds"] = json!(1);
         lease["spec"]["renewTime"] = json!(micro_time(Timestamp::now()));
-        if let Err(error) = api::send(client, Request::replace(&self.path(), lease)).await {
-            let why = api::chain(&error);
-            tracing::warn!(why, "the lease was not given up and will expire");
+        if let Err(error) = transport::send(client, Request::replace(&self.path(), lease)).await {
+            let why = transport::chain(&error);
+            tracing::warn!(why, "could not release the lease; it will expire");
         }
     }
 
     /// One attempt to take or renew the lease.
-    async fn attempt(&self, client: &Client, seen: &mut Option<Seen>) -> bool {
-        let Ok(answer) = api::send(client, Request::get(self.path())).await else { return false };
-        let sent = match answer.code {
+    async fn attempt(&self, client: &Client, observed: &mut Option<Observed>) -> bool {
+        let Ok(response) = transport::send(client, Request::get(self.path())).await else {
+            return false;
+        };
+        let sent = match response.code {
             404 => Request::create(&self.collection(), self.made(Timestamp::now())),
-            200 => match self.claim(&answer.body, seen, Instant::now(), Timestamp::now()) {
+            200 => match self.claim(&response.body, observed, Instant::now(), Timestamp::now()) {
                 Claim::Wait => return false,
                 Claim::Take(lease) => Request::replace(&self.path(), lease),
             },
             _ => {
-                let message = answer.message();
+                let message = response.message();
                 tracing::warn!(lease = self.name, message, "could not read the lease");
                 return false;
             }
         };
-        // Fenced by the version that was read: of two who try, one succeeds.
-        api::send(client, sent).await.as_ref().is_ok_and(Answer::is_success)
+        // Fenced by the version that was read: of two candidates, one succeeds.
+        transport::send(client, sent).await.as_ref().is_ok_and(Response::is_success)
     }
 
-    fn claim(&self, lease: &Value, seen: &mut Option<Seen>, at: Instant, now: Timestamp) -> Claim {
+    fn claim(
+        &self,
+        lease: &Value,
+        observed: &mut Option<Observed>,
+        at: Instant,
+        now: Timestamp,
+    ) -> Claim {
         let version = lease.pointer("/metadata/resourceVersion").and_then(Value::as_str);
         let version = version.unwrap_or_default();
-        let since = match seen {
-            Some(seen) if seen.version == version => seen.since,
+        let since = match observed {
+            Some(observed) if observed.version == version => observed.since,
             _ => {
-                *seen = Some(Seen { version: version.to_owned(), since: at });
+                *observed = Some(Observed { version: version.to_owned(), since: at });
                 at
             }
         };
@@ -185,10 +194,10 @@ mod tests {
         let election = Election::new("kube-system", "convoy", "me");
         let (start, now) = (Instant::now(), "2026-01-01T00:00:00Z".parse().unwrap());
         let after = |secs| start + Duration::from_secs(secs);
-        let mut seen = None;
+        let mut observed = None;
         let mut claim = |version: &str, holder: &str, at| {
             let lease = lease(version, holder);
-            let claim = election.claim(&lease, &mut seen, at, now);
+            let claim = election.claim(&lease, &mut observed, at, now);
             match claim {
                 Claim::Wait => None,
                 Claim::Take(taken) => taken["spec"]["leaseTransitions"].as_i64(),
@@ -198,8 +207,8 @@ mod tests {
         assert_eq!(claim("1", "other", after(14)), None);
         assert_eq!(claim("2", "other", after(20)), None, "it was renewed");
         assert_eq!(claim("2", "other", after(35)), Some(4), "it has expired");
-        assert_eq!(claim("3", "me", after(36)), Some(3), "a renewal is no transition");
-        assert_eq!(claim("4", "", after(37)), Some(4), "it was given up");
+        assert_eq!(claim("3", "me", after(36)), Some(3), "a renewal is not a transition");
+        assert_eq!(claim("4", "", after(37)), Some(4), "it was released");
     }
 
     #[test]

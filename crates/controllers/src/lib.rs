@@ -1,34 +1,36 @@
 //! The control loop: observe, plan, apply, report, for any dialect and any API server.
 //!
-//! Nothing here knows what a rollout is. What to do is decided by `convoy-plan`; this crate
-//! knows objects, patches, preconditions and time. The first group of modules is synchronous
-//! and pure, and [`brain`] joins it; the second carries bytes to and from an API server, which
-//! [`run`] does in real time.
+//! Nothing here knows what a rollout is: `convoy-plan` decides, this crate knows objects,
+//! patches, preconditions and time. The first group of modules is synchronous and pure, and
+//! [`reconciler`] is its entry point; the second talks to an API server, and [`run`] drives it in
+//! real time.
 
-pub mod brain;
 pub mod cache;
-pub mod errand;
-pub mod follower;
-pub mod outcome;
-mod page;
+pub mod execution;
+mod list_page;
 pub mod projection;
-pub mod queue;
-mod refused;
+pub mod reconciler;
+pub mod reflector;
 pub mod request;
+pub mod response;
+mod validation;
+pub mod work_queue;
+pub mod write_result;
 
-mod api;
 pub mod connect;
 pub mod discovery;
 pub mod events;
 mod executor;
 pub mod lease;
 pub mod log;
+mod message;
 pub mod metrics;
 pub mod run;
 pub mod serve;
+mod transport;
 mod trimmed;
 mod watch;
 pub mod webhooks;
 
-pub use brain::Settings;
+pub use reconciler::Settings;
 pub use run::run;

@@ -1,5 +1,5 @@
-//! The decision log: what was decided, why, and by which inputs. One line of JSON each,
-//! appended; a decision that repeats the last one about its rollout is not repeated here.
+//! The decision log: every decision with its reasons and inputs, one line of JSON each. A decision
+//! that equals the previous one of its rollout is not logged again.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -13,16 +13,16 @@ use serde_json::{Value, json};
 
 use crate::cache::{Cache, Rollout};
 
-/// Where decisions are written down.
+/// An append-only log of decisions.
 #[derive(Debug)]
 pub struct DecisionLog<W = File> {
     out: W,
-    /// What was said last about each rollout, as a hash.
+    /// A hash of the last line of each rollout.
     last: BTreeMap<Rollout, u64>,
 }
 
 impl DecisionLog {
-    /// Goes on at the end of what is there.
+    /// Appends to the file, creating it if necessary.
     pub fn open(path: &Path) -> io::Result<Self> {
         Ok(Self::new(OpenOptions::new().create(true).append(true).open(path)?))
     }
@@ -33,25 +33,25 @@ impl<W: Write> DecisionLog<W> {
         Self { out, last: BTreeMap::new() }
     }
 
-    /// Writes `step` down, unless it says what was said last.
-    pub fn note(
+    /// Appends `step`, unless it equals the previous one of its rollout.
+    pub fn append(
         &mut self,
         rollout: &Rollout,
         step: &Step,
         cache: &Cache,
         now: Timestamp,
     ) -> io::Result<()> {
-        let said = said(step);
+        let decision = decision(step);
         let mut hasher = DefaultHasher::new();
-        said.to_string().hash(&mut hasher);
+        decision.to_string().hash(&mut hasher);
         let hash = hasher.finish();
         if self.last.insert(rollout.clone(), hash) == Some(hash) {
             return Ok(());
         }
         let mut line = json!({"at": now.to_string(), "dialect": cache.dialect(rollout).name(),
             "rollout": rollout.key.to_string()});
-        if let (Value::Object(line), Value::Object(said)) = (&mut line, said) {
-            line.extend(said);
+        if let (Value::Object(line), Value::Object(decision)) = (&mut line, decision) {
+            line.extend(decision);
             line.insert("inputs".to_owned(), inputs(rollout, cache));
         }
         // One write, so that lines of several processes do not mix.
@@ -63,7 +63,7 @@ impl<W: Write> DecisionLog<W> {
     }
 }
 
-fn said(step: &Step) -> Value {
+fn decision(step: &Step) -> Value {
     let actions = step.actions.iter().map(|action| {
         json!({"verb": action.verb, "target": action.target.to_string(),
             "reason": action.why.reason, "message": action.why.message})
@@ -73,7 +73,7 @@ fn said(step: &Step) -> Value {
         "wakeAt": step.wake_at.map(|at| at.to_string())})
 }
 
-/// The version of the rollout, and the newest that was known of each kind looked at.
+/// The version of the rollout, and the newest version of each kind in the cache.
 fn inputs(rollout: &Rollout, cache: &Cache) -> Value {
     let object = cache.world().get(&rollout.key);
     let versions =
@@ -93,15 +93,15 @@ mod tests {
     #[test]
     fn a_decision_is_written_once_with_its_reasons_and_inputs() {
         let mut cache = Cache::new(vec![&Deployments]);
-        cache.put(
+        cache.apply(
             apps::deployment(2, "web:v1").with("/metadata/resourceVersion", json!("7")).build(),
         );
         let rollout = Rollout { dialect: 0, key: DEPLOYMENT.key("shop", "web") };
         let now = NOW.parse().unwrap();
         let step = cache.decide(&rollout, now).unwrap();
         let mut log = DecisionLog::new(Vec::new());
-        log.note(&rollout, &step, &cache, now).unwrap();
-        log.note(&rollout, &step, &cache, now).unwrap();
+        log.append(&rollout, &step, &cache, now).unwrap();
+        log.append(&rollout, &step, &cache, now).unwrap();
         let text = String::from_utf8(log.out).unwrap();
         assert_eq!(text.lines().count(), 1);
         let line: Value = serde_json::from_str(&text).unwrap();

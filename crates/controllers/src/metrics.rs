@@ -1,6 +1,6 @@
-//! What the loop counts, in the text format of Prometheus.
+//! Metrics of the control loop, in the text format of Prometheus.
 
-mod told;
+mod rollout_series;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,48 +15,48 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use self::told::Told;
+use self::rollout_series::RolloutSeries;
 use crate::cache::Rollout;
 
-/// Everything that is counted.
+/// All metrics of the control loop.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
     depth: Gauge,
-    passes: Family<Passed, Counter>,
-    planning: Family<Planned, Histogram, fn() -> Histogram>,
-    writes: Family<Wrote, Counter>,
+    passes: Family<DecisionLabels, Counter>,
+    planning: Family<PlanningLabels, Histogram, fn() -> Histogram>,
+    writes: Family<WriteLabels, Counter>,
     conflicts: Counter,
-    holds: Family<Held, Gauge>,
-    told: Told,
+    holds: Family<HoldLabels, Gauge>,
+    rollout_series: RolloutSeries,
     is_ready: AtomicBool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Passed {
+struct DecisionLabels {
     dialect: &'static str,
     verdict: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Planned {
+struct PlanningLabels {
     dialect: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Wrote {
+struct WriteLabels {
     verb: &'static str,
-    /// 0 where there was no answer.
+    /// 0 if there was no response.
     code: u16,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Held {
+struct HoldLabels {
     dialect: &'static str,
     reason: &'static str,
 }
 
-/// How many of each reason a rollout is held for.
+/// How many holds of each reason a rollout has.
 pub type Holds = BTreeMap<&'static str, i64>;
 
 impl Default for Metrics {
@@ -71,7 +71,7 @@ impl Default for Metrics {
             writes: Family::default(),
             conflicts: Counter::default(),
             holds: Family::default(),
-            told: Told::default(),
+            rollout_series: RolloutSeries::default(),
             is_ready: AtomicBool::new(false),
         };
         metrics.register();
@@ -82,68 +82,63 @@ impl Default for Metrics {
 impl Metrics {
     fn register(&mut self) {
         let registry = &mut self.registry;
-        registry.register(
-            "convoy_queue_depth",
-            "Rollouts that wait for their turn",
-            self.depth.clone(),
-        );
+        registry.register("convoy_queue_depth", "Rollouts in the work queue", self.depth.clone());
         registry.register("convoy_passes", "Decisions made, by verdict", self.passes.clone());
         registry.register("convoy_plan_seconds", "Time a decision takes", self.planning.clone());
         registry.register(
             "convoy_writes",
-            "Writes by verb and by the answer's code, 0 for none",
+            "Writes by verb and response code; code 0 means no response",
             self.writes.clone(),
         );
         registry.register(
             "convoy_conflicts",
-            "Writes that met another state than was observed",
+            "Writes rejected because the object had changed since it was observed",
             self.conflicts.clone(),
         );
-        registry.register("convoy_holds", "What stands still now, by reason", self.holds.clone());
-        registry.register_collector(Box::new(self.told.clone()));
+        registry.register("convoy_holds", "Current holds, by reason", self.holds.clone());
+        registry.register_collector(Box::new(self.rollout_series.clone()));
     }
 
-    pub(crate) fn queue(&self, depth: usize) {
+    pub(crate) fn set_queue_depth(&self, depth: usize) {
         self.depth.set(i64::try_from(depth).unwrap_or(i64::MAX));
     }
 
-    pub(crate) fn passed(&self, step: &Step) {
+    pub(crate) fn count_decision(&self, step: &Step) {
         let verdict = format!("{:?}", step.verdict);
-        self.passes.get_or_create(&Passed { dialect: step.dialect, verdict }).inc();
+        self.passes.get_or_create(&DecisionLabels { dialect: step.dialect, verdict }).inc();
     }
 
-    pub(crate) fn planned(&self, dialect: &'static str, took: Duration) {
-        self.planning.get_or_create(&Planned { dialect }).observe(took.as_secs_f64());
+    pub(crate) fn observe_planning(&self, dialect: &'static str, took: Duration) {
+        self.planning.get_or_create(&PlanningLabels { dialect }).observe(took.as_secs_f64());
     }
 
-    pub(crate) fn wrote(&self, verb: &'static str, code: u16) {
-        self.writes.get_or_create(&Wrote { verb, code }).inc();
+    pub(crate) fn count_write(&self, verb: &'static str, code: u16) {
+        self.writes.get_or_create(&WriteLabels { verb, code }).inc();
     }
 
-    pub(crate) fn conflict(&self) {
+    pub(crate) fn count_conflict(&self) {
         self.conflicts.inc();
     }
 
-    /// A rollout was held for `before`, and is held for `after` now.
-    pub(crate) fn held(&self, dialect: &'static str, before: &Holds, after: &Holds) {
+    /// The holds of a rollout changed from `before` to `after`.
+    pub(crate) fn change_holds(&self, dialect: &'static str, before: &Holds, after: &Holds) {
         let after = after.iter().map(|(reason, count)| (*reason, *count));
         for (reason, by) in before.iter().map(|(reason, count)| (*reason, -count)).chain(after) {
-            self.holds.get_or_create(&Held { dialect, reason }).inc_by(by);
+            self.holds.get_or_create(&HoldLabels { dialect, reason }).inc_by(by);
         }
     }
 
-    /// What the newest decision about a rollout says in numbers.
-    pub(crate) fn tell(&self, rollout: &Rollout, series: Vec<Series>) {
-        self.told.put(rollout, series);
+    /// Replaces the series of a rollout by those of its latest decision.
+    pub(crate) fn set_series(&self, rollout: &Rollout, series: Vec<Series>) {
+        self.rollout_series.set(rollout, series);
     }
 
-    /// Nothing is said any more about a rollout that is gone.
-    pub(crate) fn forget(&self, rollout: &Rollout) {
-        self.told.put(rollout, Vec::new());
+    /// Removes the series of a rollout that is gone.
+    pub(crate) fn remove_series(&self, rollout: &Rollout) {
+        self.rollout_series.set(rollout, Vec::new());
     }
 
-    /// Whether this process does what it should: everything is listed, or it waits for its
-    /// turn to lead.
+    /// Whether this process is ready: all kinds are listed, or it waits for the leader lease.
     pub fn set_ready(&self, is_ready: bool) {
         self.is_ready.store(is_ready, Ordering::Relaxed);
     }
@@ -152,7 +147,7 @@ impl Metrics {
         self.is_ready.load(Ordering::Relaxed)
     }
 
-    /// Everything counted so far, as Prometheus reads it.
+    /// All metrics in the text format of Prometheus.
     pub fn text(&self) -> String {
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.registry)
@@ -161,7 +156,7 @@ impl Metrics {
     }
 }
 
-/// What a step holds, by reason.
+/// The holds of a step, by reason.
 pub(crate) fn holds(step: &Step) -> Holds {
     let mut counts = Holds::new();
     for hold in &step.holds {
@@ -175,23 +170,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn holds_are_those_of_now() {
+    fn holds_are_the_current_ones() {
         let metrics = Metrics::default();
         let before = Holds::from([("Paused", 2)]);
         let after = Holds::from([("Paused", 1), ("Stalled", 1)]);
-        metrics.held("apps", &Holds::new(), &before);
-        metrics.held("apps", &before, &after);
+        metrics.change_holds("apps", &Holds::new(), &before);
+        metrics.change_holds("apps", &before, &after);
         let text = metrics.text();
         assert!(text.contains(r#"convoy_holds{dialect="apps",reason="Paused"} 1"#), "{text}");
         assert!(text.contains(r#"convoy_holds{dialect="apps",reason="Stalled"} 1"#), "{text}");
     }
 
     #[test]
-    fn writes_are_counted_by_answer() {
+    fn writes_are_counted_by_code() {
         let metrics = Metrics::default();
-        metrics.wrote("create", 201);
-        metrics.wrote("create", 201);
-        metrics.wrote("patch", 409);
+        metrics.count_write("create", 201);
+        metrics.count_write("create", 201);
+        metrics.count_write("patch", 409);
         let text = metrics.text();
         assert!(text.contains(r#"convoy_writes_total{verb="create",code="201"} 2"#), "{text}");
     }

@@ -1,5 +1,5 @@
-//! What a cache keeps of an object. Of kinds of which there are many, that is the metadata and
-//! the few fields that the dialects name; who owns which field is of no use to anyone here.
+//! Projections: the fields of an object that the watch cache keeps. For kinds with many objects
+//! these are the metadata and the few fields that dialects name. `managedFields` is never kept.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,7 +9,7 @@ use convoy_plan::{Dialect, Keep};
 use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
-/// What is kept of the objects of one kind.
+/// The fields kept of the objects of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Projection {
     Whole,
@@ -17,14 +17,14 @@ pub enum Projection {
     Fields(BTreeSet<&'static str>),
 }
 
-/// What is kept of every kind that is watched.
+/// The projection of every kind that is watched.
 #[derive(Clone, Debug, Default)]
 pub struct Projections {
     kinds: BTreeMap<GroupKind, Projection>,
 }
 
 impl Projections {
-    /// Enough for each of `dialects`.
+    /// The union of what `dialects` need.
     pub fn of(dialects: &[&'static dyn Dialect]) -> Self {
         let mut kinds: BTreeMap<GroupKind, Projection> = BTreeMap::new();
         for watch in dialects.iter().flat_map(|dialect| dialect.watches()) {
@@ -38,8 +38,7 @@ impl Projections {
         self.kinds.keys()
     }
 
-    /// What is kept of an object as the server gave it; none if its kind is not watched or it
-    /// is no object.
+    /// The projection of an object; `None` if its kind is not watched or it is not an object.
     pub fn read(&self, raw: Cow<'_, Value>) -> Option<Object> {
         let word = |field: &str| raw.get(field).and_then(Value::as_str);
         let group = word("apiVersion")?.rsplit_once('/').map_or("", |(group, _)| group);
@@ -61,7 +60,7 @@ impl Projection {
     pub fn project(&self, raw: Cow<'_, Value>) -> Value {
         let mut kept = match self {
             Self::Whole => raw.into_owned(),
-            Self::Fields(paths) => picked(raw, paths),
+            Self::Fields(paths) => pick(raw, paths),
         };
         if let Some(Value::Object(metadata)) = kept.get_mut("metadata") {
             metadata.shift_remove("managedFields");
@@ -70,25 +69,25 @@ impl Projection {
     }
 }
 
-fn picked(mut raw: Cow<'_, Value>, paths: &BTreeSet<&'static str>) -> Value {
+fn pick(mut raw: Cow<'_, Value>, paths: &BTreeSet<&'static str>) -> Value {
     let mut kept = Map::new();
     for always in ["apiVersion", "kind", "metadata"] {
-        if let Some(value) = part(&mut raw, &[always]) {
+        if let Some(value) = take(&mut raw, &[always]) {
             kept.insert(always.to_owned(), value);
         }
     }
-    // A path comes before those below it, which are then no longer to be found in what is ours.
+    // A path sorts before the paths below it, which are then already taken.
     for path in paths {
         let steps: Vec<&str> = path.split('.').collect();
-        if let Some(value) = part(&mut raw, &steps) {
+        if let Some(value) = take(&mut raw, &steps) {
             put(&mut kept, &steps, value);
         }
     }
     Value::Object(kept)
 }
 
-/// What stands at the end of a path: taken out of what is ours, copied from what is not.
-fn part(raw: &mut Cow<'_, Value>, steps: &[&str]) -> Option<Value> {
+/// The value at the end of a path: moved out of an owned object, copied from a borrowed one.
+fn take(raw: &mut Cow<'_, Value>, steps: &[&str]) -> Option<Value> {
     match raw {
         Cow::Borrowed(raw) => steps.iter().try_fold(*raw, |value, step| value.get(step)).cloned(),
         Cow::Owned(raw) => {
@@ -98,7 +97,7 @@ fn part(raw: &mut Cow<'_, Value>, steps: &[&str]) -> Option<Value> {
     }
 }
 
-/// Puts `value` at the end of a path, making the objects on the way.
+/// Puts `value` at the end of a path, creating the objects on the way.
 fn put(object: &mut Map<String, Value>, path: &[&str], value: Value) {
     match path {
         [] => {}
@@ -143,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_objects_lose_only_who_owns_which_field() {
+    fn whole_objects_lose_only_managed_fields() {
         let mut whole = pod();
         let kept = Projection::Whole.project(Cow::Borrowed(&whole));
         whole["metadata"].as_object_mut().unwrap().shift_remove("managedFields");
@@ -151,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn several_dialects_each_find_their_fields() {
+    fn the_fields_of_several_dialects_are_united() {
         let mut projection = Projection::Fields(BTreeSet::new());
         projection.widen(Keep::Fields(&["spec.nodeName"]));
         projection.widen(Keep::Fields(&["spec", "status.phase"]));
@@ -163,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_that_nobody_watches_are_not_read() {
+    fn kinds_that_are_not_watched_are_not_read() {
         let projections = Projections::of(&[&Deployments]);
         assert!(projections.read(Cow::Owned(pod())).is_some());
         let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}});

@@ -1,5 +1,5 @@
-//! Actions as requests: method, path and body. The fence of a write travels inside it, so that
-//! the server itself refuses what is out of date.
+//! Actions as HTTP requests: method, path and body. A write carries its precondition, so that the
+//! server rejects it if the object has changed.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,13 @@ use convoy_plan::{Action, Verb, Why, Write};
 use http::Method;
 use serde_json::{Map, Value, json};
 
-/// Who owns the fields that are written here.
+/// The field manager of our writes.
 pub const FIELD_MANAGER: &str = "convoy";
 
 const JSON: &str = "application/json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
 
-/// How the server calls a kind.
+/// The API resource of a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resource {
     /// Empty for the core group.
@@ -27,7 +27,7 @@ pub struct Resource {
     pub has_status: bool,
 }
 
-/// What is sent.
+/// One HTTP request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
     pub method: Method,
@@ -37,8 +37,9 @@ pub struct Request {
     pub body: Value,
 }
 
-/// The versions that objects have by our own writes within one step. A later write of that
-/// step was fenced by the version before; ours followed on it, so the fence moves along.
+/// The versions at which our own writes left objects within one step. A later write of the step
+/// is fenced by the version observed before; since our own write came next, its fence moves to
+/// the version that write left.
 #[derive(Clone, Debug, Default)]
 pub struct OwnVersions {
     moved: BTreeMap<ObjectKey, (String, String)>,
@@ -52,7 +53,7 @@ impl Resource {
         }
     }
 
-    /// The path of all objects of the kind, or of those in one namespace.
+    /// The path of the collection, of all namespaces or of one.
     pub fn collection(&self, namespace: &str) -> String {
         let Self { group, version, plural, .. } = self;
         let root = if group.is_empty() {
@@ -97,7 +98,7 @@ impl OwnVersions {
     /// A write that was fenced by `before` left its target at `after`.
     pub fn note(&mut self, key: &ObjectKey, before: Option<&str>, after: Option<&str>) {
         let (Some(before), Some(after)) = (before, after) else { return };
-        // Fences name what was observed, however many writes of ours followed.
+        // A fence names the observed version, however many of our writes followed it.
         let observed = match self.moved.get(key) {
             Some((observed, now)) if now == before => observed.clone(),
             _ => before.to_owned(),
@@ -105,7 +106,7 @@ impl OwnVersions {
         self.moved.insert(key.clone(), (observed, after.to_owned()));
     }
 
-    /// The fence as it has to read now.
+    /// The precondition to send now.
     pub fn fence(&self, key: &ObjectKey, fence: &Precondition) -> Precondition {
         let mut fence = fence.clone();
         if let Some((observed, now)) = self.moved.get(key)
@@ -117,7 +118,7 @@ impl OwnVersions {
     }
 }
 
-/// The request that carries out an action.
+/// The request that executes an action.
 pub fn request(action: &Action, resource: &Resource, own: &OwnVersions) -> Request {
     let target = &action.target;
     match &action.write {
@@ -157,7 +158,7 @@ pub fn request(action: &Action, resource: &Resource, own: &OwnVersions) -> Reque
     }
 }
 
-/// The write that makes the status of a rollout read as its step says.
+/// The action that writes the status that a step wants; `None` if the status is up to date.
 pub fn status(status: Option<&Value>, rollout: &Object) -> Option<Action> {
     let empty = json!({});
     let before = if rollout.status().is_null() { &empty } else { rollout.status() };
@@ -167,7 +168,7 @@ pub fn status(status: Option<&Value>, rollout: &Object) -> Option<Action> {
     Some(Action::patch_status(Verb::Record, rollout, patch, why))
 }
 
-/// The fence of a write, if it has one.
+/// The precondition of a write, if it has one.
 pub fn precondition(write: &Write) -> Option<&Precondition> {
     match write {
         Write::Create { .. } => None,
@@ -177,8 +178,8 @@ pub fn precondition(write: &Write) -> Option<&Precondition> {
     }
 }
 
-/// A merge patch that applies only to the object as observed: a server compares the version and
-/// the uid that an update names with those of the object.
+/// A merge patch that applies only to the object as observed: the server compares the version
+/// and the uid in the patch with those of the object.
 fn fenced(mut patch: Value, fence: &Precondition) -> Value {
     let entries = fence_entries(fence);
     if let (Value::Object(patch), false) = (&mut patch, entries.is_empty()) {
@@ -247,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_write_of_a_step_follows_on_the_first() {
+    fn the_fence_of_a_second_write_follows_the_first_write() {
         let object = deployment();
         let mut own = OwnVersions::default();
         own.note(object.key(), Some("7"), Some("9"));
@@ -279,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn deletes_and_evictions_name_what_they_mean() {
+    fn deletes_and_evictions_carry_their_preconditions() {
         let pod = apps::replica("a", "web-1", "2026-01-01T00:00:00Z")
             .with("/metadata/resourceVersion", json!("7"))
             .with("/metadata/uid", json!("u"))

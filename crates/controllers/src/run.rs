@@ -1,5 +1,6 @@
-//! The loop on an API server, in real time. One task has the [`Brain`], so that a decision sees
-//! everything that was told before it; watches and writes run beside it and tell it.
+//! Runs the reconciler against an API server in real time. One task owns the [`Reconciler`], so
+//! that a decision sees every event that arrived before it; watches and writes run in tasks of
+//! their own and send it messages.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -11,85 +12,75 @@ use kube::Client;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use crate::brain::{Brain, News, Settings};
 use crate::cache::Rollout;
 use crate::discovery::Discovery;
-use crate::errand::{Ended, Errand};
 use crate::events::Recorder;
+use crate::execution::{FinishedStep, StepExecution};
 use crate::executor::Executor;
-use crate::follower::Follower;
+use crate::message::Message;
 use crate::metrics::Metrics;
+use crate::reconciler::{Reconciler, Reconciliation, Settings};
+use crate::reflector::Reflector;
 use crate::watch::Watcher;
 
-/// What is told to the loop and not yet taken in: objects that are open, and take their room.
-/// Whoever tells more waits.
+/// The most messages that wait for the reconciler; they hold objects and take memory. Senders
+/// wait when the channel is full.
 const MESSAGES: usize = 128;
-/// Decisions between two looks at what is new.
+/// The most decisions before new messages are handled.
 const PASSES: usize = 64;
-/// How long to sleep at most: clocks may be set.
+/// The longest sleep: the clock may be set meanwhile.
 const SLEEP_MAX: Duration = Duration::from_secs(30);
-/// How long writes that are on their way may take to end when the loop ends.
-const ENDING_MAX: Duration = Duration::from_secs(10);
+/// How long writes in flight may take to end at shutdown.
+const SHUTDOWN_MAX: Duration = Duration::from_secs(10);
 
-/// What the loop is told.
-#[derive(Debug)]
-pub(crate) enum Message {
-    News(News),
-    /// The writes of a step have ended.
-    Finished {
-        rollout: Rollout,
-        ended: Ended,
-    },
-}
-
-/// Runs `settings` against the server that `client` leads to, until `shutdown`; then lets the
-/// writes end that are on their way.
+/// Runs `settings` against the server of `client` until `shutdown`, then waits for the writes in
+/// flight.
 pub async fn run(client: Client, settings: Settings, shutdown: impl Future<Output = ()>) {
     let (sender, mut messages) = mpsc::channel(MESSAGES);
     let mut watchers = JoinSet::new();
-    let (mut shell, recording) = Shell::new(client, settings, sender, &mut watchers);
+    let (mut driver, recording) = Driver::new(client, settings, sender, &mut watchers);
     let mut shutdown = std::pin::pin!(shutdown);
-    let mut told = Vec::with_capacity(MESSAGES);
+    let mut received = Vec::with_capacity(MESSAGES);
     loop {
-        shell.dispatch();
+        driver.dispatch();
         tokio::select! {
             () = &mut shutdown => break,
-            _ = messages.recv_many(&mut told, MESSAGES) => {
-                for message in told.drain(..) {
-                    shell.take(message);
+            _ = messages.recv_many(&mut received, MESSAGES) => {
+                for message in received.drain(..) {
+                    driver.handle(message);
                 }
             }
-            () = tokio::time::sleep(shell.pause()) => {}
+            () = tokio::time::sleep(driver.idle_for()) => {}
         }
     }
     watchers.shutdown().await;
     let end = async {
-        while shell.brain.under_way() > 0 {
+        while driver.reconciler.in_flight() > 0 {
             let Some(message) = messages.recv().await else { return };
-            shell.take(message);
+            driver.handle(message);
         }
     };
-    if tokio::time::timeout(ENDING_MAX, end).await.is_err() {
-        tracing::warn!("writes did not end in time");
+    if tokio::time::timeout(SHUTDOWN_MAX, end).await.is_err() {
+        tracing::warn!("writes in flight did not end before the shutdown");
     }
-    drop(shell);
+    drop(driver);
     if let Some(recording) = recording
-        && tokio::time::timeout(ENDING_MAX, recording).await.is_err()
+        && tokio::time::timeout(SHUTDOWN_MAX, recording).await.is_err()
     {
-        tracing::warn!("events did not end in time");
+        tracing::warn!("events were not all written before the shutdown");
     }
 }
 
-/// The core, and what it has to send with.
-struct Shell {
-    brain: Brain,
+/// The reconciler, and the tasks that it gives work to.
+struct Driver {
+    reconciler: Reconciler,
     executor: Arc<Executor>,
-    /// None: nothing is written.
+    /// None if nothing may be written.
     recorder: Option<Recorder>,
     metrics: Arc<Metrics>,
 }
 
-impl Shell {
+impl Driver {
     fn new(
         client: Client,
         settings: Settings,
@@ -99,66 +90,68 @@ impl Shell {
         let metrics = Arc::clone(&settings.metrics);
         let recording = (!settings.observe).then(|| Recorder::start(client.clone()));
         let (recorder, recording) = recording.unzip();
-        let brain = Brain::new(settings);
+        let reconciler = Reconciler::new(settings);
         let discovery = Arc::new(Discovery::default());
-        for kind in brain.projections().kinds() {
-            let follower = Follower::new(kind.clone(), Arc::clone(brain.projections()));
+        for kind in reconciler.projections().kinds() {
+            let reflector = Reflector::new(kind.clone(), Arc::clone(reconciler.projections()));
             let (client, messages) = (client.clone(), messages.clone());
             let discovery = Arc::clone(&discovery);
-            watchers.spawn(Watcher { client, discovery, follower, messages }.run());
+            watchers.spawn(Watcher { client, discovery, reflector, messages }.run());
         }
         let executor = Arc::new(Executor { client, discovery, messages });
-        (Self { brain, executor, recorder, metrics }, recording)
+        (Self { reconciler, executor, recorder, metrics }, recording)
     }
 
-    fn take(&mut self, message: Message) {
+    fn handle(&mut self, message: Message) {
         match message {
-            Message::News(news) => self.brain.tell(news),
-            Message::Finished { rollout, ended } => {
-                self.brain.finish(&rollout, ended, Timestamp::now());
-                self.record();
+            Message::Cache(event) => self.reconciler.handle(event),
+            Message::Finished { rollout, finished } => {
+                self.reconciler.finish(&rollout, finished, Timestamp::now());
+                self.record_events();
             }
         }
     }
 
-    /// Gives their turn to as many as may have it now.
+    /// Reconciles the rollouts that are due.
     fn dispatch(&mut self) {
         for _ in 0..PASSES {
             let started = Instant::now();
-            let Some(turn) = self.brain.turn(Timestamp::now()) else { break };
-            if let Some(decided) = &turn.step {
-                self.metrics.planned(decided.dialect, started.elapsed());
+            let next = self.reconciler.reconcile(Timestamp::now());
+            let Some(Reconciliation { rollout, step, execution }) = next else { break };
+            if let Some(decided) = &step {
+                self.metrics.observe_planning(decided.dialect, started.elapsed());
             }
-            if let Some(errand) = turn.errand {
-                self.carry_out(turn.rollout, errand);
+            if let Some(execution) = execution {
+                self.execute(rollout, execution);
             }
         }
-        self.record();
+        self.record_events();
     }
 
-    fn carry_out(&self, rollout: Rollout, errand: Errand) {
-        tracing::debug!(rollout = %rollout.key, writes = errand.actions().len(), "carrying out");
+    fn execute(&self, rollout: Rollout, execution: StepExecution) {
+        let writes = execution.actions().len();
+        tracing::debug!(rollout = %rollout.key, writes, "executing step");
         let executor = Arc::clone(&self.executor);
         tokio::spawn(async move {
-            // A defect costs this attempt; the rollout is not held up by it for ever.
-            let ended = AssertUnwindSafe(executor.carry_out(errand)).catch_unwind().await;
-            let ended = ended.unwrap_or_else(|_| {
-                tracing::error!(rollout = %rollout.key, "carrying out ended in a panic");
-                Ended::broken("carrying out ended in a panic")
+            // A defect costs this attempt, and does not block the rollout for ever.
+            let finished = AssertUnwindSafe(executor.execute(execution)).catch_unwind().await;
+            let finished = finished.unwrap_or_else(|_| {
+                tracing::error!(rollout = %rollout.key, "the execution of a step panicked");
+                FinishedStep::aborted("the execution of the step panicked")
             });
-            // Without the loop nobody needs to know.
-            drop(executor.messages.send(Message::Finished { rollout, ended }).await);
+            // The channel is closed only when the process ends.
+            drop(executor.messages.send(Message::Finished { rollout, finished }).await);
         });
     }
 
-    fn pause(&self) -> Duration {
-        self.brain.pause(Timestamp::now()).unwrap_or(SLEEP_MAX).min(SLEEP_MAX)
+    fn idle_for(&self) -> Duration {
+        self.reconciler.idle_for(Timestamp::now()).unwrap_or(SLEEP_MAX).min(SLEEP_MAX)
     }
 
-    fn record(&mut self) {
-        for note in self.brain.notes() {
+    fn record_events(&mut self) {
+        for event in self.reconciler.take_events() {
             if let Some(recorder) = &self.recorder {
-                recorder.record(note);
+                recorder.record(event);
             }
         }
     }

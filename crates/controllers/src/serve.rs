@@ -1,4 +1,4 @@
-//! Metrics and health over HTTP, for whoever watches this process.
+//! Metrics and health endpoints over HTTP.
 
 use std::convert::Infallible;
 use std::io;
@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 
 use crate::metrics::Metrics;
 
-/// Where metrics and health are served.
+/// A listener that serves metrics and health.
 #[derive(Debug)]
 pub struct Endpoint {
     listener: TcpListener,
@@ -34,34 +34,37 @@ impl Endpoint {
     pub async fn run(self, metrics: Arc<Metrics>) {
         loop {
             let Ok((stream, _)) = self.listener.accept().await else {
-                // Out of descriptors; some are given back in time.
+                // Out of file descriptors; retry once some are closed.
                 tokio::time::sleep(std::time::Duration::from_millis(100)).await;
                 continue;
             };
             let metrics = Arc::clone(&metrics);
             tokio::spawn(async move {
                 let service = service_fn(|request: Request<Incoming>| {
-                    let answer = answer(&metrics, request.uri().path());
-                    async move { Ok::<_, Infallible>(answer) }
+                    let response = respond(&metrics, request.uri().path());
+                    async move { Ok::<_, Infallible>(response) }
                 });
                 let mut server = http1::Builder::new();
                 let connection =
                     server.timer(TokioTimer::new()).serve_connection(TokioIo::new(stream), service);
                 if let Err(error) = connection.await {
-                    tracing::trace!(%error, "a connection broke off");
+                    tracing::trace!(%error, "a connection failed");
                 }
             });
         }
     }
 }
 
-fn answer(metrics: &Metrics, path: &str) -> Response<Full<Bytes>> {
+fn respond(metrics: &Metrics, path: &str) -> Response<Full<Bytes>> {
     let (code, text) = match path {
         "/metrics" => (StatusCode::OK, metrics.text()),
         "/healthz" | "/livez" => (StatusCode::OK, "ok".to_owned()),
         "/readyz" if metrics.is_ready() => (StatusCode::OK, "ok".to_owned()),
-        "/readyz" => (StatusCode::SERVICE_UNAVAILABLE, "not everything is listed yet".to_owned()),
-        _ => (StatusCode::NOT_FOUND, "there are /metrics, /healthz, /livez and /readyz".to_owned()),
+        "/readyz" => (StatusCode::SERVICE_UNAVAILABLE, "not all kinds are listed yet".to_owned()),
+        _ => (
+            StatusCode::NOT_FOUND,
+            "not found; available: /metrics, /healthz, /livez, /readyz".to_owned(),
+        ),
     };
     let mut response = Response::new(Full::new(Bytes::from(text)));
     *response.status_mut() = code;
@@ -80,10 +83,10 @@ mod tests {
     #[test]
     fn readiness_follows_the_first_lists() {
         let metrics = Metrics::default();
-        assert_eq!(answer(&metrics, "/readyz").status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(respond(&metrics, "/readyz").status(), StatusCode::SERVICE_UNAVAILABLE);
         metrics.set_ready(true);
-        assert_eq!(answer(&metrics, "/readyz").status(), StatusCode::OK);
-        assert_eq!(answer(&metrics, "/metrics").status(), StatusCode::OK);
-        assert_eq!(answer(&metrics, "/").status(), StatusCode::NOT_FOUND);
+        assert_eq!(respond(&metrics, "/readyz").status(), StatusCode::OK);
+        assert_eq!(respond(&metrics, "/metrics").status(), StatusCode::OK);
+        assert_eq!(respond(&metrics, "/").status(), StatusCode::NOT_FOUND);
     }
 }

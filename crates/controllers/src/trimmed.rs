@@ -1,5 +1,5 @@
-//! Objects as they are read from a server: without who owns which field, which is half of what
-//! a server says and of no use to anyone here.
+//! Objects without `metadata.managedFields`, which is up to half of an object and which nothing
+//! here reads. It is skipped while parsing.
 
 use std::fmt;
 
@@ -14,20 +14,20 @@ pub(crate) struct Trimmed(pub(crate) Value);
 
 impl<'de> Deserialize<'de> for Trimmed {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Place::Object.deserialize(deserializer).map(Self)
+        Section::Object.deserialize(deserializer).map(Self)
     }
 }
 
-/// Which part of an object is read.
+/// The section of an object that is being read.
 #[derive(Clone, Copy)]
-enum Place {
+enum Section {
     Object,
     Metadata,
     Elsewhere,
 }
 
-impl Place {
-    /// What a field here holds; none if it is left out.
+impl Section {
+    /// The section that a field holds; `None` if the field is skipped.
     fn field(self, name: &str) -> Option<Self> {
         match (self, name) {
             (Self::Object, "metadata") => Some(Self::Metadata),
@@ -37,7 +37,7 @@ impl Place {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Place {
+impl<'de> DeserializeSeed<'de> for Section {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -48,7 +48,7 @@ impl<'de> DeserializeSeed<'de> for Place {
     }
 }
 
-impl<'de> Visitor<'de> for Place {
+impl<'de> Visitor<'de> for Section {
     type Value = Value;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -59,14 +59,14 @@ impl<'de> Visitor<'de> for Place {
         let mut object = Map::new();
         while let Some(name) = fields.next_key::<String>()? {
             match self.field(&name) {
-                Some(place) => _ = object.insert(name, fields.next_value_seed(place)?),
+                Some(section) => _ = object.insert(name, fields.next_value_seed(section)?),
                 None => _ = fields.next_value::<IgnoredAny>()?,
             }
         }
         Ok(Value::Object(object))
     }
 
-    // What stands in place of an object is for others to find wrong.
+    // A value that is not an object is kept, so that validation can report it.
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let mut list = Vec::new();

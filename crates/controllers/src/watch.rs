@@ -1,4 +1,5 @@
-//! Follows one kind on a server: sends what its [`Follower`] asks for, and tells the loop.
+//! Runs one [`Reflector`] against a server: sends its requests, and forwards the events to the
+//! reconciler.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -9,129 +10,137 @@ use kube::Client;
 use kube::core::WatchEvent;
 use tokio::sync::mpsc;
 
-use crate::api::{self, ApiError};
-use crate::brain::News;
+use crate::cache::CacheEvent;
 use crate::discovery::Discovery;
-use crate::follower::{Closed, Follower, Seen, WATCH_SECS, Wish};
+use crate::message::Message;
+use crate::reflector::{Reflector, ReflectorRequest, StreamEvent, WATCH_SECS, WatchEnd};
 use crate::request::Request;
-use crate::run::Message;
+use crate::transport::{self, TransportError};
 use crate::trimmed::Trimmed;
 
-/// A watch this silent, beyond its own end, has lost its server.
+/// A watch that is silent for longer than its own time limit has lost its server.
 const SILENCE_MAX: Duration = Duration::from_secs(WATCH_SECS + 30);
 
 pub(crate) struct Watcher {
     pub(crate) client: Client,
     pub(crate) discovery: Arc<Discovery>,
-    pub(crate) follower: Follower,
+    pub(crate) reflector: Reflector,
     pub(crate) messages: mpsc::Sender<Message>,
 }
 
-/// The loop has ended.
-struct Ended;
+/// The reconciler has ended.
+struct Stopped;
 
 impl Watcher {
     pub(crate) async fn run(mut self) {
-        while self.go_on().await.is_ok() {}
+        while self.send_next().await.is_ok() {}
     }
 
-    async fn go_on(&mut self) -> Result<(), Ended> {
-        let (wish, pause) = self.follower.wish();
-        if !pause.is_zero() {
-            tokio::time::sleep(pause).await;
+    async fn send_next(&mut self) -> Result<(), Stopped> {
+        let (request, delay) = self.reflector.next_request();
+        if !delay.is_zero() {
+            tokio::time::sleep(delay).await;
         }
-        match wish {
-            Wish::Resource => match self.discovery.find(&self.client, self.follower.kind()).await {
-                Ok(resource) => {
-                    let news = self.follower.found(resource);
-                    self.tell(news).await
-                }
-                Err(error) => {
-                    self.trouble(&api::chain(&error));
-                    self.follower.failed();
-                    Ok(())
-                }
-            },
-            Wish::List { path } => self.list(path).await,
-            Wish::Watch { path, .. } => {
-                let closed = self.watch(path).await?;
-                if let Err(why) = self.follower.closed(closed) {
-                    self.trouble(&why);
+        match request {
+            ReflectorRequest::Discover => self.discover().await,
+            ReflectorRequest::List { path } => self.list(path).await,
+            ReflectorRequest::Watch { path, .. } => {
+                let end = self.watch(path).await?;
+                if let Err(why) = self.reflector.watch_ended(end) {
+                    self.warn(&why);
                 }
                 Ok(())
             }
         }
     }
 
-    async fn list(&mut self, path: String) -> Result<(), Ended> {
-        let listed = match api::fetch(&self.client, Request::get(path)).await {
-            Ok(answer) if answer.code == 200 => self.follower.listed_text(&answer.text),
-            Ok(answer) => {
-                if answer.code == 404 {
-                    self.discovery.forget(self.follower.kind());
-                }
-                self.follower.listed(answer.read())
+    async fn discover(&mut self) -> Result<(), Stopped> {
+        match self.discovery.find(&self.client, self.reflector.kind()).await {
+            Ok(resource) => {
+                let event = self.reflector.discovered(resource);
+                self.forward(event).await
             }
-            Err(error) => Err(api::chain(&error)),
+            Err(error) => {
+                self.warn(&transport::chain(&error));
+                self.reflector.failed();
+                Ok(())
+            }
+        }
+    }
+
+    async fn list(&mut self, path: String) -> Result<(), Stopped> {
+        let listed = match transport::fetch(&self.client, Request::get(path)).await {
+            Ok(response) if response.code == 200 => self.reflector.listed_text(&response.text),
+            Ok(response) => {
+                if response.code == 404 {
+                    self.discovery.forget(self.reflector.kind());
+                }
+                self.reflector.listed(response.read())
+            }
+            Err(error) => Err(transport::chain(&error)),
         };
         match listed {
-            Ok(news) => self.tell(news).await,
+            Ok(event) => self.forward(event).await,
             Err(why) => {
-                self.trouble(&why);
-                self.follower.failed();
+                self.warn(&why);
+                self.reflector.failed();
                 Ok(())
             }
         }
     }
 
-    /// One watch, until it ends.
-    async fn watch(&mut self, path: String) -> Result<Closed, Ended> {
-        let request = match api::form(Request::get(path)) {
+    /// Runs one watch until it ends.
+    async fn watch(&mut self, path: String) -> Result<WatchEnd, Stopped> {
+        let request = match transport::http_request(Request::get(path)) {
             Ok(request) => request,
-            Err(error) => return Ok(Closed::Broken(api::chain(&error))),
+            Err(error) => return Ok(WatchEnd::Broken(transport::chain(&error))),
         };
         let events = self.client.request_events::<Trimmed>(request).await;
         let mut events = match events {
             Ok(events) => std::pin::pin!(events),
             Err(kube::Error::Api(status)) if [404, 410].contains(&status.code) => {
-                return Ok(Closed::Expired);
+                return Ok(WatchEnd::Expired);
             }
-            Err(error) => return Ok(Closed::Broken(api::chain(&ApiError::Send(error)))),
+            Err(error) => {
+                return Ok(WatchEnd::Broken(transport::chain(&TransportError::Send(error))));
+            }
         };
-        while self.follower.is_watching() {
+        while self.reflector.is_watching() {
             let next = tokio::time::timeout(SILENCE_MAX, events.try_next()).await;
-            let Ok(next) = next else { return Ok(Closed::Properly) };
-            let seen = match next {
-                Ok(Some(event)) => seen(event),
-                Ok(None) => return Ok(Closed::Properly),
-                Err(error) => return Ok(Closed::Broken(api::chain(&ApiError::Read(error)))),
+            let Ok(next) = next else { return Ok(WatchEnd::Closed) };
+            let event = match next {
+                Ok(Some(event)) => stream_event(event),
+                Ok(None) => return Ok(WatchEnd::Closed),
+                Err(error) => {
+                    return Ok(WatchEnd::Broken(transport::chain(&TransportError::Read(error))));
+                }
             };
-            let news = self.follower.seen(seen);
-            self.tell(news).await?;
+            let event = self.reflector.observed(event);
+            self.forward(event).await?;
         }
-        Ok(Closed::Properly)
+        Ok(WatchEnd::Closed)
     }
 
-    async fn tell(&self, news: Option<News>) -> Result<(), Ended> {
-        let Some(news) = news else { return Ok(()) };
-        self.messages.send(Message::News(news)).await.map_err(|_| Ended)
+    async fn forward(&self, event: Option<CacheEvent>) -> Result<(), Stopped> {
+        let Some(event) = event else { return Ok(()) };
+        self.messages.send(Message::Cache(event)).await.map_err(|_| Stopped)
     }
 
-    fn trouble(&self, why: &str) {
-        tracing::warn!(kind = %self.follower.kind(), why, "could not follow; trying again");
+    fn warn(&self, why: &str) {
+        tracing::warn!(kind = %self.reflector.kind(), why, "list or watch failed; retrying");
     }
 }
 
-fn seen(event: WatchEvent<Trimmed>) -> Seen<'static> {
+fn stream_event(event: WatchEvent<Trimmed>) -> StreamEvent<'static> {
     match event {
         WatchEvent::Added(Trimmed(raw)) | WatchEvent::Modified(Trimmed(raw)) => {
-            Seen::Changed(Cow::Owned(raw))
+            StreamEvent::Applied(Cow::Owned(raw))
         }
-        WatchEvent::Deleted(Trimmed(raw)) => Seen::Deleted(Cow::Owned(raw)),
-        WatchEvent::Bookmark(bookmark) => Seen::Bookmark(bookmark.metadata.resource_version),
+        WatchEvent::Deleted(Trimmed(raw)) => StreamEvent::Deleted(Cow::Owned(raw)),
+        WatchEvent::Bookmark(bookmark) => StreamEvent::Bookmark(bookmark.metadata.resource_version),
         WatchEvent::Error(status) => {
-            tracing::debug!(code = status.code, "the watch is too old");
-            Seen::Expired
+            tracing::debug!(code = status.code, "the version of the watch has expired");
+            StreamEvent::Expired
         }
     }
 }

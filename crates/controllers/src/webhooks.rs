@@ -1,7 +1,7 @@
-//! The admission webhooks of dialects on an API server: served over TLS, registered there, and
-//! kept so. What they answer is decided in `convoy-plan`; here it is carried.
+//! The admission webhooks of dialects: serves them over TLS, and keeps them registered at the API
+//! server. `convoy-plan` decides what a webhook answers.
 //!
-//! Every replica serves and keeps, whoever leads: all of them come to the same objects, and
+//! Every replica serves and registers, leader or not: all of them write the same objects, and
 //! each write is fenced by the version that was read.
 
 mod certificate;
@@ -24,29 +24,29 @@ use tokio::sync::watch;
 
 use self::certificate::Certificate;
 use self::server::Server;
-use crate::api;
 use crate::request::Request;
+use crate::transport;
 
 pub use self::certificate::CertificateError;
-pub use self::registration::Place;
+pub use self::registration::WebhookAddress;
 
-/// How often something is tried again that somebody else was faster with.
+/// The most attempts at a write that conflicts.
 const ATTEMPTS: u32 = 5;
-/// How long an API server may take to trust a new authority.
+/// How long an API server may take to trust a new certificate authority.
 const SETTLING: Duration = Duration::from_secs(10);
-/// The pause after something failed.
+/// The delay after a failure.
 const RETRY: Duration = Duration::from_secs(5);
-/// How long nobody looks, at most: clocks may be set.
+/// The longest sleep: the clock may be set meanwhile.
 const SLEEP_MAX: Duration = Duration::from_hours(1);
 
 /// How webhooks are served.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where the secret is.
+    /// The namespace of the secret.
     pub namespace: String,
-    /// What the certificate is kept in.
+    /// The secret that holds the certificate.
     pub secret: String,
-    pub place: Place,
+    pub address: WebhookAddress,
 }
 
 /// Why webhooks are not registered.
@@ -58,50 +58,53 @@ pub enum WebhookError {
     Object { path: String, why: String },
 }
 
-/// Serves the webhooks of `dialects` on `listener`, and registers them. Returns once the API
-/// server was told; everything goes on for as long as the process.
+/// Serves the webhooks of `dialects` on `listener`, and registers them. Returns once they are
+/// registered; a task goes on serving and registering them.
 pub async fn start(
     client: Client,
     dialects: Vec<&'static dyn Dialect>,
     listener: TcpListener,
     settings: Settings,
 ) -> Result<(), WebhookError> {
-    let mut keeper = Keeper { client, dialects, settings, serving: None };
-    let certificate = keeper.certificate().await?;
-    keeper.serve(&certificate, Some(listener))?;
-    keeper.register(&certificate).await?;
-    tokio::spawn(keeper.run(certificate));
+    let mut registrar = Registrar { client, dialects, settings, serving: None };
+    let certificate = registrar.certificate().await?;
+    registrar.serve(&certificate, Some(listener))?;
+    registrar.register(&certificate).await?;
+    tokio::spawn(registrar.run(certificate));
     Ok(())
 }
 
-struct Keeper {
+struct Registrar {
     client: Client,
     dialects: Vec<&'static dyn Dialect>,
     settings: Settings,
     serving: Option<watch::Sender<Arc<rustls::ServerConfig>>>,
 }
 
-impl Keeper {
-    /// Looks after the certificate and the configurations whenever one of them changes, and in
-    /// time for the next certificate.
+impl Registrar {
+    /// Checks the certificate and the configurations whenever one of them changes, and when the
+    /// certificate is due for renewal.
     async fn run(mut self, mut current: Certificate) {
         let mut changes = self.changes();
-        let mut pause = Duration::ZERO;
+        let mut delay = Duration::ZERO;
         loop {
             tokio::select! {
                 Some(()) = changes.next() => {}
-                () = tokio::time::sleep(pause) => {}
+                () = tokio::time::sleep(delay) => {}
             }
             match self.round(&current).await {
                 Ok(newest) => {
                     let left = newest.renew_at().duration_since(Timestamp::now());
-                    pause = Duration::try_from(left).unwrap_or(RETRY).min(SLEEP_MAX);
+                    delay = Duration::try_from(left).unwrap_or(RETRY).min(SLEEP_MAX);
                     current = newest;
                 }
                 Err(error) => {
-                    tracing::warn!(why = api::chain(&error), "webhooks are not as they should be");
+                    tracing::warn!(
+                        why = transport::chain(&error),
+                        "could not register the webhooks; retrying"
+                    );
                     tokio::time::sleep(RETRY).await;
-                    pause = Duration::ZERO;
+                    delay = Duration::ZERO;
                 }
             }
         }
@@ -111,20 +114,20 @@ impl Keeper {
         let newest = self.certificate().await?;
         self.register(&newest).await?;
         if newest != *current {
-            tracing::info!(expires = %newest.expires, "webhooks change their certificate");
-            // The one before is trusted still, this one only once the server has seen it.
+            tracing::info!(expires = %newest.expires, "the webhooks have a new certificate");
+            // The previous one is still trusted, the new one only once the server has read it.
             tokio::time::sleep(SETTLING).await;
             self.serve(&newest, None)?;
         }
         Ok(newest)
     }
 
-    /// The certificate of the secret, made anew where it is not good any more.
+    /// The certificate of the secret, renewed if it is no longer valid.
     async fn certificate(&self) -> Result<Certificate, WebhookError> {
-        let Settings { namespace, secret: name, place } = &self.settings;
-        let (names, now) = (place.names(), Timestamp::now());
+        let Settings { namespace, secret: name, address } = &self.settings;
+        let (names, now) = (address.names(), Timestamp::now());
         let collection = format!("/api/v1/namespaces/{namespace}/secrets");
-        let secret = self.settle(&collection, name, |stored| {
+        let secret = self.reconcile(&collection, name, |stored| {
             let known = stored.and_then(Certificate::read);
             if known.as_ref().is_some_and(|known| known.is_good(&names, now)) {
                 return Ok(None);
@@ -135,17 +138,17 @@ impl Keeper {
         let secret = secret.await?;
         Certificate::read(&secret).ok_or_else(|| WebhookError::Object {
             path: format!("{collection}/{name}"),
-            why: "the server keeps something else than was written".to_owned(),
+            why: "the stored secret is not the one that was written".to_owned(),
         })
     }
 
     /// Has the API server ask here, and trust the certificate.
     async fn register(&self, certificate: &Certificate) -> Result<(), WebhookError> {
-        let place = &self.settings.place;
+        let place = &self.settings.address;
         for wanted in registration::wanted(&self.dialects, place, &certificate.bundle()) {
             let name = wanted["metadata"]["name"].as_str().unwrap_or_default();
             let collection = registration::collection(&wanted);
-            let settled = self.settle(&collection, name, |stored| {
+            let settled = self.reconcile(&collection, name, |stored| {
                 Ok(match stored {
                     None => Some(wanted.clone()),
                     Some(stored) => registration::corrected(stored, &wanted),
@@ -156,8 +159,9 @@ impl Keeper {
         Ok(())
     }
 
-    /// Brings an object to what it should be, as `correct` says of what is there; the object.
-    async fn settle(
+    /// Writes the object that `correct` makes of the stored one, and returns it; `correct` returns
+    /// `None` if the stored one needs no change.
+    async fn reconcile(
         &self,
         collection: &str,
         name: &str,
@@ -167,32 +171,32 @@ impl Keeper {
         let failed = |why: String| WebhookError::Object { path: path.clone(), why };
         let mut attempt = 1;
         loop {
-            let answer = api::send(&self.client, Request::get(path.as_str())).await;
-            let answer = answer.map_err(|error| failed(api::chain(&error)))?;
-            let stored = match answer.code {
+            let response = transport::send(&self.client, Request::get(path.as_str())).await;
+            let response = response.map_err(|error| failed(transport::chain(&error)))?;
+            let stored = match response.code {
                 404 => None,
-                _ if answer.is_success() => Some(answer.body),
-                _ => return Err(failed(answer.message())),
+                _ if response.is_success() => Some(response.body),
+                _ => return Err(failed(response.message())),
             };
             let request = match (correct(stored.as_ref())?, stored) {
                 (None, stored) => return Ok(stored.unwrap_or_default()),
                 (Some(object), None) => Request::create(collection, object),
                 (Some(object), Some(_)) => Request::replace(&path, object),
             };
-            let answer = api::send(&self.client, request).await;
-            let answer = answer.map_err(|error| failed(api::chain(&error)))?;
-            if answer.is_success() {
-                tracing::info!(path, "written for the webhooks");
-                return Ok(answer.body);
+            let response = transport::send(&self.client, request).await;
+            let response = response.map_err(|error| failed(transport::chain(&error)))?;
+            if response.is_success() {
+                tracing::info!(path, "wrote an object for the webhooks");
+                return Ok(response.body);
             }
-            if answer.code != 409 || attempt == ATTEMPTS {
-                return Err(failed(answer.message()));
+            if response.code != 409 || attempt == ATTEMPTS {
+                return Err(failed(response.message()));
             }
-            attempt += 1; // somebody else was faster: look again
+            attempt += 1; // a conflict: read it again
         }
     }
 
-    /// Serves connections to come with a certificate; begins with the first.
+    /// Uses a certificate for new connections; starts the server with the first one.
     fn serve(
         &mut self,
         certificate: &Certificate,
@@ -210,7 +214,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Comes by whenever the secret or a configuration may have changed.
+    /// Yields whenever the secret or a configuration may have changed.
     fn changes(&self) -> BoxStream<'static, ()> {
         let Settings { namespace, secret, .. } = &self.settings;
         let resource = ApiResource {
@@ -222,7 +226,7 @@ impl Keeper {
         };
         let secrets = Api::namespaced_with(self.client.clone(), namespace, &resource);
         let mut all = vec![changes_of(secrets, secret)];
-        for wanted in registration::wanted(&self.dialects, &self.settings.place, "") {
+        for wanted in registration::wanted(&self.dialects, &self.settings.address, "") {
             let (kind, name) = (&wanted["kind"], &wanted["metadata"]["name"]);
             let kind = kind.as_str().unwrap_or_default();
             let group = "admissionregistration.k8s.io";
@@ -242,6 +246,6 @@ impl Keeper {
 
 fn changes_of(api: Api<PartialObjectMeta<DynamicObject>>, name: &str) -> BoxStream<'static, ()> {
     let config = Config::default().fields(&format!("metadata.name={name}"));
-    // What cannot be watched is looked at every so often all the same.
+    // If it cannot be watched, it is still checked at intervals.
     watcher(api, config).default_backoff().map(drop).boxed()
 }

@@ -21,16 +21,16 @@ fn main() {
     let mut words = std::env::args().skip(1).filter(|word| !word.starts_with('-'));
     let mut number = |usual: u32| words.next().and_then(|word| word.parse().ok()).unwrap_or(usual);
     let (nodes, packages) = (number(10_000), number(1));
-    let (trial, plan) = Rehearsal::new(nodes, packages as usize);
+    let (trial, settings) = Rehearsal::new(nodes, packages as usize);
     let begun = Instant::now();
-    let outcome = match Simulation::new(Seed::new(1), plan, trial).run() {
-        Ok(outcome) => outcome,
+    let summary = match Simulation::new(Seed::new(1), settings, trial).run() {
+        Ok(summary) => summary,
         Err(failure) => panic!("{failure}"),
     };
     let seconds = begun.elapsed().as_secs_f64();
     println!("{nodes} nodes, packages: {packages}");
-    println!("virtual time: {:#}", outcome.took);
-    println!("writes: {}, events: {}", outcome.writes, outcome.events);
+    println!("virtual time: {:#}", summary.took);
+    println!("writes: {}, events: {}", summary.writes, summary.events);
     println!("took: {seconds:.1} s, peak memory: {}", peak());
 }
 

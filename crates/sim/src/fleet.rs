@@ -1,5 +1,5 @@
-//! A fleet on an API server in real time: watches in, writes out, one clock. What to write is
-//! decided by the parts.
+//! Runs a simulated fleet against an API server in real time: watches in, writes out, one clock.
+//! The components decide what to write.
 
 mod connect;
 pub(crate) mod send;
@@ -17,21 +17,21 @@ use smol_str::SmolStr;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
-use crate::known::Known;
+use crate::component::{Component, Key, Kind, WriteRequest, WriteResponse, apply_response};
 use crate::kubelets::Kubelets;
 use crate::lifecycle::Lifecycle;
-use crate::part::{Answer, Key, Kind, Part, Request, tell_answer};
 use crate::scenario::Scenario;
 use crate::scheduler::Scheduler;
+use crate::shared_object::SharedObject;
 
-/// What a fleet does beside playing the kubelets.
+/// Which components a fleet runs beside the kubelets.
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub scenario: Arc<Scenario>,
     /// Bind pods that name no node, where no other scheduler does.
-    pub schedules: bool,
+    pub runs_scheduler: bool,
     /// Taint nodes that are not heard of and evict their pods, where nobody else does.
-    pub tends_nodes: bool,
+    pub runs_node_lifecycle: bool,
     /// Delete the nodes when the fleet ends.
     pub removes_nodes: bool,
     /// Writes on their way at a time.
@@ -42,8 +42,8 @@ impl Settings {
     pub fn new(scenario: Scenario) -> Self {
         Self {
             scenario: Arc::new(scenario),
-            schedules: false,
-            tends_nodes: false,
+            runs_scheduler: false,
+            runs_node_lifecycle: false,
             removes_nodes: false,
             concurrency: 64,
         }
@@ -87,85 +87,85 @@ impl Fleet {
     }
 }
 
-/// Something the watches saw.
+/// A watch event.
 #[derive(Debug)]
-struct News {
+struct WatchedObject {
     key: Key,
-    object: Option<Known>,
+    object: Option<SharedObject>,
 }
 
 struct Runner {
     client: Client,
     settings: Settings,
-    parts: Vec<Box<dyn Part>>,
-    /// The writes to come, each with the part that asked for it.
-    urgent: VecDeque<(usize, Request)>,
-    background: VecDeque<(usize, Request)>,
+    components: Vec<Box<dyn Component>>,
+    /// Queued writes, each with the index of its component.
+    urgent: VecDeque<(usize, WriteRequest)>,
+    background: VecDeque<(usize, WriteRequest)>,
     sent: u64,
-    under_way: JoinSet<(usize, Request, Answer)>,
-    news: mpsc::Receiver<News>,
+    in_flight: JoinSet<(usize, WriteRequest, WriteResponse)>,
+    watched: mpsc::Receiver<WatchedObject>,
     watches: JoinSet<()>,
     ready: Option<oneshot::Sender<()>>,
-    /// Nodes we made, for taking them down.
-    made: Vec<SmolStr>,
+    /// Nodes we created, for taking them down.
+    created: Vec<SmolStr>,
 }
 
-/// News taken in before anything is decided on them.
-const NEWS_BATCH: usize = 1_000;
+/// The most watch events that are handled before components decide.
+const EVENT_BATCH: usize = 1_000;
 
-/// Of so many writes one may be a background one while urgent ones wait, so that leases are
+/// One of this many writes may be a background write while urgent ones wait, so that leases are
 /// renewed under load.
-const BACKGROUND_TURN: u64 = 4;
+const BACKGROUND_SHARE: u64 = 4;
 
 impl Runner {
     fn new(client: Client, settings: Settings, ready: oneshot::Sender<()>) -> Self {
-        let (to, news) = mpsc::channel(NEWS_BATCH * 4);
+        let (to, watched) = mpsc::channel(EVENT_BATCH * 4);
         let mut watches = JoinSet::new();
-        let mut parts: Vec<Box<dyn Part>> =
+        let mut components: Vec<Box<dyn Component>> =
             vec![Box::new(Kubelets::new(Arc::clone(&settings.scenario)))];
-        if settings.schedules {
-            parts.push(Box::<Scheduler>::default());
+        if settings.runs_scheduler {
+            components.push(Box::<Scheduler>::default());
         }
         let mut kinds = vec![Kind::Node, Kind::Pod];
-        if settings.tends_nodes {
-            parts.push(Box::<Lifecycle>::default());
+        if settings.runs_node_lifecycle {
+            components.push(Box::<Lifecycle>::default());
             kinds.push(Kind::Lease);
         }
         for kind in kinds {
-            watches.spawn(watch::follow(client.clone(), kind, to.clone()));
+            watches.spawn(watch::watch_kind(client.clone(), kind, to.clone()));
         }
         Self {
             client,
             settings,
-            parts,
+            components,
             urgent: VecDeque::new(),
             background: VecDeque::new(),
             sent: 0,
-            under_way: JoinSet::new(),
-            news,
+            in_flight: JoinSet::new(),
+            watched,
             watches,
             ready: Some(ready),
-            made: Vec::new(),
+            created: Vec::new(),
         }
     }
 
     async fn run(mut self, mut ended: oneshot::Receiver<()>) {
         loop {
             let now = clock();
-            for (part, asked) in self.parts.iter_mut().enumerate() {
+            for (component, asked) in self.components.iter_mut().enumerate() {
                 for request in asked.due(now) {
                     let queue =
                         if request.is_background { &mut self.background } else { &mut self.urgent };
-                    queue.push_back((part, request));
+                    queue.push_back((component, request));
                 }
             }
             self.send_some();
-            self.tell_ready();
+            self.announce_ready();
             let pause = self.pause();
             tokio::select! {
                 _ = &mut ended => break,
-                Some(news) = self.news.recv() => self.take_in(news),
-                Some(answered) = self.under_way.join_next() => self.answered(answered),
+                Some(event) = self.watched.recv() => self.handle_events(event),
+                Some(finished) = self.in_flight.join_next() => self.handle_response(finished),
                 () = tokio::time::sleep(pause) => {}
             }
         }
@@ -174,16 +174,16 @@ impl Runner {
 
     fn pause(&self) -> Duration {
         const IDLE: Duration = Duration::from_mins(1);
-        let next = self.parts.iter().filter_map(|part| part.next()).min();
+        let next = self.components.iter().filter_map(|component| component.next()).min();
         next.map_or(IDLE, |next| {
             Duration::try_from(next.duration_since(clock())).unwrap_or_default()
         })
     }
 
     fn send_some(&mut self) {
-        while self.under_way.len() < self.settings.concurrency {
-            let is_turn = self.sent.is_multiple_of(BACKGROUND_TURN);
-            let next = match (is_turn, self.background.pop_front()) {
+        while self.in_flight.len() < self.settings.concurrency {
+            let is_background_due = self.sent.is_multiple_of(BACKGROUND_SHARE);
+            let next = match (is_background_due, self.background.pop_front()) {
                 (true, Some(waiting)) => Some(waiting),
                 (_, waiting) => {
                     let urgent = self.urgent.pop_front();
@@ -196,56 +196,59 @@ impl Runner {
                     }
                 }
             };
-            let Some((part, request)) = next else { return };
+            let Some((component, request)) = next else { return };
             self.sent += 1;
             let client = self.client.clone();
-            self.under_way.spawn(async move {
-                let answer = send::send(&client, &request).await;
-                (part, request, answer)
+            self.in_flight.spawn(async move {
+                let response = send::send(&client, &request).await;
+                (component, request, response)
             });
         }
     }
 
-    fn take_in(&mut self, first: News) {
+    fn handle_events(&mut self, first: WatchedObject) {
         let now = clock();
         let mut next = Some(first);
-        for _ in 0..NEWS_BATCH {
-            let Some(News { key, object }) = next else { break };
-            self.tell(&key, object.as_ref(), now);
-            next = self.news.try_recv().ok();
+        for _ in 0..EVENT_BATCH {
+            let Some(WatchedObject { key, object }) = next else { break };
+            self.notify(&key, object.as_ref(), now);
+            next = self.watched.try_recv().ok();
         }
-        if let Some(News { key, object }) = next {
-            self.tell(&key, object.as_ref(), now);
-        }
-    }
-
-    fn tell(&mut self, key: &Key, object: Option<&Known>, now: Timestamp) {
-        for part in &mut self.parts {
-            part.changed(key, object, now);
+        if let Some(WatchedObject { key, object }) = next {
+            self.notify(&key, object.as_ref(), now);
         }
     }
 
-    fn answered(&mut self, first: Result<(usize, Request, Answer), tokio::task::JoinError>) {
+    fn notify(&mut self, key: &Key, object: Option<&SharedObject>, now: Timestamp) {
+        for component in &mut self.components {
+            component.changed(key, object, now);
+        }
+    }
+
+    fn handle_response(
+        &mut self,
+        first: Result<(usize, WriteRequest, WriteResponse), tokio::task::JoinError>,
+    ) {
         let mut next = Some(first);
-        while let Some(answered) = next {
-            // A request that was cut off by the end of the runtime has no answer.
-            if let Ok((part, request, answer)) = answered {
+        while let Some(finished) = next {
+            // A request that was cut off by the end of the runtime has no response.
+            if let Ok((component, request, response)) = finished {
                 let now = clock();
-                tell_answer(&mut self.parts, &request, &answer, now);
+                apply_response(&mut self.components, &request, &response, now);
                 if request.key.kind == Kind::Node
-                    && matches!(request.write, crate::part::Write::Create(_))
-                    && matches!(answer, Answer::Done(_) | Answer::Exists)
+                    && matches!(request.write, crate::component::WriteVerb::Create(_))
+                    && matches!(response, WriteResponse::Done(_) | WriteResponse::Exists)
                 {
-                    self.made.push(request.key.name.clone());
+                    self.created.push(request.key.name.clone());
                 }
-                self.parts[part].answered(&request, &answer, now);
+                self.components[component].handle_response(&request, &response, now);
             }
-            next = self.under_way.try_join_next();
+            next = self.in_flight.try_join_next();
         }
     }
 
-    fn tell_ready(&mut self) {
-        if self.parts.iter().all(|part| part.is_settled())
+    fn announce_ready(&mut self) {
+        if self.components.iter().all(|component| component.is_settled())
             && let Some(ready) = self.ready.take()
         {
             let _ = ready.send(()); // nobody waits: fine
@@ -255,23 +258,24 @@ impl Runner {
     /// Lets writes finish that are on their way, then takes the nodes down if asked to.
     async fn finish(mut self) {
         self.watches.abort_all();
-        while self.under_way.join_next().await.is_some() {}
+        while self.in_flight.join_next().await.is_some() {}
         if !self.settings.removes_nodes {
             return;
         }
-        for name in std::mem::take(&mut self.made) {
-            if self.under_way.len() >= self.settings.concurrency {
-                self.under_way.join_next().await;
+        for name in std::mem::take(&mut self.created) {
+            if self.in_flight.len() >= self.settings.concurrency {
+                self.in_flight.join_next().await;
             }
             let client = self.client.clone();
             let options = Value::Object(serde_json::Map::new());
-            let request = Request::new(Key::node(&name), crate::part::Write::Delete(options));
-            self.under_way.spawn(async move {
-                let answer = send::send(&client, &request).await;
-                (0, request, answer)
+            let request =
+                WriteRequest::new(Key::node(&name), crate::component::WriteVerb::Delete(options));
+            self.in_flight.spawn(async move {
+                let response = send::send(&client, &request).await;
+                (0, request, response)
             });
         }
-        while self.under_way.join_next().await.is_some() {}
+        while self.in_flight.join_next().await.is_some() {}
     }
 }
 

@@ -12,7 +12,7 @@ use convoy_api::object::member::{field, list, text};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use crate::part::hash_of;
+use crate::component::hash_of;
 use crate::scenario::{Behaviour, Scenario};
 use crate::seed::Seed;
 use container::{Course, Restarts, Standing, State};

@@ -10,12 +10,12 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use crate::known::{Known, version};
+use crate::component::{Component, Key, Kind, WriteRequest, WriteResponse, WriteVerb};
 use crate::kubelet::{self, Addresses, Lifetime, Progress};
 use crate::node;
-use crate::part::{Answer, Key, Kind, Part, Request, Write};
-use crate::scenario::{Happening, Scenario};
-use crate::wheel::Wheel;
+use crate::scenario::{NodeEventKind, Scenario};
+use crate::shared_object::{SharedObject, version};
+use crate::timers::Timers;
 use machine::Machine;
 
 /// All simulated nodes, and the pods bound to any node.
@@ -26,7 +26,7 @@ pub struct Kubelets {
     pods: BTreeMap<Key, Held>,
     /// Pods by the node they are bound to, simulated or not.
     bound: BTreeMap<SmolStr, BTreeSet<Key>>,
-    wheel: Wheel<Timer>,
+    timers: Timers<Timer>,
     /// Nodes that are yet to be made.
     unmade: BTreeSet<SmolStr>,
     begun: Option<Timestamp>,
@@ -48,17 +48,17 @@ enum Timer {
 /// A pod that is bound to a node.
 #[derive(Debug)]
 struct Held {
-    object: Known,
+    object: SharedObject,
     node: SmolStr,
     begun: Timestamp,
     ending: Option<Timestamp>,
     address: Option<String>,
-    /// A write is on its way; what follows waits for its answer.
+    /// A write is on its way; what follows waits for its response.
     is_busy: bool,
     /// How far it had come when its status was last sent.
     sent: u64,
     /// The version that status was written at, once that is known.
-    told_at: Option<SmolStr>,
+    reported_at: Option<SmolStr>,
 }
 
 /// How long to wait after a write failed for no reason of ours.
@@ -71,7 +71,7 @@ impl Kubelets {
             nodes: BTreeMap::new(),
             pods: BTreeMap::new(),
             bound: BTreeMap::new(),
-            wheel: Wheel::default(),
+            timers: Timers::default(),
             unmade: BTreeSet::new(),
             begun: None,
         }
@@ -82,7 +82,7 @@ impl Kubelets {
         self.nodes.keys().cloned().collect()
     }
 
-    fn pod_changed(&mut self, key: &Key, object: Option<&Known>, now: Timestamp) {
+    fn pod_changed(&mut self, key: &Key, object: Option<&SharedObject>, now: Timestamp) {
         let bound_to = object.map_or("", |pod| text(field(pod, "spec"), "nodeName"));
         let known = self.pods.get(key);
         if let (Some(held), Some(object)) = (known, object)
@@ -108,19 +108,19 @@ impl Kubelets {
             address: None,
             is_busy: false,
             sent: 0,
-            told_at: None,
+            reported_at: None,
         });
         held.object = object.clone();
         if held.ending.is_none() {
             held.ending = ending(object, now);
         }
         self.bound.entry(held.node.clone()).or_default().insert(key.clone());
-        self.wheel.set(Timer::Pod(key.clone()), now);
+        self.timers.set(Timer::Pod(key.clone()), now);
     }
 
     fn forget_pod(&mut self, key: &Key) {
         let Some(held) = self.pods.remove(key) else { return };
-        self.wheel.clear(&Timer::Pod(key.clone()));
+        self.timers.clear(&Timer::Pod(key.clone()));
         if let Some(keys) = self.bound.get_mut(&held.node) {
             keys.remove(key);
             if keys.is_empty() {
@@ -133,7 +133,7 @@ impl Kubelets {
     }
 
     /// What the kubelet writes about a pod, if anything.
-    fn pod_due(&mut self, key: &Key, now: Timestamp) -> Option<Request> {
+    fn pod_due(&mut self, key: &Key, now: Timestamp) -> Option<WriteRequest> {
         let held = self.pods.get_mut(key)?;
         let machine = self.nodes.get_mut(&held.node)?;
         let node = machine.object.clone()?;
@@ -152,52 +152,59 @@ impl Kubelets {
         };
         let progress = kubelet::progress(&self.scenario, &held.object, &node, &lifetime, now);
         if let Some(next) = progress.next {
-            self.wheel.set(Timer::Pod(key.clone()), next);
+            self.timers.set(Timer::Pod(key.clone()), next);
         }
         if let Some(lasts) = progress.reboots {
             let node = held.node.clone();
-            return self.befall(&node, Happening::Reboot, Some(lasts), now);
+            return self.apply_node_event(&node, NodeEventKind::Reboot, Some(lasts), now);
         }
-        let news = held.news(&progress, &lifetime, &addresses, now);
-        let request = match news {
+        let newer = held.status_change(&progress, &lifetime, &addresses, now);
+        let request = match newer {
             Some(status) => {
                 held.sent = progress.digest();
-                Request::status(key.clone(), &held.object, status)
+                WriteRequest::status(key.clone(), &held.object, status)
             }
-            None if progress.is_over => Request::delete(key.clone(), &held.object, Some(0)),
+            None if progress.is_over => WriteRequest::delete(key.clone(), &held.object, Some(0)),
             None => return None,
         };
         held.is_busy = true;
         Some(request)
     }
 
-    fn pod_answered(&mut self, key: &Key, write: &Write, answer: &Answer, now: Timestamp) {
+    fn pod_response(
+        &mut self,
+        key: &Key,
+        write: &WriteVerb,
+        response: &WriteResponse,
+        now: Timestamp,
+    ) {
         let Some(held) = self.pods.get_mut(key) else { return };
         held.is_busy = false;
-        if let (Write::MergeStatus(_), Answer::Done(Some(object))) = (write, answer) {
-            held.told_at = Some(version(object).into());
+        if let (WriteVerb::MergeStatus(_), WriteResponse::Done(Some(object))) = (write, response) {
+            held.reported_at = Some(version(object).into());
         }
-        let again = match answer {
-            // Finalizers may hold it; the next news of it wake us.
-            Answer::Done(_) if matches!(write, Write::Delete(_)) => return,
-            Answer::Done(_) => now,
+        let again = match response {
+            // Finalizers may hold it; the next newer of it wake us.
+            WriteResponse::Done(_) if matches!(write, WriteVerb::Delete(_)) => return,
+            WriteResponse::Done(_) => now,
             // News of a change are on their way and wake us; this is for when they are lost.
-            Answer::Conflict | Answer::Missing | Answer::Exists | Answer::Failed(_) => {
-                now.checked_add(RETRY).unwrap_or(now)
-            }
+            WriteResponse::Conflict
+            | WriteResponse::Missing
+            | WriteResponse::Exists
+            | WriteResponse::Failed(_) => now.checked_add(RETRY).unwrap_or(now),
         };
-        self.wheel.set(Timer::Pod(key.clone()), again);
+        self.timers.set(Timer::Pod(key.clone()), again);
     }
 
     fn wake_pods(&mut self, node: &str, now: Timestamp) {
         for key in self.bound.get(node).into_iter().flatten() {
-            self.wheel.set(Timer::Pod(key.clone()), now);
+            self.timers.set(Timer::Pod(key.clone()), now);
         }
     }
 }
 
-impl Part for Kubelets {
-    fn changed(&mut self, key: &Key, object: Option<&Known>, now: Timestamp) {
+impl Component for Kubelets {
+    fn changed(&mut self, key: &Key, object: Option<&SharedObject>, now: Timestamp) {
         match key.kind {
             Kind::Pod => self.pod_changed(key, object, now),
             Kind::Node => self.node_changed(&key.name, object, now),
@@ -213,18 +220,23 @@ impl Part for Kubelets {
         }
     }
 
-    fn answered(&mut self, request: &Request, answer: &Answer, now: Timestamp) {
-        let Request { key, write, .. } = request;
+    fn handle_response(
+        &mut self,
+        request: &WriteRequest,
+        response: &WriteResponse,
+        now: Timestamp,
+    ) {
+        let WriteRequest { key, write, .. } = request;
         match key.kind {
-            Kind::Pod => self.pod_answered(key, write, answer, now),
-            Kind::Node => self.node_answered(&key.name, write, answer, now),
-            Kind::Lease => self.lease_answered(&key.name, answer, now),
+            Kind::Pod => self.pod_response(key, write, response, now),
+            Kind::Node => self.node_response(&key.name, write, response, now),
+            Kind::Lease => self.lease_response(&key.name, response, now),
         }
     }
 
-    fn due(&mut self, now: Timestamp) -> Vec<Request> {
+    fn due(&mut self, now: Timestamp) -> Vec<WriteRequest> {
         let mut requests = self.begin(now);
-        while let Some(timer) = self.wheel.pop(now) {
+        while let Some(timer) = self.timers.pop(now) {
             requests.extend(match timer {
                 Timer::Pod(key) => self.pod_due(&key, now),
                 Timer::Node(name) => self.node_due(&name, now),
@@ -240,7 +252,7 @@ impl Part for Kubelets {
     }
 
     fn next(&self) -> Option<Timestamp> {
-        self.wheel.next()
+        self.timers.next()
     }
 
     fn is_settled(&self) -> bool {
@@ -250,20 +262,20 @@ impl Part for Kubelets {
 
 impl Held {
     /// The status to be written, if it reads otherwise.
-    fn news(
+    fn status_change(
         &self,
         progress: &Progress,
         lifetime: &Lifetime,
         addresses: &Addresses,
         now: Timestamp,
     ) -> Option<Value> {
-        let is_as_told = self.told_at.as_deref() == Some(version(&self.object));
-        if kubelet::is_terminal(&self.object) || is_as_told && self.sent == progress.digest() {
+        let is_as_reported = self.reported_at.as_deref() == Some(version(&self.object));
+        if kubelet::is_terminal(&self.object) || is_as_reported && self.sent == progress.digest() {
             return None;
         }
         let status = progress.status(&self.object, lifetime, addresses, now);
-        let is_told = says(field(&self.object, "status"), &status);
-        (!is_told).then_some(status)
+        let is_reported = says(field(&self.object, "status"), &status);
+        (!is_reported).then_some(status)
     }
 }
 

@@ -10,24 +10,24 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use smol_str::SmolStr;
 
-use crate::known::Known;
+use crate::component::{Component, Key, Kind, WriteRequest, WriteResponse, WriteVerb, fence};
 use crate::kubelet::stamp;
-use crate::part::{Answer, Key, Kind, Part, Request, Write, fence};
-use crate::wheel::Wheel;
+use crate::shared_object::SharedObject;
+use crate::timers::Timers;
 
 #[derive(Debug, Default)]
 pub struct Lifecycle {
     nodes: BTreeMap<SmolStr, Node>,
-    pods: BTreeMap<Key, Known>,
+    pods: BTreeMap<Key, SharedObject>,
     bound: BTreeMap<SmolStr, BTreeSet<Key>>,
-    wheel: Wheel<Key>,
+    timers: Timers<Key>,
     busy: BTreeSet<Key>,
 }
 
 #[derive(Debug)]
 struct Node {
     /// Absent after it was deleted, as long as pods name it.
-    object: Option<Known>,
+    object: Option<SharedObject>,
     /// When it was last heard of.
     heard: Timestamp,
     /// Silence of so long means that nobody is there.
@@ -55,10 +55,10 @@ const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 const OURS: [&str; 3] = [NOT_READY, UNREACHABLE, UNSCHEDULABLE];
 
 impl Lifecycle {
-    fn node_changed(&mut self, name: &SmolStr, object: Option<&Known>, now: Timestamp) {
+    fn node_changed(&mut self, name: &SmolStr, object: Option<&SharedObject>, now: Timestamp) {
         let node = self.nodes.entry(name.clone()).or_insert_with(|| Node::new(now));
-        if let (Some(known), Some(news)) = (&node.object, object)
-            && !news.is_newer(known)
+        if let (Some(known), Some(newer)) = (&node.object, object)
+            && !newer.is_newer(known)
         {
             return;
         }
@@ -66,15 +66,15 @@ impl Lifecycle {
             node.heard = now;
         }
         node.object = object.cloned();
-        self.wheel.set(Key::node(name), now);
+        self.timers.set(Key::node(name), now);
         for key in self.bound.get(name).into_iter().flatten() {
-            self.wheel.set(key.clone(), now);
+            self.timers.set(key.clone(), now);
         }
     }
 
-    fn pod_changed(&mut self, key: &Key, pod: Option<&Known>, now: Timestamp) {
-        if let (Some(known), Some(news)) = (self.pods.get(key), pod)
-            && !news.is_newer(known)
+    fn pod_changed(&mut self, key: &Key, pod: Option<&SharedObject>, now: Timestamp) {
+        if let (Some(known), Some(newer)) = (self.pods.get(key), pod)
+            && !newer.is_newer(known)
         {
             return;
         }
@@ -84,16 +84,16 @@ impl Lifecycle {
             self.bound.entry(node.clone()).or_default().insert(key.clone());
             self.nodes.entry(node).or_insert_with(|| Node::new(now));
             self.pods.insert(key.clone(), pod.clone());
-            self.wheel.set(key.clone(), now);
+            self.timers.set(key.clone(), now);
         } else if let Some(known) = self.pods.remove(key) {
             if let Some(keys) = self.bound.get_mut(&bound_to(&known)) {
                 keys.remove(key);
             }
-            self.wheel.clear(key);
+            self.timers.clear(key);
         }
     }
 
-    fn lease_changed(&mut self, key: &Key, lease: Option<&Known>, now: Timestamp) {
+    fn lease_changed(&mut self, key: &Key, lease: Option<&SharedObject>, now: Timestamp) {
         let renewed = lease.map(|lease| text(field(lease, "spec"), "renewTime"));
         let Some(renewed) = renewed.and_then(|text| text.parse::<Timestamp>().ok()) else { return };
         let node = self.nodes.entry(key.name.clone()).or_insert_with(|| Node::new(now));
@@ -105,28 +105,28 @@ impl Lifecycle {
     }
 
     /// Marks a node that is silent, or brings its taints in line with how ready it is.
-    fn node_due(&mut self, key: &Key, now: Timestamp) -> Option<Request> {
+    fn node_due(&mut self, key: &Key, now: Timestamp) -> Option<WriteRequest> {
         let node = self.nodes.get(&key.name)?;
         let object = node.object.as_ref()?;
         let deadline = node.heard.checked_add(node.grace).unwrap_or(Timestamp::MAX);
         if now < deadline {
-            self.wheel.set(key.clone(), deadline);
+            self.timers.set(key.clone(), deadline);
         } else if let Some(request) = unknown(key, object, now) {
             return Some(request);
         }
         retaint(key, object, now)
     }
 
-    fn pod_due(&mut self, key: &Key, now: Timestamp) -> Option<Request> {
+    fn pod_due(&mut self, key: &Key, now: Timestamp) -> Option<WriteRequest> {
         let pod = self.pods.get(key)?;
         let node = self.nodes.get(text(field(pod, "spec"), "nodeName"))?;
         let Some(object) = &node.object else {
             let end = node.heard.checked_add(QUARANTINE).unwrap_or(Timestamp::MAX);
             if now < end {
-                self.wheel.set(key.clone(), end);
+                self.timers.set(key.clone(), end);
                 return None;
             }
-            return Some(Request::delete(key.clone(), pod, Some(0)));
+            return Some(WriteRequest::delete(key.clone(), pod, Some(0)));
         };
         if let Some(request) = unready(key, pod, object, now) {
             return Some(request);
@@ -136,15 +136,15 @@ impl Lifecycle {
         }
         let end = tolerated_until(pod, object, now)?;
         if now < end {
-            self.wheel.set(key.clone(), end);
+            self.timers.set(key.clone(), end);
             return None;
         }
-        Some(Request::delete(key.clone(), pod, None))
+        Some(WriteRequest::delete(key.clone(), pod, None))
     }
 }
 
-impl Part for Lifecycle {
-    fn changed(&mut self, key: &Key, object: Option<&Known>, now: Timestamp) {
+impl Component for Lifecycle {
+    fn changed(&mut self, key: &Key, object: Option<&SharedObject>, now: Timestamp) {
         match key.kind {
             Kind::Node => self.node_changed(&key.name, object, now),
             Kind::Pod => self.pod_changed(key, object, now),
@@ -160,21 +160,26 @@ impl Part for Lifecycle {
         }
     }
 
-    fn answered(&mut self, request: &Request, answer: &Answer, now: Timestamp) {
+    fn handle_response(
+        &mut self,
+        request: &WriteRequest,
+        response: &WriteResponse,
+        now: Timestamp,
+    ) {
         self.busy.remove(&request.key);
-        let again = match answer {
-            Answer::Done(_) if matches!(request.write, Write::Delete(_)) => return,
-            Answer::Done(_) => now,
+        let again = match response {
+            WriteResponse::Done(_) if matches!(request.write, WriteVerb::Delete(_)) => return,
+            WriteResponse::Done(_) => now,
             _ => now.checked_add(RETRY).unwrap_or(now),
         };
-        self.wheel.set(request.key.clone(), again);
+        self.timers.set(request.key.clone(), again);
     }
 
-    fn due(&mut self, now: Timestamp) -> Vec<Request> {
+    fn due(&mut self, now: Timestamp) -> Vec<WriteRequest> {
         let mut requests = Vec::new();
-        while let Some(key) = self.wheel.pop(now) {
+        while let Some(key) = self.timers.pop(now) {
             if self.busy.contains(&key) {
-                continue; // its answer brings it back here
+                continue; // its response brings it back here
             }
             let request = match key.kind {
                 Kind::Node => self.node_due(&key, now),
@@ -190,7 +195,7 @@ impl Part for Lifecycle {
     }
 
     fn next(&self) -> Option<Timestamp> {
-        self.wheel.next()
+        self.timers.next()
     }
 }
 
@@ -201,7 +206,7 @@ fn ready_of(node: &Value) -> &str {
 }
 
 /// Says of a node that nothing is known, unless that is said already.
-fn unknown(key: &Key, node: &Value, now: Timestamp) -> Option<Request> {
+fn unknown(key: &Key, node: &Value, now: Timestamp) -> Option<WriteRequest> {
     if ready_of(node) == "Unknown" {
         return None;
     }
@@ -220,12 +225,12 @@ fn unknown(key: &Key, node: &Value, now: Timestamp) -> Option<Request> {
     });
     let others = old.iter().filter(|condition| !theirs.contains(&text(condition, "type"))).cloned();
     let conditions: Vec<Value> = conditions.chain(others).collect();
-    Some(Request::status(key.clone(), node, json!({"conditions": conditions})))
+    Some(WriteRequest::status(key.clone(), node, json!({"conditions": conditions})))
 }
 
 /// Sets the taints that go with how ready a node is and with its cordon, and takes away those
 /// that do not.
-fn retaint(key: &Key, node: &Value, now: Timestamp) -> Option<Request> {
+fn retaint(key: &Key, node: &Value, now: Timestamp) -> Option<WriteRequest> {
     let spec = field(node, "spec");
     let state = match ready_of(node) {
         "True" => None,
@@ -261,11 +266,11 @@ fn retaint(key: &Key, node: &Value, now: Timestamp) -> Option<Request> {
     });
     let taints: Vec<Value> = kept.chain(added).collect();
     let patch = json!({"metadata": fence(node), "spec": {"taints": taints}});
-    Some(Request::new(key.clone(), Write::Merge(patch)))
+    Some(WriteRequest::new(key.clone(), WriteVerb::Merge(patch)))
 }
 
 /// A pod on a node that is not heard of is not ready, whatever it said last.
-fn unready(key: &Key, pod: &Value, node: &Value, now: Timestamp) -> Option<Request> {
+fn unready(key: &Key, pod: &Value, node: &Value, now: Timestamp) -> Option<WriteRequest> {
     if ready_of(node) != "Unknown" {
         return None;
     }
@@ -276,7 +281,7 @@ fn unready(key: &Key, pod: &Value, node: &Value, now: Timestamp) -> Option<Reque
     }
     *ready = json!({"type": "Ready", "status": "False", "reason": "NodeNotReady",
         "message": "Node is not ready", "lastProbeTime": null, "lastTransitionTime": stamp(now)});
-    Some(Request::status(key.clone(), pod, json!({"conditions": conditions})))
+    Some(WriteRequest::status(key.clone(), pod, json!({"conditions": conditions})))
 }
 
 /// Until when a pod may stay with the taints of its node; absent: for good.

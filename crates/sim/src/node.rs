@@ -4,8 +4,8 @@ use convoy_api::object::member::{field, list, text};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
+use crate::component::{Key, LEASES};
 use crate::kubelet::stamp;
-use crate::part::{Key, LEASES};
 use crate::scenario::{NodeTemplate, PREFIX, Scenario};
 use crate::seed::Seed;
 

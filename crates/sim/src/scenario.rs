@@ -116,7 +116,7 @@ pub struct NodeEvent {
     pub node: Pattern,
     /// After the start of the fleet.
     pub at: Latency,
-    pub event: Happening,
+    pub event: NodeEventKind,
     /// For how long; absent: for good, and 30s for a reboot.
     #[serde(default, rename = "for")]
     pub lasts: Option<Latency>,
@@ -124,7 +124,7 @@ pub struct NodeEvent {
 
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
-pub enum Happening {
+pub enum NodeEventKind {
     /// Its kubelet runs and says it is not ready.
     NotReady,
     /// Nothing is heard of it.

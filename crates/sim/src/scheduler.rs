@@ -18,10 +18,10 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use smol_str::SmolStr;
 
-use crate::known::Known;
+use crate::component::{Component, Key, Kind, WriteRequest, WriteResponse, WriteVerb};
 use crate::kubelet::{is_terminal, stamp};
-use crate::part::{Answer, Key, Kind, Part, Request, Write};
-use crate::wheel::Wheel;
+use crate::shared_object::SharedObject;
+use crate::timers::Timers;
 pub use room::Amounts;
 use room::Room;
 use wants::Wants;
@@ -32,13 +32,13 @@ pub struct Scheduler {
     rooms: BTreeMap<SmolStr, Room>,
     /// Pods on nodes, with what they take; also those whose binding is under way.
     placed: BTreeMap<Key, Placed>,
-    waiting: BTreeMap<Key, Known>,
+    waiting: BTreeMap<Key, SharedObject>,
     /// Waiting pods to be looked at: the most important first, then the oldest.
     queue: BTreeSet<Rank>,
     /// Waiting pods that fit nowhere as things are.
     misfits: BTreeSet<Key>,
     /// Pods to be queued again after a failure.
-    wheel: Wheel<Key>,
+    timers: Timers<Key>,
     /// Something changed that may make room for misfits.
     is_stirred: bool,
     looked_again: Option<Timestamp>,
@@ -61,7 +61,7 @@ struct Placed {
     is_assumed: bool,
 }
 
-/// Pods looked at in one go, so that answers and news get their turn.
+/// Pods looked at in one go, so that answers and newer get their turn.
 const BATCH: usize = 500;
 
 /// Misfits are looked at again at most this often.
@@ -78,7 +78,7 @@ enum Decision {
 }
 
 impl Scheduler {
-    fn pod_changed(&mut self, key: &Key, pod: Option<&Known>) {
+    fn pod_changed(&mut self, key: &Key, pod: Option<&SharedObject>) {
         let Some(pod) = pod else {
             self.leave(key);
             self.unplace(key);
@@ -106,7 +106,7 @@ impl Scheduler {
             return;
         }
         if self.placed.get(key).is_some_and(|placed| placed.is_assumed) {
-            return; // news from before the binding
+            return; // newer from before the binding
         }
         // Its own new condition is no reason to look at a misfit again.
         let is_known = self.waiting.insert(key.clone(), pod.clone()).is_some();
@@ -179,7 +179,7 @@ impl Scheduler {
         })
     }
 
-    fn schedule(&mut self, key: &Key, now: Timestamp) -> Option<Request> {
+    fn schedule(&mut self, key: &Key, now: Timestamp) -> Option<WriteRequest> {
         let pod = self.waiting.get(key)?.clone();
         match self.decide(&pod) {
             Decision::Bind(node) => {
@@ -189,14 +189,14 @@ impl Scheduler {
             }
             Decision::Unschedulable(message) => {
                 self.misfits.insert(key.clone());
-                told(key, &pod, &message, now)
+                unschedulable(key, &pod, &message, now)
             }
         }
     }
 }
 
-impl Part for Scheduler {
-    fn changed(&mut self, key: &Key, object: Option<&Known>, _: Timestamp) {
+impl Component for Scheduler {
+    fn changed(&mut self, key: &Key, object: Option<&SharedObject>, _: Timestamp) {
         match (key.kind, object) {
             (Kind::Pod, pod) => self.pod_changed(key, pod),
             (Kind::Node, Some(node)) => {
@@ -213,9 +213,14 @@ impl Part for Scheduler {
         }
     }
 
-    fn answered(&mut self, request: &Request, answer: &Answer, now: Timestamp) {
-        let failed = !matches!(answer, Answer::Done(_));
-        if failed && matches!(request.write, Write::Bind(_)) {
+    fn handle_response(
+        &mut self,
+        request: &WriteRequest,
+        response: &WriteResponse,
+        now: Timestamp,
+    ) {
+        let failed = !matches!(response, WriteResponse::Done(_));
+        if failed && matches!(request.write, WriteVerb::Bind(_)) {
             // Still bound to nothing, or to something else: the watch says which.
             if self.placed.get(&request.key).is_some_and(|placed| placed.is_assumed) {
                 self.unplace(&request.key);
@@ -223,18 +228,18 @@ impl Part for Scheduler {
         }
         // One that is gone waits no longer, as the watch says; what else is missing may come.
         if failed {
-            self.wheel.set(request.key.clone(), now.checked_add(RETRY).unwrap_or(now));
+            self.timers.set(request.key.clone(), now.checked_add(RETRY).unwrap_or(now));
         }
-        if let Write::Bind(binding) = &request.write
-            && let Answer::Failed(message) = answer
+        if let WriteVerb::Bind(binding) = &request.write
+            && let WriteResponse::Failed(message) = response
         {
             let node = text(field(binding, "target"), "name");
             tracing::warn!(pod = %request.key.name, node, message, "could not bind a pod");
         }
     }
 
-    fn due(&mut self, now: Timestamp) -> Vec<Request> {
-        while let Some(key) = self.wheel.pop(now) {
+    fn due(&mut self, now: Timestamp) -> Vec<WriteRequest> {
+        while let Some(key) = self.timers.pop(now) {
             self.enqueue(&key);
         }
         if self.is_stirred && self.may_look_again(now) {
@@ -260,7 +265,7 @@ impl Part for Scheduler {
             let looked = self.looked_again.and_then(|looked| looked.checked_add(LOOK_AGAIN).ok());
             looked.unwrap_or(Timestamp::MIN)
         });
-        self.wheel.next().into_iter().chain(stirred).min()
+        self.timers.next().into_iter().chain(stirred).min()
     }
 }
 
@@ -270,7 +275,7 @@ impl Scheduler {
     }
 }
 
-fn bind(key: &Key, pod: &Value, node: &str) -> Request {
+fn bind(key: &Key, pod: &Value, node: &str) -> WriteRequest {
     let uid = text(field(pod, "metadata"), "uid");
     let binding = json!({
         "apiVersion": "v1",
@@ -278,11 +283,11 @@ fn bind(key: &Key, pod: &Value, node: &str) -> Request {
         "metadata": {"namespace": key.namespace, "name": key.name, "uid": uid},
         "target": {"apiVersion": "v1", "kind": "Node", "name": node},
     });
-    Request::new(key.clone(), Write::Bind(binding))
+    WriteRequest::new(key.clone(), WriteVerb::Bind(binding))
 }
 
 /// Tells a pod why it waits, unless it says so already.
-fn told(key: &Key, pod: &Value, message: &str, now: Timestamp) -> Option<Request> {
+fn unschedulable(key: &Key, pod: &Value, message: &str, now: Timestamp) -> Option<WriteRequest> {
     let old = list(field(pod, "status"), "conditions");
     let is_scheduling = |condition: &&Value| text(condition, "type") == "PodScheduled";
     let before = old.iter().find(is_scheduling);
@@ -298,5 +303,5 @@ fn told(key: &Key, pod: &Value, message: &str, now: Timestamp) -> Option<Request
         "lastTransitionTime": turned.unwrap_or_else(|| stamp(now))});
     let others = old.iter().filter(|condition| !is_scheduling(condition)).cloned();
     let conditions: Vec<Value> = others.chain([condition]).collect();
-    Some(Request::status(key.clone(), pod, json!({"conditions": conditions})))
+    Some(WriteRequest::status(key.clone(), pod, json!({"conditions": conditions})))
 }

@@ -1,7 +1,7 @@
-//! Randomness that order does not touch: every draw is a function of the seed, of whom it is
-//! about and of what it is for, so one more pod leaves the draws of all others as they were.
+//! Randomness that does not depend on order: every number is a function of the seed, of the object
+//! and of the purpose, so one more pod leaves the numbers of all others unchanged.
 
-/// Where draws come from.
+/// A random seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seed(u64);
 

@@ -1,92 +1,94 @@
-//! Rollouts in virtual time: the control loop itself, an API server, machines and people in one
-//! thread, where one seed decides the order of everything and everything that goes wrong.
+//! Deterministic simulation in virtual time: control loops, an API server, machines and users in
+//! one thread. One seed determines the order of all events and all failures.
 //!
-//! What is tried is a [`Trial`]: which loops run, what people do, and what must hold after every
-//! write. The rest is the same for all dialects.
+//! A [`Trial`] defines the control loops, the user actions and the invariants that are checked
+//! after every write. The rest is the same for all dialects.
 
-mod agenda;
 pub mod apps;
-pub mod chance;
 pub mod cluster;
 mod controller;
 pub mod faults;
 mod light;
 mod machines;
+pub mod random;
 mod real;
 pub mod rehearsal;
+mod server;
 pub mod skyhooks;
+mod timeline;
 
 use convoy_controllers::request::Request;
 use convoy_plan::Dialect;
 use jiff::{SignedDuration, Timestamp};
 
-use self::agenda::Agenda;
-use self::chance::Chance;
-use self::cluster::{Author, Cluster, Fact, Home};
-pub use self::controller::Manner;
-use self::controller::{Controller, Scene};
+use self::cluster::{Author, Cluster, ServerKind, WriteRecord};
+pub use self::controller::LoopBehaviour;
+use self::controller::{Controller, Environment};
 use self::faults::Faults;
 use self::machines::Machines;
+use self::random::Random;
+use self::timeline::Timeline;
 use crate::scenario::Scenario;
 use crate::seed::Seed;
 
-/// A dialect under trial.
+/// A dialect under test.
 pub trait Trial {
-    /// The loops that run, each a process of its own.
+    /// The dialects of each control loop; each loop is a process of its own.
     fn loops(&self) -> Vec<Vec<&'static dyn Dialect>>;
 
-    /// The machines.
+    /// The scenario of the machines.
     fn scenario(&self) -> Scenario;
 
-    /// What is there at the beginning.
+    /// The requests that create the initial objects.
     fn begin(&mut self) -> Vec<Request>;
 
-    /// Something that somebody does.
-    fn act(&mut self, chance: &mut Chance, cluster: &mut Cluster) -> Vec<Request>;
+    /// A random user action.
+    fn act(&mut self, random: &mut Random, cluster: &mut Cluster) -> Vec<Request>;
 
-    /// What people do last, so that everything can come to rest.
+    /// The last user action, after which the rollout can finish.
     fn end(&mut self, cluster: &mut Cluster) -> Vec<Request>;
 
-    /// A write was carried out. Err: what must hold does not.
-    fn see(&mut self, fact: &Fact) -> Result<(), String>;
+    /// Checks one write. `Err` names the invariant that is violated.
+    fn see(&mut self, record: &WriteRecord) -> Result<(), String>;
 
-    /// Every loop has seen everything and has nothing to do.
+    /// All loops have seen all writes and have nothing to do.
     fn rest(&mut self, now: Timestamp);
 
-    /// Whether everything is where it should be in the end. Err: what is not.
+    /// Whether the desired state is reached. `Err` says what is missing.
     fn is_complete(&self) -> Result<(), String>;
 }
 
-/// How long and how badly.
+/// Duration, failures and timing of a run.
 #[derive(Clone, Copy, Debug)]
-pub struct Plan {
-    pub home: Home,
+pub struct RunSettings {
+    pub server: ServerKind,
     pub faults: Faults,
-    /// How long people and faults are at work.
-    pub unrest: SignedDuration,
-    /// The pauses between two deeds of people, in milliseconds.
-    pub deeds_every: (i64, i64),
-    /// The lives of a loop, in milliseconds; none: it never dies.
-    pub lives: Option<(i64, i64)>,
-    /// How loops go about their work.
-    pub manner: Manner,
-    /// How long it may take to come to rest afterwards.
-    pub patience: SignedDuration,
-    /// A run in which more happens than this does not end.
+    /// How long users act and requests fail.
+    pub fault_phase: SignedDuration,
+    /// The range of the interval between two user actions, in milliseconds.
+    pub user_actions_every: (i64, i64),
+    /// The range of the lifetime of a loop, in milliseconds; `None`: it is never stopped.
+    pub lifetimes: Option<(i64, i64)>,
+    /// The timing of the control loops.
+    pub behaviour: LoopBehaviour,
+    /// The time limit for reaching the desired state afterwards.
+    pub settle_timeout: SignedDuration,
+    /// A run with more events than this fails.
     pub events_max: u64,
-    /// Facts are forgotten once everybody knows them, which a world with faults cannot have.
-    pub forgets: bool,
+    /// Drop records that every process has seen. A run with failures needs all of them, because
+    /// an expired watch lists again.
+    pub drops_old_records: bool,
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct RunSummary {
     pub writes: usize,
     pub events: u64,
     pub took: SignedDuration,
 }
 
-/// What did not hold, and what led there.
+/// A violated invariant, and the writes that led to it.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("at +{after:?}: {message}\n{history}")]
 pub struct Failure {
@@ -96,116 +98,116 @@ pub struct Failure {
     pub history: String,
 }
 
-/// When simulated worlds begin.
+/// The start of simulated time.
 const START: Timestamp = Timestamp::constant(1_767_225_600, 0);
 /// Writes shown with a failure.
-const SHOWN: usize = 40;
-/// More than small worlds ever need.
+const HISTORY: usize = 40;
+/// More events than a small simulation ever needs.
 const EVENTS_MAX: u64 = 200_000;
 
-/// What happens next.
+/// A scheduled event.
 #[derive(Debug)]
 enum Event {
-    /// To a loop, in one of its lives.
-    Loop(usize, u32, controller::Moment),
-    Machines(machines::Moment),
-    /// The server does its chores.
-    Tend,
-    /// Somebody does something.
-    Deed,
-    Death(usize),
-    Birth(usize),
+    /// An event of a loop, with the number of its process.
+    Loop(usize, u32, controller::ControllerEvent),
+    Machines(machines::MachineEvent),
+    CollectGarbage,
+    UserAction,
+    Stop(usize),
+    Start(usize),
 }
 
-/// A world under trial.
+/// A simulation of one trial.
 #[derive(Debug)]
 pub struct Simulation<T> {
     trial: T,
-    plan: Plan,
+    settings: RunSettings,
     faults: Faults,
-    chance: Chance,
+    random: Random,
     cluster: Cluster,
-    agenda: Agenda<Event>,
-    loops: Vec<Life>,
+    timeline: Timeline<Event>,
+    loops: Vec<ControllerSlot>,
     machines: Machines,
-    /// Facts that everybody was told to look for.
-    stirred: usize,
-    is_tending: bool,
-    is_unrest: bool,
+    /// The number of records that were checked.
+    checked: usize,
+    is_collecting: bool,
+    are_faults_on: bool,
     events: u64,
 }
 
-/// A loop, and which of its lives it is in.
+/// A control loop, and the number of its current process.
 #[derive(Debug)]
-struct Life {
+struct ControllerSlot {
     number: u32,
     process: Option<Controller>,
 }
 
 impl<T: Trial> Simulation<T> {
-    pub fn new(seed: Seed, plan: Plan, trial: T) -> Self {
-        let loops = trial.loops().iter().map(|_| Life { number: 0, process: None }).collect();
+    pub fn new(seed: Seed, settings: RunSettings, trial: T) -> Self {
+        let loops =
+            trial.loops().iter().map(|_| ControllerSlot { number: 0, process: None }).collect();
         let machines = Machines::new(trial.scenario());
         Self {
-            plan,
-            faults: plan.faults,
-            chance: Chance::new(seed.child("order", "")),
-            cluster: Cluster::new(plan.home, seed, START),
-            agenda: Agenda::default(),
+            settings,
+            faults: settings.faults,
+            random: Random::new(seed.child("order", "")),
+            cluster: Cluster::new(settings.server, seed, START),
+            timeline: Timeline::default(),
             loops,
             machines,
-            stirred: 0,
-            is_tending: false,
-            is_unrest: true,
+            checked: 0,
+            is_collecting: false,
+            are_faults_on: true,
             events: 0,
             trial,
         }
     }
 
-    /// Unrest, then rest: everything must come to where it should be, and then nothing more is
-    /// written, not even by loops that begin anew.
-    pub fn run(mut self) -> Result<Outcome, Failure> {
+    /// Runs with failures, then without: the desired state must be reached, and after that nothing
+    /// is written any more, not even by restarted loops.
+    pub fn run(mut self) -> Result<RunSummary, Failure> {
         for request in self.trial.begin() {
-            self.demand(request)?;
+            self.must_send(request)?;
         }
-        self.after(SignedDuration::ZERO, Event::Machines(machines::Moment::Wake));
+        self.after(SignedDuration::ZERO, Event::Machines(machines::MachineEvent::Wake));
         for index in 0..self.loops.len() {
-            let delay = self.chance.millis(0, 500);
-            self.after(delay, Event::Birth(index));
-            self.plan_death(index);
+            let delay = self.random.millis(0, 500);
+            self.after(delay, Event::Start(index));
+            self.schedule_stop(index);
         }
-        self.plan_deed();
-        let unrest_ends = START.checked_add(self.plan.unrest).unwrap_or(Timestamp::MAX);
+        self.schedule_user_action();
+        let unrest_ends = START.checked_add(self.settings.fault_phase).unwrap_or(Timestamp::MAX);
         self.run_until(unrest_ends, |_| false)?;
-        self.calm()?;
+        self.end_faults()?;
         self.settle("come to rest")?;
         let took = self.elapsed();
         let written = self.cluster.written();
-        self.begin_anew();
+        self.restart_all();
         self.settle("come to rest after a new start")?;
-        let mut facts = self.cluster.facts(written).iter();
-        if let Some(fact) = facts.find(|fact| fact.by == Author::Controller) {
-            return Err(self.failure(format!("written at rest: {}", line(fact))));
+        let mut records = self.cluster.records(written).iter();
+        if let Some(record) = records.find(|record| record.by == Author::Controller) {
+            return Err(self.failure(format!("written at rest: {}", line(record))));
         }
-        Ok(Outcome { writes: written, events: self.events, took })
+        Ok(RunSummary { writes: written, events: self.events, took })
     }
 
     fn elapsed(&self) -> SignedDuration {
         self.cluster.now().duration_since(START)
     }
 
-    /// Ends faults and deeds, and lets those live on who are alive.
-    fn calm(&mut self) -> Result<(), Failure> {
-        (self.is_unrest, self.faults) = (false, Faults::default());
+    /// Ends failures, user actions and restarts.
+    fn end_faults(&mut self) -> Result<(), Failure> {
+        (self.are_faults_on, self.faults) = (false, Faults::default());
         for request in self.trial.end(&mut self.cluster) {
-            self.demand(request)?;
+            self.must_send(request)?;
         }
-        self.stir();
+        self.notify();
         Ok(())
     }
 
     fn settle(&mut self, what: &str) -> Result<(), Failure> {
-        let until = self.cluster.now().checked_add(self.plan.patience).unwrap_or(Timestamp::MAX);
+        let until =
+            self.cluster.now().checked_add(self.settings.settle_timeout).unwrap_or(Timestamp::MAX);
         let done = |world: &mut Self| world.is_quiet() && world.trial.is_complete().is_ok();
         if self.run_until(until, done)? {
             return Ok(());
@@ -215,29 +217,29 @@ impl<T: Trial> Simulation<T> {
         Err(self.failure(format!("does not {what}, {loops}: {why}")))
     }
 
-    /// All loops die and begin with nothing.
-    fn begin_anew(&mut self) {
+    /// Restarts all loops with empty caches.
+    fn restart_all(&mut self) {
         for index in 0..self.loops.len() {
-            self.die(index);
-            self.bear(index);
+            self.stop_controller(index);
+            self.start_controller(index);
         }
     }
 
-    /// Lets things happen until an instant, or until `done`; which of the two.
+    /// Handles events until an instant, or until `done`; returns whether it was `done`.
     fn run_until(
         &mut self,
         until: Timestamp,
         done: impl Fn(&mut Self) -> bool,
     ) -> Result<bool, Failure> {
-        while self.agenda.next_at().is_some_and(|at| at <= until) {
-            let Some((at, event)) = self.agenda.next() else { break };
+        while self.timeline.next_at().is_some_and(|at| at <= until) {
+            let Some((at, event)) = self.timeline.next() else { break };
             self.cluster.set_clock(at.max(self.cluster.now()));
             self.events += 1;
-            if self.events > self.plan.events_max {
+            if self.events > self.settings.events_max {
                 return Err(self.failure("does not end".to_owned()));
             }
-            self.happen(event);
-            self.look()?;
+            self.handle(event);
+            self.check_writes()?;
             if self.is_quiet() {
                 self.trial.rest(self.cluster.now());
             }
@@ -249,171 +251,178 @@ impl<T: Trial> Simulation<T> {
         Ok(false)
     }
 
-    fn happen(&mut self, event: Event) {
+    fn handle(&mut self, event: Event) {
         match event {
-            Event::Loop(index, number, moment) => {
-                let life = &mut self.loops[index];
-                let Some(process) = life.process.as_mut().filter(|_| life.number == number) else {
+            Event::Loop(index, number, event) => {
+                let slot = &mut self.loops[index];
+                let Some(process) = slot.process.as_mut().filter(|_| slot.number == number) else {
                     return;
                 };
-                let mut scene = scene(&mut self.cluster, &mut self.chance, &self.faults);
-                let later = process.happen(moment, &mut scene);
-                self.plan_loop(index, later);
+                let mut environment =
+                    environment(&mut self.cluster, &mut self.random, &self.faults);
+                let scheduled = process.handle(event, &mut environment);
+                self.schedule_loop(index, scheduled);
             }
-            Event::Machines(moment) => {
-                let mut scene = scene(&mut self.cluster, &mut self.chance, &self.faults);
-                let later = self.machines.happen(moment, &mut scene);
-                self.plan_machines(later);
+            Event::Machines(event) => {
+                let mut environment =
+                    environment(&mut self.cluster, &mut self.random, &self.faults);
+                let scheduled = self.machines.handle(event, &mut environment);
+                self.schedule_machines(scheduled);
             }
-            Event::Tend => {
-                self.is_tending = false;
-                self.cluster.tend();
+            Event::CollectGarbage => {
+                self.is_collecting = false;
+                self.cluster.collect_garbage();
             }
-            Event::Deed if self.is_unrest => {
-                for request in self.trial.act(&mut self.chance, &mut self.cluster) {
-                    // What is not there any more cannot be touched: people live with that.
+            Event::UserAction if self.are_faults_on => {
+                for request in self.trial.act(&mut self.random, &mut self.cluster) {
+                    // Users may act on objects that no longer exist.
                     self.cluster.send(&request, Author::Person);
                 }
-                self.plan_deed();
+                self.schedule_user_action();
             }
-            Event::Death(index) if self.is_unrest => {
-                self.die(index);
-                let delay = self.chance.millis(0, 5_000);
-                self.after(delay, Event::Birth(index));
+            Event::Stop(index) if self.are_faults_on => {
+                self.stop_controller(index);
+                let delay = self.random.millis(0, 5_000);
+                self.after(delay, Event::Start(index));
             }
-            Event::Birth(index) => self.bear(index),
-            Event::Deed | Event::Death(_) => {}
+            Event::Start(index) => self.start_controller(index),
+            Event::UserAction | Event::Stop(_) => {}
         }
     }
 
-    /// Looks at everything that was written, and lets everybody hear of it.
-    fn look(&mut self) -> Result<(), Failure> {
-        for fact in self.cluster.facts(self.stirred) {
-            if let Err(message) = self.trial.see(fact) {
+    /// Checks the new writes, and notifies all processes.
+    fn check_writes(&mut self) -> Result<(), Failure> {
+        for record in self.cluster.records(self.checked) {
+            if let Err(message) = self.trial.see(record) {
                 return Err(self.failure(message));
             }
         }
-        if self.stirred < self.cluster.written() {
-            self.stir();
+        if self.checked < self.cluster.written() {
+            self.notify();
             self.forget();
         }
         Ok(())
     }
 
-    /// Lets go of facts that nobody needs any more, and nobody is shown.
+    /// Drops records that no process needs and no failure message shows.
     fn forget(&mut self) {
-        let needs = |life: &Life| life.process.as_ref().and_then(Controller::needs_from);
+        let needs = |slot: &ControllerSlot| slot.process.as_ref().and_then(Controller::needs_from);
         let from = self.loops.iter().map(needs).min().flatten();
-        if let Some(from) = from.filter(|_| self.plan.forgets) {
-            let from = from.min(self.machines.needs_from()).min(self.stirred);
-            self.cluster.forget(from.saturating_sub(SHOWN));
+        if let Some(from) = from.filter(|_| self.settings.drops_old_records) {
+            let from = from.min(self.machines.needs_from()).min(self.checked);
+            self.cluster.forget(from.saturating_sub(HISTORY));
         }
     }
 
-    fn stir(&mut self) {
-        self.stirred = self.cluster.written();
+    fn notify(&mut self) {
+        self.checked = self.cluster.written();
         for index in 0..self.loops.len() {
-            let mut scene = scene(&mut self.cluster, &mut self.chance, &self.faults);
+            let mut environment = environment(&mut self.cluster, &mut self.random, &self.faults);
             if let Some(process) = &mut self.loops[index].process {
-                let later = process.stir(&mut scene);
-                self.plan_loop(index, later);
+                let scheduled = process.notify(&mut environment);
+                self.schedule_loop(index, scheduled);
             }
         }
-        let mut scene = scene(&mut self.cluster, &mut self.chance, &self.faults);
-        let later = self.machines.stir(&mut scene);
-        self.plan_machines(later);
-        if !self.is_tending {
-            self.is_tending = true;
-            let delay = self.chance.millis(0, 20);
-            self.after(delay, Event::Tend);
+        let mut environment = environment(&mut self.cluster, &mut self.random, &self.faults);
+        let scheduled = self.machines.notify(&mut environment);
+        self.schedule_machines(scheduled);
+        if !self.is_collecting {
+            self.is_collecting = true;
+            let delay = self.random.millis(0, 20);
+            self.after(delay, Event::CollectGarbage);
         }
     }
 
     fn is_quiet(&self) -> bool {
-        let quiet = |life: &Life| {
-            life.process.as_ref().is_some_and(|process| process.is_quiet(&self.cluster))
+        let quiet = |slot: &ControllerSlot| {
+            slot.process.as_ref().is_some_and(|process| process.is_quiet(&self.cluster))
         };
         self.loops.iter().all(quiet)
     }
 
-    fn bear(&mut self, index: usize) {
+    fn start_controller(&mut self, index: usize) {
         if self.loops[index].process.is_some() {
             return;
         }
-        let mut scene = scene(&mut self.cluster, &mut self.chance, &self.faults);
+        let mut environment = environment(&mut self.cluster, &mut self.random, &self.faults);
         let dialects = &self.trial.loops()[index];
-        let (process, later) = Controller::start(dialects, self.plan.manner, &mut scene);
-        let life = &mut self.loops[index];
-        life.number += 1;
-        life.process = Some(process);
-        self.plan_loop(index, later);
-        self.plan_death(index);
+        let (process, scheduled) =
+            Controller::start(dialects, self.settings.behaviour, &mut environment);
+        let slot = &mut self.loops[index];
+        slot.number += 1;
+        slot.process = Some(process);
+        self.schedule_loop(index, scheduled);
+        self.schedule_stop(index);
     }
 
-    fn die(&mut self, index: usize) {
-        let mut scene = scene(&mut self.cluster, &mut self.chance, &self.faults);
+    fn stop_controller(&mut self, index: usize) {
+        let mut environment = environment(&mut self.cluster, &mut self.random, &self.faults);
         if let Some(process) = self.loops[index].process.take() {
-            process.die(&mut scene);
+            process.kill(&mut environment);
         }
     }
 
-    fn plan_loop(&mut self, index: usize, later: controller::Later) {
+    fn schedule_loop(&mut self, index: usize, scheduled: controller::Scheduled) {
         let number = self.loops[index].number;
-        for (delay, moment) in later {
-            self.after(delay, Event::Loop(index, number, moment));
+        for (delay, event) in scheduled {
+            self.after(delay, Event::Loop(index, number, event));
         }
     }
 
-    fn plan_machines(&mut self, later: machines::Later) {
-        for (delay, moment) in later {
-            self.after(delay, Event::Machines(moment));
+    fn schedule_machines(&mut self, scheduled: machines::Scheduled) {
+        for (delay, event) in scheduled {
+            self.after(delay, Event::Machines(event));
         }
     }
 
-    fn plan_deed(&mut self) {
-        let (low, high) = self.plan.deeds_every;
-        let delay = self.chance.millis(low, high);
-        self.after(delay, Event::Deed);
+    fn schedule_user_action(&mut self) {
+        let (low, high) = self.settings.user_actions_every;
+        let delay = self.random.millis(low, high);
+        self.after(delay, Event::UserAction);
     }
 
-    fn plan_death(&mut self, index: usize) {
-        if let Some((low, high)) = self.plan.lives {
-            let delay = self.chance.millis(low, high);
-            self.after(delay, Event::Death(index));
+    fn schedule_stop(&mut self, index: usize) {
+        if let Some((low, high)) = self.settings.lifetimes {
+            let delay = self.random.millis(low, high);
+            self.after(delay, Event::Stop(index));
         }
     }
 
     fn after(&mut self, delay: SignedDuration, event: Event) {
         let at = self.cluster.now().checked_add(delay).unwrap_or(Timestamp::MAX);
-        self.agenda.add(at, self.chance.number(), event);
+        self.timeline.add(at, self.random.number(), event);
     }
 
-    /// Sends something of a person that must not be refused.
-    fn demand(&mut self, request: Request) -> Result<(), Failure> {
+    /// Sends a user request that must succeed.
+    fn must_send(&mut self, request: Request) -> Result<(), Failure> {
         let path = request.path.clone();
         let answer = self.cluster.send(&request, Author::Person);
         if answer.is_success() || answer.code == 404 {
-            return self.look();
+            return self.check_writes();
         }
         Err(self.failure(format!("{path}: {}", answer.message())))
     }
 
     fn failure(&self, message: String) -> Failure {
-        let last = self.cluster.facts(self.cluster.written().saturating_sub(SHOWN));
+        let last = self.cluster.records(self.cluster.written().saturating_sub(HISTORY));
         let lines: Vec<String> = last.iter().map(line).collect();
         Failure { after: self.elapsed(), message, history: lines.join("\n") }
     }
 }
 
-fn scene<'s>(cluster: &'s mut Cluster, chance: &'s mut Chance, faults: &'s Faults) -> Scene<'s> {
-    Scene { cluster, chance, faults }
+fn environment<'s>(
+    cluster: &'s mut Cluster,
+    random: &'s mut Random,
+    faults: &'s Faults,
+) -> Environment<'s> {
+    Environment { cluster, random, faults }
 }
 
-/// A write, for people.
-fn line(fact: &Fact) -> String {
-    let object = &fact.object;
-    let after = fact.at.duration_since(START);
+/// One line of the history.
+fn line(record: &WriteRecord) -> String {
+    let object = &record.object;
+    let after = record.at.duration_since(START);
     let what = apps::summary(object);
-    let (change, by, revision) = (fact.change, fact.by, fact.revision);
+    let (change, by, revision) = (record.change, record.by, record.revision);
     format!("+{after:?} #{revision} {by:?} {change:?} {}{what}", object.key())
 }

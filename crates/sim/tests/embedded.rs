@@ -42,8 +42,8 @@ impl World {
         let home =
             tokio::spawn(async move { home.run(async { drop(ended.await) }).await.unwrap() });
         let settings = Settings {
-            schedules: true,
-            tends_nodes: true,
+            runs_scheduler: true,
+            runs_node_lifecycle: true,
             removes_nodes: true,
             ..Settings::new(Scenario::from_yaml(scenario).unwrap())
         };

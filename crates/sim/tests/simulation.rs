@@ -8,10 +8,10 @@ use std::thread;
 
 use convoy_sim::seed::Seed;
 use convoy_sim::simulation::apps::Apps;
-use convoy_sim::simulation::cluster::Home;
+use convoy_sim::simulation::cluster::ServerKind;
 use convoy_sim::simulation::rehearsal::Rehearsal;
 use convoy_sim::simulation::skyhooks::Skyhooks;
-use convoy_sim::simulation::{Outcome, Simulation};
+use convoy_sim::simulation::{RunSummary, Simulation};
 use convoy_testkit::property;
 
 #[global_allocator]
@@ -24,57 +24,58 @@ const SEEDS_OF_REAL: u32 = 30;
 /// The same of Skyhooks, which write more.
 const SEEDS_OF_REAL_SKYHOOKS: u32 = 8;
 
-fn run(seed: u64, home: Home) -> Result<Outcome, String> {
-    let (trial, plan) = Apps::drawn(seed, home);
-    Simulation::new(Seed::new(seed), plan, trial).run().map_err(|failure| failure.to_string())
+fn run(seed: u64, server: ServerKind) -> Result<RunSummary, String> {
+    let (trial, settings) = Apps::from_seed(seed, server);
+    Simulation::new(Seed::new(seed), settings, trial).run().map_err(|failure| failure.to_string())
 }
 
-fn run_skyhook(seed: u64, home: Home) -> Result<Outcome, String> {
-    let (trial, plan) = Skyhooks::drawn(seed, home);
-    Simulation::new(Seed::new(seed), plan, trial).run().map_err(|failure| failure.to_string())
+fn run_skyhook(seed: u64, server: ServerKind) -> Result<RunSummary, String> {
+    let (trial, settings) = Skyhooks::from_seed(seed, server);
+    Simulation::new(Seed::new(seed), settings, trial).run().map_err(|failure| failure.to_string())
 }
 
 #[test]
 fn deployments_keep_their_promise_whatever_happens() {
     let name = "deployments_keep_their_promise_whatever_happens";
-    every_seed(name, SEEDS, |seed| run(seed, Home::Light));
+    every_seed(name, SEEDS, |seed| run(seed, ServerKind::Light));
 }
 
 #[test]
 fn they_keep_it_on_the_real_server_too() {
     let name = "they_keep_it_on_the_real_server_too";
-    every_seed(name, SEEDS_OF_REAL, |seed| run(seed, Home::Real));
+    every_seed(name, SEEDS_OF_REAL, |seed| run(seed, ServerKind::Real));
 }
 
 #[test]
 fn no_compartment_has_more_in_progress_than_its_ceiling() {
     let name = "no_compartment_has_more_in_progress_than_its_ceiling";
-    every_seed(name, SEEDS, |seed| run_skyhook(seed, Home::Light));
+    every_seed(name, SEEDS, |seed| run_skyhook(seed, ServerKind::Light));
 }
 
 #[test]
 fn nor_has_it_on_the_real_server() {
     let name = "nor_has_it_on_the_real_server";
-    every_seed(name, SEEDS_OF_REAL_SKYHOOKS, |seed| run_skyhook(seed, Home::Real));
+    every_seed(name, SEEDS_OF_REAL_SKYHOOKS, |seed| run_skyhook(seed, ServerKind::Real));
 }
 
 #[test]
 fn a_rollout_is_rehearsed_to_its_end() {
-    let (trial, plan) = Rehearsal::new(40, 2);
-    let outcome = Simulation::new(Seed::new(1), plan, trial).run().expect("nothing is in its way");
-    assert!(outcome.writes > 40 * 2 * 10, "{outcome:?}");
+    let (trial, settings) = Rehearsal::new(40, 2);
+    let summary =
+        Simulation::new(Seed::new(1), settings, trial).run().expect("nothing is in its way");
+    assert!(summary.writes > 40 * 2 * 10, "{summary:?}");
 }
 
 #[test]
 fn a_seed_gives_the_same_world_every_time() {
-    for home in [Home::Light, Home::Real] {
-        assert_eq!(run(11, home), run(11, home));
-        assert_eq!(run_skyhook(11, home), run_skyhook(11, home));
+    for server in [ServerKind::Light, ServerKind::Real] {
+        assert_eq!(run(11, server), run(11, server));
+        assert_eq!(run_skyhook(11, server), run_skyhook(11, server));
     }
 }
 
 /// Runs a world per seed on all cores, and fails with the smallest seed that does.
-fn every_seed(test: &str, cases: u32, run: impl Fn(u64) -> Result<Outcome, String> + Sync) {
+fn every_seed(test: &str, cases: u32, run: impl Fn(u64) -> Result<RunSummary, String> + Sync) {
     let seeds = property::seeds(cases);
     let next = AtomicU64::new(seeds.start);
     let failures = Mutex::new(Vec::new());
@@ -87,10 +88,10 @@ fn every_seed(test: &str, cases: u32, run: impl Fn(u64) -> Result<Outcome, Strin
             }
             let done = catch_unwind(AssertUnwindSafe(|| run(seed)));
             match done.unwrap_or_else(|_| Err("a panic, told above".to_owned())) {
-                Ok(outcome) => {
+                Ok(summary) => {
                     let mut totals = totals.lock().expect("no panic while held");
-                    totals.0 += outcome.writes;
-                    totals.1 += outcome.events;
+                    totals.0 += summary.writes;
+                    totals.1 += summary.events;
                 }
                 Err(message) => failures.lock().expect("no panic while held").push((seed, message)),
             }

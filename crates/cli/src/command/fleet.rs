@@ -85,8 +85,11 @@ async fn attach(args: Args) -> Result<()> {
     let count: u32 = scenario.nodes.iter().map(|template| template.count).sum();
     let shutdown = shutdown_signal()?;
     let client = connect(kubeconfig.as_deref(), context).await?;
-    let settings =
-        Settings { schedules: schedule, removes_nodes: remove_nodes, ..Settings::new(scenario) };
+    let settings = Settings {
+        runs_scheduler: schedule,
+        removes_nodes: remove_nodes,
+        ..Settings::new(scenario)
+    };
     let mut fleet = Fleet::start(client, settings);
     tokio::pin!(shutdown);
     tokio::select! {

@@ -211,8 +211,11 @@ impl ControllerTask {
 /// Simulated nodes in the first logical cluster, with a scheduler and a node controller.
 fn simulate(home: &Home, scenario: Scenario) -> Fleet {
     let client = Client::new(Transport::trusted(&home.server, ""), "default");
-    let settings =
-        fleet::Settings { schedules: true, tends_nodes: true, ..fleet::Settings::new(scenario) };
+    let settings = fleet::Settings {
+        runs_scheduler: true,
+        runs_node_lifecycle: true,
+        ..fleet::Settings::new(scenario)
+    };
     Fleet::start(client, settings)
 }
 

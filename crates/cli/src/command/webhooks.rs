@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use anyhow::{Context, Result, bail};
 use convoy_controllers::connect::Connection;
-use convoy_controllers::webhooks::{Place, Settings, start};
+use convoy_controllers::webhooks::{Settings, WebhookAddress, start};
 use convoy_plan::Dialect;
 use tokio::net::TcpListener;
 
@@ -44,11 +44,11 @@ impl Webhooks {
         let failed = || format!("could not serve webhooks on {address}");
         let listener = TcpListener::bind(address).await.with_context(failed)?;
         let port = listener.local_addr().with_context(failed)?.port();
-        let place = match host {
-            Some(host) => Place::Host { host, port },
-            None => Place::Service { namespace: namespace.clone(), name: service },
+        let address = match host {
+            Some(host) => WebhookAddress::Host { host, port },
+            None => WebhookAddress::Service { namespace: namespace.clone(), name: service },
         };
-        let settings = Settings { namespace, secret, place };
+        let settings = Settings { namespace, secret, address };
         start(connection.client.clone(), dialects.to_vec(), listener, settings).await?;
         Ok(())
     }

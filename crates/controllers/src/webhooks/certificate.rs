@@ -1,5 +1,5 @@
-//! What webhooks are served with, and what their callers trust: an authority that signs one
-//! certificate and is forgotten, kept in a secret that every replica reads.
+//! The certificate of the webhooks and the authority that API servers trust. The authority signs
+//! one certificate, its key is discarded, and both are kept in a secret that every replica reads.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -19,21 +19,21 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Value, json};
 use x509_parser::extensions::GeneralName;
 
-/// Where the secret says when the certificate ends.
+/// The annotation of the secret with the expiration of the certificate.
 pub(crate) const EXPIRATION: &str = "skyhook.nvidia.com/expiration";
 
-/// How long a certificate is good for.
+/// The validity of a certificate.
 const VALID_DAYS: i64 = 365;
-/// How long before its end it is made anew.
+/// How long before its expiration it is renewed.
 const RENEW_DAYS: i64 = 7;
 
-/// A certificate with its key, and who is to be trusted.
+/// A certificate with its key, and the authorities to trust.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Certificate {
     /// Certificates of authorities, the newest first. The one before it is kept, so that a
     /// replica that still serves with its certificate is trusted too.
     pub(crate) authorities: String,
-    /// What is served.
+    /// The certificate that is served.
     leaf: String,
     key: String,
     pub(crate) expires: Timestamp,
@@ -73,7 +73,7 @@ impl Certificate {
         Ok(Self { authorities, leaf, key: key.serialize_pem(), expires: midnight(ends) })
     }
 
-    /// What a secret holds; none if that is no certificate.
+    /// Reads a secret; `None` if it does not hold a certificate.
     pub(crate) fn read(secret: &Value) -> Option<Self> {
         let text = |field: &str| {
             let bytes = STANDARD.decode(secret["data"][field].as_str()?).ok()?;
@@ -81,18 +81,18 @@ impl Certificate {
         };
         let leaf = text("tls.crt")?;
         let ends = ending(&leaf)?;
-        let told = secret["metadata"]["annotations"][EXPIRATION].as_str();
-        // Whoever wants a new one may say so in the annotation.
-        let told = told.and_then(|text| text.parse::<Timestamp>().ok()).unwrap_or(ends);
+        let annotated = secret["metadata"]["annotations"][EXPIRATION].as_str();
+        // An earlier instant in the annotation forces a renewal.
+        let annotated = annotated.and_then(|text| text.parse::<Timestamp>().ok()).unwrap_or(ends);
         Some(Self {
             authorities: text("ca.crt")?,
             leaf,
             key: text("tls.key")?,
-            expires: ends.min(told),
+            expires: ends.min(annotated),
         })
     }
 
-    /// The secret that holds it, over what is there now.
+    /// The secret that holds it, as a change of the stored one.
     pub(crate) fn secret(&self, namespace: &str, name: &str, stored: Option<&Value>) -> Value {
         let mut secret = stored.cloned().unwrap_or_else(|| {
             json!({"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls",
@@ -110,7 +110,7 @@ impl Certificate {
         secret
     }
 
-    /// When the next one is to be made.
+    /// When to renew it.
     pub(crate) fn renew_at(&self) -> Timestamp {
         self.expires.saturating_sub((RENEW_DAYS * 24).hours()).unwrap_or(self.expires)
     }

@@ -1,20 +1,20 @@
-//! What an API server has to be told about webhooks, and whether it knows.
+//! The webhook configurations that an API server should have, and their corrections.
 
 use convoy_plan::Dialect;
 use convoy_plan::admission::{Webhook, configurations};
 use serde_json::{Value, json};
 
-/// How an API server reaches a process.
+/// How an API server reaches the webhooks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// By a service of the cluster.
+pub enum WebhookAddress {
+    /// Through a service of the cluster.
     Service { namespace: String, name: String },
     /// By a name or an address, from outside the cluster.
     Host { host: String, port: u16 },
 }
 
-impl Place {
-    /// What a certificate has to stand for.
+impl WebhookAddress {
+    /// The names that the certificate has to cover.
     pub(crate) fn names(&self) -> Vec<String> {
         match self {
             Self::Service { namespace, name } => {
@@ -38,20 +38,24 @@ impl Place {
 }
 
 /// The configurations that register the webhooks of `dialects`.
-pub(crate) fn wanted(dialects: &[&'static dyn Dialect], place: &Place, bundle: &str) -> Vec<Value> {
+pub(crate) fn wanted(
+    dialects: &[&'static dyn Dialect],
+    address: &WebhookAddress,
+    bundle: &str,
+) -> Vec<Value> {
     let webhooks: Vec<Webhook> =
         dialects.iter().flat_map(|dialect| dialect.webhooks()).cloned().collect();
-    configurations(&webhooks, |webhook| place.client(webhook, bundle))
+    configurations(&webhooks, |webhook| address.client(webhook, bundle))
 }
 
-/// Where a configuration is kept.
+/// The path of the collection of a configuration.
 pub(crate) fn collection(configuration: &Value) -> String {
     let kind = configuration["kind"].as_str().unwrap_or_default().to_lowercase();
     format!("/apis/admissionregistration.k8s.io/v1/{kind}s")
 }
 
-/// What a configuration should be changed to; none if it says all that is wanted. What others
-/// have added to it, such as selectors or further webhooks, stays.
+/// The stored configuration with the wanted fields; `None` if it has them already. Additions of
+/// others, such as selectors or further webhooks, stay.
 pub(crate) fn corrected(stored: &Value, wanted: &Value) -> Option<Value> {
     let list = |object: &Value| object["webhooks"].as_array().cloned().unwrap_or_default();
     let mut webhooks = list(stored);
@@ -59,7 +63,7 @@ pub(crate) fn corrected(stored: &Value, wanted: &Value) -> Option<Value> {
     for webhook in list(wanted) {
         let known = webhooks.iter_mut().find(|known| known["name"] == webhook["name"]);
         match known {
-            Some(known) if says(known, &webhook) => {}
+            Some(known) if contains(known, &webhook) => {}
             Some(known) => {
                 changed = true;
                 for (field, value) in webhook.as_object().into_iter().flatten() {
@@ -79,15 +83,15 @@ pub(crate) fn corrected(stored: &Value, wanted: &Value) -> Option<Value> {
     })
 }
 
-/// Whether `stored` says all that `wanted` says; servers fill in more.
-fn says(stored: &Value, wanted: &Value) -> bool {
+/// Whether `stored` has all fields of `wanted`; servers add defaults.
+fn contains(stored: &Value, wanted: &Value) -> bool {
     match (stored, wanted) {
         (Value::Object(stored), Value::Object(wanted)) => wanted
             .iter()
-            .all(|(field, value)| stored.get(field).is_some_and(|stored| says(stored, value))),
+            .all(|(field, value)| stored.get(field).is_some_and(|stored| contains(stored, value))),
         (Value::Array(stored), Value::Array(wanted)) => {
             stored.len() == wanted.len()
-                && stored.iter().zip(wanted).all(|(stored, wanted)| says(stored, wanted))
+                && stored.iter().zip(wanted).all(|(stored, wanted)| contains(stored, wanted))
         }
         _ => stored == wanted,
     }
@@ -99,19 +103,22 @@ mod tests {
 
     use super::*;
 
-    fn place() -> Place {
-        Place::Service { namespace: "skyhook".to_owned(), name: "convoy-webhook".to_owned() }
+    fn address() -> WebhookAddress {
+        WebhookAddress::Service {
+            namespace: "skyhook".to_owned(),
+            name: "convoy-webhook".to_owned(),
+        }
     }
 
     fn of_skyhook(bundle: &str) -> Vec<Value> {
         const SKYHOOK: &Skyhook = &Skyhook::new();
-        wanted(&[SKYHOOK], &place(), bundle)
+        wanted(&[SKYHOOK], &address(), bundle)
     }
 
     #[test]
-    fn a_place_is_named_and_reached() {
+    fn an_address_has_names_and_a_client_config() {
         assert_eq!(
-            place().names(),
+            address().names(),
             ["convoy-webhook.skyhook.svc", "convoy-webhook.skyhook.svc.cluster.local"]
         );
         let mutating = &of_skyhook("Yg==")[0];
@@ -121,7 +128,7 @@ mod tests {
         );
         let client = &mutating["webhooks"][0]["clientConfig"];
         assert_eq!(client["service"]["port"], 443);
-        let host = Place::Host { host: "::1".to_owned(), port: 9443 };
+        let host = WebhookAddress::Host { host: "::1".to_owned(), port: 9443 };
         let webhook = &Skyhook::new().webhooks()[0];
         assert_eq!(
             host.client(webhook, "")["url"],
@@ -130,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_changed_is_put_right_and_what_they_added_stays() {
+    fn changed_fields_are_corrected_and_additions_stay() {
         let wanted = &of_skyhook("Yg==")[1];
         let mut stored = wanted.clone();
         stored["metadata"]["resourceVersion"] = json!("7");

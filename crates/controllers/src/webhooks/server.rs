@@ -1,5 +1,5 @@
-//! Answers reviews over TLS. What stands beside an object is read from the API server for each
-//! review, so that a policy counts from the moment it is stored.
+//! Answers admission reviews over TLS. The other objects that a webhook needs are read from the
+//! API server for each review, so that a policy counts from the moment it is stored.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -20,12 +20,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
-use crate::api;
 use crate::request;
+use crate::transport;
 
 /// A review carries an object twice, each of at most 3 MiB.
 const REVIEW_BYTES_MAX: usize = 8 << 20;
-/// How long a caller may take to agree on keys.
+/// The time limit of a TLS handshake.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 
 pub(super) struct Server {
@@ -33,11 +33,11 @@ pub(super) struct Server {
     webhooks: Vec<(&'static dyn Dialect, &'static Webhook)>,
 }
 
-/// Why a review has no answer; the API server refuses then.
+/// Why a review could not be answered; the API server then rejects the request.
 enum Failure {
     NotServed,
     NoReview(String),
-    /// What stands beside the object could not be read.
+    /// Objects that the webhook needs could not be read.
     Unread(String),
 }
 
@@ -59,7 +59,7 @@ impl Server {
         let server = Arc::new(self);
         while configs.has_changed().is_ok() {
             let Ok((stream, _)) = listener.accept().await else {
-                // Out of descriptors; some are given back in time.
+                // Out of file descriptors; retry once some are closed.
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
             };
@@ -72,8 +72,8 @@ impl Server {
         let agreed = tokio::time::timeout(HANDSHAKE_MAX, acceptor.accept(stream)).await;
         let stream = match agreed {
             Ok(Ok(stream)) => stream,
-            Ok(Err(error)) => return tracing::debug!(%error, "a caller of webhooks went away"),
-            Err(_) => return tracing::debug!("a caller of webhooks was too slow"),
+            Ok(Err(error)) => return tracing::debug!(%error, "a TLS handshake failed"),
+            Err(_) => return tracing::debug!("a TLS handshake timed out"),
         };
         let service = service_fn(|request| {
             let server = Arc::clone(&self);
@@ -83,7 +83,7 @@ impl Server {
         let connection =
             http.timer(TokioTimer::new()).serve_connection(TokioIo::new(stream), service);
         if let Err(error) = connection.await {
-            tracing::trace!(%error, "a connection broke off");
+            tracing::trace!(%error, "a connection failed");
         }
     }
 
@@ -91,7 +91,7 @@ impl Server {
         let (code, kind, text) = match self.answer(request).await {
             Ok(answer) => (StatusCode::OK, "application/json", answer.to_string()),
             Err(failure) => {
-                let (code, text) = failure.told();
+                let (code, text) = failure.response();
                 (code, "text/plain; charset=utf-8", text)
             }
         };
@@ -122,31 +122,32 @@ impl Server {
             .ok_or_else(|| Failure::NoReview("it has no request with a uid".to_owned()))?;
         if answer["response"]["allowed"] == false {
             let why = answer["response"]["status"]["message"].as_str().unwrap_or_default();
-            tracing::info!(webhook = webhook.name, why, "refused");
+            tracing::info!(webhook = webhook.name, why, "admission denied");
         }
         Ok(answer)
     }
 
-    /// Puts all objects of a kind into `world`; without a definition there are none.
+    /// Puts all objects of a kind into `world`; a kind that is not served has none.
     async fn read(&self, served: &Served, world: &mut World) -> Result<(), String> {
         let (group, kind) = (&served.kind.group, &served.kind.kind);
         let path = format!("/apis/{group}/{}/{}", served.version, served.plural);
-        let answer = api::send(&self.client, request::Request::get(path.as_str())).await;
-        let mut answer = answer.map_err(|error| format!("{path}: {}", api::chain(&error)))?;
-        if answer.code == 404 {
+        let response = transport::send(&self.client, request::Request::get(path.as_str())).await;
+        let mut response =
+            response.map_err(|error| format!("{path}: {}", transport::chain(&error)))?;
+        if response.code == 404 {
             return Ok(());
         }
-        if !answer.is_success() {
-            return Err(format!("{path}: {}", answer.message()));
+        if !response.is_success() {
+            return Err(format!("{path}: {}", response.message()));
         }
-        let Value::Array(items) = answer.body["items"].take() else {
-            return Err(format!("{path}: the answer is no list"));
+        let Value::Array(items) = response.body["items"].take() else {
+            return Err(format!("{path}: the response is not a list"));
         };
         for mut item in items {
             item["apiVersion"] = json!(format!("{group}/{}", served.version));
             item["kind"] = json!(kind);
             let object = Object::from_value(item).map_err(|error| {
-                format!("{path}: an object is broken: {}: {}", error.field, error.message)
+                format!("{path}: an object is malformed: {}: {}", error.field, error.message)
             })?;
             world.insert(object);
         }
@@ -155,12 +156,14 @@ impl Server {
 }
 
 impl Failure {
-    fn told(self) -> (StatusCode, String) {
+    fn response(self) -> (StatusCode, String) {
         match self {
-            Self::NotServed => (StatusCode::NOT_FOUND, "there is no such webhook".to_owned()),
-            Self::NoReview(why) => (StatusCode::BAD_REQUEST, format!("this is no review: {why}")),
+            Self::NotServed => (StatusCode::NOT_FOUND, "no such webhook".to_owned()),
+            Self::NoReview(why) => {
+                (StatusCode::BAD_REQUEST, format!("not an admission review: {why}"))
+            }
             Self::Unread(why) => {
-                tracing::warn!(why, "a webhook could not read what it needs");
+                tracing::warn!(why, "a webhook could not read the objects it needs");
                 (StatusCode::INTERNAL_SERVER_ERROR, format!("could not read {why}"))
             }
         }

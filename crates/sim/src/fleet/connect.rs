@@ -1,10 +1,9 @@
-//! From a kubeconfig to a client.
+//! Connects to the API server of a kubeconfig.
 
 use std::path::Path;
 
+use kube::Client;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
-
-use super::Client;
 
 /// Why no API server could be addressed.
 #[derive(Debug, thiserror::Error)]
@@ -15,7 +14,7 @@ pub enum ConnectError {
     Client(#[source] kube::Error),
 }
 
-/// A client for the server that a kubeconfig names; none given: as kubectl finds it.
+/// A client for the server of a kubeconfig, by default the one that kubectl would use.
 pub async fn connect(
     kubeconfig: Option<&Path>,
     context: Option<String>,

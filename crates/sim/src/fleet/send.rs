@@ -1,65 +1,67 @@
-//! Requests on their way: a part's write as an HTTP exchange.
+//! Sends the writes of components over HTTP.
 
-use http::{Method, Request as Http};
+use http::{Method, Request as HttpRequest};
 use kube::Client;
 use serde_json::Value;
 
-use crate::known::Known;
-use crate::part::{Answer, Key, Kind, Request, Write};
+use crate::component::{Key, Kind, WriteRequest, WriteResponse, WriteVerb};
+use crate::shared_object::SharedObject;
 
-/// Carries out one write.
-pub(super) async fn send(client: &Client, request: &Request) -> Answer {
+/// Sends one write.
+pub(super) async fn send(client: &Client, request: &WriteRequest) -> WriteResponse {
     let http = match http(request) {
         Ok(http) => http,
-        Err(error) => return Answer::Failed(error.to_string()),
+        Err(error) => return WriteResponse::Failed(error.to_string()),
     };
     match client.request::<Value>(http).await {
         Ok(object) => done(request, object.into()),
         Err(kube::Error::Api(status)) => refused(status.code, &status.reason, &status.message),
-        Err(error) => Answer::Failed(error.to_string()),
+        Err(error) => WriteResponse::Failed(error.to_string()),
     }
 }
 
-fn http(request: &Request) -> Result<Http<Vec<u8>>, http::Error> {
-    let Form { method, uri, content_type, body } = form(request);
-    let builder = Http::builder().method(method).uri(uri);
+fn http(request: &WriteRequest) -> Result<HttpRequest<Vec<u8>>, http::Error> {
+    let HttpParts { method, uri, content_type, body } = http_parts(request);
+    let builder = HttpRequest::builder().method(method).uri(uri);
     builder.header(http::header::CONTENT_TYPE, content_type).body(body.to_string().into_bytes())
 }
 
-/// What is sent of a request.
-pub(crate) struct Form<'r> {
+/// Method, path and body of a request.
+pub(crate) struct HttpParts<'r> {
     pub(crate) method: Method,
     pub(crate) uri: String,
     pub(crate) content_type: &'static str,
     pub(crate) body: &'r Value,
 }
 
-pub(crate) fn form(request: &Request) -> Form<'_> {
+pub(crate) fn http_parts(request: &WriteRequest) -> HttpParts<'_> {
     let path = path(&request.key);
     let name = &request.key.name;
     let (method, uri, content_type, body) = match &request.write {
-        Write::Create(object) => (Method::POST, path, JSON, object),
-        Write::Merge(patch) => (Method::PATCH, format!("{path}/{name}"), MERGE, patch),
-        Write::MergeStatus(patch) => (Method::PATCH, format!("{path}/{name}/status"), MERGE, patch),
-        Write::Bind(binding) => (Method::POST, format!("{path}/{name}/binding"), JSON, binding),
-        Write::Delete(options) => (Method::DELETE, format!("{path}/{name}"), JSON, options),
+        WriteVerb::Create(object) => (Method::POST, path, JSON, object),
+        WriteVerb::Merge(patch) => (Method::PATCH, format!("{path}/{name}"), MERGE, patch),
+        WriteVerb::MergeStatus(patch) => {
+            (Method::PATCH, format!("{path}/{name}/status"), MERGE, patch)
+        }
+        WriteVerb::Bind(binding) => (Method::POST, format!("{path}/{name}/binding"), JSON, binding),
+        WriteVerb::Delete(options) => (Method::DELETE, format!("{path}/{name}"), JSON, options),
     };
-    Form { method, uri: format!("{uri}?fieldManager=convoy-sim"), content_type, body }
+    HttpParts { method, uri: format!("{uri}?fieldManager=convoy-sim"), content_type, body }
 }
 
-/// What a success says.
-pub(crate) fn done(request: &Request, object: Known) -> Answer {
-    let is_object = !matches!(request.write, Write::Bind(_) | Write::Delete(_));
-    Answer::Done(is_object.then_some(object))
+/// The response to a write that succeeded.
+pub(crate) fn done(request: &WriteRequest, object: SharedObject) -> WriteResponse {
+    let is_object = !matches!(request.write, WriteVerb::Bind(_) | WriteVerb::Delete(_));
+    WriteResponse::Done(is_object.then_some(object))
 }
 
-/// What a refusal says.
-pub(crate) fn refused(code: u16, reason: &str, message: &str) -> Answer {
+/// The response to a write that failed.
+pub(crate) fn refused(code: u16, reason: &str, message: &str) -> WriteResponse {
     match (code, reason) {
-        (404, _) => Answer::Missing,
-        (409, "AlreadyExists") => Answer::Exists,
-        (409, _) => Answer::Conflict,
-        _ => Answer::Failed(message.to_owned()),
+        (404, _) => WriteResponse::Missing,
+        (409, "AlreadyExists") => WriteResponse::Exists,
+        (409, _) => WriteResponse::Conflict,
+        _ => WriteResponse::Failed(message.to_owned()),
     }
 }
 

@@ -9,51 +9,52 @@ use kube::runtime::{WatchStreamExt, watcher};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::News;
-use crate::part::{Key, Kind, LEASES};
+use super::WatchedObject;
+use crate::component::{Key, Kind, LEASES};
 
-/// Tells of every object of a kind until nobody listens.
-pub(super) async fn follow(client: Client, kind: Kind, to: mpsc::Sender<News>) {
+/// Sends every object of a kind, and every change, until the receiver is dropped.
+pub(super) async fn watch_kind(client: Client, kind: Kind, to: mpsc::Sender<WatchedObject>) {
     let events = watcher(api(client, kind), watcher::Config::default()).default_backoff();
     let mut events = std::pin::pin!(events);
     let mut known: BTreeSet<Key> = BTreeSet::new();
     let mut listed: BTreeSet<Key> = BTreeSet::new();
     while let Some(event) = events.next().await {
-        let news = match event {
+        let changes = match event {
             Ok(watcher::Event::Init) => {
                 listed.clear();
                 Vec::new()
             }
             Ok(watcher::Event::InitApply(object)) => {
-                let news = present(kind, object);
-                listed.insert(news.key.clone());
-                vec![news]
+                let changes = present(kind, object);
+                listed.insert(changes.key.clone());
+                vec![changes]
             }
             Ok(watcher::Event::InitDone) => {
                 // What was there before and is no longer listed went while we could not see.
                 let gone = known.difference(&listed).cloned();
-                let gone: Vec<News> = gone.map(|key| News { key, object: None }).collect();
+                let gone: Vec<WatchedObject> =
+                    gone.map(|key| WatchedObject { key, object: None }).collect();
                 known.clone_from(&listed);
                 gone
             }
             Ok(watcher::Event::Apply(object)) => {
-                let news = present(kind, object);
-                known.insert(news.key.clone());
-                vec![news]
+                let changes = present(kind, object);
+                known.insert(changes.key.clone());
+                vec![changes]
             }
             Ok(watcher::Event::Delete(object)) => {
                 let key = present(kind, object).key;
                 known.remove(&key);
-                vec![News { key, object: None }]
+                vec![WatchedObject { key, object: None }]
             }
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
-                tracing::debug!(error, ?kind, "a watch broke and is taken up again");
+                tracing::debug!(error, ?kind, "a watch failed and is resumed");
                 Vec::new()
             }
         };
-        for news in news {
-            if to.send(news).await.is_err() {
+        for changes in changes {
+            if to.send(changes).await.is_err() {
                 return;
             }
         }
@@ -71,8 +72,8 @@ fn api(client: Client, kind: Kind) -> Api<DynamicObject> {
     }
 }
 
-fn present(kind: Kind, mut object: DynamicObject) -> News {
+fn present(kind: Kind, mut object: DynamicObject) -> WatchedObject {
     object.metadata.managed_fields = None; // a third of an object, and nothing here reads it
     let value = serde_json::to_value(&object).unwrap_or(Value::Null);
-    News { key: Key::of(kind, &value), object: Some(value.into()) }
+    WatchedObject { key: Key::of(kind, &value), object: Some(value.into()) }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::container::{Ended, Standing, State};
 use super::{Addresses, Lifetime, Parts};
-use crate::part::assembled;
+use crate::component::assembled;
 
 /// An instant as Kubernetes writes it, in whole seconds.
 pub fn stamp(instant: Timestamp) -> String {

@@ -10,15 +10,15 @@ use serde_json::{Value, json};
 use smol_str::SmolStr;
 
 use super::{Kubelets, RETRY, Timer, host_of, node};
-use crate::known::Known;
+use crate::component::{Key, WriteRequest, WriteResponse, WriteVerb};
 use crate::node::{Power, annotated_power, annotation};
-use crate::part::{Answer, Key, Request, Write};
-use crate::scenario::{Happening, PREFIX};
+use crate::scenario::{NodeEventKind, PREFIX};
 use crate::seed::Seed;
+use crate::shared_object::SharedObject;
 
 #[derive(Debug, Default)]
 pub(super) struct Machine {
-    pub(super) object: Option<Known>,
+    pub(super) object: Option<SharedObject>,
     /// What the scenario has made of it.
     power: Power,
     boots: u32,
@@ -74,7 +74,7 @@ impl Machine {
 
 impl Kubelets {
     /// Makes the nodes of the scenario and sets the timers of its events, once.
-    pub(super) fn begin(&mut self, now: Timestamp) -> Vec<Request> {
+    pub(super) fn begin(&mut self, now: Timestamp) -> Vec<WriteRequest> {
         if self.begun.is_some() {
             return Vec::new();
         }
@@ -85,10 +85,10 @@ impl Kubelets {
         for template in &scenario.nodes {
             for in_template in 0..template.count {
                 let object = node::node(&scenario, template, in_template, index, now);
-                let key = Key::of(crate::part::Kind::Node, &object);
+                let key = Key::of(crate::component::Kind::Node, &object);
                 self.unmade.insert(key.name.clone());
                 self.nodes.entry(key.name.clone()).or_default();
-                requests.push(Request::new(key, Write::Create(object)));
+                requests.push(WriteRequest::new(key, WriteVerb::Create(object)));
                 index += 1;
             }
         }
@@ -107,12 +107,17 @@ impl Kubelets {
                 let seed = Seed::new(self.scenario.seed).child("event", name);
                 let delay = event.at.draw(seed.nth(u32::try_from(index).unwrap_or(u32::MAX)));
                 let instant = begun.checked_add(delay).unwrap_or(Timestamp::MAX);
-                self.wheel.set(Timer::Event(name.clone(), index), instant);
+                self.timers.set(Timer::Event(name.clone(), index), instant);
             }
         }
     }
 
-    pub(super) fn node_changed(&mut self, name: &SmolStr, object: Option<&Known>, now: Timestamp) {
+    pub(super) fn node_changed(
+        &mut self,
+        name: &SmolStr,
+        object: Option<&SharedObject>,
+        now: Timestamp,
+    ) {
         let Some(object) = object.filter(|object| node::is_simulated(object)) else {
             // Deleted, or somebody else's: its kubelet is no longer ours to play.
             if self.nodes.remove(name).is_some() {
@@ -131,27 +136,27 @@ impl Kubelets {
         let reboots = !is_first && asked.is_some() && asked != machine.reboot_asked;
         machine.reboot_asked = asked;
         let before = machine.power();
-        let told_otherwise = |known: &Known| !orders(known).eq(orders(object));
-        let is_told_otherwise = machine.object.as_ref().is_some_and(told_otherwise);
+        let orders_differ = |known: &SharedObject| !orders(known).eq(orders(object));
+        let have_orders_changed = machine.object.as_ref().is_some_and(orders_differ);
         machine.object = Some(object.clone());
         let turned = before != machine.power();
         if is_first || turned {
-            self.wheel.set(Timer::Lease(name.clone()), now);
+            self.timers.set(Timer::Lease(name.clone()), now);
         }
         if is_new {
             self.expect(name);
         }
         if reboots {
-            self.befall(name, Happening::Reboot, None, now);
+            self.apply_node_event(name, NodeEventKind::Reboot, None, now);
         }
-        if is_first || turned || is_told_otherwise {
+        if is_first || turned || have_orders_changed {
             self.wake_pods(name, now);
         }
-        self.wheel.set(Timer::Node(name.clone()), now);
+        self.timers.set(Timer::Node(name.clone()), now);
     }
 
     /// What the kubelet writes about its node, if it reads otherwise.
-    pub(super) fn node_due(&mut self, name: &SmolStr, now: Timestamp) -> Option<Request> {
+    pub(super) fn node_due(&mut self, name: &SmolStr, now: Timestamp) -> Option<WriteRequest> {
         let machine = self.nodes.get_mut(name)?;
         let object = machine.object.clone()?;
         if machine.is_busy || machine.is_silent() {
@@ -172,36 +177,36 @@ impl Kubelets {
             return None;
         }
         machine.is_busy = true;
-        Some(Request::status(Key::node(name), &object, status))
+        Some(WriteRequest::status(Key::node(name), &object, status))
     }
 
-    pub(super) fn node_answered(
+    pub(super) fn node_response(
         &mut self,
         name: &SmolStr,
-        write: &Write,
-        answer: &Answer,
+        write: &WriteVerb,
+        response: &WriteResponse,
         now: Timestamp,
     ) {
         let Some(machine) = self.nodes.get_mut(name) else { return };
         machine.is_busy = false;
-        match (write, answer) {
+        match (write, response) {
             // Of a node of an earlier run the watch brings the object; then it is made.
-            (Write::Create(_), Answer::Done(_) | Answer::Exists) => {}
+            (WriteVerb::Create(_), WriteResponse::Done(_) | WriteResponse::Exists) => {}
             // What somebody else wrote meanwhile has not been answered to.
-            (_, Answer::Done(_)) => self.wheel.set(Timer::Node(name.clone()), now),
-            (Write::Create(_), Answer::Failed(message)) => {
+            (_, WriteResponse::Done(_)) => self.timers.set(Timer::Node(name.clone()), now),
+            (WriteVerb::Create(_), WriteResponse::Failed(message)) => {
                 tracing::warn!(node = %name, message, "could not make a node");
                 self.unmade.remove(name);
                 self.nodes.remove(name);
             }
             _ => {
                 let again = now.checked_add(RETRY).unwrap_or(now);
-                self.wheel.set(Timer::Node(name.clone()), again);
+                self.timers.set(Timer::Node(name.clone()), again);
             }
         }
     }
 
-    pub(super) fn lease_due(&mut self, name: &SmolStr, now: Timestamp) -> Option<Request> {
+    pub(super) fn lease_due(&mut self, name: &SmolStr, now: Timestamp) -> Option<WriteRequest> {
         let scenario = Arc::clone(&self.scenario);
         let machine = self.nodes.get_mut(name)?;
         let object = machine.object.clone()?;
@@ -211,9 +216,9 @@ impl Kubelets {
         let lasts = node::lease_seconds(scenario.heartbeat.longest());
         let request = if machine.has_lease {
             let (key, patch) = node::renewal(name, lasts, now);
-            Request { is_background: true, ..Request::new(key, Write::Merge(patch)) }
+            WriteRequest { is_background: true, ..WriteRequest::new(key, WriteVerb::Merge(patch)) }
         } else {
-            Request::new(Key::lease(name), Write::Create(node::lease(&object, lasts, now)))
+            WriteRequest::new(Key::lease(name), WriteVerb::Create(node::lease(&object, lasts, now)))
         };
         // The first pause is shorter by chance, so that not all renew at once.
         let seed = Seed::new(scenario.seed).child("lease", name);
@@ -224,21 +229,26 @@ impl Kubelets {
         } else {
             SignedDuration::from_nanos(seed.nth(1).between(nanos / 10, nanos))
         };
-        self.wheel
+        self.timers
             .set(Timer::Lease(name.clone()), now.checked_add(pause).unwrap_or(Timestamp::MAX));
         Some(request)
     }
 
-    pub(super) fn lease_answered(&mut self, name: &SmolStr, answer: &Answer, now: Timestamp) {
+    pub(super) fn lease_response(
+        &mut self,
+        name: &SmolStr,
+        response: &WriteResponse,
+        now: Timestamp,
+    ) {
         let Some(machine) = self.nodes.get_mut(name) else { return };
-        machine.has_lease = match answer {
-            Answer::Done(_) | Answer::Exists => true,
-            Answer::Missing => false,
-            Answer::Conflict | Answer::Failed(_) => machine.has_lease,
+        machine.has_lease = match response {
+            WriteResponse::Done(_) | WriteResponse::Exists => true,
+            WriteResponse::Missing => false,
+            WriteResponse::Conflict | WriteResponse::Failed(_) => machine.has_lease,
         };
-        if !matches!(answer, Answer::Done(_)) {
+        if !matches!(response, WriteResponse::Done(_)) {
             let again = now.checked_add(RETRY).unwrap_or(now);
-            self.wheel.set(Timer::Lease(name.clone()), again);
+            self.timers.set(Timer::Lease(name.clone()), again);
         }
     }
 
@@ -247,45 +257,45 @@ impl Kubelets {
         name: &SmolStr,
         index: usize,
         now: Timestamp,
-    ) -> Option<Request> {
+    ) -> Option<WriteRequest> {
         let event = self.scenario.node_events.get(index)?.clone();
         let seed = Seed::new(self.scenario.seed).child("lasts", name);
         let lasts = event.lasts.map(|lasts| lasts.draw(seed));
-        self.befall(name, event.event, lasts, now)
+        self.apply_node_event(name, event.event, lasts, now)
     }
 
-    pub(super) fn befall(
+    pub(super) fn apply_node_event(
         &mut self,
         name: &SmolStr,
-        event: Happening,
+        event: NodeEventKind,
         lasts: Option<SignedDuration>,
         now: Timestamp,
-    ) -> Option<Request> {
+    ) -> Option<WriteRequest> {
         let machine = self.nodes.get_mut(name)?;
         let lasts = match event {
-            Happening::Vanish => {
+            NodeEventKind::Vanish => {
                 let object = machine.object.clone()?;
                 machine.power = Power::Silent;
-                return Some(Request::delete(Key::node(name), &object, None));
+                return Some(WriteRequest::delete(Key::node(name), &object, None));
             }
-            Happening::NotReady => {
+            NodeEventKind::NotReady => {
                 machine.power = Power::NotReady;
                 lasts
             }
-            Happening::Silent => {
+            NodeEventKind::Silent => {
                 machine.power = Power::Silent;
                 lasts
             }
-            Happening::Reboot => {
+            NodeEventKind::Reboot => {
                 machine.power = Power::Silent;
                 machine.is_rebooting = true;
                 Some(lasts.unwrap_or(REBOOT))
             }
         };
         if let Some(end) = lasts.and_then(|lasts| now.checked_add(lasts).ok()) {
-            self.wheel.set(Timer::Over(name.clone()), end);
+            self.timers.set(Timer::Over(name.clone()), end);
         }
-        self.wheel.set(Timer::Node(name.clone()), now);
+        self.timers.set(Timer::Node(name.clone()), now);
         None
     }
 
@@ -297,8 +307,8 @@ impl Kubelets {
             machine.boots += 1;
             machine.reboots.push(now);
         }
-        self.wheel.set(Timer::Node(name.clone()), now);
-        self.wheel.set(Timer::Lease(name.clone()), now);
+        self.timers.set(Timer::Node(name.clone()), now);
+        self.timers.set(Timer::Lease(name.clone()), now);
         self.wake_pods(name, now);
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::part::Write;
+use crate::component::WriteVerb;
 
 fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(1_767_225_600 + seconds).unwrap()
@@ -47,20 +47,20 @@ impl World {
             for request in requests {
                 count += 1;
                 self.carry_out(&request, now);
-                self.kubelets.answered(&request, &Answer::Done(None), now);
+                self.kubelets.handle_response(&request, &WriteResponse::Done(None), now);
             }
         }
     }
 
-    fn carry_out(&mut self, request: &Request, now: Timestamp) {
+    fn carry_out(&mut self, request: &WriteRequest, now: Timestamp) {
         let key = &request.key;
         match &request.write {
-            Write::Create(object) => self.put(key, object.clone(), now),
-            Write::Delete(_) => {
+            WriteVerb::Create(object) => self.put(key, object.clone(), now),
+            WriteVerb::Delete(_) => {
                 self.objects.remove(key);
                 self.kubelets.changed(key, None, now);
             }
-            Write::Merge(patch) | Write::MergeStatus(patch) => {
+            WriteVerb::Merge(patch) | WriteVerb::MergeStatus(patch) => {
                 let mut object = self.objects[key].clone();
                 for (name, part) in patch.as_object().unwrap() {
                     for (inner, value) in part.as_object().unwrap() {
@@ -69,7 +69,7 @@ impl World {
                 }
                 self.put(key, object, now);
             }
-            Write::Bind(_) => unreachable!("kubelets bind nothing"),
+            WriteVerb::Bind(_) => unreachable!("kubelets bind nothing"),
         }
     }
 
@@ -171,22 +171,22 @@ fn old_news_are_not_taken_for_new() {
 fn an_answer_brings_nothing_back_that_is_gone() {
     let mut world = World::new("nodes: [{count: 1}]");
     let key = world.pod("a", "node-0");
-    let old = Known::from(world.objects[&key].clone());
-    let status = Request::status(key.clone(), &old, json!({}));
-    let answer = Answer::Done(Some(old.clone()));
+    let old = SharedObject::from(world.objects[&key].clone());
+    let status = WriteRequest::status(key.clone(), &old, json!({}));
+    let response = WriteResponse::Done(Some(old.clone()));
     world.kubelets.changed(&key, None, at(5));
-    let mut parts: [Box<dyn Part>; 1] = [Box::new(world.kubelets)];
-    crate::part::tell_answer(&mut parts, &status, &answer, at(6));
+    let mut parts: [Box<dyn Component>; 1] = [Box::new(world.kubelets)];
+    crate::component::apply_response(&mut parts, &status, &response, at(6));
     assert!(!parts[0].knows(&key));
     // Made again under the same name: what is told of the former one is old.
     let mut new = Value::clone(&old);
     (new["metadata"]["uid"], new["metadata"]["resourceVersion"]) = (json!("new"), json!("900"));
     parts[0].changed(&key, Some(&new.into()), at(6));
-    crate::part::tell_answer(&mut parts, &status, &answer, at(7));
+    crate::component::apply_response(&mut parts, &status, &response, at(7));
     let Some(request) = parts[0].due(at(9)).into_iter().find(|request| request.key == key) else {
         panic!("the new pod is let down");
     };
-    let Write::MergeStatus(patch) = request.write else { panic!("{request:?}") };
+    let WriteVerb::MergeStatus(patch) = request.write else { panic!("{request:?}") };
     assert_eq!(patch["metadata"]["uid"], "new");
 }
 
@@ -203,13 +203,13 @@ fn a_node_that_is_called_unknown_while_it_reports_reports_again() {
     let mut node = world.objects[&key].clone();
     unknown(&mut node);
     world.put(&key, node, at(50));
-    let reports = |requests: Vec<Request>| requests.into_iter().find(|r| r.key == key);
+    let reports = |requests: Vec<WriteRequest>| requests.into_iter().find(|r| r.key == key);
     let first = reports(world.kubelets.due(at(50))).expect("it is there");
     world.carry_out(&first, at(50));
     let mut node = world.objects[&key].clone();
     unknown(&mut node);
     world.put(&key, node, at(50));
-    assert_eq!(reports(world.kubelets.due(at(50))), None, "the answer is on its way");
-    world.kubelets.answered(&first, &Answer::Done(None), at(51));
+    assert_eq!(reports(world.kubelets.due(at(50))), None, "the response is on its way");
+    world.kubelets.handle_response(&first, &WriteResponse::Done(None), at(51));
     assert!(reports(world.kubelets.due(at(51))).is_some());
 }

@@ -6,19 +6,21 @@ fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(1_767_225_600 + seconds).unwrap()
 }
 
-fn node(ready: &str, taints: Value) -> Known {
-    Known::from(json!({"metadata": {"name": "n", "uid": "n"}, "spec": {"taints": taints},
+fn node(ready: &str, taints: Value) -> SharedObject {
+    SharedObject::from(json!({"metadata": {"name": "n", "uid": "n"}, "spec": {"taints": taints},
         "status": {"conditions": [{"type": "Ready", "status": ready}]}}))
 }
 
-fn pod(tolerations: Value) -> Known {
-    Known::from(json!({"metadata": {"name": "p", "namespace": "shop", "uid": "p"},
+fn pod(tolerations: Value) -> SharedObject {
+    SharedObject::from(json!({"metadata": {"name": "p", "namespace": "shop", "uid": "p"},
         "spec": {"nodeName": "n", "tolerations": tolerations},
         "status": {"conditions": [{"type": "Ready", "status": "True"}]}}))
 }
 
-fn lease(seconds: i64) -> Known {
-    Known::from(json!({"metadata": {"name": "n"}, "spec": {"renewTime": at(seconds).to_string()}}))
+fn lease(seconds: i64) -> SharedObject {
+    SharedObject::from(
+        json!({"metadata": {"name": "n"}, "spec": {"renewTime": at(seconds).to_string()}}),
+    )
 }
 
 #[test]
@@ -42,13 +44,13 @@ fn a_silent_node_is_marked_then_tainted() {
     assert!(lifecycle.due(at(41)).is_empty());
     assert_eq!(lifecycle.next(), Some(at(70)));
     let marked = lifecycle.due(at(70));
-    let Write::MergeStatus(patch) = &marked[0].write else { panic!("{marked:?}") };
+    let WriteVerb::MergeStatus(patch) = &marked[0].write else { panic!("{marked:?}") };
     assert_eq!(patch["status"]["conditions"][0]["status"], "Unknown");
     assert_eq!(patch["status"]["conditions"][0]["reason"], "NodeStatusUnknown");
     lifecycle.changed(&key, Some(&node("Unknown", json!([]))), at(71));
-    lifecycle.answered(&marked[0], &Answer::Done(None), at(71));
+    lifecycle.handle_response(&marked[0], &WriteResponse::Done(None), at(71));
     let tainted = lifecycle.due(at(71));
-    let Write::Merge(patch) = &tainted[0].write else { panic!("{tainted:?}") };
+    let WriteVerb::Merge(patch) = &tainted[0].write else { panic!("{tainted:?}") };
     let taints = patch["spec"]["taints"].as_array().unwrap();
     assert!(taints.iter().all(|taint| taint["key"] == "node.kubernetes.io/unreachable"));
     assert_eq!(taints.len(), 2);
@@ -59,7 +61,7 @@ fn taints_go_when_the_node_is_back_and_others_stay() {
     let taints = json!([{"key": "gpu", "effect": "NoSchedule"},
         {"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}]);
     let request = retaint(&Key::node("n"), &node("True", taints), at(0)).unwrap();
-    let Write::Merge(patch) = &request.write else { panic!("{request:?}") };
+    let WriteVerb::Merge(patch) = &request.write else { panic!("{request:?}") };
     assert_eq!(patch["spec"]["taints"], json!([{"key": "gpu", "effect": "NoSchedule"}]));
     assert_eq!(retaint(&Key::node("n"), &node("True", json!([])), at(0)), None);
 }
@@ -74,11 +76,11 @@ fn a_cordon_is_a_taint() {
     };
     let taints = json!([{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]);
     let request = retaint(&key, &cordoned(json!([])), at(0)).unwrap();
-    let Write::Merge(patch) = &request.write else { panic!("{request:?}") };
+    let WriteVerb::Merge(patch) = &request.write else { panic!("{request:?}") };
     assert_eq!(patch["spec"]["taints"], taints);
     assert_eq!(retaint(&key, &cordoned(taints.clone()), at(0)), None);
     let request = retaint(&key, &node("True", taints), at(0)).unwrap();
-    let Write::Merge(patch) = &request.write else { panic!("{request:?}") };
+    let WriteVerb::Merge(patch) = &request.write else { panic!("{request:?}") };
     assert_eq!(patch["spec"]["taints"], json!([]));
 }
 
@@ -102,7 +104,7 @@ fn pods_go_when_they_tolerate_it_no_longer() {
 fn pods_of_a_silent_node_are_not_ready() {
     let key = Key::pod("shop", "p");
     let request = unready(&key, &pod(json!([])), &node("Unknown", json!([])), at(0)).unwrap();
-    let Write::MergeStatus(patch) = &request.write else { panic!("{request:?}") };
+    let WriteVerb::MergeStatus(patch) = &request.write else { panic!("{request:?}") };
     assert_eq!(patch["status"]["conditions"][0]["reason"], "NodeNotReady");
     assert_eq!(unready(&key, &pod(json!([])), &node("False", json!([])), at(0)), None);
 }
@@ -118,6 +120,6 @@ fn pods_of_a_node_that_is_gone_go_after_a_while() {
     assert!(lifecycle.due(at(11)).is_empty());
     let requests = lifecycle.due(at(50));
     assert!(
-        matches!(&requests[0].write, Write::Delete(options) if options["gracePeriodSeconds"] == 0)
+        matches!(&requests[0].write, WriteVerb::Delete(options) if options["gracePeriodSeconds"] == 0)
     );
 }

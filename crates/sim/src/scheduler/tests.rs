@@ -12,7 +12,7 @@ fn later(seconds: i64) -> Timestamp {
     now().checked_add(SignedDuration::from_secs(seconds)).unwrap()
 }
 
-fn node(name: &str, more: &Value) -> (Key, Known) {
+fn node(name: &str, more: &Value) -> (Key, SharedObject) {
     let mut node = json!({"metadata": {"name": name, "labels": {"zone": "a", "size": "4"}},
         "spec": {}, "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}}});
     for path in ["/metadata/labels", "/spec", "/status/allocatable"] {
@@ -24,7 +24,7 @@ fn node(name: &str, more: &Value) -> (Key, Known) {
     (Key::node(name), node.into())
 }
 
-fn pod(name: &str, spec: Value) -> (Key, Known) {
+fn pod(name: &str, spec: Value) -> (Key, SharedObject) {
     let pod = json!({"metadata": {"name": name, "namespace": "shop", "uid": name},
         "spec": spec, "status": {"phase": "Pending"}});
     (Key::pod("shop", name), pod.into())
@@ -34,7 +34,7 @@ fn asking(cpu: &str) -> Value {
     json!({"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]})
 }
 
-fn scheduler(nodes: &[(Key, Known)]) -> Scheduler {
+fn scheduler(nodes: &[(Key, SharedObject)]) -> Scheduler {
     let mut scheduler = Scheduler::default();
     for (key, node) in nodes {
         scheduler.changed(key, Some(node), now());
@@ -42,9 +42,9 @@ fn scheduler(nodes: &[(Key, Known)]) -> Scheduler {
     scheduler
 }
 
-fn bound(requests: &[Request]) -> Vec<(&str, &str)> {
-    let target = |request: &'_ Request| match &request.write {
-        Write::Bind(binding) => binding["target"]["name"].as_str().unwrap().to_owned(),
+fn bound(requests: &[WriteRequest]) -> Vec<(&str, &str)> {
+    let target = |request: &'_ WriteRequest| match &request.write {
+        WriteVerb::Bind(binding) => binding["target"]["name"].as_str().unwrap().to_owned(),
         other => panic!("{other:?}"),
     };
     requests.iter().map(|request| (request.key.name.as_str(), &*target(request).leak())).collect()
@@ -145,7 +145,7 @@ fn a_misfit_is_told_why_and_looked_at_again_when_something_changes() {
     let (key, pod) = pod("big", asking("6"));
     scheduler.changed(&key, Some(&pod), now());
     let requests = scheduler.due(now());
-    let Write::MergeStatus(patch) = &requests[0].write else { panic!("{requests:?}") };
+    let WriteVerb::MergeStatus(patch) = &requests[0].write else { panic!("{requests:?}") };
     let condition = &patch["status"]["conditions"][0];
     assert_eq!(condition["reason"], "Unschedulable");
     assert_eq!(
@@ -167,7 +167,7 @@ fn a_binding_that_fails_is_tried_again() {
     let (key, pod) = pod("p", asking("3"));
     scheduler.changed(&key, Some(&pod), now());
     let requests = scheduler.due(now());
-    scheduler.answered(&requests[0], &Answer::Failed("too busy".to_owned()), now());
+    scheduler.handle_response(&requests[0], &WriteResponse::Failed("too busy".to_owned()), now());
     assert_eq!(bound(&scheduler.due(later(1))), [("p", "a")]);
 }
 

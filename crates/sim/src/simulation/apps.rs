@@ -13,10 +13,10 @@ use http::Method;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::chance::Chance;
-use super::cluster::{Author, Cluster, Fact, Home};
+use super::cluster::{Author, Cluster, ServerKind, WriteRecord};
 use super::faults::Faults;
-use super::{EVENTS_MAX, Manner, Plan, Trial};
+use super::random::Random;
+use super::{EVENTS_MAX, LoopBehaviour, RunSettings, Trial};
 use crate::scenario::Scenario;
 use crate::seed::Seed;
 
@@ -27,7 +27,7 @@ const NAME: &str = "web";
 #[derive(Debug)]
 pub struct Apps {
     seed: u64,
-    /// Whether both loops run in one process, as in the embedded home, or each in its own.
+    /// Whether both loops run in one process, as in the embedded server, or each in its own.
     is_one_process: bool,
     deployment: Value,
     objects: BTreeMap<ObjectKey, Object>,
@@ -37,52 +37,52 @@ pub struct Apps {
 }
 
 impl Apps {
-    /// A trial and its plan, as a seed has it.
-    pub fn drawn(seed: u64, home: Home) -> (Self, Plan) {
-        let mut chance = Chance::new(Seed::new(seed).child("trial", "apps"));
-        let faults = Faults::drawn(&mut chance);
-        let plan = Plan {
-            home,
+    /// A trial and its settings, as a seed has it.
+    pub fn from_seed(seed: u64, server: ServerKind) -> (Self, RunSettings) {
+        let mut random = Random::new(Seed::new(seed).child("trial", "apps"));
+        let faults = Faults::random(&mut random);
+        let settings = RunSettings {
+            server,
             faults,
             // Most worlds are short: many of them meet more than a few long ones.
-            unrest: if chance.is(100) {
-                chance.millis(30_000, 120_000)
+            fault_phase: if random.happens(100) {
+                random.millis(30_000, 120_000)
             } else {
-                chance.millis(8_000, 30_000)
+                random.millis(8_000, 30_000)
             },
-            deeds_every: (300, 8_000),
-            lives: chance.is(500).then_some((500, 15_000)),
-            manner: Manner::default(),
-            patience: SignedDuration::from_mins(30),
+            user_actions_every: (300, 8_000),
+            lifetimes: random.happens(500).then_some((500, 15_000)),
+            behaviour: LoopBehaviour::default(),
+            settle_timeout: SignedDuration::from_mins(30),
             events_max: EVENTS_MAX,
-            forgets: false,
+            drops_old_records: false,
         };
         let trial = Self {
             seed,
-            is_one_process: chance.is(600),
-            deployment: deployment(&mut chance),
+            is_one_process: random.happens(600),
+            deployment: deployment(&mut random),
             objects: BTreeMap::new(),
             vigil: Vigil::default(),
             images: 1,
         };
-        (trial, plan)
+        (trial, settings)
     }
 
     fn of(&self, kind: GroupKind) -> impl Iterator<Item = &Object> {
         self.objects.values().filter(move |object| *object.kind() == kind)
     }
 
-    fn image(&mut self, chance: &mut Chance) -> String {
+    fn image(&mut self, random: &mut Random) -> String {
         self.images += 1;
         let sort =
-            chance.pick(&["good", "good", "good", "bad", "flaky", "slow"]).unwrap_or(&"good");
+            random.pick(&["good", "good", "good", "bad", "flaky", "slow"]).unwrap_or(&"good");
         format!("web:{sort}-{}", self.images)
     }
 
     /// As `kubectl rollout undo` does: the template of another revision is put back.
-    fn undo(&self, chance: &mut Chance) -> Option<Request> {
+    fn undo(&self, random: &mut Random) -> Option<Request> {
         let sets: Vec<&Object> = self.of(REPLICA_SET).collect();
-        let mut template = chance.pick(&sets)?.spec().get("template")?.clone();
+        let mut template = random.pick(&sets)?.spec().get("template")?.clone();
         template
             .pointer_mut("/metadata/labels")?
             .as_object_mut()?
@@ -92,10 +92,10 @@ impl Apps {
         Some(Request { method, path, content_type: "application/json-patch+json", body })
     }
 
-    fn remove_pods(&self, chance: &mut Chance) -> Vec<Request> {
+    fn remove_pods(&self, random: &mut Random) -> Vec<Request> {
         let pods: Vec<&Object> = self.of(POD).collect();
-        let count = chance.between(1, 3);
-        let picked = (0..count).filter_map(|_| chance.pick(&pods).map(|pod| pod.name()));
+        let count = random.between(1, 3);
+        let picked = (0..count).filter_map(|_| random.pick(&pods).map(|pod| pod.name()));
         picked
             .map(|name| Request {
                 method: Method::DELETE,
@@ -117,18 +117,18 @@ impl Trial for Apps {
     }
 
     fn scenario(&self) -> Scenario {
-        let mut chance = Chance::new(Seed::new(self.seed).child("scenario", "apps"));
+        let mut random = Random::new(Seed::new(self.seed).child("scenario", "apps"));
         let mut text = format!(
             "seed: {}\nnodes: [{{name: node, count: 3}}]\nheartbeat: 30s\nlatencies: {{pull: 0s..1s, ready: 0s..2s, stop: 0s..3s}}\nrules:\n- {{when: {{image: 'web:bad*'}}, then: {{fails: never-ready}}}}\n- {{when: {{image: 'web:flaky*'}}, then: {{fails: crash, after: 2s, times: 2}}}}\n- {{when: {{image: 'web:slow*'}}, then: {{ready: 5s..20s}}}}\n",
             self.seed
         );
-        let happens = if chance.is(400) {
-            let what = chance.pick(&["silent", "reboot", "not-ready"]).unwrap_or(&"silent");
+        let happens = if random.happens(400) {
+            let what = random.pick(&["silent", "reboot", "not-ready"]).unwrap_or(&"silent");
             let (node, at, lasts) =
-                (chance.between(0, 2), chance.between(2, 30), chance.between(10, 120));
+                (random.between(0, 2), random.between(2, 30), random.between(10, 120));
             format!("[{{node: node-{node}, at: {at}s, event: {what}, for: {lasts}s}}]")
-        } else if chance.is(200) {
-            format!("[{{node: node-0, at: {}s, event: vanish}}]", chance.between(2, 30))
+        } else if random.happens(200) {
+            format!("[{{node: node-0, at: {}s, event: vanish}}]", random.between(2, 30))
         } else {
             "[]".to_owned()
         };
@@ -141,21 +141,21 @@ impl Trial for Apps {
         vec![Request::create(&path("apps/v1", "deployments", ""), self.deployment.clone())]
     }
 
-    fn act(&mut self, chance: &mut Chance, _cluster: &mut Cluster) -> Vec<Request> {
+    fn act(&mut self, random: &mut Random, _cluster: &mut Cluster) -> Vec<Request> {
         let one = |patch| vec![Request::merge(&path("apps/v1", "deployments", NAME), patch)];
-        match chance.between(0, 11) {
+        match random.between(0, 11) {
             0..=3 => {
-                let image = self.image(chance);
+                let image = self.image(random);
                 one(image_patch(&image))
             }
-            4..=5 => one(json!({"spec": {"replicas": chance.between(0, 6)}})),
+            4..=5 => one(json!({"spec": {"replicas": random.between(0, 6)}})),
             6 => one(json!({"spec": {"paused": true}})),
             7..=8 => one(json!({"spec": {"paused": false}})),
-            9 => self.undo(chance).into_iter().collect(),
+            9 => self.undo(random).into_iter().collect(),
             10 if self.deployment.pointer("/spec/strategy/rollingUpdate").is_some() => {
-                one(json!({"spec": {"strategy": {"rollingUpdate": limits(chance)}}}))
+                one(json!({"spec": {"strategy": {"rollingUpdate": limits(random)}}}))
             }
-            _ => self.remove_pods(chance),
+            _ => self.remove_pods(random),
         }
     }
 
@@ -166,15 +166,15 @@ impl Trial for Apps {
         vec![Request::merge(&path("apps/v1", "deployments", NAME), patch)]
     }
 
-    fn see(&mut self, fact: &Fact) -> Result<(), String> {
-        let key = fact.object.key();
-        if fact.is_deletion() {
+    fn see(&mut self, record: &WriteRecord) -> Result<(), String> {
+        let key = record.object.key();
+        if record.is_deletion() {
             self.objects.remove(key);
         } else {
-            self.objects.insert(key.clone(), fact.object.clone());
+            self.objects.insert(key.clone(), record.object.clone());
         }
-        let by = if fact.by == Author::Controller { Hand::Loop } else { Hand::Other };
-        self.vigil.see(&fact.object, fact.is_deletion(), by, fact.at)
+        let by = if record.by == Author::Controller { Hand::Loop } else { Hand::Other };
+        self.vigil.see(&record.object, record.is_deletion(), by, record.at)
     }
 
     fn rest(&mut self, now: Timestamp) {
@@ -212,35 +212,35 @@ fn complete(deployment: &Object) -> Result<(), String> {
     if is_complete { Ok(()) } else { Err(format!("{} of {n}: {status}", deployment.key())) }
 }
 
-fn deployment(chance: &mut Chance) -> Value {
-    let recreate = chance.is(150);
+fn deployment(random: &mut Random) -> Value {
+    let recreate = random.happens(150);
     let strategy = if recreate {
         json!({"type": "Recreate"})
     } else {
-        json!({"type": "RollingUpdate", "rollingUpdate": limits(chance)})
+        json!({"type": "RollingUpdate", "rollingUpdate": limits(random)})
     };
     let mut spec = json!({
-        "replicas": chance.between(1, 5), "strategy": strategy,
-        "revisionHistoryLimit": chance.between(0, 3),
+        "replicas": random.between(1, 5), "strategy": strategy,
+        "revisionHistoryLimit": random.between(0, 3),
         "selector": {"matchLabels": {"app": NAME}},
         "template": {"metadata": {"labels": {"app": NAME}},
-            "spec": {"terminationGracePeriodSeconds": chance.between(0, 10),
+            "spec": {"terminationGracePeriodSeconds": random.between(0, 10),
                 "containers": [{"name": "web", "image": "web:good-1"}]}},
     });
-    if chance.is(300) {
-        spec["minReadySeconds"] = json!(chance.between(1, 8));
+    if random.happens(300) {
+        spec["minReadySeconds"] = json!(random.between(1, 8));
     }
-    if chance.is(500) {
-        spec["progressDeadlineSeconds"] = json!(chance.between(10, 60));
+    if random.happens(500) {
+        spec["progressDeadlineSeconds"] = json!(random.between(10, 60));
     }
     json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": NAME}, "spec": spec})
 }
 
 /// Limits of which not both are nothing.
-fn limits(chance: &mut Chance) -> Value {
-    let mut draw = |low: i64| match chance.between(0, 3) {
-        0 => json!(format!("{}%", chance.between(low, 2) * 25)),
-        _ => json!(chance.between(low, 3)),
+fn limits(random: &mut Random) -> Value {
+    let mut draw = |low: i64| match random.between(0, 3) {
+        0 => json!(format!("{}%", random.between(low, 2) * 25)),
+        _ => json!(random.between(low, 3)),
     };
     let surge = draw(0);
     let low = i64::from(surge == json!(0) || surge == json!("0%"));

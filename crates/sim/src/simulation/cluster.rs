@@ -1,36 +1,35 @@
-//! An API server in virtual time. Every write becomes a [`Fact`], in order.
+//! An API server in virtual time. Every write becomes a [`WriteRecord`], in order.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use convoy_api::{GroupKind, Object};
 use convoy_controllers::discovery;
-use convoy_controllers::outcome::Answer;
 use convoy_controllers::request::{Request, Resource};
+use convoy_controllers::response::Response;
 use convoy_store::Change;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::light::Light;
 use super::real::Real;
-use crate::fleet::send::Form;
-use crate::known::Known;
+use super::server::{Server, ServerResponse, Written};
+use crate::fleet::send::HttpParts;
 use crate::seed::Seed;
 
-/// Which server.
+/// The implementation of the simulated server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Home {
+pub enum ServerKind {
     /// Convoy's own, with everything it does.
     Real,
     /// A small one that does the same to versions, conflicts and deletions, ten times faster.
     Light,
 }
 
-/// Who wrote.
+/// The author of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Author {
     Person,
-    /// A control loop that is under trial.
+    /// A control loop under test.
     Controller,
     /// Kubelets, the scheduler, the node controller.
     Machines,
@@ -38,9 +37,9 @@ pub enum Author {
     Server,
 }
 
-/// One write that was carried out.
+/// One applied write.
 #[derive(Clone, Debug)]
-pub struct Fact {
+pub struct WriteRecord {
     pub revision: u64,
     pub at: Timestamp,
     pub by: Author,
@@ -49,79 +48,47 @@ pub struct Fact {
     pub object: Object,
 }
 
-impl Fact {
+impl WriteRecord {
     pub fn is_deletion(&self) -> bool {
         self.change == Change::Deleted
     }
 }
 
-/// A write as a server tells it.
-#[derive(Debug)]
-pub(super) struct Written {
-    pub(super) revision: u64,
-    pub(super) change: Change,
-    pub(super) object: Object,
-}
-
-/// What a server says to a request.
-#[derive(Debug)]
-pub(crate) struct Response {
-    pub(crate) code: u16,
-    pub(crate) body: Known,
-}
-
-impl From<Response> for Answer {
-    fn from(Response { code, body }: Response) -> Self {
-        Self { code, retry_after: None, body: body.into() }
-    }
-}
-
-/// A request of a loop, as it is sent.
-pub(crate) fn form(request: &Request) -> Form<'_> {
+/// The HTTP parts of a request of a control loop.
+pub(crate) fn http_parts(request: &Request) -> HttpParts<'_> {
     let Request { method, path, content_type, body } = request;
-    Form { method: method.clone(), uri: path.clone(), content_type, body }
+    HttpParts { method: method.clone(), uri: path.clone(), content_type, body }
 }
 
-/// Facts are forgotten in pieces of so many at least.
+/// Old records are dropped in batches of at least this size.
 const FORGOTTEN_MIN: usize = 1_000;
 
-/// What answers.
-pub(super) trait Server: fmt::Debug {
-    fn send(&mut self, form: &Form<'_>, now: Timestamp) -> Response;
-
-    /// Does what the server does of itself: collects garbage.
-    fn tend(&mut self, now: Timestamp);
-
-    /// What was written since this was last asked, in order.
-    fn written(&mut self) -> Vec<Written>;
-}
-
-/// A server, its clock, and everything that was written.
+/// A server, its clock, and the records of all writes.
 #[derive(Debug)]
 pub struct Cluster {
     server: Box<dyn Server>,
     now: Timestamp,
-    facts: Vec<Fact>,
-    /// How many facts before those were forgotten.
+    records: Vec<WriteRecord>,
+    /// How many older records were dropped.
     forgotten: usize,
-    /// How kinds are called, as far as anybody asked.
+    /// The resources discovered so far.
     resources: BTreeMap<GroupKind, Resource>,
 }
 
 impl Cluster {
     /// An empty cluster with the namespaces `default` and `kube-node-lease`.
-    pub fn new(home: Home, seed: Seed, now: Timestamp) -> Self {
-        let server: Box<dyn Server> = match home {
-            Home::Real => Box::new(Real::new(seed)),
-            Home::Light => Box::new(Light::new()),
+    pub fn new(kind: ServerKind, seed: Seed, now: Timestamp) -> Self {
+        let server: Box<dyn Server> = match kind {
+            ServerKind::Real => Box::new(Real::new(seed)),
+            ServerKind::Light => Box::new(Light::new()),
         };
         let mut cluster =
-            Self { server, now, facts: Vec::new(), forgotten: 0, resources: BTreeMap::new() };
+            Self { server, now, records: Vec::new(), forgotten: 0, resources: BTreeMap::new() };
         for name in ["default", "kube-node-lease"] {
             let body = json!({"metadata": {"name": name}});
             cluster.send(&Request::create("/api/v1/namespaces", body), Author::Server);
         }
-        cluster.tend();
+        cluster.collect_garbage();
         cluster
     }
 
@@ -129,27 +96,27 @@ impl Cluster {
         self.now
     }
 
-    /// How many facts there have been.
+    /// The number of writes so far.
     pub fn written(&self) -> usize {
-        self.forgotten + self.facts.len()
+        self.forgotten + self.records.len()
     }
 
-    /// The facts from a place on, in order, as far as they are kept.
-    pub fn facts(&self, from: usize) -> &[Fact] {
-        let from = from.saturating_sub(self.forgotten).min(self.facts.len());
-        &self.facts[from..]
+    /// The records from an index on, as far as they are kept.
+    pub fn records(&self, from: usize) -> &[WriteRecord] {
+        let from = from.saturating_sub(self.forgotten).min(self.records.len());
+        &self.records[from..]
     }
 
-    /// The place from which on facts are after `version`.
-    pub fn place_after(&self, version: u64) -> usize {
-        self.forgotten + self.facts.partition_point(|fact| fact.revision <= version)
+    /// The index of the first record after `version`.
+    pub fn index_after(&self, version: u64) -> usize {
+        self.forgotten + self.records.partition_point(|record| record.revision <= version)
     }
 
-    /// Lets go of the facts before a place, once there are many of them.
+    /// Drops the records before an index, once there are enough of them.
     pub(crate) fn forget(&mut self, before: usize) {
-        let count = before.saturating_sub(self.forgotten).min(self.facts.len());
+        let count = before.saturating_sub(self.forgotten).min(self.records.len());
         if count >= FORGOTTEN_MIN {
-            self.facts.drain(..count);
+            self.records.drain(..count);
             self.forgotten += count;
         }
     }
@@ -158,55 +125,55 @@ impl Cluster {
         self.now = now;
     }
 
-    /// Sends a request and reads the answer, at this very instant.
-    pub fn send(&mut self, request: &Request, by: Author) -> Answer {
-        self.answer(&form(request), by).into()
+    /// Sends a request and returns the response, at the current instant.
+    pub fn send(&mut self, request: &Request, by: Author) -> Response {
+        self.respond(&http_parts(request), by).into()
     }
 
-    /// The answer as the server has it.
-    pub(crate) fn answer(&mut self, form: &Form<'_>, by: Author) -> Response {
-        let response = self.server.send(form, self.now);
+    /// The response without a copy of its body.
+    pub(crate) fn respond(&mut self, parts: &HttpParts<'_>, by: Author) -> ServerResponse {
+        let response = self.server.send(parts, self.now);
         self.take_in(by);
         response
     }
 
-    /// What stands at a path; null if nothing does.
+    /// The object at a path; null if there is none.
     pub fn get(&mut self, path: &str) -> Value {
-        let answer = self.send(&Request::get(path), Author::Person);
-        if answer.is_success() { answer.body } else { Value::Null }
+        let response = self.send(&Request::get(path), Author::Person);
+        if response.is_success() { response.body } else { Value::Null }
     }
 
-    /// Lets the server do its chores.
-    pub(crate) fn tend(&mut self) {
-        self.server.tend(self.now);
+    /// Runs the garbage collector of the server.
+    pub(crate) fn collect_garbage(&mut self) {
+        self.server.collect_garbage(self.now);
         self.take_in(Author::Server);
     }
 
-    /// How the server calls a kind.
+    /// The resource of a kind.
     pub(crate) fn resource(&mut self, kind: &GroupKind) -> Option<Resource> {
         if let Some(known) = self.resources.get(kind) {
             return Some(known.clone());
         }
-        let found = self.ask_resource(kind)?;
+        let found = self.discover(kind)?;
         self.resources.insert(kind.clone(), found.clone());
         Some(found)
     }
 
-    fn ask_resource(&mut self, kind: &GroupKind) -> Option<Resource> {
+    fn discover(&mut self, kind: &GroupKind) -> Option<Resource> {
         if kind.group.is_empty() {
-            return discovery::among(&self.get("/api/v1"), kind, "v1");
+            return discovery::find_resource(&self.get("/api/v1"), kind, "v1");
         }
         let group = self.get(&format!("/apis/{}", kind.group));
         discovery::versions(&group).into_iter().find_map(|version| {
             let list = self.get(&format!("/apis/{}/{version}", kind.group));
-            discovery::among(&list, kind, &version)
+            discovery::find_resource(&list, kind, &version)
         })
     }
 
     fn take_in(&mut self, by: Author) {
         let at = self.now;
         for Written { revision, change, object } in self.server.written() {
-            self.facts.push(Fact { revision, at, by, change, object });
+            self.records.push(WriteRecord { revision, at, by, change, object });
         }
     }
 }

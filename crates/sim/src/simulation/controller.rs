@@ -1,5 +1,5 @@
-//! A process that runs the control loop: its brain, what it follows and what it has sent.
-//! Everything takes its time, may fail, and dies with the process.
+//! A simulated process that runs the control loop: its reconciler, its reflectors and its requests
+//! in flight. Every exchange takes time, may fail, and is lost when the process stops.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,81 +9,81 @@ use std::time::Duration;
 
 use convoy_api::GroupKind;
 use convoy_controllers::Settings;
-use convoy_controllers::brain::Brain;
 use convoy_controllers::cache::Rollout;
-use convoy_controllers::errand::{Ask, Call, Errand, Reply};
-use convoy_controllers::follower::{Closed, Follower, Seen, Wish};
-use convoy_controllers::outcome::Answer;
+use convoy_controllers::execution::{PendingRequest, RequestId, RequestResult, StepExecution};
+use convoy_controllers::reconciler::{Reconciler, Reconciliation};
+use convoy_controllers::reflector::{Reflector, ReflectorRequest, StreamEvent, WatchEnd};
 use convoy_controllers::request::Request;
+use convoy_controllers::response::Response;
 use convoy_plan::Dialect;
 use jiff::{SignedDuration, Timestamp};
 
-use super::chance::Chance;
-use super::cluster::{Author, Cluster, Fact, form};
-use super::faults::{Fate, Faults, Mishap};
+use super::cluster::{Author, Cluster, WriteRecord, http_parts};
+use super::faults::{Faults, RequestFault, WatchFault};
+use super::random::Random;
 
-/// Something that happens to a process.
+/// An event of a process.
 #[derive(Debug)]
-pub(crate) enum Moment {
+pub(crate) enum ControllerEvent {
     /// Its own timer.
     Wake,
-    /// It looks at what is new.
-    Think,
-    /// It asks for what its follower of a kind wishes for.
+    /// It reconciles what is due.
+    React,
+    /// It sends the next request of a reflector.
     Follow(usize),
-    Listed(usize, Option<Answer>),
+    Listed(usize, Option<Response>),
     /// The next event of a kind arrives.
     Deliver(usize),
     /// A request arrives at the server.
     Arrive(u64),
-    /// Its answer comes back.
-    Return(u64, Reply),
+    /// Its response comes back.
+    Return(u64, RequestResult),
 }
 
-/// What a process lets happen later.
-pub(crate) type Later = Vec<(SignedDuration, Moment)>;
+/// Events to schedule, with their delays.
+pub(crate) type Scheduled = Vec<(SignedDuration, ControllerEvent)>;
 
-/// How a process goes about its work.
+/// The timing of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Manner {
-    /// How long it may take to look at what is new. Zero: it does at once.
-    pub thinks: SignedDuration,
-    /// Whether it is told everything that there is to tell at once, and not one by one.
-    pub in_bulk: bool,
+pub struct LoopBehaviour {
+    /// The longest delay between an event and the reconciliation; zero means none.
+    pub reaction_delay: SignedDuration,
+    /// Whether a watch delivers all pending events at once instead of one by one.
+    pub batches_events: bool,
 }
 
-/// Where things happen, and how badly.
-pub(crate) struct Scene<'s> {
+/// What a process runs in: the cluster, the random numbers and the failure rates.
+pub(crate) struct Environment<'s> {
     pub(crate) cluster: &'s mut Cluster,
-    pub(crate) chance: &'s mut Chance,
+    pub(crate) random: &'s mut Random,
     pub(crate) faults: &'s Faults,
 }
 
-/// One process, from its start to its death.
+/// One process, from start to stop.
 pub(crate) struct Controller {
-    brain: Brain,
+    reconciler: Reconciler,
     streams: Vec<Stream>,
-    errands: BTreeMap<u64, (Rollout, Errand)>,
-    /// Requests that have not arrived, or whose answer is on its way.
+    executions: BTreeMap<u64, (Rollout, StepExecution)>,
+    /// Requests in flight.
     sent: BTreeMap<u64, Sent>,
     numbers: u64,
     alarm: Option<Timestamp>,
-    manner: Manner,
-    /// It is about to look at what is new.
-    is_thinking: bool,
+    behaviour: LoopBehaviour,
+    /// A reconciliation is scheduled.
+    is_reacting: bool,
 }
 
 struct Stream {
-    follower: Follower,
-    /// Where a watch stands in the facts of the cluster.
+    reflector: Reflector,
+    /// The position of the watch in the records of the cluster.
     at: Option<usize>,
     is_scheduled: bool,
 }
 
 #[derive(Clone, Debug)]
 struct Sent {
-    errand: u64,
-    call: Call,
+    execution: u64,
+    id: RequestId,
     request: Request,
     has_arrived: bool,
 }
@@ -91,41 +91,41 @@ struct Sent {
 impl Controller {
     pub(crate) fn start(
         dialects: &[&'static dyn Dialect],
-        manner: Manner,
-        scene: &mut Scene<'_>,
-    ) -> (Self, Later) {
-        let brain = Brain::new(Settings::new(dialects.to_vec()));
-        let kinds: Vec<GroupKind> = brain.projections().kinds().cloned().collect();
-        let follower = |kind| Follower::new(kind, Arc::clone(brain.projections()));
+        behaviour: LoopBehaviour,
+        environment: &mut Environment<'_>,
+    ) -> (Self, Scheduled) {
+        let reconciler = Reconciler::new(Settings::new(dialects.to_vec()));
+        let kinds: Vec<GroupKind> = reconciler.projections().kinds().cloned().collect();
+        let reflector = |kind| Reflector::new(kind, Arc::clone(reconciler.projections()));
         let streams = kinds.into_iter().map(|kind| Stream {
-            follower: follower(kind),
+            reflector: reflector(kind),
             at: None,
             is_scheduled: false,
         });
         let streams: Vec<Stream> = streams.collect();
-        let later = (0..streams.len())
-            .map(|stream| (scene.chance.millis(0, 50), Moment::Follow(stream)))
+        let scheduled = (0..streams.len())
+            .map(|stream| (environment.random.millis(0, 50), ControllerEvent::Follow(stream)))
             .collect();
-        let (errands, sent) = (BTreeMap::new(), BTreeMap::new());
+        let (executions, sent) = (BTreeMap::new(), BTreeMap::new());
         let controller = Self {
-            brain,
+            reconciler,
             streams,
-            errands,
+            executions,
             sent,
             numbers: 0,
             alarm: None,
-            manner,
-            is_thinking: false,
+            behaviour,
+            is_reacting: false,
         };
-        (controller, later)
+        (controller, scheduled)
     }
 
-    /// Whether there is nothing to do, nothing on its way and nothing unseen.
+    /// Whether nothing is due, in flight or undelivered.
     pub(crate) fn is_quiet(&self, cluster: &Cluster) -> bool {
-        let rests = self.errands.is_empty()
+        let rests = self.executions.is_empty()
             && self.sent.is_empty()
-            && !self.brain.is_troubled()
-            && self.brain.pause(cluster.now()) != Some(Duration::ZERO);
+            && !self.reconciler.has_failures()
+            && self.reconciler.idle_for(cluster.now()) != Some(Duration::ZERO);
         rests
             && self
                 .streams
@@ -133,263 +133,333 @@ impl Controller {
                 .all(|stream| stream.at.is_some_and(|at| stream.next(cluster, at).is_none()))
     }
 
-    /// The place before which it needs no fact any more; none if that is not known.
+    /// The index before which it needs no records; `None` if a watch has no position.
     pub(crate) fn needs_from(&self) -> Option<usize> {
         let places = self.streams.iter().map(|stream| stream.at);
         places.min_by_key(|at| at.unwrap_or(0)).flatten()
     }
 
-    pub(crate) fn happen(&mut self, moment: Moment, scene: &mut Scene<'_>) -> Later {
-        let mut later = Later::new();
-        let is_time = matches!(moment, Moment::Think);
-        match moment {
-            // One that was brought forward rings a second time at its former hour.
-            Moment::Wake => self.alarm = self.alarm.filter(|alarm| *alarm > scene.cluster.now()),
-            Moment::Think => self.is_thinking = false,
-            Moment::Follow(stream) => self.follow(stream, scene, &mut later),
-            Moment::Listed(stream, answer) => self.listed(stream, answer, scene, &mut later),
-            Moment::Deliver(stream) => self.deliver(stream, scene, &mut later),
-            Moment::Arrive(number) => self.arrive(number, scene, &mut later),
-            Moment::Return(number, reply) => self.returned(number, reply, scene, &mut later),
+    pub(crate) fn handle(
+        &mut self,
+        event: ControllerEvent,
+        environment: &mut Environment<'_>,
+    ) -> Scheduled {
+        let mut scheduled = Scheduled::new();
+        let is_time = matches!(event, ControllerEvent::React);
+        match event {
+            // A timer that was moved forward still fires at its former instant.
+            ControllerEvent::Wake => {
+                self.alarm = self.alarm.filter(|alarm| *alarm > environment.cluster.now())
+            }
+            ControllerEvent::React => self.is_reacting = false,
+            ControllerEvent::Follow(stream) => self.follow(stream, environment, &mut scheduled),
+            ControllerEvent::Listed(stream, response) => {
+                self.listed(stream, response, environment, &mut scheduled)
+            }
+            ControllerEvent::Deliver(stream) => self.deliver(stream, environment, &mut scheduled),
+            ControllerEvent::Arrive(number) => self.arrive(number, environment, &mut scheduled),
+            ControllerEvent::Return(number, result) => {
+                self.returned(number, result, environment, &mut scheduled)
+            }
         }
-        self.think(scene, &mut later, is_time);
-        later
+        self.react(environment, &mut scheduled, is_time);
+        scheduled
     }
 
-    /// New facts are there: watches that had nothing to tell go on.
-    pub(crate) fn stir(&mut self, scene: &mut Scene<'_>) -> Later {
-        let mut later = Later::new();
+    /// There are new records: idle watches deliver them.
+    pub(crate) fn notify(&mut self, environment: &mut Environment<'_>) -> Scheduled {
+        let mut scheduled = Scheduled::new();
         for index in 0..self.streams.len() {
-            self.schedule_delivery(index, scene, &mut later);
+            self.schedule_delivery(index, environment, &mut scheduled);
         }
-        later
+        scheduled
     }
 
-    /// The process dies. What it sent and has not arrived either still does, or never.
-    pub(crate) fn die(self, scene: &mut Scene<'_>) {
+    /// The process stops. Requests in flight arrive or are lost.
+    pub(crate) fn kill(self, environment: &mut Environment<'_>) {
         for sent in self.sent.into_values().filter(|sent| !sent.has_arrived) {
-            if scene.chance.is(500) {
-                scene.cluster.send(&sent.request, Author::Controller);
+            if environment.random.happens(500) {
+                environment.cluster.send(&sent.request, Author::Controller);
             }
         }
     }
 
-    /// Begins the turns that may begin, or sees to it that they do after a while.
-    fn think(&mut self, scene: &mut Scene<'_>, later: &mut Later, is_time: bool) {
-        let now = scene.cluster.now();
-        if self.manner.thinks.is_zero() || is_time {
-            return self.take_turns(scene, later);
+    /// Reconciles what is due, at once or after the reaction delay.
+    fn react(
+        &mut self,
+        environment: &mut Environment<'_>,
+        scheduled: &mut Scheduled,
+        is_time: bool,
+    ) {
+        let now = environment.cluster.now();
+        if self.behaviour.reaction_delay.is_zero() || is_time {
+            return self.reconcile_all(environment, scheduled);
         }
-        if self.brain.pause(now) != Some(Duration::ZERO) {
-            self.set_alarm(now, later);
-        } else if !self.is_thinking {
-            self.is_thinking = true;
-            let longest = i64::try_from(self.manner.thinks.as_millis()).unwrap_or(i64::MAX);
-            later.push((scene.chance.millis(0, longest), Moment::Think));
+        if self.reconciler.idle_for(now) != Some(Duration::ZERO) {
+            self.set_alarm(now, scheduled);
+        } else if !self.is_reacting {
+            self.is_reacting = true;
+            let longest =
+                i64::try_from(self.behaviour.reaction_delay.as_millis()).unwrap_or(i64::MAX);
+            scheduled.push((environment.random.millis(0, longest), ControllerEvent::React));
         }
     }
 
-    fn take_turns(&mut self, scene: &mut Scene<'_>, later: &mut Later) {
-        let now = scene.cluster.now();
-        while let Some(turn) = self.brain.turn(now) {
-            if let Some(errand) = turn.errand {
+    fn reconcile_all(&mut self, environment: &mut Environment<'_>, scheduled: &mut Scheduled) {
+        let now = environment.cluster.now();
+        while let Some(Reconciliation { rollout, execution, .. }) = self.reconciler.reconcile(now) {
+            if let Some(execution) = execution {
                 self.numbers += 1;
                 let number = self.numbers;
-                self.errands.insert(number, (turn.rollout, errand));
-                self.advance(number, scene, later);
+                self.executions.insert(number, (rollout, execution));
+                self.advance(number, environment, scheduled);
             }
         }
-        drop(self.brain.notes());
-        self.set_alarm(now, later);
+        drop(self.reconciler.take_events());
+        self.set_alarm(now, scheduled);
     }
 
-    fn set_alarm(&mut self, now: Timestamp, later: &mut Later) {
-        let Some(pause) = self.brain.pause(now) else { return };
+    fn set_alarm(&mut self, now: Timestamp, scheduled: &mut Scheduled) {
+        let Some(pause) = self.reconciler.idle_for(now) else { return };
         let at = now.checked_add(pause).unwrap_or(Timestamp::MAX);
         if self.alarm.is_none_or(|alarm| at < alarm) {
             self.alarm = Some(at);
-            later.push((
+            scheduled.push((
                 SignedDuration::try_from(pause).unwrap_or(SignedDuration::MAX),
-                Moment::Wake,
+                ControllerEvent::Wake,
             ));
         }
     }
 
-    /// Sends what an errand asks for, or ends it.
-    fn advance(&mut self, number: u64, scene: &mut Scene<'_>, later: &mut Later) {
-        let Some((rollout, errand)) = self.errands.get_mut(&number) else { return };
-        let asks = errand.asks();
-        if let Some(ended) = errand.ended() {
+    /// Sends the next requests of an execution, or finishes it.
+    fn advance(
+        &mut self,
+        number: u64,
+        environment: &mut Environment<'_>,
+        scheduled: &mut Scheduled,
+    ) {
+        let Some((rollout, execution)) = self.executions.get_mut(&number) else { return };
+        let requests = execution.next_requests();
+        if let Some(finished) = execution.finished() {
             let rollout = rollout.clone();
-            self.errands.remove(&number);
-            self.brain.finish(&rollout, ended, scene.cluster.now());
+            self.executions.remove(&number);
+            self.reconciler.finish(&rollout, finished, environment.cluster.now());
             return;
         }
-        for Ask { call, after } in asks {
-            let Some((_, errand)) = self.errands.get(&number) else { return };
-            let kind = errand.kind(call).clone();
-            let resource = scene.cluster.resource(&kind);
-            // One that is not served is asked for all the same, and answered so.
-            let path = || Request::get(format!("/unserved/{}", errand.kind(call)));
-            let request = resource.as_ref().map_or_else(path, |known| errand.request(call, known));
+        for PendingRequest { id, delay } in requests {
+            let Some((_, execution)) = self.executions.get(&number) else { return };
+            let kind = execution.kind(id).clone();
+            let resource = environment.cluster.resource(&kind);
+            // A kind that is not served gets a 404.
+            let path = || Request::get(format!("/unserved/{}", execution.kind(id)));
+            let request = resource.as_ref().map_or_else(path, |known| execution.request(id, known));
             self.numbers += 1;
-            let sent = Sent { errand: number, call, request, has_arrived: false };
+            let sent = Sent { execution: number, id, request, has_arrived: false };
             self.sent.insert(self.numbers, sent);
-            let after = SignedDuration::try_from(after).unwrap_or(SignedDuration::MAX);
-            let transit = scene.chance.millis(0, 10);
-            later.push((after.saturating_add(transit), Moment::Arrive(self.numbers)));
+            let delay = SignedDuration::try_from(delay).unwrap_or(SignedDuration::MAX);
+            let transit = environment.random.millis(0, 10);
+            scheduled.push((delay.saturating_add(transit), ControllerEvent::Arrive(self.numbers)));
         }
     }
 
-    fn arrive(&mut self, number: u64, scene: &mut Scene<'_>, later: &mut Later) {
+    fn arrive(
+        &mut self,
+        number: u64,
+        environment: &mut Environment<'_>,
+        scheduled: &mut Scheduled,
+    ) {
         let Some(sent) = self.sent.get_mut(&number) else { return };
         sent.has_arrived = true;
-        let fate = match sent.call {
-            Call::Write(_) => scene.faults.of_write(scene.chance),
-            Call::Look(_) => scene.faults.of_read(scene.chance),
+        let fault = match sent.id {
+            RequestId::Write(_) => environment.faults.of_write(environment.random),
+            RequestId::Read(_) => environment.faults.of_read(environment.random),
         };
-        let mut carry_out = || scene.cluster.answer(&form(&sent.request), Author::Controller);
-        let reply = match fate {
-            Fate::Sound => Reply::Answer(carry_out().into()),
-            Fate::Refused(code) => Reply::Answer(Answer { code, ..Answer::default() }),
-            Fate::Failed => {
-                carry_out();
-                Reply::Answer(Answer { code: 500, ..Answer::default() })
+        let mut carry_out =
+            || environment.cluster.respond(&http_parts(&sent.request), Author::Controller);
+        let result = match fault {
+            RequestFault::None => RequestResult::Response(carry_out().into()),
+            RequestFault::Refused(code) => {
+                RequestResult::Response(Response { code, ..Response::default() })
             }
-            Fate::Lost => {
+            RequestFault::Failed => {
                 carry_out();
-                Reply::Lost("no answer".to_owned())
+                RequestResult::Response(Response { code: 500, ..Response::default() })
+            }
+            RequestFault::Lost => {
+                carry_out();
+                RequestResult::Lost("no response".to_owned())
             }
         };
-        let transit = match fate {
-            Fate::Lost => scene.chance.millis(0, 5_000),
-            _ => scene.chance.millis(0, 10),
+        let transit = match fault {
+            RequestFault::Lost => environment.random.millis(0, 5_000),
+            _ => environment.random.millis(0, 10),
         };
-        later.push((transit, Moment::Return(number, reply)));
+        scheduled.push((transit, ControllerEvent::Return(number, result)));
     }
 
-    fn returned(&mut self, number: u64, reply: Reply, scene: &mut Scene<'_>, later: &mut Later) {
-        let Some(Sent { errand: number, call, .. }) = self.sent.remove(&number) else { return };
-        let Some((_, errand)) = self.errands.get_mut(&number) else { return };
-        if let Some(news) = errand.replied(call, reply) {
-            self.brain.tell(news);
+    fn returned(
+        &mut self,
+        number: u64,
+        result: RequestResult,
+        environment: &mut Environment<'_>,
+        scheduled: &mut Scheduled,
+    ) {
+        let Some(Sent { execution: number, id, .. }) = self.sent.remove(&number) else { return };
+        let Some((_, execution)) = self.executions.get_mut(&number) else { return };
+        if let Some(event) = execution.handle(id, result) {
+            self.reconciler.handle(event);
         }
-        self.advance(number, scene, later);
+        self.advance(number, environment, scheduled);
     }
 
-    fn follow(&mut self, index: usize, scene: &mut Scene<'_>, later: &mut Later) {
+    fn follow(
+        &mut self,
+        index: usize,
+        environment: &mut Environment<'_>,
+        scheduled: &mut Scheduled,
+    ) {
         let stream = &mut self.streams[index];
         stream.at = None;
-        match stream.follower.wish().0 {
-            Wish::Resource => {
-                let resource = scene.cluster.resource(stream.follower.kind());
-                if let Some(news) = stream.follower.found(resource) {
-                    self.brain.tell(news);
+        match stream.reflector.next_request().0 {
+            ReflectorRequest::Discover => {
+                let resource = environment.cluster.resource(stream.reflector.kind());
+                if let Some(event) = stream.reflector.discovered(resource) {
+                    self.reconciler.handle(event);
                 }
-                self.follow_on(index, scene, later);
+                self.follow_on(index, environment, scheduled);
             }
-            Wish::List { path } => {
-                let answer = match scene.faults.of_read(scene.chance) {
-                    Fate::Sound => {
-                        Some(scene.cluster.send(&Request::get(path), Author::Controller))
+            ReflectorRequest::List { path } => {
+                let response = match environment.faults.of_read(environment.random) {
+                    RequestFault::None => {
+                        Some(environment.cluster.send(&Request::get(path), Author::Controller))
                     }
-                    Fate::Refused(code) => Some(Answer { code, ..Answer::default() }),
-                    Fate::Failed | Fate::Lost => None,
+                    RequestFault::Refused(code) => Some(Response { code, ..Response::default() }),
+                    RequestFault::Failed | RequestFault::Lost => None,
                 };
-                later.push((scene.chance.millis(0, 20), Moment::Listed(index, answer)));
+                scheduled.push((
+                    environment.random.millis(0, 20),
+                    ControllerEvent::Listed(index, response),
+                ));
             }
-            Wish::Watch { version, .. } => {
+            ReflectorRequest::Watch { version, .. } => {
                 let version = version.parse().unwrap_or(0);
-                stream.at = Some(scene.cluster.place_after(version));
-                self.schedule_delivery(index, scene, later);
+                stream.at = Some(environment.cluster.index_after(version));
+                self.schedule_delivery(index, environment, scheduled);
             }
         }
     }
 
-    fn follow_on(&mut self, index: usize, scene: &mut Scene<'_>, later: &mut Later) {
-        let (_, pause) = self.streams[index].follower.wish();
+    fn follow_on(
+        &mut self,
+        index: usize,
+        environment: &mut Environment<'_>,
+        scheduled: &mut Scheduled,
+    ) {
+        let (_, pause) = self.streams[index].reflector.next_request();
         self.streams[index].at = None;
         let pause = SignedDuration::try_from(pause).unwrap_or(SignedDuration::MAX);
-        later.push((pause.saturating_add(scene.chance.millis(0, 10)), Moment::Follow(index)));
+        scheduled.push((
+            pause.saturating_add(environment.random.millis(0, 10)),
+            ControllerEvent::Follow(index),
+        ));
     }
 
     fn listed(
         &mut self,
         index: usize,
-        answer: Option<Answer>,
-        scene: &mut Scene<'_>,
-        later: &mut Later,
+        response: Option<Response>,
+        environment: &mut Environment<'_>,
+        scheduled: &mut Scheduled,
     ) {
-        let follower = &mut self.streams[index].follower;
-        let listed = answer.ok_or_else(String::new).and_then(|answer| follower.listed(answer));
+        let reflector = &mut self.streams[index].reflector;
+        let listed =
+            response.ok_or_else(String::new).and_then(|response| reflector.listed(response));
         match listed {
-            Ok(news) => {
-                if let Some(news) = news {
-                    self.brain.tell(news);
+            Ok(event) => {
+                if let Some(event) = event {
+                    self.reconciler.handle(event);
                 }
             }
-            Err(_) => follower.failed(),
+            Err(_) => reflector.failed(),
         }
-        self.follow_on(index, scene, later);
+        self.follow_on(index, environment, scheduled);
     }
 
-    /// Tells one event, or all there are, unless something befalls the watch before.
-    fn deliver(&mut self, index: usize, scene: &mut Scene<'_>, later: &mut Later) {
+    /// Delivers one event, or all pending ones, unless the watch fails.
+    fn deliver(
+        &mut self,
+        index: usize,
+        environment: &mut Environment<'_>,
+        scheduled: &mut Scheduled,
+    ) {
         let stream = &mut self.streams[index];
         stream.is_scheduled = false;
         let Some(at) = stream.at else { return };
-        let closed = match scene.faults.of_watch(scene.chance) {
-            Mishap::None => None,
-            Mishap::Ended => Some(Closed::Properly),
-            Mishap::Broken => Some(Closed::Broken("broken".to_owned())),
-            Mishap::Expired => Some(Closed::Expired),
+        let end = match environment.faults.of_watch(environment.random) {
+            WatchFault::None => None,
+            WatchFault::Ended => Some(WatchEnd::Closed),
+            WatchFault::Broken => Some(WatchEnd::Broken("broken".to_owned())),
+            WatchFault::Expired => Some(WatchEnd::Expired),
         };
-        if let Some(closed) = closed {
-            // Why it lists anew is of no interest here.
-            drop(stream.follower.closed(closed));
-            return self.follow_on(index, scene, later);
+        if let Some(end) = end {
+            // The reason for listing again does not matter here.
+            drop(stream.reflector.watch_ended(end));
+            return self.follow_on(index, environment, scheduled);
         }
         let mut from = at;
-        while let Some((place, fact)) = stream.next(scene.cluster, from) {
+        while let Some((place, record)) = stream.next(environment.cluster, from) {
             from = place + 1;
-            let raw = Cow::Borrowed(fact.object.raw());
-            let seen = if fact.is_deletion() { Seen::Deleted(raw) } else { Seen::Changed(raw) };
-            if let Some(news) = stream.follower.seen(seen) {
-                self.brain.tell(news);
+            let raw = Cow::Borrowed(record.object.raw());
+            let event = if record.is_deletion() {
+                StreamEvent::Deleted(raw)
+            } else {
+                StreamEvent::Applied(raw)
+            };
+            if let Some(event) = stream.reflector.observed(event) {
+                self.reconciler.handle(event);
             }
-            if !self.manner.in_bulk {
+            if !self.behaviour.batches_events {
                 break;
             }
         }
         stream.at = Some(from);
-        self.schedule_delivery(index, scene, later);
+        self.schedule_delivery(index, environment, scheduled);
     }
 
-    fn schedule_delivery(&mut self, index: usize, scene: &mut Scene<'_>, later: &mut Later) {
+    fn schedule_delivery(
+        &mut self,
+        index: usize,
+        environment: &mut Environment<'_>,
+        scheduled: &mut Scheduled,
+    ) {
         let stream = &mut self.streams[index];
         let Some(at) = stream.at.filter(|_| !stream.is_scheduled) else { return };
-        if stream.next(scene.cluster, at).is_some() {
+        if stream.next(environment.cluster, at).is_some() {
             stream.is_scheduled = true;
-            later.push((scene.faults.delay(scene.chance), Moment::Deliver(index)));
+            scheduled.push((
+                environment.faults.delay(environment.random),
+                ControllerEvent::Deliver(index),
+            ));
         } else {
-            stream.at = Some(scene.cluster.written());
+            stream.at = Some(environment.cluster.written());
         }
     }
 }
 
 impl Stream {
-    /// The next fact of its kind.
-    fn next<'c>(&self, cluster: &'c Cluster, at: usize) -> Option<(usize, &'c Fact)> {
-        let mut facts = cluster.facts(at).iter().enumerate();
-        let (found, fact) = facts.find(|(_, fact)| fact.object.kind() == self.follower.kind())?;
-        Some((at + found, fact))
+    /// The next record of its kind.
+    fn next<'c>(&self, cluster: &'c Cluster, at: usize) -> Option<(usize, &'c WriteRecord)> {
+        let mut records = cluster.records(at).iter().enumerate();
+        let (found, record) =
+            records.find(|(_, record)| record.object.kind() == self.reflector.kind())?;
+        Some((at + found, record))
     }
 }
 
 impl fmt::Debug for Controller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Controller")
-            .field("errands", &self.errands.len())
+            .field("executions", &self.executions.len())
             .field("sent", &self.sent.len())
             .finish_non_exhaustive()
     }

@@ -1,10 +1,10 @@
-//! What goes wrong between a client and the server, and how often.
+//! Failures between a client and the server, and their rates.
 
 use jiff::SignedDuration;
 
-use super::chance::Chance;
+use super::random::Random;
 
-/// Shares of a thousand.
+/// Failure rates in thousandths.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faults {
     /// Writes that are answered with 409, 429 or 500 and not carried out.
@@ -20,10 +20,10 @@ pub struct Faults {
     pub stalled: u32,
 }
 
-/// What becomes of one request.
+/// The failure of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
-    Sound,
+pub(crate) enum RequestFault {
+    None,
     /// Not carried out, and answered so.
     Refused(u16),
     /// Carried out, and answered with a failure; or not answered.
@@ -31,9 +31,9 @@ pub(crate) enum Fate {
     Lost,
 }
 
-/// What becomes of a watch before its next event.
+/// The failure of a watch before its next event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mishap {
+pub(crate) enum WatchFault {
     None,
     Ended,
     Broken,
@@ -41,9 +41,9 @@ pub(crate) enum Mishap {
 }
 
 impl Faults {
-    /// Mild, bad, or none, as chance has it.
-    pub fn drawn(chance: &mut Chance) -> Self {
-        let level = [0, 1, 3, 10][usize::try_from(chance.between(0, 3)).unwrap_or(0)];
+    /// A random level of failures: none, mild, bad or severe.
+    pub fn random(random: &mut Random) -> Self {
+        let level = [0, 1, 3, 10][usize::try_from(random.between(0, 3)).unwrap_or(0)];
         Self {
             refused: 20 * level,
             lost: 10 * level,
@@ -54,35 +54,35 @@ impl Faults {
         }
     }
 
-    pub(crate) fn of_write(&self, chance: &mut Chance) -> Fate {
-        if chance.is(self.refused) {
-            return Fate::Refused(*chance.pick(&[409, 429, 500]).unwrap_or(&500));
+    pub(crate) fn of_write(&self, random: &mut Random) -> RequestFault {
+        if random.happens(self.refused) {
+            return RequestFault::Refused(*random.pick(&[409, 429, 500]).unwrap_or(&500));
         }
-        if chance.is(self.lost) {
-            return if chance.is(500) { Fate::Failed } else { Fate::Lost };
+        if random.happens(self.lost) {
+            return if random.happens(500) { RequestFault::Failed } else { RequestFault::Lost };
         }
-        Fate::Sound
+        RequestFault::None
     }
 
-    pub(crate) fn of_read(&self, chance: &mut Chance) -> Fate {
-        if !chance.is(self.unread) {
-            return Fate::Sound;
+    pub(crate) fn of_read(&self, random: &mut Random) -> RequestFault {
+        if !random.happens(self.unread) {
+            return RequestFault::None;
         }
-        if chance.is(500) { Fate::Refused(500) } else { Fate::Lost }
+        if random.happens(500) { RequestFault::Refused(500) } else { RequestFault::Lost }
     }
 
-    pub(crate) fn of_watch(&self, chance: &mut Chance) -> Mishap {
-        if chance.is(self.expired) {
-            return Mishap::Expired;
+    pub(crate) fn of_watch(&self, random: &mut Random) -> WatchFault {
+        if random.happens(self.expired) {
+            return WatchFault::Expired;
         }
-        if chance.is(self.broken) {
-            return if chance.is(500) { Mishap::Ended } else { Mishap::Broken };
+        if random.happens(self.broken) {
+            return if random.happens(500) { WatchFault::Ended } else { WatchFault::Broken };
         }
-        Mishap::None
+        WatchFault::None
     }
 
-    /// How long an event takes to its watcher.
-    pub(crate) fn delay(&self, chance: &mut Chance) -> SignedDuration {
-        if chance.is(self.stalled) { chance.millis(200, 8_000) } else { chance.millis(0, 20) }
+    /// The latency of a watch event.
+    pub(crate) fn delay(&self, random: &mut Random) -> SignedDuration {
+        if random.happens(self.stalled) { random.millis(200, 8_000) } else { random.millis(0, 20) }
     }
 }

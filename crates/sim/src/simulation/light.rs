@@ -11,11 +11,11 @@ use http::Method;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
-use super::cluster::{Response, Server, Written};
-use crate::fleet::send::Form;
-use crate::known::Known;
+use super::server::{Server, ServerResponse, Written};
+use crate::component::hash_of;
+use crate::fleet::send::HttpParts;
 use crate::kubelet::stamp;
-use crate::part::hash_of;
+use crate::shared_object::SharedObject;
 
 /// A kind that is served.
 #[derive(Clone, Debug)]
@@ -83,22 +83,22 @@ impl Light {
         }
     }
 
-    fn answer(&mut self, form: &Form<'_>) -> Result<(u16, Known), Refused> {
-        let path = form.uri.split('?').next().unwrap_or_default();
+    fn answer(&mut self, parts: &HttpParts<'_>) -> Result<(u16, SharedObject), Refused> {
+        let path = parts.uri.split('?').next().unwrap_or_default();
         if let Some(document) = self.discovery(path) {
             return Ok((200, document.into()));
         }
         let target = self.target(path).ok_or((404, "NotFound"))?;
         let key = target.served.kind.key(target.namespace, target.name);
-        match form.method {
+        match parts.method {
             Method::GET if target.name.is_empty() => {
                 Ok((200, self.list(&target.served.kind).into()))
             }
             Method::GET => self.objects.get(&place(&key)).map(shown).ok_or((404, "NotFound")),
-            Method::POST if target.below == "binding" => self.bind(&key, form.body),
-            Method::POST => self.create(&target, form.body),
-            Method::PATCH => self.patch(&key, target.below == "status", form),
-            Method::DELETE => self.delete(&key, form.body),
+            Method::POST if target.below == "binding" => self.bind(&key, parts.body),
+            Method::POST => self.create(&target, parts.body),
+            Method::PATCH => self.patch(&key, target.below == "status", parts),
+            Method::DELETE => self.delete(&key, parts.body),
             _ => Err((405, "MethodNotAllowed")),
         }
     }
@@ -159,7 +159,11 @@ impl Light {
         json!({"metadata": {"resourceVersion": self.revision.to_string()}, "items": items})
     }
 
-    fn create(&mut self, target: &Target<'_>, body: &Value) -> Result<(u16, Known), Refused> {
+    fn create(
+        &mut self,
+        target: &Target<'_>,
+        body: &Value,
+    ) -> Result<(u16, SharedObject), Refused> {
         let Served { kind, version, .. } = &target.served;
         let mut raw = body.clone();
         let fields = raw.as_object_mut().ok_or((400, "BadRequest"))?;
@@ -194,22 +198,22 @@ impl Light {
         &mut self,
         key: &ObjectKey,
         is_status: bool,
-        form: &Form<'_>,
-    ) -> Result<(u16, Known), Refused> {
+        parts: &HttpParts<'_>,
+    ) -> Result<(u16, SharedObject), Refused> {
         let before = self.objects.get(&place(key)).ok_or((404, "NotFound"))?.clone();
         let raw = before.raw();
-        let is_json_patch = form.content_type == "application/json-patch+json";
+        let is_json_patch = parts.content_type == "application/json-patch+json";
         let mut after = if is_json_patch {
             let patch: json_patch::Patch =
-                serde_json::from_value(form.body.clone()).map_err(|_| (400, "BadRequest"))?;
+                serde_json::from_value(parts.body.clone()).map_err(|_| (400, "BadRequest"))?;
             let mut after = raw.clone();
             json_patch::patch(&mut after, &patch).map_err(|_| (422, "Invalid"))?;
             after
         } else {
-            is_as_observed(&before, &form.body["metadata"])?;
-            merged(raw, form.body)
+            is_as_observed(&before, &parts.body["metadata"])?;
+            merged(raw, parts.body)
         };
-        let touches = |field: &str| is_json_patch || form.body.get(field).is_some();
+        let touches = |field: &str| is_json_patch || parts.body.get(field).is_some();
         let kept = if is_status { "spec" } else { "status" };
         if touches(kept) {
             match raw.get(kept) {
@@ -230,7 +234,7 @@ impl Light {
         Ok((200, self.restore(&before, after)))
     }
 
-    fn bind(&mut self, key: &ObjectKey, binding: &Value) -> Result<(u16, Known), Refused> {
+    fn bind(&mut self, key: &ObjectKey, binding: &Value) -> Result<(u16, SharedObject), Refused> {
         let pod = self.objects.get(&place(key)).ok_or((404, "NotFound"))?.clone();
         if pod.is_deleting() || pod.spec().get("nodeName").is_some() {
             return Err((409, "Conflict"));
@@ -244,7 +248,7 @@ impl Light {
         Ok((201, json!({"kind": "Status", "status": "Success"}).into()))
     }
 
-    fn delete(&mut self, key: &ObjectKey, options: &Value) -> Result<(u16, Known), Refused> {
+    fn delete(&mut self, key: &ObjectKey, options: &Value) -> Result<(u16, SharedObject), Refused> {
         let object = self.objects.get(&place(key)).ok_or((404, "NotFound"))?.clone();
         is_as_observed(&object, options.get("preconditions").unwrap_or(&Value::Null))?;
         let secs = if key.kind.kind == "Pod" { grace(&object, options) } else { 0 };
@@ -269,13 +273,13 @@ impl Light {
         object.with_raw(raw)
     }
 
-    fn restore(&mut self, object: &Object, raw: Value) -> Known {
+    fn restore(&mut self, object: &Object, raw: Value) -> SharedObject {
         let object = self.next_version(object, raw);
         self.store(object, Change::Modified)
     }
 
     /// Writes one version of an object; gives it back.
-    fn store(&mut self, object: Object, change: Change) -> Known {
+    fn store(&mut self, object: Object, change: Change) -> SharedObject {
         self.revision += 1;
         let key = object.key();
         let before = if change == Change::Deleted {
@@ -289,7 +293,7 @@ impl Light {
         self.note_owner(before.as_ref(), (change != Change::Deleted).then_some(&object));
         let revision = self.revision;
         self.written.push(Written { revision, change, object: object.clone() });
-        Known::Object(object)
+        SharedObject::Object(object)
     }
 
     fn note_owner(&mut self, before: Option<&Object>, after: Option<&Object>) {
@@ -313,17 +317,17 @@ impl Light {
 }
 
 impl Server for Light {
-    fn send(&mut self, form: &Form<'_>, now: Timestamp) -> Response {
+    fn send(&mut self, parts: &HttpParts<'_>, now: Timestamp) -> ServerResponse {
         self.now = now;
-        let (code, body) = self.answer(form).unwrap_or_else(|(code, reason)| {
+        let (code, body) = self.answer(parts).unwrap_or_else(|(code, reason)| {
             let status =
                 json!({"kind": "Status", "code": code, "reason": reason, "message": reason});
             (code, status.into())
         });
-        Response { code, body }
+        ServerResponse { code, body }
     }
 
-    fn tend(&mut self, now: Timestamp) {
+    fn collect_garbage(&mut self, now: Timestamp) {
         self.now = now;
         while let Some(key) = self.suspects.pop_first() {
             // One that is not there any more needs no collector.
@@ -340,8 +344,8 @@ fn place(key: &ObjectKey) -> (u64, ObjectKey) {
     (hash_of(key), key.clone())
 }
 
-fn shown(object: &Object) -> (u16, Known) {
-    (200, Known::Object(object.clone()))
+fn shown(object: &Object) -> (u16, SharedObject) {
+    (200, SharedObject::Object(object.clone()))
 }
 
 /// What a merge patch makes of `old`. Nothing is copied that it replaces.

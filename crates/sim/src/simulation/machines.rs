@@ -1,5 +1,5 @@
-//! The process that plays the machines: kubelets, the scheduler and the node controller, told
-//! of every fact after a while.
+//! The process of the simulated machines: kubelets, the scheduler and the node controller. It sees
+//! every write after a delay.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,134 +8,150 @@ use std::sync::Arc;
 use convoy_api::object::member::text;
 use jiff::{SignedDuration, Timestamp};
 
-use super::cluster::{Author, Fact, Response};
-use super::controller::Scene;
-use crate::fleet::send::{done, form, refused};
-use crate::known::Known;
+use super::cluster::{Author, WriteRecord};
+use super::controller::Environment;
+use super::server::ServerResponse;
+use crate::component::{Component, Key, Kind, WriteRequest, WriteResponse, apply_response};
+use crate::fleet::send::{done, http_parts, refused};
 use crate::kubelets::Kubelets;
 use crate::lifecycle::Lifecycle;
-use crate::part::{Answer, Key, Kind, Part, Request, tell_answer};
 use crate::scenario::Scenario;
 use crate::scheduler::Scheduler;
+use crate::shared_object::SharedObject;
 
-/// Something that happens to the machines.
+/// An event of the machines.
 #[derive(Debug)]
-pub(crate) enum Moment {
+pub(crate) enum MachineEvent {
     Wake,
-    /// They hear of the next fact.
-    Hear,
+    /// They catch_up of the next record.
+    CatchUp,
     Arrive(u64),
-    Return(u64, Answer),
+    Return(u64, WriteResponse),
 }
 
-pub(crate) type Later = Vec<(SignedDuration, Moment)>;
+pub(crate) type Scheduled = Vec<(SignedDuration, MachineEvent)>;
 
 pub(crate) struct Machines {
-    parts: Vec<Box<dyn Part>>,
-    /// Requests on their way, with the part that sent them.
-    sent: BTreeMap<u64, (usize, Request)>,
+    components: Vec<Box<dyn Component>>,
+    /// Requests on their way, with the component that sent them.
+    sent: BTreeMap<u64, (usize, WriteRequest)>,
     numbers: u64,
-    /// How many facts they have heard of.
-    heard: usize,
-    is_hearing: bool,
+    /// How many records they have seen of.
+    seen: usize,
+    is_catching_up: bool,
     alarm: Option<Timestamp>,
 }
 
 impl Machines {
     pub(crate) fn new(scenario: Scenario) -> Self {
         let kubelets = Kubelets::new(Arc::new(scenario));
-        let parts: Vec<Box<dyn Part>> =
+        let components: Vec<Box<dyn Component>> =
             vec![Box::new(kubelets), Box::<Scheduler>::default(), Box::<Lifecycle>::default()];
         let (sent, alarm) = (BTreeMap::new(), None);
-        Self { parts, sent, numbers: 0, heard: 0, is_hearing: false, alarm }
+        Self { components, sent, numbers: 0, seen: 0, is_catching_up: false, alarm }
     }
 
-    pub(crate) fn happen(&mut self, moment: Moment, scene: &mut Scene<'_>) -> Later {
-        let mut later = Later::new();
-        match moment {
-            // One that was brought forward rings a second time at its former hour.
-            Moment::Wake => self.alarm = self.alarm.filter(|alarm| *alarm > scene.cluster.now()),
-            Moment::Hear => {
-                self.is_hearing = false;
-                self.hear(scene);
+    pub(crate) fn handle(
+        &mut self,
+        event: MachineEvent,
+        environment: &mut Environment<'_>,
+    ) -> Scheduled {
+        let mut scheduled = Scheduled::new();
+        match event {
+            // A timer that was moved forward still fires at its former instant.
+            MachineEvent::Wake => {
+                self.alarm = self.alarm.filter(|alarm| *alarm > environment.cluster.now())
             }
-            Moment::Arrive(number) => self.arrive(number, scene, &mut later),
-            Moment::Return(number, answer) => self.returned(number, &answer, scene.cluster.now()),
+            MachineEvent::CatchUp => {
+                self.is_catching_up = false;
+                self.catch_up(environment);
+            }
+            MachineEvent::Arrive(number) => self.arrive(number, environment, &mut scheduled),
+            MachineEvent::Return(number, response) => {
+                self.returned(number, &response, environment.cluster.now())
+            }
         }
-        self.work(scene, &mut later);
-        later
+        self.work(environment, &mut scheduled);
+        scheduled
     }
 
-    /// The place before which they need no fact any more.
+    /// The index before which they need no records.
     pub(crate) fn needs_from(&self) -> usize {
-        self.heard
+        self.seen
     }
 
-    /// New facts are there.
-    pub(crate) fn stir(&mut self, scene: &mut Scene<'_>) -> Later {
-        let mut later = Later::new();
-        if !self.is_hearing && self.heard < scene.cluster.written() {
-            self.is_hearing = true;
-            later.push((scene.chance.millis(0, 10), Moment::Hear));
+    /// There are new records.
+    pub(crate) fn notify(&mut self, environment: &mut Environment<'_>) -> Scheduled {
+        let mut scheduled = Scheduled::new();
+        if !self.is_catching_up && self.seen < environment.cluster.written() {
+            self.is_catching_up = true;
+            scheduled.push((environment.random.millis(0, 10), MachineEvent::CatchUp));
         }
-        later
+        scheduled
     }
 
-    fn hear(&mut self, scene: &Scene<'_>) {
-        let now = scene.cluster.now();
-        for fact in scene.cluster.facts(self.heard) {
-            tell(&mut self.parts, fact, now);
+    fn catch_up(&mut self, environment: &Environment<'_>) {
+        let now = environment.cluster.now();
+        for record in environment.cluster.records(self.seen) {
+            tell(&mut self.components, record, now);
         }
-        self.heard = scene.cluster.written();
+        self.seen = environment.cluster.written();
     }
 
-    fn work(&mut self, scene: &mut Scene<'_>, later: &mut Later) {
-        let now = scene.cluster.now();
-        for (part, asked) in self.parts.iter_mut().enumerate() {
+    fn work(&mut self, environment: &mut Environment<'_>, scheduled: &mut Scheduled) {
+        let now = environment.cluster.now();
+        for (component, asked) in self.components.iter_mut().enumerate() {
             for request in asked.due(now) {
                 self.numbers += 1;
-                self.sent.insert(self.numbers, (part, request));
-                later.push((scene.chance.millis(0, 10), Moment::Arrive(self.numbers)));
+                self.sent.insert(self.numbers, (component, request));
+                scheduled
+                    .push((environment.random.millis(0, 10), MachineEvent::Arrive(self.numbers)));
             }
         }
-        let next = self.parts.iter().filter_map(|part| part.next()).min();
+        let next = self.components.iter().filter_map(|component| component.next()).min();
         if let Some(at) = next.map(|at| at.max(now))
             && self.alarm.is_none_or(|alarm| at < alarm)
         {
             self.alarm = Some(at);
-            later.push((at.duration_since(now), Moment::Wake));
+            scheduled.push((at.duration_since(now), MachineEvent::Wake));
         }
     }
 
-    fn arrive(&mut self, number: u64, scene: &mut Scene<'_>, later: &mut Later) {
+    fn arrive(
+        &mut self,
+        number: u64,
+        environment: &mut Environment<'_>,
+        scheduled: &mut Scheduled,
+    ) {
         let Some((_, request)) = self.sent.get(&number) else { return };
-        let Response { code, body } = scene.cluster.answer(&form(request), Author::Machines);
-        let answer = if (200..300).contains(&code) {
+        let ServerResponse { code, body } =
+            environment.cluster.respond(&http_parts(request), Author::Machines);
+        let response = if (200..300).contains(&code) {
             done(request, body)
         } else {
             refused(code, text(&body, "reason"), text(&body, "message"))
         };
-        later.push((scene.chance.millis(0, 10), Moment::Return(number, answer)));
+        scheduled.push((environment.random.millis(0, 10), MachineEvent::Return(number, response)));
     }
 
-    fn returned(&mut self, number: u64, answer: &Answer, now: Timestamp) {
-        let Some((part, request)) = self.sent.remove(&number) else { return };
-        tell_answer(&mut self.parts, &request, answer, now);
-        self.parts[part].answered(&request, answer, now);
+    fn returned(&mut self, number: u64, response: &WriteResponse, now: Timestamp) {
+        let Some((component, request)) = self.sent.remove(&number) else { return };
+        apply_response(&mut self.components, &request, response, now);
+        self.components[component].handle_response(&request, response, now);
     }
 }
 
-fn tell(parts: &mut [Box<dyn Part>], fact: &Fact, now: Timestamp) {
-    let kind = match (fact.object.kind().group.as_str(), fact.object.kind().kind.as_str()) {
+fn tell(components: &mut [Box<dyn Component>], record: &WriteRecord, now: Timestamp) {
+    let kind = match (record.object.kind().group.as_str(), record.object.kind().kind.as_str()) {
         ("", "Pod") => Kind::Pod,
         ("", "Node") => Kind::Node,
         ("coordination.k8s.io", "Lease") => Kind::Lease,
         _ => return,
     };
-    let key = Key::of(kind, fact.object.raw());
-    let object = (!fact.is_deletion()).then(|| Known::Object(fact.object.clone()));
-    for part in parts {
-        part.changed(&key, object.as_ref(), now);
+    let key = Key::of(kind, record.object.raw());
+    let object = (!record.is_deletion()).then(|| SharedObject::Object(record.object.clone()));
+    for component in components {
+        component.changed(&key, object.as_ref(), now);
     }
 }
 

@@ -19,8 +19,8 @@ use http_body_util::{BodyExt, Full};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::cluster::{Response, Server, Written};
-use crate::fleet::send::Form;
+use super::server::{Server, ServerResponse, Written};
+use crate::fleet::send::HttpParts;
 use crate::seed::Seed;
 
 pub(super) struct Real {
@@ -77,27 +77,27 @@ impl Real {
 }
 
 impl Server for Real {
-    fn send(&mut self, form: &Form<'_>, now: Timestamp) -> Response {
+    fn send(&mut self, parts: &HttpParts<'_>, now: Timestamp) -> ServerResponse {
         self.clock.set(now);
-        let Form { method, uri, content_type, body } = form;
+        let HttpParts { method, uri, content_type, body } = parts;
         let bytes = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
         let sent = http::Request::builder()
             .method(method)
             .uri(uri)
             .header(http::header::CONTENT_TYPE, *content_type)
             .body(Full::new(bytes));
-        let Ok(sent) = sent else { return Response { code: 400, body: Value::Null.into() } };
+        let Ok(sent) = sent else { return ServerResponse { code: 400, body: Value::Null.into() } };
         let peer = Peer { is_local: true, ..Peer::default() };
         self.runtime.block_on(async {
             let (head, body) = handle(&self.server, sent, &peer).await.into_parts();
             let bytes = body.collect().await.map(http_body_util::Collected::to_bytes);
             let body = bytes.ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
             let (code, body) = (head.status.as_u16(), body.unwrap_or(Value::Null).into());
-            Response { code, body }
+            ServerResponse { code, body }
         })
     }
 
-    fn tend(&mut self, now: Timestamp) {
+    fn collect_garbage(&mut self, now: Timestamp) {
         self.clock.set(now);
         self.runtime.block_on(self.chores.settle());
     }

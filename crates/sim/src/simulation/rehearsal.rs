@@ -13,10 +13,10 @@ use convoy_plan::dialect::skyhook::Skyhook;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
-use super::chance::Chance;
-use super::cluster::{Cluster, Fact, Home};
+use super::cluster::{Cluster, ServerKind, WriteRecord};
 use super::faults::Faults;
-use super::{Manner, Plan, Trial};
+use super::random::Random;
+use super::{LoopBehaviour, RunSettings, Trial};
 use crate::scenario::Scenario;
 
 const NAME: &str = "fleet";
@@ -39,12 +39,12 @@ pub struct Rehearsal {
     pods: BTreeSet<String>,
     /// What the Skyhook says of itself.
     word: String,
-    is_stirred: bool,
+    has_writes: bool,
 }
 
 impl Rehearsal {
     /// With up to 26 packages, of which none disturbs its node.
-    pub fn new(nodes: u32, packages: usize) -> (Self, Plan) {
+    pub fn new(nodes: u32, packages: usize) -> (Self, RunSettings) {
         let trial = Self {
             nodes,
             packages,
@@ -53,21 +53,22 @@ impl Rehearsal {
             there: BTreeSet::new(),
             pods: BTreeSet::new(),
             word: String::new(),
-            is_stirred: false,
+            has_writes: false,
         };
-        let manner = Manner { thinks: SignedDuration::from_secs(4), in_bulk: true };
-        let plan = Plan {
-            home: Home::Light,
+        let behaviour =
+            LoopBehaviour { reaction_delay: SignedDuration::from_secs(4), batches_events: true };
+        let settings = RunSettings {
+            server: ServerKind::Light,
             faults: Faults::default(),
-            unrest: SignedDuration::ZERO,
-            deeds_every: (1, 1),
-            lives: None,
-            manner,
-            patience: SignedDuration::from_hours(12),
+            fault_phase: SignedDuration::ZERO,
+            user_actions_every: (1, 1),
+            lifetimes: None,
+            behaviour,
+            settle_timeout: SignedDuration::from_hours(12),
             events_max: u64::MAX,
-            forgets: true,
+            drops_old_records: true,
         };
-        (trial, plan)
+        (trial, settings)
     }
 
     fn pools(&self) -> u32 {
@@ -116,7 +117,7 @@ impl Trial for Rehearsal {
         vec![Request::create(POLICIES, policy), Request::create(SKYHOOKS, skyhook)]
     }
 
-    fn act(&mut self, _chance: &mut Chance, _cluster: &mut Cluster) -> Vec<Request> {
+    fn act(&mut self, _chance: &mut Random, _cluster: &mut Cluster) -> Vec<Request> {
         Vec::new()
     }
 
@@ -124,9 +125,9 @@ impl Trial for Rehearsal {
         Vec::new()
     }
 
-    fn see(&mut self, fact: &Fact) -> Result<(), String> {
-        let object: &Object = &fact.object;
-        self.is_stirred = true;
+    fn see(&mut self, record: &WriteRecord) -> Result<(), String> {
+        let object: &Object = &record.object;
+        self.has_writes = true;
         let keep = |set: &mut BTreeSet<String>, is_in: bool| {
             if is_in {
                 set.insert(object.name().to_string());
@@ -134,7 +135,7 @@ impl Trial for Rehearsal {
                 set.remove(object.name().as_str());
             }
         };
-        let is_there = !fact.is_deletion();
+        let is_there = !record.is_deletion();
         if *object.kind() == NODE {
             let word = object.annotation("skyhook.nvidia.com/status_fleet");
             keep(&mut self.complete, is_there && word == Some("complete"));
@@ -144,11 +145,11 @@ impl Trial for Rehearsal {
         } else if *object.kind() == SKYHOOK {
             object.status_text("status").clone_into(&mut self.word);
         }
-        self.vigil.see(object, fact.is_deletion())
+        self.vigil.see(object, record.is_deletion())
     }
 
     fn rest(&mut self, _now: Timestamp) {
-        if std::mem::take(&mut self.is_stirred) {
+        if std::mem::take(&mut self.has_writes) {
             self.vigil.rest();
         }
     }

@@ -17,11 +17,11 @@ use http::Method;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use self::world::{Size, Wares, policy};
-use super::chance::Chance;
-use super::cluster::{Cluster, Fact, Home};
+use self::world::{PackageSet, Size, policy};
+use super::cluster::{Cluster, ServerKind, WriteRecord};
 use super::faults::Faults;
-use super::{EVENTS_MAX, Manner, Plan, Trial};
+use super::random::Random;
+use super::{EVENTS_MAX, LoopBehaviour, RunSettings, Trial};
 use crate::node;
 use crate::scenario::Scenario;
 use crate::seed::Seed;
@@ -41,7 +41,7 @@ pub struct Skyhooks {
     /// Whether the server has to be told of the kinds first.
     is_real: bool,
     scenario: Scenario,
-    wares: Wares,
+    package_set: PackageSet,
     policy: Value,
     objects: BTreeMap<ObjectKey, Object>,
     vigil: Compartments,
@@ -50,94 +50,96 @@ pub struct Skyhooks {
     files: u32,
     joined: u32,
     /// Something was written since everything last rested.
-    is_stirred: bool,
+    has_writes: bool,
 }
 
 impl Skyhooks {
-    /// A trial and its plan, as a seed has it.
-    pub fn drawn(seed: u64, home: Home) -> (Self, Plan) {
-        let mut chance = Chance::new(Seed::new(seed).child("trial", "skyhook"));
+    /// A trial and its settings, as a seed has it.
+    pub fn from_seed(seed: u64, server: ServerKind) -> (Self, RunSettings) {
+        let mut random = Random::new(Seed::new(seed).child("trial", "skyhook"));
         // Most worlds are small and short: many of them meet more than a few large ones.
-        let size = Size::drawn(&mut chance);
-        let plan = Plan {
-            home,
-            faults: Faults::drawn(&mut chance),
-            unrest: size.unrest(&mut chance),
-            deeds_every: (500, 6_000),
-            lives: chance.is(500).then_some((300, 10_000)),
-            manner: Manner {
-                thinks: SignedDuration::from_millis(*chance.pick(&[0, 20, 300]).unwrap_or(&0)),
-                in_bulk: chance.is(300),
+        let size = Size::random(&mut random);
+        let settings = RunSettings {
+            server,
+            faults: Faults::random(&mut random),
+            fault_phase: size.fault_phase(&mut random),
+            user_actions_every: (500, 6_000),
+            lifetimes: random.happens(500).then_some((300, 10_000)),
+            behaviour: LoopBehaviour {
+                reaction_delay: SignedDuration::from_millis(
+                    *random.pick(&[0, 20, 300]).unwrap_or(&0),
+                ),
+                batches_events: random.happens(300),
             },
-            patience: SignedDuration::from_hours(2),
+            settle_timeout: SignedDuration::from_hours(2),
             events_max: EVENTS_MAX,
-            forgets: false,
+            drops_old_records: false,
         };
         let trial = Self {
-            is_real: home == Home::Real,
-            scenario: size.scenario(seed, &mut chance),
-            wares: Wares::drawn(&mut chance),
-            policy: policy(&mut chance),
+            is_real: server == ServerKind::Real,
+            scenario: size.scenario(seed, &mut random),
+            package_set: PackageSet::random(&mut random),
+            policy: policy(&mut random),
             objects: BTreeMap::new(),
             vigil: Compartments::of(NAME),
             versions: 1,
             files: 1,
             joined: 0,
-            is_stirred: false,
+            has_writes: false,
         };
-        (trial, plan)
+        (trial, settings)
     }
 
     fn of(&self, kind: GroupKind) -> impl Iterator<Item = &Object> {
         self.objects.values().filter(move |object| *object.kind() == kind)
     }
 
-    fn any(&self, kind: GroupKind, chance: &mut Chance) -> Option<Object> {
+    fn any(&self, kind: GroupKind, random: &mut Random) -> Option<Object> {
         let all: Vec<&Object> = self.of(kind).collect();
-        chance.pick(&all).map(|object| (*object).clone())
+        random.pick(&all).map(|object| (*object).clone())
     }
 
     /// Packages of a new version, or with new files; some of them fail.
-    fn packages(&mut self, chance: &mut Chance) -> Value {
-        if chance.is(700) {
+    fn packages(&mut self, random: &mut Random) -> Value {
+        if random.happens(700) {
             self.versions += 1;
         } else {
             self.files += 1;
         }
-        let sort = chance.pick(&["good", "good", "good", "bad", "flaky"]).unwrap_or(&"good");
-        self.wares.packages(self.versions, self.files, sort)
+        let sort = random.pick(&["good", "good", "good", "bad", "flaky"]).unwrap_or(&"good");
+        self.package_set.packages(self.versions, self.files, sort)
     }
 
     /// Somebody edits the policy, takes it away, or puts one back.
-    fn change_policy(&mut self, chance: &mut Chance) -> Request {
+    fn change_policy(&mut self, random: &mut Random) -> Request {
         let path = format!("{POLICIES}/policy");
         if self.of(POLICY).next().is_none() {
-            return Request::create(POLICIES, policy(chance));
+            return Request::create(POLICIES, policy(random));
         }
-        if chance.is(300) {
+        if random.happens(300) {
             return delete(path);
         }
-        let spec = policy(chance)["spec"].take();
+        let spec = policy(random)["spec"].take();
         let body = json!([{"op": "replace", "path": "/spec", "value": spec}]);
         Request { method: Method::PATCH, path, content_type: "application/json-patch+json", body }
     }
 
     /// A node joins, leaves, or moves to another compartment.
-    fn change_nodes(&mut self, chance: &mut Chance, now: Timestamp) -> Option<Request> {
-        let template = chance.pick(&self.scenario.nodes)?;
+    fn change_nodes(&mut self, random: &mut Random, now: Timestamp) -> Option<Request> {
+        let template = random.pick(&self.scenario.nodes)?;
         let count = self.of(NODE).count();
-        if count < 8 && chance.is(300) {
+        if count < 8 && random.happens(300) {
             self.joined += 1;
             let number = 100 + self.joined;
             let body = node::node(&self.scenario, template, number, number, now);
             return Some(Request::create(NODES, body));
         }
-        let node = self.any(NODE, chance)?;
+        let node = self.any(NODE, random)?;
         let path = format!("{NODES}/{}", node.name());
-        if count > 1 && chance.is(300) {
+        if count > 1 && random.happens(300) {
             return Some(delete(path));
         }
-        let pool = chance.pick(&["a", "b"])?;
+        let pool = random.pick(&["a", "b"])?;
         Some(Request::merge(&path, json!({"metadata": {"labels": {"pool": pool}}})))
     }
 }
@@ -160,7 +162,7 @@ impl Trial for Skyhooks {
         let skyhook = json!({"apiVersion": "skyhook.nvidia.com/v1alpha1", "kind": "Skyhook",
             "metadata": {"name": NAME}, "spec": {"deploymentPolicy": "policy",
                 "nodeSelectors": {"matchExpressions": [{"key": "pool", "operator": "Exists"}]},
-                "packages": self.wares.packages(1, 1, "good")}});
+                "packages": self.package_set.packages(1, 1, "good")}});
         let mut requests = Vec::new();
         if self.is_real {
             let definition = |crd| Request::create(DEFINITIONS, json!(crd));
@@ -173,19 +175,19 @@ impl Trial for Skyhooks {
         requests
     }
 
-    fn act(&mut self, chance: &mut Chance, cluster: &mut Cluster) -> Vec<Request> {
+    fn act(&mut self, random: &mut Random, cluster: &mut Cluster) -> Vec<Request> {
         let one = |patch| Some(Request::merge(&format!("{SKYHOOKS}/{NAME}"), patch));
         let paused = |pause: Value| {
             one(json!({"metadata": {"annotations": {"skyhook.nvidia.com/pause": pause}}}))
         };
-        let deed = match chance.between(0, 15) {
-            0..=4 => one(json!({"spec": {"packages": self.packages(chance)}})),
+        let deed = match random.between(0, 15) {
+            0..=4 => one(json!({"spec": {"packages": self.packages(random)}})),
             5 => paused(json!("true")),
             6..=8 => paused(Value::Null),
-            9..=10 => Some(self.change_policy(chance)),
-            11..=13 => self.change_nodes(chance, cluster.now()),
+            9..=10 => Some(self.change_policy(random)),
+            11..=13 => self.change_nodes(random, cluster.now()),
             _ => self
-                .any(POD, chance)
+                .any(POD, random)
                 .map(|pod| delete(format!("/api/v1/namespaces/skyhook/pods/{}", pod.name()))),
         };
         deed.into_iter().collect()
@@ -194,7 +196,7 @@ impl Trial for Skyhooks {
     fn end(&mut self, _cluster: &mut Cluster) -> Vec<Request> {
         self.versions += 1;
         let patch = json!({"metadata": {"annotations": {"skyhook.nvidia.com/pause": null}},
-            "spec": {"packages": self.wares.packages(self.versions, self.files, "good")}});
+            "spec": {"packages": self.package_set.packages(self.versions, self.files, "good")}});
         let mut requests = vec![Request::merge(&format!("{SKYHOOKS}/{NAME}"), patch)];
         if self.of(POLICY).next().is_none() {
             requests.push(Request::create(POLICIES, self.policy.clone()));
@@ -202,19 +204,19 @@ impl Trial for Skyhooks {
         requests
     }
 
-    fn see(&mut self, fact: &Fact) -> Result<(), String> {
-        let key = fact.object.key();
-        self.is_stirred = true;
-        if fact.is_deletion() {
+    fn see(&mut self, record: &WriteRecord) -> Result<(), String> {
+        let key = record.object.key();
+        self.has_writes = true;
+        if record.is_deletion() {
             self.objects.remove(key);
         } else {
-            self.objects.insert(key.clone(), fact.object.clone());
+            self.objects.insert(key.clone(), record.object.clone());
         }
-        self.vigil.see(&fact.object, fact.is_deletion())
+        self.vigil.see(&record.object, record.is_deletion())
     }
 
     fn rest(&mut self, _now: Timestamp) {
-        if std::mem::take(&mut self.is_stirred) {
+        if std::mem::take(&mut self.has_writes) {
             self.vigil.rest();
         }
     }

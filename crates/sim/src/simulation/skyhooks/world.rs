@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use crate::scenario::Scenario;
-use crate::simulation::chance::Chance;
+use crate::simulation::random::Random;
 
 /// How much there is.
 #[derive(Clone, Copy, Debug)]
@@ -15,26 +15,26 @@ pub(super) struct Size {
 }
 
 impl Size {
-    pub(super) fn drawn(chance: &mut Chance) -> Self {
-        let is_large = chance.is(50);
+    pub(super) fn random(random: &mut Random) -> Self {
+        let is_large = random.happens(50);
         let (first, rest) = if is_large { (6, 4) } else { (3, 2) };
-        Self { is_large, nodes: [chance.between(1, first), chance.between(0, rest)] }
+        Self { is_large, nodes: [random.between(1, first), random.between(0, rest)] }
     }
 
-    pub(super) fn unrest(&self, chance: &mut Chance) -> SignedDuration {
-        if self.is_large { chance.millis(8_000, 40_000) } else { chance.millis(2_000, 12_000) }
+    pub(super) fn fault_phase(&self, random: &mut Random) -> SignedDuration {
+        if self.is_large { random.millis(8_000, 40_000) } else { random.millis(2_000, 12_000) }
     }
 
     /// The machines, and what befalls them.
-    pub(super) fn scenario(&self, seed: u64, chance: &mut Chance) -> Scenario {
+    pub(super) fn scenario(&self, seed: u64, random: &mut Random) -> Scenario {
         let mut events = Vec::new();
-        if chance.is(300) {
-            let (at, lasts) = (chance.between(1, 15), chance.between(5, 60));
+        if random.happens(300) {
+            let (at, lasts) = (random.between(1, 15), random.between(5, 60));
             events.push(json!({"node": "a-0", "at": format!("{at}s"), "event": "reboot",
                 "for": format!("{lasts}s")}));
         }
-        if chance.is(200) {
-            let at = chance.between(1, 15);
+        if random.happens(200) {
+            let at = random.between(1, 15);
             events.push(json!({"node": "a-1", "at": format!("{at}s"), "event": "vanish"}));
         }
         let pools = ["a", "b"].into_iter().zip(self.nodes).filter(|(_, count)| *count > 0);
@@ -42,7 +42,7 @@ impl Size {
             .map(|(name, count)| json!({"name": name, "count": count, "labels": {"pool": name}}))
             .collect();
         // Most machines have their images: containers that wait for nothing have less to tell.
-        let image = if chance.is(200) { "0s..1s" } else { "0s" };
+        let image = if random.happens(200) { "0s..1s" } else { "0s" };
         let text = json!({
             "seed": seed,
             "nodes": pools,
@@ -60,17 +60,17 @@ impl Size {
 
 /// Which packages there are, and what they ask for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wares {
+pub(super) struct PackageSet {
     has_files: bool,
     has_driver: bool,
     interrupt: Option<&'static str>,
 }
 
-impl Wares {
-    pub(super) fn drawn(chance: &mut Chance) -> Self {
-        let (has_files, has_driver) = (chance.is(500), chance.is(400));
+impl PackageSet {
+    pub(super) fn random(random: &mut Random) -> Self {
+        let (has_files, has_driver) = (random.happens(500), random.happens(400));
         let interrupts = [None, None, Some("reboot"), Some("restartAllServices"), Some("noop")];
-        let interrupt = chance.pick(&interrupts).copied().flatten();
+        let interrupt = random.pick(&interrupts).copied().flatten();
         Self { has_files, has_driver, interrupt }
     }
 
@@ -94,16 +94,16 @@ impl Wares {
     }
 }
 
-pub(super) fn policy(chance: &mut Chance) -> Value {
+pub(super) fn policy(random: &mut Random) -> Value {
     let mut compartment = || {
-        let budget = if chance.is(500) {
-            json!({"count": chance.between(1, 3)})
+        let budget = if random.happens(500) {
+            json!({"count": random.between(1, 3)})
         } else {
-            json!({"percent": chance.between(1, 100)})
+            json!({"percent": random.between(1, 100)})
         };
-        let strategy = match chance.between(0, 3) {
-            0 => json!({"fixed": {"initialBatch": chance.between(1, 3)}}),
-            1 => json!({"linear": {"initialBatch": 1, "delta": chance.between(1, 2)}}),
+        let strategy = match random.between(0, 3) {
+            0 => json!({"fixed": {"initialBatch": random.between(1, 3)}}),
+            1 => json!({"linear": {"initialBatch": 1, "delta": random.between(1, 2)}}),
             _ => json!({"exponential": {"initialBatch": 1}}),
         };
         json!({"budget": budget, "strategy": strategy})

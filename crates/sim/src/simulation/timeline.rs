@@ -1,27 +1,26 @@
-//! What is to happen, by instant. What happens at one instant does so in an order that chance
-//! gives.
+//! The events of a simulation by instant. The order of events at the same instant is random.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-/// Things to come.
+/// Scheduled events.
 #[derive(Debug)]
-pub(crate) struct Agenda<T> {
+pub(crate) struct Timeline<T> {
     entries: BTreeMap<(Timestamp, u64, u64), T>,
     added: u64,
 }
 
-impl<T> Default for Agenda<T> {
+impl<T> Default for Timeline<T> {
     fn default() -> Self {
         Self { entries: BTreeMap::new(), added: 0 }
     }
 }
 
-impl<T> Agenda<T> {
-    pub(crate) fn add(&mut self, at: Timestamp, lot: u64, what: T) {
+impl<T> Timeline<T> {
+    pub(crate) fn add(&mut self, at: Timestamp, tie_breaker: u64, what: T) {
         self.added += 1;
-        self.entries.insert((at, lot, self.added), what);
+        self.entries.insert((at, tie_breaker, self.added), what);
     }
 
     pub(crate) fn next(&mut self) -> Option<(Timestamp, T)> {

@@ -1,4 +1,4 @@
-//! An object as somebody was shown it. Whoever keeps it shares its JSON with everyone else.
+//! The JSON of an object, shared by every component that has it in its cache.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use serde_json::Value;
 
 /// The JSON of an object, read and never changed.
 #[derive(Clone, Debug)]
-pub enum Known {
+pub enum SharedObject {
     /// As it came over the wire.
     Json(Arc<Value>),
-    /// As a server in this very process has it.
+    /// The object of a simulated server in this process.
     Object(Object),
 }
 
-impl Deref for Known {
+impl Deref for SharedObject {
     type Target = Value;
 
     fn deref(&self) -> &Value {
@@ -27,28 +27,28 @@ impl Deref for Known {
     }
 }
 
-impl From<Value> for Known {
+impl From<Value> for SharedObject {
     fn from(value: Value) -> Self {
         Self::Json(Arc::new(value))
     }
 }
 
-impl From<Known> for Value {
-    fn from(known: Known) -> Self {
+impl From<SharedObject> for Value {
+    fn from(known: SharedObject) -> Self {
         match known {
-            Known::Json(value) => Arc::unwrap_or_clone(value),
-            Known::Object(object) => object.raw().clone(),
+            SharedObject::Json(value) => Arc::unwrap_or_clone(value),
+            SharedObject::Object(object) => object.raw().clone(),
         }
     }
 }
 
-impl PartialEq for Known {
+impl PartialEq for SharedObject {
     fn eq(&self, other: &Self) -> bool {
         **self == **other
     }
 }
 
-impl Known {
+impl SharedObject {
     /// Whether `self` tells more than `before`, which has the same name. An echo does not, nor
     /// does a memory: of the same object, or of one that had the name before it.
     pub(crate) fn is_newer(&self, before: &Self) -> bool {
@@ -73,7 +73,8 @@ mod tests {
 
     #[test]
     fn only_a_later_version_is_newer() {
-        let at = |version: &str| Known::from(json!({"metadata": {"resourceVersion": version}}));
+        let at =
+            |version: &str| SharedObject::from(json!({"metadata": {"resourceVersion": version}}));
         assert!(at("10").is_newer(&at("9")));
         assert!(!at("9").is_newer(&at("9")), "an echo");
         assert!(!at("8").is_newer(&at("9")));

@@ -1,5 +1,4 @@
-//! What the parts of a simulated fleet have in common: they hear of changes, and ask for
-//! writes.
+//! The interface of the components of a simulated fleet: watch events in, writes out.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -8,28 +7,28 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use smol_str::SmolStr;
 
-use crate::known::Known;
+use crate::shared_object::SharedObject;
 
 /// A kubelet, a scheduler, a node controller: pure, driven from outside.
-pub trait Part: Send {
+pub trait Component: Send {
     /// An object is now so, or is gone.
-    fn changed(&mut self, key: &Key, object: Option<&Known>, now: Timestamp);
+    fn changed(&mut self, key: &Key, object: Option<&SharedObject>, now: Timestamp);
 
-    /// Whether an object of this name is there, as far as this part keeps it.
+    /// Whether this component has an object of this name in its cache.
     fn knows(&self, _key: &Key) -> bool {
         false
     }
 
-    /// A request of this part was answered. Objects in answers are told by `changed` first.
-    fn answered(&mut self, request: &Request, answer: &Answer, now: Timestamp);
+    /// A request of this component was handle_response. Objects in answers are told by `changed` first.
+    fn handle_response(&mut self, request: &WriteRequest, response: &WriteResponse, now: Timestamp);
 
-    /// What is to be written by now.
-    fn due(&mut self, now: Timestamp) -> Vec<Request>;
+    /// The writes that are due.
+    fn due(&mut self, now: Timestamp) -> Vec<WriteRequest>;
 
-    /// When to ask again, should nothing change before.
+    /// The next instant at which something is due.
     fn next(&self) -> Option<Timestamp>;
 
-    /// Whether everything it had to make at the start is there.
+    /// Whether everything that it creates at the start exists.
     fn is_settled(&self) -> bool {
         true
     }
@@ -77,22 +76,23 @@ impl Key {
 
     pub fn of(kind: Kind, object: &Value) -> Self {
         let metadata = field(object, "metadata");
-        let [namespace, name] = ["namespace", "name"].map(|part| text(metadata, part).into());
+        let [namespace, name] =
+            ["namespace", "name"].map(|component| text(metadata, component).into());
         Self::new(kind, namespace, name)
     }
 }
 
 /// One write.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Request {
+pub struct WriteRequest {
     pub key: Key,
-    pub write: Write,
+    pub write: WriteVerb,
     /// May wait behind everything else.
     pub is_background: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Write {
+pub enum WriteVerb {
     Create(Value),
     /// A merge patch of the object.
     Merge(Value),
@@ -104,27 +104,27 @@ pub enum Write {
     Delete(Value),
 }
 
-/// How a request ended.
+/// The response to a write.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
-    Done(Option<Known>),
-    /// The object changed meanwhile; news of it are on their way.
+pub enum WriteResponse {
+    Done(Option<SharedObject>),
+    /// The object changed meanwhile; newer of it are on their way.
     Conflict,
-    /// A create of what is there already.
+    /// The object to create exists already.
     Exists,
     Missing,
     Failed(String),
 }
 
-impl Request {
-    pub fn new(key: Key, write: Write) -> Self {
+impl WriteRequest {
+    pub fn new(key: Key, write: WriteVerb) -> Self {
         Self { key, write, is_background: false }
     }
 
     /// Patches the status, fenced by the version that was looked at.
     pub fn status(key: Key, object: &Value, status: Value) -> Self {
         let patch = assembled([("metadata", fence(object)), ("status", status)]);
-        Self::new(key, Write::MergeStatus(patch))
+        Self::new(key, WriteVerb::MergeStatus(patch))
     }
 
     /// Deletes exactly this object.
@@ -133,7 +133,7 @@ impl Request {
         if let Some(seconds) = grace_seconds {
             options["gracePeriodSeconds"] = json!(seconds);
         }
-        Self::new(key, Write::Delete(options))
+        Self::new(key, WriteVerb::Delete(options))
     }
 }
 
@@ -150,27 +150,27 @@ pub(crate) fn hash_of(thing: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// What a patch carries so that it only applies to what was looked at.
+/// The precondition of a patch: uid and version of the observed object.
 pub(crate) fn fence(object: &Value) -> Value {
     let metadata = field(object, "metadata");
     json!({"uid": text(metadata, "uid"), "resourceVersion": text(metadata, "resourceVersion")})
 }
 
-/// Tells all parts what the answer to a request shows. Of an object that nobody knows, a watch
-/// has told the end before the answer arrived; only one that was just made is news.
-pub(crate) fn tell_answer(
-    parts: &mut [Box<dyn Part>],
-    request: &Request,
-    answer: &Answer,
+/// Tells all components what the response to a request shows. Of an object that nobody knows, a watch
+/// has told the end before the response arrived; only one that was just made is newer.
+pub(crate) fn apply_response(
+    components: &mut [Box<dyn Component>],
+    request: &WriteRequest,
+    response: &WriteResponse,
     now: Timestamp,
 ) {
-    let Answer::Done(Some(object)) = answer else { return };
-    let is_made = matches!(request.write, Write::Create(_));
-    let is_there = || parts.iter().any(|part| part.knows(&request.key));
+    let WriteResponse::Done(Some(object)) = response else { return };
+    let is_made = matches!(request.write, WriteVerb::Create(_));
+    let is_there = || components.iter().any(|component| component.knows(&request.key));
     if request.key.kind == Kind::Lease || !is_made && !is_there() {
         return;
     }
-    for part in parts {
-        part.changed(&request.key, Some(object), now);
+    for component in components {
+        component.changed(&request.key, Some(object), now);
     }
 }

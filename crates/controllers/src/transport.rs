@@ -1,4 +1,4 @@
-//! Requests on their way: one function between what is asked and what is answered.
+//! Sends requests through the kube client and reads the responses.
 
 use std::time::Duration;
 
@@ -8,71 +8,74 @@ use hyper::body::Bytes;
 use kube::Client;
 use serde_json::Value;
 
-use crate::outcome::Answer;
 use crate::request::Request;
+use crate::response::Response;
 use crate::trimmed::Trimmed;
 
-/// Longer than any request that is no watch takes.
+/// The time limit of every request that is not a watch.
 const TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ApiError {
-    #[error("could not form a request for {path}")]
-    Form {
+pub(crate) enum TransportError {
+    #[error("could not build a request for {path}")]
+    Build {
         path: String,
         #[source]
         source: http::Error,
     },
     #[error("could not reach the server")]
     Send(#[source] kube::Error),
-    #[error("could not read the answer")]
+    #[error("could not read the response")]
     Read(#[source] kube::Error),
-    #[error("no answer within {} s", TIMEOUT.as_secs())]
+    #[error("no response within {} s", TIMEOUT.as_secs())]
     Timeout,
 }
 
-/// An answer as it arrived.
+/// A response whose body is not parsed.
 #[derive(Debug)]
-pub(crate) struct Arrived {
+pub(crate) struct RawResponse {
     pub(crate) code: u16,
     retry_after: Option<Duration>,
     pub(crate) text: Bytes,
 }
 
-impl Arrived {
-    pub(crate) fn read(self) -> Answer {
+impl RawResponse {
+    pub(crate) fn read(self) -> Response {
         let body = serde_json::from_slice(&self.text).unwrap_or(Value::Null);
-        Answer { code: self.code, retry_after: self.retry_after, body }
+        Response { code: self.code, retry_after: self.retry_after, body }
     }
 
-    /// The same, as far as a cache keeps it.
-    pub(crate) fn trimmed(self) -> Answer {
+    /// The response without `metadata.managedFields`.
+    pub(crate) fn trimmed(self) -> Response {
         let body = serde_json::from_slice(&self.text).map_or(Value::Null, |Trimmed(body)| body);
-        Answer { code: self.code, retry_after: self.retry_after, body }
+        Response { code: self.code, retry_after: self.retry_after, body }
     }
 }
 
-/// Sends a request and reads the answer, whatever its code.
-pub(crate) async fn send(client: &Client, request: Request) -> Result<Answer, ApiError> {
+/// Sends a request and parses the response, whatever its code.
+pub(crate) async fn send(client: &Client, request: Request) -> Result<Response, TransportError> {
     Ok(fetch(client, request).await?.read())
 }
 
-/// Sends a request and takes the answer, whatever its code.
-pub(crate) async fn fetch(client: &Client, request: Request) -> Result<Arrived, ApiError> {
-    let sent = form(request)?;
+/// Sends a request and returns the response, whatever its code.
+pub(crate) async fn fetch(
+    client: &Client,
+    request: Request,
+) -> Result<RawResponse, TransportError> {
+    let sent = http_request(request)?;
     let exchange = async {
-        let answer = client.send(sent.map(kube::client::Body::from)).await;
-        let (head, body) = answer.map_err(ApiError::Send)?.into_parts();
-        let text = body.collect().await.map_err(ApiError::Read)?.to_bytes();
+        let response = client.send(sent.map(kube::client::Body::from)).await;
+        let (head, body) = response.map_err(TransportError::Send)?.into_parts();
+        let text = body.collect().await.map_err(TransportError::Read)?.to_bytes();
         let seconds = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
         let retry_after = seconds.and_then(|text| text.parse().ok()).map(Duration::from_secs);
-        Ok(Arrived { code: head.status.as_u16(), retry_after, text })
+        Ok(RawResponse { code: head.status.as_u16(), retry_after, text })
     };
-    tokio::time::timeout(TIMEOUT, exchange).await.unwrap_or(Err(ApiError::Timeout))
+    tokio::time::timeout(TIMEOUT, exchange).await.unwrap_or(Err(TransportError::Timeout))
 }
 
-pub(crate) fn form(request: Request) -> Result<http::Request<Vec<u8>>, ApiError> {
+pub(crate) fn http_request(request: Request) -> Result<http::Request<Vec<u8>>, TransportError> {
     let Request { method, path, content_type, body } = request;
     let bytes = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
     let sent = http::Request::builder()
@@ -81,7 +84,7 @@ pub(crate) fn form(request: Request) -> Result<http::Request<Vec<u8>>, ApiError>
         .header(ACCEPT, "application/json")
         .header(CONTENT_TYPE, content_type)
         .body(bytes);
-    sent.map_err(|source| ApiError::Form { path, source })
+    sent.map_err(|source| TransportError::Build { path, source })
 }
 
 /// An error with its causes, in one line.

@@ -1,5 +1,5 @@
-//! What the newest decisions say in numbers, by rollout: all of a rollout's series are replaced
-//! at once, and go with it.
+//! The series of the latest decisions, by rollout. All series of a rollout are replaced at once,
+//! and removed with it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,28 +14,28 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use crate::cache::Rollout;
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Told {
+pub(super) struct RolloutSeries {
     by_rollout: Arc<Mutex<BTreeMap<Rollout, Vec<Series>>>>,
 }
 
-impl Told {
-    /// Replaces what is said of a rollout.
-    pub(super) fn put(&self, rollout: &Rollout, series: Vec<Series>) {
-        // A map that somebody left half way is still a map of whole entries.
-        let mut known = self.by_rollout.lock().unwrap_or_else(PoisonError::into_inner);
+impl RolloutSeries {
+    /// Replaces the series of a rollout.
+    pub(super) fn set(&self, rollout: &Rollout, series: Vec<Series>) {
+        // A panic elsewhere leaves whole entries behind.
+        let mut by_rollout = self.by_rollout.lock().unwrap_or_else(PoisonError::into_inner);
         if series.is_empty() {
-            known.remove(rollout);
+            by_rollout.remove(rollout);
         } else {
-            known.insert(rollout.clone(), series);
+            by_rollout.insert(rollout.clone(), series);
         }
     }
 }
 
-impl Collector for Told {
+impl Collector for RolloutSeries {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let known = self.by_rollout.lock().unwrap_or_else(PoisonError::into_inner);
+        let by_rollout = self.by_rollout.lock().unwrap_or_else(PoisonError::into_inner);
         let mut by_metric: BTreeMap<&str, (&Metric, Vec<&Series>)> = BTreeMap::new();
-        for series in known.values().flatten() {
+        for series in by_rollout.values().flatten() {
             let of_metric = by_metric.entry(series.metric.name);
             of_metric.or_insert_with(|| (series.metric, Vec::new())).1.push(series);
         }
@@ -60,18 +60,18 @@ mod tests {
     const NODES: Metric = Metric { name: "skyhook_node_target_count", help: "Targeted nodes" };
 
     #[test]
-    fn series_are_replaced_and_go_with_their_rollout() {
+    fn series_are_replaced_and_removed_with_their_rollout() {
         let metrics = Metrics::default();
         let key = GroupKind::new("skyhook.nvidia.com", "Skyhook").key("", "tuning");
         let rollout = Rollout { dialect: 0, key };
         let series = |nodes: i64| vec![Series::new(&NODES, &[("skyhook_name", "tuning")], nodes)];
-        metrics.tell(&rollout, series(3));
-        metrics.tell(&rollout, series(4));
+        metrics.set_series(&rollout, series(3));
+        metrics.set_series(&rollout, series(4));
         let text = metrics.text();
         assert!(text.contains("# TYPE skyhook_node_target_count gauge\n"), "{text}");
         let lines: Vec<&str> = text.lines().filter(|line| line.contains("tuning")).collect();
         assert_eq!(lines, [r#"skyhook_node_target_count{skyhook_name="tuning"} 4"#]);
-        metrics.forget(&rollout);
+        metrics.remove_series(&rollout);
         assert!(!metrics.text().contains("tuning"));
     }
 }

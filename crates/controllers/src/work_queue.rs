@@ -1,32 +1,32 @@
-//! Whose turn it is. Every key waits at most once, first come first served; what changes while
-//! its turn runs puts it back at the end, so that nobody is starved by a busy neighbour.
+//! The work queue. Every key waits at most once, first come, first served; a key that changes
+//! while it is processed goes to the end, so that a busy rollout does not starve the others.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-/// The first wait after a failure; each further one doubles it.
+/// The delay after the first failure; each further failure doubles it.
 const RETRY_FIRST: Duration = Duration::from_millis(50);
-/// Long enough to leave a struggling server alone, short enough that its return is noticed.
+/// Long enough to spare an overloaded server, short enough to notice its recovery.
 const RETRY_MAX: Duration = Duration::from_mins(1);
 
 /// A fair queue of keys, with timers.
 #[derive(Debug)]
-pub struct Queue<K> {
+pub struct WorkQueue<K> {
     ready: VecDeque<K>,
-    /// What is in `ready`.
+    /// The keys in `ready`.
     waiting: BTreeSet<K>,
     running: BTreeSet<K>,
-    /// Running, and changed since.
+    /// Keys that changed while they are running.
     changed: BTreeSet<K>,
     timers: BTreeSet<(Timestamp, K)>,
-    /// The same by key: each has at most one.
+    /// The same by key: each has at most one timer.
     alarms: BTreeMap<K, Timestamp>,
     failures: BTreeMap<K, u32>,
 }
 
-impl<K> Default for Queue<K> {
+impl<K> Default for WorkQueue<K> {
     fn default() -> Self {
         Self {
             ready: VecDeque::new(),
@@ -40,8 +40,8 @@ impl<K> Default for Queue<K> {
     }
 }
 
-impl<K: Clone + Ord> Queue<K> {
-    /// Asks for a turn of `key`, once, however often this is called before it comes.
+impl<K: Clone + Ord> WorkQueue<K> {
+    /// Queues `key`, once, however often this is called before it is taken.
     pub fn add(&mut self, key: K) {
         if self.running.contains(&key) {
             self.changed.insert(key);
@@ -50,31 +50,30 @@ impl<K: Clone + Ord> Queue<K> {
         }
     }
 
-    /// The next key whose turn it is, which then runs until [`Queue::done`] or
-    /// [`Queue::retry`].
+    /// The next key, which then runs until [`WorkQueue::done`] or [`WorkQueue::retry`].
     pub fn take(&mut self, now: Timestamp) -> Option<K> {
         self.fire(now);
         let key = self.ready.pop_front()?;
         self.waiting.remove(&key);
-        // What it was to be woken for is looked at now.
+        // Its timer is obsolete: it is processed now.
         self.disarm(&key);
         self.running.insert(key.clone());
         Some(key)
     }
 
-    /// The turn went well; the next is at `wake_at`, or after a change.
+    /// `key` was processed; it is due again at `wake_at`, or after a change.
     pub fn done(&mut self, key: &K, wake_at: Option<Timestamp>) {
         self.failures.remove(key);
         self.end(key, wake_at);
     }
 
-    /// The turn did not get through: another follows, the later the more often that happened,
-    /// and not before `at_least` has passed. A change brings it forward.
+    /// Processing `key` failed: it is retried with exponential back-off, not before `at_least`
+    /// has passed. A change makes it due at once.
     pub fn retry(&mut self, key: &K, now: Timestamp, at_least: Duration) {
         let failures = self.failures.entry(key.clone()).or_default();
-        let pause = pause(*failures).max(at_least);
+        let backoff = backoff(*failures).max(at_least);
         *failures = failures.saturating_add(1);
-        let at = now.checked_add(pause).unwrap_or(Timestamp::MAX);
+        let at = now.checked_add(backoff).unwrap_or(Timestamp::MAX);
         self.end(key, Some(at));
     }
 
@@ -83,12 +82,12 @@ impl<K: Clone + Ord> Queue<K> {
         self.timers.first().map(|(at, _)| *at)
     }
 
-    /// How many wait for their turn now.
+    /// How many keys are ready.
     pub fn depth(&self) -> usize {
         self.ready.len()
     }
 
-    /// How many failed the last time they had their turn.
+    /// How many keys failed the last time they were processed.
     pub fn failing(&self) -> usize {
         self.failures.len()
     }
@@ -126,15 +125,15 @@ impl<K: Clone + Ord> Queue<K> {
     }
 }
 
-/// How long to wait after so many failures before.
+/// The back-off after a number of earlier failures.
 ///
-/// | failures before | pause  |
-/// |----------------:|-------:|
-/// |               0 |  50 ms |
-/// |               1 | 100 ms |
-/// |               5 |  1.6 s |
-/// |              11 |   60 s |
-fn pause(failures: u32) -> Duration {
+/// | earlier failures | delay |
+/// |-----------------:|------:|
+/// |                0 | 50 ms |
+/// |                1 | 100 ms |
+/// |                5 | 1.6 s |
+/// |               11 |  60 s |
+fn backoff(failures: u32) -> Duration {
     RETRY_FIRST.saturating_mul(1 << failures.min(16)).min(RETRY_MAX)
 }
 
@@ -147,8 +146,8 @@ mod tests {
     }
 
     #[test]
-    fn each_waits_once_and_in_turn() {
-        let mut queue = Queue::default();
+    fn each_key_waits_once_and_in_order() {
+        let mut queue = WorkQueue::default();
         for key in ["a", "b", "a", "c", "b"] {
             queue.add(key);
         }
@@ -158,15 +157,15 @@ mod tests {
     }
 
     #[test]
-    fn a_change_during_its_turn_puts_it_behind_the_others() {
-        let mut queue = Queue::default();
+    fn a_key_that_changes_while_it_runs_goes_behind_the_others() {
+        let mut queue = WorkQueue::default();
         queue.add("a");
         assert_eq!(queue.take(at(0)), Some("a"));
         queue.add("a");
         queue.add("a");
         queue.add("b");
         assert_eq!(queue.take(at(0)), Some("b"));
-        assert_eq!(queue.take(at(0)), None, "never twice at a time");
+        assert_eq!(queue.take(at(0)), None, "never twice at once");
         queue.done(&"a", None);
         queue.done(&"b", None);
         assert_eq!(queue.take(at(0)), Some("a"));
@@ -177,7 +176,7 @@ mod tests {
 
     #[test]
     fn timers_fire_on_the_instant_and_once() {
-        let mut queue = Queue::default();
+        let mut queue = WorkQueue::default();
         queue.add("a");
         queue.take(at(0));
         queue.done(&"a", Some(at(10)));
@@ -190,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_turn_before_the_timer_replaces_it() {
-        let mut queue = Queue::default();
+        let mut queue = WorkQueue::default();
         queue.add("a");
         queue.take(at(0));
         queue.done(&"a", Some(at(10)));
@@ -203,7 +202,7 @@ mod tests {
 
     #[test]
     fn failures_wait_longer_and_longer_until_one_goes_well() {
-        let mut queue = Queue::default();
+        let mut queue = WorkQueue::default();
         queue.add("a");
         let mut now = at(0);
         let mut pauses = Vec::new();
@@ -224,6 +223,6 @@ mod tests {
         queue.take(now);
         queue.retry(&"a", now, Duration::ZERO);
         assert_eq!(queue.next_wake(), Some(now + Duration::from_millis(50)));
-        assert_eq!((pause(11), pause(u32::MAX)), (RETRY_MAX, RETRY_MAX));
+        assert_eq!((backoff(11), backoff(u32::MAX)), (RETRY_MAX, RETRY_MAX));
     }
 }

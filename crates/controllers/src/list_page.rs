@@ -1,5 +1,5 @@
-//! One page of a list, read object by object: a hundred whole ones take a hundred times the room
-//! of what is kept of each, and what lies between them is not had back.
+//! One page of a list, read object by object: a hundred whole objects take many times the memory
+//! of the fields that are kept, and fragment the heap.
 
 use std::fmt;
 
@@ -10,11 +10,11 @@ use serde_json::Value;
 
 use crate::trimmed::Trimmed;
 
-/// What is kept of a page.
+/// The projected objects of a page.
 #[derive(Debug)]
-pub(crate) struct Page {
+pub(crate) struct ListPage {
     pub(crate) version: String,
-    /// How to ask for the next one; empty on the last.
+    /// The continue token; empty on the last page.
     pub(crate) next: String,
     pub(crate) objects: Vec<Object>,
 }
@@ -26,44 +26,44 @@ struct Metadata {
     r#continue: Option<String>,
 }
 
-impl Page {
-    /// Reads a page, and keeps of its items what `keep` makes of them.
+impl ListPage {
+    /// Reads a page and projects its items with `keep`.
     pub(crate) fn read<'de, D: Deserializer<'de>>(
         body: D,
         keep: impl FnMut(Value) -> Option<Object>,
     ) -> Result<Self, D::Error> {
-        body.deserialize_map(Pages(keep))
+        body.deserialize_map(PageVisitor(keep))
     }
 }
 
-struct Pages<F>(F);
+struct PageVisitor<F>(F);
 
-impl<'de, F: FnMut(Value) -> Option<Object>> Visitor<'de> for Pages<F> {
-    type Value = Page;
+impl<'de, F: FnMut(Value) -> Option<Object>> Visitor<'de> for PageVisitor<F> {
+    type Value = ListPage;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("a list")
     }
 
-    fn visit_map<A: MapAccess<'de>>(mut self, mut fields: A) -> Result<Page, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(mut self, mut fields: A) -> Result<ListPage, A::Error> {
         let (mut metadata, mut objects) = (None, Vec::new());
         while let Some(field) = fields.next_key::<String>()? {
             match field.as_str() {
                 "metadata" => metadata = Some(fields.next_value::<Metadata>()?),
-                "items" => objects = fields.next_value_seed(Items(&mut self.0))?,
+                "items" => objects = fields.next_value_seed(ItemsVisitor(&mut self.0))?,
                 _ => _ = fields.next_value::<IgnoredAny>()?,
             }
         }
         let Some(Metadata { resource_version: version, r#continue: next }) = metadata else {
             return Err(A::Error::missing_field("metadata"));
         };
-        Ok(Page { version, next: next.unwrap_or_default(), objects })
+        Ok(ListPage { version, next: next.unwrap_or_default(), objects })
     }
 }
 
-struct Items<'k, F>(&'k mut F);
+struct ItemsVisitor<'k, F>(&'k mut F);
 
-impl<'de, F: FnMut(Value) -> Option<Object>> DeserializeSeed<'de> for Items<'_, F> {
+impl<'de, F: FnMut(Value) -> Option<Object>> DeserializeSeed<'de> for ItemsVisitor<'_, F> {
     type Value = Vec<Object>;
 
     fn deserialize<D: Deserializer<'de>>(self, items: D) -> Result<Self::Value, D::Error> {
@@ -71,7 +71,7 @@ impl<'de, F: FnMut(Value) -> Option<Object>> DeserializeSeed<'de> for Items<'_, 
     }
 }
 
-impl<'de, F: FnMut(Value) -> Option<Object>> Visitor<'de> for Items<'_, F> {
+impl<'de, F: FnMut(Value) -> Option<Object>> Visitor<'de> for ItemsVisitor<'_, F> {
     type Value = Vec<Object>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,18 +1,18 @@
-//! Chance in a sequence: who is next, what fails, how long something takes. Unlike the draws of
-//! a [`Seed`], which are about somebody, these follow on each other.
+//! A sequential random number generator: which event is next, which request fails, how long a
+//! request takes. Unlike the numbers of a [`Seed`], these depend on the order of the calls.
 
 use jiff::SignedDuration;
 
 use crate::seed::Seed;
 
-/// A source of draws.
+/// A sequence of random numbers.
 #[derive(Clone, Debug)]
-pub struct Chance {
+pub struct Random {
     seed: Seed,
     drawn: u32,
 }
 
-impl Chance {
+impl Random {
     pub fn new(seed: Seed) -> Self {
         Self { seed, drawn: 0 }
     }
@@ -27,7 +27,7 @@ impl Chance {
     }
 
     /// True in so many of a thousand cases.
-    pub fn is(&mut self, thousandths: u32) -> bool {
+    pub fn happens(&mut self, thousandths: u32) -> bool {
         self.next().millionths() / 1_000 < thousandths
     }
 

@@ -1,16 +1,16 @@
-//! Timers: at most one for each thing, the earliest first.
+//! Timers: at most one per key, the earliest first.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
 #[derive(Debug)]
-pub(crate) struct Wheel<T> {
+pub(crate) struct Timers<T> {
     by_instant: BTreeSet<(Timestamp, T)>,
     by_thing: BTreeMap<T, Timestamp>,
 }
 
-impl<T: Ord + Clone> Wheel<T> {
+impl<T: Ord + Clone> Timers<T> {
     /// Sets the timer of a thing, in place of the one it had.
     pub(crate) fn set(&mut self, thing: T, instant: Timestamp) {
         self.clear(&thing);
@@ -40,7 +40,7 @@ impl<T: Ord + Clone> Wheel<T> {
     }
 }
 
-impl<T> Default for Wheel<T> {
+impl<T> Default for Timers<T> {
     fn default() -> Self {
         Self { by_instant: BTreeSet::new(), by_thing: BTreeMap::new() }
     }
@@ -53,14 +53,14 @@ mod tests {
     #[test]
     fn timers_come_in_order_and_once() {
         let at = |second| Timestamp::from_second(second).unwrap();
-        let mut wheel = Wheel::default();
-        wheel.set("a", at(3));
-        wheel.set("b", at(2));
-        wheel.set("a", at(1));
-        wheel.set("c", at(1));
-        wheel.clear(&"c");
-        assert_eq!(wheel.next(), Some(at(1)));
-        assert_eq!((wheel.pop(at(1)), wheel.pop(at(1))), (Some("a"), None));
-        assert_eq!((wheel.pop(at(9)), wheel.pop(at(9))), (Some("b"), None));
+        let mut timers = Timers::default();
+        timers.set("a", at(3));
+        timers.set("b", at(2));
+        timers.set("a", at(1));
+        timers.set("c", at(1));
+        timers.clear(&"c");
+        assert_eq!(timers.next(), Some(at(1)));
+        assert_eq!((timers.pop(at(1)), timers.pop(at(1))), (Some("a"), None));
+        assert_eq!((timers.pop(at(9)), timers.pop(at(9))), (Some("b"), None));
     }
 }

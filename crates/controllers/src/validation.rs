@@ -1,4 +1,4 @@
-//! What validation found wrong, kept per object so that a pass does not validate the world.
+//! Validation errors per object, kept so that a decision does not validate every object again.
 
 use std::collections::BTreeMap;
 
@@ -7,25 +7,25 @@ use convoy_plan::{Diagnostic, Dialect, Severity, World};
 
 /// The errors that one dialect finds in the objects of a world.
 #[derive(Debug, Default)]
-pub(crate) struct Refused {
+pub(crate) struct ValidationErrors {
     by_object: BTreeMap<ObjectKey, Vec<Diagnostic>>,
-    /// The same in one list, as decisions take it.
+    /// The same in one list, as `convoy_plan::decide` takes it.
     list: Vec<Diagnostic>,
 }
 
-impl Refused {
+impl ValidationErrors {
     pub(crate) fn list(&self) -> &[Diagnostic] {
         &self.list
     }
 
-    /// Whether anything is wrong with an object.
+    /// Whether an object has errors.
     pub(crate) fn contains(&self, key: &ObjectKey) -> bool {
         self.by_object.contains_key(key)
     }
 
-    /// Judges anew what the change of `key`, whose kind is validated, may have made right or
-    /// wrong; gives back the other objects whose judgement changed.
-    pub(crate) fn review(
+    /// Validates the objects that the change of `key`, whose kind is validated, may have made
+    /// valid or invalid; returns those whose errors changed.
+    pub(crate) fn revalidate(
         &mut self,
         dialect: &dyn Dialect,
         world: &World,
@@ -33,7 +33,7 @@ impl Refused {
     ) -> Vec<ObjectKey> {
         let mut changed = Vec::new();
         if dialect.validates_alone() {
-            if self.judge(dialect, world, key) {
+            if self.validate(dialect, world, key) {
                 changed.push(key.clone());
             }
         } else {
@@ -42,7 +42,7 @@ impl Refused {
                 .flat_map(|(_, objects)| objects.map(|object| object.key().clone()))
                 .collect();
             keys.push(key.clone());
-            changed.extend(keys.into_iter().filter(|key| self.judge(dialect, world, key)));
+            changed.extend(keys.into_iter().filter(|key| self.validate(dialect, world, key)));
         }
         if !changed.is_empty() {
             self.list = self.by_object.values().flatten().cloned().collect();
@@ -51,8 +51,8 @@ impl Refused {
         changed
     }
 
-    /// Whether the judgement about `key` is another than before.
-    fn judge(&mut self, dialect: &dyn Dialect, world: &World, key: &ObjectKey) -> bool {
+    /// Whether the errors of `key` changed.
+    fn validate(&mut self, dialect: &dyn Dialect, world: &World, key: &ObjectKey) -> bool {
         let found = world.get(key).map(|object| dialect.validate(world, object));
         let mut errors = found.unwrap_or_default();
         errors.retain(|found| found.severity == Severity::Error);

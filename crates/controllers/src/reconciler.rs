@@ -1,0 +1,378 @@
+//! The reconciler: events go into the cache, the rollouts they affect into the work queue, and a
+//! rollout taken from the queue gets a decision and with it a [`StepExecution`].
+//!
+//! There is no clock here, no task and no connection: `run` drives it against an API server in
+//! real time, a simulation in virtual time and in any order of events.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use convoy_api::{GroupKind, ObjectKey};
+use convoy_plan::{Action, Denial, Dialect, Event, Step, series};
+use jiff::Timestamp;
+
+use crate::cache::{Cache, CacheEvent, Rollout};
+use crate::events::ObjectEvent;
+use crate::execution::{FinishedStep, StepExecution, StepResult};
+use crate::log::DecisionLog;
+use crate::metrics::{self, Holds, Metrics};
+use crate::projection::Projections;
+use crate::request;
+use crate::work_queue::WorkQueue;
+
+/// Which dialects run, and how.
+pub struct Settings {
+    pub dialects: Vec<&'static dyn Dialect>,
+    /// Decide and report, but write nothing.
+    pub observe: bool,
+    /// The most rollouts whose writes are in flight at once.
+    pub concurrency: usize,
+    pub decision_log: Option<DecisionLog>,
+    pub metrics: Arc<Metrics>,
+}
+
+impl Settings {
+    pub fn new(dialects: Vec<&'static dyn Dialect>) -> Self {
+        let metrics = Arc::new(Metrics::default());
+        Self { dialects, observe: false, concurrency: 32, decision_log: None, metrics }
+    }
+}
+
+impl std::fmt::Debug for Settings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let dialects: Vec<&str> = self.dialects.iter().map(|dialect| dialect.name()).collect();
+        f.debug_struct("Settings")
+            .field("dialects", &dialects)
+            .field("observe", &self.observe)
+            .field("concurrency", &self.concurrency)
+            .finish_non_exhaustive()
+    }
+}
+
+/// One reconciliation of a rollout.
+#[derive(Debug)]
+pub struct Reconciliation {
+    pub rollout: Rollout,
+    /// None if the rollout is gone, or if the reconciliation only reports a denied write.
+    pub step: Option<Decided>,
+    /// The writes to execute; the reconciliation then lasts until [`Reconciler::finish`].
+    pub execution: Option<StepExecution>,
+}
+
+/// The decision of a reconciliation, for metrics.
+#[derive(Debug)]
+pub struct Decided {
+    pub dialect: &'static str,
+    pub verdict: convoy_plan::Verdict,
+}
+
+/// The cache, the work queue, and the steps in flight.
+#[derive(Debug)]
+pub struct Reconciler {
+    cache: Cache,
+    queue: WorkQueue<Rollout>,
+    projections: Arc<Projections>,
+    /// Kinds that are not listed yet: nothing is decided before all of them are.
+    unlisted: BTreeSet<GroupKind>,
+    in_flight: BTreeMap<Rollout, InFlight>,
+    holds: BTreeMap<Rollout, Holds>,
+    /// The write that the server denied in the last reconciliation of a rollout.
+    denials: BTreeMap<Rollout, Denial>,
+    /// Rollouts that had only a status to write while others waited, and were requeued behind them.
+    yielded: BTreeSet<Rollout>,
+    /// Kubernetes Events to record.
+    events: Vec<ObjectEvent>,
+    observe: bool,
+    concurrency: usize,
+    log: Option<DecisionLog>,
+    metrics: Arc<Metrics>,
+}
+
+/// What follows once the writes of a step have ended.
+#[derive(Debug)]
+struct InFlight {
+    wake_at: Option<Timestamp>,
+    events: Vec<Event>,
+    /// Its only write reports in the status that another write was denied.
+    reports_denial: bool,
+}
+
+impl Reconciler {
+    pub fn new(settings: Settings) -> Self {
+        let Settings { dialects, observe, concurrency, decision_log, metrics } = settings;
+        let projections = Arc::new(Projections::of(&dialects));
+        Self {
+            cache: Cache::new(dialects),
+            queue: WorkQueue::default(),
+            unlisted: projections.kinds().cloned().collect(),
+            projections,
+            in_flight: BTreeMap::new(),
+            holds: BTreeMap::new(),
+            denials: BTreeMap::new(),
+            yielded: BTreeSet::new(),
+            events: Vec::new(),
+            observe,
+            concurrency: concurrency.max(1),
+            log: decision_log,
+            metrics,
+        }
+    }
+
+    /// The kinds to watch, and the fields to keep of each.
+    pub fn projections(&self) -> &Arc<Projections> {
+        &self.projections
+    }
+
+    pub fn cache(&self) -> &Cache {
+        &self.cache
+    }
+
+    /// Applies an event to the cache, and queues the rollouts it affects.
+    pub fn handle(&mut self, event: CacheEvent) {
+        let affected = match event {
+            CacheEvent::Listed { kind, version, objects } => {
+                let affected = self.cache.replace(&kind, version, objects);
+                if self.unlisted.remove(&kind) && self.unlisted.is_empty() {
+                    tracing::info!(objects = self.cache.world().len(), "all kinds are listed");
+                    self.metrics.set_ready(true);
+                    for rollout in self.cache.rollouts() {
+                        self.queue.add(rollout);
+                    }
+                }
+                affected
+            }
+            CacheEvent::Applied(object) => self.cache.apply(object),
+            CacheEvent::Responded(object) => self.cache.apply_response(object),
+            CacheEvent::Deleted(last) => self.cache.delete(&last),
+            CacheEvent::Gone(key) => self.cache.mark_gone(&key),
+        };
+        if self.unlisted.is_empty() {
+            for rollout in affected {
+                self.queue.add(rollout);
+            }
+        }
+    }
+
+    /// Reconciles the next rollout of the queue; `None` if none is due or too many are in flight.
+    pub fn reconcile(&mut self, now: Timestamp) -> Option<Reconciliation> {
+        if !self.may_start() {
+            return None;
+        }
+        let rollout = self.queue.take(now)?;
+        let reconciliation = self.pass(rollout, now);
+        self.metrics.set_queue_depth(self.queue.depth());
+        Some(reconciliation)
+    }
+
+    /// How long nothing is due unless an event arrives; `None`: for ever.
+    pub fn idle_for(&self, now: Timestamp) -> Option<Duration> {
+        if !self.may_start() {
+            return None;
+        }
+        if self.queue.depth() > 0 {
+            return Some(Duration::ZERO);
+        }
+        let wait = self.queue.next_wake()?.duration_since(now);
+        // A timer in the past is due.
+        Some(Duration::try_from(wait).unwrap_or(Duration::ZERO))
+    }
+
+    /// How many steps are being executed.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.len()
+    }
+
+    /// Whether a failed reconciliation waits for its retry.
+    pub fn has_failures(&self) -> bool {
+        self.queue.failing() > 0
+    }
+
+    /// The writes of a step have ended.
+    pub fn finish(&mut self, rollout: &Rollout, finished: FinishedStep, now: Timestamp) {
+        let Some(InFlight { wake_at, events, reports_denial }) = self.in_flight.remove(rollout)
+        else {
+            return;
+        };
+        let reported: Vec<Event> =
+            events.into_iter().filter(|event| finished.applied(event_target(event))).collect();
+        self.record(&reported);
+        match finished.result {
+            // Whether or not the report was written, the step that was denied is tried again.
+            _ if reports_denial => self.queue.retry(rollout, now, Duration::ZERO),
+            StepResult::Done => self.queue.done(rollout, wake_at),
+            StepResult::Conflict => {
+                tracing::debug!(rollout = %rollout.key, "write conflict; planning again");
+                self.queue.retry(rollout, now, Duration::ZERO);
+            }
+            StepResult::Retry { at_least, message } => {
+                tracing::warn!(rollout = %rollout.key, why = message, "write failed; retrying");
+                self.queue.retry(rollout, now, at_least);
+            }
+            StepResult::Denied(denial) => {
+                let Denial { target, verb, message } = &denial;
+                tracing::warn!(rollout = %rollout.key, %target, verb, why = message, "write denied");
+                if let Some(complaint) = self.cache.complain(rollout, &denial, now) {
+                    self.record(&[complaint.event]);
+                    self.denials.insert(rollout.clone(), denial);
+                }
+                self.queue.retry(rollout, now, Duration::ZERO);
+            }
+        }
+    }
+
+    /// The Kubernetes Events to record since the last call.
+    pub fn take_events(&mut self) -> Vec<ObjectEvent> {
+        std::mem::take(&mut self.events)
+    }
+
+    fn may_start(&self) -> bool {
+        self.unlisted.is_empty() && self.in_flight.len() < self.concurrency
+    }
+
+    /// One pass over a rollout: observe, decide, and prepare the writes.
+    fn pass(&mut self, rollout: Rollout, now: Timestamp) -> Reconciliation {
+        if let Some(action) = self.denial_report(&rollout, now) {
+            let in_flight = InFlight { wake_at: None, events: Vec::new(), reports_denial: true };
+            self.in_flight.insert(rollout.clone(), in_flight);
+            let execution = Some(self.execution(Vec::new(), Some(action)));
+            return Reconciliation { rollout, step: None, execution };
+        }
+        let Some(mut step) = self.cache.decide(&rollout, now) else {
+            self.queue.done(&rollout, None);
+            self.set_holds(&rollout, Holds::new());
+            self.yielded.remove(&rollout);
+            self.metrics.remove_series(&rollout);
+            if let Some(log) = &mut self.log {
+                log.forget(&rollout);
+            }
+            return Reconciliation { rollout, step: None, execution: None };
+        };
+        self.metrics.count_decision(&step);
+        self.set_holds(&rollout, metrics::holds(&step));
+        self.metrics.set_series(&rollout, series::of_step(&step));
+        self.log_decision(&rollout, &step, now);
+        let object = self.cache.world().get(&rollout.key);
+        let status = object.and_then(|object| request::status(step.status.as_ref(), object));
+        let actions = std::mem::take(&mut step.actions);
+        let decided = Some(Decided { dialect: step.dialect, verdict: step.verdict });
+        if self.observe || actions.is_empty() && status.is_none() {
+            self.record(&step.events);
+            self.queue.done(&rollout, step.wake_at);
+            return Reconciliation { rollout, step: decided, execution: None };
+        }
+        if actions.is_empty() && self.yields(&rollout) {
+            self.queue.done(&rollout, step.wake_at);
+            self.queue.add(rollout.clone());
+            return Reconciliation { rollout, step: decided, execution: None };
+        }
+        let Step { wake_at, events, .. } = step;
+        let in_flight = InFlight { wake_at, events, reports_denial: false };
+        self.in_flight.insert(rollout.clone(), in_flight);
+        let execution = Some(self.execution(actions, status));
+        Reconciliation { rollout, step: decided, execution }
+    }
+
+    /// Whether a rollout that only has a status to write is requeued behind the others, once: in
+    /// a long queue, more changes will be reported by the same write then.
+    fn yields(&mut self, rollout: &Rollout) -> bool {
+        let crowded = self.queue.depth() >= self.concurrency;
+        !self.yielded.remove(rollout) && crowded && self.yielded.insert(rollout.clone())
+    }
+
+    fn execution(&self, actions: Vec<Action>, status: Option<Action>) -> StepExecution {
+        let (projections, metrics) = (Arc::clone(&self.projections), Arc::clone(&self.metrics));
+        StepExecution::new(actions, status, projections, metrics)
+    }
+
+    /// The write that reports a denial in the status, before the step is tried again.
+    fn denial_report(&mut self, rollout: &Rollout, now: Timestamp) -> Option<Action> {
+        let denial = self.denials.remove(rollout)?;
+        let status = self.cache.complain(rollout, &denial, now)?.status?;
+        request::status(Some(&status), self.cache.world().get(&rollout.key)?)
+    }
+
+    /// Queues events about objects that are in the cache.
+    fn record(&mut self, events: &[Event]) {
+        if self.observe {
+            return;
+        }
+        for event in events {
+            if let Some(object) = self.cache.world().get(&event.regarding) {
+                self.events.push(ObjectEvent::new(
+                    object,
+                    event.kind,
+                    &event.reason,
+                    &event.message,
+                ));
+            }
+        }
+    }
+
+    fn set_holds(&mut self, rollout: &Rollout, now: Holds) {
+        let before = self.holds.remove(rollout).unwrap_or_default();
+        if before != now {
+            self.metrics.change_holds(self.cache.dialect(rollout).name(), &before, &now);
+        }
+        if !now.is_empty() {
+            self.holds.insert(rollout.clone(), now);
+        }
+    }
+
+    fn log_decision(&mut self, rollout: &Rollout, step: &Step, now: Timestamp) {
+        let Some(log) = &mut self.log else { return };
+        if let Err(error) = log.append(rollout, step, &self.cache, now) {
+            let error = &error as &dyn std::error::Error;
+            tracing::error!(error, "could not write to the decision log");
+        }
+    }
+}
+
+/// The object whose write an event reports.
+fn event_target(event: &Event) -> &ObjectKey {
+    event.reports.as_ref().unwrap_or(&event.regarding)
+}
+
+#[cfg(test)]
+mod tests {
+    use convoy_api::Object;
+    use convoy_api::apps::{POD, REPLICA_SET};
+    use convoy_plan::dialect::apps::ReplicaSets;
+    use convoy_testkit::{NOW, apps};
+    use serde_json::json;
+
+    use super::*;
+
+    /// A reconciler of ReplicaSets with outdated statuses that writes one at a time.
+    fn reconciler(sets: &[&str]) -> Reconciler {
+        let settings = Settings { concurrency: 1, ..Settings::new(vec![&ReplicaSets]) };
+        let mut reconciler = Reconciler::new(settings);
+        let stale = |name: &&str| {
+            apps::replica_set(name, "web:v1", 0, 0).with("/status/replicas", json!(2)).build()
+        };
+        let mut lists: BTreeMap<GroupKind, Vec<Object>> =
+            reconciler.projections().kinds().map(|kind| (kind.clone(), Vec::new())).collect();
+        assert!(lists.contains_key(&POD));
+        lists.insert(REPLICA_SET, sets.iter().map(stale).collect());
+        for (kind, objects) in lists {
+            reconciler.handle(CacheEvent::Listed { kind, version: Some(1), objects });
+        }
+        reconciler
+    }
+
+    fn reconciled(reconciler: &mut Reconciler) -> Vec<(String, bool)> {
+        let next = || reconciler.reconcile(NOW.parse().expect("an instant"));
+        let all = std::iter::from_fn(next);
+        all.map(|one| (one.rollout.key.name.to_string(), one.execution.is_some())).collect()
+    }
+
+    #[test]
+    fn a_rollout_with_only_a_status_to_write_is_requeued_once() {
+        let pair = |name: &str, is_written: bool| (name.to_owned(), is_written);
+        assert_eq!(reconciled(&mut reconciler(&["a"])), [pair("a", true)]);
+        assert_eq!(
+            reconciled(&mut reconciler(&["a", "b"])),
+            [pair("a", false), pair("b", false), pair("a", true)]
+        );
+    }
+}

@@ -1,0 +1,206 @@
+//! The result of a write: what the response means for the step that the write belongs to.
+
+use std::time::Duration;
+
+use convoy_plan::Write;
+use convoy_plan::step::Subresource;
+use serde_json::Value;
+
+use crate::response::Response;
+
+/// The result of one write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WriteResult {
+    Done(Effect),
+    /// The target is not as it was observed: plan again.
+    Conflict,
+    /// The same write may succeed later.
+    Retry {
+        at_least: Duration,
+        message: String,
+    },
+    /// The write fails for as long as nothing else changes.
+    Rejected {
+        message: String,
+    },
+}
+
+/// What is known of the target after a write succeeded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// The response has the object.
+    Returned,
+    Gone,
+    /// The response does not have the object.
+    Unknown,
+}
+
+impl WriteResult {
+    /// What `response` to `write` means.
+    ///
+    /// | response             | create   | patch    | delete   | evict    |
+    /// |----------------------|----------|----------|----------|----------|
+    /// | 200, 201, 202        | done     | done     | done     | done     |
+    /// | 404                  | rejected | conflict | done     | done     |
+    /// | 409                  | conflict | conflict | conflict | conflict |
+    /// | 401, 408, 429, 5xx   | retry    | retry    | retry    | retry    |
+    /// | 400, 403, 422 …      | rejected | rejected | rejected | rejected |
+    ///
+    /// 401 is retried because credentials expire and are replaced while the process runs: the
+    /// client re-reads a token file once a minute and runs an exec plugin again when its token
+    /// expires, and the retries back off up to the same minute.
+    pub fn of(write: &Write, response: &Response) -> Self {
+        match response.code {
+            200..300 => Self::Done(effect(write, response.code, &response.body)),
+            404 => match write {
+                // A create does not find its namespace.
+                Write::Create { .. } => Self::Rejected { message: response.message() },
+                Write::Patch { .. } => Self::Conflict,
+                Write::Delete { .. } | Write::Evict { .. } => Self::Done(Effect::Gone),
+            },
+            409 => Self::Conflict,
+            401 | 408 | 429 | 500.. => {
+                let at_least = response.retry_after.unwrap_or_default();
+                Self::Retry { at_least, message: retry_message(response) }
+            }
+            _ => Self::Rejected { message: response.message() },
+        }
+    }
+}
+
+fn retry_message(response: &Response) -> String {
+    let message = response.message();
+    if response.code == 401 {
+        return format!(
+            "the server rejected the credentials of this process (401): {message}; they are \
+             re-read before a later attempt"
+        );
+    }
+    message
+}
+
+/// A server that removes an object at once responds with a `Status` or with the last state of
+/// the object; one that waits for finalizers or a grace period responds with the object marked
+/// for deletion.
+fn effect(write: &Write, code: u16, body: &Value) -> Effect {
+    let is_object = body.pointer("/metadata/name").is_some();
+    match write {
+        // The response to a patch of the scale is the scale.
+        Write::Patch { subresource: Some(Subresource::Scale), .. } => Effect::Unknown,
+        Write::Create { .. } | Write::Patch { .. } if is_object => Effect::Returned,
+        Write::Delete { .. } if is_object => {
+            let metadata = &body["metadata"];
+            let lingers = metadata["finalizers"].as_array().is_some_and(|list| !list.is_empty())
+                || metadata["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) > 0;
+            if !metadata["deletionTimestamp"].is_null() && lingers {
+                Effect::Returned
+            } else {
+                Effect::Gone
+            }
+        }
+        // 202 only says that the deletion has begun.
+        Write::Delete { .. } if code == 200 => Effect::Gone,
+        _ => Effect::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use convoy_plan::step::{Precondition, Propagation};
+    use serde_json::json;
+
+    use super::*;
+
+    fn response(code: u16, body: Value) -> Response {
+        Response { code, retry_after: None, body }
+    }
+
+    fn delete() -> Write {
+        let precondition = Precondition::default();
+        Write::Delete { precondition, propagation: Propagation::Background }
+    }
+
+    fn patch() -> Write {
+        let precondition = Precondition::default();
+        Write::Patch { patch: json!({}), subresource: None, precondition }
+    }
+
+    fn create() -> Write {
+        Write::Create { object: json!({}) }
+    }
+
+    #[test]
+    fn every_response_has_its_meaning() {
+        let message = json!({"kind": "Status", "message": "no"});
+        let rejected = || WriteResult::Rejected { message: "no".to_owned() };
+        let retry = || WriteResult::Retry { at_least: Duration::ZERO, message: "no".to_owned() };
+        let cases = [
+            (create(), 404, rejected()),
+            (create(), 409, WriteResult::Conflict),
+            (create(), 422, rejected()),
+            (create(), 403, rejected()),
+            (patch(), 404, WriteResult::Conflict),
+            (patch(), 409, WriteResult::Conflict),
+            (patch(), 500, retry()),
+            (patch(), 503, retry()),
+            (delete(), 404, WriteResult::Done(Effect::Gone)),
+            (delete(), 409, WriteResult::Conflict),
+            (delete(), 429, retry()),
+        ];
+        for (write, code, expected) in cases {
+            assert_eq!(
+                WriteResult::of(&write, &response(code, message.clone())),
+                expected,
+                "{write:?} {code}"
+            );
+        }
+    }
+
+    #[test]
+    fn retry_after_is_respected() {
+        let retry_after = Some(Duration::from_secs(10));
+        let response = Response { code: 429, retry_after, body: Value::Null };
+        let WriteResult::Retry { at_least, message } = WriteResult::of(&patch(), &response) else {
+            panic!()
+        };
+        assert_eq!((at_least.as_secs(), message.as_str()), (10, "the server answered 429"));
+    }
+
+    #[test]
+    fn the_end_of_a_deletion_is_distinguished_from_its_beginning() {
+        let object = |metadata: Value| json!({"kind": "Pod", "metadata": metadata});
+        let going = object(json!({"name": "a", "deletionTimestamp": "2026-01-01T00:00:00Z",
+            "deletionGracePeriodSeconds": 30}));
+        let gone = object(json!({"name": "a", "deletionTimestamp": "2026-01-01T00:00:00Z",
+            "deletionGracePeriodSeconds": 0}));
+        let status = json!({"kind": "Status", "metadata": {}, "status": "Success"});
+        let done = |body: &Value| WriteResult::of(&delete(), &response(200, body.clone()));
+        assert_eq!(done(&going), WriteResult::Done(Effect::Returned));
+        assert_eq!(done(&gone), WriteResult::Done(Effect::Gone));
+        assert_eq!(done(&status), WriteResult::Done(Effect::Gone));
+        let accepted = WriteResult::of(&delete(), &response(202, status));
+        assert_eq!(accepted, WriteResult::Done(Effect::Unknown));
+    }
+
+    #[test]
+    fn a_created_object_is_returned() {
+        let object = json!({"kind": "Pod", "metadata": {"name": "a"}});
+        let made = WriteResult::of(&create(), &response(201, object));
+        assert_eq!(made, WriteResult::Done(Effect::Returned));
+        let unread = WriteResult::of(&create(), &response(201, Value::Null));
+        assert_eq!(unread, WriteResult::Done(Effect::Unknown));
+    }
+
+    #[test]
+    fn rejected_credentials_are_retried_and_named() {
+        for write in [create(), patch(), delete()] {
+            let result =
+                WriteResult::of(&write, &response(401, json!({"message": "Unauthorized"})));
+            let WriteResult::Retry { message, .. } = result else { panic!("{result:?}") };
+            assert!(
+                message.contains("credentials of this process (401): Unauthorized"),
+                "{message}"
+            );
+        }
+    }
+}
