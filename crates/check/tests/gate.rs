@@ -56,13 +56,13 @@ fn contradictions(world: &World, step: &Step) -> Vec<String> {
             found.push(format!("starts and waits: {hold:?}"));
         }
         let group = groups.iter().find(|group| Some(&*group.name) == hold.group.as_deref());
-        let starts = group.map_or(started.len(), |group| group.starts);
+        let starts = group.map_or(started.len(), |group| group.count);
         if !is_full(hold, starts) {
             found.push(format!("there is room: {hold:?}, {starts} start"));
         }
     }
-    for Starts { name, ceiling, starts } in groups.iter().filter(|it| it.starts > it.ceiling) {
-        found.push(format!("{name:?} starts {starts}, more than its ceiling {ceiling}"));
+    for Starts { name, ceiling, count } in groups.iter().filter(|it| it.count > it.ceiling) {
+        found.push(format!("{name:?} starts {count}, more than its ceiling {ceiling}"));
     }
     found
 }
@@ -123,9 +123,9 @@ fn starts_by_group(step: &Step, started: &BTreeSet<String>) -> Vec<Starts> {
         let of_compartment = |(name, ceiling): &(&String, usize)| {
             let members = compartments[name.as_str()]["members"].as_array();
             let members = members.into_iter().flatten().filter_map(Value::as_str);
-            let starts = members.filter(|name| started.contains(*name)).count();
+            let count = members.filter(|name| started.contains(*name)).count();
             // A budget of zero lets one node through, as upstream does.
-            Starts { name: (*name).clone(), ceiling: (*ceiling).max(1), starts }
+            Starts { name: (*name).clone(), ceiling: (*ceiling).max(1), count }
         };
         return ceilings.iter().map(of_compartment).collect();
     }
@@ -133,8 +133,8 @@ fn starts_by_group(step: &Step, started: &BTreeSet<String>) -> Vec<Starts> {
     // of stages only one starts members, so that the largest ceiling is a bound.
     let largest = ceilings.iter().map(|(_, ceiling)| *ceiling).max();
     let largest = largest.filter(|_| ceilings.len() == step.groups.len()).into_iter();
-    let starts = started.len();
-    largest.map(|ceiling| Starts { name: String::new(), ceiling, starts }).collect()
+    let count = started.len();
+    largest.map(|ceiling| Starts { name: String::new(), ceiling, count }).collect()
 }
 
 /// Plans, checks and applies, with `outside` acting after every round, until nothing happens.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::backend::{Backend, BackendError};
 use crate::commit::{Transaction, WriteError, Written};
-use crate::entry::{Event, Metadata, Revision};
+use crate::entry::{Metadata, Revision};
 use crate::key::Shelf;
 use crate::published::Published;
 use crate::settings::Settings;

@@ -27,7 +27,7 @@ impl Body {
         let [metadata, spec, status] =
             [sections.metadata, sections.spec, sections.status].map(|at| section(&raw, at));
         let digest = Digest::of(metadata, spec, status);
-        Self { digest, raw, sections }
+        Self { raw, sections, digest }
     }
 
     pub(super) fn metadata(&self) -> &Value {

@@ -183,7 +183,6 @@ fn propose(
     let carries = member
         .facts
         .proposal
-        .as_deref()
         .and_then(|text| text.split_once(' '))
         .is_some_and(|(known, _)| known == id);
     if !carries {
