@@ -159,9 +159,12 @@ impl<'c, 'w> Disruptions<'c, 'w> {
 
     /// What keeps a member from being disrupted for `reason`, whatever the limits are.
     fn obstacle(&self, at: usize, reason: Reason) -> Option<HoldReason> {
-        if let Some(obstacle) = self.obstacles[at].as_ref().filter(|_| !self.may_go(at, reason)) {
-            return Some(obstacle.hold());
-        }
+        let obstacle = self.obstacles[at].as_ref().filter(|_| !self.may_go(at, reason));
+        obstacle.map(Obstacle::hold)
+    }
+
+    /// What keeps a member from being disrupted in this loop, where its limits leave room.
+    fn nomination(&self, at: usize) -> Option<HoldReason> {
         self.is_target(at).then(|| HoldReason::NotDisruptable {
             detail: "pods of a node that is being disrupted will move to this node".to_owned(),
         })
@@ -181,26 +184,29 @@ impl<'c, 'w> Disruptions<'c, 'w> {
             .is_none_or(|obstacle| !reason.is_graceful() && obstacle.is_by_pods() && has_deadline())
     }
 
-    fn candidate(&self, at: usize, reason: Reason) -> Candidate<'w> {
-        let name = self.cluster.members[at].name();
-        match self.obstacle(at, reason) {
-            None => Candidate::free(name, at),
-            Some(obstacle) => Candidate::blocked(name, at, obstacle),
-        }
+    /// A member that has a reason to go. If its limits are full, that is what it is told, and
+    /// not that pods come to it.
+    fn candidate(&self, at: usize, reason: Reason, limits: &[Limit]) -> Candidate<'w> {
+        let is_full = limits.iter().any(|limit| limit.room() == 0);
+        let nomination = || self.nomination(at).filter(|_| !is_full);
+        let obstacle = self.obstacle(at, reason).or_else(nomination);
+        Candidate { obstacle, ..Candidate::free(self.cluster.members[at].name(), at) }
     }
 
     /// Asks the gate who of `members`, in order of precedence, may be disrupted for `reason`.
     /// Gives them in that order, with the permit if there are any.
     fn admit(&mut self, reason: Reason, members: &[usize]) -> (Vec<usize>, Option<Permit>) {
-        let mut by_pool: BTreeMap<usize, Vec<Candidate<'w>>> = BTreeMap::new();
+        let mut by_pool: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for at in members {
             if let Some(pool) = self.pool_of(*at) {
-                by_pool.entry(pool).or_default().push(self.candidate(*at, reason));
+                by_pool.entry(pool).or_default().push(*at);
             }
         }
         let (mut admitted, mut permit) = (BTreeSet::new(), None);
-        for (pool, candidates) in by_pool {
+        for (pool, members) in by_pool {
             let limits = self.limits(pool, reason);
+            let candidate = |at: usize| self.candidate(at, reason, &limits);
+            let candidates = members.into_iter().map(candidate).collect();
             permit = permit.or(self.ask(pool, reason, candidates, &limits, &mut admitted));
         }
         (members.iter().copied().filter(|at| admitted.contains(at)).collect(), permit)

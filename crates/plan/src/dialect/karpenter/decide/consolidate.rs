@@ -125,7 +125,7 @@ impl<'w> Disruptions<'_, 'w> {
         for at in self.in_turns(candidates) {
             let Some(pool) = self.pool_of(at) else { continue };
             let limits = limits.entry(pool).or_insert_with(|| self.limits(pool, reason));
-            let candidate = vec![self.candidate(at, reason)];
+            let candidate = vec![self.candidate(at, reason, limits)];
             let permit = self.ask(pool, reason, candidate, limits, &mut BTreeSet::new());
             let Some(permit) = permit else { continue };
             if *effort == 0 {

@@ -106,7 +106,7 @@ impl Disruptions<'_, '_> {
         for at in members {
             let Some(pool) = self.pool_of(*at) else { continue };
             let of_pool = limits.entry(pool).or_insert_with(|| self.limits(pool, reason));
-            let candidate = vec![self.candidate(*at, reason)];
+            let candidate = vec![self.candidate(*at, reason, of_pool)];
             let permit = self.ask(pool, reason, candidate, of_pool, &mut BTreeSet::new());
             let Some(permit) = permit else { continue };
             let result = self.simulate(&[*at], false);
