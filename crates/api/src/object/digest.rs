@@ -8,8 +8,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::member::{field, list, text};
-use super::meta::timestamp;
+use super::member::{field, list, text, timestamp};
 
 /// Longer values are left where they are: there are few of them, and they would be kept twice.
 const PACKED_MAX: usize = 512;

@@ -1,5 +1,6 @@
 //! Members of JSON objects. Reading them is most of what deciding costs, so it has one place.
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 /// Up to so many members are looked through: keys of another length are passed over without
@@ -47,6 +48,11 @@ pub fn same(left: &Value, right: &Value) -> bool {
         }
         _ => left == right,
     }
+}
+
+/// Reads an RFC 3339 instant out of a field.
+pub fn timestamp(value: Option<&Value>) -> Option<Timestamp> {
+    value?.as_str()?.parse().ok()
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::Object;
 use super::digest::{Deletion, Found, Part};
+pub use super::member::timestamp;
 use super::member::{list, member, text};
 
 /// An entry of `metadata.ownerReferences`.
@@ -190,9 +191,4 @@ impl Object {
 
 fn is_controller(owner: &Value) -> bool {
     member(owner, "controller").and_then(Value::as_bool).unwrap_or(false)
-}
-
-/// Reads an RFC 3339 instant out of a field.
-pub fn timestamp(value: Option<&Value>) -> Option<Timestamp> {
-    value?.as_str()?.parse().ok()
 }
