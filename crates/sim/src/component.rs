@@ -19,7 +19,7 @@ pub trait Component: Send {
         false
     }
 
-    /// A request of this component was handle_response. Objects in answers are told by `changed` first.
+    /// The response to a write of this component. `changed` is called first for objects in it.
     fn handle_response(&mut self, request: &WriteRequest, response: &WriteResponse, now: Timestamp);
 
     /// The writes that are due.

@@ -149,17 +149,17 @@ impl Controller {
         match event {
             // A timer that was moved forward still fires at its former instant.
             ControllerEvent::Wake => {
-                self.alarm = self.alarm.filter(|alarm| *alarm > environment.cluster.now())
+                self.alarm = self.alarm.filter(|alarm| *alarm > environment.cluster.now());
             }
             ControllerEvent::React => self.is_reacting = false,
             ControllerEvent::Follow(stream) => self.follow(stream, environment, &mut scheduled),
             ControllerEvent::Listed(stream, response) => {
-                self.listed(stream, response, environment, &mut scheduled)
+                self.listed(stream, response, environment, &mut scheduled);
             }
             ControllerEvent::Deliver(stream) => self.deliver(stream, environment, &mut scheduled),
             ControllerEvent::Arrive(number) => self.arrive(number, environment, &mut scheduled),
             ControllerEvent::Return(number, result) => {
-                self.returned(number, result, environment, &mut scheduled)
+                self.returned(number, result, environment, &mut scheduled);
             }
         }
         self.react(environment, &mut scheduled, is_time);

@@ -23,7 +23,7 @@ use crate::shared_object::SharedObject;
 #[derive(Debug)]
 pub(crate) enum MachineEvent {
     Wake,
-    /// They catch_up of the next record.
+    /// They see the new records.
     CatchUp,
     Arrive(u64),
     Return(u64, WriteResponse),
@@ -60,7 +60,7 @@ impl Machines {
         match event {
             // A timer that was moved forward still fires at its former instant.
             MachineEvent::Wake => {
-                self.alarm = self.alarm.filter(|alarm| *alarm > environment.cluster.now())
+                self.alarm = self.alarm.filter(|alarm| *alarm > environment.cluster.now());
             }
             MachineEvent::CatchUp => {
                 self.is_catching_up = false;
@@ -68,7 +68,7 @@ impl Machines {
             }
             MachineEvent::Arrive(number) => self.arrive(number, environment, &mut scheduled),
             MachineEvent::Return(number, response) => {
-                self.returned(number, &response, environment.cluster.now())
+                self.returned(number, &response, environment.cluster.now());
             }
         }
         self.work(environment, &mut scheduled);
