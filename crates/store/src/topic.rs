@@ -44,7 +44,8 @@ mod tests {
     use crate::entry::Revision;
     use crate::key::{Key, Shelf};
     use crate::memory::MemoryBackend;
-    use crate::store::{Settings, Store};
+    use crate::settings::Settings;
+    use crate::store::Store;
     use crate::watch::Watch;
 
     /// An object whose bytes are its mark.
