@@ -28,7 +28,7 @@ use agents::{Agents, act};
 use convoy_api::kinds::POD;
 use convoy_check::Applier;
 use convoy_plan::dialect::workloads::{DAEMON_SETS, JOBS, STATEFUL_SETS};
-use convoy_plan::{Action, Hold, HoldReason, Step, Verb, World, plan};
+use convoy_plan::{Action, Hold, HoldReason, Step, Verb, World, Write, plan};
 use convoy_testkit::{NOW, property};
 use jiff::Timestamp;
 use kubelet::Kubelets;
@@ -42,6 +42,7 @@ fn contradictions(world: &World, step: &Step) -> Vec<String> {
         .actions
         .iter()
         .filter(|action| matches!(action.verb, Verb::Start(_) | Verb::Retry(_) | Verb::Update(_)))
+        .filter(|action| !is_replacement(step, action))
         .map(|action| member(world, step, action))
         .collect();
     let groups = starts_by_group(step, &started);
@@ -65,6 +66,11 @@ fn contradictions(world: &World, step: &Step) -> Vec<String> {
         found.push(format!("{name:?} starts {count}, more than its ceiling {ceiling}"));
     }
     found
+}
+
+/// Whether a claim is launched for others that go: it takes no slot of the disruption budget.
+fn is_replacement(step: &Step, action: &Action) -> bool {
+    step.dialect == "karpenter" && matches!(action.write, Write::Create { .. })
 }
 
 /// The member that an action is about, as holds name it.
