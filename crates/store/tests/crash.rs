@@ -133,6 +133,20 @@ fn whatever_was_acknowledged_survives_kill_9() {
     assert!(total > 0, "the writer got to write");
 }
 
+#[test]
+fn a_first_start_that_is_killed_can_be_repeated() {
+    // A millisecond apart, over the time in which the engine makes its files.
+    for millis in 1..40 {
+        let directory = tempfile::tempdir().expect("a directory");
+        crash_after(directory.path(), millis);
+        open(directory.path()).shut_down().expect("it flushes");
+        let left = std::fs::read_dir(directory.path()).expect("readable");
+        let names = left.map(|entry| entry.expect("readable").file_name().into_string());
+        let draft = names.flatten().find(|name| name.contains("new"));
+        assert_eq!(draft, None, "killed after {millis} ms");
+    }
+}
+
 /// Whether the history tells of the deletion of `name` after revision `at`.
 fn deleted_after(store: &Store<()>, shelf: &Shelf, name: &str, at: u64) -> bool {
     let mut watch = store.watch(shelf, Revision(at));

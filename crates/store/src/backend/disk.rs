@@ -43,6 +43,7 @@ pub struct DiskBackend {
 const FORMAT: u32 = 1;
 const FORMAT_FILE: &str = "FORMAT";
 const ENGINE_DIRECTORY: &str = "objects";
+const DRAFT_PREFIX: &str = "objects.new-";
 const REVISION: &[u8] = b"revision";
 const COMPACTED: &[u8] = b"compacted";
 
@@ -66,23 +67,11 @@ impl DiskBackend {
         fs::create_dir_all(directory).map_err(io("create", directory))?;
         check_format(directory)?;
         let path = directory.join(ENGINE_DIRECTORY);
-        let opening = || {
-            let builder = Database::builder(&path).cache_size(CACHE_BYTES);
-            builder.max_journaling_size(JOURNAL_BYTES).worker_threads(1).open()
-        };
-        // The engine gives up on some logs that make no sense, instead of saying so.
-        let opened = catch_unwind(AssertUnwindSafe(opening)).map_err(|_| {
-            let what = "its log makes no sense".to_owned();
-            BackendError::Damaged { path: path.display().to_string(), what }
-        })?;
-        let database = opened.map_err(|error| engine_error(&path, "open the data in", error))?;
-        let keyspace = |name: &str| {
-            let options = || KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES);
-            database
-                .keyspace(name, options)
-                .map_err(|error| engine_error(&path, "open the data in", error))
-        };
-        let (live, history, meta) = (keyspace("live")?, keyspace("history")?, keyspace("meta")?);
+        if !path.exists() {
+            create(directory, &path)?;
+        }
+        let (database, [live, history, meta]) = engine(&path)?;
+        remove_drafts(directory).map_err(io("tidy", directory))?;
         let compacted = Revision::default();
         Ok(Self { path, database, live, history, meta, durability, compacted })
     }
@@ -105,6 +94,52 @@ impl DiskBackend {
             }),
         }
     }
+}
+
+/// Makes an empty engine under another name and moves it to its place whole: a process that is
+/// killed on the way leaves nothing behind that cannot be opened.
+fn create(directory: &Path, path: &Path) -> Result<(), BackendError> {
+    let draft = directory.join(format!("{DRAFT_PREFIX}{}", std::process::id()));
+    drop(engine(&draft)?);
+    let moved = fs::rename(&draft, path).and_then(|()| fs::File::open(directory)?.sync_all());
+    // Another process may have been first; then its lock says so.
+    moved.or_else(|source| if path.exists() { Ok(()) } else { Err(source) }).map_err(|source| {
+        let path = path.display().to_string();
+        BackendError::Io { attempt: "create", path, source: Arc::new(source) }
+    })
+}
+
+/// Removes what processes that were killed while they made an engine have left.
+fn remove_drafts(directory: &Path) -> std::io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with(DRAFT_PREFIX) {
+            fs::remove_dir_all(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Opens, or makes, the engine in `path` with its three keyspaces: live, history and meta.
+fn engine(path: &Path) -> Result<(Database, [Keyspace; 3]), BackendError> {
+    let opening = || {
+        let builder = Database::builder(path).cache_size(CACHE_BYTES);
+        builder.max_journaling_size(JOURNAL_BYTES).worker_threads(1).open()
+    };
+    // The engine gives up on some logs that make no sense, instead of saying so.
+    let opened = catch_unwind(AssertUnwindSafe(opening)).map_err(|_| {
+        let what = "its log makes no sense".to_owned();
+        BackendError::Damaged { path: path.display().to_string(), what }
+    })?;
+    let database = opened.map_err(|error| engine_error(path, "open the data in", error))?;
+    let keyspace = |name: &str| {
+        let options = || KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES);
+        database
+            .keyspace(name, options)
+            .map_err(|error| engine_error(path, "open the data in", error))
+    };
+    let keyspaces = [keyspace("live")?, keyspace("history")?, keyspace("meta")?];
+    Ok((database, keyspaces))
 }
 
 impl Backend for DiskBackend {
