@@ -91,7 +91,9 @@ fn every_node_that_waits_says_why() {
         format!(
             "1 node of __default__ [{guarded}]: PodDisruptionBudget default/why allows 0 disruptions, so pod default/why cannot be evicted"
         ),
-        format!("1 node of __default__ [{behind}]: batch 1 is still running, 1 unfinished: {guarded}"),
+        format!(
+            "1 node of __default__ [{behind}]: batch 1 is still running, 1 unfinished: {guarded}"
+        ),
         format!("1 node of __default__ [{later}]: waits for why-first (priority 1)"),
         format!("1 node of __default__ [{tainted}]: taint late=yes:NoSchedule is not tolerated"),
     ];
