@@ -66,6 +66,13 @@ fn logged(site: &Site, skyhook: &str, nodes: usize) -> BTreeMap<String, Value> {
     holds
 }
 
+/// What the Waiting condition of a Skyhook says.
+fn message(skyhook: &Value) -> String {
+    let mut all = skyhook["status"]["conditions"].as_array().into_iter().flatten();
+    let found = all.find(|condition| condition["type"] == WAITING);
+    found.map_or_else(String::new, |found| found["message"].as_str().unwrap().to_owned())
+}
+
 #[test]
 fn every_node_that_waits_says_why() {
     let site = embedded().site("why", 4);
@@ -97,11 +104,6 @@ fn every_node_that_waits_says_why() {
         format!("1 node of __default__ [{later}]: waits for why-first (priority 1)"),
         format!("1 node of __default__ [{tainted}]: taint late=yes:NoSchedule is not tolerated"),
     ];
-    let message = |skyhook: &Value| {
-        let mut all = skyhook["status"]["conditions"].as_array().into_iter().flatten();
-        let found = all.find(|condition| condition["type"] == WAITING);
-        found.map_or_else(String::new, |found| found["message"].as_str().unwrap().to_owned())
-    };
     site.skyhook_until("why", |skyhook| {
         let message = message(skyhook);
         sentences.iter().all(|sentence| message.contains(sentence.as_str()))
