@@ -110,6 +110,12 @@ impl Object {
         self.api_version.rsplit_once('/').map_or(&*self.api_version, |(_, version)| version)
     }
 
+    /// Whether both are clones of one object, so that whatever was found out about one holds for
+    /// the other.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.body, &other.body) && self.key == other.key
+    }
+
     pub fn raw(&self) -> &Value {
         &self.body.raw
     }

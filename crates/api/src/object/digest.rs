@@ -1,5 +1,5 @@
 //! What everyone asks of an object, packed together when it is read: labels, annotations, the
-//! texts of `spec` and `status`, condition types and a few scalars.
+//! texts of `spec` and `status`, conditions without their messages, taints and a few scalars.
 //!
 //! The JSON of a large fleet does not fit into any cache, and its members lie all over the
 //! memory. A decision about 10,000 nodes looks at a handful of them on each, so fetching those
@@ -8,7 +8,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::member::{field, list, text, timestamp};
+use super::member::{field, list, member, text, timestamp};
 
 /// Longer values are left where they are: there are few of them, and they would be kept twice.
 const PACKED_MAX: usize = 512;
@@ -27,7 +27,13 @@ pub(super) enum Part {
     Status,
     /// Condition types and their status words.
     Conditions,
+    /// The reasons of the conditions, in the same order, as names without values.
+    Reasons,
+    /// The keys of `spec.taints` and their effects.
+    Taints,
 }
+
+const PARTS: usize = 7;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Digest {
@@ -35,7 +41,9 @@ pub(super) struct Digest {
     slots: Box<[Slot]>,
     text: Box<str>,
     /// Where each part ends.
-    ends: [u32; 5],
+    ends: [u32; PARTS],
+    /// The instants at which the conditions took their status.
+    transitions: Box<[Option<Timestamp>]>,
     /// Something could not be packed, so that what is not found here may be there all the same.
     is_partial: bool,
     pub(super) generation: i64,
@@ -56,8 +64,15 @@ pub(super) enum Deletion {
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     at: u32,
+    /// The name's last bytes, in which names with the same prefix differ: most others are
+    /// passed over without looking at the text.
+    tail: u32,
     name: u16,
     value: u16,
+}
+
+fn tail(name: &str) -> u32 {
+    name.bytes().rev().take(4).fold(0, |tail, byte| tail << 8 | u32::from(byte))
 }
 
 /// In place of a value's length: it is no text, or too long to be packed.
@@ -92,11 +107,16 @@ impl Digest {
         let mut packer = Packer::default();
         let labels = packer.members(field(metadata, "labels"));
         let annotations = packer.members(field(metadata, "annotations"));
-        let (spec, in_status) = (packer.members(spec), packer.members(status));
-        for condition in list(status, "conditions") {
-            packer.pair(text(condition, "type"), field(condition, "status").as_str());
-        }
-        let conditions = packer.end();
+        let (in_spec, in_status) = (packer.members(spec), packer.members(status));
+        let entries = list(status, "conditions");
+        let conditions = packer.pairs(entries, |condition| {
+            (text(condition, "type"), field(condition, "status").as_str())
+        });
+        let reasons = packer.pairs(entries, |condition| (text(condition, "reason"), None));
+        let since = |condition| timestamp(member(condition, "lastTransitionTime"));
+        let taints = packer.pairs(list(spec, "taints"), |taint| {
+            (text(taint, "key"), field(taint, "effect").as_str())
+        });
         let deletion = match field(metadata, "deletionTimestamp") {
             Value::Null => Deletion::Not,
             at => Deletion::Since(timestamp(Some(at))),
@@ -104,7 +124,8 @@ impl Digest {
         Self {
             slots: packer.slots.into(),
             text: packer.text.into(),
-            ends: [labels, annotations, spec, in_status, conditions],
+            ends: [labels, annotations, in_spec, in_status, conditions, reasons, taints],
+            transitions: entries.iter().map(since).collect(),
             is_partial: packer.is_partial,
             generation: field(metadata, "generation").as_i64().unwrap_or(0),
             created: timestamp(Some(field(metadata, "creationTimestamp"))),
@@ -113,8 +134,10 @@ impl Digest {
     }
 
     pub(super) fn find(&self, part: Part, name: &str) -> Found<'_> {
-        let is_it =
-            |slot: &&Slot| usize::from(slot.name) == name.len() && self.name(**slot) == name;
+        let tail = tail(name);
+        let is_it = |slot: &&Slot| {
+            slot.tail == tail && usize::from(slot.name) == name.len() && self.name(**slot) == name
+        };
         match self.slots(part).iter().find(is_it) {
             Some(slot) => self.value(*slot),
             None if self.is_partial => Found::Elsewhere,
@@ -127,6 +150,11 @@ impl Digest {
     pub(super) fn pairs(&self, part: Part) -> Option<impl Iterator<Item = (&str, Found<'_>)>> {
         let slots = self.slots(part).iter();
         (!self.is_partial).then(|| slots.map(|slot| (self.name(*slot), self.value(*slot))))
+    }
+
+    /// When the condition at a place took its status.
+    pub(super) fn transition(&self, at: usize) -> Option<Timestamp> {
+        self.transitions.get(at).copied().flatten()
     }
 
     fn slots(&self, part: Part) -> &[Slot] {
@@ -166,6 +194,19 @@ impl Packer {
         self.end()
     }
 
+    /// Packs what `pair` reads in each entry of a list: where they end.
+    fn pairs<'v>(
+        &mut self,
+        entries: &'v [Value],
+        pair: impl Fn(&'v Value) -> (&'v str, Option<&'v str>),
+    ) -> u32 {
+        for entry in entries {
+            let (name, value) = pair(entry);
+            self.pair(name, value);
+        }
+        self.end()
+    }
+
     fn pair(&mut self, name: &str, value: Option<&str>) {
         let packed = value.filter(|value| value.len() <= PACKED_MAX);
         let (Ok(at), Ok(length), true) =
@@ -181,7 +222,7 @@ impl Packer {
             (_, None) => ELSEWHERE,
             (_, Some(packed)) => u16::try_from(packed.len()).unwrap_or(ELSEWHERE),
         };
-        self.slots.push(Slot { at, name: length, value });
+        self.slots.push(Slot { at, tail: tail(name), name: length, value });
     }
 
     fn end(&mut self) -> u32 {

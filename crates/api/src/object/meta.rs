@@ -19,6 +19,27 @@ pub struct OwnerReference<'o> {
     pub controller: bool,
 }
 
+/// An entry of `status.conditions` without its message. What is absent or of another type is
+/// empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConditionSummary<'o> {
+    pub kind: &'o str,
+    pub status: &'o str,
+    pub reason: &'o str,
+    pub since: Option<Timestamp>,
+}
+
+impl<'o> ConditionSummary<'o> {
+    fn read(entry: &'o Value) -> Self {
+        Self {
+            kind: text(entry, "type"),
+            status: text(entry, "status"),
+            reason: text(entry, "reason"),
+            since: timestamp(member(entry, "lastTransitionTime")),
+        }
+    }
+}
+
 impl<'o> OwnerReference<'o> {
     fn read(owner: &'o Value) -> Self {
         Self {
@@ -69,9 +90,14 @@ impl Object {
         self.packed(Part::Annotations, key)
     }
 
+    /// A direct member of `spec` that is a text.
+    pub fn spec_str(&self, name: &str) -> Option<&str> {
+        self.packed(Part::Spec, name)
+    }
+
     /// A direct member of `spec` that is a text; empty where there is none.
     pub fn spec_text(&self, name: &str) -> &str {
-        self.packed(Part::Spec, name).unwrap_or_default()
+        self.spec_str(name).unwrap_or_default()
     }
 
     /// A direct member of `spec`.
@@ -132,18 +158,36 @@ impl Object {
         }
     }
 
-    /// The types of `status.conditions` with their status words, in order. What has no type
-    /// or status has an empty one.
-    pub fn condition_words(&self) -> impl Iterator<Item = (&str, &str)> {
-        let packed = self.body.digest.pairs(Part::Conditions);
+    /// The entries of `status.conditions` without their messages, in order.
+    pub fn condition_summaries(&self) -> impl Iterator<Item = ConditionSummary<'_>> {
+        let digest = &self.body.digest;
+        let packed = digest.pairs(Part::Conditions).zip(digest.pairs(Part::Reasons));
         let rest = if packed.is_some() { &[] } else { self.conditions() };
         let word = |at| self.condition_at(at).map_or("", |entry| text(entry, "status"));
-        let packed = packed
-            .into_iter()
-            .flatten()
-            .enumerate()
-            .map(move |(at, (kind, found))| (kind, found.text().unwrap_or_else(|| word(at))));
-        packed.chain(rest.iter().map(|entry| (text(entry, "type"), text(entry, "status"))))
+        let packed = packed.into_iter().flat_map(|(words, reasons)| words.zip(reasons)).enumerate();
+        let packed = packed.map(move |(at, ((kind, status), (reason, _)))| ConditionSummary {
+            kind,
+            status: status.text().unwrap_or_else(|| word(at)),
+            reason,
+            since: digest.transition(at),
+        });
+        packed.chain(rest.iter().map(ConditionSummary::read))
+    }
+
+    /// Whether `spec.taints` has one with this key.
+    pub fn has_taint(&self, key: &str) -> bool {
+        match self.body.digest.find(Part::Taints, key) {
+            Found::Text(_) | Found::NoText => true,
+            Found::Absent => false,
+            Found::Elsewhere => {
+                list(self.spec(), "taints").iter().any(|taint| text(taint, "key") == key)
+            }
+        }
+    }
+
+    /// `status.capacity`, else `status.allocatable`.
+    pub fn capacity(&self) -> Option<&Value> {
+        self.status_member("capacity").or_else(|| self.status_member("allocatable"))
     }
 
     /// The entry of `status.conditions` at a place.
@@ -184,7 +228,8 @@ impl Object {
             Part::Annotations => member(self.metadata(), "annotations"),
             Part::Spec => Some(self.spec()),
             Part::Status => Some(self.status()),
-            Part::Conditions => member(self.status(), "conditions"),
+            Part::Conditions | Part::Reasons => self.status_member("conditions"),
+            Part::Taints => self.spec_member("taints"),
         }
     }
 }

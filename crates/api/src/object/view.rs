@@ -38,10 +38,13 @@ impl ViewError {
     }
 }
 
-/// Any JSON value as a typed struct.
+/// Any JSON value as a typed struct. Following the path costs more than the reading itself, so
+/// that is done only for a value that does not fit.
 pub fn view_of<T: DeserializeOwned>(value: &Value) -> Result<T, ViewError> {
-    serde_path_to_error::deserialize(value).map_err(|error| ViewError {
-        field: error.path().to_string(),
-        message: error.inner().to_string(),
+    T::deserialize(value).or_else(|_| {
+        serde_path_to_error::deserialize(value).map_err(|error| ViewError {
+            field: error.path().to_string(),
+            message: error.inner().to_string(),
+        })
     })
 }
