@@ -1,6 +1,7 @@
 //! One module per guarantee: a function over one step and the world it was decided from.
 
 pub(crate) mod budget;
+mod defect;
 mod evidence;
 mod partition;
 mod size;
@@ -22,4 +23,5 @@ pub(crate) const RULES: &[Rule] = &[
     size::no_object_grows_with_the_fleet,
     undo::only_what_we_did,
     timer::names_the_instant,
+    defect::none_is_told,
 ];

@@ -41,6 +41,8 @@ pub enum Guarantee {
     G9,
     /// Timers name an instant in the future.
     G10,
+    /// No object ends the process, or harms another.
+    G12,
 }
 
 /// A guarantee that a plan violates.

@@ -28,6 +28,13 @@ fn step_of<'p>(plan: &'p Plan, rollout: &ObjectKey) -> &'p Step {
     plan.steps.iter().rfind(|step| step.rollout == *rollout).expect("planned")
 }
 
+/// The status and reason of the condition that tells of a refusal.
+fn refusal(step: &Step) -> Option<(&str, &str)> {
+    let conditions = step.status.as_ref()?["conditions"].as_array()?;
+    let found = conditions.iter().find(|it| it["type"] == "convoy.dev/Refused")?;
+    Some((found["status"].as_str()?, found["reason"].as_str()?))
+}
+
 /// Puts `value` at `pointer` of one object, which is refused for it. The rollouts in `held`
 /// then stand still, those in `free` do what they did before, and repairing it frees all.
 fn refusing(
@@ -52,13 +59,15 @@ fn refusing(
     assert_eq!(check(applier.world(), &after), &[]);
     for (kind, name) in held {
         let step = step_of(&after, &find(sound, kind, name));
-        assert!(step.is_quiet(), "{kind} {name} writes: {}", step.to_json());
+        assert!(step.actions.is_empty(), "{kind} {name} writes: {}", step.to_json());
         assert_eq!(step.verdict, Verdict::Held, "{kind} {name}");
         let told = step.holds.iter().any(|hold| match &hold.reason {
             HoldReason::HangsOnRefused { object, .. } => object.contains(key.name.as_str()),
             _ => false,
         });
         assert!(told, "{kind} {name} does not say why: {:?}", step.holds);
+        assert_eq!(refusal(step), Some(("True", "HangsOnRefused")), "{kind} {name}");
+        assert!(step.events.iter().any(|event| event.reason == "Refused"), "{kind} {name}");
     }
     for (kind, name) in free {
         let rollout = find(sound, kind, name);
@@ -92,7 +101,20 @@ fn a_skyhook_waits_for_its_policy() {
     let mut applier = sound.clone();
     applier.edit(&key, |raw| raw["spec"]["packages"]["driver"]["version"] = json!("one"));
     let after = plan(applier.world(), applier.now());
-    assert_eq!(step_of(&after, &key).verdict, Verdict::Invalid);
+    let step = step_of(&after, &key);
+    assert_eq!((step.verdict, refusal(step)), (Verdict::Invalid, Some(("True", "Invalid"))));
+    // It is told once, and taken back when the object is corrected.
+    let status = step.status.clone().expect("told");
+    let told = format!("{}", status["conditions"]);
+    assert!(told.contains("spec.packages.driver.version: "), "{told}");
+    applier.edit(&key, |raw| raw["status"] = status);
+    let again = plan(applier.world(), applier.now());
+    let step = step_of(&again, &key);
+    assert!(step.is_quiet() && step.events.is_empty(), "{}", step.to_json());
+    applier.edit(&key, |raw| raw["spec"]["packages"]["driver"]["version"] = json!("1.0.1"));
+    let corrected = plan(applier.world(), applier.now());
+    let step = step_of(&corrected, &key);
+    assert_eq!((step.verdict, refusal(step)), (Verdict::Moving, Some(("False", "Accepted"))));
     let key = find(sound.world(), "Skyhook", "kernels");
     assert_eq!(step_of(&after, &key).verdict, Verdict::Moving);
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use convoy_api::{GroupKind, Object, ObjectKey};
-use convoy_plan::{Complaint, Denial, Dialect, Step, World};
+use convoy_plan::{Complaint, Denial, Diagnostic, Dialect, Step, World};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -47,6 +47,8 @@ pub struct Cache {
     versions: BTreeMap<GroupKind, u64>,
     /// The version up to which lists and watches have delivered each kind completely.
     delivered: BTreeMap<GroupKind, u64>,
+    /// The first error of objects that became invalid, or are so for another reason now.
+    refused: Vec<Diagnostic>,
 }
 
 impl Cache {
@@ -54,7 +56,7 @@ impl Cache {
         let invalid = dialects.iter().map(|_| ValidationErrors::default()).collect();
         let (world, tombstones) = (World::new(), BTreeMap::new());
         let (versions, delivered) = (BTreeMap::new(), BTreeMap::new());
-        Self { dialects, world, invalid, tombstones, versions, delivered }
+        Self { dialects, world, invalid, tombstones, versions, delivered, refused: Vec::new() }
     }
 
     pub fn world(&self) -> &World {
@@ -83,6 +85,16 @@ impl Cache {
     pub fn decide(&self, rollout: &Rollout, now: Timestamp) -> Option<Step> {
         let invalid = self.invalid[rollout.dialect].list();
         convoy_plan::decide(self.dialect(rollout), &self.world, invalid, &rollout.key, now)
+    }
+
+    /// The first error of each object that was found invalid since the last call.
+    pub fn take_refused(&mut self) -> Vec<Diagnostic> {
+        std::mem::take(&mut self.refused)
+    }
+
+    /// Whether an object is a rollout of any dialect.
+    pub fn is_rollout(&self, object: &Object) -> bool {
+        self.dialects.iter().any(|dialect| dialect.is_rollout(&self.world, object))
     }
 
     /// How a denied write of `rollout` is reported; `None` if the rollout is gone.
@@ -212,6 +224,7 @@ impl Cache {
                 continue;
             }
             for other in invalid.revalidate(with, &self.world, key) {
+                self.refused.extend(invalid.first(&other).cloned());
                 let keys = with.affected(&self.world, &other).into_iter();
                 affected.extend(keys.map(|key| Rollout { dialect, key }));
             }

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use convoy_api::{GroupKind, ObjectKey};
-use convoy_plan::{Action, Denial, Dialect, Event, Step, series};
+use convoy_plan::step::EventType;
+use convoy_plan::{Action, Denial, Diagnostic, Dialect, Event, Step, series};
 use jiff::Timestamp;
 
 use crate::cache::{Cache, CacheEvent, Rollout};
@@ -147,6 +148,7 @@ impl Reconciler {
             CacheEvent::Deleted(last) => self.cache.delete(&last),
             CacheEvent::Gone(key) => self.cache.mark_gone(&key),
         };
+        self.report_refused();
         if self.unlisted.is_empty() {
             for rollout in affected {
                 self.queue.add(rollout);
@@ -290,6 +292,23 @@ impl Reconciler {
         let denial = self.denials.remove(rollout)?;
         let status = self.cache.complain(rollout, &denial, now)?.status?;
         request::status(Some(&status), self.cache.world().get(&rollout.key)?)
+    }
+
+    /// Logs which objects were found invalid, and records an event for those that have no step of
+    /// their own to report it.
+    fn report_refused(&mut self) {
+        for Diagnostic { key, object, field, message, .. } in self.cache.take_refused() {
+            tracing::warn!(%object, field, why = message, "object is invalid; it is not acted on");
+            let known = self.cache.world().get(&key);
+            if known.is_some_and(|known| !self.cache.is_rollout(known)) {
+                let colon = if field.is_empty() { "" } else { ": " };
+                let message = format!(
+                    "{field}{colon}{message}. Rollouts that depend on it are held until it is corrected."
+                );
+                let (kind, reason) = (EventType::Warning, "Refused".to_owned());
+                self.record(&[Event { regarding: key, kind, reason, message, reports: None }]);
+            }
+        }
     }
 
     /// Queues events about objects that are in the cache.

@@ -18,6 +18,11 @@ impl ValidationErrors {
         &self.list
     }
 
+    /// The first error of an object.
+    pub(crate) fn first(&self, key: &ObjectKey) -> Option<&Diagnostic> {
+        self.by_object.get(key)?.first()
+    }
+
     /// Whether an object has errors.
     pub(crate) fn contains(&self, key: &ObjectKey) -> bool {
         self.by_object.contains_key(key)
@@ -53,7 +58,8 @@ impl ValidationErrors {
 
     /// Whether the errors of `key` changed.
     fn validate(&mut self, dialect: &dyn Dialect, world: &World, key: &ObjectKey) -> bool {
-        let found = world.get(key).map(|object| dialect.validate(world, object));
+        let found =
+            world.get(key).map(|object| convoy_plan::validate_object(dialect, world, object));
         let mut errors = found.unwrap_or_default();
         errors.retain(|found| found.severity == Severity::Error);
         if self.by_object.get(key).map_or(&[][..], Vec::as_slice) == errors {

@@ -60,6 +60,13 @@ impl Limit {
         Self::of(0, reason)
     }
 
+    /// At most `size` members in one step, of which `used` are decided already. What a user asks
+    /// for may be any number; the next step goes on where this one ended.
+    pub fn burst(size: u32, used: usize) -> Self {
+        let room = size.saturating_sub(crate::count(used));
+        Self::of(room, HoldReason::BatchFull { batch: 1, size })
+    }
+
     /// `room` more may start; the others are told `reason`.
     pub fn of(room: u32, reason: HoldReason) -> Self {
         Self { room, full: Full::Reason(reason) }

@@ -86,6 +86,8 @@ pub enum HoldReason {
     /// An object that the rollout hangs on was refused: what is missing with it must not be
     /// taken for gone. `others` counts further such objects.
     HangsOnRefused { object: String, field: String, message: String, others: u32 },
+    /// A defect: planning this rollout panicked. Others are not affected (G12).
+    PlanFailed { panic: String },
 }
 
 impl Hold {
@@ -141,6 +143,7 @@ impl HoldReason {
             Self::Stalled { .. } => "Stalled",
             Self::Invalid { .. } => "Invalid",
             Self::HangsOnRefused { .. } => "HangsOnRefused",
+            Self::PlanFailed { .. } => "PlanFailed",
         }
     }
 }
@@ -204,6 +207,10 @@ impl fmt::Display for HoldReason {
                 let colon = if field.is_empty() { "" } else { ": " };
                 write!(f, "depends on {object}, which is invalid: {field}{colon}{message}")?;
                 if *others > 0 { write!(f, " (and {others} more objects)") } else { Ok(()) }
+            }
+            Self::PlanFailed { panic } => {
+                write!(f, "planning it failed because of a defect in Convoy ({panic}); ")?;
+                f.write_str("please report it with this object")
             }
         }
     }

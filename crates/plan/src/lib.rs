@@ -16,6 +16,7 @@ pub mod dialect;
 pub mod gate;
 pub mod hold;
 pub mod json;
+mod memory;
 pub mod merge_patch;
 pub mod metric;
 pub mod node_selector;
@@ -43,6 +44,8 @@ pub use step::{
     Action, Complaint, Denial, Event, GroupReport, MemberState, Step, Verb, Verdict, Why, Write,
 };
 pub use world::World;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use convoy_api::{Object, ObjectKey};
 use jiff::Timestamp;
@@ -122,13 +125,17 @@ fn next(
     rollout: &Object,
     now: Timestamp,
 ) -> Step {
-    if refusals.contains(rollout.key()) {
-        Step::invalid(dialect.name(), rollout, refusals.diagnostics())
+    let fields = refusals.fields(rollout.key());
+    let step = if !fields.is_empty() {
+        Step::invalid(dialect.name(), rollout, fields)
     } else if let Some(hold) = refusals.hold(dialect, world, rollout) {
         Step::held(dialect.name(), rollout, hold)
     } else {
-        step::finished(dialect.step(&dialect.snapshot(sound, rollout), now))
-    }
+        let decided = guarded(|| dialect.step(&dialect.snapshot(sound, rollout), now));
+        let failed = |panic| Step::failed(dialect.name(), rollout, panic, now);
+        step::finished(decided.unwrap_or_else(failed))
+    };
+    refusal::told(step, rollout, refusals, now)
 }
 
 /// What is wrong with the objects of `world`: per object and across objects.
@@ -138,13 +145,35 @@ pub fn validate(world: &World) -> Vec<Diagnostic> {
     for dialect in DIALECTS {
         for (_, objects) in world.by_kind().filter(|(kind, _)| dialect.validates(kind)) {
             for object in objects {
-                found.extend(dialect.validate(world, object));
+                found.extend(validate_object(*dialect, world, object));
             }
         }
     }
     found.sort();
     found.dedup();
     found
+}
+
+/// What `dialect` finds wrong with one object. A defect in a check refuses the object it fails on,
+/// and harms no other.
+#[must_use = "diagnostics are the only result"]
+pub fn validate_object(dialect: &dyn Dialect, world: &World, object: &Object) -> Vec<Diagnostic> {
+    guarded(|| dialect.validate(world, object)).unwrap_or_else(|panic| {
+        let message = format!(
+            "validating it failed because of a defect in Convoy ({panic}); please report it with this object"
+        );
+        vec![Diagnostic::error(object, "", message)]
+    })
+}
+
+/// What `work` gives, or the message with which it panics. Decisions only read, so nothing is
+/// left half done.
+fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+        text.unwrap_or("no message").to_owned()
+    })
 }
 
 /// A length as a count of members.

@@ -2,15 +2,23 @@
 //! that nobody can read would then look like one that left, and its work would be deleted or
 //! its place given away. So whoever hangs on a refused object stands still and says so, and
 //! everybody else goes on.
+//!
+//! A rollout says so in the condition [`REFUSED`] of its status and in an event.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 
+use convoy_api::object::member::list;
 use convoy_api::{Object, ObjectKey};
+use jiff::Timestamp;
+use serde_json::{Value, json};
 
+use crate::condition::{self, Condition};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::dialect::Dialect;
 use crate::hold::{Hold, HoldReason};
+use crate::step::{Event, EventType, Step};
 use crate::world::World;
 
 /// The objects of a world that validation refuses, each with the first error about it.
@@ -29,13 +37,15 @@ impl<'d> Refusals<'d> {
         Self { diagnostics, errors }
     }
 
-    /// Everything that was found.
-    pub(crate) fn diagnostics(&self) -> &'d [Diagnostic] {
-        self.diagnostics
+    /// The fields for which an object is refused; none if it is not.
+    pub(crate) fn fields(&self, key: &ObjectKey) -> Vec<String> {
+        self.errors_of(key).map(|found| found.field.clone()).collect()
     }
 
-    pub(crate) fn contains(&self, key: &ObjectKey) -> bool {
-        self.errors.contains_key(key)
+    fn errors_of(&self, key: &ObjectKey) -> impl Iterator<Item = &'d Diagnostic> {
+        let is_refused = self.errors.contains_key(key);
+        let found = if is_refused { self.diagnostics } else { &[] }.iter();
+        found.filter(move |found| found.severity == Severity::Error && found.key == *key)
     }
 
     /// The world without what `dialect` refuses. What another one refuses is still there: to a
@@ -68,3 +78,79 @@ impl<'d> Refusals<'d> {
         Some(Hold::of_rollout(HoldReason::HangsOnRefused { object, field, message, others }))
     }
 }
+
+/// The condition of a rollout about which nothing is done because it, or an object it hangs on,
+/// is refused, or because planning it failed. Absent where that never was so.
+pub(crate) const REFUSED: &str = "convoy.dev/Refused";
+
+/// The most errors that a condition repeats.
+const TOLD: usize = 5;
+
+/// The step with what people are told about a refusal: a condition while it lasts, and an event
+/// when it begins or changes.
+pub(crate) fn told(
+    mut step: Step,
+    rollout: &Object,
+    refusals: &Refusals<'_>,
+    now: Timestamp,
+) -> Step {
+    let refusal = reason(&step, refusals);
+    if refusal.is_none() && rollout.condition_status(REFUSED) != Some("True") {
+        return step;
+    }
+    let (reason, message) = refusal.clone().unwrap_or(("Accepted", String::new()));
+    let wanted = Condition {
+        kind: REFUSED.into(),
+        status: if refusal.is_some() { "True" } else { "False" },
+        reason: reason.into(),
+        message: message.as_str().into(),
+        observed_generation: None,
+    };
+    let mut status = step.status.take().unwrap_or_else(|| rollout.status().clone());
+    let Some(conditions) = condition::with(list(&status, "conditions"), &wanted, now) else {
+        step.status = Some(status).filter(|status| status != rollout.status());
+        return step;
+    };
+    if !status.is_object() {
+        status = json!({});
+    }
+    status["conditions"] = Value::Array(conditions);
+    step.status = Some(status);
+    if refusal.is_some() {
+        let (regarding, kind) = (rollout.key().clone(), EventType::Warning);
+        let reason = "Refused".to_owned();
+        step.events.push(Event { regarding, kind, reason, message, reports: None });
+    }
+    step
+}
+
+/// Why nothing is done about a rollout, if it is for a refusal.
+fn reason(step: &Step, refusals: &Refusals<'_>) -> Option<(&'static str, String)> {
+    let own = step.holds.iter().filter(|hold| hold.member.is_none()).map(|hold| &hold.reason);
+    let refused = |reason: &HoldReason| match reason {
+        HoldReason::Invalid { .. } => {
+            let errors: Vec<String> = refusals.errors_of(&step.rollout).map(said).collect();
+            let rest = errors.len().saturating_sub(TOLD);
+            let mut message = errors[..errors.len() - rest].join("; ");
+            if errors.is_empty() {
+                message = reason.to_string();
+            }
+            if rest > 0 {
+                let _ = write!(message, "; and {rest} more");
+            }
+            Some(("Invalid", format!("{message}. Nothing is done until this is corrected.")))
+        }
+        HoldReason::HangsOnRefused { .. } | HoldReason::PlanFailed { .. } => {
+            Some((reason.word(), reason.to_string()))
+        }
+        _ => None,
+    };
+    own.into_iter().find_map(refused)
+}
+
+fn said(found: &Diagnostic) -> String {
+    format!("{}: {}", found.field, found.message.trim_end_matches('.'))
+}
+
+#[cfg(test)]
+mod tests;

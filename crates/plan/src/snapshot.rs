@@ -1,14 +1,18 @@
 //! What one decision looks at: the rollout object and the objects it concerns.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use convoy_api::{GroupKind, Object, ObjectKey};
+
+use crate::memory::{Memory, Reading};
 
 /// One rollout and its surroundings, borrowed from a [`World`](crate::World).
 #[derive(Clone, Debug)]
 pub struct Snapshot<'w> {
     rollout: &'w Object,
     objects: BTreeMap<&'w GroupKind, Vec<&'w Object>>,
+    memory: Option<&'w Memory>,
 }
 
 impl<'w> Snapshot<'w> {
@@ -31,7 +35,27 @@ impl<'w> Snapshot<'w> {
                 shelf.dedup_by(|a, b| a.key() == b.key());
             }
         }
-        Self { rollout, objects: shelves }
+        Self { rollout, objects: shelves, memory: None }
+    }
+
+    /// The same, with what earlier decisions in the same world have read.
+    #[must_use]
+    pub(crate) fn remembering(mut self, memory: &'w Memory) -> Self {
+        self.memory = Some(memory);
+        self
+    }
+
+    /// What `read` makes of each object of a kind, in the order of [`Snapshot::of`].
+    pub(crate) fn readings<T: Clone + Send + Sync + 'static>(
+        &self,
+        kind: &GroupKind,
+        read: impl Fn(&Object) -> T + Sync,
+    ) -> Arc<Vec<Reading<T>>> {
+        let (cluster, objects) = (&self.rollout.key().cluster, self.of(kind));
+        match self.memory {
+            Some(memory) => memory.read(cluster, objects, read),
+            None => Memory::default().read(cluster, objects, read),
+        }
     }
 
     pub fn rollout(&self) -> &'w Object {

@@ -5,7 +5,7 @@ mod denial;
 mod group;
 
 use convoy_api::{Object, ObjectKey};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 pub use action::{
@@ -14,7 +14,6 @@ pub use action::{
 pub use denial::{Complaint, Denial};
 pub use group::{BatchReport, GroupReport, MemberState};
 
-use crate::diagnostic::{Diagnostic, Severity};
 use crate::hold::{Hold, HoldReason};
 use crate::metric::Series;
 
@@ -47,6 +46,9 @@ pub struct Step {
     /// long that lasts, and numbers of a decision that no longer holds are worse than a gap.
     pub series: Vec<Series>,
 }
+
+/// How long a rollout rests after planning it failed.
+const FAILED_PAUSE: SignedDuration = SignedDuration::from_mins(1);
 
 /// Where a rollout stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
@@ -84,19 +86,30 @@ impl Step {
         }
     }
 
-    /// The step of a rollout whose object was refused: nothing moves, and the numbers of earlier
-    /// decisions are withdrawn.
-    pub(crate) fn invalid(dialect: &'static str, rollout: &Object, found: &[Diagnostic]) -> Self {
-        let errors = found.iter().filter(|diagnostic| {
-            diagnostic.severity == Severity::Error && diagnostic.key == *rollout.key()
-        });
-        let fields: Vec<String> = errors.map(|diagnostic| diagnostic.field.clone()).collect();
+    /// The step of a rollout whose object was refused because of these fields: nothing moves,
+    /// and the numbers of earlier decisions are withdrawn.
+    pub(crate) fn invalid(dialect: &'static str, rollout: &Object, fields: Vec<String>) -> Self {
         let mut step = Self::new(dialect, rollout, Verdict::Invalid);
         step.holds.push(Hold::of_rollout(HoldReason::Invalid { fields }));
         step
     }
 
-    /// The step of a rollout that is held as a whole: nothing is written and its status stays.
+    /// The step of a rollout whose planning panicked: it is tried again after a pause, and
+    /// whenever something changes.
+    pub(crate) fn failed(
+        dialect: &'static str,
+        rollout: &Object,
+        panic: String,
+        now: Timestamp,
+    ) -> Self {
+        let mut step = Self::new(dialect, rollout, Verdict::Stopped);
+        step.wake_at = now.checked_add(FAILED_PAUSE).ok();
+        let hold = Hold::of_rollout(HoldReason::PlanFailed { panic });
+        step.holds.push(hold.until(step.wake_at));
+        step
+    }
+
+    /// The step of a rollout that is held as a whole: nothing is done to its members.
     /// The numbers of earlier decisions are withdrawn.
     pub(crate) fn held(dialect: &'static str, rollout: &Object, hold: Hold) -> Self {
         let mut step = Self::new(dialect, rollout, Verdict::Held);

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use convoy_api::{GroupKind, Object, ObjectKey};
 use smol_str::SmolStr;
 
+use crate::memory::Memory;
+
 /// The objects that decisions read. Iteration is in key order, whatever order they arrived in.
 ///
 /// A clone shares its collections with the original until one of the two changes; only the
@@ -17,6 +19,8 @@ pub struct World {
     /// Objects that no accessor shows, see [`World::without`]. A collection without any has no
     /// entry, so reading it costs nothing more.
     hidden: BTreeMap<CollectionKey, BTreeSet<NamespacedName>>,
+    /// Shared by all clones.
+    memory: Arc<Memory>,
 }
 
 /// Cluster and kind.
@@ -205,6 +209,11 @@ impl World {
         self.visible().flat_map(|(_, visible)| visible.objects())
     }
 
+    /// What decisions have read of the objects.
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
     /// The objects by kind, cluster by cluster.
     pub fn by_kind(&self) -> impl Iterator<Item = (&GroupKind, impl Iterator<Item = &Object>)> {
         self.visible().map(|(kind, visible)| (kind, visible.objects()))
@@ -275,7 +284,7 @@ impl FromIterator<Object> for World {
         }
         let collections =
             lists.into_iter().map(|(key, list)| (key, Arc::new(list.into_iter().collect())));
-        Self { collections: collections.collect(), hidden: BTreeMap::new() }
+        Self { collections: collections.collect(), ..Self::default() }
     }
 }
 

@@ -25,7 +25,7 @@ use crate::step::{Step, Verdict};
 use crate::validation;
 use crate::world::World;
 use decide::Disruptions;
-use read::Cluster;
+use read::{Cluster, Facts};
 
 /// The `karpenter` dialect.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +69,8 @@ impl Dialect for Karpenter {
     }
 
     fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
-        let cluster = Cluster::new(snapshot, now);
+        let facts = Facts::read(snapshot);
+        let cluster = Cluster::new(snapshot, &facts, now);
         let disruptions = Disruptions::new(&cluster, snapshot.of(&names::DAEMON_SET));
         let mut step = Step::new(self.name(), snapshot.rollout(), Verdict::Done);
         step.decision = report::summary::decision(&cluster, &disruptions);

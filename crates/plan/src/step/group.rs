@@ -56,7 +56,13 @@ impl GroupReport {
 
     /// Counts one more member.
     pub fn count(&mut self, state: MemberState) {
-        self.total += 1;
+        self.count_many(state, 1);
+    }
+
+    /// Counts members in one state, as far as the total can hold them.
+    pub fn count_many(&mut self, state: MemberState, count: u32) {
+        let count = count.min(u32::MAX - self.total);
+        self.total += count;
         *match state {
             MemberState::Waiting => &mut self.waiting,
             MemberState::Moving => &mut self.moving,
@@ -64,7 +70,7 @@ impl GroupReport {
             MemberState::Done => &mut self.done,
             MemberState::Failed => &mut self.failed,
             MemberState::Gone => &mut self.gone,
-        } += 1;
+        } += count;
     }
 
     /// Whether the states add up to the members (G4).

@@ -380,8 +380,8 @@ impl<'c, 'w> Disruptions<'c, 'w> {
     /// What a member's machine costs per hour; 0 if that is not known.
     fn price(&self, at: usize) -> f64 {
         let member = &self.cluster.members[at];
-        let kind = member.facts.instance_type.and_then(catalogue::find);
-        let capacity = member.facts.capacity_type;
+        let kind = member.facts.instance_type.as_deref().and_then(catalogue::find);
+        let capacity = member.facts.capacity_type.as_deref();
         kind.zip(capacity).and_then(|(kind, capacity)| kind.price(capacity)).unwrap_or(0.0)
     }
 

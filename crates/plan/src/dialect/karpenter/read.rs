@@ -14,14 +14,16 @@ pub(crate) mod resources;
 pub(crate) mod topology;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use convoy_api::Object;
 use jiff::Timestamp;
 
 use crate::dialect::karpenter::names::{self, NODE, POD, POD_DISRUPTION_BUDGET};
-use crate::parallel;
+use crate::memory::Reading;
 use crate::snapshot::Snapshot;
 use claim::{ClaimFacts, Member};
-use node::Node;
+use node::{Node, NodeFacts};
 use pod::{Pod, PodBudgets};
 use pool::Pool;
 
@@ -50,6 +52,22 @@ pub(crate) struct Cluster<'w> {
     pub(crate) in_flight: usize,
 }
 
+/// What the NodeClaims and Nodes say about themselves, in the order of the snapshot.
+#[derive(Debug)]
+pub(crate) struct Facts {
+    claims: Arc<Vec<Reading<ClaimFacts>>>,
+    nodes: Arc<Vec<Reading<NodeFacts>>>,
+}
+
+impl Facts {
+    pub(crate) fn read(snapshot: &Snapshot<'_>) -> Self {
+        Self {
+            claims: snapshot.readings(&names::NODE_CLAIM, ClaimFacts::read),
+            nodes: snapshot.readings(&NODE, NodeFacts::read),
+        }
+    }
+}
+
 /// The nodes of a pool, as its budgets count them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Count {
@@ -59,7 +77,7 @@ pub(crate) struct Count {
 }
 
 impl<'w> Cluster<'w> {
-    pub(crate) fn new(snapshot: &Snapshot<'w>, now: Timestamp) -> Self {
+    pub(crate) fn new(snapshot: &Snapshot<'w>, facts: &'w Facts, now: Timestamp) -> Self {
         let own = snapshot.rollout();
         let listed = snapshot.of(&names::NODE_POOL);
         let alone = snapshot.of(&POD).is_empty();
@@ -85,7 +103,7 @@ impl<'w> Cluster<'w> {
             in_flight: 0,
         };
         let all: Vec<&str> = listed.iter().map(|pool| pool.name().as_str()).collect();
-        cluster.pair(snapshot, &all);
+        cluster.pair(snapshot, facts, &all);
         cluster.place(snapshot);
         cluster.count();
         cluster
@@ -117,29 +135,29 @@ impl<'w> Cluster<'w> {
 
     /// Pairs claims and Nodes by provider id. Both lists are mostly in the same order, so that
     /// sorting them is cheap.
-    fn pair(&mut self, snapshot: &Snapshot<'w>, all_pools: &[&'w str]) {
-        let (claims, nodes) = (snapshot.of(&names::NODE_CLAIM), snapshot.of(&NODE));
-        let (facts, mut nodes) = parallel::join(
-            claims.len().min(nodes.len()) >= parallel::READ_MIN,
-            || claims.iter().map(|claim| ClaimFacts::read(claim)).collect::<Vec<_>>(),
-            || nodes.iter().map(|node| Some(Node::new(node))).collect::<Vec<_>>(),
-        );
+    fn pair(&mut self, snapshot: &Snapshot<'w>, facts: &'w Facts, all_pools: &[&'w str]) {
+        let claims = snapshot.of(&names::NODE_CLAIM);
+        let nodes = snapshot.of(&NODE).iter().zip(facts.nodes.iter());
+        let node = |(object, (_, facts)): (&&'w Object, &'w Reading<NodeFacts>)| {
+            Some(Node { object: *object, facts })
+        };
+        let mut nodes: Vec<Option<Node<'w>>> = nodes.map(node).collect();
         let mut by_id: Vec<(&str, usize)> = nodes
             .iter()
             .enumerate()
             .filter_map(|(at, node)| {
-                let id = node.as_ref()?.facts.provider_id;
+                let id = node.as_ref()?.facts.provider_id.as_str();
                 (!id.is_empty()).then_some((id, at))
             })
             .collect();
         by_id.sort_unstable();
         self.members.reserve(claims.len());
         let mut hint = 0;
-        for (claim, facts) in claims.iter().copied().zip(facts) {
-            let at = find(&by_id, facts.provider_id, &mut hint);
+        for (claim, (_, facts)) in claims.iter().copied().zip(facts.claims.iter()) {
+            let at = find(&by_id, &facts.provider_id, &mut hint);
             let node = at.and_then(|at| nodes[at].take());
             let registered = node.filter(|node| node.facts.is_registered);
-            let named = registered.map_or(facts.pool, |node| node.pool());
+            let named = registered.map_or(facts.pool.as_deref(), |node| node.pool());
             let pool = named.and_then(|name| self.index_of(name));
             let orphan = named.is_none_or(|name| !all_pools.contains(&name));
             if pool.is_some() || orphan || self.pools.len() > 1 {

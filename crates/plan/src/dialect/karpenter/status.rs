@@ -9,6 +9,7 @@ use super::decide::budgets::Applicable;
 use super::names::{KWOK_NODE_CLASS, condition};
 use super::read::Cluster;
 use super::read::claim::Member;
+use super::read::node::{Node, NodeFacts};
 use super::read::resources::Amounts;
 use super::validate;
 use super::write::patch::ObjectPatch;
@@ -62,16 +63,20 @@ fn resources(cluster: &Cluster<'_>) -> (Value, u32) {
     (Value::Object(resources), count)
 }
 
-/// What some members have in all, and how many say so.
+/// What some members have in all, and how many say so. A claim without a Node says what it will
+/// have for pods.
 fn capacity<'m, 'w: 'm>(members: impl Iterator<Item = &'m Member<'w>>) -> (Amounts, u32) {
     let (mut sum, mut count) = (Amounts::default(), 0);
     for member in members {
-        if let Some(node) = member.node {
-            let Some(capacity) = node.capacity() else { continue };
-            sum.add(&capacity);
-        } else {
-            let Some(capacity) = member.claim.status_member("allocatable") else { continue };
-            sum.add(&Amounts::from_value(Some(capacity)));
+        match member.node {
+            Some(Node { facts: NodeFacts { capacity: Some(capacity), .. }, .. }) => {
+                sum.add(capacity)
+            }
+            Some(_) => continue,
+            None => {
+                let Some(capacity) = member.claim.status_member("allocatable") else { continue };
+                sum.add(&Amounts::from_value(Some(capacity)));
+            }
         }
         count += 1;
     }

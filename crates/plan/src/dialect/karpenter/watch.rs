@@ -50,7 +50,7 @@ pub(crate) fn affected(world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
 pub(crate) fn snapshot<'w>(world: &'w World, rollout: &'w Object) -> Snapshot<'w> {
     let cluster = &rollout.key().cluster;
     let objects = WATCHES.iter().flat_map(|watch| world.of_cluster(cluster, &watch.kind));
-    Snapshot::new(rollout, objects)
+    Snapshot::new(rollout, objects).remembering(world.memory())
 }
 
 /// Whether a pool depends on an object that was refused: one of its claims, or its node class.

@@ -88,7 +88,7 @@ fn record_conditions(
             patch.unset(condition::CONSOLIDATABLE);
         }
     }
-    if facts.drifted.map(|it| it.reason) != wanted.drifted.as_deref() {
+    if facts.drifted.as_ref().map(|it| it.reason.as_str()) != wanted.drifted.as_deref() {
         match &wanted.drifted {
             Some(word) => patch.set(condition::DRIFTED, "True", word, word),
             None => patch.unset(condition::DRIFTED),
@@ -104,7 +104,7 @@ fn record_conditions(
     if let Some(event) = wanted.pod_event {
         patch.status("lastPodEventTime", crate::condition::instant(event));
     }
-    if facts.hash_version != Some(names::HASH_VERSION) && facts.hash.is_some()
+    if facts.hash_version.as_deref() != Some(names::HASH_VERSION) && facts.hash.is_some()
         || !pool.is_hashed && facts.hash.is_some()
     {
         patch.annotate(annotation::HASH_VERSION, Some(names::HASH_VERSION));
@@ -183,6 +183,7 @@ fn propose(
     let carries = member
         .facts
         .proposal
+        .as_deref()
         .and_then(|text| text.split_once(' '))
         .is_some_and(|(known, _)| known == id);
     if !carries {

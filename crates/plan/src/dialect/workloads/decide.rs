@@ -8,7 +8,8 @@
 //! | DaemonSet: an outdated pod is deleted      | OnDelete, maxUnavailable, the burst           |
 //! | DaemonSet: a new pod beside an outdated one | maxSurge, the burst                          |
 //! | StatefulSet, `OrderedReady`: any pod       | the ordinal whose turn it is                  |
-//! | StatefulSet, `Parallel`: creates, removals | none                                          |
+//! | StatefulSet, `Parallel`: creates           | the burst of a step                           |
+//! | StatefulSet, `Parallel`: removals          | none                                          |
 //! | StatefulSet, `Parallel`: an outdated pod   | the ordinal whose turn it is                  |
 //! | Job: pods are created                      | suspension, parallelism, back-off, the burst  |
 //! | Job: pods that are no longer wanted        | none                                          |
@@ -18,12 +19,3 @@ pub(crate) mod job;
 pub(crate) mod job_end;
 pub(crate) mod revisions;
 pub(crate) mod stateful_set;
-
-use crate::gate::Limit;
-use crate::hold::HoldReason;
-
-/// The burst of a step of at most `size` pods, of which `used` are decided already.
-fn burst(size: u32, used: usize) -> Limit {
-    let room = size.saturating_sub(crate::count(used));
-    Limit::of(room, HoldReason::BatchFull { batch: 1, size })
-}

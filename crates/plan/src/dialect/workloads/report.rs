@@ -43,6 +43,17 @@ impl Members {
         }
     }
 
+    /// Counts the members that a step of `burst` did not get to, of `wanted` in all. They have
+    /// no names yet, so the rollout's own hold speaks for them.
+    fn wait_unseen(&mut self, wanted: i64, seen: usize, burst: usize) {
+        let unseen = usize::try_from(wanted).unwrap_or(usize::MAX).saturating_sub(seen);
+        if unseen > 0 {
+            self.group.count_many(MemberState::Waiting, crate::count(unseen));
+            let size = crate::count(burst);
+            self.hold(HoldReason::BatchFull { batch: 1, size });
+        }
+    }
+
     fn hold(&mut self, reason: HoldReason) {
         self.holds.push(Hold::of_rollout(reason));
     }
@@ -77,11 +88,4 @@ impl Members {
         (step.actions, step.events, step.holds) = (writes.actions, writes.events, self.holds);
         step
     }
-}
-
-/// The step about an owner that cannot be read.
-pub(crate) fn invalid(dialect: &'static str, owner: &Object, field: String) -> Step {
-    let mut step = Step::new(dialect, owner, Verdict::Invalid);
-    step.holds.push(Hold::of_rollout(HoldReason::Invalid { fields: vec![field] }));
-    step
 }

@@ -29,7 +29,7 @@ pub(super) fn first<'o>(
     // Two of the rules fall back on the uid, which makes the order intransitive at times. A
     // heap gives some answer then, always the same; sorting functions may refuse.
     let mut heap: BinaryHeap<_> = set.active.iter().map(rank).collect();
-    let mut chosen = Vec::with_capacity(count);
+    let mut chosen = Vec::new();
     while chosen.len() < count
         && let Some(Reverse(next)) = heap.pop()
     {

@@ -264,8 +264,8 @@ fn current<'w>(
     generation: i64,
 ) -> [Option<&'w Value>; KINDS.len()] {
     let (mut current, mut seen) = ([None; KINDS.len()], [false; KINDS.len()]);
-    for (condition, (kind, _)) in conditions.iter().zip(object.condition_words()) {
-        let Some(at) = KINDS.iter().position(|known| *known == kind) else { continue };
+    for (condition, summary) in conditions.iter().zip(object.condition_summaries()) {
+        let Some(at) = KINDS.iter().position(|known| *known == summary.kind) else { continue };
         if !seen[at] {
             seen[at] = true;
             let observed = member(condition, "observedGeneration").and_then(Value::as_i64);

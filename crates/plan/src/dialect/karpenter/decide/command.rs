@@ -78,7 +78,8 @@ pub(crate) fn progress(
     let began = member.facts.disruption.as_ref().and_then(|mark| mark.since);
     let until = began.and_then(|began| began.checked_add(timeout(cluster)).ok());
     let is_late = until.is_some_and(|until| until <= cluster.now);
-    let note = member.facts.command.and_then(|text| serde_json::from_str::<Note>(text).ok());
+    let note =
+        member.facts.command.as_deref().and_then(|text| serde_json::from_str::<Note>(text).ok());
     let Some(note) = note else {
         let word = member.facts.disruption_word();
         if Reason::from_word(word) == Some(Reason::Empty) && is_empty {
@@ -145,7 +146,7 @@ pub(crate) fn is_mature(
 
 /// Since when `member` has carried the proposal of this command.
 fn proposed_at(command: &Command<'_>, member: &Member<'_>) -> Option<Timestamp> {
-    let (id, since) = member.facts.proposal?.split_once(' ')?;
+    let (id, since) = member.facts.proposal.as_deref()?.split_once(' ')?;
     (id == proposal_id(command)).then(|| since.parse().ok())?
 }
 

@@ -100,7 +100,7 @@ fn drift<'w>(
     if !facts.is_launched {
         return None;
     }
-    let hashed = pool.is_hashed && facts.hash_version == Some(names::HASH_VERSION);
+    let hashed = pool.is_hashed && facts.hash_version.as_deref() == Some(names::HASH_VERSION);
     if hashed && facts.hash.as_ref().is_some_and(|hash| *hash != pool.hash) {
         return Some(SmolStr::new_static(POOL_DRIFTED));
     }
@@ -114,7 +114,7 @@ fn drift<'w>(
     if pool.has_catalogue && is_withdrawn(member, types) && is_grown() {
         return Some(SmolStr::new_static(NOT_FOUND));
     }
-    let given = facts.drifted?.reason;
+    let given = facts.drifted.as_ref()?.reason.as_str();
     // Which types another provider has is only known from what it said before.
     let derived = DERIVED.contains(&given) || given == NOT_FOUND && pool.has_catalogue;
     (!derived).then(|| SmolStr::new(given))
@@ -123,9 +123,9 @@ fn drift<'w>(
 /// Whether the catalogue no longer has the claim's instance type where the claim is.
 fn is_withdrawn<'w>(member: &Member<'w>, types: &mut Lookup<'w>) -> bool {
     let facts = &member.facts;
-    let Some(name) = facts.instance_type else { return false };
+    let Some(name) = facts.instance_type.as_deref() else { return false };
     let Some(instance_type) = types.find(name) else { return true };
-    let zone = facts.zone.is_none_or(|zone| catalogue::ZONES.contains(&zone));
-    let capacity = facts.capacity_type;
+    let zone = facts.zone.as_deref().is_none_or(|zone| catalogue::ZONES.contains(&zone));
+    let capacity = facts.capacity_type.as_deref();
     !zone || capacity.is_some_and(|capacity| instance_type.price(capacity).is_none())
 }

@@ -54,7 +54,7 @@ impl<'w> Disruptions<'_, 'w> {
         let Some(pool) = member.pool.map(|pool| &self.cluster.pools[pool]) else { return false };
         let facts = &member.facts;
         let is_known = || {
-            let kind = facts.instance_type.unwrap_or_default();
+            let kind = facts.instance_type.as_deref().unwrap_or_default();
             pool.has_catalogue && catalogue::find(kind).is_some()
         };
         !pool.is_static()
@@ -188,8 +188,9 @@ impl<'w> Disruptions<'_, 'w> {
         mut replacement: Replacement<'w>,
         price: f64,
     ) -> Result<Replacement<'w>, String> {
-        let is_spot =
-            |at: &usize| self.cluster.members[*at].facts.capacity_type == Some(catalogue::SPOT);
+        let is_spot = |at: &usize| {
+            self.cluster.members[*at].facts.capacity_type.as_deref() == Some(catalogue::SPOT)
+        };
         let may_be_spot =
             replacement.offers.iter().any(|offer| offer.capacity_type() == Some(catalogue::SPOT));
         if may_be_spot && group.iter().all(is_spot) {
@@ -227,7 +228,7 @@ impl<'w> Disruptions<'_, 'w> {
         let Some(replacement) = result.replacements.first_mut() else { return Some(result) };
         let mut cheapest: BTreeMap<&str, f64> = BTreeMap::new();
         for at in group {
-            let kind = self.cluster.members[*at].facts.instance_type?;
+            let kind = self.cluster.members[*at].facts.instance_type.as_deref()?;
             let entry = cheapest.entry(kind).or_insert(f64::INFINITY);
             *entry = entry.min(self.price(*at));
         }

@@ -1,7 +1,10 @@
 //! Static pools: how many nodes they have, make and remove to reach `spec.replicas`.
 
 use super::Disruptions;
-use crate::gate::{self, Candidate, Grant, Permit};
+use crate::gate::{self, Candidate, Grant, Limit, Permit};
+
+/// The most nodes that one step creates.
+const BURST: u32 = 500;
 
 /// The claims of a static pool, commands of this loop included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +40,7 @@ impl StaticCount {
 impl Disruptions<'_, '_> {
     /// How the own pool is scaled; absent for pools that follow their pods.
     ///
-    /// Nodes are created under `spec.limits.nodes`. Nothing limits the removal of nodes that the
+    /// Nodes are created under `spec.limits.nodes` and [`BURST`]. Nothing limits the removal of nodes that the
     /// pool no longer asks for: those that are missed least go first.
     pub(crate) fn scaling(&self) -> Option<Scaling> {
         let pool = self.cluster.pool();
@@ -45,7 +48,8 @@ impl Disruptions<'_, '_> {
         let count = self.static_count(self.cluster.own);
         let missing = replicas.saturating_sub(count.kept());
         let create = (missing > 0).then(|| {
-            let limits: Vec<_> = self.node_limit(self.cluster.own).into_iter().collect();
+            let limit = self.node_limit(self.cluster.own).into_iter();
+            let limits: Vec<Limit> = limit.chain([Limit::burst(BURST, 0)]).collect();
             gate::grant(missing, &limits)
         });
         let surplus = count.running.saturating_sub(replicas) as usize;

@@ -1,11 +1,10 @@
 //! One member of a pool: its NodeClaim with its Node, and what matters about the claim.
 
 use convoy_api::Object;
-use convoy_api::object::member::{member, text};
-use convoy_api::object::meta::timestamp;
+use convoy_api::object::meta::ConditionSummary;
 use convoy_api::text::GoDuration;
 use jiff::{SignedDuration, Timestamp};
-use serde_json::Value;
+use smol_str::SmolStr;
 
 use super::node::Node;
 use super::pool;
@@ -20,33 +19,33 @@ pub(crate) struct Member<'w> {
     pub(crate) pool: Option<usize>,
     /// What the label says.
     pub(crate) pool_name: Option<&'w str>,
-    pub(crate) facts: ClaimFacts<'w>,
+    pub(crate) facts: &'w ClaimFacts,
 }
 
 /// What a NodeClaim says about itself.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ClaimFacts<'w> {
-    pub(crate) pool: Option<&'w str>,
-    pub(crate) provider_id: &'w str,
+pub(crate) struct ClaimFacts {
+    pub(crate) pool: Option<SmolStr>,
+    pub(crate) provider_id: SmolStr,
     pub(crate) is_deleting: bool,
     pub(crate) is_launched: bool,
     pub(crate) is_instance_terminating: bool,
     /// Since when it is initialized.
-    pub(crate) initialized: Option<TrueCondition<'w>>,
-    pub(crate) consolidatable: Option<TrueCondition<'w>>,
-    pub(crate) drifted: Option<TrueCondition<'w>>,
-    pub(crate) expired: Option<TrueCondition<'w>>,
+    pub(crate) initialized: Option<TrueCondition>,
+    pub(crate) consolidatable: Option<TrueCondition>,
+    pub(crate) drifted: Option<TrueCondition>,
+    pub(crate) expired: Option<TrueCondition>,
     /// The disruption that is under way.
-    pub(crate) disruption: Option<TrueCondition<'w>>,
+    pub(crate) disruption: Option<TrueCondition>,
     last_pod_event: Option<Timestamp>,
-    pub(crate) hash: Option<&'w str>,
-    pub(crate) hash_version: Option<&'w str>,
-    pub(crate) command: Option<&'w str>,
-    pub(crate) proposal: Option<&'w str>,
+    pub(crate) hash: Option<SmolStr>,
+    pub(crate) hash_version: Option<SmolStr>,
+    pub(crate) command: Option<SmolStr>,
+    pub(crate) proposal: Option<SmolStr>,
     pub(crate) created: Option<Timestamp>,
-    pub(crate) instance_type: Option<&'w str>,
-    pub(crate) zone: Option<&'w str>,
-    pub(crate) capacity_type: Option<&'w str>,
+    pub(crate) instance_type: Option<SmolStr>,
+    pub(crate) zone: Option<SmolStr>,
+    pub(crate) capacity_type: Option<SmolStr>,
     lifetime: Lifetime,
     pub(crate) grace_period: Option<SignedDuration>,
 }
@@ -62,9 +61,9 @@ enum Lifetime {
 }
 
 /// A condition that is True.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TrueCondition<'w> {
-    pub(crate) reason: &'w str,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TrueCondition {
+    pub(crate) reason: SmolStr,
     pub(crate) since: Option<Timestamp>,
 }
 
@@ -120,15 +119,15 @@ impl<'w> Member<'w> {
     }
 }
 
-impl<'w> ClaimFacts<'w> {
-    pub(crate) fn read(claim: &'w Object) -> Self {
-        let label = |key| claim.label(key);
-        let annotation = |key| claim.annotation(key);
+impl ClaimFacts {
+    pub(crate) fn read(claim: &Object) -> Self {
+        let label = |key| claim.label(key).map(SmolStr::new);
+        let annotation = |key| claim.annotation(key).map(SmolStr::new);
         let mut facts = Self {
             pool: label(label::NODE_POOL),
-            provider_id: claim.status_text("providerID"),
+            provider_id: claim.status_text("providerID").into(),
             is_deleting: claim.is_deleting(),
-            last_pod_event: timestamp(claim.status_member("lastPodEventTime")),
+            last_pod_event: claim.status_text("lastPodEventTime").parse().ok(),
             hash: annotation(annotation::HASH),
             hash_version: annotation(annotation::HASH_VERSION),
             command: annotation(annotation::COMMAND),
@@ -137,17 +136,20 @@ impl<'w> ClaimFacts<'w> {
             instance_type: label(label::INSTANCE_TYPE),
             zone: label(label::ZONE),
             capacity_type: label(label::CAPACITY_TYPE),
-            lifetime: Lifetime::read(claim.spec_member("expireAfter").and_then(Value::as_str)),
+            lifetime: Lifetime::read(claim),
             grace_period: grace_period(claim.spec_text("terminationGracePeriod")),
             ..Self::default()
         };
-        for (at, (kind, status)) in claim.condition_words().enumerate() {
-            facts.note(kind, (status == "True").then(|| TrueCondition::read(claim, at)));
+        for ConditionSummary { kind, status, reason, since } in claim.condition_summaries() {
+            facts.note(
+                kind,
+                (status == "True").then(|| TrueCondition { reason: reason.into(), since }),
+            );
         }
         facts
     }
 
-    fn note(&mut self, kind: &str, mark: Option<TrueCondition<'w>>) {
+    fn note(&mut self, kind: &str, mark: Option<TrueCondition>) {
         match kind {
             condition::LAUNCHED => self.is_launched = mark.is_some(),
             condition::INSTANCE_TERMINATING => self.is_instance_terminating = mark.is_some(),
@@ -161,23 +163,14 @@ impl<'w> ClaimFacts<'w> {
     }
 
     /// Why it is being disrupted, in a word; empty if it is not.
-    pub(crate) fn disruption_word(&self) -> &'w str {
-        self.disruption.map_or("", |mark| mark.reason)
-    }
-}
-
-impl<'w> TrueCondition<'w> {
-    /// The condition at `at` of the list.
-    fn read(claim: &'w Object, at: usize) -> Self {
-        let entry = claim.condition_at(at).unwrap_or(&Value::Null);
-        let since = timestamp(member(entry, "lastTransitionTime"));
-        Self { reason: text(entry, "reason"), since }
+    pub(crate) fn disruption_word(&self) -> &str {
+        self.disruption.as_ref().map_or("", |mark| mark.reason.as_str())
     }
 }
 
 impl Lifetime {
-    fn read(given: Option<&str>) -> Self {
-        match given {
+    fn read(claim: &Object) -> Self {
+        match claim.spec_str("expireAfter") {
             None => Self::Unsaid,
             given => pool::duration(given, SignedDuration::ZERO).map_or(Self::Endless, Self::Of),
         }

@@ -5,6 +5,8 @@
 //! without the other. So of those that share a cluster and would leave it for a better score
 //! alone, the first by name goes; the rest look again at what that changed.
 
+use std::collections::BTreeSet;
+
 use convoy_api::Object;
 use convoy_api::ocm::names::PLACEMENT;
 use jiff::Timestamp;
@@ -44,15 +46,17 @@ pub(super) fn moves_first<'w>(
 /// Whether every decided cluster could stay, and others are chosen only because of balance.
 fn is_move_for_score(policy: &Policy, current: &Decisions<'_>, wanted: &Schedule<'_>) -> bool {
     let balances = |one: &Weighted| one.prioritizer == Prioritizer::Balance && one.weight != 0;
-    let feasible = |cluster: &str| wanted.scores.iter().any(|(name, _)| *name == cluster);
-    policy.prioritizers.iter().any(balances)
-        && current.len() == wanted.selected.len()
-        && left(current, wanted).next().is_some()
-        && left(current, wanted).all(feasible)
+    if !policy.prioritizers.iter().any(balances) || current.len() != wanted.selected.len() {
+        return false;
+    }
+    let mut leaving = left(current, wanted).peekable();
+    let is_moving = leaving.peek().is_some();
+    let feasible: BTreeSet<&str> = wanted.scores.iter().map(|(name, _)| &**name).collect();
+    is_moving && leaving.all(|cluster| feasible.contains(cluster))
 }
 
 /// The clusters that are decided and would no longer be.
 fn left<'a>(current: &'a Decisions<'_>, wanted: &'a Schedule<'_>) -> impl Iterator<Item = &'a str> {
-    let stays = |cluster: &&str| wanted.selected.iter().any(|chosen| chosen.name() == *cluster);
-    current.clusters().filter(move |cluster| !stays(cluster))
+    let chosen: BTreeSet<&str> = wanted.selected.iter().map(|it| it.name().as_str()).collect();
+    current.clusters().filter(move |cluster| !chosen.contains(cluster))
 }

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use convoy_api::Object;
 
-use super::burst;
 use crate::budget::{IntOrPercent, Rounding};
 use crate::dialect::workloads::read::Health;
 use crate::dialect::workloads::read::daemon_set::{DaemonNode, DaemonSet, Strategy};
@@ -130,7 +129,7 @@ impl<'o> DaemonSetDecision<'o> {
         let nodes = set.nodes.iter().enumerate();
         let bare = nodes.filter(|(_, node)| node.fit.should_run() && node.pods.is_empty());
         let candidates = bare.map(|(at, node)| Candidate::free(node.name, at)).collect();
-        let admission = gate::admit(candidates, &[burst(BURST, 0)]);
+        let admission = gate::admit(candidates, &[Limit::burst(BURST, 0)]);
         self.start(&admission);
     }
 
@@ -144,7 +143,7 @@ impl<'o> DaemonSetDecision<'o> {
         let candidates = pods.iter().enumerate();
         let candidates =
             candidates.map(|(index, (_, pod))| Candidate::free(pod.name(), index)).collect();
-        let admission = gate::admit(candidates, &[burst(BURST, 0)]);
+        let admission = gate::admit(candidates, &[Limit::burst(BURST, 0)]);
         if let Some(permit) = admission.permit() {
             for member in &admission.starts {
                 let (at, pod) = pods[member.index];
@@ -183,10 +182,10 @@ impl<'o> DaemonSetDecision<'o> {
             list.push(Candidate::free(node.name, at));
         }
         let cleared = self.removed();
-        self.remove(set, &gate::admit(free, &[burst(BURST, cleared)]));
+        self.remove(set, &gate::admit(free, &[Limit::burst(BURST, cleared)]));
         let in_flight = crate::count(down.len());
         let unavailable = Limit::slots("maxUnavailable", in_flight, ceiling, down);
-        let limits = [unavailable, burst(BURST, self.removed())];
+        let limits = [unavailable, Limit::burst(BURST, self.removed())];
         self.remove(set, &gate::admit(costly, &limits));
     }
 
@@ -206,11 +205,11 @@ impl<'o> DaemonSetDecision<'o> {
                 None => free.push(Candidate::free(node.name, at)),
             }
         }
-        let limits = [burst(BURST, self.starts.len())];
+        let limits = [Limit::burst(BURST, self.starts.len())];
         self.start(&gate::admit(free, &limits));
         let in_flight = crate::count(surging.len());
         let surge = Limit::slots("maxSurge", in_flight, ceiling, surging);
-        let limits = [surge, burst(BURST, self.starts.len())];
+        let limits = [surge, Limit::burst(BURST, self.starts.len())];
         self.start(&gate::admit(costly, &limits));
     }
 

@@ -4,7 +4,6 @@
 use convoy_api::Object;
 use jiff::{SignedDuration, Timestamp};
 
-use super::burst;
 use super::job_end::JobEnd;
 use crate::dialect::workloads::read::Health;
 use crate::dialect::workloads::read::job::Job;
@@ -77,7 +76,7 @@ fn creation_limits(job: &Job<'_>, backs_off_until: Option<Timestamp>) -> Vec<Lim
         Limit::closed(HoldReason::Failed { detail: format!("{failed} {noun} failed") })
     });
     let first = suspension.into_iter().chain([parallelism]);
-    first.chain(backoff).chain([burst(BURST, 0)]).collect()
+    first.chain(backoff).chain([Limit::burst(BURST, 0)]).collect()
 }
 
 /// When the next pod may be created, if failures keep it waiting.

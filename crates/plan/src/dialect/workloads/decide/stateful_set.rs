@@ -4,6 +4,9 @@
 //! A decision walks through three lists of ordinals that are not as they should be: wanted ones
 //! (ascending), ones beyond those (descending), outdated ones (descending). Where order is kept,
 //! the first ordinal of the walk has its turn, and all others wait for it.
+//!
+//! `spec.replicas` may be any number, so the walk is bounded by the pods that exist and by
+//! [`BURST`], never by it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,6 +17,9 @@ use crate::dialect::workloads::read::Health;
 use crate::dialect::workloads::read::stateful_set::StatefulSet;
 use crate::gate::{self, Candidate, Limit, Permit};
 use crate::hold::HoldReason;
+
+/// The most missing pods that one step looks at. The next step goes on where it ended.
+pub(crate) const BURST: usize = 500;
 
 /// What is done about the pods of a StatefulSet.
 #[derive(Debug, Default)]
@@ -137,7 +143,7 @@ fn wanted<'o>(set: &StatefulSet<'o>) -> Vec<Turn<'o>> {
         }
         Some((_, Health::Settling(_) | Health::Available)) => None,
     };
-    set.wanted.clone().filter_map(turn).collect()
+    set.wanted_up_to(BURST).into_iter().filter_map(turn).collect()
 }
 
 /// Pods beyond the wanted ordinals, the last first.
@@ -156,7 +162,12 @@ fn beyond<'o>(set: &StatefulSet<'o>) -> Vec<Turn<'o>> {
 /// Outdated pods, the last first, each when those behind it are available.
 fn outdated<'o>(set: &StatefulSet<'o>) -> Vec<Turn<'o>> {
     let Some(partition) = set.partition else { return Vec::new() };
-    let ordinals = (partition.max(set.wanted.start)..set.wanted.end).rev();
+    let ordinals = partition.max(set.wanted.start)..set.wanted.end;
+    // The missing one with the highest ordinal is waited for first, so others do not matter.
+    let missing = ordinals.clone().rev().find(|ordinal| !set.pods.contains_key(ordinal));
+    let existing = set.pods.keys().copied().filter(|ordinal| ordinals.contains(ordinal));
+    let ordinals: BTreeSet<i64> = existing.chain(missing).collect();
+    let ordinals = ordinals.into_iter().rev();
     let turn = |ordinal: i64| {
         let Some((pod, health)) = set.pods.get(&ordinal) else {
             let on = format!("{} to be created", set.name(ordinal));

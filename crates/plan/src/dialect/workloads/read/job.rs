@@ -115,7 +115,7 @@ impl<'o> Job<'o> {
             .filter(|pod| pod.status_text("phase") != "Failed" && !pod.is_deleting())
             .filter_map(|pod| index_of(pod))
             .collect();
-        let all = 0..self.completions.unwrap_or(0);
-        all.filter(move |index| !self.tally.completed.contains(*index) && !taken.contains(index))
+        let free = self.tally.completed.free_below(self.completions.unwrap_or(0));
+        free.filter(move |index| !taken.contains(index))
     }
 }

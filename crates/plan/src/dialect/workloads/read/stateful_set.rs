@@ -64,6 +64,16 @@ impl<'o> StatefulSet<'o> {
         })
     }
 
+    /// The wanted ordinals up to the one at which more than `missing` have no pod.
+    pub(crate) fn wanted_up_to(&self, mut missing: usize) -> Vec<i64> {
+        let is_near = |ordinal: &i64| {
+            self.pods.contains_key(ordinal)
+                || missing.checked_sub(1).map(|left| missing = left).is_some()
+        };
+        let near = self.wanted.clone().take_while(is_near);
+        near.collect()
+    }
+
     /// Whether the pod of an ordinal is to be replaced.
     pub(crate) fn is_outdated(&self, ordinal: i64, pod: &Object) -> bool {
         self.partition.is_some_and(|partition| ordinal >= partition)
