@@ -122,6 +122,45 @@ fn the_embedded_server_can_leave_the_rules_out() {
     assert_eq!(stored["spec"]["packages"]["milk"]["name"], Value::Null);
 }
 
+/// Waits until `kubectl describe` of an object says all of `wanted`.
+fn described(access: &Access, object: &str, wanted: &[&str]) {
+    let begun = Instant::now();
+    loop {
+        let text = access.kubectl(&format!("describe {object}"));
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        if wanted.iter().all(|it| text.contains(it)) {
+            return;
+        }
+        assert!(begun.elapsed() < WAIT_MAX, "{object} does not say {wanted:?}: {text}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// What got past admission is not passed over in silence.
+#[test]
+fn invalid_objects_in_the_store_say_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let home =
+        Running::start_in(directory.path(), &["--skip-admission", "--controllers", "skyhook"]);
+    define(&home);
+    home.kubectl("create namespace skyhook");
+    home.kubectl_with("apply -f -", &thirsty());
+    let refused = "Type: convoy.dev/Refused";
+    described(
+        &home,
+        "skyhook thirsty",
+        &[refused, "Reason: Invalid", "milkshake", "Warning Refused"],
+    );
+    let budget = |count: i64| json!({"default": {"budget": {"count": count, "percent": 50}}});
+    home.kubectl_with("apply -f -", &object("DeploymentPolicy", "careful", &budget(1)));
+    home.kubectl_with("apply -f -", &skyhook("tuned", "careful"));
+    described(&home, "skyhook tuned", &[refused, "Reason: HangsOnRefused", "DeploymentPolicy"]);
+    described(&home, "deploymentpolicy careful", &["Warning Refused", "until it is corrected"]);
+    let corrected = json!({"default": {"budget": {"count": 1}}});
+    home.kubectl_with("apply -f -", &object("DeploymentPolicy", "careful", &corrected));
+    described(&home, "skyhook tuned", &[refused, "Reason: Accepted"]);
+}
+
 /// As in a cluster: `convoy run` registers a service, and the server asks whoever stands behind it.
 #[test]
 fn webhooks_are_asked_through_their_service() {
