@@ -25,7 +25,7 @@ const SEEDS_OF_REAL: u32 = 30;
 const SEEDS_OF_REAL_SKYHOOKS: u32 = 8;
 
 /// Enough to stop a leader between any two of its requests.
-const SEEDS_OF_LEADERS: u32 = 200;
+const SEEDS_OF_LEADERS: u32 = 150;
 
 fn run(seed: u64, server: ServerKind) -> Result<RunSummary, String> {
     let (trial, settings) = Apps::from_seed(seed, server);
@@ -79,9 +79,9 @@ fn a_deposed_leader_writes_nothing_whenever_it_is_stopped() {
 /// The worlds above would show a leader that does not look at its tenure.
 #[test]
 fn leaders_that_do_not_look_at_their_tenure_are_found_out() {
-    let failures: Vec<String> = (0..40).filter_map(|seed| run_led(seed, false).err()).collect();
+    let failures: Vec<String> = (0..20).filter_map(|seed| run_led(seed, false).err()).collect();
     let shown = |what: &str| failures.iter().filter(|failure| failure.contains(what)).count();
-    assert!(shown("has written") >= 5, "{failures:#?}");
+    assert!(shown("has written") >= 3, "{failures:#?}");
 }
 
 #[test]

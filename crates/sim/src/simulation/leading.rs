@@ -86,6 +86,10 @@ impl<T: Trial> Simulation<T> {
                 self.launch(index);
                 self.after(wait, Event::Loop(index, number, ControllerEvent::Wake));
             }
+            // Without the look, writes go on until the process has ended in order.
+            ElectorChange::Lost if !self.settings.leadership.is_some_and(|of| of.is_fenced) => {
+                self.after(SignedDuration::from_secs(10), Event::Stop(index));
+            }
             ElectorChange::Lost => {
                 self.depose(index);
                 let delay = self.random.millis(0, 5_000);
