@@ -7,7 +7,6 @@
 
 pub mod cache;
 pub mod execution;
-pub mod fence;
 pub mod lease;
 mod list_page;
 pub mod projection;
@@ -25,6 +24,7 @@ mod connection;
 pub mod discovery;
 pub mod events;
 mod executor;
+pub mod fence;
 pub mod leader;
 pub mod log;
 mod message;

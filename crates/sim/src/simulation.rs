@@ -8,6 +8,7 @@ pub mod apps;
 pub mod cluster;
 mod controller;
 mod elector;
+mod environment;
 pub mod faults;
 pub mod leading;
 mod light;
@@ -26,9 +27,10 @@ use convoy_plan::Dialect;
 use jiff::{SignedDuration, Timestamp};
 
 use self::cluster::{Author, Cluster, ServerKind, WriteRecord};
+use self::controller::Controller;
 pub use self::controller::LoopBehaviour;
-use self::controller::{Controller, ControllerEvent, Environment};
 use self::elector::Elector;
+use self::environment::environment;
 use self::faults::Faults;
 use self::leading::Leadership;
 use self::machines::Machines;
@@ -321,32 +323,6 @@ impl<T: Trial> Simulation<T> {
         }
     }
 
-    fn handle_loop(&mut self, index: usize, number: u32, event: ControllerEvent) {
-        let (before, may_write) = (self.cluster.written(), self.may_write(index));
-        let slot = &mut self.loops[index];
-        let runs = slot.number == number && slot.process.is_some();
-        match (event, &mut slot.process) {
-            (ControllerEvent::Arrive(request), _) if !runs || slot.is_suspended => {
-                self.arrive_without_process(index, number, request);
-            }
-            (event, Some(_)) if runs && slot.is_suspended => {
-                slot.deferred.push(Event::Loop(index, number, event));
-            }
-            (event, Some(process)) if runs => {
-                let mut environment =
-                    environment(&mut self.cluster, &mut self.random, &self.faults);
-                environment.may_write = may_write;
-                environment.late =
-                    leading::late(self.settings.leadership.filter(|_| self.are_faults_on));
-                let term = slot.term;
-                let scheduled = process.handle(event, &mut environment);
-                self.schedule_loop(index, scheduled);
-                self.note_writer(term, before);
-            }
-            _ => {}
-        }
-    }
-
     /// Checks the new writes, and notifies all processes.
     fn check_writes(&mut self) -> Result<(), Failure> {
         if let Some(message) = self.deposed.take() {
@@ -484,14 +460,6 @@ impl<T: Trial> Simulation<T> {
         let lines: Vec<String> = last.iter().map(line).collect();
         Failure { after: self.elapsed(), message, history: lines.join("\n") }
     }
-}
-
-fn environment<'s>(
-    cluster: &'s mut Cluster,
-    random: &'s mut Random,
-    faults: &'s Faults,
-) -> Environment<'s> {
-    Environment { cluster, random, faults, may_write: true, late: None }
 }
 
 /// One line of the history.

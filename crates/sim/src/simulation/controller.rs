@@ -19,8 +19,8 @@ use convoy_plan::Dialect;
 use jiff::{SignedDuration, Timestamp};
 
 use super::cluster::{Author, Cluster, WriteRecord, http_parts};
-use super::faults::{Faults, RequestFault, WatchFault};
-use super::random::Random;
+use super::environment::Environment;
+use super::faults::{RequestFault, WatchFault};
 
 /// An event of a process.
 #[derive(Debug)]
@@ -50,29 +50,6 @@ pub struct LoopBehaviour {
     pub reaction_delay: SignedDuration,
     /// Whether a watch delivers all pending events at once instead of one by one.
     pub batches_events: bool,
-}
-
-/// What a process runs in: the cluster, the random numbers and the failure rates.
-pub(crate) struct Environment<'s> {
-    pub(crate) cluster: &'s mut Cluster,
-    pub(crate) random: &'s mut Random,
-    pub(crate) faults: &'s Faults,
-    /// Whether the process may write, by its own clock.
-    pub(crate) may_write: bool,
-    /// How many thousandths of the writes arrive late, and how late at most.
-    pub(crate) late: Option<(u32, SignedDuration)>,
-}
-
-impl Environment<'_> {
-    /// How long a write is on its way.
-    pub(crate) fn transit(&mut self) -> SignedDuration {
-        match self.late {
-            Some((late, most)) if self.random.happens(late) => {
-                self.random.millis(10, i64::try_from(most.as_millis()).unwrap_or(10))
-            }
-            _ => self.random.millis(0, 10),
-        }
-    }
 }
 
 /// One process, from start to stop.

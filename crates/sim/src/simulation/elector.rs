@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::START;
 use super::cluster::Author;
-use super::controller::Environment;
+use super::environment::Environment;
 use super::faults::RequestFault;
 
 pub(super) const NAMESPACE: &str = "default";

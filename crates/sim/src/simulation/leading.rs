@@ -12,8 +12,9 @@ use serde_json::json;
 use super::cluster::Author;
 use super::controller::{Controller, ControllerEvent};
 use super::elector::{Elector, ElectorChange, ElectorEvent, LEASE, LocalClock, NAMESPACE};
+use super::environment::environment;
 use super::random::Random;
-use super::{Event, Simulation, Trial, environment};
+use super::{Event, Simulation, Trial};
 
 /// Leader election among the loops of a trial. Periods are ranges in milliseconds.
 #[derive(Clone, Copy, Debug)]
@@ -61,6 +62,31 @@ impl<T: Trial> Simulation<T> {
         slot.elector = Some(Elector::new(leadership.timing, &identity, clock));
         let (number, delay) = (slot.number, self.random.millis(0, 2_000));
         self.after(delay, Event::Elector(index, number, ElectorEvent::Poll));
+    }
+
+    pub(super) fn handle_loop(&mut self, index: usize, number: u32, event: ControllerEvent) {
+        let (before, may_write) = (self.cluster.written(), self.may_write(index));
+        let slot = &mut self.loops[index];
+        let runs = slot.number == number && slot.process.is_some();
+        match (event, &mut slot.process) {
+            (ControllerEvent::Arrive(request), _) if !runs || slot.is_suspended => {
+                self.arrive_without_process(index, number, request);
+            }
+            (event, Some(_)) if runs && slot.is_suspended => {
+                slot.deferred.push(Event::Loop(index, number, event));
+            }
+            (event, Some(process)) if runs => {
+                let mut environment =
+                    environment(&mut self.cluster, &mut self.random, &self.faults);
+                environment.may_write = may_write;
+                environment.late = late(self.settings.leadership.filter(|_| self.are_faults_on));
+                let term = slot.term;
+                let scheduled = process.handle(event, &mut environment);
+                self.schedule_loop(index, scheduled);
+                self.note_writer(term, before);
+            }
+            _ => {}
+        }
     }
 
     pub(super) fn handle_elector(&mut self, index: usize, number: u32, event: ElectorEvent) {
@@ -218,7 +244,7 @@ impl<T: Trial> Simulation<T> {
 }
 
 /// How late a write may arrive, and how often.
-pub(super) fn late(leadership: Option<Leadership>) -> Option<(u32, SignedDuration)> {
+fn late(leadership: Option<Leadership>) -> Option<(u32, SignedDuration)> {
     let Leadership { timing, late, .. } = leadership?;
     Some((late, SignedDuration::try_from(timing.request_limit()).ok()?))
 }
