@@ -103,7 +103,7 @@ impl Leader {
 
     async fn renew(&mut self) -> LeadershipLost {
         let timing = self.candidate.election().timing;
-        let within = timing.duration() - timing.margin();
+        let within = timing.renew_within();
         let mut pause = timing.retry();
         loop {
             tokio::time::sleep(pause).await;

@@ -78,6 +78,11 @@ impl LeaseTiming {
         self.duration / 3
     }
 
+    /// How long a leader may write after a renewal.
+    pub fn renew_within(self) -> Duration {
+        self.duration.saturating_sub(self.margin())
+    }
+
     /// How long a leader waits for the response to a write.
     pub fn request_limit(self) -> Duration {
         self.margin()
@@ -111,7 +116,7 @@ impl Tenure {
 
     /// From this instant on nothing is written, unless a renewal succeeds before.
     pub fn ends_at(&self) -> Duration {
-        self.renewed_at + self.timing.duration - self.timing.margin()
+        self.renewed_at + self.timing.renew_within()
     }
 
     /// When the last successful renewal was sent.
@@ -125,12 +130,13 @@ impl Tenure {
 
     pub fn standing(&self, now: Duration) -> Standing {
         let end = self.ends_at();
-        if now >= end {
-            return Standing::Over { by: now - end };
+        let left = end.saturating_sub(now);
+        if left.is_zero() {
+            return Standing::Over { by: now.saturating_sub(end) };
         }
         match self.opens_at.checked_sub(now).filter(|wait| !wait.is_zero()) {
             Some(wait) => Standing::TooEarly { wait },
-            None => Standing::Open { left: end - now },
+            None => Standing::Open { left },
         }
     }
 }
