@@ -5,6 +5,9 @@ use std::path::Path;
 use kube::config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 
+use crate::connection;
+use crate::tenure::LeaseTiming;
+
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
@@ -35,20 +38,40 @@ pub async fn connect(
     kubeconfig: Option<&Path>,
     context: Option<&str>,
 ) -> Result<Connection, ConnectError> {
-    let options =
-        KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
-    let config = match (kubeconfig, context) {
-        (Some(path), _) => {
-            let read = Kubeconfig::read_from(path).map_err(ConnectError::Kubeconfig)?;
-            let config = Config::from_custom_kubeconfig(read, &options).await;
-            config.map_err(ConnectError::Kubeconfig)?
-        }
-        (None, Some(_)) => {
-            Config::from_kubeconfig(&options).await.map_err(ConnectError::Kubeconfig)?
-        }
-        (None, None) => Config::infer().await.map_err(ConnectError::Infer)?,
-    };
+    let config = configuration(kubeconfig, context).await?;
     let url = config.cluster_url.to_string();
     let client = Client::try_from(config).map_err(ConnectError::Client)?;
     Ok(Connection { client, url })
+}
+
+/// The same for a process with leader election: its writes are not sent once its tenure is over,
+/// wherever they wait.
+pub async fn connect_to_lead(
+    kubeconfig: Option<&Path>,
+    context: Option<&str>,
+    timing: LeaseTiming,
+) -> Result<Connection, ConnectError> {
+    let config = configuration(kubeconfig, context).await?;
+    let url = config.cluster_url.to_string();
+    let client = connection::client(config, timing.margin()).map_err(ConnectError::Client)?;
+    Ok(Connection { client, url })
+}
+
+async fn configuration(
+    kubeconfig: Option<&Path>,
+    context: Option<&str>,
+) -> Result<Config, ConnectError> {
+    let options =
+        KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
+    match (kubeconfig, context) {
+        (Some(path), _) => {
+            let read = Kubeconfig::read_from(path).map_err(ConnectError::Kubeconfig)?;
+            let config = Config::from_custom_kubeconfig(read, &options).await;
+            config.map_err(ConnectError::Kubeconfig)
+        }
+        (None, Some(_)) => {
+            Config::from_kubeconfig(&options).await.map_err(ConnectError::Kubeconfig)
+        }
+        (None, None) => Config::infer().await.map_err(ConnectError::Infer),
+    }
 }

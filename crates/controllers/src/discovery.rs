@@ -8,8 +8,7 @@ use convoy_api::GroupKind;
 use kube::Client;
 use serde_json::Value;
 
-use crate::request::{Request, Resource};
-use crate::response::Response;
+use crate::request::Resource;
 use crate::transport::{self, TransportError};
 
 /// The resources found so far.
@@ -68,7 +67,7 @@ async fn discover(client: &Client, kind: &GroupKind) -> Result<Option<Resource>,
 }
 
 async fn get(client: &Client, path: String) -> Result<Option<Value>, DiscoveryError> {
-    let response: Response = transport::send(client, Request::get(path)).await?;
+    let response = transport::read(client, path).await?;
     match response.code {
         200 => Ok(Some(response.body)),
         404 => Ok(None),

@@ -9,13 +9,12 @@ use std::time::Duration;
 use convoy_api::Object;
 use convoy_plan::step::EventType;
 use jiff::Timestamp;
-use kube::Client;
 use serde_json::{Value, json};
 use smol_str::{SmolStr, format_smolstr};
 use tokio::sync::mpsc;
 
 use crate::request::{FIELD_MANAGER, Request};
-use crate::transport;
+use crate::transport::{self, Writer};
 
 /// Stored events that are remembered for counting; the oldest is forgotten first.
 const REMEMBERED: usize = 1024;
@@ -209,7 +208,7 @@ pub struct Recorder(mpsc::Sender<ObjectEvent>);
 
 impl Recorder {
     /// The recorder, and its task, which ends once every clone of the recorder is dropped.
-    pub fn start(client: Client) -> (Self, tokio::task::JoinHandle<()>) {
+    pub(crate) fn start(writer: Writer) -> (Self, tokio::task::JoinHandle<()>) {
         let (sender, mut events) = mpsc::channel::<ObjectEvent>(QUEUED_MAX);
         let task = tokio::spawn(async move {
             let (mut correlator, mut queue) = (Correlator::default(), EventQueue::default());
@@ -220,7 +219,7 @@ impl Recorder {
                         queue.add_or_drop(event);
                     }
                     let Some((event, times)) = queue.next() else { break };
-                    write(&client, &mut correlator, &event, times).await;
+                    write(&writer, &mut correlator, &event, times).await;
                     if queue.is_aggregating() && !events.is_closed() {
                         tokio::time::sleep(WRITE_INTERVAL).await;
                     }
@@ -237,9 +236,9 @@ impl Recorder {
     }
 }
 
-async fn write(client: &Client, correlator: &mut Correlator, event: &ObjectEvent, times: u64) {
+async fn write(writer: &Writer, correlator: &mut Correlator, event: &ObjectEvent, times: u64) {
     for _ in 0..2 {
-        match transport::send(client, correlator.request(event, times, Timestamp::now())).await {
+        match writer.write(correlator.request(event, times, Timestamp::now())).await {
             Ok(response) if response.code == 404 || response.code == 409 => {
                 correlator.forget(event);
             }

@@ -10,10 +10,12 @@ use tokio::sync::mpsc;
 use crate::discovery::Discovery;
 use crate::execution::{FinishedStep, PendingRequest, RequestId, RequestResult, StepExecution};
 use crate::message::Message;
-use crate::transport;
+use crate::transport::{self, TransportError, Writer};
 
 pub(crate) struct Executor {
+    /// For reads.
     pub(crate) client: Client,
+    pub(crate) writer: Writer,
     pub(crate) discovery: Arc<Discovery>,
     pub(crate) messages: mpsc::Sender<Message>,
 }
@@ -47,8 +49,16 @@ impl Executor {
         let kind = execution.kind(id);
         let result = match self.discovery.find(&self.client, kind).await {
             Ok(Some(resource)) => {
-                match transport::fetch(&self.client, execution.request(id, &resource)).await {
+                let request = execution.request(id, &resource);
+                let response = match id {
+                    RequestId::Write(_) => self.writer.fetch(request).await,
+                    RequestId::Read(_) => transport::fetch(&self.client, request.path).await,
+                };
+                match response {
                     Ok(response) => RequestResult::Response(response.trimmed()),
+                    Err(TransportError::Fenced(refusal)) => {
+                        RequestResult::Unsent(refusal.to_string())
+                    }
                     Err(error) => RequestResult::Lost(transport::chain(&error)),
                 }
             }

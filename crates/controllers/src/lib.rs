@@ -7,21 +7,25 @@
 
 pub mod cache;
 pub mod execution;
+pub mod lease;
 mod list_page;
 pub mod projection;
 pub mod reconciler;
 pub mod reflector;
 pub mod request;
 pub mod response;
+pub mod tenure;
 mod validation;
 pub mod work_queue;
 pub mod write_result;
 
 pub mod connect;
+mod connection;
 pub mod discovery;
 pub mod events;
 mod executor;
-pub mod lease;
+pub mod fence;
+pub mod leader;
 pub mod log;
 mod message;
 pub mod metrics;

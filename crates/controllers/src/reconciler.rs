@@ -16,6 +16,7 @@ use jiff::Timestamp;
 use crate::cache::{Cache, CacheEvent, Rollout};
 use crate::events::ObjectEvent;
 use crate::execution::{FinishedStep, StepExecution, StepResult};
+use crate::fence::Fence;
 use crate::log::DecisionLog;
 use crate::metrics::{self, Holds, Metrics};
 use crate::projection::Projections;
@@ -31,12 +32,15 @@ pub struct Settings {
     pub concurrency: usize,
     pub decision_log: Option<DecisionLog>,
     pub metrics: Arc<Metrics>,
+    /// Whether this process may write, for a process with leader election.
+    pub fence: Fence,
 }
 
 impl Settings {
     pub fn new(dialects: Vec<&'static dyn Dialect>) -> Self {
         let metrics = Arc::new(Metrics::default());
-        Self { dialects, observe: false, concurrency: 32, decision_log: None, metrics }
+        let fence = Fence::none();
+        Self { dialects, observe: false, concurrency: 32, decision_log: None, metrics, fence }
     }
 }
 
@@ -101,7 +105,8 @@ struct InFlight {
 
 impl Reconciler {
     pub fn new(settings: Settings) -> Self {
-        let Settings { dialects, observe, concurrency, decision_log, metrics } = settings;
+        // Those who send the writes look at the fence.
+        let Settings { dialects, observe, concurrency, decision_log, metrics, fence: _ } = settings;
         let projections = Arc::new(Projections::of(&dialects));
         Self {
             cache: Cache::new(dialects),

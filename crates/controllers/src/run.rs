@@ -17,10 +17,12 @@ use crate::discovery::Discovery;
 use crate::events::Recorder;
 use crate::execution::{FinishedStep, StepExecution};
 use crate::executor::Executor;
+use crate::fence::{Fence, Refusal};
 use crate::message::Message;
 use crate::metrics::Metrics;
 use crate::reconciler::{Reconciler, Reconciliation, Settings};
 use crate::reflector::Reflector;
+use crate::transport::Writer;
 use crate::watch::Watcher;
 
 /// The most messages that wait for the reconciler; they hold objects and take memory. Senders
@@ -78,6 +80,7 @@ struct Driver {
     /// None if nothing may be written.
     recorder: Option<Recorder>,
     metrics: Arc<Metrics>,
+    fence: Fence,
 }
 
 impl Driver {
@@ -88,7 +91,9 @@ impl Driver {
         watchers: &mut JoinSet<()>,
     ) -> (Self, Option<tokio::task::JoinHandle<()>>) {
         let metrics = Arc::clone(&settings.metrics);
-        let recording = (!settings.observe).then(|| Recorder::start(client.clone()));
+        let fence = settings.fence.clone();
+        let writer = Writer::new(client.clone(), fence.clone());
+        let recording = (!settings.observe).then(|| Recorder::start(writer.clone()));
         let (recorder, recording) = recording.unzip();
         let reconciler = Reconciler::new(settings);
         let discovery = Arc::new(Discovery::default());
@@ -98,8 +103,8 @@ impl Driver {
             let discovery = Arc::clone(&discovery);
             watchers.spawn(Watcher { client, discovery, reflector, messages }.run());
         }
-        let executor = Arc::new(Executor { client, discovery, messages });
-        (Self { reconciler, executor, recorder, metrics }, recording)
+        let executor = Arc::new(Executor { client, writer, discovery, messages });
+        (Self { reconciler, executor, recorder, metrics, fence }, recording)
     }
 
     fn handle(&mut self, message: Message) {
@@ -112,8 +117,11 @@ impl Driver {
         }
     }
 
-    /// Reconciles the rollouts that are due.
+    /// Reconciles the rollouts that are due, if this process may write.
     fn dispatch(&mut self) {
+        if self.fence.look().is_err() {
+            return;
+        }
         for _ in 0..PASSES {
             let started = Instant::now();
             let next = self.reconciler.reconcile(Timestamp::now());
@@ -145,6 +153,12 @@ impl Driver {
     }
 
     fn idle_for(&self) -> Duration {
+        match self.fence.look() {
+            Err(Refusal::TooEarly { wait }) => return wait.min(SLEEP_MAX),
+            // The next leader decides; this process is about to end.
+            Err(Refusal::NotLeading | Refusal::Over { .. }) => return SLEEP_MAX,
+            Ok(_) => {}
+        }
         self.reconciler.idle_for(Timestamp::now()).unwrap_or(SLEEP_MAX).min(SLEEP_MAX)
     }
 

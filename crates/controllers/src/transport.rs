@@ -1,4 +1,5 @@
-//! Sends requests through the kube client and reads the responses.
+//! Sends requests through the kube client and reads the responses. Reads need a client only; writes
+//! need a [`Writer`].
 
 use std::time::Duration;
 
@@ -8,11 +9,12 @@ use hyper::body::Bytes;
 use kube::Client;
 use serde_json::Value;
 
+use crate::fence::{Fence, Refusal};
 use crate::request::Request;
 use crate::response::Response;
 use crate::trimmed::Trimmed;
 
-/// The time limit of every request that is not a watch.
+/// The time limit of a request that is not a watch and not fenced.
 const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Why there is no response.
@@ -28,8 +30,11 @@ pub(crate) enum TransportError {
     Send(#[source] kube::Error),
     #[error("could not read the response")]
     Read(#[source] kube::Error),
-    #[error("no response within {} s", TIMEOUT.as_secs())]
-    Timeout,
+    #[error("no response within {} ms", .0.as_millis())]
+    Timeout(Duration),
+    /// It was not sent.
+    #[error(transparent)]
+    Fenced(#[from] Refusal),
 }
 
 /// A response whose body is not parsed.
@@ -53,26 +58,82 @@ impl RawResponse {
     }
 }
 
-/// Sends a request and parses the response, whatever its code.
-pub(crate) async fn send(client: &Client, request: Request) -> Result<Response, TransportError> {
-    Ok(fetch(client, request).await?.read())
+/// The only way to send a write, and there is a [`Fence`] before it. A loop without leader election
+/// has [`Fence::none`].
+#[derive(Clone)]
+pub(crate) struct Writer {
+    client: Client,
+    fence: Fence,
 }
 
-/// Sends a request and returns the response, whatever its code.
+impl Writer {
+    pub(crate) fn new(client: Client, fence: Fence) -> Self {
+        Self { client, fence }
+    }
+
+    /// Sends a write and parses the response, whatever its code.
+    pub(crate) async fn write(&self, request: Request) -> Result<Response, TransportError> {
+        Ok(self.fetch(request).await?.read())
+    }
+
+    /// Sends a write and returns the response, whatever its code. Under a lease the write is sent
+    /// with the time limits of the lease, to the server as well, which else could apply it when
+    /// another process leads.
+    pub(crate) async fn fetch(&self, request: Request) -> Result<RawResponse, TransportError> {
+        let (write, timing) = self.fence.enter()?;
+        let Some(timing) = timing else {
+            return exchange(&self.client, http_request(request)?, TIMEOUT).await;
+        };
+        let path = with_timeout(&request.path, timing.server_limit());
+        let mut sent = http_request(Request { path, ..request })?;
+        sent.extensions_mut().insert(self.fence.clone());
+        let response = exchange(&self.client, sent, timing.request_limit()).await?;
+        // A server that gave up may still apply the write.
+        if response.code < 500 && response.code != 408 {
+            write.answered();
+        }
+        Ok(response)
+    }
+}
+
+/// Reads a path and parses the response, whatever its code.
+pub(crate) async fn read(
+    client: &Client,
+    path: impl Into<String>,
+) -> Result<Response, TransportError> {
+    Ok(fetch(client, path).await?.read())
+}
+
+/// Reads a path and returns the response, whatever its code.
 pub(crate) async fn fetch(
     client: &Client,
-    request: Request,
+    path: impl Into<String>,
 ) -> Result<RawResponse, TransportError> {
-    let sent = http_request(request)?;
+    exchange(client, http_request(Request::get(path))?, TIMEOUT).await
+}
+
+async fn exchange(
+    client: &Client,
+    request: http::Request<Vec<u8>>,
+    limit: Duration,
+) -> Result<RawResponse, TransportError> {
     let exchange = async {
-        let response = client.send(sent.map(kube::client::Body::from)).await;
+        #[expect(clippy::disallowed_methods, reason = "reads, and writes behind the fence")]
+        let response = client.send(request.map(kube::client::Body::from)).await;
         let (head, body) = response.map_err(TransportError::Send)?.into_parts();
         let text = body.collect().await.map_err(TransportError::Read)?.to_bytes();
         let seconds = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
         let retry_after = seconds.and_then(|text| text.parse().ok()).map(Duration::from_secs);
         Ok(RawResponse { code: head.status.as_u16(), retry_after, text })
     };
-    tokio::time::timeout(TIMEOUT, exchange).await.unwrap_or(Err(TransportError::Timeout))
+    let ended = tokio::time::timeout(limit, exchange).await;
+    ended.unwrap_or(Err(TransportError::Timeout(limit)))
+}
+
+/// A path whose request the server gives up after `limit`.
+fn with_timeout(path: &str, limit: Duration) -> String {
+    let separator = if path.contains('?') { '&' } else { '?' };
+    format!("{path}{separator}timeout={}ms", limit.as_millis())
 }
 
 pub(crate) fn http_request(request: Request) -> Result<http::Request<Vec<u8>>, TransportError> {
@@ -96,4 +157,16 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
         cause = error.source();
     }
     message
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_server_is_told_when_to_give_up() {
+        let limit = Duration::from_secs(3);
+        assert_eq!(with_timeout("/api/v1/pods/a", limit), "/api/v1/pods/a?timeout=3000ms");
+        assert_eq!(with_timeout("/api?a=b", limit), "/api?a=b&timeout=3000ms");
+    }
 }

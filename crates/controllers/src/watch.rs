@@ -69,7 +69,7 @@ impl Watcher {
     }
 
     async fn list(&mut self, path: String) -> Result<(), Stopped> {
-        let listed = match transport::fetch(&self.client, Request::get(path)).await {
+        let listed = match transport::fetch(&self.client, path).await {
             Ok(response) if response.code == 200 => self.reflector.listed_text(&response.text),
             Ok(response) => {
                 if response.code == 404 {
@@ -95,6 +95,7 @@ impl Watcher {
             Ok(request) => request,
             Err(error) => return Ok(WatchEnd::Broken(transport::chain(&error))),
         };
+        #[expect(clippy::disallowed_methods, reason = "a watch is a read")]
         let events = self.client.request_events::<Trimmed>(request).await;
         let mut events = match events {
             Ok(events) => std::pin::pin!(events),

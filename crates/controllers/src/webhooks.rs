@@ -24,8 +24,9 @@ use tokio::sync::watch;
 
 use self::certificate::Certificate;
 use self::server::Server;
+use crate::fence::Fence;
 use crate::request::Request;
-use crate::transport;
+use crate::transport::{self, Writer};
 
 pub use self::certificate::CertificateError;
 pub use self::registration::WebhookAddress;
@@ -169,9 +170,11 @@ impl Registrar {
     ) -> Result<Value, WebhookError> {
         let path = format!("{collection}/{name}");
         let failed = |why: String| WebhookError::Object { path: path.clone(), why };
+        // Every replica serves the webhooks, not just the leader, and all write the same.
+        let writer = Writer::new(self.client.clone(), Fence::none());
         let mut attempt = 1;
         loop {
-            let response = transport::send(&self.client, Request::get(path.as_str())).await;
+            let response = transport::read(&self.client, path.as_str()).await;
             let response = response.map_err(|error| failed(transport::chain(&error)))?;
             let stored = match response.code {
                 404 => None,
@@ -183,7 +186,7 @@ impl Registrar {
                 (Some(object), None) => Request::create(collection, object),
                 (Some(object), Some(_)) => Request::replace(&path, object),
             };
-            let response = transport::send(&self.client, request).await;
+            let response = writer.write(request).await;
             let response = response.map_err(|error| failed(transport::chain(&error)))?;
             if response.is_success() {
                 tracing::info!(path, "wrote an object for the webhooks");

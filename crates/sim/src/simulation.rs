@@ -7,7 +7,10 @@
 pub mod apps;
 pub mod cluster;
 mod controller;
+mod elector;
+mod environment;
 pub mod faults;
+pub mod leading;
 mod light;
 mod machines;
 pub mod random;
@@ -17,14 +20,19 @@ mod server;
 pub mod skyhooks;
 mod timeline;
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use convoy_controllers::request::Request;
 use convoy_plan::Dialect;
 use jiff::{SignedDuration, Timestamp};
 
 use self::cluster::{Author, Cluster, ServerKind, WriteRecord};
+use self::controller::Controller;
 pub use self::controller::LoopBehaviour;
-use self::controller::{Controller, Environment};
+use self::elector::Elector;
+use self::environment::environment;
 use self::faults::Faults;
+use self::leading::Leadership;
 use self::machines::Machines;
 use self::random::Random;
 use self::timeline::Timeline;
@@ -78,6 +86,8 @@ pub struct RunSettings {
     /// Drop records that every process has seen. A run with failures needs all of them, because
     /// an expired watch lists again.
     pub drops_old_records: bool,
+    /// Leader election among the loops, which are all alike then; `None`: all of them work.
+    pub leadership: Option<Leadership>,
 }
 
 /// The result of a run.
@@ -115,6 +125,10 @@ enum Event {
     UserAction,
     Stop(usize),
     Start(usize),
+    Elector(usize, u32, elector::ElectorEvent),
+    Suspend(usize),
+    Resume(usize),
+    MeddleWithLease,
 }
 
 /// A simulation of one trial.
@@ -133,19 +147,33 @@ pub struct Simulation<T> {
     is_collecting: bool,
     are_faults_on: bool,
     events: u64,
+    /// How often the leader changed.
+    terms: u64,
+    /// The latest leader that wrote.
+    last_term: u64,
+    /// Processes that ended, with their term: their requests may be on their way.
+    former: BTreeMap<(usize, u32), (u64, Controller)>,
+    /// Requests that were held up once.
+    extended: BTreeSet<(usize, u32, u64)>,
+    deposed: leading::Deposed,
 }
 
 /// A control loop, and the number of its current process.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct ControllerSlot {
     number: u32,
     process: Option<Controller>,
+    /// With leader election, until the process ends.
+    elector: Option<Elector>,
+    term: u64,
+    is_suspended: bool,
+    /// What the process does when it is resumed.
+    deferred: Vec<Event>,
 }
 
 impl<T: Trial> Simulation<T> {
     pub fn new(seed: Seed, settings: RunSettings, trial: T) -> Self {
-        let loops =
-            trial.loops().iter().map(|_| ControllerSlot { number: 0, process: None }).collect();
+        let loops = trial.loops().iter().map(|_| ControllerSlot::default()).collect();
         let machines = Machines::new(trial.scenario());
         Self {
             settings,
@@ -159,6 +187,11 @@ impl<T: Trial> Simulation<T> {
             is_collecting: false,
             are_faults_on: true,
             events: 0,
+            terms: 0,
+            last_term: 0,
+            former: BTreeMap::new(),
+            extended: BTreeSet::new(),
+            deposed: None,
             trial,
         }
     }
@@ -174,7 +207,9 @@ impl<T: Trial> Simulation<T> {
             let delay = self.random.millis(0, 500);
             self.after(delay, Event::Start(index));
             self.schedule_stop(index);
+            self.schedule_suspension(index);
         }
+        self.schedule_meddling();
         self.schedule_user_action();
         let unrest_ends = START.checked_add(self.settings.fault_phase).unwrap_or(Timestamp::MAX);
         self.run_until(unrest_ends, |_| false)?;
@@ -198,6 +233,9 @@ impl<T: Trial> Simulation<T> {
     /// Ends failures, user actions and restarts.
     fn end_faults(&mut self) -> Result<(), Failure> {
         (self.are_faults_on, self.faults) = (false, Faults::default());
+        for index in 0..self.loops.len() {
+            self.resume(index);
+        }
         for request in self.trial.end(&mut self.cluster) {
             self.must_send(request)?;
         }
@@ -253,16 +291,8 @@ impl<T: Trial> Simulation<T> {
 
     fn handle(&mut self, event: Event) {
         match event {
-            Event::Loop(index, number, event) => {
-                let slot = &mut self.loops[index];
-                let Some(process) = slot.process.as_mut().filter(|_| slot.number == number) else {
-                    return;
-                };
-                let mut environment =
-                    environment(&mut self.cluster, &mut self.random, &self.faults);
-                let scheduled = process.handle(event, &mut environment);
-                self.schedule_loop(index, scheduled);
-            }
+            Event::Loop(index, number, event) => self.handle_loop(index, number, event),
+            Event::Elector(index, number, event) => self.handle_elector(index, number, event),
             Event::Machines(event) => {
                 let mut environment =
                     environment(&mut self.cluster, &mut self.random, &self.faults);
@@ -286,12 +316,18 @@ impl<T: Trial> Simulation<T> {
                 self.after(delay, Event::Start(index));
             }
             Event::Start(index) => self.start_controller(index),
-            Event::UserAction | Event::Stop(_) => {}
+            Event::Suspend(index) if self.are_faults_on => self.suspend(index),
+            Event::Resume(index) => self.resume(index),
+            Event::MeddleWithLease if self.are_faults_on => self.meddle(),
+            Event::UserAction | Event::Stop(_) | Event::Suspend(_) | Event::MeddleWithLease => {}
         }
     }
 
     /// Checks the new writes, and notifies all processes.
     fn check_writes(&mut self) -> Result<(), Failure> {
+        if let Some(message) = self.deposed.take() {
+            return Err(self.failure(message));
+        }
         for record in self.cluster.records(self.checked) {
             if let Err(message) = self.trial.see(record) {
                 return Err(self.failure(message));
@@ -337,25 +373,41 @@ impl<T: Trial> Simulation<T> {
         let quiet = |slot: &ControllerSlot| {
             slot.process.as_ref().is_some_and(|process| process.is_quiet(&self.cluster))
         };
-        self.loops.iter().all(quiet)
+        if self.settings.leadership.is_none() {
+            return self.loops.iter().all(quiet);
+        }
+        let leads = |index: &usize| self.loops[*index].term == self.terms && self.may_write(*index);
+        (0..self.loops.len()).find(leads).is_some_and(|leader| quiet(&self.loops[leader]))
     }
 
     fn start_controller(&mut self, index: usize) {
-        if self.loops[index].process.is_some() {
+        let slot = &mut self.loops[index];
+        if slot.process.is_some() || slot.elector.is_some() {
             return;
         }
+        if let Some(leadership) = self.settings.leadership {
+            self.start_elector(index, leadership);
+        } else {
+            slot.number += 1;
+            self.launch(index);
+        }
+        self.schedule_stop(index);
+    }
+
+    /// Runs the control loop.
+    fn launch(&mut self, index: usize) {
         let mut environment = environment(&mut self.cluster, &mut self.random, &self.faults);
         let dialects = &self.trial.loops()[index];
         let (process, scheduled) =
             Controller::start(dialects, self.settings.behaviour, &mut environment);
-        let slot = &mut self.loops[index];
-        slot.number += 1;
-        slot.process = Some(process);
+        self.loops[index].process = Some(process);
         self.schedule_loop(index, scheduled);
-        self.schedule_stop(index);
     }
 
     fn stop_controller(&mut self, index: usize) {
+        if self.settings.leadership.is_some() {
+            return self.depose(index);
+        }
         let mut environment = environment(&mut self.cluster, &mut self.random, &self.faults);
         if let Some(process) = self.loops[index].process.take() {
             process.kill(&mut environment);
@@ -408,14 +460,6 @@ impl<T: Trial> Simulation<T> {
         let lines: Vec<String> = last.iter().map(line).collect();
         Failure { after: self.elapsed(), message, history: lines.join("\n") }
     }
-}
-
-fn environment<'s>(
-    cluster: &'s mut Cluster,
-    random: &'s mut Random,
-    faults: &'s Faults,
-) -> Environment<'s> {
-    Environment { cluster, random, faults }
 }
 
 /// One line of the history.

@@ -24,6 +24,9 @@ const SEEDS_OF_REAL: u32 = 30;
 /// The same of Skyhooks, which write more.
 const SEEDS_OF_REAL_SKYHOOKS: u32 = 8;
 
+/// Enough to stop a leader between any two of its requests.
+const SEEDS_OF_LEADERS: u32 = 150;
+
 fn run(seed: u64, server: ServerKind) -> Result<RunSummary, String> {
     let (trial, settings) = Apps::from_seed(seed, server);
     Simulation::new(Seed::new(seed), settings, trial).run().map_err(|failure| failure.to_string())
@@ -31,6 +34,15 @@ fn run(seed: u64, server: ServerKind) -> Result<RunSummary, String> {
 
 fn run_skyhook(seed: u64, server: ServerKind) -> Result<RunSummary, String> {
     let (trial, settings) = Skyhooks::from_seed(seed, server);
+    Simulation::new(Seed::new(seed), settings, trial).run().map_err(|failure| failure.to_string())
+}
+
+/// Two processes, of which one leads.
+fn run_led(seed: u64, is_fenced: bool) -> Result<RunSummary, String> {
+    let (trial, mut settings) = Apps::led_from_seed(seed, ServerKind::Light);
+    if let Some(leadership) = &mut settings.leadership {
+        leadership.is_fenced = is_fenced;
+    }
     Simulation::new(Seed::new(seed), settings, trial).run().map_err(|failure| failure.to_string())
 }
 
@@ -56,6 +68,20 @@ fn no_compartment_has_more_in_progress_than_its_ceiling() {
 fn nor_has_it_on_the_real_server() {
     let name = "nor_has_it_on_the_real_server";
     every_seed(name, SEEDS_OF_REAL_SKYHOOKS, |seed| run_skyhook(seed, ServerKind::Real));
+}
+
+#[test]
+fn a_deposed_leader_writes_nothing_whenever_it_is_stopped() {
+    let name = "a_deposed_leader_writes_nothing_whenever_it_is_stopped";
+    every_seed(name, SEEDS_OF_LEADERS, |seed| run_led(seed, true));
+}
+
+/// The worlds above would show a leader that does not look at its tenure.
+#[test]
+fn leaders_that_do_not_look_at_their_tenure_are_found_out() {
+    let failures: Vec<String> = (0..20).filter_map(|seed| run_led(seed, false).err()).collect();
+    let shown = |what: &str| failures.iter().filter(|failure| failure.contains(what)).count();
+    assert!(shown("has written") >= 3, "{failures:#?}");
 }
 
 #[test]

@@ -1,14 +1,18 @@
 //! `convoy run`: the control loop against any Kubernetes API server.
 
+use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use convoy_controllers::connect::{Connection, connect};
+use convoy_controllers::connect::{Connection, connect, connect_to_lead};
+use convoy_controllers::leader::Leader;
 use convoy_controllers::lease::Election;
 use convoy_controllers::log::DecisionLog;
+use convoy_controllers::tenure::LeaseTiming;
 use convoy_controllers::{Settings, run as run_loop};
 
 use super::controller::Controller;
@@ -56,6 +60,9 @@ pub struct Args {
     /// Name of the Lease
     #[arg(long, value_name = "NAME", default_value = "convoy")]
     lease_name: String,
+    /// Seconds for which the Lease is valid; no write may take longer than a third of it
+    #[arg(long, value_name = "SECONDS", default_value_t = 15, value_parser = clap::value_parser!(u64).range(3..=3600))]
+    lease_duration: u64,
     /// Serve /metrics, /healthz and /readyz here; port 0 picks a free port
     #[arg(long, value_name = "ADDRESS")]
     metrics_listen: Option<SocketAddr>,
@@ -81,6 +88,7 @@ async fn serve(args: Args) -> Result<()> {
         leader_elect,
         lease_namespace,
         lease_name,
+        lease_duration,
         metrics_listen,
         webhooks,
         skyhook,
@@ -91,7 +99,14 @@ async fn serve(args: Args) -> Result<()> {
         let log = DecisionLog::open(&path);
         log.with_context(|| format!("could not open the decision log {}", path.display()))
     });
-    let connection = connect(kubeconfig.as_deref(), context.as_deref()).await?;
+    let (kubeconfig, context) = (kubeconfig.as_deref(), context.as_deref());
+    // An observer writes nothing, so it takes no Lease either.
+    let timing =
+        (leader_elect && !observe).then_some(LeaseTiming::new(Duration::from_secs(lease_duration)));
+    let connection = match timing {
+        Some(timing) => connect_to_lead(kubeconfig, context, timing).await?,
+        None => connect(kubeconfig, context).await?,
+    };
     let settings = Settings {
         observe,
         concurrency: usize::from(concurrency),
@@ -103,42 +118,44 @@ async fn serve(args: Args) -> Result<()> {
     }
     webhooks.start(&connection, &settings.dialects).await?;
     announce(&connection, &settings)?;
-    // An observer writes nothing, so it takes no Lease either.
-    if !leader_elect || observe {
+    let Some(timing) = timing else {
         run_loop(connection.client, settings, shutdown).await;
         return Ok(());
-    }
+    };
     let election = Election::new(&lease_namespace, &lease_name, &identity());
-    lead(&connection, settings, &election, shutdown).await
+    lead(&connection, settings, Election { timing, ..election }, shutdown).await
 }
 
 /// Runs while this process holds the Lease, and releases it at the end.
 async fn lead(
     connection: &Connection,
     settings: Settings,
-    election: &Election,
+    election: Election,
     shutdown: impl Future<Output = ()>,
 ) -> Result<()> {
-    let client = &connection.client;
+    let name = format!("{}/{}", election.namespace, election.name);
+    let client = connection.client.clone();
+    let mut leader = Leader::new(client.clone(), election);
+    let settings = Settings { fence: leader.fence(), ..settings };
     let mut shutdown = std::pin::pin!(shutdown);
     // A standby is ready: a rolling update must not wait for it to become the leader.
     settings.metrics.set_ready(true);
     tokio::select! {
         () = &mut shutdown => return Ok(()),
-        () = election.acquire(client) => settings.metrics.set_ready(false),
+        () = leader.acquire() => settings.metrics.set_ready(false),
     }
-    let mut is_lost = false;
+    let mut lost = None;
     let ended = async {
         tokio::select! {
             () = &mut shutdown => {}
-            () = election.hold(client) => is_lost = true,
+            why = leader.hold() => lost = Some(why),
         }
     };
-    run_loop(client.clone(), settings, ended).await;
-    if is_lost {
-        bail!("lost the Lease {}/{} to another process", election.namespace, election.name);
+    run_loop(client, settings, ended).await;
+    if let Some(why) = lost {
+        bail!("lost the Lease {name}: {why}");
     }
-    election.release(client).await;
+    leader.release().await;
     Ok(())
 }
 
@@ -148,8 +165,10 @@ fn announce(connection: &Connection, settings: &Settings) -> Result<()> {
     output::print(&format!("{does} {} on {}\n", names.join(", "), connection.url))
 }
 
-/// Identity of this candidate for the Lease; in a cluster, the host name is the pod's name.
+/// Identity of this candidate for the Lease; in a cluster, the host name is the pod's name. A
+/// container that is restarted has the same host name and process id, so those are not enough.
 fn identity() -> String {
     let host = std::env::var("POD_NAME").or_else(|_| std::env::var("HOSTNAME"));
-    format!("{}_{}", host.unwrap_or_else(|_| "convoy".to_owned()), std::process::id())
+    let unique = RandomState::new().hash_one(std::process::id());
+    format!("{}_{unique:016x}", host.unwrap_or_else(|_| "convoy".to_owned()))
 }

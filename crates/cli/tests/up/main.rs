@@ -14,6 +14,7 @@ mod helm;
 mod home;
 mod kubectl;
 mod kubectl_skyhook;
+mod leadership;
 mod process;
 mod rollouts;
 mod running;

@@ -20,7 +20,6 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
-use crate::request;
 use crate::transport;
 
 /// A review carries an object twice, each of at most 3 MiB.
@@ -131,7 +130,7 @@ impl Server {
     async fn read(&self, served: &Served, world: &mut World) -> Result<(), String> {
         let (group, kind) = (&served.kind.group, &served.kind.kind);
         let path = format!("/apis/{group}/{}/{}", served.version, served.plural);
-        let response = transport::send(&self.client, request::Request::get(path.as_str())).await;
+        let response = transport::read(&self.client, path.as_str()).await;
         let mut response =
             response.map_err(|error| format!("{path}: {}", transport::chain(&error)))?;
         if response.code == 404 {

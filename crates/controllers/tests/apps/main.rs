@@ -2,9 +2,11 @@
 //! play the user and the kubelet.
 
 #![expect(clippy::unwrap_used, reason = "a test stops where its own setup is wrong")]
+#![expect(clippy::disallowed_methods, reason = "tests play users, who need no fence")]
 
 mod cluster;
 mod faults;
+mod leading;
 mod rollouts;
 mod standing;
 mod transport;

@@ -3,12 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use convoy_controllers::Settings;
 use convoy_controllers::log::DecisionLog;
 use convoy_controllers::serve::Endpoint;
-use convoy_controllers::{Settings, lease::Election};
-use k8s_openapi::api::coordination::v1::Lease;
-use kube::api::{Api, ListParams, Patch, PatchParams};
-use serde_json::json;
+use kube::api::ListParams;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::cluster::{Cluster, both, start};
@@ -61,58 +59,6 @@ async fn an_observer_decides_and_writes_nothing() {
     let line: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
     assert_eq!(line["rollout"], "apps/Deployment/default/web");
     assert!(cluster.sets().list(&ListParams::default()).await.unwrap().items.is_empty());
-}
-
-#[tokio::test]
-async fn a_leader_hands_over_at_once() {
-    let cluster = Cluster::new().await;
-    let client = &cluster.client;
-    let [one, two] = ["one", "two"].map(|name| {
-        let retry = Duration::from_millis(50);
-        Election { retry, ..Election::new("default", "convoy", name) }
-    });
-    one.acquire(client).await;
-    let early = tokio::time::timeout(Duration::from_millis(300), two.acquire(client)).await;
-    assert!(early.is_err(), "one leads");
-    one.release(client).await;
-    // Far less than the fifteen seconds a silent leader keeps its lease for.
-    tokio::time::timeout(Duration::from_secs(5), two.acquire(client)).await.unwrap();
-    let leases: Api<Lease> = Api::default_namespaced(client.clone());
-    let spec = leases.get("convoy").await.unwrap().spec.unwrap();
-    assert_eq!((spec.holder_identity.as_deref(), spec.lease_transitions), (Some("two"), Some(1)));
-}
-
-#[tokio::test]
-async fn a_leader_that_loses_its_lease_stops_in_the_middle_of_its_work() {
-    let cluster = Cluster::new().await;
-    let client = cluster.client.clone();
-    let election = Election {
-        retry: Duration::from_millis(20),
-        renew_within: Duration::from_millis(200),
-        ..Election::new("default", "convoy", "one")
-    };
-    election.acquire(&client).await;
-    let work = {
-        let (client, election) = (client.clone(), election.clone());
-        tokio::spawn(async move {
-            let held = election.hold(&client);
-            convoy_controllers::run(client.clone(), both(), held).await;
-        })
-    };
-    cluster.create(4).await;
-    cluster.roll(|_, _| {}).await;
-    cluster.set_image("web:v2").await;
-    let leases: Api<Lease> = Api::default_namespaced(client);
-    let taken = json!({"spec": {"holderIdentity": "two"}});
-    leases.patch("convoy", &PatchParams::default(), &Patch::Merge(taken)).await.unwrap();
-    tokio::time::timeout(Duration::from_secs(30), work).await.unwrap().unwrap();
-    let version = cluster.version().await;
-    cluster.patch(json!({"spec": {"replicas": 9}})).await;
-    let after_ours = cluster.rest().await;
-    assert_ne!(version, after_ours, "our own patch");
-    assert!(cluster.live_pods().await.len() < 9, "nobody works any more");
-    let spec = leases.get("convoy").await.unwrap().spec.unwrap();
-    assert_eq!(spec.holder_identity.as_deref(), Some("two"), "and nobody takes it back");
 }
 
 #[tokio::test]

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::cluster::{Author, Cluster, ServerKind, WriteRecord};
 use super::faults::Faults;
+use super::leading::Leadership;
 use super::random::Random;
 use super::{EVENTS_MAX, LoopBehaviour, RunSettings, Trial};
 use crate::scenario::Scenario;
@@ -29,6 +30,8 @@ pub struct Apps {
     seed: u64,
     /// Whether both loops run in one process, as in the embedded server, or each in its own.
     is_one_process: bool,
+    /// Whether there are two such processes, of which one leads.
+    is_led: bool,
     deployment: Value,
     objects: BTreeMap<ObjectKey, Object>,
     vigil: Vigil,
@@ -56,15 +59,30 @@ impl Apps {
             settle_timeout: SignedDuration::from_mins(30),
             events_max: EVENTS_MAX,
             drops_old_records: false,
+            leadership: None,
         };
         let trial = Self {
             seed,
             is_one_process: random.happens(600),
+            is_led: false,
             deployment: deployment(&mut random),
             objects: BTreeMap::new(),
             vigil: Vigil::default(),
             images: 1,
         };
+        (trial, settings)
+    }
+
+    /// The same under leader election: two processes, of which each may be suspended, and more
+    /// pods, so that they are suspended in the middle of writes.
+    pub fn led_from_seed(seed: u64, server: ServerKind) -> (Self, RunSettings) {
+        let (mut trial, mut settings) = Self::from_seed(seed, server);
+        let mut random = Random::new(Seed::new(seed).child("leadership", "apps"));
+        trial.is_led = true;
+        trial.deployment["spec"]["replicas"] = json!(random.between(1, 30));
+        settings.leadership = Some(Leadership::random(&mut random));
+        settings.fault_phase = random.millis(30_000, 180_000);
+        settings.lifetimes = settings.lifetimes.map(|_| (5_000, 60_000));
         (trial, settings)
     }
 
@@ -109,7 +127,9 @@ impl Apps {
 
 impl Trial for Apps {
     fn loops(&self) -> Vec<Vec<&'static dyn Dialect>> {
-        if self.is_one_process {
+        if self.is_led {
+            vec![vec![&Deployments, &ReplicaSets], vec![&Deployments, &ReplicaSets]]
+        } else if self.is_one_process {
             vec![vec![&Deployments, &ReplicaSets]]
         } else {
             vec![vec![&Deployments], vec![&ReplicaSets]]
@@ -148,7 +168,10 @@ impl Trial for Apps {
                 let image = self.image(random);
                 one(image_patch(&image))
             }
-            4..=5 => one(json!({"spec": {"replicas": random.between(0, 6)}})),
+            4..=5 => {
+                let most = if self.is_led { 30 } else { 6 };
+                one(json!({"spec": {"replicas": random.between(0, most)}}))
+            }
             6 => one(json!({"spec": {"paused": true}})),
             7..=8 => one(json!({"spec": {"paused": false}})),
             9 => self.undo(random).into_iter().collect(),

@@ -31,6 +31,8 @@ pub enum Author {
     Person,
     /// A control loop under test.
     Controller,
+    /// A process that takes or renews the lease of the loops.
+    Elector,
     /// Kubelets, the scheduler, the node controller.
     Machines,
     /// The server's own chores.

@@ -19,8 +19,8 @@ use convoy_plan::Dialect;
 use jiff::{SignedDuration, Timestamp};
 
 use super::cluster::{Author, Cluster, WriteRecord, http_parts};
-use super::faults::{Faults, RequestFault, WatchFault};
-use super::random::Random;
+use super::environment::Environment;
+use super::faults::{RequestFault, WatchFault};
 
 /// An event of a process.
 #[derive(Debug)]
@@ -50,13 +50,6 @@ pub struct LoopBehaviour {
     pub reaction_delay: SignedDuration,
     /// Whether a watch delivers all pending events at once instead of one by one.
     pub batches_events: bool,
-}
-
-/// What a process runs in: the cluster, the random numbers and the failure rates.
-pub(crate) struct Environment<'s> {
-    pub(crate) cluster: &'s mut Cluster,
-    pub(crate) random: &'s mut Random,
-    pub(crate) faults: &'s Faults,
 }
 
 /// One process, from start to stop.
@@ -133,6 +126,11 @@ impl Controller {
                 .all(|stream| stream.at.is_some_and(|at| stream.next(cluster, at).is_none()))
     }
 
+    /// Whether it waits for responses.
+    pub(crate) fn is_busy(&self) -> bool {
+        !self.sent.is_empty()
+    }
+
     /// The index before which it needs no records; `None` if a watch has no position.
     pub(crate) fn needs_from(&self) -> Option<usize> {
         let places = self.streams.iter().map(|stream| stream.at);
@@ -206,6 +204,9 @@ impl Controller {
     }
 
     fn reconcile_all(&mut self, environment: &mut Environment<'_>, scheduled: &mut Scheduled) {
+        if !environment.may_write {
+            return;
+        }
         let now = environment.cluster.now();
         while let Some(Reconciliation { rollout, execution, .. }) = self.reconciler.reconcile(now) {
             if let Some(execution) = execution {
@@ -256,13 +257,23 @@ impl Controller {
             self.numbers += 1;
             let sent = Sent { execution: number, id, request, has_arrived: false };
             self.sent.insert(self.numbers, sent);
+            let transit = match id {
+                RequestId::Write(_) if !environment.may_write => {
+                    let unsent = RequestResult::Unsent("the tenure is over".to_owned());
+                    let event = ControllerEvent::Return(self.numbers, unsent);
+                    scheduled.push((SignedDuration::ZERO, event));
+                    continue;
+                }
+                RequestId::Write(_) => environment.transit(),
+                RequestId::Read(_) => environment.random.millis(0, 10),
+            };
             let delay = SignedDuration::try_from(delay).unwrap_or(SignedDuration::MAX);
-            let transit = environment.random.millis(0, 10);
             scheduled.push((delay.saturating_add(transit), ControllerEvent::Arrive(self.numbers)));
         }
     }
 
-    fn arrive(
+    /// A request arrives at the server, whether or not the process runs.
+    pub(crate) fn arrive(
         &mut self,
         number: u64,
         environment: &mut Environment<'_>,

@@ -98,6 +98,7 @@ impl Light {
             Method::POST if target.below == "binding" => self.bind(&key, parts.body),
             Method::POST => self.create(&target, parts.body),
             Method::PATCH => self.patch(&key, target.below == "status", parts),
+            Method::PUT => self.replace(&key, parts.body),
             Method::DELETE => self.delete(&key, parts.body),
             _ => Err((405, "MethodNotAllowed")),
         }
@@ -232,6 +233,13 @@ impl Light {
             return Ok(shown(&before));
         }
         Ok((200, self.restore(&before, after)))
+    }
+
+    /// Replaces an object that has no status and no generation.
+    fn replace(&mut self, key: &ObjectKey, body: &Value) -> Result<(u16, SharedObject), Refused> {
+        let before = self.objects.get(&place(key)).ok_or((404, "NotFound"))?.clone();
+        is_as_observed(&before, &body["metadata"])?;
+        Ok((200, self.restore(&before, body.clone())))
     }
 
     fn bind(&mut self, key: &ObjectKey, binding: &Value) -> Result<(u16, SharedObject), Refused> {

@@ -9,7 +9,7 @@ use convoy_api::object::member::text;
 use jiff::{SignedDuration, Timestamp};
 
 use super::cluster::{Author, WriteRecord};
-use super::controller::Environment;
+use super::environment::Environment;
 use super::server::ServerResponse;
 use crate::component::{Component, Key, Kind, WriteRequest, WriteResponse, apply_response};
 use crate::fleet::send::{done, http_parts, refused};

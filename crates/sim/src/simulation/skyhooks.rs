@@ -74,6 +74,7 @@ impl Skyhooks {
             settle_timeout: SignedDuration::from_hours(2),
             events_max: EVENTS_MAX,
             drops_old_records: false,
+            leadership: None,
         };
         let trial = Self {
             is_real: server == ServerKind::Real,
