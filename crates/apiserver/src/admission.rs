@@ -109,10 +109,10 @@ async fn call_mutating(
     let mut changed = patch::json_patch(reviewed.seen.as_ref().unwrap_or(object), &changes)
         .map_err(|error| Status::internal(format!("webhook {:?}: {error}", hook.name)))?;
     if reviewed.seen.is_some() {
-        write::defaults(&reviewed.row, &mut changed);
+        write::defaults(request, &reviewed.row, &mut changed)?;
         changed = between(request, &reviewed.row, &request.resource, &changed).await?;
     }
-    write::defaults(&request.resource, &mut changed);
+    write::defaults(request, &request.resource, &mut changed)?;
     Ok(if changed == *object { Mutation::Unchanged } else { Mutation::Changed(changed) })
 }
 

@@ -20,6 +20,7 @@ use crate::body::Body;
 use crate::caller::Caller;
 use crate::compress::compress;
 use crate::convert::webhook;
+use crate::growth;
 use crate::paths;
 use crate::query::Query;
 use crate::request_info::{RequestInfo, Target};
@@ -181,6 +182,7 @@ fn resource_request(
         warnings: Mutex::default(),
         annotations: Mutex::default(),
         converted: Mutex::default(),
+        growth: Mutex::new(growth::of_reads()),
     })
 }
 
@@ -215,12 +217,12 @@ async fn carry_out(request: ResourceRequest) -> ApiResult<Response<Body>> {
         }
         other => other,
     };
-    let warnings = request.take_warnings();
     let mut response = match handled.and_then(|handled| handled.respond(&request)) {
         Ok(response) => response,
         Err(status) => refusal(&status, request.accept),
     };
-    add_warnings(&mut response, warnings);
+    // Showing an object may add some.
+    add_warnings(&mut response, request.take_warnings());
     let notes = std::mem::take(&mut *request.annotations.lock());
     if !notes.is_empty() {
         response.extensions_mut().insert(audit::Notes(notes));

@@ -23,6 +23,7 @@ mod drain;
 pub mod encoding;
 pub mod fields;
 pub mod form;
+mod growth;
 pub mod handler;
 mod health;
 pub mod home;

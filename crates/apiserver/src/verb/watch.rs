@@ -17,6 +17,7 @@ use crate::audit::Finish;
 use crate::body::Body;
 use crate::convert::webhook;
 use crate::encoding::write_entry;
+use crate::growth;
 use crate::metrics::{InFlight, Sent};
 use crate::object_meta::{Entry, ObjectMeta};
 use crate::resource_request::ResourceRequest;
@@ -348,6 +349,8 @@ impl Follow {
     }
 
     fn object(&self, entry: &Entry, revision: Revision) -> Value {
+        // Each event is one read; a watch may go on for long.
+        *self.request.growth.lock() = growth::of_reads();
         let mut object = self.request.read(entry);
         crate::encoding::set_revision(&mut object, revision.0);
         object
