@@ -2,9 +2,9 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
 use http::{HeaderMap, Request, Response};
@@ -16,6 +16,7 @@ use tokio::time::Instant as Deadline;
 use crate::accept::Accept;
 use crate::access::{self, Peer};
 use crate::audit::{self, Log};
+use crate::bodies::HeldBody;
 use crate::body::Body;
 use crate::caller::Caller;
 use crate::compress::compress;
@@ -34,6 +35,10 @@ use crate::verb;
 
 const ENDPOINTS: &str =
     "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
+
+/// How long the body of a long-running request may take to arrive.
+const BODY_TIMEOUT: Duration = Duration::from_mins(1);
+
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
 /// Handles one request. Every failure becomes a response with a `Status`.
@@ -108,9 +113,13 @@ where
     let Some(target) = info.target.clone() else {
         return paths::serve(server, &cluster, info, query, accept, &parts.headers);
     };
+    let begun = Deadline::now();
+    let ends = traffic::timeout(info, query).map(|limit| begun + limit);
+    // A body that comes slowly must not take a place from those who work.
+    let (limit, arrives) = (server.limits.body_bytes_max, ends.unwrap_or(begun + BODY_TIMEOUT));
+    let mut held = server.bodies.hold(&caller);
+    let body = within(Some(arrives), read_body(body, limit, &mut held)).await?;
     let _permit = server.traffic.enter(info, &caller)?;
-    let ends = traffic::timeout(info, query).map(|limit| Deadline::now() + limit);
-    let body = within(ends, read_body(body, server.limits.body_bytes_max)).await?;
     log.request_body(&body);
     let mut request = resource_request(server, cluster, &info.verb, target, query.clone(), caller)?;
     request.accept = Accept::read(accept, false)?;
@@ -230,16 +239,28 @@ async fn carry_out(request: ResourceRequest) -> ApiResult<Response<Body>> {
     Ok(response)
 }
 
-async fn read_body<B>(body: B, limit: usize) -> ApiResult<Bytes>
+async fn read_body<B>(body: B, limit: usize, held: &mut HeldBody<'_>) -> ApiResult<Bytes>
 where
     B: http_body::Body<Data = Bytes> + Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    match Limited::new(body, limit).collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(Status::too_large(limit)),
-        Err(error) => Err(Status::bad_request(format!("the body ended early: {error}"))),
+    let mut body = std::pin::pin!(Limited::new(body, limit));
+    if http_body::Body::is_end_stream(&*body) {
+        return Ok(Bytes::new());
     }
+    held.begin()?;
+    let mut bytes = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| match error.is::<LengthLimitError>() {
+            true => Status::too_large(limit),
+            false => Status::bad_request(format!("the body ended early: {error}")),
+        })?;
+        if let Ok(data) = frame.into_data() {
+            held.grow(data.len())?;
+            bytes.extend_from_slice(&data);
+        }
+    }
+    Ok(bytes.freeze())
 }
 
 fn header(headers: &HeaderMap, name: &HeaderName) -> String {
@@ -258,3 +279,6 @@ pub(crate) fn wants_pretty(query: &Query, headers: &HeaderMap) -> bool {
     let by_people = ["curl", "Wget", "Mozilla/5.0"].iter().any(|name| agent.starts_with(name));
     query.optional_flag("pretty").unwrap_or(by_people)
 }
+
+#[cfg(test)]
+mod tests;

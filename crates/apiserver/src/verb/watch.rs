@@ -14,7 +14,9 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::accept::{Accept, Form};
 use crate::audit::Finish;
+use crate::backlog::{self, Backlog, Expiry};
 use crate::body::Body;
+use crate::connections::Connection;
 use crate::convert::webhook;
 use crate::encoding::write_entry;
 use crate::growth;
@@ -33,8 +35,8 @@ pub struct Follow {
     request: Arc<ResourceRequest>,
     selection: Selection,
     watch: Watch<ObjectMeta>,
-    /// What was there when the watch began and is still to be sent.
-    initial: VecDeque<Arc<Entry>>,
+    /// What is still to be sent: objects that were there when the watch began, and text.
+    backlog: Backlog,
     /// The revision of the initial objects, until its marker is sent.
     marker: Option<Revision>,
     bookmarks: bool,
@@ -95,7 +97,7 @@ pub async fn watch(request: ResourceRequest) -> ApiResult<HandlerResponse> {
             revision,
         ),
         selection,
-        initial,
+        backlog: request.server.backlogs.open(initial)?,
         marker: (everything && bookmarks).then_some(revision),
         bookmarks,
         next_bookmark: Box::pin(sleep_until(now + first_bookmark(lasts))),
@@ -182,12 +184,22 @@ fn first_bookmark(lasts: Duration) -> Duration {
 impl Follow {
     /// The next stretch of text; none when the watch is over.
     pub(crate) fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if let Some(piece) = self.backlog.next_piece() {
+            return Poll::Ready(Some(piece));
+        }
         if self.ended {
             return Poll::Ready(None);
         }
         let mut out = Vec::new();
-        self.write_initial(&mut out);
-        while out.len() < CHUNK && self.initial.is_empty() && !self.ended {
+        match self.backlog.expiry() {
+            None => self.write_initial(&mut out),
+            Some(Expiry::BetweenEvents) => {
+                self.fail(&mut out, &Status::expired(backlog::EXPIRED));
+            }
+            // Nothing that follows half an event would be understood.
+            Some(Expiry::WithinAnEvent) => self.ended = true,
+        }
+        while out.len() < CHUNK && !self.ended && !self.backlog.has_initial() {
             if self.converting.is_some() {
                 if self.poll_converted(context, &mut out).is_pending() {
                     break;
@@ -207,10 +219,15 @@ impl Follow {
             }
         }
         match out.is_empty() {
-            false => Poll::Ready(Some(Bytes::from(out))),
+            false => Poll::Ready(Some(self.backlog.send(out))),
             true if self.ended => Poll::Ready(None),
             true => Poll::Pending,
         }
+    }
+
+    /// The connection that is closed if the client neither reads nor is told that it should.
+    pub(crate) fn attach(&self, connection: &Arc<Connection>) {
+        self.backlog.attach(connection);
     }
 
     /// Writes events, or has their objects converted first.
@@ -263,10 +280,10 @@ impl Follow {
 
     fn write_initial(&mut self, out: &mut Vec<u8>) {
         while out.len() < CHUNK {
-            let Some(entry) = self.initial.pop_front() else { break };
+            let Some(entry) = self.backlog.next_initial() else { break };
             self.write_object(out, "ADDED", &entry, entry.modified);
         }
-        if self.initial.is_empty()
+        if !self.backlog.has_initial()
             && let Some(revision) = self.marker.take()
         {
             let annotations = json!({"k8s.io/initial-events-end": "true"});
