@@ -1,6 +1,7 @@
 //! Admission: built-in rules about other objects, admission policies and webhooks, between decoding
 //! and the store.
 
+mod address;
 mod audience;
 mod authorizer;
 mod call;

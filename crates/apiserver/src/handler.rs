@@ -24,6 +24,7 @@ use crate::convert::webhook;
 use crate::growth;
 use crate::paths;
 use crate::query::Query;
+use crate::redact;
 use crate::request_info::{RequestInfo, Target};
 use crate::resource_request::ResourceRequest;
 use crate::response::{HandlerResponse, add_warnings, refusal};
@@ -54,7 +55,7 @@ where
     let accept = accept_header(request.headers());
     let query = Query::parse(request.uri().query().unwrap_or_default());
     let pretty = Accept { pretty: wants_pretty(&query, request.headers()), ..Accept::default() };
-    let uri = request.uri().to_string();
+    let uri = redact::uri(request.uri());
     let agent = header(request.headers(), &USER_AGENT);
     let mut log = Log::new(audit::Request {
         id: audit_id.to_str().unwrap_or_default(),

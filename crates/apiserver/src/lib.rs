@@ -47,6 +47,7 @@ pub mod protobuf;
 mod published;
 pub mod query;
 mod reading;
+mod redact;
 pub mod registry;
 pub mod request_info;
 pub mod resource_request;

@@ -124,10 +124,7 @@ enum Start {
 impl Start {
     fn of(request: &ResourceRequest) -> ApiResult<Self> {
         let query = &request.query;
-        let revision = read_revision(query.get("resourceVersion")).map_err(|status| {
-            let why = status.message.trim_start_matches("invalid resource version: ");
-            Status::failed(why)
-        })?;
+        let revision = read_revision(query.get("resourceVersion"))?;
         let matched = query.get("resourceVersionMatch").filter(|matched| !matched.is_empty());
         let sends = query.optional_flag("sendInitialEvents");
         let refuse = |field: &str, detail: &str| {
