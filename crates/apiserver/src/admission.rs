@@ -128,8 +128,8 @@ pub(crate) async fn validate(
     if is_exempt(request) {
         return Ok(());
     }
-    if let Some(object) = object.filter(|_| operation == Operation::Create) {
-        kinds::refuse(request, object)?;
+    if let Some(object) = object {
+        kinds::refuse(request, object, old)?;
     }
     let (webhooks, store) = (&request.cluster.webhooks, &request.server.store);
     let hooks = webhooks.validating(store);
