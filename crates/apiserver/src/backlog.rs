@@ -29,7 +29,7 @@ const BUFFERED: usize = 3 * PIECE;
 
 /// How long a client may leave the objects that its watch begins with unread. They are versions
 /// that the store may have dropped.
-const INITIAL_TIMEOUT: Duration = Duration::from_secs(60);
+const INITIAL_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// How often watches that are not read are looked for.
 pub(crate) const SWEEP_EVERY: Duration = Duration::from_secs(5);

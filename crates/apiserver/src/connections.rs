@@ -245,7 +245,7 @@ impl Table {
             victim = idle(Standing::Administrator)
                 .or_else(|| self.longest_quiet(|place| place.standing == Standing::Client));
         }
-        let victim = victim.or_else(|| self.from_the_largest(address));
+        let victim = victim.or_else(|| self.of_the_largest(address));
         if victim.is_none() {
             let message = format!(
                 "too many connections: {clients} of clients and {administrators} of administrators \
@@ -265,7 +265,7 @@ impl Table {
 
     /// A client's connection, though it is in use, of the address that has the most of them: if
     /// that is twice as many as the newcomer's address would have.
-    fn from_the_largest(&self, newcomer: IpAddr) -> Option<u64> {
+    fn of_the_largest(&self, newcomer: IpAddr) -> Option<u64> {
         let is_client = |place: &Place| place.standing == Standing::Client;
         let of = |address| {
             self.open.values().filter(|place| is_client(place) && place.address == address).count()

@@ -252,9 +252,11 @@ where
     held.begin()?;
     let mut bytes = BytesMut::new();
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| match error.is::<LengthLimitError>() {
-            true => Status::too_large(limit),
-            false => Status::bad_request(format!("the body ended early: {error}")),
+        let frame = frame.map_err(|error| {
+            if error.is::<LengthLimitError>() {
+                return Status::too_large(limit);
+            }
+            Status::bad_request(format!("the body ended early: {error}"))
         })?;
         if let Ok(data) = frame.into_data() {
             held.grow(data.len())?;

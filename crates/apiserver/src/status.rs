@@ -213,9 +213,9 @@ impl Status {
 
     /// An object that would become too large by what the server adds to it.
     pub fn grown_too_large(limit: usize, wanted: usize) -> Box<Self> {
-        let mut status = Self::too_large(limit);
-        status.message += &format!("; the object would have at least {wanted} bytes");
-        status
+        let what = "Request entity too large: limit is";
+        let message = format!("{what} {limit}; the object would have at least {wanted} bytes");
+        Self::new(413, "RequestEntityTooLarge", message)
     }
 
     pub fn unsupported_media(accepted: &[&str]) -> Box<Self> {

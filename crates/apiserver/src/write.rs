@@ -441,14 +441,12 @@ pub(crate) fn defaults(
     resource: &Resource,
     object: &mut Value,
 ) -> ApiResult<()> {
-    match &resource.custom {
-        Some(custom) => growth::default(request, custom, object),
-        None => {
-            growth::check(request, object)?;
-            kinds::default(resource, object);
-            growth::check(request, object)
-        }
+    if let Some(custom) = &resource.custom {
+        return growth::default(request, custom, object);
     }
+    growth::check_before_defaults(request, object)?;
+    kinds::default(resource, object);
+    growth::check(request, object)
 }
 
 /// Lets a request end here whose time is over or whose client has gone: work between two of these

@@ -66,6 +66,17 @@ fn defaults_stop_where_an_object_becomes_too_large() {
 }
 
 #[test]
+fn a_pod_of_empty_containers_is_refused_before_its_defaults() {
+    let test = TestServer::new();
+    test.create("/api/v1/namespaces", &json!({"metadata": {"name": "a"}}));
+    let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": vec![json!({}); 100_000]}});
+    is_refused(test.call("POST", "/api/v1/namespaces/a/pods", &pod));
+    let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": vec![json!({}); 1_000]}});
+    let (code, _) = test.call("POST", "/api/v1/namespaces/a/pods", &pod);
+    assert_eq!(code, 422, "it is small enough to be found invalid");
+}
+
+#[test]
 fn defaults_that_came_later_leave_large_objects_as_they_are() {
     let test = server(false);
     test.create(PATH, &widget("large", 100_000));
