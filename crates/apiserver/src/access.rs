@@ -42,7 +42,7 @@ pub(crate) use rule::{AccessTarget, Attributes, Rule};
 use crate::audit::{Auditor, Log};
 use crate::bootstrap::ServiceEndpoint;
 use crate::caller::{Caller, MASTERS, UNAUTHENTICATED};
-use crate::connections::Connection;
+use crate::connections::ClientConnection;
 use crate::request_info::RequestInfo;
 use crate::resource_request::ResourceRequest;
 use crate::server::{Cluster, Server};
@@ -62,7 +62,7 @@ pub struct Peer {
     /// The call comes from this process, which is as trusted as the server itself.
     pub is_local: bool,
     /// The connection of the network that requests come over.
-    pub connection: Option<Arc<Connection>>,
+    pub connection: Option<Arc<ClientConnection>>,
 }
 
 /// Which rules of access hold.

@@ -14,7 +14,7 @@ use bytes::{Buf, Bytes};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::connections::Connection;
+use crate::connections::ClientConnection;
 use crate::object_meta::Entry;
 use crate::status::{ApiResult, Status};
 
@@ -44,13 +44,13 @@ pub(crate) struct Backlogs {
     bytes_max: usize,
     bytes: AtomicUsize,
     begun: Instant,
-    slots: Mutex<Slots>,
+    slots: Mutex<WatchSlots>,
 }
 
 #[derive(Debug, Default)]
-struct Slots {
+struct WatchSlots {
     last_number: u64,
-    open: BTreeMap<u64, Arc<Slot>>,
+    open: BTreeMap<u64, Arc<WatchSlot>>,
 }
 
 /// What one watch keeps. It counts until it is dropped.
@@ -58,33 +58,33 @@ struct Slots {
 pub(crate) struct Backlog {
     all: Arc<Backlogs>,
     number: u64,
-    slot: Arc<Slot>,
+    slot: Arc<WatchSlot>,
 }
 
 /// Where an expired watch was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Expiry {
+pub(crate) enum WatchExpiry {
     BetweenEvents,
     WithinAnEvent,
 }
 
 #[derive(Debug, Default)]
-struct Slot {
+struct WatchSlot {
     /// What is counted for text that was handed over and not asked beyond; 0 if it was.
     unread: AtomicUsize,
     /// Since when, in milliseconds of the server's life.
     since: AtomicU64,
     is_expired: AtomicBool,
-    kept: Mutex<Kept>,
+    kept: Mutex<Unsent>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct Unsent {
     initial: VecDeque<Arc<Entry>>,
     /// The rest of the text of which a piece was handed over.
     text: Bytes,
-    expiry: Option<Expiry>,
-    connection: Option<Arc<Connection>>,
+    expiry: Option<WatchExpiry>,
+    connection: Option<Arc<ClientConnection>>,
 }
 
 impl Backlogs {
@@ -95,7 +95,7 @@ impl Backlogs {
 
     /// The backlog of a new watch, which begins with `initial`.
     pub(crate) fn open(self: &Arc<Self>, initial: VecDeque<Arc<Entry>>) -> ApiResult<Backlog> {
-        let slot = Arc::new(Slot::default());
+        let slot = Arc::new(WatchSlot::default());
         slot.kept.lock().initial = initial;
         let mut slots = self.slots.lock();
         if slots.open.len() >= WATCHES_MAX {
@@ -113,7 +113,7 @@ impl Backlogs {
     pub(crate) fn sweep(&self) {
         let now = self.now();
         let limit = u64::try_from(INITIAL_TIMEOUT.as_millis()).unwrap_or(u64::MAX);
-        let open: Vec<Arc<Slot>> = self.slots.lock().open.values().cloned().collect();
+        let open: Vec<Arc<WatchSlot>> = self.slots.lock().open.values().cloned().collect();
         for slot in open {
             if slot.is_expired.load(Ordering::Relaxed) {
                 if let Some(connection) = slot.kept.lock().connection.take() {
@@ -131,7 +131,7 @@ impl Backlogs {
     /// Expires watches, those first that were not read for the longest time, until an eighth of
     /// the bound is free: so the search is rare.
     fn make_room(&self) {
-        let open: Vec<Arc<Slot>> = self.slots.lock().open.values().cloned().collect();
+        let open: Vec<Arc<WatchSlot>> = self.slots.lock().open.values().cloned().collect();
         let mut unread: Vec<_> = open
             .into_iter()
             .filter(|slot| slot.unread.load(Ordering::Relaxed) > 0)
@@ -151,7 +151,7 @@ impl Backlogs {
         tracing::warn!(expired, limit, "expired watches whose clients do not read");
     }
 
-    fn expire(&self, slot: &Slot) {
+    fn expire(&self, slot: &WatchSlot) {
         let unread = slot.unread.swap(0, Ordering::Relaxed);
         if unread == 0 {
             return; // it was read in the meantime
@@ -159,7 +159,8 @@ impl Backlogs {
         self.bytes.fetch_sub(unread, Ordering::Relaxed);
         let mut kept = slot.kept.lock();
         let is_torn = !kept.text.is_empty();
-        kept.expiry = Some(if is_torn { Expiry::WithinAnEvent } else { Expiry::BetweenEvents });
+        kept.expiry =
+            Some(if is_torn { WatchExpiry::WithinAnEvent } else { WatchExpiry::BetweenEvents });
         kept.initial = VecDeque::new();
         kept.text = Bytes::new();
         slot.is_expired.store(true, Ordering::Relaxed);
@@ -171,7 +172,7 @@ impl Backlogs {
 }
 
 impl Backlog {
-    pub(crate) fn attach(&self, connection: &Arc<Connection>) {
+    pub(crate) fn attach(&self, connection: &Arc<ClientConnection>) {
         self.slot.kept.lock().connection = Some(Arc::clone(connection));
     }
 
@@ -183,7 +184,7 @@ impl Backlog {
         self.slot.kept.lock().initial.pop_front()
     }
 
-    pub(crate) fn expiry(&self) -> Option<Expiry> {
+    pub(crate) fn expiry(&self) -> Option<WatchExpiry> {
         self.slot.kept.lock().expiry
     }
 
@@ -276,7 +277,7 @@ mod tests {
         }
         let whole = open();
         whole.send(vec![b'a'; 10]);
-        assert_eq!(torn.expiry(), Some(Expiry::WithinAnEvent));
+        assert_eq!(torn.expiry(), Some(WatchExpiry::WithinAnEvent));
         assert_eq!((whole.expiry(), read.expiry()), (None, None));
         assert!(all.bytes.load(Ordering::Relaxed) <= all.bytes_max);
         assert_eq!(torn.next_piece(), None, "what it kept is gone");

@@ -14,11 +14,11 @@ use crate::status::{ApiResult, Status};
 #[derive(Debug)]
 pub(crate) struct Bodies {
     bytes_max: usize,
-    held: Mutex<Held>,
+    held: Mutex<BodyBytes>,
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct BodyBytes {
     bytes: usize,
     by_user: HashMap<String, usize>,
 }

@@ -47,12 +47,12 @@ pub(crate) struct Shares {
 #[derive(Debug)]
 pub(crate) struct Connections {
     shares: Shares,
-    table: Mutex<Table>,
+    table: Mutex<ConnectionTable>,
 }
 
 /// One open connection, which counts until it is dropped.
 #[derive(Debug)]
-pub struct Connection {
+pub struct ClientConnection {
     number: u64,
     all: Arc<Connections>,
     hang_up: Arc<Notify>,
@@ -60,19 +60,19 @@ pub struct Connection {
 
 /// Counts a request of a connection until its response is sent.
 #[derive(Debug)]
-pub(crate) struct Busy(Arc<Connection>);
+pub(crate) struct Busy(Arc<ClientConnection>);
 
 #[derive(Debug, Default)]
-struct Table {
+struct ConnectionTable {
     last_number: u64,
-    open: BTreeMap<u64, Place>,
+    open: BTreeMap<u64, OpenConnection>,
 }
 
 /// What is known of an open connection.
 #[derive(Debug)]
-struct Place {
+struct OpenConnection {
     address: IpAddr,
-    standing: Standing,
+    standing: ClientStanding,
     requests_in_flight: usize,
     has_asked: bool,
     quiet_since: Instant,
@@ -80,7 +80,7 @@ struct Place {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
+enum ClientStanding {
     Unidentified,
     Client,
     Administrator,
@@ -109,41 +109,42 @@ impl Connections {
     }
 
     /// Counts a new connection, as an unidentified one.
-    pub(crate) fn enter(self: &Arc<Self>, address: IpAddr) -> Arc<Connection> {
+    pub(crate) fn enter(self: &Arc<Self>, address: IpAddr) -> Arc<ClientConnection> {
         let mut table = self.table.lock();
-        if table.count(Standing::Unidentified) >= self.shares.unidentified {
-            let oldest = table.longest_quiet(|place| place.standing == Standing::Unidentified);
+        if table.count(ClientStanding::Unidentified) >= self.shares.unidentified {
+            let oldest =
+                table.longest_quiet(|place| place.standing == ClientStanding::Unidentified);
             table.close(oldest);
         }
         table.last_number += 1;
         let number = table.last_number;
         let hang_up = Arc::new(Notify::new());
-        let place = Place {
+        let place = OpenConnection {
             address,
-            standing: Standing::Unidentified,
+            standing: ClientStanding::Unidentified,
             requests_in_flight: 0,
             has_asked: false,
             quiet_since: Instant::now(),
             hang_up: Arc::clone(&hang_up),
         };
         table.open.insert(number, place);
-        Arc::new(Connection { number, all: Arc::clone(self), hang_up })
+        Arc::new(ClientConnection { number, all: Arc::clone(self), hang_up })
     }
 }
 
-impl Connection {
+impl ClientConnection {
     /// Counts the connection as that of `caller`, who has proved to be that; refuses if there is
     /// no room for one more.
     pub(crate) fn identify(&self, caller: &Caller) -> ApiResult<()> {
         let standing = match () {
-            () if caller.is_in(MASTERS) => Standing::Administrator,
+            () if caller.is_in(MASTERS) => ClientStanding::Administrator,
             () if caller.is_in(UNAUTHENTICATED) => return Ok(()),
-            () => Standing::Client,
+            () => ClientStanding::Client,
         };
         let mut table = self.all.table.lock();
         let Some(place) = table.open.get(&self.number) else { return Ok(()) };
         // One that was an administrator's once remains one, whoever else uses it.
-        if place.standing == standing || place.standing == Standing::Administrator {
+        if place.standing == standing || place.standing == ClientStanding::Administrator {
             return Ok(());
         }
         let address = place.address;
@@ -192,18 +193,18 @@ impl Connection {
         let table = self.all.table.lock();
         let place = table.open.get(&self.number)?;
         match place.standing {
-            Standing::Unidentified if place.requests_in_flight == 0 => {
+            ClientStanding::Unidentified if place.requests_in_flight == 0 => {
                 Some(place.quiet_since + UNIDENTIFIED_TIMEOUT)
             }
             // Looked at again when the request may be done.
-            Standing::Unidentified => Some(Instant::now() + UNIDENTIFIED_TIMEOUT),
+            ClientStanding::Unidentified => Some(Instant::now() + UNIDENTIFIED_TIMEOUT),
             _ if !place.has_asked => Some(place.quiet_since + FIRST_REQUEST_TIMEOUT),
             _ => None,
         }
     }
 }
 
-impl Drop for Connection {
+impl Drop for ClientConnection {
     fn drop(&mut self) {
         self.all.table.lock().open.remove(&self.number);
     }
@@ -218,32 +219,37 @@ impl Drop for Busy {
     }
 }
 
-impl Table {
-    fn count(&self, standing: Standing) -> usize {
+impl ConnectionTable {
+    fn count(&self, standing: ClientStanding) -> usize {
         self.open.values().filter(|place| place.standing == standing).count()
     }
 
     /// Makes room for one more connection of a client or an administrator.
-    fn make_room(&mut self, standing: Standing, address: IpAddr, shares: Shares) -> ApiResult<()> {
+    fn make_room(
+        &mut self,
+        standing: ClientStanding,
+        address: IpAddr,
+        shares: Shares,
+    ) -> ApiResult<()> {
         let (clients, administrators) =
-            (self.count(Standing::Client), self.count(Standing::Administrator));
+            (self.count(ClientStanding::Client), self.count(ClientStanding::Administrator));
         let is_full = match standing {
             // The reserve is not theirs.
-            Standing::Client => clients >= shares.clients || self.is_taken(shares),
+            ClientStanding::Client => clients >= shares.clients || self.is_taken(shares),
             _ => self.is_taken(shares),
         };
         if !is_full {
             return Ok(());
         }
         let idle = |wanted| {
-            self.longest_quiet(|place: &Place| {
+            self.longest_quiet(|place: &OpenConnection| {
                 place.standing == wanted && place.requests_in_flight == 0
             })
         };
-        let mut victim = idle(Standing::Client);
-        if victim.is_none() && standing == Standing::Administrator {
-            victim = idle(Standing::Administrator)
-                .or_else(|| self.longest_quiet(|place| place.standing == Standing::Client));
+        let mut victim = idle(ClientStanding::Client);
+        if victim.is_none() && standing == ClientStanding::Administrator {
+            victim = idle(ClientStanding::Administrator)
+                .or_else(|| self.longest_quiet(|place| place.standing == ClientStanding::Client));
         }
         let victim = victim.or_else(|| self.of_the_largest(address));
         if victim.is_none() {
@@ -259,14 +265,14 @@ impl Table {
     }
 
     fn is_taken(&self, shares: Shares) -> bool {
-        let identified = self.open.len() - self.count(Standing::Unidentified);
+        let identified = self.open.len() - self.count(ClientStanding::Unidentified);
         identified >= shares.clients + shares.reserve
     }
 
     /// A client's connection, though it is in use, of the address that has the most of them: if
     /// that is twice as many as the newcomer's address would have.
     fn of_the_largest(&self, newcomer: IpAddr) -> Option<u64> {
-        let is_client = |place: &Place| place.standing == Standing::Client;
+        let is_client = |place: &OpenConnection| place.standing == ClientStanding::Client;
         let of = |address| {
             self.open.values().filter(|place| is_client(place) && place.address == address).count()
         };
@@ -277,7 +283,7 @@ impl Table {
 
     /// Of the connections that `counts`, and of the address with the most of these, the one whose
     /// last request is the longest ago.
-    fn longest_quiet(&self, counts: impl Fn(&Place) -> bool) -> Option<u64> {
+    fn longest_quiet(&self, counts: impl Fn(&OpenConnection) -> bool) -> Option<u64> {
         let mut by_address: HashMap<IpAddr, usize> = HashMap::new();
         for place in self.open.values().filter(|place| counts(place)) {
             *by_address.entry(place.address).or_default() += 1;

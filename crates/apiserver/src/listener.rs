@@ -16,7 +16,7 @@ use tokio_rustls::server::TlsStream;
 use crate::access::{self, Peer};
 use crate::backlog;
 use crate::body::Body;
-use crate::connections::{Connection, Connections, Shares};
+use crate::connections::{ClientConnection, Connections, Shares};
 use crate::drain::Drain;
 use crate::handler;
 use crate::server::Server;
@@ -143,7 +143,7 @@ async fn attend(
     server: &Arc<Server>,
     tls: &TlsAcceptor,
     stream: TcpStream,
-    connection: &Arc<Connection>,
+    connection: &Arc<ClientConnection>,
     drain: &Drain,
     watcher: Watcher,
     address: SocketAddr,
@@ -174,7 +174,7 @@ async fn converse(
     server: &Arc<Server>,
     stream: TlsStream<TcpStream>,
     peer: Arc<Peer>,
-    connection: &Arc<Connection>,
+    connection: &Arc<ClientConnection>,
     drain: &Drain,
     watcher: Watcher,
 ) {

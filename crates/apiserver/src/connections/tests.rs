@@ -16,7 +16,7 @@ fn small() -> Arc<Connections> {
     Connections::new(Shares { total: 8, unidentified: 2, clients: 4, reserve: 2 })
 }
 
-fn is_closed(connection: &Connection) -> bool {
+fn is_closed(connection: &ClientConnection) -> bool {
     !connection.all.table.lock().open.contains_key(&connection.number)
 }
 
@@ -61,7 +61,7 @@ fn an_idle_connection_gives_way_and_one_in_use_does_not() {
         one.identify(&somebody(&["dev"])).map(|()| one)
     };
     let clients: Vec<_> = (0..4).map(|_| client().unwrap()).collect();
-    let busy: Vec<_> = clients[1..].iter().map(Connection::begin).collect();
+    let busy: Vec<_> = clients[1..].iter().map(ClientConnection::begin).collect();
     let newcomer = client().unwrap();
     assert!(is_closed(&clients[0]), "it was idle");
     let _request = newcomer.begin();
@@ -87,7 +87,7 @@ fn administrators_have_a_reserve() {
         one.identify(&somebody(groups)).map(|()| one)
     };
     let clients: Vec<_> = (0..4).map(|_| enter(&["dev"]).unwrap()).collect();
-    let _busy: Vec<_> = clients.iter().map(Connection::begin).collect();
+    let _busy: Vec<_> = clients.iter().map(ClientConnection::begin).collect();
     assert!(enter(&["dev"]).is_err());
     let first = enter(&[MASTERS]).unwrap();
     let second = enter(&[MASTERS]).unwrap();
@@ -101,7 +101,7 @@ fn administrators_have_a_reserve() {
 #[test]
 fn slow_connections_have_a_deadline() {
     let open = small();
-    let until_closed = |connection: &Connection| {
+    let until_closed = |connection: &ClientConnection| {
         let place = connection.all.table.lock().open[&connection.number].quiet_since;
         connection.deadline().map(|deadline| deadline - place)
     };

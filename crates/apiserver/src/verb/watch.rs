@@ -14,9 +14,9 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::accept::{Accept, Form};
 use crate::audit::Finish;
-use crate::backlog::{self, Backlog, Expiry};
+use crate::backlog::{self, Backlog, WatchExpiry};
 use crate::body::Body;
-use crate::connections::Connection;
+use crate::connections::ClientConnection;
 use crate::convert::webhook;
 use crate::encoding::write_entry;
 use crate::growth;
@@ -190,11 +190,11 @@ impl Follow {
         let mut out = Vec::new();
         match self.backlog.expiry() {
             None => self.write_initial(&mut out),
-            Some(Expiry::BetweenEvents) => {
+            Some(WatchExpiry::BetweenEvents) => {
                 self.fail(&mut out, &Status::expired(backlog::EXPIRED));
             }
             // Nothing that follows half an event would be understood.
-            Some(Expiry::WithinAnEvent) => self.ended = true,
+            Some(WatchExpiry::WithinAnEvent) => self.ended = true,
         }
         while out.len() < CHUNK && !self.ended && !self.backlog.has_initial() {
             if self.converting.is_some() {
@@ -223,7 +223,7 @@ impl Follow {
     }
 
     /// The connection that is closed if the client neither reads nor is told that it should.
-    pub(crate) fn attach(&self, connection: &Arc<Connection>) {
+    pub(crate) fn attach(&self, connection: &Arc<ClientConnection>) {
         self.backlog.attach(connection);
     }
 
