@@ -12,6 +12,7 @@ pub mod kinds;
 pub mod object;
 pub mod ocm;
 pub mod schema;
+pub mod size;
 pub mod skyhook;
 pub mod text;
 

@@ -29,6 +29,7 @@ pub use error::{FieldError, Reason};
 pub use registry::{crds, of, served_versions};
 pub use structural::structural_errors;
 
+use crate::size::{SizeBudget, TooLarge};
 use node::Node;
 
 /// The compiled schema of one version of one kind.
@@ -113,10 +114,22 @@ impl Schema {
         rules::validate(&self.root, value, old)
     }
 
-    /// Fills in the schema's defaults, and drops nulls where null is no value.
+    /// Fills in the schema's defaults, and drops nulls where null is no value. For schemas of
+    /// Convoy's own kinds, whose defaults are known to be small.
     pub fn default(&self, value: &mut Value) {
+        let filled = self.default_within(value, &mut SizeBudget::new(usize::MAX));
+        filled.expect("no object has as many bytes as memory");
+    }
+
+    /// [`Schema::default`] for a schema and an object of anybody. What is added is charged to
+    /// `budget`; if that does not suffice, defaults are missing.
+    pub fn default_within(
+        &self,
+        value: &mut Value,
+        budget: &mut SizeBudget,
+    ) -> Result<(), TooLarge> {
         defaulting::drop_nulls(&self.root, value);
-        defaulting::fill(&self.root, value);
+        defaulting::fill(&self.root, value, budget)
     }
 
     /// Drops fields that the schema does not know and does not preserve; returns their paths,

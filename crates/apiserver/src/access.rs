@@ -42,6 +42,7 @@ pub(crate) use rule::{AccessTarget, Attributes, Rule};
 use crate::audit::{Auditor, Log};
 use crate::bootstrap::ServiceEndpoint;
 use crate::caller::{Caller, MASTERS, UNAUTHENTICATED};
+use crate::connections::ClientConnection;
 use crate::request_info::RequestInfo;
 use crate::resource_request::ResourceRequest;
 use crate::server::{Cluster, Server};
@@ -60,6 +61,8 @@ pub struct Peer {
     pub address: String,
     /// The call comes from this process, which is as trusted as the server itself.
     pub is_local: bool,
+    /// The connection of the network that requests come over.
+    pub connection: Option<Arc<ClientConnection>>,
 }
 
 /// Which rules of access hold.
@@ -193,6 +196,9 @@ pub(crate) fn admit(
     // A caller that fails to authenticate is logged without a name.
     log.open(auditor, found.as_ref().unwrap_or(&Caller::default()), info);
     let mut caller = found?;
+    if let Some(connection) = &peer.connection {
+        connection.identify(&caller)?;
+    }
     let check = |attributes: &Attributes<'_>| permit(server, cluster, &caller, attributes);
     if let Some(other) = impersonation::caller(headers, check)? {
         log.impersonating(&other);

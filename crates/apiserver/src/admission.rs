@@ -1,6 +1,7 @@
 //! Admission: built-in rules about other objects, admission policies and webhooks, between decoding
 //! and the store.
 
+mod address;
 mod audience;
 mod authorizer;
 mod call;
@@ -109,10 +110,10 @@ async fn call_mutating(
     let mut changed = patch::json_patch(reviewed.seen.as_ref().unwrap_or(object), &changes)
         .map_err(|error| Status::internal(format!("webhook {:?}: {error}", hook.name)))?;
     if reviewed.seen.is_some() {
-        write::defaults(&reviewed.row, &mut changed);
+        write::defaults(request, &reviewed.row, &mut changed)?;
         changed = between(request, &reviewed.row, &request.resource, &changed).await?;
     }
-    write::defaults(&request.resource, &mut changed);
+    write::defaults(request, &request.resource, &mut changed)?;
     Ok(if changed == *object { Mutation::Unchanged } else { Mutation::Changed(changed) })
 }
 
@@ -127,8 +128,8 @@ pub(crate) async fn validate(
     if is_exempt(request) {
         return Ok(());
     }
-    if let Some(object) = object.filter(|_| operation == Operation::Create) {
-        kinds::refuse(request, object)?;
+    if let Some(object) = object {
+        kinds::refuse(request, object, old)?;
     }
     let (webhooks, store) = (&request.cluster.webhooks, &request.server.store);
     let hooks = webhooks.validating(store);

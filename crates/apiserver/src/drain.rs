@@ -11,6 +11,7 @@ use http_body::{Frame, SizeHint};
 use tokio::sync::watch;
 
 use crate::body::Body;
+use crate::connections::Busy;
 
 /// Counts requests from their first byte to the end of their response. Clones share the count.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +26,8 @@ pub(crate) struct DrainGuard(Drain);
 pub(crate) struct Counted {
     body: Body,
     _guard: Option<DrainGuard>,
+    /// The connection has a request in flight, be it a watch.
+    _busy: Busy,
 }
 
 impl Drain {
@@ -49,10 +52,10 @@ impl Drop for DrainGuard {
 impl DrainGuard {
     /// Keeps the request counted until the response is sent. Watches are not counted: a shutdown
     /// ends them.
-    pub(crate) fn attach_to(self, response: Response<Body>) -> Response<Counted> {
+    pub(crate) fn attach_to(self, response: Response<Body>, busy: Busy) -> Response<Counted> {
         response.map(|body| {
             let guard = (!matches!(body, Body::Watch(_))).then_some(self);
-            Counted { body, _guard: guard }
+            Counted { body, _guard: guard, _busy: busy }
         })
     }
 }

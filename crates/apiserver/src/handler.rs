@@ -2,9 +2,9 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
 use http::{HeaderMap, Request, Response};
@@ -16,12 +16,15 @@ use tokio::time::Instant as Deadline;
 use crate::accept::Accept;
 use crate::access::{self, Peer};
 use crate::audit::{self, Log};
+use crate::bodies::HeldBody;
 use crate::body::Body;
 use crate::caller::Caller;
 use crate::compress::compress;
 use crate::convert::webhook;
+use crate::growth;
 use crate::paths;
 use crate::query::Query;
+use crate::redact;
 use crate::request_info::{RequestInfo, Target};
 use crate::resource_request::ResourceRequest;
 use crate::response::{HandlerResponse, add_warnings, refusal};
@@ -33,6 +36,10 @@ use crate::verb;
 
 const ENDPOINTS: &str =
     "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
+
+/// How long the body of a long-running request may take to arrive.
+const BODY_TIMEOUT: Duration = Duration::from_mins(1);
+
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
 /// Handles one request. Every failure becomes a response with a `Status`.
@@ -48,7 +55,7 @@ where
     let accept = accept_header(request.headers());
     let query = Query::parse(request.uri().query().unwrap_or_default());
     let pretty = Accept { pretty: wants_pretty(&query, request.headers()), ..Accept::default() };
-    let uri = request.uri().to_string();
+    let uri = redact::uri(request.uri());
     let agent = header(request.headers(), &USER_AGENT);
     let mut log = Log::new(audit::Request {
         id: audit_id.to_str().unwrap_or_default(),
@@ -107,9 +114,13 @@ where
     let Some(target) = info.target.clone() else {
         return paths::serve(server, &cluster, info, query, accept, &parts.headers);
     };
+    let begun = Deadline::now();
+    let ends = traffic::timeout(info, query).map(|limit| begun + limit);
+    // A body that comes slowly must not take a place from those who work.
+    let (limit, arrives) = (server.limits.body_bytes_max, ends.unwrap_or(begun + BODY_TIMEOUT));
+    let mut held = server.bodies.hold(&caller);
+    let body = within(Some(arrives), read_body(body, limit, &mut held)).await?;
     let _permit = server.traffic.enter(info, &caller)?;
-    let ends = traffic::timeout(info, query).map(|limit| Deadline::now() + limit);
-    let body = within(ends, read_body(body, server.limits.body_bytes_max)).await?;
     log.request_body(&body);
     let mut request = resource_request(server, cluster, &info.verb, target, query.clone(), caller)?;
     request.accept = Accept::read(accept, false)?;
@@ -181,6 +192,7 @@ fn resource_request(
         warnings: Mutex::default(),
         annotations: Mutex::default(),
         converted: Mutex::default(),
+        growth: Mutex::new(growth::of_reads()),
     })
 }
 
@@ -215,12 +227,12 @@ async fn carry_out(request: ResourceRequest) -> ApiResult<Response<Body>> {
         }
         other => other,
     };
-    let warnings = request.take_warnings();
     let mut response = match handled.and_then(|handled| handled.respond(&request)) {
         Ok(response) => response,
         Err(status) => refusal(&status, request.accept),
     };
-    add_warnings(&mut response, warnings);
+    // Showing an object may add some.
+    add_warnings(&mut response, request.take_warnings());
     let notes = std::mem::take(&mut *request.annotations.lock());
     if !notes.is_empty() {
         response.extensions_mut().insert(audit::Notes(notes));
@@ -228,16 +240,30 @@ async fn carry_out(request: ResourceRequest) -> ApiResult<Response<Body>> {
     Ok(response)
 }
 
-async fn read_body<B>(body: B, limit: usize) -> ApiResult<Bytes>
+async fn read_body<B>(body: B, limit: usize, held: &mut HeldBody<'_>) -> ApiResult<Bytes>
 where
     B: http_body::Body<Data = Bytes> + Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    match Limited::new(body, limit).collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(Status::too_large(limit)),
-        Err(error) => Err(Status::bad_request(format!("the body ended early: {error}"))),
+    let mut body = std::pin::pin!(Limited::new(body, limit));
+    if http_body::Body::is_end_stream(&*body) {
+        return Ok(Bytes::new());
     }
+    held.begin()?;
+    let mut bytes = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| {
+            if error.is::<LengthLimitError>() {
+                return Status::too_large(limit);
+            }
+            Status::bad_request(format!("the body ended early: {error}"))
+        })?;
+        if let Ok(data) = frame.into_data() {
+            held.grow(data.len())?;
+            bytes.extend_from_slice(&data);
+        }
+    }
+    Ok(bytes.freeze())
 }
 
 fn header(headers: &HeaderMap, name: &HeaderName) -> String {
@@ -256,3 +282,6 @@ pub(crate) fn wants_pretty(query: &Query, headers: &HeaderMap) -> bool {
     let by_people = ["curl", "Wget", "Mozilla/5.0"].iter().any(|name| agent.starts_with(name));
     query.optional_flag("pretty").unwrap_or(by_people)
 }
+
+#[cfg(test)]
+mod tests;

@@ -84,10 +84,20 @@ pub(crate) fn admit(request: &ResourceRequest, object: &mut Value) -> ApiResult<
     }
 }
 
-/// What the server refuses of a new object after users' webhooks changed it.
-pub(crate) fn refuse(request: &ResourceRequest, object: &Value) -> ApiResult<()> {
+/// What the server refuses of an object after users' webhooks changed it; `old` is the object that
+/// an update changes.
+pub(crate) fn refuse(
+    request: &ResourceRequest,
+    object: &Value,
+    old: Option<&Value>,
+) -> ApiResult<()> {
     match names(&request.resource) {
-        ("", "pods") if request.target.subresource.is_empty() => limits::check(request, object),
+        ("", "pods") if old.is_none() && request.target.subresource.is_empty() => {
+            limits::check(request, object)
+        }
+        ("certificates.k8s.io", "certificatesigningrequests") => {
+            certificate::refuse(request, object, old)
+        }
         _ => Ok(()),
     }
 }

@@ -7,22 +7,22 @@ use std::time::Duration;
 
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use crate::access::{self, Peer};
+use crate::backlog;
+use crate::body::Body;
+use crate::connections::{ClientConnection, Connections, Shares};
 use crate::drain::Drain;
 use crate::handler;
 use crate::server::Server;
 
-/// Connections that may be open at a time.
-const CONNECTIONS_MAX: usize = 4_096;
-
-/// How long a client may take to agree on keys.
-const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Connections that are open besides those that count: they have just come, or are being closed.
+const PASSING_MAX: usize = 16;
 
 /// How long a connection of HTTP/1 may stay open without the whole head of a next request. Clients
 /// keep connections for a while, and one that is closed on them costs a failed request.
@@ -30,6 +30,10 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Requests that one connection may have on their way at a time.
 const STREAMS_MAX: u32 = 100;
+
+/// What a connection of HTTP/1, or a request of HTTP/2, keeps of a response that its client does
+/// not read. It is also the most that the head of a request of HTTP/1 may have.
+const BUFFER_MAX: usize = 64 << 10;
 
 /// How long idle connections may stay open during a shutdown.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(1_500);
@@ -65,21 +69,33 @@ impl Listener {
     ) {
         let drain = Drain::default();
         let connections = GracefulShutdown::new();
-        let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        let shares = Shares::of_process(server.limits.connections_max);
+        tracing::debug!(?shares, "connections that may be open");
+        let open = Connections::new(shares);
+        let room = Arc::new(Semaphore::new(shares.total + PASSING_MAX));
         let mut shutdown = std::pin::pin!(shutdown);
+        let mut sweep = tokio::time::interval(backlog::SWEEP_EVERY);
         loop {
             let accepted = tokio::select! {
                 accepted = accept(&self.socket, &room) => accepted,
+                _ = sweep.tick() => {
+                    server.backlogs.sweep();
+                    continue;
+                }
                 () = &mut shutdown => break,
             };
             let Some((stream, address, permit)) = accepted else { continue };
             let (server, tls, drain) = (Arc::clone(&server), self.tls.clone(), drain.clone());
             let watcher = connections.watcher();
+            let connection = open.enter(address.ip());
             tokio::spawn(async move {
-                if let Some(stream) = agree(&tls, stream).await {
-                    converse(&server, stream, address, &drain, watcher).await;
+                tokio::select! {
+                    () = attend(&server, &tls, stream, &connection, &drain, watcher, address) => {}
+                    () = connection.over() => {
+                        tracing::debug!(%address, "closed a connection: too slow, or one too many");
+                    }
                 }
-                drop(permit);
+                drop((connection, permit));
             });
         }
         drop(self.socket);
@@ -122,46 +138,74 @@ async fn accept(
     }
 }
 
-async fn agree(tls: &TlsAcceptor, stream: TcpStream) -> Option<TlsStream<TcpStream>> {
-    match tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.accept(stream)).await {
-        Ok(Ok(stream)) => Some(stream),
-        Ok(Err(error)) => {
+/// Serves one connection from its handshake to its end.
+async fn attend(
+    server: &Arc<Server>,
+    tls: &TlsAcceptor,
+    stream: TcpStream,
+    connection: &Arc<ClientConnection>,
+    drain: &Drain,
+    watcher: Watcher,
+    address: SocketAddr,
+) {
+    let stream = match tls.accept(stream).await {
+        Ok(stream) => stream,
+        Err(error) => {
             tracing::debug!(%error, "TLS handshake failed");
-            None
+            return;
         }
-        Err(_) => None,
+    };
+    let certificate = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
+    let certificate = certificate.and_then(|der| access::caller_of_certificate(der));
+    // If there is no room for the client, its first request is told so.
+    if let Some(caller) = &certificate {
+        drop(connection.identify(caller));
     }
+    let peer = Peer {
+        certificate,
+        address: address.ip().to_string(),
+        is_local: false,
+        connection: Some(Arc::clone(connection)),
+    };
+    converse(server, stream, Arc::new(peer), connection, drain, watcher).await;
 }
 
 async fn converse(
     server: &Arc<Server>,
     stream: TlsStream<TcpStream>,
-    address: SocketAddr,
+    peer: Arc<Peer>,
+    connection: &Arc<ClientConnection>,
     drain: &Drain,
-    watcher: hyper_util::server::graceful::Watcher,
+    watcher: Watcher,
 ) {
-    let certificate = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
-    let certificate = certificate.and_then(|der| access::caller_of_certificate(der));
-    let peer = Arc::new(Peer { certificate, address: address.ip().to_string(), is_local: false });
     let service = hyper::service::service_fn(|request| {
         let (server, peer, guard) = (Arc::clone(server), Arc::clone(&peer), drain.enter());
+        let busy = connection.begin();
         async move {
             let response = handler::handle(&server, request, &peer).await;
-            Ok::<_, std::convert::Infallible>(guard.attach_to(response))
+            if let (Body::Watch(follow), Some(connection)) = (response.body(), &peer.connection) {
+                follow.attach(connection);
+            }
+            Ok::<_, std::convert::Infallible>(guard.attach_to(response, busy))
         }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(IDLE_TIMEOUT);
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(IDLE_TIMEOUT)
+        .max_buf_size(BUFFER_MAX);
     builder
         .http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS_MAX)
+        .max_send_buf_size(BUFFER_MAX)
         .initial_stream_window_size(256 << 10)
         .initial_connection_window_size(1 << 20)
         .keep_alive_interval(Some(Duration::from_secs(30)))
         .keep_alive_timeout(Duration::from_secs(20));
     let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
     if let Err(error) = watcher.watch(connection.into_owned()).await {
-        tracing::debug!(%error, %address, "connection closed with an error");
+        tracing::debug!(%error, address = peer.address, "connection closed with an error");
     }
 }

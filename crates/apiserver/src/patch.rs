@@ -36,6 +36,10 @@ pub enum PatchError {
     /// It cannot be carried out on an object of this kind, whatever is in it.
     #[error("{0}")]
     Impossible(String),
+    #[error(
+        "Unable to complete the copy, the accumulated size increase of copy is {copied}, exceeding the limit {most}"
+    )]
+    CopiesTooMuch { copied: usize, most: usize },
     #[error("The allowed maximum operations in a JSON patch is {most}, got {found}")]
     TooMany { found: usize, most: usize },
 }
@@ -78,6 +82,7 @@ pub(crate) fn refusal(request: &ResourceRequest, error: &PatchError) -> Box<Stat
             tracing::debug!(%why, "could not apply a patch");
             Status::patch_failed()
         }
+        PatchError::CopiesTooMuch { .. } => Status::unprocessable(&error.to_string()),
         PatchError::Impossible(why) => Status::failed(why.clone()),
         PatchError::TooMany { .. } => {
             let mut status = Status::too_large(request.server.limits.body_bytes_max);

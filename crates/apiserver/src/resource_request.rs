@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use convoy_api::size::SizeBudget;
 use convoy_store::{Key, Revision};
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -13,6 +14,7 @@ use crate::accept::Accept;
 use crate::caller::Caller;
 use crate::convert::{self, webhook};
 use crate::encoding::{self, View};
+use crate::growth;
 use crate::object_meta::Entry;
 use crate::query::Query;
 use crate::registry::{Registry, Resource};
@@ -41,6 +43,8 @@ pub struct ResourceRequest {
     pub(crate) annotations: Mutex<Vec<(String, String)>>,
     /// Objects that a webhook has converted for this request, by key and revision.
     pub(crate) converted: Mutex<BTreeMap<(Key, Revision), Value>>,
+    /// What the objects that it reads may still grow by.
+    pub(crate) growth: Mutex<SizeBudget>,
 }
 
 impl ResourceRequest {
@@ -75,6 +79,7 @@ impl ResourceRequest {
             warnings: Mutex::default(),
             annotations: Mutex::default(),
             converted: Mutex::default(),
+            growth: Mutex::new(growth::of_reads()),
         }
     }
 
@@ -112,8 +117,14 @@ impl ResourceRequest {
         convert::from_stored(&self.resource, &mut object);
         if let Some(custom) = &self.resource.custom
             && !custom.has_defaults_at(entry.modified)
+            && !growth::default_read(self, custom, &mut object)
         {
-            custom.form.schema.default(&mut object);
+            self.warn(
+                "some objects are too large for the defaults that their schema got later: these \
+                 are shown without them",
+            );
+            object = encoding::read_entry(entry);
+            convert::from_stored(&self.resource, &mut object);
         }
         object
     }

@@ -14,6 +14,8 @@ use tokio::sync::watch;
 
 use crate::access::{Access, Authorization, Rights, Signer, TokenFile};
 use crate::admission::{OwnHooks, Webhooks};
+use crate::backlog::Backlogs;
+use crate::bodies::Bodies;
 use crate::lines::Lines;
 use crate::logical;
 use crate::metrics::Metrics;
@@ -28,6 +30,12 @@ use crate::traffic::Traffic;
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     pub body_bytes_max: usize,
+    /// Bytes that the bodies of all requests may take at a time.
+    pub bodies_bytes_max: usize,
+    /// Bytes that all watches may keep for clients that do not read them.
+    pub watch_bytes_max: usize,
+    /// Connections that may be open at a time, if the process's file limit is at least twice that.
+    pub connections_max: usize,
     pub reads_in_flight_max: usize,
     pub writes_in_flight_max: usize,
     /// Long lists that are made at a time.
@@ -40,6 +48,9 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             body_bytes_max: 3 << 20,
+            bodies_bytes_max: 256 << 20,
+            watch_bytes_max: 256 << 20,
+            connections_max: 4_096,
             reads_in_flight_max: 400,
             writes_in_flight_max: 200,
             long_lists_max: 16,
@@ -57,6 +68,8 @@ pub struct Server {
     pub access: Access,
     pub metrics: Metrics,
     pub(crate) traffic: Traffic,
+    pub(crate) bodies: Bodies,
+    pub(crate) backlogs: Arc<Backlogs>,
     pub(crate) lines: Lines,
     pub(crate) own_hooks: OwnHooks,
     clusters: RwLock<BTreeMap<SmolStr, Arc<Cluster>>>,
@@ -126,6 +139,8 @@ impl Server {
             metrics: Metrics::default(),
             own_hooks: OwnHooks::default(),
             traffic: Traffic::new(&limits),
+            bodies: Bodies::new(limits.bodies_bytes_max),
+            backlogs: Backlogs::new(limits.watch_bytes_max),
             lines: Lines::default(),
             store,
             surroundings,

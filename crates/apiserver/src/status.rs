@@ -211,6 +211,13 @@ impl Status {
         Self::new(413, "RequestEntityTooLarge", message)
     }
 
+    /// An object that would become too large by what the server adds to it.
+    pub fn grown_too_large(limit: usize, wanted: usize) -> Box<Self> {
+        let what = "Request entity too large: limit is";
+        let message = format!("{what} {limit}; the object would have at least {wanted} bytes");
+        Self::new(413, "RequestEntityTooLarge", message)
+    }
+
     pub fn unsupported_media(accepted: &[&str]) -> Box<Self> {
         let message = format!(
             "the body of the request was in an unknown format - accepted media types include: {}",
@@ -263,6 +270,11 @@ impl Status {
     /// A patch that could be read but not carried out.
     pub fn patch_failed() -> Box<Self> {
         let message = "the server rejected our request due to an error in our request";
+        Self::general(422, "Invalid", message)
+    }
+
+    /// A patch that would go beyond a limit.
+    pub fn unprocessable(message: &str) -> Box<Self> {
         Self::general(422, "Invalid", message)
     }
 

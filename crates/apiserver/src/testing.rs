@@ -54,15 +54,24 @@ impl Surroundings for Still {
 
 impl TestServer {
     pub(crate) fn new() -> Self {
+        Self::limited(Limits::default())
+    }
+
+    /// A server with other limits than the usual ones.
+    pub(crate) fn limited(limits: Limits) -> Self {
         let settings = Settings { inline: true, ..Settings::default() };
-        Self::over(Store::open(MemoryBackend, settings).expect("memory opens"))
+        Self::with(Store::open(MemoryBackend, settings).expect("memory opens"), limits)
     }
 
     /// A server over a store that another one may have filled.
     pub(crate) fn over(store: Store) -> Self {
+        Self::with(store, Limits::default())
+    }
+
+    fn with(store: Store, limits: Limits) -> Self {
         let clock = Arc::new(Still::default());
         let surroundings: Arc<dyn Surroundings> = clock.clone();
-        let server = Arc::new(Server::new(store, surroundings, Limits::default()));
+        let server = Arc::new(Server::new(store, surroundings, limits));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         Self { server, clock, runtime: runtime.expect("a runtime") }
     }

@@ -18,7 +18,7 @@ use crate::resource_request::ResourceRequest;
 use crate::response::HandlerResponse;
 use crate::status::{ApiResult, Status};
 use crate::surroundings::{name_suffix, new_uid, seconds};
-use crate::{form, kinds, managed, metadata};
+use crate::{form, growth, kinds, managed, metadata};
 use stored::fitting;
 
 pub(crate) use options::Options;
@@ -59,7 +59,8 @@ pub(crate) async fn create(
     if metadata::drop_duplicate_owners(&mut object) {
         request.warn(".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed");
     }
-    defaults(resource, &mut object);
+    defaults(request, resource, &mut object)?;
+    pause().await;
     owned_form(resource, &mut object);
     managed::track_create(request, &mut object, options);
     let object = admission::mutate(request, Operation::Create, object, None, options).await?;
@@ -75,6 +76,7 @@ pub(crate) async fn create(
         wipe_status(resource, &mut object);
         kinds::prepare_create(request, &mut object)?;
         canonical(resource, &mut object);
+        pause().await;
         refuse_invalid(request, &object, None)?;
         kinds::warn(request, &object);
         admission::validate(request, Operation::Create, Some(&object), None, options).await?;
@@ -147,6 +149,8 @@ pub(crate) async fn modify(
         webhook::prepare(request, std::slice::from_ref(entry)).await?;
         let current = request.read(entry);
         let wanted = change(&current)?;
+        growth::check(request, &wanted.object)?;
+        pause().await;
         check_preconditions(request, name, &wanted.object, &current)?;
         let object = settle_update(request, wanted.object, &current, options).await?;
         match store_update(request, &key, entry, object, options).await? {
@@ -197,7 +201,8 @@ async fn settle_update(
     if metadata::drop_duplicate_owners(&mut object) {
         request.warn("metadata.ownerReferences: duplicate owner references were dropped");
     }
-    defaults(resource, &mut object);
+    defaults(request, resource, &mut object)?;
+    pause().await;
     separate_status(request, &mut object, current);
     owned_form(resource, &mut object);
     managed::track_update(request, current, &mut object, options);
@@ -209,6 +214,7 @@ async fn settle_update(
     canonical(resource, &mut object);
     count_generation(request, &mut object, current);
     managed::revert_if_quiet(&mut object, current);
+    pause().await;
     refuse_invalid(request, &object, Some(current))?;
     // Only updates that change the spec repeat the warnings.
     if object["metadata"]["generation"] != current["metadata"]["generation"]
@@ -430,14 +436,23 @@ fn count_generation(request: &ResourceRequest, object: &mut Value, current: &Val
 }
 
 /// Fills in what the kind leaves to the server.
-pub(crate) fn defaults(resource: &Resource, object: &mut Value) {
-    match &resource.custom {
-        Some(custom) => {
-            custom.form.schema.prune(object);
-            custom.form.schema.default(object);
-        }
-        None => kinds::default(resource, object),
+pub(crate) fn defaults(
+    request: &ResourceRequest,
+    resource: &Resource,
+    object: &mut Value,
+) -> ApiResult<()> {
+    if let Some(custom) = &resource.custom {
+        return growth::default(request, custom, object);
     }
+    growth::check_before_defaults(request, object)?;
+    kinds::default(resource, object);
+    growth::check(request, object)
+}
+
+/// Lets a request end here whose time is over or whose client has gone: work between two of these
+/// is not interrupted.
+async fn pause() {
+    tokio::task::yield_now().await;
 }
 
 /// Brings fields into the order and form in which they are stored.

@@ -9,6 +9,10 @@ use serde_json::{Value, json};
 use super::Schema;
 use super::node::Node;
 use super::values;
+use crate::size::SizeBudget;
+
+/// What a default may grow by through the defaults below it: an object is no larger.
+const DEFAULT_MAX: usize = 3 << 20;
 
 /// Keywords of JSON schema that a CRD must not use.
 const FORBIDDEN: &[&str] = &[
@@ -348,7 +352,11 @@ impl Check {
         if !wrapped.prune(&mut object).is_empty() {
             self.error(place, "default", "must not have unknown fields");
         }
-        super::defaulting::fill(&node, &mut stored);
+        if super::defaulting::fill(&node, &mut stored, &mut SizeBudget::new(DEFAULT_MAX)).is_err() {
+            let error = format!("must not grow by more than {DEFAULT_MAX} bytes by other defaults");
+            self.error(place, "default", &error);
+            return;
+        }
         for error in values::validate(&node, &stored) {
             self.error(place, "default", &error.message);
         }

@@ -319,7 +319,8 @@ fn defaults_fill_what_is_absent_and_reach_below_themselves() {
     }}));
     let mut object =
         json!({"spec": {"list": [{}, {"c": "z"}], "map": {"k": {}}, "n": null, "gone": null}});
-    schema.default(&mut object);
+    let mut budget = SizeBudget::new(1_000);
+    schema.default_within(&mut object, &mut budget).unwrap();
     let want = json!({"spec": {
         "a": {"b": 7}, "list": [{"c": "x"}, {"c": "z"}], "map": {"k": {"d": true}}, "n": null,
     }});

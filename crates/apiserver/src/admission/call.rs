@@ -1,4 +1,5 @@
-//! Calls to remote webhooks: over TLS, with a timeout, and with responses of limited size.
+//! Calls to remote webhooks: over TLS, with a timeout, with responses of limited size, and without
+//! following redirects.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use serde_json::Value;
 
+use super::address::{self, Resolver};
 use crate::resource_request::ResourceRequest;
 use crate::status::chain;
 
@@ -32,7 +34,7 @@ pub(crate) struct Client {
     http: Result<Http, String>,
 }
 
-type Http = legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
+type Http = legacy::Client<HttpsConnector<HttpConnector<Resolver>>, Full<Bytes>>;
 
 /// The address of a webhook, from its `clientConfig`.
 #[derive(Debug)]
@@ -58,6 +60,7 @@ impl Client {
     ) -> Result<Value, String> {
         let http = self.http.as_ref().map_err(Clone::clone)?;
         let url = with_timeout(&self.address.url(request)?, timeout)?;
+        address::check(&url).map_err(|why| format!("Post \"{url}\": {why}"))?;
         let http_request = Request::post(&url)
             .header(http::header::CONTENT_TYPE, "application/json")
             .header(http::header::ACCEPT, "application/json")
@@ -84,13 +87,15 @@ impl Client {
 fn http(config: &Value, address: &WebhookAddress) -> Result<Http, String> {
     let builder =
         hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(tls(config)?).https_only();
+    let mut tcp = HttpConnector::new_with_resolver(Resolver::new());
+    tcp.enforce_http(false);
     let connector = match address {
-        WebhookAddress::Url(_) => builder.enable_http1().build(),
+        WebhookAddress::Url(_) => builder.enable_http1().wrap_connector(tcp),
         WebhookAddress::Service { namespace, name, .. } => {
             let name = ServerName::try_from(format!("{name}.{namespace}.svc"));
             let name = name.map_err(|error| error.to_string())?;
             let resolver = hyper_rustls::FixedServerNameResolver::new(name);
-            builder.with_server_name_resolver(resolver).enable_http1().build()
+            builder.with_server_name_resolver(resolver).enable_http1().wrap_connector(tcp)
         }
     };
     Ok(legacy::Client::builder(TokioExecutor::new()).build(connector))
@@ -232,6 +237,57 @@ mod tests {
             {"addresses": [{"ip": "10.0.0.3"}], "ports": [{"name": "https", "port": 9443}]}]});
         test.create("/api/v1/namespaces/a/endpoints", &endpoints);
         assert_eq!(found(), Some(("10.0.0.3".to_owned(), 9_443)));
+    }
+
+    /// A webhook that sends everybody to another address, and its authority.
+    async fn redirecting(to: std::net::SocketAddr) -> (std::net::SocketAddr, String) {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let key = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+        let pem = STANDARD.encode(key.cert.pem());
+        let private = rustls::pki_types::PrivateKeyDer::try_from(key.signing_key.serialize_der());
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![key.cert.der().clone()], private.unwrap())
+            .unwrap();
+        let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            let (stream, _) = listener.accept().await.unwrap();
+            let mut stream = acceptor.accept(stream).await.unwrap();
+            assert!(stream.read(&mut [0; 4_096]).await.unwrap() > 0);
+            let answer = format!(
+                "HTTP/1.1 307 Temporary Redirect\r\nLocation: https://{to}/\r\nContent-Length: 0\r\n\r\n"
+            );
+            stream.write_all(answer.as_bytes()).await.unwrap();
+            stream.flush().await.unwrap();
+        });
+        (address, pem)
+    }
+
+    #[test]
+    fn a_redirect_is_a_failure_and_not_followed() {
+        let test = TestServer::new();
+        let cluster = test.server.cluster("").unwrap();
+        let registry = cluster.registry();
+        let resource = registry.get("", "v1", "services").unwrap();
+        let request = ResourceRequest::internal(&test.server, &cluster, resource, "a", "hook");
+        test.run(async {
+            let other = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let (address, authority) = redirecting(other.local_addr().unwrap()).await;
+            let config = json!({"url": format!("https://{address}/"), "caBundle": authority});
+            let client = Client::new(&config);
+            let why = client.call(&request, &json!({}), Duration::from_secs(10)).await.unwrap_err();
+            assert!(why.contains("307"), "{why}");
+            assert!(futures_util::poll!(std::pin::pin!(other.accept())).is_pending());
+            let config = json!({"url": "https://169.254.169.254/", "caBundle": authority});
+            let client = Client::new(&config);
+            let why = client.call(&request, &json!({}), Duration::from_secs(10)).await.unwrap_err();
+            assert!(why.contains("webhooks are not called at 169.254.169.254"), "{why}");
+        });
     }
 
     #[test]

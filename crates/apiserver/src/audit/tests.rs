@@ -98,6 +98,14 @@ fn impersonation_shows_both_names() {
 }
 
 #[test]
+fn tokens_in_the_query_stay_out_of_the_log() {
+    let (world, auditor, sheet) = audited(BODIES);
+    world.code("root-token", "/api?watch=0&access_token=hunter2");
+    auditor.flush();
+    assert_eq!(sheet.lines()[0]["requestURI"], "/api?watch=0&access_token=REDACTED");
+}
+
+#[test]
 fn secrets_stay_out_of_the_log() {
     let (world, auditor, sheet) = audited(BODIES);
     let secret = json!({"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "s"},

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::admission::HookClient;
 use crate::custom::Custom;
 use crate::encoding;
+use crate::growth;
 use crate::object_meta::Entry;
 use crate::registry::{self, Resource};
 use crate::resource_request::ResourceRequest;
@@ -140,7 +141,14 @@ pub(crate) async fn prepare(request: &ResourceRequest, entries: &[Arc<Entry>]) -
     let converted = conversion.convert(request, &objects, &custom.api_version).await?;
     for (entry, mut object) in open.into_iter().zip(converted) {
         custom.form.schema.prune(&mut object);
-        custom.form.schema.default(&mut object);
+        if !growth::default_read(request, custom, &mut object) {
+            let limit = request.server.limits.body_bytes_max;
+            return Err(Status::failed(format!(
+                "the objects that the conversion webhook for {}, Kind={} returned are too large \
+                 with the defaults of their schema: limit is {limit} for each; list fewer of them",
+                custom.api_version, request.resource.kind
+            )));
+        }
         request.keep_converted(entry, object);
     }
     Ok(())
@@ -160,8 +168,7 @@ pub(crate) async fn between(
         let objects = std::slice::from_ref(object);
         let converted = conversion.convert(request, objects, &custom.api_version).await?;
         let mut object = converted.into_iter().next().unwrap_or_default();
-        custom.form.schema.prune(&mut object);
-        custom.form.schema.default(&mut object);
+        growth::default(request, custom, &mut object)?;
         return Ok(object);
     }
     let mut object = object.clone();

@@ -1,6 +1,8 @@
 //! Requests for certificates: who asks is never what the request says, and only `approval`
 //! decides about it.
 
+mod admission;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
@@ -8,6 +10,8 @@ use serde_json::{Value, json};
 use super::at::{At, Errors};
 use crate::resource_request::ResourceRequest;
 use crate::surroundings::seconds;
+
+pub(super) use admission::refuse;
 
 const DECISIONS: [&str; 2] = ["Approved", "Denied"];
 

@@ -1,6 +1,7 @@
 //! JSON patches, within bounds: how many operations there are, how much they copy, and how
 //! deeply their result is nested.
 
+use convoy_api::size::SizeBudget;
 use json_patch::{Patch, PatchOperation};
 use serde_json::Value;
 
@@ -39,7 +40,7 @@ pub fn parse_json_patch(body: &[u8]) -> Result<Patch, PatchError> {
 /// Carries out a JSON patch, all of it or nothing.
 pub fn json_patch(current: &Value, patch: &Patch) -> Result<Value, PatchError> {
     let mut patched = current.clone();
-    let mut bounds = Bounds { depth: 0, copied: 0, visited: 0 };
+    let mut bounds = Bounds { depth: 0, copies: SizeBudget::new(COPIED_BYTES_MAX), visited: 0 };
     bounds.depth = bounds.depth_of(current);
     for operation in &patch.0 {
         bounds.check(operation, &patched)?;
@@ -69,7 +70,7 @@ fn replaced_field<'o>(
 struct Bounds {
     /// No value is nested more deeply than this.
     depth: usize,
-    copied: usize,
+    copies: SizeBudget,
     /// Values that were looked at to know how deep they are.
     visited: usize,
 }
@@ -87,12 +88,14 @@ impl Bounds {
         let Some(put) = put else { return Ok(()) };
         self.depth = self.depth.max(operation.path().count() + self.depth_of(put));
         if let PatchOperation::Copy(_) = operation {
-            self.copied += serde_json::to_string(put).map_or(0, |text| text.len());
+            // Asked before the copy is made.
+            self.copies.charge_value(put).map_err(|error| PatchError::CopiesTooMuch {
+                copied: error.wanted,
+                most: error.limit,
+            })?;
         }
         let refused = if self.depth > DEPTH_MAX {
             "the patched object is nested too deeply"
-        } else if self.copied > COPIED_BYTES_MAX {
-            "the patch copies too much"
         } else if self.visited > VISITED_MAX {
             "the patch moves too much"
         } else {
@@ -151,7 +154,8 @@ mod tests {
             (0..count).map(copy).collect()
         };
         assert!(apply(&large, &json!(copies(2))).is_ok());
-        assert!(matches!(apply(&large, &json!(copies(3))), Err(PatchError::Failed(_))));
+        let refused = apply(&large, &json!(copies(3)));
+        assert!(matches!(refused, Err(PatchError::CopiesTooMuch { .. })));
         let nest = json!({"op": "copy", "from": "/a", "path": "/a/b"});
         let nested = apply(&json!({"a": {}}), &json!(vec![nest; 1_000]));
         assert!(matches!(nested, Err(PatchError::Failed(_))));

@@ -14,9 +14,12 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::accept::{Accept, Form};
 use crate::audit::Finish;
+use crate::backlog::{self, Backlog, WatchExpiry};
 use crate::body::Body;
+use crate::connections::ClientConnection;
 use crate::convert::webhook;
 use crate::encoding::write_entry;
+use crate::growth;
 use crate::metrics::{InFlight, Sent};
 use crate::object_meta::{Entry, ObjectMeta};
 use crate::resource_request::ResourceRequest;
@@ -32,8 +35,8 @@ pub struct Follow {
     request: Arc<ResourceRequest>,
     selection: Selection,
     watch: Watch<ObjectMeta>,
-    /// What was there when the watch began and is still to be sent.
-    initial: VecDeque<Arc<Entry>>,
+    /// What is still to be sent: objects that were there when the watch began, and text.
+    backlog: Backlog,
     /// The revision of the initial objects, until its marker is sent.
     marker: Option<Revision>,
     bookmarks: bool,
@@ -94,7 +97,7 @@ pub async fn watch(request: ResourceRequest) -> ApiResult<HandlerResponse> {
             revision,
         ),
         selection,
-        initial,
+        backlog: request.server.backlogs.open(initial)?,
         marker: (everything && bookmarks).then_some(revision),
         bookmarks,
         next_bookmark: Box::pin(sleep_until(now + first_bookmark(lasts))),
@@ -121,10 +124,7 @@ enum Start {
 impl Start {
     fn of(request: &ResourceRequest) -> ApiResult<Self> {
         let query = &request.query;
-        let revision = read_revision(query.get("resourceVersion")).map_err(|status| {
-            let why = status.message.trim_start_matches("invalid resource version: ");
-            Status::failed(why)
-        })?;
+        let revision = read_revision(query.get("resourceVersion"))?;
         let matched = query.get("resourceVersionMatch").filter(|matched| !matched.is_empty());
         let sends = query.optional_flag("sendInitialEvents");
         let refuse = |field: &str, detail: &str| {
@@ -181,12 +181,22 @@ fn first_bookmark(lasts: Duration) -> Duration {
 impl Follow {
     /// The next stretch of text; none when the watch is over.
     pub(crate) fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if let Some(piece) = self.backlog.next_piece() {
+            return Poll::Ready(Some(piece));
+        }
         if self.ended {
             return Poll::Ready(None);
         }
         let mut out = Vec::new();
-        self.write_initial(&mut out);
-        while out.len() < CHUNK && self.initial.is_empty() && !self.ended {
+        match self.backlog.expiry() {
+            None => self.write_initial(&mut out),
+            Some(WatchExpiry::BetweenEvents) => {
+                self.fail(&mut out, &Status::expired(backlog::EXPIRED));
+            }
+            // Nothing that follows half an event would be understood.
+            Some(WatchExpiry::WithinAnEvent) => self.ended = true,
+        }
+        while out.len() < CHUNK && !self.ended && !self.backlog.has_initial() {
             if self.converting.is_some() {
                 if self.poll_converted(context, &mut out).is_pending() {
                     break;
@@ -206,10 +216,15 @@ impl Follow {
             }
         }
         match out.is_empty() {
-            false => Poll::Ready(Some(Bytes::from(out))),
+            false => Poll::Ready(Some(self.backlog.send(out))),
             true if self.ended => Poll::Ready(None),
             true => Poll::Pending,
         }
+    }
+
+    /// The connection that is closed if the client neither reads nor is told that it should.
+    pub(crate) fn attach(&self, connection: &Arc<ClientConnection>) {
+        self.backlog.attach(connection);
     }
 
     /// Writes events, or has their objects converted first.
@@ -262,10 +277,10 @@ impl Follow {
 
     fn write_initial(&mut self, out: &mut Vec<u8>) {
         while out.len() < CHUNK {
-            let Some(entry) = self.initial.pop_front() else { break };
+            let Some(entry) = self.backlog.next_initial() else { break };
             self.write_object(out, "ADDED", &entry, entry.modified);
         }
-        if self.initial.is_empty()
+        if !self.backlog.has_initial()
             && let Some(revision) = self.marker.take()
         {
             let annotations = json!({"k8s.io/initial-events-end": "true"});
@@ -348,6 +363,8 @@ impl Follow {
     }
 
     fn object(&self, entry: &Entry, revision: Revision) -> Value {
+        // Each event is one read; a watch may go on for long.
+        *self.request.growth.lock() = growth::of_reads();
         let mut object = self.request.read(entry);
         crate::encoding::set_revision(&mut object, revision.0);
         object

@@ -3,8 +3,8 @@
 
 use crate::running::Running;
 
-/// A PEM block of the right kind, in base64.
-const REQUEST: &str = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUE9PQotLS0tLUVORCBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0K";
+/// A request for a certificate for jane in the group dev: PEM in base64.
+const REQUEST: &str = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlIWU1IOENBUUF3SFRFTU1Bb0dBMVVFQ2d3RFpHVjJNUTB3Q3dZRFZRUUREQVJxWVc1bE1Ga3dFd1lIS29aSQp6ajBDQVFZSUtvWkl6ajBEQVFjRFFnQUVLZldNTXQ4NXVHejBnT3FIUDEwa29FbU53NkdLNkdCRS9DZHRiVmphCm5YTTZSUUpaa0JOeEd3MjFPVDc4UVdSWmp0Z0xCNmZ1WmJxbUpuYWNSeWdEY3FBQU1Bb0dDQ3FHU000OUJBTUMKQTBrQU1FWUNJUUN0SGZqNmw0MWRNaUEyWXhrZXlCOERlcWdJeUczcUptNG9SZDJnSEloemdnSWhBTW5va2RPbQovUHNlTi9vWG8xeEs2dkwwcU81WG8zQTJQNXlhOHhKUTZiVTUKLS0tLS1FTkQgQ0VSVElGSUNBVEUgUkVRVUVTVC0tLS0tCg==";
 
 #[test]
 fn nodes_are_cordoned_tainted_and_drained() {
@@ -66,7 +66,7 @@ fn workloads_are_exposed_scaled_replaced_and_pruned() {
 #[test]
 fn certificates_are_approved_and_tokens_made() {
     let running = Running::start();
-    // Its form is that of a request; nobody signs it here.
+    // Nobody signs it here.
     let object = format!(
         "apiVersion: certificates.k8s.io/v1\nkind: CertificateSigningRequest\n\
          metadata: {{name: jane}}\nspec: {{request: {REQUEST}, usages: [client auth],\n  \
