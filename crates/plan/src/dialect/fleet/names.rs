@@ -59,9 +59,6 @@ pub const TASK_TYPE: &str = "kubernetes-fleet.io/taskType";
 pub const LATEST_APPROVAL: &str = "kubernetes-fleet.io/isLatestUpdateRunApproval";
 
 pub const FLEET_RESOURCE: &str = "kubernetes-fleet.io/is-fleet-resource";
-pub const ENVELOPE_WORK: &str = "kubernetes-fleet.io/envelope-work";
-pub const ENVELOPE_NAME: &str = "kubernetes-fleet.io/envelope-name";
-pub const ENVELOPE_NAMESPACE: &str = "kubernetes-fleet.io/envelope-namespace";
 
 /// What properties that are computed from resources begin with.
 pub const RESOURCE_PROPERTY_PREFIX: &str = "resources.kubernetes-fleet.io/";
