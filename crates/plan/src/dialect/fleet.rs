@@ -3,14 +3,14 @@
 //! A placement's step joins the stages of the pipeline, which run independently on the objects
 //! as given: selecting resources, scheduling clusters, rolling out bindings, rolling up status.
 
-pub mod decide;
+mod decide;
 pub mod names;
-pub mod read;
-pub mod report;
-pub mod status;
-pub mod validate;
-pub mod watch;
-pub mod write;
+mod read;
+mod report;
+mod status;
+mod validate;
+mod watch;
+mod write;
 
 use std::collections::BTreeSet;
 
@@ -88,7 +88,7 @@ fn placement_step(snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
         Ok(placement) => live_placement(snapshot, &placement, now),
         Err(unsound) => {
             let mut step = Step::new(DIALECT, rollout, Verdict::Invalid);
-            let fields = vec![unsound.field.to_owned()];
+            let fields = vec![unsound.field];
             step.holds.push(Hold::of_rollout(HoldReason::Invalid { fields }));
             step
         }

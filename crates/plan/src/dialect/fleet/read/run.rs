@@ -338,7 +338,7 @@ impl Record {
     }
 
     /// The settings of a stage.
-    pub(crate) fn config(&self, stage: usize) -> StageConfig<'_> {
+    pub(crate) fn config(&self, stage: usize) -> StageConfig {
         StageConfig::nth(self.strategy(), stage)
     }
 
