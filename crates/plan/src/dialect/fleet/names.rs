@@ -1,7 +1,7 @@
 //! The kinds, labels, annotations and finalizers of the fleet API. The cluster-scoped and the
 //! namespaced family are one machine under two sets of kinds: [`Family`] tells them apart.
 
-pub mod kind;
+pub(crate) mod kind;
 
 use std::fmt::Display;
 

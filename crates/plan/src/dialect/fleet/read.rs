@@ -4,7 +4,6 @@
 pub(crate) mod binding;
 pub(crate) mod budget;
 pub(crate) mod eviction;
-pub(crate) mod hash;
 pub(crate) mod member;
 pub(crate) mod overrides;
 pub(crate) mod placement;

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::dialect::fleet::names::{self, NUMBER_OF_SNAPSHOTS, RESOURCE_INDEX};
-use crate::dialect::fleet::read::hash;
 use crate::dialect::fleet::read::placement::{Placement, field, list, text};
+use crate::hash::content as hash;
 use crate::snapshot::Snapshot;
 
 /// What was selected at one moment, in one or several objects.

@@ -7,8 +7,9 @@ use convoy_api::{GroupKind, Object, ObjectKey};
 use serde_json::Value;
 use smol_str::SmolStr;
 
+use crate::built_in_kind::rank;
 use crate::dialect::fleet::names::Family;
-use crate::dialect::fleet::names::kind::{is_reserved_namespace, is_selectable, rank};
+use crate::dialect::fleet::names::kind::{is_reserved_namespace, is_selectable};
 use crate::dialect::fleet::read::placement::Placement;
 use crate::dialect::fleet::read::resource::{cleaned, is_derived};
 use crate::dialect::fleet::read::resource_selector::ResourceSelector;
