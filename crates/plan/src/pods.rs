@@ -1,5 +1,7 @@
 //! Pods of a controller: names and bodies of new ones, and how far an existing one has come.
 
+pub(crate) mod writes;
+
 use std::collections::BTreeSet;
 
 use convoy_api::apps::POD;

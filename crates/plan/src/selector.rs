@@ -7,26 +7,18 @@ use convoy_api::k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::Value;
 use smol_str::SmolStr;
 
+use crate::requirement::{Requirement, Requirements, Test};
+
 /// A selector that is known to be sound. All requirements must hold; none means everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selector {
-    requirements: Vec<Requirement>,
+    requirements: Requirements,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Requirement {
-    key: SmolStr,
-    test: Test,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Test {
-    In(Vec<SmolStr>),
-    NotIn(Vec<SmolStr>),
-    Exists,
-    DoesNotExist,
-    Greater(i64),
-    Less(i64),
+impl FromIterator<Requirement> for Selector {
+    fn from_iter<I: IntoIterator<Item = Requirement>>(requirements: I) -> Self {
+        Self { requirements: requirements.into_iter().collect() }
+    }
 }
 
 /// Which part of a selector is unsound, and how.
@@ -69,7 +61,7 @@ impl Selector {
             }
             Some(other) => return Err(wrong("matchExpressions", "a list", other)),
         }
-        Ok(Self { requirements })
+        Ok(requirements.into_iter().collect())
     }
 
     /// The same of a typed view.
@@ -87,7 +79,7 @@ impl Selector {
             let values = values.collect::<Result<_, _>>()?;
             requirements.push(tested(&expression.key, &expression.operator, values, &at)?);
         }
-        Ok(Self { requirements })
+        Ok(requirements.into_iter().collect())
     }
 
     /// Whether it asks for nothing, and so selects everything.
@@ -97,7 +89,7 @@ impl Selector {
 
     /// The keys it asks about, in the order they were written.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
-        self.requirements.iter().map(|requirement| requirement.key.as_str())
+        self.requirements.keys().map(SmolStr::as_str)
     }
 
     pub fn matches(&self, object: &Object) -> bool {
@@ -106,22 +98,8 @@ impl Selector {
 
     /// The same over any map, given how to look a key up.
     pub fn matches_with<'v>(&self, look_up: impl Fn(&str) -> Option<&'v str>) -> bool {
-        self.requirements.iter().all(|requirement| {
-            let value = look_up(&requirement.key);
-            match &requirement.test {
-                Test::In(values) => value.is_some_and(|value| values.iter().any(|v| v == value)),
-                Test::NotIn(values) => value.is_none_or(|value| values.iter().all(|v| v != value)),
-                Test::Exists => value.is_some(),
-                Test::DoesNotExist => value.is_none(),
-                Test::Greater(bound) => number(value).is_some_and(|number| number > *bound),
-                Test::Less(bound) => number(value).is_some_and(|number| number < *bound),
-            }
-        })
+        self.requirements.first_unmet(look_up).is_none()
     }
-}
-
-fn number(value: Option<&str>) -> Option<i64> {
-    value?.parse().ok()
 }
 
 fn equality(key: &str, label: &str) -> Result<Requirement, SelectorError> {

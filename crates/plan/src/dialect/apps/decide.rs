@@ -349,8 +349,6 @@ impl<'o> DeploymentDecision<'o> {
     }
 
     fn tell(&mut self, kind: EventType, reason: &str, message: String) {
-        let regarding = self.deployment.object.key().clone();
-        let (reason, reports) = (reason.to_owned(), None);
-        self.events.push(Event { regarding, kind, reason, message, reports });
+        self.events.push(Event::new(self.deployment.object.key(), kind, reason, message));
     }
 }

@@ -3,7 +3,6 @@
 pub(crate) mod binding;
 pub(crate) mod cleanup;
 pub(crate) mod eviction;
-pub(crate) mod finalizer;
 pub(crate) mod membership;
 pub(crate) mod override_snapshot;
 pub(crate) mod policy_snapshot;

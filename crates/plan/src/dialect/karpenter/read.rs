@@ -19,10 +19,11 @@ use jiff::Timestamp;
 
 use crate::dialect::karpenter::names::{self, NODE, POD, POD_DISRUPTION_BUDGET};
 use crate::parallel;
+use crate::pod_budget::PodBudgets;
 use crate::snapshot::Snapshot;
 use claim::{ClaimFacts, Member};
 use node::Node;
-use pod::{Pod, PodBudgets};
+use pod::Pod;
 use pool::Pool;
 
 /// The pools, their nodes and the pods on them.

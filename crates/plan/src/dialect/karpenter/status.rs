@@ -11,7 +11,7 @@ use super::read::Cluster;
 use super::read::claim::Member;
 use super::read::resources::Amounts;
 use super::validate;
-use super::write::patch::ObjectPatch;
+use crate::object_patch::ObjectPatch;
 use crate::snapshot::Snapshot;
 
 /// The status as it should read; absent if it reads so already.

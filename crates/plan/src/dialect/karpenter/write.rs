@@ -3,7 +3,6 @@
 //! beginning.
 
 mod launch;
-pub(crate) mod patch;
 mod replicas;
 mod terminate;
 pub(crate) mod writes;
@@ -20,9 +19,10 @@ use super::read::Cluster;
 use super::read::claim::Member;
 use super::read::node::Node;
 use crate::hold::HoldReason;
+use crate::object_patch::ObjectPatch;
 use crate::snapshot::Snapshot;
 use crate::step::{Action, EventType, MemberState, Verb, Why};
-use patch::{ObjectPatch, other_taints};
+use crate::taint;
 use writes::Writes;
 
 /// Works out the writes of one step.
@@ -307,14 +307,14 @@ fn replacements(
 
 /// Keeps pods away from a node: the reservation before anything is disturbed.
 fn taint(node: &Node<'_>, why: &Why) -> Action {
-    let mut taints = other_taints(node.object);
+    let mut taints = taint::others(node.object, DISRUPTED_TAINT);
     taints.push(json!({"key": DISRUPTED_TAINT, "effect": "NoSchedule"}));
     let patch = json!({"spec": {"taints": taints}});
     Action::patch(Verb::Taint, node.object, patch, why.clone()).concurrently()
 }
 
 fn untaint(node: &Node<'_>, why: &Why) -> Option<Action> {
-    let patch = json!({"spec": {"taints": other_taints(node.object)}});
+    let patch = json!({"spec": {"taints": taint::others(node.object, DISRUPTED_TAINT)}});
     let untaint = || Action::patch(Verb::Untaint, node.object, patch, why.clone()).concurrently();
     node.facts.is_tainted.then(untaint)
 }

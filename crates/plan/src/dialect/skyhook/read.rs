@@ -3,7 +3,6 @@
 
 pub(crate) mod batch;
 pub(crate) mod config;
-pub(crate) mod disruption_budget;
 pub(crate) mod hook;
 pub(crate) mod node;
 pub(crate) mod observe;

@@ -24,7 +24,8 @@ pub(crate) fn step(
     let object = decision.set.object;
     let status = status::replica_set::status(&decision.set, None);
     let mut step = Step::new(dialect, object, Verdict::Moving);
-    step.actions = write::replica_set::actions(decision, snapshot, &mut step.events);
+    let writes = write::replica_set::writes(decision, snapshot);
+    (step.actions, step.events) = (writes.actions, writes.events);
     step.decision = self::decision(decision, &status);
     step.groups = vec![group(decision)];
     step.holds = holds(decision);

@@ -3,7 +3,7 @@
 use convoy_api::Object;
 use serde_json::{Value, json};
 
-use super::{binding, finalizer, rollout, snapshot};
+use super::{binding, rollout, snapshot};
 use crate::condition::{self, Condition};
 use crate::dialect::fleet::decide::staged::{Change, Pass};
 use crate::dialect::fleet::names::{
@@ -13,6 +13,7 @@ use crate::dialect::fleet::read::binding::{Binding, DesiredBinding};
 use crate::dialect::fleet::read::overrides::Applicable;
 use crate::dialect::fleet::read::placement::list;
 use crate::dialect::fleet::read::strategy::When;
+use crate::finalizer;
 use crate::gate::Permit;
 use crate::snapshot::Snapshot;
 use crate::step::{Action, Propagation, Verb, Why};

@@ -47,13 +47,7 @@ impl Writes {
         reason: &str,
         message: String,
     ) {
-        self.events.push(Event {
-            regarding: regarding.clone(),
-            kind,
-            reason: reason.to_owned(),
-            message,
-            reports: None,
-        });
+        self.events.push(Event::new(regarding, kind, reason, message));
     }
 
     /// The same event on a claim and its Node.

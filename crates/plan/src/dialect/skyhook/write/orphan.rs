@@ -39,13 +39,8 @@ pub(crate) fn step(
         let why = Why::new("StageRecorded", "its result is recorded");
         step.actions.push(Action::delete(Verb::Delete, pod, Propagation::Background, why));
     }
-    step.events.push(Event {
-        regarding: node.key().clone(),
-        kind: EventType::Normal,
-        reason: "Apply".to_owned(),
-        message: package_result(&tag.skyhook, &tag.name, &tag.version, recorded.result),
-        reports: None,
-    });
+    let message = package_result(&tag.skyhook, &tag.name, &tag.version, recorded.result);
+    step.events.push(Event::new(node.key(), EventType::Normal, "Apply", message));
     step.verdict = Verdict::Moving;
     step
 }
