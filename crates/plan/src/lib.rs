@@ -38,6 +38,7 @@ mod status;
 pub mod step;
 pub mod taint;
 mod text;
+mod topology;
 pub mod validation;
 pub mod webhook;
 pub mod window;

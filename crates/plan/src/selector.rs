@@ -1,5 +1,6 @@
 //! Label selectors, over any map of strings: labels, cluster claims.
 
+pub(crate) mod label_sets;
 mod text;
 
 use convoy_api::Object;

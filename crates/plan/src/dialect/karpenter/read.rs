@@ -11,7 +11,6 @@ pub(crate) mod pool;
 pub(crate) mod reason;
 pub(crate) mod requirement;
 pub(crate) mod resources;
-pub(crate) mod topology;
 
 use std::collections::BTreeMap;
 

@@ -175,13 +175,7 @@ impl Node {
         status: &'static str,
         why: (&str, &str),
     ) {
-        let wanted = Condition {
-            kind: kind.into(),
-            status,
-            reason: why.0.into(),
-            message: why.1.into(),
-            observed_generation: Some(stamp.generation),
-        };
+        let wanted = Condition::new(kind, status, why.0, why.1).of_generation(stamp.generation);
         condition::set(&mut self.conditions, &wanted, stamp.now);
     }
 

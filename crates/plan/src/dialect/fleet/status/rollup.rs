@@ -222,13 +222,8 @@ impl<'a, 'w> Draft<'a, 'w> {
     }
 
     fn set(&mut self, kind: &str, status: &'static str, reason: &str, message: &str) {
-        let wanted = Condition {
-            kind: self.prefixed(kind).into(),
-            status,
-            reason: reason.into(),
-            message: message.into(),
-            observed_generation: Some(self.inputs.placement.object.generation()),
-        };
+        let wanted = Condition::new(self.prefixed(kind), status, reason, message)
+            .of_generation(self.inputs.placement.object.generation());
         condition::set(&mut self.conditions, &wanted, self.inputs.now);
     }
 

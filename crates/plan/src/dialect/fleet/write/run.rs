@@ -116,13 +116,13 @@ fn requested(run: &Object, name: &str, stage: &str, when: When) -> Action {
 
 fn accepted(pass: &Pass<'_, '_>, request: &Object, stage: &str) -> Action {
     let mut conditions = list(request.status(), "conditions").to_vec();
-    let wanted = Condition {
-        kind: ACCEPTED.into(),
-        status: "True",
-        reason: "ApprovalRequestApprovalAccepted".into(),
-        message: "the approval is accepted and cannot be taken back".into(),
-        observed_generation: Some(request.generation()),
-    };
+    let wanted = Condition::new(
+        ACCEPTED,
+        "True",
+        "ApprovalRequestApprovalAccepted",
+        "the approval is accepted and cannot be taken back",
+    )
+    .of_generation(request.generation());
     condition::set(&mut conditions, &wanted, pass.stamp.now);
     let why = Why::new("Approved", format!("stage {stage} is approved"));
     let patch = json!({"status": {"conditions": conditions}});

@@ -7,6 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::dialect::karpenter::names::{DISRUPTED_TAINT, annotation, pod_annotation};
+use crate::pods::node_of;
 use crate::taint::{Taint, Toleration};
 
 /// A pod and what matters about it.
@@ -55,7 +56,7 @@ impl<'w> Pod<'w> {
     }
 
     pub(crate) fn node_name(&self) -> Option<&'w str> {
-        self.object.spec().get("nodeName")?.as_str().filter(|name| !name.is_empty())
+        node_of(self.object)
     }
 
     pub(crate) fn is_active(&self) -> bool {

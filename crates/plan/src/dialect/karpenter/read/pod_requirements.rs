@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::requirement;
 use super::resources::Amounts;
-use super::topology::TopologyRules;
 use crate::requirement::Requirements;
 use crate::taint::{Taint, Toleration};
+use crate::topology::TopologyRules;
 
 /// The needs of one pod.
 #[derive(Clone, Debug)]

@@ -7,9 +7,10 @@ use convoy_api::skyhook::{PackageState, StatusWord};
 use crate::dialect::skyhook::decide::orphan::Recorded;
 use crate::dialect::skyhook::names::Keys;
 use crate::dialect::skyhook::read::options::Options;
-use crate::dialect::skyhook::read::pod::{PackageTag, node_of};
+use crate::dialect::skyhook::read::pod::PackageTag;
 use crate::dialect::skyhook::report::events::package_result;
 use crate::dialect::skyhook::write::node::NodePatch;
+use crate::pods::node_of;
 use crate::snapshot::Snapshot;
 use crate::step::{Action, Event, EventType, Propagation, Step, Verb, Verdict, Why};
 
