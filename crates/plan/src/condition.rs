@@ -1,6 +1,7 @@
 //! Status conditions: a list keyed by type whose transition time changes only when the
 //! status does, so that an unchanged world writes nothing.
 
+pub(crate) mod conditioned;
 pub(crate) mod dated;
 
 use std::borrow::Cow;
