@@ -29,6 +29,7 @@ mod parallel;
 mod pod_budget;
 mod pod_template;
 mod pods;
+mod portable;
 mod refusal;
 mod requirement;
 pub mod selector;

@@ -74,15 +74,6 @@ pub const CANDIDATE_SEEN: &str =
     "kubernetes-fleet.io/next-resource-snapshot-candidate-detection-time";
 pub const PREVIOUS_STATE: &str = "kubernetes-fleet.io/previous-binding-state";
 
-/// What controllers of the hub put on objects, and what is not sent with them.
-pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-pub const DEPLOYMENT_REVISION: &str = "deployment.kubernetes.io/revision";
-pub const JOB_UID: &str = "controller-uid";
-pub const BATCH_JOB_UID: &str = "batch.kubernetes.io/controller-uid";
-pub const SLICE_MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
-/// The type of secrets that hold a service account's token.
-pub const TOKEN_SECRET: &str = "kubernetes.io/service-account-token";
-
 /// Finalizers.
 pub const PLACEMENT_CLEANUP: &str = "kubernetes-fleet.io/crp-cleanup";
 pub const SCHEDULER_CLEANUP: &str = "kubernetes-fleet.io/scheduler-cleanup";

@@ -9,7 +9,6 @@ pub(crate) mod overrides;
 pub(crate) mod placement;
 pub(crate) mod policy;
 pub(crate) mod policy_snapshot;
-pub(crate) mod resource;
 pub(crate) mod resource_selector;
 pub(crate) mod run;
 pub(crate) mod snapshot;

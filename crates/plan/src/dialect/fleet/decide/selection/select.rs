@@ -11,8 +11,8 @@ use crate::built_in_kind::rank;
 use crate::dialect::fleet::names::Family;
 use crate::dialect::fleet::names::kind::{is_reserved_namespace, is_selectable};
 use crate::dialect::fleet::read::placement::Placement;
-use crate::dialect::fleet::read::resource::{cleaned, is_derived};
 use crate::dialect::fleet::read::resource_selector::ResourceSelector;
+use crate::portable::{cleaned, is_derived};
 use crate::snapshot::Snapshot;
 use crate::world::World;
 
