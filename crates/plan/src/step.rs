@@ -90,7 +90,12 @@ impl Step {
         let errors = found.iter().filter(|diagnostic| {
             diagnostic.severity == Severity::Error && diagnostic.key == *rollout.key()
         });
-        let fields: Vec<String> = errors.map(|diagnostic| diagnostic.field.clone()).collect();
+        let fields = errors.map(|diagnostic| diagnostic.field.clone()).collect();
+        Self::unreadable(dialect, rollout, fields)
+    }
+
+    /// The step of a rollout whose `fields` cannot be read: nothing is written.
+    pub(crate) fn unreadable(dialect: &'static str, rollout: &Object, fields: Vec<String>) -> Self {
         let mut step = Self::new(dialect, rollout, Verdict::Invalid);
         step.holds.push(Hold::of_rollout(HoldReason::Invalid { fields }));
         step

@@ -22,9 +22,8 @@ use self::names::{APPS, REPLICA_SETS};
 use self::read::deployment::Deployment;
 use super::{Dialect, Watch};
 use crate::diagnostic::Diagnostic;
-use crate::hold::{Hold, HoldReason};
 use crate::snapshot::Snapshot;
-use crate::step::{Complaint, Denial, Event, EventType, Step, Verdict};
+use crate::step::{Complaint, Denial, Event, EventType, Step};
 use crate::world::World;
 
 /// The `apps` dialect of plans.
@@ -185,7 +184,7 @@ impl Dialect for ReplicaSets {
 
 fn step_of_deployment(snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
     match Deployment::read(snapshot.rollout()) {
-        Err(fields) => invalid(APPS, snapshot.rollout(), fields),
+        Err(fields) => Step::unreadable(APPS, snapshot.rollout(), fields),
         Ok(deployment) if deployment.selector.is_empty() => selecting_all(&deployment),
         Ok(deployment) => report::step(&decide::decide(deployment, snapshot, now)),
     }
@@ -193,21 +192,15 @@ fn step_of_deployment(snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
 
 fn step_of_replica_set(dialect: &'static str, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
     match decide::replica_set::decide(snapshot, now) {
-        Err(field) => invalid(dialect, snapshot.rollout(), vec![field]),
+        Err(field) => Step::unreadable(dialect, snapshot.rollout(), vec![field]),
         Ok(decision) => report::replica_set::step(dialect, &decision, snapshot),
     }
-}
-
-fn invalid(dialect: &'static str, rollout: &Object, fields: Vec<String>) -> Step {
-    let mut step = Step::new(dialect, rollout, Verdict::Invalid);
-    step.holds.push(Hold::of_rollout(HoldReason::Invalid { fields }));
-    step
 }
 
 /// A selector that selects everything would take over the whole namespace: nothing moves.
 fn selecting_all(deployment: &Deployment<'_>) -> Step {
     let object = deployment.object;
-    let mut step = invalid(APPS, object, vec!["spec.selector".to_owned()]);
+    let mut step = Step::unreadable(APPS, object, vec!["spec.selector".to_owned()]);
     step.status = status::observed(deployment);
     let message = "This deployment is selecting all pods. A non-empty selector is required.";
     step.events.push(Event::new(object.key(), EventType::Warning, "SelectingAll", message));

@@ -86,12 +86,7 @@ fn placement_step(snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
     match Placement::read(rollout) {
         Ok(placement) if rollout.is_deleting() => deleted_placement(snapshot, &placement, now),
         Ok(placement) => live_placement(snapshot, &placement, now),
-        Err(unsound) => {
-            let mut step = Step::new(DIALECT, rollout, Verdict::Invalid);
-            let fields = vec![unsound.field];
-            step.holds.push(Hold::of_rollout(HoldReason::Invalid { fields }));
-            step
-        }
+        Err(unsound) => Step::unreadable(DIALECT, rollout, vec![unsound.field]),
     }
 }
 

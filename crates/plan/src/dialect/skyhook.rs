@@ -28,7 +28,6 @@ use self::read::hook::Hook;
 use super::{Dialect, Watch};
 use crate::admission::{Request, Verdict as Admitted, Webhook};
 use crate::diagnostic::Diagnostic;
-use crate::hold::{Hold, HoldReason};
 use crate::snapshot::Snapshot;
 use crate::step::{Step, Verdict};
 use crate::world::World;
@@ -98,12 +97,7 @@ impl Dialect for Skyhook {
         }
         let hook = match Hook::read(rollout) {
             Ok(hook) => hook,
-            Err(error) => {
-                let mut step = Step::new(self.name(), rollout, Verdict::Invalid);
-                step.holds
-                    .push(Hold::of_rollout(HoldReason::Invalid { fields: vec![error.field] }));
-                return step;
-            }
+            Err(error) => return Step::unreadable(self.name(), rollout, vec![error.field]),
         };
         // A Skyhook that is being deleted asks nothing of others any more.
         let staying = snapshot.of(&SKYHOOK).iter().filter(|other| !other.is_deleting());

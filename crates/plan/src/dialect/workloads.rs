@@ -96,7 +96,7 @@ impl Dialect for Workloads {
     fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
         let step = (self.step)(self.name, snapshot, now);
         step.unwrap_or_else(|Unreadable { field }| {
-            report::invalid(self.name, snapshot.rollout(), field)
+            Step::unreadable(self.name, snapshot.rollout(), vec![field])
         })
     }
 }

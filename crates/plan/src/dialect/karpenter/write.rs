@@ -127,10 +127,8 @@ fn begin<'w>(
     let word = command.reason.word();
     if command.is_forced {
         writes.states.insert(at, (MemberState::Gone, None));
-        writes
-            .event_of(member, "DisruptionTerminating", |kind| format!("Disrupting {kind}: {word}"));
         let why = Why::new("Expired", "the NodeClaim is older than its expireAfter");
-        return writes.remove(member, command.permit, why);
+        return writes.terminate(member, word, command.permit, why);
     }
     if let Err(ripe) = command::is_mature(cluster, command, at) {
         return propose(cluster, command, at, ripe, patch, writes);
@@ -153,9 +151,7 @@ fn begin<'w>(
     writes.start.extend(started.actions(Verb::Start(command.permit), &why));
     writes.states.insert(at, (MemberState::Moving, None));
     if is_delete {
-        writes
-            .event_of(member, "DisruptionTerminating", |kind| format!("Disrupting {kind}: {word}"));
-        writes.remove(member, command.permit, why);
+        writes.terminate(member, word, command.permit, why);
     }
 }
 
@@ -212,11 +208,8 @@ fn proceed(
     let word = member.facts.disruption_word();
     let hold = match command::progress(cluster, snapshot, member, disruptions.is_empty(at)) {
         Progress::Ready => {
-            writes.event_of(member, "DisruptionTerminating", |kind| {
-                format!("Disrupting {kind}: {word}")
-            });
             let why = Why::new("Replaced", "all replacements are initialized");
-            writes.remove(member, permit_of_leaving(), why);
+            writes.terminate(member, word, permit_of_leaving(), why);
             None
         }
         Progress::Waiting { replacement, until } => {

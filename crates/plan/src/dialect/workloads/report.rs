@@ -78,10 +78,3 @@ impl Members {
         step
     }
 }
-
-/// The step about an owner that cannot be read.
-pub(crate) fn invalid(dialect: &'static str, owner: &Object, field: String) -> Step {
-    let mut step = Step::new(dialect, owner, Verdict::Invalid);
-    step.holds.push(Hold::of_rollout(HoldReason::Invalid { fields: vec![field] }));
-    step
-}
