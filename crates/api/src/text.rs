@@ -1,10 +1,13 @@
-//! The small languages inside string fields: Go durations, Kubernetes names and quantities.
+//! The small languages inside fields: Go durations, Kubernetes names, quantities, and counts that
+//! may be percentages.
 
+pub mod count_or_percent;
 pub mod duration;
 pub(crate) mod format;
 pub mod name;
 pub mod quantity;
 
+pub use count_or_percent::CountOrPercent;
 pub use duration::GoDuration;
 pub use name::Name;
 pub use quantity::Quantity;

@@ -1,7 +1,7 @@
 //! Budgets: how many members may be in flight at once. Dialects differ in how a share of a
 //! group becomes a whole number, which is what [`Rounding`] records.
 
-use convoy_api::apps::spec::CountOrPercent;
+use convoy_api::text::CountOrPercent;
 use serde_json::Value;
 
 /// A count, or a share of a group.

@@ -1,6 +1,9 @@
 //! Status conditions: a list keyed by type whose transition time changes only when the
 //! status does, so that an unchanged world writes nothing.
 
+pub(crate) mod conditioned;
+pub(crate) mod dated;
+
 use std::borrow::Cow;
 
 use convoy_api::object::member::{member, text};
@@ -17,6 +20,29 @@ pub struct Condition<'t> {
     pub message: Cow<'t, str>,
     /// Left out of the JSON where it is absent.
     pub observed_generation: Option<i64>,
+}
+
+impl<'t> Condition<'t> {
+    pub fn new(
+        kind: impl Into<Cow<'t, str>>,
+        status: &'static str,
+        reason: impl Into<Cow<'t, str>>,
+        message: impl Into<Cow<'t, str>>,
+    ) -> Self {
+        let (kind, reason, message) = (kind.into(), reason.into(), message.into());
+        Self { kind, status, reason, message, observed_generation: None }
+    }
+
+    /// The same, observed at a generation of its object.
+    #[must_use]
+    pub fn of_generation(self, generation: i64) -> Self {
+        Self { observed_generation: Some(generation), ..self }
+    }
+}
+
+/// Whether something is so, as a status word.
+pub fn truth(holds: bool) -> &'static str {
+    if holds { "True" } else { "False" }
 }
 
 /// Puts `wanted` into the list `conditions`, replacing the entry of its type where it stands.

@@ -7,6 +7,12 @@ pub struct Metric {
     pub help: &'static str,
 }
 
+impl Metric {
+    pub const fn new(name: &'static str, help: &'static str) -> Self {
+        Self { name, help }
+    }
+}
+
 /// One number about one rollout, as it stands now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Series {

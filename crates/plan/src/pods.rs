@@ -1,5 +1,9 @@
 //! Pods of a controller: names and bodies of new ones, and how far an existing one has come.
 
+pub(crate) mod active;
+pub(crate) mod rank;
+pub(crate) mod writes;
+
 use std::collections::BTreeSet;
 
 use convoy_api::apps::POD;
@@ -79,6 +83,11 @@ pub(crate) fn pod(owner: &Object, template: &Value, key: &ObjectKey) -> Value {
     }
     metadata.insert("ownerReferences".to_owned(), json!([ownership::reference(owner)]));
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": field(template, "spec")})
+}
+
+/// The node that a pod is bound to.
+pub(crate) fn node_of(pod: &Object) -> Option<&str> {
+    Some(pod.spec_text("nodeName")).filter(|name| !name.is_empty())
 }
 
 /// Whether the phase of a pod is final. A pod without a phase counts as running.

@@ -1,31 +1,25 @@
 //! Label selectors, over any map of strings: labels, cluster claims.
 
+pub(crate) mod label_sets;
 mod text;
 
 use convoy_api::Object;
+use convoy_api::k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::Value;
 use smol_str::SmolStr;
+
+use crate::requirement::{Requirement, Requirements, Test};
 
 /// A selector that is known to be sound. All requirements must hold; none means everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selector {
-    requirements: Vec<Requirement>,
+    requirements: Requirements,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Requirement {
-    key: SmolStr,
-    test: Test,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Test {
-    In(Vec<SmolStr>),
-    NotIn(Vec<SmolStr>),
-    Exists,
-    DoesNotExist,
-    Greater(i64),
-    Less(i64),
+impl FromIterator<Requirement> for Selector {
+    fn from_iter<I: IntoIterator<Item = Requirement>>(requirements: I) -> Self {
+        Self { requirements: requirements.into_iter().collect() }
+    }
 }
 
 /// Which part of a selector is unsound, and how.
@@ -51,6 +45,9 @@ impl Selector {
             None | Some(Value::Null) => {}
             Some(Value::Object(labels)) => {
                 for (key, label) in labels {
+                    let Value::String(label) = label else {
+                        return Err(wrong(&format!("matchLabels.{key}"), "a string", label));
+                    };
                     requirements.push(equality(key, label)?);
                 }
             }
@@ -65,7 +62,25 @@ impl Selector {
             }
             Some(other) => return Err(wrong("matchExpressions", "a list", other)),
         }
-        Ok(Self { requirements })
+        Ok(requirements.into_iter().collect())
+    }
+
+    /// The same of a typed view.
+    pub fn from_view(given: Option<&LabelSelector>) -> Result<Self, SelectorError> {
+        let Some(given) = given else { return Ok(Self::default()) };
+        let mut requirements = Vec::new();
+        for (key, label) in given.match_labels.iter().flatten() {
+            requirements.push(equality(key, label)?);
+        }
+        for (index, expression) in given.match_expressions.iter().flatten().enumerate() {
+            let at = |part: &str| format!("matchExpressions[{index}].{part}");
+            check_key(&expression.key, &|| at("key"))?;
+            let values = expression.values.iter().flatten().map(String::as_str).enumerate();
+            let values = values.map(|(entry, text)| label_value(text, entry, &at("values")));
+            let values = values.collect::<Result<_, _>>()?;
+            requirements.push(tested(&expression.key, &expression.operator, values, &at)?);
+        }
+        Ok(requirements.into_iter().collect())
     }
 
     /// Whether it asks for nothing, and so selects everything.
@@ -75,7 +90,7 @@ impl Selector {
 
     /// The keys it asks about, in the order they were written.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
-        self.requirements.iter().map(|requirement| requirement.key.as_str())
+        self.requirements.keys().map(SmolStr::as_str)
     }
 
     pub fn matches(&self, object: &Object) -> bool {
@@ -84,29 +99,12 @@ impl Selector {
 
     /// The same over any map, given how to look a key up.
     pub fn matches_with<'v>(&self, look_up: impl Fn(&str) -> Option<&'v str>) -> bool {
-        self.requirements.iter().all(|requirement| {
-            let value = look_up(&requirement.key);
-            match &requirement.test {
-                Test::In(values) => value.is_some_and(|value| values.iter().any(|v| v == value)),
-                Test::NotIn(values) => value.is_none_or(|value| values.iter().all(|v| v != value)),
-                Test::Exists => value.is_some(),
-                Test::DoesNotExist => value.is_none(),
-                Test::Greater(bound) => number(value).is_some_and(|number| number > *bound),
-                Test::Less(bound) => number(value).is_some_and(|number| number < *bound),
-            }
-        })
+        self.requirements.first_unmet(look_up).is_none()
     }
 }
 
-fn number(value: Option<&str>) -> Option<i64> {
-    value?.parse().ok()
-}
-
-fn equality(key: &str, label: &Value) -> Result<Requirement, SelectorError> {
+fn equality(key: &str, label: &str) -> Result<Requirement, SelectorError> {
     let field = || format!("matchLabels.{key}");
-    let Value::String(label) = label else {
-        return Err(wrong(&field(), "a string", label));
-    };
     check_key(key, &field)?;
     check_label_value(label, &field)?;
     Ok(Requirement { key: SmolStr::new(key), test: Test::In(vec![SmolStr::new(label)]) })
@@ -121,30 +119,35 @@ fn expressed(index: usize, expression: &Value) -> Result<Requirement, SelectorEr
     let key = text("key")?;
     check_key(key, &|| at("key"))?;
     let values = values(expression, &at("values"))?;
-    let operator = text("operator")?;
-    let test = match operator {
-        "In" => Test::In(values),
-        "NotIn" => Test::NotIn(values),
-        "Exists" => Test::Exists,
-        "DoesNotExist" => Test::DoesNotExist,
-        other => {
+    tested(key, text("operator")?, values, &at)
+}
+
+fn tested(
+    key: &str,
+    operator: &str,
+    values: Vec<SmolStr>,
+    at: &dyn Fn(&str) -> String,
+) -> Result<Requirement, SelectorError> {
+    let unsound = |part: &str, message: String| SelectorError { field: at(part), message };
+    let test = match (operator, values.len()) {
+        ("In" | "NotIn", 0) => {
+            return Err(unsound("values", format!("operator {operator} needs at least one value")));
+        }
+        ("Exists" | "DoesNotExist", 1..) => {
+            return Err(unsound("values", format!("operator {operator} takes no values")));
+        }
+        ("In", _) => Test::In(values),
+        ("NotIn", _) => Test::NotIn(values),
+        ("Exists", _) => Test::Exists,
+        ("DoesNotExist", _) => Test::DoesNotExist,
+        (other, _) => {
             let message = format!(
                 "{other:?} is not a valid label selector operator: want In, NotIn, Exists or DoesNotExist"
             );
-            return Err(SelectorError { field: at("operator"), message });
+            return Err(unsound("operator", message));
         }
     };
-    match (&test, expression.get("values").and_then(Value::as_array).map_or(0, Vec::len)) {
-        (Test::In(_) | Test::NotIn(_), 0) => {
-            let message = format!("operator {operator} needs at least one value");
-            Err(SelectorError { field: at("values"), message })
-        }
-        (Test::Exists | Test::DoesNotExist, 1..) => {
-            let message = format!("operator {operator} takes no values");
-            Err(SelectorError { field: at("values"), message })
-        }
-        _ => Ok(Requirement { key: SmolStr::new(key), test }),
-    }
+    Ok(Requirement { key: SmolStr::new(key), test })
 }
 
 fn values(expression: &Value, field: &str) -> Result<Vec<SmolStr>, SelectorError> {
@@ -153,15 +156,16 @@ fn values(expression: &Value, field: &str) -> Result<Vec<SmolStr>, SelectorError
         Some(Value::Array(list)) => list,
         Some(other) => return Err(wrong(field, "a list of strings", other)),
     };
-    list.iter()
-        .enumerate()
-        .map(|(index, value)| {
-            let at = || format!("{field}[{index}]");
-            let text = value.as_str().ok_or_else(|| wrong(&at(), "a string", value))?;
-            check_label_value(text, &at)?;
-            Ok(SmolStr::new(text))
-        })
-        .collect()
+    let read = |(index, value): (usize, &Value)| match value.as_str() {
+        Some(text) => label_value(text, index, field),
+        None => Err(wrong(&format!("{field}[{index}]"), "a string", value)),
+    };
+    list.iter().enumerate().map(read).collect()
+}
+
+fn label_value(text: &str, index: usize, field: &str) -> Result<SmolStr, SelectorError> {
+    check_label_value(text, &|| format!("{field}[{index}]"))?;
+    Ok(SmolStr::new(text))
 }
 
 fn check_key(key: &str, field: &dyn Fn() -> String) -> Result<(), SelectorError> {
@@ -261,7 +265,10 @@ mod tests {
             (json!({"matchExpressions": [{"key": "gpu", "operator": "DoesNotExist"}]}), false),
         ];
         for (value, expected) in cases {
-            assert_eq!(Selector::from_value(&value).unwrap().matches(&gpu), expected, "{value}");
+            let selector = Selector::from_value(&value).unwrap();
+            assert_eq!(selector.matches(&gpu), expected, "{value}");
+            let view: Option<LabelSelector> = serde_json::from_value(value).unwrap();
+            assert_eq!(Selector::from_view(view.as_ref()), Ok(selector));
         }
     }
 
@@ -285,7 +292,11 @@ mod tests {
             ),
         ];
         for (value, field) in cases {
-            assert_eq!(Selector::from_value(&value).unwrap_err().field, field, "{value}");
+            let error = Selector::from_value(&value).unwrap_err();
+            assert_eq!(error.field, field, "{value}");
+            if let Ok(view) = serde_json::from_value::<LabelSelector>(value) {
+                assert_eq!(Selector::from_view(Some(&view)), Err(error));
+            }
         }
     }
 }

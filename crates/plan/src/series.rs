@@ -5,19 +5,17 @@ pub use crate::metric::{Metric, Series};
 use crate::step::{GroupReport, Step};
 
 const BATCH_NUMBER: Metric =
-    Metric { name: "convoy_batch_number", help: "The batch that a group is at, from 1" };
-const BATCH_SIZE: Metric =
-    Metric { name: "convoy_batch_size", help: "How many members the batch may hold" };
-const BATCH_FAILURES: Metric =
-    Metric { name: "convoy_batch_failures", help: "Batches in a row that failed" };
+    Metric::new("convoy_batch_number", "The batch that a group is at, from 1");
+const BATCH_SIZE: Metric = Metric::new("convoy_batch_size", "How many members the batch may hold");
+const BATCH_FAILURES: Metric = Metric::new("convoy_batch_failures", "Batches in a row that failed");
 const BATCH_STOPPED: Metric =
-    Metric { name: "convoy_batch_stopped", help: "Whether failures have stopped the group" };
+    Metric::new("convoy_batch_stopped", "Whether failures have stopped the group");
 const BATCH_CEILING: Metric =
-    Metric { name: "convoy_batch_ceiling", help: "Members that may be in flight at once" };
+    Metric::new("convoy_batch_ceiling", "Members that may be in flight at once");
 const BATCH_MEMBERS: Metric =
-    Metric { name: "convoy_batch_members", help: "Members of the group, by where they stand" };
+    Metric::new("convoy_batch_members", "Members of the group, by where they stand");
 const BATCH_HOLDS: Metric =
-    Metric { name: "convoy_batch_holds", help: "Members that stand still, by reason" };
+    Metric::new("convoy_batch_holds", "Members that stand still, by reason");
 
 /// All series of a step: the dialect's own, and those of every group that goes in batches. They
 /// replace those of the previous step.

@@ -1,7 +1,8 @@
 //! Taints and tolerations, with Kubernetes' matching rules. Nodes, member clusters and
 //! managed clusters use the same shapes; which effects count is the dialect's matter.
 
-use convoy_api::object::member::text;
+use convoy_api::Object;
+use convoy_api::object::member::{list, text};
 use serde_json::Value;
 
 /// A taint as a node or cluster carries it.
@@ -48,6 +49,12 @@ impl<'o> Toleration<'o> {
         };
         effect && key && value
     }
+}
+
+/// The taints of a node as it carries them, but for those with this key.
+pub(crate) fn others(node: &Object, key: &str) -> Vec<Value> {
+    let taints = list(node.spec(), "taints").iter();
+    taints.filter(|taint| text(taint, "key") != key).cloned().collect()
 }
 
 /// `key=value:effect`, as `kubectl taint` writes it.

@@ -1,4 +1,8 @@
-//! What every dialect's validation begins with: the object against its own schema.
+//! What every dialect's validation begins with: the object against its own schema; and rules that
+//! hold for objects of any kind.
+
+pub(crate) mod findings;
+pub(crate) mod metadata;
 
 use convoy_api::{Object, schema};
 

@@ -1,9 +1,8 @@
 //! Windows: stretches of time that open at every hit of a schedule and stay open for a while.
 //! Hits that come before the last window has closed keep it open.
 //!
-//! A dialect lists a window among its limits: [`Window::blackout`] if nobody starts while it is
-//! open, [`Window::maintenance`] if nobody starts while it is closed. [`Window::changes_at`] is
-//! the instant at which either answer changes.
+//! A dialect lists a window among its limits: [`Window::blackout`], as nobody starts while it is
+//! open. [`Window::changes_at`] is the instant at which that changes.
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
@@ -73,13 +72,6 @@ impl Window {
     pub fn blackout(&self, now: Timestamp) -> Option<Limit> {
         let is_open = self.is_open(now).unwrap_or(true);
         is_open.then(|| Limit::closed(HoldReason::WindowClosed))
-    }
-
-    /// The limit of a maintenance window: nobody starts while it is closed. A schedule without a
-    /// hit is taken for closed.
-    pub fn maintenance(&self, now: Timestamp) -> Option<Limit> {
-        let is_open = self.is_open(now).unwrap_or(false);
-        (!is_open).then(|| Limit::closed(HoldReason::WindowClosed))
     }
 
     /// When the window opens or closes next; absent if it never does.
@@ -165,17 +157,16 @@ mod tests {
     }
 
     #[test]
-    fn a_window_is_a_limit_while_it_is_open_or_while_it_is_closed() {
+    fn a_blackout_is_a_limit_while_it_is_open() {
         let closed = Some(Limit::closed(HoldReason::WindowClosed));
         let cases = [
-            ("0 9 * * *", "2024-01-08T12:00:00Z", closed.clone(), None, "2024-01-08T17:00:00Z"),
-            ("0 9 * * *", "2024-01-08T08:00:00Z", None, closed.clone(), "2024-01-08T09:00:00Z"),
-            ("0 0 30 2 *", "2024-01-08T08:00:00Z", closed.clone(), closed, ""),
+            ("0 9 * * *", "2024-01-08T12:00:00Z", closed.clone(), "2024-01-08T17:00:00Z"),
+            ("0 9 * * *", "2024-01-08T08:00:00Z", None, "2024-01-08T09:00:00Z"),
+            ("0 0 30 2 *", "2024-01-08T08:00:00Z", closed, ""),
         ];
-        for (schedule, now, blackout, maintenance, changes_at) in cases {
+        for (schedule, now, blackout, changes_at) in cases {
             let (window, now) = (window(schedule, "8h", "UTC"), instant(now));
             assert_eq!(window.blackout(now), blackout, "{schedule}");
-            assert_eq!(window.maintenance(now), maintenance, "{schedule}");
             assert_eq!(window.changes_at(now), changes_at.parse().ok(), "{schedule}");
         }
     }

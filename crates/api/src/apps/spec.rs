@@ -5,6 +5,8 @@
 
 use serde::Deserialize;
 
+use crate::text::CountOrPercent;
+
 /// `spec` of a Deployment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -68,14 +70,6 @@ pub struct RollingUpdate {
     pub max_unavailable: Option<CountOrPercent>,
     pub max_surge: Option<CountOrPercent>,
     pub partition: Option<i64>,
-}
-
-/// A count, or a text that has to be a percentage.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(untagged)]
-pub enum CountOrPercent {
-    Count(i64),
-    Text(String),
 }
 
 /// `spec` of a Job.

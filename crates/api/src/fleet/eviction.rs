@@ -1,12 +1,12 @@
 //! Evictions: taking a placement off one cluster, within its disruption budget.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::schema;
+use crate::text::CountOrPercent;
 
 /// Asks once for a placement to leave one cluster.
 #[derive(Clone, Debug, PartialEq, CustomResource, Deserialize, Serialize, JsonSchema)]
@@ -62,9 +62,9 @@ pub struct PlacementDisruptionBudgetSpec {
     /// The most clusters without working resources.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::budget")]
-    pub max_unavailable: Option<IntOrString>,
+    pub max_unavailable: Option<CountOrPercent>,
     /// The fewest clusters with working resources.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::budget")]
-    pub min_available: Option<IntOrString>,
+    pub min_available: Option<CountOrPercent>,
 }

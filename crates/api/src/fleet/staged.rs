@@ -4,13 +4,13 @@ pub mod status;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::status::UpdateRunStatus;
 use super::schema;
+use crate::text::CountOrPercent;
 
 /// Takes one index of resources through the stages of a strategy.
 #[derive(Clone, Debug, PartialEq, CustomResource, Deserialize, Serialize, JsonSchema)]
@@ -130,7 +130,7 @@ pub struct UpdateStrategySpec {
 }
 
 /// Clusters that are updated together.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StageConfig {
     #[schemars(length(max = 63), regex(pattern = r"^[a-z0-9]+$"))]
@@ -144,7 +144,7 @@ pub struct StageConfig {
     /// How many clusters are updated at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::concurrency")]
-    pub max_concurrency: Option<IntOrString>,
+    pub max_concurrency: Option<CountOrPercent>,
     /// What has to happen before the next stage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 2), extend("x-kubernetes-validations" = schema::after_task_rules()))]

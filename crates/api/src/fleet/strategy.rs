@@ -3,9 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-
 use super::schema;
+use crate::text::CountOrPercent;
 
 /// How changes reach the clusters that are picked.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -37,11 +36,11 @@ pub struct RollingUpdateConfig {
     /// The most clusters that may be without working resources.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::share_of_clusters")]
-    pub max_unavailable: Option<IntOrString>,
+    pub max_unavailable: Option<CountOrPercent>,
     /// The most clusters beyond the target that may carry the resources.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::share_of_clusters")]
-    pub max_surge: Option<IntOrString>,
+    pub max_surge: Option<CountOrPercent>,
     /// How long resources whose availability cannot be told count as not ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0), extend("default" = 60))]

@@ -202,14 +202,8 @@ fn selecting_all(deployment: &Deployment<'_>) -> Step {
     let object = deployment.object;
     let mut step = Step::invalid(APPS, object, vec!["spec.selector".to_owned()]);
     step.status = status::observed(deployment);
-    step.events.push(Event {
-        regarding: object.key().clone(),
-        kind: EventType::Warning,
-        reason: "SelectingAll".to_owned(),
-        message: "This deployment is selecting all pods. A non-empty selector is required."
-            .to_owned(),
-        reports: None,
-    });
+    let message = "This deployment is selecting all pods. A non-empty selector is required.";
+    step.events.push(Event::new(object.key(), EventType::Warning, "SelectingAll", message));
     step
 }
 

@@ -3,14 +3,14 @@
 //! A placement's step joins the stages of the pipeline, which run independently on the objects
 //! as given: selecting resources, scheduling clusters, rolling out bindings, rolling up status.
 
-pub mod decide;
+mod decide;
 pub mod names;
-pub mod read;
-pub mod report;
-pub mod status;
-pub mod validate;
-pub mod watch;
-pub mod write;
+mod read;
+mod report;
+mod status;
+mod validate;
+mod watch;
+mod write;
 
 use std::collections::BTreeSet;
 
@@ -86,7 +86,7 @@ fn placement_step(snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
     match Placement::read(rollout) {
         Ok(placement) if rollout.is_deleting() => deleted_placement(snapshot, &placement, now),
         Ok(placement) => live_placement(snapshot, &placement, now),
-        Err(unsound) => Step::invalid(DIALECT, rollout, vec![unsound.field.to_owned()]),
+        Err(unsound) => Step::invalid(DIALECT, rollout, vec![unsound.field]),
     }
 }
 

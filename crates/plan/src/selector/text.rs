@@ -4,7 +4,8 @@ use std::str::FromStr;
 
 use smol_str::SmolStr;
 
-use super::{Requirement, Selector, SelectorError, Test, check_key, check_label_value};
+use super::{Selector, SelectorError, check_key, check_label_value};
+use crate::requirement::{Requirement, Test};
 
 /// The empty text selects everything.
 impl FromStr for Selector {
@@ -14,12 +15,12 @@ impl FromStr for Selector {
         let mut reader = Reader { rest: text };
         let mut requirements = Vec::new();
         if reader.is_done() {
-            return Ok(Self { requirements });
+            return Ok(requirements.into_iter().collect());
         }
         loop {
             requirements.push(reader.requirement()?);
             if reader.is_done() {
-                return Ok(Self { requirements });
+                return Ok(requirements.into_iter().collect());
             }
             if !reader.take(",") {
                 return Err(reader.unexpected("',' or the end"));
@@ -55,10 +56,10 @@ impl<'t> Reader<'t> {
             return Ok(Test::In(vec![self.value()?]));
         }
         if self.take(">") {
-            return Ok(Test::Greater(self.number()?));
+            return Ok(Test::above(self.number()?));
         }
         if self.take("<") {
-            return Ok(Test::Less(self.number()?));
+            return Ok(Test::below(self.number()?));
         }
         match self.word() {
             "in" => Ok(Test::In(self.values()?)),

@@ -161,6 +161,24 @@ pub enum EventType {
     Warning,
 }
 
+impl Event {
+    pub fn new(
+        regarding: &ObjectKey,
+        kind: EventType,
+        reason: &str,
+        message: impl Into<String>,
+    ) -> Self {
+        let (regarding, reason) = (regarding.clone(), reason.to_owned());
+        Self { regarding, kind, reason, message: message.into(), reports: None }
+    }
+
+    /// The same, where it reports a write to another object.
+    #[must_use]
+    pub fn reporting(self, written: &ObjectKey) -> Self {
+        Self { reports: Some(written.clone()), ..self }
+    }
+}
+
 impl Why {
     pub fn new(reason: &'static str, message: impl Into<String>) -> Self {
         Self { reason, message: message.into() }

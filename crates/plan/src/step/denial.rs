@@ -37,8 +37,7 @@ impl Complaint {
     }
 
     pub(crate) fn saying(rollout: &Object, reason: &str, message: String) -> Self {
-        let (regarding, reason) = (rollout.key().clone(), reason.to_owned());
-        let event = Event { regarding, kind: EventType::Warning, reason, message, reports: None };
+        let event = Event::new(rollout.key(), EventType::Warning, reason, message);
         Self { status: None, event }
     }
 }

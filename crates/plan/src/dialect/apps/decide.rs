@@ -16,7 +16,6 @@ pub(crate) mod auto_rollback;
 mod history;
 pub(crate) mod new_set;
 pub(crate) mod progress;
-mod rank;
 mod recreate;
 pub(crate) mod replica_set;
 mod revision;
@@ -31,10 +30,10 @@ use jiff::Timestamp;
 use self::new_set::NewSet;
 use self::progress::Counters;
 use self::rollback::Rollback;
-use super::read::conditions::Conditions;
 use super::read::deployment::Deployment;
 use super::read::owned_set::{OwnedSet, by_age};
 use super::read::template;
+use crate::condition::dated::Conditions;
 use crate::gate::{self, Grant, Limit};
 use crate::hold::{Hold, HoldReason};
 use crate::ownership::{Claim, claim};
@@ -349,8 +348,6 @@ impl<'o> DeploymentDecision<'o> {
     }
 
     fn tell(&mut self, kind: EventType, reason: &str, message: String) {
-        let regarding = self.deployment.object.key().clone();
-        let (reason, reports) = (reason.to_owned(), None);
-        self.events.push(Event { regarding, kind, reason, message, reports });
+        self.events.push(Event::new(self.deployment.object.key(), kind, reason, message));
     }
 }

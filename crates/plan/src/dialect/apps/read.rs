@@ -1,10 +1,8 @@
 //! Objects as the engine sees them: defaults filled in, numbers resolved, once. Beside `write`,
 //! `status` and `validate` this is the only role that knows JSON paths.
 
-pub(crate) mod conditions;
 pub(crate) mod deployment;
 pub(crate) mod owned_set;
-pub(crate) mod pod;
 pub(crate) mod replica_set;
 
 use convoy_api::Object;

@@ -1,19 +1,16 @@
 //! What a Kubernetes API server refuses about Deployments and ReplicaSets, in its words, so
 //! that people and tools recognise them.
 
-mod container;
-mod findings;
-mod template;
-mod volume;
-
 use convoy_api::apps::{DEPLOYMENT, annotation, defaults, shape};
 use convoy_api::object::Object;
 use serde_json::Value;
 
-use self::findings::{Findings, NOT_NEGATIVE};
 use crate::budget::IntOrPercent;
 use crate::diagnostic::Diagnostic;
-use crate::selector::{Selector, is_dns_label, is_dns_subdomain};
+use crate::pod_template;
+use crate::selector::Selector;
+use crate::validation::findings::{Findings, NOT_NEGATIVE};
+use crate::validation::metadata;
 
 /// Everything that is wrong with a Deployment or a ReplicaSet.
 pub(super) fn findings(object: &Object) -> Vec<Diagnostic> {
@@ -41,7 +38,7 @@ pub(super) fn findings(object: &Object) -> Vec<Diagnostic> {
     } else {
         defaults::replica_set(object.raw())
     };
-    metadata(&mut findings, object);
+    metadata::check(&mut findings, object);
     let spec = stored.get("spec").unwrap_or(&Value::Null);
     workload(&mut findings, spec);
     if deployment {
@@ -51,34 +48,6 @@ pub(super) fn findings(object: &Object) -> Vec<Diagnostic> {
     }
     findings.finish()
 }
-
-fn metadata(findings: &mut Findings<'_>, object: &Object) {
-    let name = object.name().as_str();
-    if !is_dns_subdomain(name) {
-        findings.invalid("metadata.name", &Value::from(name), SUBDOMAIN);
-    } else if !is_dns_label(name) {
-        let message = format!(
-            "{name:?} is not a DNS label (at most 63 of a-z, 0-9 and '-'): pods may get cut host names"
-        );
-        findings.warn("metadata.name", message);
-    }
-    let namespace = object.namespace().as_str();
-    if !namespace.is_empty() && !is_dns_label(namespace) {
-        findings.invalid("metadata.namespace", &Value::from(namespace), LABEL);
-    }
-    template::labels(findings, object.metadata().get("labels"), "metadata.labels");
-    template::annotations(findings, object.metadata().get("annotations"), "metadata.annotations");
-    let controllers = object.owners().filter(|owner| owner.controller).count();
-    if controllers > 1 {
-        let message = "Invalid value: only one reference can have Controller set to true";
-        findings.error("metadata.ownerReferences", message.to_owned());
-    }
-}
-
-const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric \
-    characters, '-' or '.', and must start and end with an alphanumeric character";
-const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric \
-    characters or '-', and must start and end with an alphanumeric character";
 
 /// What both kinds have: a size, a selector and a template that belongs to it.
 fn workload(findings: &mut Findings<'_>, spec: &Value) {
@@ -110,7 +79,7 @@ fn workload(findings: &mut Findings<'_>, spec: &Value) {
     }
     match template {
         None => findings.required("spec.template", ""),
-        Some(template) => template::check(findings, template, "spec.template"),
+        Some(template) => pod_template::check(findings, template, "spec.template"),
     }
 }
 

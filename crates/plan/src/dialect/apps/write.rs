@@ -121,18 +121,14 @@ fn rolled_back(decision: &DeploymentDecision<'_>) -> Option<Action> {
 
 /// The events that Kubernetes records when sizes change.
 pub(crate) fn scale_events(decision: &DeploymentDecision<'_>) -> Vec<Event> {
+    let owner = decision.deployment.object.key();
     let resized = decision.sets.iter().filter(|set| set.wants != set.had);
     let event = |set: &OwnedSet<'_>| {
         let way = if set.wants > set.had { "up" } else { "down" };
         let message =
             format!("Scaled {way} replica set {} from {} to {}", set.name(), set.had, set.wants);
-        Event {
-            regarding: decision.deployment.object.key().clone(),
-            kind: EventType::Normal,
-            reason: "ScalingReplicaSet".to_owned(),
-            message,
-            reports: Some(set.object.key().clone()),
-        }
+        Event::new(owner, EventType::Normal, "ScalingReplicaSet", message)
+            .reporting(set.object.key())
     };
     resized.map(event).collect()
 }

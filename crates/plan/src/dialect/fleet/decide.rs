@@ -15,14 +15,14 @@
 //! | update run: remove the clusters of its delete stage | [`stage_limits`], without maxConcurrency |
 //! | deletion of a placement: remove its clusters        | none                                  |
 
-pub mod cleanup;
-pub mod eviction;
-pub mod membership;
-pub mod override_history;
-pub mod rollout;
-pub mod schedule;
-pub mod selection;
-pub mod staged;
+pub(crate) mod cleanup;
+pub(crate) mod eviction;
+pub(crate) mod membership;
+pub(crate) mod override_history;
+pub(crate) mod rollout;
+pub(crate) mod schedule;
+pub(crate) mod selection;
+pub(crate) mod staged;
 
 use crate::budget::Rounding;
 use crate::dialect::fleet::decide::eviction::Standing;

@@ -1,7 +1,7 @@
 //! The kinds, labels, annotations and finalizers of the fleet API. The cluster-scoped and the
 //! namespaced family are one machine under two sets of kinds: [`Family`] tells them apart.
 
-pub mod kind;
+pub(crate) mod kind;
 
 use std::fmt::Display;
 
@@ -59,9 +59,6 @@ pub const TASK_TYPE: &str = "kubernetes-fleet.io/taskType";
 pub const LATEST_APPROVAL: &str = "kubernetes-fleet.io/isLatestUpdateRunApproval";
 
 pub const FLEET_RESOURCE: &str = "kubernetes-fleet.io/is-fleet-resource";
-pub const ENVELOPE_WORK: &str = "kubernetes-fleet.io/envelope-work";
-pub const ENVELOPE_NAME: &str = "kubernetes-fleet.io/envelope-name";
-pub const ENVELOPE_NAMESPACE: &str = "kubernetes-fleet.io/envelope-namespace";
 
 /// What properties that are computed from resources begin with.
 pub const RESOURCE_PROPERTY_PREFIX: &str = "resources.kubernetes-fleet.io/";
@@ -76,15 +73,6 @@ pub const SUB_INDEX: &str = "kubernetes-fleet.io/subindex-of-resource-snapshot";
 pub const CANDIDATE_SEEN: &str =
     "kubernetes-fleet.io/next-resource-snapshot-candidate-detection-time";
 pub const PREVIOUS_STATE: &str = "kubernetes-fleet.io/previous-binding-state";
-
-/// What controllers of the hub put on objects, and what is not sent with them.
-pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-pub const DEPLOYMENT_REVISION: &str = "deployment.kubernetes.io/revision";
-pub const JOB_UID: &str = "controller-uid";
-pub const BATCH_JOB_UID: &str = "batch.kubernetes.io/controller-uid";
-pub const SLICE_MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
-/// The type of secrets that hold a service account's token.
-pub const TOKEN_SECRET: &str = "kubernetes.io/service-account-token";
 
 /// Finalizers.
 pub const PLACEMENT_CLEANUP: &str = "kubernetes-fleet.io/crp-cleanup";

@@ -1,17 +1,15 @@
 //! Objects of the fleet as domain types. Nothing above this module knows where a field lies,
 //! except what writes objects and what validates them.
 
-pub mod binding;
-pub mod budget;
-pub mod eviction;
-pub mod hash;
-pub mod member;
-pub mod overrides;
-pub mod placement;
-pub mod policy;
-pub mod policy_snapshot;
-pub mod resource;
-pub mod resource_selector;
-pub mod run;
-pub mod snapshot;
-pub mod strategy;
+pub(crate) mod binding;
+pub(crate) mod budget;
+pub(crate) mod eviction;
+pub(crate) mod member;
+pub(crate) mod overrides;
+pub(crate) mod placement;
+pub(crate) mod policy;
+pub(crate) mod policy_snapshot;
+pub(crate) mod resource_selector;
+pub(crate) mod run;
+pub(crate) mod snapshot;
+pub(crate) mod strategy;

@@ -1,14 +1,14 @@
 //! What is told about rollouts: the `decision` summary, groups, holds and verdicts. A placement's
 //! step is joined from the parts of its pipeline ([`PartialStep`]), which run independently.
 
-pub mod available;
-pub mod eviction;
-pub mod membership;
-pub mod overrides;
-pub mod rollout;
-pub mod run;
-pub mod schedule;
-pub mod selection;
+pub(crate) mod available;
+pub(crate) mod eviction;
+pub(crate) mod membership;
+pub(crate) mod overrides;
+pub(crate) mod rollout;
+pub(crate) mod run;
+pub(crate) mod schedule;
+pub(crate) mod selection;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -18,22 +18,22 @@ use crate::step::{Action, Event, GroupReport, Step, Verdict};
 
 /// What one part of the pipeline (selection, scheduling, rolling update) adds to a step.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct PartialStep {
+pub(crate) struct PartialStep {
     /// Keys of the step's `decision`.
-    pub decision: Map<String, Value>,
-    pub groups: Vec<GroupReport>,
-    pub actions: Vec<Action>,
-    pub holds: Vec<Hold>,
-    pub events: Vec<Event>,
-    pub wake_at: Option<Timestamp>,
+    pub(crate) decision: Map<String, Value>,
+    pub(crate) groups: Vec<GroupReport>,
+    pub(crate) actions: Vec<Action>,
+    pub(crate) holds: Vec<Hold>,
+    pub(crate) events: Vec<Event>,
+    pub(crate) wake_at: Option<Timestamp>,
     /// Where this part stands, before actions are looked at: a part with actions is
     /// [`Verdict::Moving`] in any case. Absent: the part has nothing to do.
-    pub verdict: Option<Verdict>,
+    pub(crate) verdict: Option<Verdict>,
 }
 
 impl PartialStep {
     /// Joins this part into `step`. The verdict that needs the most attention wins.
-    pub fn join(self, step: &mut Step) {
+    pub(crate) fn join(self, step: &mut Step) {
         let verdict = self.verdict();
         if let Value::Object(decision) = &mut step.decision {
             decision.extend(self.decision);
@@ -59,7 +59,7 @@ impl PartialStep {
 
 /// Keeps the promise that nothing is ever stuck without saying so (G6): a step that is not
 /// done, writes nothing and waits for nothing says that someone has to look.
-pub fn never_silently_stuck(step: &mut Step) {
+pub(crate) fn never_silently_stuck(step: &mut Step) {
     let waits = step.wake_at.is_some() || !step.holds.is_empty();
     let stuck = step.actions.is_empty() && step.status.is_none() && !waits;
     if stuck && matches!(step.verdict, Verdict::Held | Verdict::Stopped) {

@@ -1,8 +1,7 @@
 //! Status objects as they should read.
 
-pub mod binding;
-pub mod eviction;
-pub mod membership;
-pub mod policy;
-pub mod rollup;
-pub mod run;
+pub(crate) mod eviction;
+pub(crate) mod membership;
+pub(crate) mod policy;
+pub(crate) mod rollup;
+pub(crate) mod run;

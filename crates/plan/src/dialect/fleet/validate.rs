@@ -1,18 +1,18 @@
 //! What the fleet's objects have to be like, beyond their schemas: the rules that upstream
 //! keeps in admission webhooks. Kinds that only controllers write are read as they come.
 
-pub mod member;
-pub mod overrides;
-pub mod placement;
-pub mod policy;
-pub mod property;
+pub(crate) mod member;
+pub(crate) mod overrides;
+pub(crate) mod placement;
+pub(crate) mod policy;
+pub(crate) mod property;
 
 use convoy_api::{GroupKind, Object};
 use serde_json::Value;
 
 use crate::diagnostic::Diagnostic;
 use crate::dialect::fleet::names::{self, Family};
-use crate::dialect::fleet::read::placement::{Pick, Policy, field, list, text};
+use crate::dialect::fleet::read::placement::{Pick, field, list, text};
 use crate::selector::Selector;
 use crate::validation;
 use crate::world::World;
@@ -86,8 +86,7 @@ fn stages(object: &Object) -> Vec<Diagnostic> {
 /// the placement may change.
 fn budget(world: &World, object: &Object) -> Vec<Diagnostic> {
     let placement = world.find(&Family::Cluster.placement(), "", object.name());
-    let pick = placement.and_then(|found| Policy::read(field(found.spec(), "policy")).ok());
-    if !pick.is_some_and(|policy| policy.pick == Pick::All) {
+    if placement.and_then(Pick::of) != Some(Pick::All) {
         return Vec::new();
     }
     let mut found = Vec::new();
@@ -107,8 +106,7 @@ fn eviction(world: &World, object: &Object) -> Vec<Diagnostic> {
     let Some(placement) = world.find(&Family::Cluster.placement(), "", name) else {
         return Vec::new();
     };
-    let fixed = Policy::read(field(placement.spec(), "policy"))
-        .is_ok_and(|policy| matches!(policy.pick, Pick::Fixed(_)));
+    let fixed = matches!(Pick::of(placement), Some(Pick::Fixed(_)));
     let message = if placement.is_deleting() {
         format!("placement {name:?} is being deleted")
     } else if fixed {

@@ -1,14 +1,12 @@
 //! Decisions as writes: the actions that carry out what `decide` returns.
 
-pub mod binding;
-pub mod cleanup;
-pub mod eviction;
-pub mod finalizer;
-pub mod membership;
-pub mod override_patch;
-pub mod override_snapshot;
-pub mod policy_snapshot;
-pub mod rollout;
-pub mod run;
-pub mod schedule;
-pub mod snapshot;
+pub(crate) mod binding;
+pub(crate) mod cleanup;
+pub(crate) mod eviction;
+pub(crate) mod membership;
+pub(crate) mod override_snapshot;
+pub(crate) mod policy_snapshot;
+pub(crate) mod rollout;
+pub(crate) mod run;
+pub(crate) mod schedule;
+pub(crate) mod snapshot;

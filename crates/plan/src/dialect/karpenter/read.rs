@@ -11,7 +11,6 @@ pub(crate) mod pool;
 pub(crate) mod reason;
 pub(crate) mod requirement;
 pub(crate) mod resources;
-pub(crate) mod topology;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,10 +20,11 @@ use jiff::Timestamp;
 
 use crate::dialect::karpenter::names::{self, NODE, POD, POD_DISRUPTION_BUDGET};
 use crate::memory::Reading;
+use crate::pod_budget::PodBudgets;
 use crate::snapshot::Snapshot;
 use claim::{ClaimFacts, Member};
 use node::{Node, NodeFacts};
-use pod::{Pod, PodBudgets};
+use pod::Pod;
 use pool::Pool;
 
 /// The pools, their nodes and the pods on them.

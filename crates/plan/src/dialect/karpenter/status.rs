@@ -12,7 +12,7 @@ use super::read::claim::Member;
 use super::read::node::{Node, NodeFacts};
 use super::read::resources::Amounts;
 use super::validate;
-use super::write::patch::ObjectPatch;
+use crate::object_patch::ObjectPatch;
 use crate::snapshot::Snapshot;
 
 /// The status as it should read; absent if it reads so already.

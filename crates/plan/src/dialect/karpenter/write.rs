@@ -3,7 +3,6 @@
 //! beginning.
 
 mod launch;
-pub(crate) mod patch;
 mod replicas;
 mod terminate;
 pub(crate) mod writes;
@@ -20,9 +19,10 @@ use super::read::Cluster;
 use super::read::claim::Member;
 use super::read::node::Node;
 use crate::hold::HoldReason;
+use crate::object_patch::ObjectPatch;
 use crate::snapshot::Snapshot;
 use crate::step::{Action, EventType, MemberState, Verb, Why};
-use patch::{ObjectPatch, other_taints};
+use crate::taint;
 use writes::Writes;
 
 /// Works out the writes of one step.
@@ -127,10 +127,8 @@ fn begin<'w>(
     let word = command.reason.word();
     if command.is_forced {
         writes.states.insert(at, (MemberState::Gone, None));
-        writes
-            .event_of(member, "DisruptionTerminating", |kind| format!("Disrupting {kind}: {word}"));
         let why = Why::new("Expired", "the NodeClaim is older than its expireAfter");
-        return writes.remove(member, command.permit, why);
+        return writes.terminate(member, word, command.permit, why);
     }
     if let Err(ripe) = command::is_mature(cluster, command, at) {
         return propose(cluster, command, at, ripe, patch, writes);
@@ -153,9 +151,7 @@ fn begin<'w>(
     writes.start.extend(started.actions(Verb::Start(command.permit), &why));
     writes.states.insert(at, (MemberState::Moving, None));
     if is_delete {
-        writes
-            .event_of(member, "DisruptionTerminating", |kind| format!("Disrupting {kind}: {word}"));
-        writes.remove(member, command.permit, why);
+        writes.terminate(member, word, command.permit, why);
     }
 }
 
@@ -213,11 +209,8 @@ fn proceed(
     let word = member.facts.disruption_word();
     let hold = match command::progress(cluster, snapshot, member, disruptions.is_empty(at)) {
         Progress::Ready => {
-            writes.event_of(member, "DisruptionTerminating", |kind| {
-                format!("Disrupting {kind}: {word}")
-            });
             let why = Why::new("Replaced", "all replacements are initialized");
-            writes.remove(member, permit_of_leaving(), why);
+            writes.terminate(member, word, permit_of_leaving(), why);
             None
         }
         Progress::Waiting { replacement, until } => {
@@ -308,14 +301,14 @@ fn replacements(
 
 /// Keeps pods away from a node: the reservation before anything is disturbed.
 fn taint(node: &Node<'_>, why: &Why) -> Action {
-    let mut taints = other_taints(node.object);
+    let mut taints = taint::others(node.object, DISRUPTED_TAINT);
     taints.push(json!({"key": DISRUPTED_TAINT, "effect": "NoSchedule"}));
     let patch = json!({"spec": {"taints": taints}});
     Action::patch(Verb::Taint, node.object, patch, why.clone()).concurrently()
 }
 
 fn untaint(node: &Node<'_>, why: &Why) -> Option<Action> {
-    let patch = json!({"spec": {"taints": other_taints(node.object)}});
+    let patch = json!({"spec": {"taints": taint::others(node.object, DISRUPTED_TAINT)}});
     let untaint = || Action::patch(Verb::Untaint, node.object, patch, why.clone()).concurrently();
     node.facts.is_tainted.then(untaint)
 }

@@ -25,7 +25,6 @@ pub(crate) mod compartment;
 pub(crate) mod config_change;
 pub(crate) mod drain;
 pub(crate) mod interrupt;
-pub(crate) mod label_sets;
 pub(crate) mod lifecycle;
 pub(crate) mod member;
 pub(crate) mod orphan;
@@ -43,7 +42,6 @@ use self::advance::{Context, NodePlan, Serial, advance};
 use self::batch::{next_size, score};
 use self::compartment::{Compartment, assign};
 use self::drain::Disruptions;
-use self::label_sets::LabelSets;
 use self::member::{Gathered, Member, Surroundings, gather};
 use self::record::PickRecord;
 use crate::count;
@@ -51,11 +49,13 @@ use crate::dialect::skyhook::read::batch::BatchState;
 use crate::dialect::skyhook::read::config;
 use crate::dialect::skyhook::read::hook::{Hook, Package};
 use crate::dialect::skyhook::read::options::Options;
-use crate::dialect::skyhook::read::pod::{Pods, node_of};
+use crate::dialect::skyhook::read::pod::Pods;
 use crate::dialect::skyhook::read::policy::{self, legacy};
 use crate::dialect::skyhook::read::state::NodeState;
 use crate::gate::{Admission, Candidate, Limit, admit};
 use crate::hold::{HoldReason, NAMED};
+use crate::pods::node_of;
+use crate::selector::label_sets::LabelSets;
 use crate::snapshot::Snapshot;
 
 /// Everything that was decided about one Skyhook, ready to be written and reported.
@@ -105,7 +105,7 @@ impl<'p, 'w: 'p> Decision<'p, 'w> {
         let policy = policy::find(snapshot, &hook.policy);
         let policy_missing = policy.is_none() && !hook.policy.is_empty();
         let (mut specs, policy_reset) = policy.unwrap_or_default();
-        let mut label_sets = LabelSets::new(&specs);
+        let mut label_sets = LabelSets::new(specs.iter().map(|spec| &spec.selector));
         let Gathered { mut members, untargeted } =
             gather(around, snapshot.of(&NODE), &mut label_sets);
         if hook.policy.is_empty() {

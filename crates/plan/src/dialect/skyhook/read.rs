@@ -3,8 +3,6 @@
 
 pub(crate) mod batch;
 pub(crate) mod config;
-pub(crate) mod disruption_budget;
-pub(crate) mod glob;
 pub(crate) mod hook;
 pub(crate) mod node;
 pub(crate) mod observe;
@@ -12,4 +10,3 @@ pub(crate) mod options;
 pub(crate) mod pod;
 pub(crate) mod policy;
 pub(crate) mod state;
-pub(crate) mod version;

@@ -7,8 +7,8 @@ use convoy_api::{Object, ObjectKey};
 use crate::dialect::skyhook::decide::orphan::is_orphan;
 use crate::dialect::skyhook::names::{CORDON, DISABLE, Keys, NAME, NODE_META, PAUSE};
 use crate::dialect::skyhook::read::hook::{has_same_config_updates, policy_name, targets};
-use crate::dialect::skyhook::read::pod::node_of;
 use crate::dialect::{Keep, Watch};
+use crate::pods::node_of;
 use crate::snapshot::Snapshot;
 use crate::world::World;
 

@@ -33,6 +33,7 @@ use crate::dialect::skyhook::read::hook::{Package, Runtime};
 use crate::dialect::skyhook::read::node::{has_taint, is_new, word_text};
 use crate::dialect::skyhook::read::pod::PackageTag;
 use crate::dialect::skyhook::read::state::stage_word;
+use crate::finalizer;
 use crate::merge_patch;
 use crate::step::{Action, Propagation, Verb, Why, Write};
 
@@ -138,11 +139,8 @@ fn sorted(mut phase: Vec<Action>) -> Vec<Action> {
 /// Adds the finalizer, so that the Skyhook is not gone before its cordons are.
 fn adopt(skyhook: &Object, version: &str) -> Option<Action> {
     let mut metadata = serde_json::Map::new();
-    if !skyhook.has_finalizer(FINALIZER) {
-        let finalizers = skyhook.metadata().get("finalizers").and_then(Value::as_array);
-        let mut finalizers = finalizers.cloned().unwrap_or_default();
-        finalizers.push(json!(FINALIZER));
-        metadata.insert("finalizers".to_owned(), Value::Array(finalizers));
+    if let Some(finalizers) = finalizer::with(skyhook, &[FINALIZER]) {
+        metadata.insert("finalizers".to_owned(), finalizers);
     }
     if skyhook.annotation(VERSION) != Some(version) {
         metadata.insert("annotations".to_owned(), json!({VERSION: version}));

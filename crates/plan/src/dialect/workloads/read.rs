@@ -2,7 +2,6 @@
 //! with its defaults. Beside `write` and `status` this is the only role that knows JSON paths.
 
 pub(crate) mod daemon_set;
-pub(crate) mod indexes;
 pub(crate) mod job;
 pub(crate) mod revisions;
 pub(crate) mod stateful_set;

@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
 use super::status;
-use super::write::Writes;
 use crate::hold::{Hold, HoldReason};
+use crate::pods::writes::Writes;
 use crate::step::{GroupReport, MemberState, Step, Verdict};
 
 /// Where the members of one owner stand.

@@ -5,56 +5,37 @@ pub(crate) mod job;
 mod revisions;
 pub(crate) mod stateful_set;
 
-use convoy_api::{Object, ObjectKey};
+use convoy_api::Object;
 use serde_json::{Value, json};
 
 use super::read::OwnedPods;
-use crate::gate::Permit;
-use crate::ownership;
-use crate::step::{Action, Event, EventType, Propagation, Verb, Why};
+use super::read::revisions::Revisions;
+use crate::pods::writes::Writes;
 
-/// What a step writes and tells about one owner.
-#[derive(Debug)]
-pub(crate) struct Writes<'o> {
+/// The writes of an owner that keeps revisions: present revision first, then pods are adopted and
+/// released, then `pods` decides, then expired revisions go. One that is being deleted writes
+/// nothing.
+fn of_revisions<'o>(
     owner: &'o Object,
-    pub(crate) actions: Vec<Action>,
-    pub(crate) events: Vec<Event>,
+    revisions: &Revisions<'_>,
+    owned: &OwnedPods<'_>,
+    expired: &[&Object],
+    pods: impl FnOnce(&mut Writes<'o>),
+) -> Writes<'o> {
+    let mut writes = Writes::new(owner);
+    if owner.is_deleting() {
+        return writes;
+    }
+    writes.renew(revisions);
+    claim(&mut writes, owned);
+    pods(&mut writes);
+    writes.trim(revisions, expired);
+    writes
 }
 
-impl<'o> Writes<'o> {
-    fn new(owner: &'o Object) -> Self {
-        Self { owner, actions: Vec::new(), events: Vec::new() }
-    }
-
-    fn tell(&mut self, kind: EventType, reason: &str, message: String) {
-        let (regarding, reason) = (self.owner.key().clone(), reason.to_owned());
-        self.events.push(Event { regarding, kind, reason, message, reports: None });
-    }
-
-    /// Tells of a pod that is created or deleted.
-    fn tell_of_pod(&mut self, reason: &str, message: String, pod: &ObjectKey) {
-        self.tell(EventType::Normal, reason, message);
-        if let Some(event) = self.events.last_mut() {
-            event.reports = Some(pod.clone());
-        }
-    }
-
-    fn start(&mut self, permit: Permit, key: ObjectKey, pod: Value, why: Why) {
-        self.tell_of_pod("SuccessfulCreate", format!("Created pod: {}", key.name), &key);
-        self.actions.push(Action::create(Verb::Start(permit), key, pod, why));
-    }
-
-    fn remove(&mut self, permit: Permit, pod: &Object, why: Why) {
-        self.tell_of_pod("SuccessfulDelete", format!("Deleted pod: {}", pod.name()), pod.key());
-        self.actions.push(Action::delete(Verb::Remove(permit), pod, Propagation::Background, why));
-    }
-
-    /// Adopts and releases pods.
-    fn claim(&mut self, pods: &OwnedPods<'_>) {
-        let (released, adopted) = (pods.released.iter(), pods.adopted.iter());
-        let writes = ownership::writes(self.owner, released.copied(), adopted.copied());
-        self.actions.extend(writes);
-    }
+/// Adopts and releases pods.
+fn claim(writes: &mut Writes<'_>, pods: &OwnedPods<'_>) {
+    writes.claim(pods.released.iter().copied(), pods.adopted.iter().copied());
 }
 
 /// Puts a text into a map of the metadata of an object that is being made.

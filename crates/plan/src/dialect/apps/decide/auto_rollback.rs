@@ -11,9 +11,9 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::DeploymentDecision;
 use super::rollback::Rollback;
+use crate::condition::dated::Entry;
 use crate::condition::instant;
 use crate::dialect::apps::names::{PROGRESSING, REPLICA_FAILURE, ROLLED_BACK, TIMED_OUT};
-use crate::dialect::apps::read::conditions::Entry;
 use crate::step::EventType;
 
 impl<'o> DeploymentDecision<'o> {

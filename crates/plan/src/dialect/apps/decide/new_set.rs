@@ -48,13 +48,9 @@ impl DeploymentDecision<'_> {
         if replicas > 0 {
             let message = format!("Scaled up replica set {name} from 0 to {replicas}");
             let owner = self.deployment.object.key();
-            self.events.push(Event {
-                regarding: owner.clone(),
-                kind: EventType::Normal,
-                reason: "ScalingReplicaSet".to_owned(),
-                message,
-                reports: Some(owner.sibling(&REPLICA_SET, &owner.namespace, &name)),
-            });
+            let set = owner.sibling(&REPLICA_SET, &owner.namespace, &name);
+            let event = Event::new(owner, EventType::Normal, "ScalingReplicaSet", message);
+            self.events.push(event.reporting(&set));
         }
         if self.deployment.deadline_secs.is_some() {
             let message = format!("Created new replica set {name:?}");

@@ -4,10 +4,10 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::DeploymentDecision;
+use crate::condition::dated::Entry;
 use crate::dialect::apps::names::{
     AVAILABLE, COMPLETE, PAUSED, PROGRESSING, REPLICA_FAILURE, TIMED_OUT,
 };
-use crate::dialect::apps::read::conditions::Entry;
 
 /// The numbers of a status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

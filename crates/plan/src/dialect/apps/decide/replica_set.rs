@@ -8,10 +8,11 @@
 use convoy_api::Object;
 use jiff::Timestamp;
 
-use super::rank;
 use crate::dialect::apps::read::replica_set::ReplicaSet;
 use crate::gate::{self, Grant, Limit};
 use crate::hold::HoldReason;
+use crate::pods::active::ActivePod;
+use crate::pods::rank;
 use crate::snapshot::Snapshot;
 
 /// The most pods that one step creates or deletes.
@@ -46,7 +47,10 @@ pub(crate) fn decide<'o>(
     let deleted = match going {
         0 => Vec::new(),
         all if all == have => set.active.iter().map(|pod| pod.object).collect(),
-        some => rank::first(&set, some, snapshot),
+        some => {
+            let is_available = |pod: &ActivePod<'_>| set.is_available(pod);
+            rank::first(&set.active, some, is_available, snapshot, set.now)
+        }
     };
     Ok(ReplicaSetDecision { left: missing - creation.count, set, creation, deletion, deleted })
 }

@@ -2,8 +2,9 @@
 
 use convoy_api::apps::UNLIMITED;
 use convoy_api::apps::equality::Template;
-use convoy_api::apps::spec::{CountOrPercent, DeploymentSpec, UpdateStrategy};
+use convoy_api::apps::spec::{DeploymentSpec, UpdateStrategy};
 use convoy_api::object::member::{field, member};
+use convoy_api::text::CountOrPercent;
 use convoy_api::{Object, apps::annotation};
 use serde_json::Value;
 

@@ -7,9 +7,9 @@ use convoy_api::object::member::field;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::pod::{Pod, Readiness};
 use super::template;
 use crate::ownership::{Claim, claim};
+use crate::pods::active::{ActivePod, Readiness};
 use crate::pods::is_finished;
 use crate::selector::Selector;
 use crate::snapshot::Snapshot;
@@ -22,7 +22,7 @@ pub(crate) struct ReplicaSet<'o> {
     pub(crate) replicas: usize,
     pub(crate) min_ready_secs: i64,
     /// Ours or ours from now on, neither finished nor terminating.
-    pub(crate) active: Vec<Pod<'o>>,
+    pub(crate) active: Vec<ActivePod<'o>>,
     pub(crate) adopted: Vec<&'o Object>,
     pub(crate) released: Vec<&'o Object>,
     /// How many of ours are terminating.
@@ -69,7 +69,7 @@ impl<'o> ReplicaSet<'o> {
             Claim::Adopt => self.adopted.push(pod),
             Claim::Keep => {}
         }
-        self.active.push(Pod::new(pod));
+        self.active.push(ActivePod::new(pod));
     }
 
     /// Whether its template has labels: without them, new pods would not be its own.
@@ -78,7 +78,7 @@ impl<'o> ReplicaSet<'o> {
         labels.is_some_and(|labels| !labels.is_empty())
     }
 
-    pub(crate) fn is_available(&self, pod: &Pod<'_>) -> bool {
+    pub(crate) fn is_available(&self, pod: &ActivePod<'_>) -> bool {
         match pod.ready {
             Readiness::False => false,
             Readiness::True { .. } if self.min_ready_secs == 0 => true,

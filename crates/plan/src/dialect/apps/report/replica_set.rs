@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use convoy_api::Object;
 use serde_json::{Value, json};
 
+use crate::condition::dated::{Conditions, summary};
 use crate::count;
 use crate::dialect::apps::decide::replica_set::ReplicaSetDecision;
-use crate::dialect::apps::read::conditions::{Conditions, summary};
-use crate::dialect::apps::read::pod::{Pod, Readiness};
 use crate::dialect::apps::{status, write};
 use crate::hold::{Hold, HoldReason};
+use crate::pods::active::{ActivePod, Readiness};
 use crate::snapshot::Snapshot;
 use crate::status::is_same;
 use crate::step::{GroupReport, Step, Verdict};
@@ -24,7 +24,8 @@ pub(crate) fn step(
     let object = decision.set.object;
     let status = status::replica_set::status(&decision.set, None);
     let mut step = Step::new(dialect, object, Verdict::Moving);
-    step.actions = write::replica_set::actions(decision, snapshot, &mut step.events);
+    let writes = write::replica_set::writes(decision, snapshot);
+    (step.actions, step.events) = (writes.actions, writes.events);
     step.decision = self::decision(decision, &status);
     step.groups = vec![group(decision)];
     step.holds = holds(decision);
@@ -66,8 +67,8 @@ fn group(decision: &ReplicaSetDecision<'_>) -> GroupReport {
     let set = &decision.set;
     let mut group = GroupReport::new(set.object.name().as_str());
     let going: BTreeSet<&str> = decision.deleted.iter().map(|pod| pod.name().as_str()).collect();
-    let staying = |pod: &&Pod<'_>| !going.contains(pod.object.name().as_str());
-    let staying: Vec<&Pod<'_>> = set.active.iter().filter(staying).collect();
+    let staying = |pod: &&ActivePod<'_>| !going.contains(pod.object.name().as_str());
+    let staying: Vec<&ActivePod<'_>> = set.active.iter().filter(staying).collect();
     let available = staying.iter().filter(|pod| set.is_available(pod)).count();
     let ready = staying.iter().filter(|pod| pod.is_ready()).count();
     group.done = count(available);

@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::replica_set::status;
 use crate::condition::Condition;
+use crate::condition::dated::Conditions;
 use crate::dialect::apps::names::{PROGRESSING, REPLICA_FAILURE};
-use crate::dialect::apps::read::conditions::Conditions;
 use crate::dialect::apps::read::deployment::Deployment;
 use crate::dialect::apps::read::replica_set::ReplicaSet;
 use crate::snapshot::Snapshot;
@@ -24,13 +24,7 @@ pub(crate) fn replica_set(snapshot: &Snapshot<'_>, denial: &Denial, now: Timesta
     };
     let message = format!("Error {doing}: {}", denial.message);
     let mut complaint = Complaint::saying(set, reason, message);
-    let failure = Condition {
-        kind: REPLICA_FAILURE.into(),
-        status: "True",
-        reason: reason.into(),
-        message: denial.message.as_str().into(),
-        observed_generation: None,
-    };
+    let failure = Condition::new(REPLICA_FAILURE, "True", reason, denial.message.as_str());
     let status = ReplicaSet::read(snapshot, now).ok().map(|read| status(&read, Some(&failure)));
     complaint.status = status.filter(|status| !is_same(status, set.status()));
     complaint

@@ -195,6 +195,7 @@ fn is_available(binding: &Binding<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use convoy_testkit::fleet;
     use serde_json::{Value, json};
 
     use super::*;
@@ -204,19 +205,16 @@ mod tests {
     const API: &str = "placement.kubernetes-fleet.io/v1beta1";
 
     fn object(kind: &str, name: &str, spec: &Value) -> Object {
-        let raw = json!({"apiVersion": API, "kind": kind,
-            "metadata": {"name": name, "generation": 1}, "spec": spec});
-        Object::from_value(raw).unwrap()
+        let built = convoy_testkit::object(API, kind, name).spec(spec.clone());
+        built.with("/metadata/generation", json!(1)).build()
     }
 
     fn binding(cluster: &str) -> Object {
-        let raw = json!({"apiVersion": API, "kind": "ClusterResourceBinding",
-            "metadata": {"name": format!("web-{cluster}"), "generation": 1,
-                "labels": {"kubernetes-fleet.io/parent-CRP": "web"}},
-            "spec": {"state": "Bound", "targetCluster": cluster},
-            "status": {"conditions": [{"type": "Available", "status": "True",
-                "reason": "AllWorkAreAvailable", "observedGeneration": 1}]}});
-        Object::from_value(raw).unwrap()
+        fleet::binding("web", cluster, "Bound", "web-0-snapshot")
+            .with("/metadata/generation", json!(1))
+            .status(json!({"conditions": [{"type": "Available", "status": "True",
+                "reason": "AllWorkAreAvailable", "observedGeneration": 1}]}))
+            .build()
     }
 
     fn eviction(name: &str, cluster: &str) -> Object {
@@ -226,9 +224,9 @@ mod tests {
 
     #[test]
     fn evictions_at_once_stay_within_the_budget_together() {
-        let policy = json!({"policy": {"placementType": "PickN", "numberOfClusters": 3}});
+        let policy = json!({"placementType": "PickN", "numberOfClusters": 3});
         let objects = [
-            object("ClusterResourcePlacement", "web", &policy),
+            fleet::placement("web", policy).build(),
             object(
                 "ClusterResourcePlacementDisruptionBudget",
                 "web",
@@ -260,15 +258,9 @@ mod tests {
     }
 
     fn allowed(pick: &Value, budget: &Value, available: u32, total: u32) -> bool {
-        let placement = Object::from_value(json!({"apiVersion": "placement.kubernetes-fleet.io/v1",
-            "kind": "ClusterResourcePlacement", "metadata": {"name": "web"}, "spec": {"policy": pick}}))
-        .unwrap();
+        let placement = fleet::placement("web", pick.clone()).build();
         let placement = Placement::read(&placement).unwrap();
-        let budget =
-            Object::from_value(json!({"apiVersion": "placement.kubernetes-fleet.io/v1beta1",
-            "kind": "ClusterResourcePlacementDisruptionBudget", "metadata": {"name": "web"},
-            "spec": budget}))
-            .unwrap();
+        let budget = object("ClusterResourcePlacementDisruptionBudget", "web", budget);
         let is_pick_all = !matches!(placement.policy.pick, Pick::Number(_));
         let budget = DisruptionBudget::read(&budget, is_pick_all);
         let standing = Standing { available, total, ..Standing::of(&placement, &[]) };

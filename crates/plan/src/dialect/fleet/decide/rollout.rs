@@ -4,9 +4,9 @@
 //! they carry the placement's apply strategy and that no cluster has two of them; then it
 //! sorts them ([`group`]) and asks the gate how many of each group may go, change or come.
 
-pub mod counts;
-pub mod group;
-pub mod precondition;
+pub(crate) mod counts;
+pub(crate) mod group;
+pub(crate) mod precondition;
 
 use jiff::Timestamp;
 use smol_str::SmolStr;

@@ -1,10 +1,10 @@
 //! The scheduler: which member clusters a placement gets. Bindings of the active policy are
 //! never judged again, so later changes of a cluster do not move anything.
 
-pub mod classes;
-pub mod cycle;
-pub mod filter;
-pub mod score;
+pub(crate) mod classes;
+pub(crate) mod cycle;
+pub(crate) mod filter;
+pub(crate) mod score;
 
 use convoy_api::Object;
 use jiff::Timestamp;

@@ -1,9 +1,9 @@
 //! What a placement asks for, written down: its policy and the hub's objects that it selects,
 //! as numbered snapshots that never change.
 
-pub mod group;
-pub mod policy;
-pub mod select;
+pub(crate) mod group;
+pub(crate) mod policy;
+pub(crate) mod select;
 
 use jiff::Timestamp;
 

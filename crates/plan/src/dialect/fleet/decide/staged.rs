@@ -5,14 +5,14 @@
 //! ([`consistency`]) and then goes on from its recorded state. What cannot be undone by waiting
 //! aborts the run; a person makes a new one.
 
-pub mod approval;
-pub mod consistency;
-pub mod deletion;
-pub mod execute;
-pub mod initialise;
-pub mod scope;
-pub mod stages;
-pub mod stop;
+pub(crate) mod approval;
+pub(crate) mod consistency;
+pub(crate) mod deletion;
+pub(crate) mod execute;
+pub(crate) mod initialise;
+pub(crate) mod scope;
+pub(crate) mod stages;
+pub(crate) mod stop;
 
 use std::collections::BTreeMap;
 

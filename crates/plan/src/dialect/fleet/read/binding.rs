@@ -35,9 +35,9 @@ const INSTANT: SignedDuration = SignedDuration::from_nanos(1);
 
 /// One `ClusterResourceBinding` or `ResourceBinding`.
 #[derive(Clone, Copy, Debug)]
-pub struct Binding<'w> {
-    pub object: &'w Object,
-    pub state: State,
+pub(crate) struct Binding<'w> {
+    pub(crate) object: &'w Object,
+    pub(crate) state: State,
     cluster: &'w str,
     generation: i64,
     deleting: bool,
@@ -52,7 +52,7 @@ const KINDS: [&str; 6] =
 
 /// What the scheduler and the rollout have made of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub(crate) enum State {
     /// Picked; nothing is on the cluster yet.
     Scheduled,
     /// The resources are, or are to be, on the cluster.
@@ -63,7 +63,7 @@ pub enum State {
 
 /// Whether the resources a binding stands for are known to work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Readiness {
+pub(crate) enum Readiness {
     Ready,
     /// Counts as ready from this instant on, for want of a better test.
     At(Timestamp),
@@ -73,25 +73,25 @@ pub enum Readiness {
 
 /// How well a cluster suits a placement. Compared in this order; larger is better.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Score {
-    pub topology: i32,
-    pub affinity: i32,
+pub(crate) struct Score {
+    pub(crate) topology: i32,
+    pub(crate) affinity: i32,
     /// An older policy had picked the cluster: moving costs something.
-    pub kept: bool,
+    pub(crate) kept: bool,
 }
 
 /// What a binding's spec should say.
 #[derive(Clone, Copy, Debug)]
-pub struct DesiredBinding<'a> {
-    pub resource_snapshot: &'a str,
-    pub overrides: &'a Applicable,
+pub(crate) struct DesiredBinding<'a> {
+    pub(crate) resource_snapshot: &'a str,
+    pub(crate) overrides: &'a Applicable,
     /// In canonical form; absent where it is pushed on its own.
-    pub apply_strategy: Option<&'a Value>,
+    pub(crate) apply_strategy: Option<&'a Value>,
 }
 
 impl DesiredBinding<'_> {
     /// Whether the binding is Bound and says exactly this.
-    pub fn is_met_by(&self, binding: &Binding<'_>) -> bool {
+    pub(crate) fn is_met_by(&self, binding: &Binding<'_>) -> bool {
         self.apply_strategy.is_none_or(|wanted| binding.has_strategy(wanted))
             && binding.state == State::Bound
             && binding.resource_snapshot() == self.resource_snapshot
@@ -100,7 +100,7 @@ impl DesiredBinding<'_> {
 }
 
 /// The bindings of a placement, by name.
-pub fn bindings<'w>(snapshot: &Snapshot<'w>, placement: &Placement<'_>) -> Vec<Binding<'w>> {
+pub(crate) fn bindings<'w>(snapshot: &Snapshot<'w>, placement: &Placement<'_>) -> Vec<Binding<'w>> {
     let all = snapshot.of(&placement.binding_kind()).iter();
     let owned = all.filter(|object| placement.owns(object));
     owned.filter_map(|object| Binding::read(object)).collect()
@@ -108,7 +108,7 @@ pub fn bindings<'w>(snapshot: &Snapshot<'w>, placement: &Placement<'_>) -> Vec<B
 
 impl<'w> Binding<'w> {
     /// None: its state is none of the known words, and nothing is done with it.
-    pub fn read(object: &'w Object) -> Option<Self> {
+    pub(crate) fn read(object: &'w Object) -> Option<Self> {
         let state = match object.spec_text("state") {
             "Scheduled" => State::Scheduled,
             "Bound" => State::Bound,
@@ -127,42 +127,42 @@ impl<'w> Binding<'w> {
         })
     }
 
-    pub fn name(&self) -> &'w str {
+    pub(crate) fn name(&self) -> &'w str {
         self.object.name()
     }
 
-    pub fn cluster(&self) -> &'w str {
+    pub(crate) fn cluster(&self) -> &'w str {
         self.cluster
     }
 
-    pub fn resource_snapshot(&self) -> &'w str {
+    pub(crate) fn resource_snapshot(&self) -> &'w str {
         self.object.spec_text("resourceSnapshotName")
     }
 
-    pub fn policy_snapshot(&self) -> &'w str {
+    pub(crate) fn policy_snapshot(&self) -> &'w str {
         self.object.spec_text("schedulingPolicySnapshotName")
     }
 
-    pub fn generation(&self) -> i64 {
+    pub(crate) fn generation(&self) -> i64 {
         self.generation
     }
 
     /// Its conditions, those of older generations among them.
-    pub fn conditions(&self) -> &'w [Value] {
+    pub(crate) fn conditions(&self) -> &'w [Value] {
         self.conditions
     }
 
-    pub fn is_deleting(&self) -> bool {
+    pub(crate) fn is_deleting(&self) -> bool {
         self.deleting
     }
 
     /// Whether it was Bound before it was de-selected.
-    pub fn was_bound(&self) -> bool {
+    pub(crate) fn was_bound(&self) -> bool {
         self.object.annotation(PREVIOUS_STATE) == Some("Bound")
     }
 
     /// Whether resources may be on the cluster because of it.
-    pub fn is_placed(&self) -> bool {
+    pub(crate) fn is_placed(&self) -> bool {
         match self.state {
             State::Scheduled => false,
             State::Bound => true,
@@ -172,28 +172,28 @@ impl<'w> Binding<'w> {
 
     /// Whether it carries this apply strategy, which is in canonical form. One without any does
     /// not: whoever makes bindings leaves it to the rollout.
-    pub fn has_strategy(&self, wanted: &Value) -> bool {
+    pub(crate) fn has_strategy(&self, wanted: &Value) -> bool {
         let carried = field(self.object.spec(), "applyStrategy");
         // Most say it in the very words.
         !carried.is_null() && (same(carried, wanted) || apply_strategy(carried) == *wanted)
     }
 
     /// A condition of the binding's current generation.
-    pub fn condition(&self, kind: &str) -> Option<&'w Value> {
+    pub(crate) fn condition(&self, kind: &str) -> Option<&'w Value> {
         self.current[KINDS.iter().position(|known| *known == kind)?]
     }
 
     /// The status word of a condition of the current generation.
-    pub fn status(&self, kind: &str) -> Option<&'w str> {
+    pub(crate) fn status(&self, kind: &str) -> Option<&'w str> {
         member(self.condition(kind)?, "status")?.as_str()
     }
 
-    pub fn is_true(&self, kind: &str) -> bool {
+    pub(crate) fn is_true(&self, kind: &str) -> bool {
         self.status(kind) == Some("True")
     }
 
     /// Whether the resources work; `period` is how long untrackable ones have to stand.
-    pub fn readiness(&self, period: SignedDuration, now: Timestamp) -> Readiness {
+    pub(crate) fn readiness(&self, period: SignedDuration, now: Timestamp) -> Readiness {
         if self.is_true(DIFF_REPORTED) {
             return Readiness::Ready;
         }
@@ -216,7 +216,7 @@ impl<'w> Binding<'w> {
     }
 
     /// The first condition that says the resources will not work as they are.
-    pub fn failure(&self) -> Option<&'w Value> {
+    pub(crate) fn failure(&self) -> Option<&'w Value> {
         [OVERRIDDEN, WORK_SYNCHRONIZED, APPLIED, AVAILABLE].into_iter().find_map(|kind| {
             let condition = self.condition(kind)?;
             let failed = text(condition, "status") == "False"
@@ -226,7 +226,7 @@ impl<'w> Binding<'w> {
     }
 
     /// Why it has failed, for a person.
-    pub fn failure_message(&self) -> String {
+    pub(crate) fn failure_message(&self) -> String {
         let failure = self.failure().map(|condition| {
             let word = |name| text(condition, name);
             format!("{} is False/{}: {}", word("type"), word("reason"), word("message"))
@@ -234,17 +234,17 @@ impl<'w> Binding<'w> {
         failure.unwrap_or_else(|| self.explanation())
     }
 
-    pub fn has_failed(&self) -> bool {
+    pub(crate) fn has_failed(&self) -> bool {
         self.failure().is_some()
     }
 
     /// Whether differences were looked for instead of applying, whatever came of it.
-    pub fn is_diff_reported(&self) -> bool {
+    pub(crate) fn is_diff_reported(&self) -> bool {
         self.condition(DIFF_REPORTED).is_some()
     }
 
     /// Why it is not ready, for a person.
-    pub fn explanation(&self) -> String {
+    pub(crate) fn explanation(&self) -> String {
         let kinds = [OVERRIDDEN, WORK_SYNCHRONIZED, APPLIED, AVAILABLE, DIFF_REPORTED];
         let mut current = kinds.into_iter().filter_map(|kind| Some((kind, self.condition(kind)?)));
         let wanting = current.clone().find(|(_, found)| text(found, "status") != "True");

@@ -1,13 +1,14 @@
 //! Disruption budgets of placements.
 
 use convoy_api::Object;
-use serde_json::Value;
+use convoy_api::fleet::eviction::PlacementDisruptionBudgetSpec;
+use convoy_api::text::CountOrPercent;
 
 use crate::budget::IntOrPercent;
 
 /// What a `ClusterResourcePlacementDisruptionBudget` says about its placement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DisruptionBudget<'w> {
+pub(crate) enum DisruptionBudget<'w> {
     MaxUnavailable {
         name: &'w str,
         share: IntOrPercent,
@@ -27,15 +28,14 @@ pub enum DisruptionBudget<'w> {
 }
 
 impl<'w> DisruptionBudget<'w> {
-    /// The budget of a placement, of type `PickAll` or not. Counts are read from the JSON: the
-    /// wire type has 32 bits, and larger counts are sound, if useless.
-    pub fn read(object: &'w Object, is_pick_all: bool) -> Self {
+    /// The budget of a placement, of type `PickAll` or not. One that does not fit its type says
+    /// nothing, and so allows nothing.
+    pub(crate) fn read(object: &'w Object, is_pick_all: bool) -> Self {
         let name = object.name().as_str();
-        let share = |field: &str| {
-            let value = object.spec().get(field).filter(|value: &&Value| !value.is_null())?;
-            Some(IntOrPercent::from_value(value).ok())
-        };
-        match (share("maxUnavailable"), share("minAvailable")) {
+        let spec: PlacementDisruptionBudgetSpec = object.spec_view().unwrap_or_default();
+        let share =
+            |given: Option<CountOrPercent>| given.map(|it| IntOrPercent::from_view(&it).ok());
+        match (share(spec.max_unavailable), share(spec.min_available)) {
             (Some(_), _) | (_, Some(Some(IntOrPercent::Percent(_)))) if is_pick_all => {
                 Self::NotForPickAll { name }
             }
@@ -45,7 +45,7 @@ impl<'w> DisruptionBudget<'w> {
         }
     }
 
-    pub fn name(&self) -> &'w str {
+    pub(crate) fn name(&self) -> &'w str {
         match self {
             Self::MaxUnavailable { name, .. }
             | Self::MinAvailable { name, .. }

@@ -1,9 +1,13 @@
-//! Overrides: which override snapshots touch a placement's resources, which of those concern a
-//! cluster, and what they make of an object.
+//! Overrides: which override snapshots touch a placement's resources, and which of those concern a
+//! cluster. Of a snapshot the parts are read as they are needed: what it puts in for an object can
+//! be large, and is of no concern here.
 
 use std::collections::BTreeSet;
 
 use convoy_api::Object;
+use convoy_api::fleet::overrides::{PlacementRef, ResourceSelector};
+use convoy_api::fleet::policy::ClusterSelectorTerm;
+use convoy_api::object::view::view_of;
 use serde_json::{Value, json};
 use smol_str::SmolStr;
 
@@ -14,7 +18,7 @@ use crate::snapshot::Snapshot;
 
 /// The latest override snapshots that touch the resources a placement selected.
 #[derive(Clone, Debug, Default)]
-pub struct Overrides<'w> {
+pub(crate) struct Overrides<'w> {
     /// By name.
     cluster: Vec<Override<'w>>,
     /// By namespace, then name.
@@ -23,18 +27,18 @@ pub struct Overrides<'w> {
 
 /// The override snapshots for one cluster, as a binding lists them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Applicable {
+pub(crate) struct Applicable {
     /// Names of `ClusterResourceOverrideSnapshot`s.
-    pub cluster: Vec<SmolStr>,
+    pub(crate) cluster: Vec<SmolStr>,
     /// Namespaces and names of `ResourceOverrideSnapshot`s.
-    pub namespaced: Vec<(SmolStr, SmolStr)>,
+    pub(crate) namespaced: Vec<(SmolStr, SmolStr)>,
 }
 
 /// Overrides touch the resources, and the cluster whose labels would tell which is not there.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("member cluster {cluster:?} not found, so its overrides cannot be told")]
-pub struct UnknownCluster {
-    pub cluster: SmolStr,
+pub(crate) struct UnknownCluster {
+    pub(crate) cluster: SmolStr,
 }
 
 /// One override snapshot with its cluster selectors read once.
@@ -46,11 +50,11 @@ struct Override<'w> {
 }
 
 /// Group, version, kind and name; the namespace is empty for what has cluster scope.
-pub(crate) type Identity<'v> = (&'v str, &'v str, &'v str, &'v str, &'v str);
+type Identity<'v> = (&'v str, &'v str, &'v str, &'v str, &'v str);
 
 impl<'w> Overrides<'w> {
     /// The overrides that touch what is selected in `group`, all snapshots of one index.
-    pub fn touching(
+    pub(crate) fn touching(
         snapshot: &Snapshot<'w>,
         placement: &Placement<'w>,
         group: &[&'w Object],
@@ -73,12 +77,12 @@ impl<'w> Overrides<'w> {
         Self { cluster: read(cluster), namespaced: read(namespaced) }
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.cluster.is_empty() && self.namespaced.is_empty()
     }
 
     /// Those that concern the cluster `name`, whose `MemberCluster` is `member`.
-    pub fn concerning(
+    pub(crate) fn concerning(
         &self,
         name: &str,
         member: Option<&Object>,
@@ -107,12 +111,12 @@ impl<'w> Overrides<'w> {
 
 impl Applicable {
     /// What `spec` of a binding says; null equals empty.
-    pub fn of_binding(binding: &Object) -> Self {
+    pub(crate) fn of_binding(binding: &Object) -> Self {
         Self::read(binding.spec())
     }
 
     /// What any object with the two lists says, e.g. a cluster's entry in an update run.
-    pub fn read(carrier: &Value) -> Self {
+    pub(crate) fn read(carrier: &Value) -> Self {
         let cluster = list(carrier, "clusterResourceOverrideSnapshots").iter();
         let namespaced = list(carrier, "resourceOverrideSnapshots").iter();
         Self {
@@ -126,12 +130,12 @@ impl Applicable {
     }
 
     /// The value of `clusterResourceOverrideSnapshots`; null where there is none.
-    pub fn cluster_json(&self) -> Value {
+    pub(crate) fn cluster_json(&self) -> Value {
         if self.cluster.is_empty() { Value::Null } else { json!(self.cluster) }
     }
 
     /// The value of `resourceOverrideSnapshots`; null where there is none.
-    pub fn namespaced_json(&self) -> Value {
+    pub(crate) fn namespaced_json(&self) -> Value {
         let entry =
             |(namespace, name): &(SmolStr, SmolStr)| json!({"namespace": namespace, "name": name});
         match self.namespaced.as_slice() {
@@ -143,29 +147,27 @@ impl Applicable {
 
 impl<'w> Override<'w> {
     fn read(snapshot: &'w Object) -> Self {
-        let rules = list(field(field(snapshot.spec(), "overrideSpec"), "policy"), "overrideRules");
-        Self { snapshot, rules: rules.iter().filter_map(cluster_terms).collect() }
+        let policy = field(field(snapshot.spec(), "overrideSpec"), "policy");
+        let rules = list(policy, "overrideRules").iter();
+        Self { snapshot, rules: rules.filter_map(cluster_terms).collect() }
     }
 
     fn concerns(&self, member: &Object) -> bool {
-        self.rules.iter().any(|terms| terms_match(terms, member))
+        let matches = |term: &Selector| term.matches(member);
+        self.rules.iter().any(|terms| terms.is_empty() || terms.iter().any(matches))
     }
 }
 
 /// The terms of a rule's cluster selector. None: it selects no cluster. A term that cannot be
 /// read matches nothing; the validator says so.
-pub(crate) fn cluster_terms(rule: &Value) -> Option<Vec<Selector>> {
+fn cluster_terms(rule: &Value) -> Option<Vec<Selector>> {
     let selector = rule.get("clusterSelector").filter(|selector| !selector.is_null())?;
-    let terms = list(selector, "clusterSelectorTerms");
-    let read: Vec<Selector> = terms
-        .iter()
-        .filter_map(|term| Selector::from_value(field(term, "labelSelector")).ok())
-        .collect();
+    let terms: Option<Vec<ClusterSelectorTerm>> =
+        view_of(field(selector, "clusterSelectorTerms")).ok()?;
+    let terms = terms.unwrap_or_default();
+    let read = terms.iter().map(|term| Selector::from_view(term.label_selector.as_ref()));
+    let read: Vec<Selector> = read.filter_map(Result::ok).collect();
     if read.is_empty() && !terms.is_empty() { None } else { Some(read) }
-}
-
-pub(crate) fn terms_match(terms: &[Selector], member: &Object) -> bool {
-    terms.is_empty() || terms.iter().any(|term| term.matches(member))
 }
 
 /// Whether a snapshot holds what the override says now.
@@ -176,15 +178,14 @@ pub(crate) fn is_snapshot_of(snapshot: &Object, overrides: &Object) -> bool {
 /// Whether an override is meant for this placement: it names none, or this one.
 fn is_for(object: &Object, placement: &Placement<'_>) -> bool {
     let named = field(field(object.spec(), "overrideSpec"), "placement");
-    if named.is_null() {
-        return true;
-    }
-    let family = match text(named, "scope") {
-        "Namespaced" => Family::Namespaced,
+    let Ok(named) = view_of::<Option<PlacementRef>>(named) else { return false };
+    let Some(PlacementRef { name, scope }) = named else { return true };
+    let family = match scope.as_deref() {
+        Some("Namespaced") => Family::Namespaced,
         _ => Family::Cluster,
     };
     let reachable = family == Family::Cluster || object.namespace() == placement.namespace();
-    text(named, "name") == placement.name() && family == placement.family && reachable
+    name == *placement.name() && family == placement.family && reachable
 }
 
 fn touches(object: &Object, selected: &BTreeSet<Identity<'_>>) -> bool {
@@ -194,10 +195,8 @@ fn touches(object: &Object, selected: &BTreeSet<Identity<'_>>) -> bool {
         "" => list(spec, "clusterResourceSelectors"),
         _ => list(spec, "resourceSelectors"),
     };
-    selectors.iter().any(|selector| {
-        let [group, version, kind, name] =
-            ["group", "version", "kind", "name"].map(|part| text(selector, part));
-        selected.contains(&(group, version, kind, namespace, name))
+    selectors.iter().filter_map(|selector| view_of(selector).ok()).any(|it: ResourceSelector| {
+        selected.contains(&(&it.group, &it.version, &it.kind, namespace, &it.name))
     })
 }
 
@@ -224,7 +223,7 @@ fn collect<'v>(resource: &'v Value, into: &mut BTreeSet<Identity<'v>>) {
     into.insert(identity(resource));
 }
 
-pub(crate) fn identity(resource: &Value) -> Identity<'_> {
+fn identity(resource: &Value) -> Identity<'_> {
     let api_version = text(resource, "apiVersion");
     let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
     let metadata = field(resource, "metadata");
@@ -239,17 +238,16 @@ pub(crate) fn is_envelope(resource: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use convoy_testkit::fleet;
+
     use super::*;
 
-    fn object(value: Value) -> Object {
-        Object::from_value(value).unwrap()
-    }
-
     fn override_snapshot(name: &str, spec: &Value) -> Object {
-        object(json!({"apiVersion": "placement.kubernetes-fleet.io/v1beta1",
-            "kind": "ClusterResourceOverrideSnapshot",
-            "metadata": {"name": name, "labels": {names::LATEST: "true"}},
-            "spec": {"overrideSpec": spec}}))
+        let api = "placement.kubernetes-fleet.io/v1beta1";
+        convoy_testkit::object(api, "ClusterResourceOverrideSnapshot", name)
+            .label(names::LATEST, "true")
+            .spec(json!({"overrideSpec": spec}))
+            .build()
     }
 
     fn everywhere() -> Value {
@@ -258,13 +256,10 @@ mod tests {
 
     #[test]
     fn an_override_applies_by_placement_resource_and_cluster() {
-        let placement = object(json!({"apiVersion": "placement.kubernetes-fleet.io/v1beta1",
-            "kind": "ClusterResourcePlacement", "metadata": {"name": "web"}}));
-        let resources = object(json!({"apiVersion": "placement.kubernetes-fleet.io/v1beta1",
-            "kind": "ClusterResourceSnapshot", "metadata": {"name": "web-0-snapshot"},
-            "spec": {"selectedResources": [
-                {"apiVersion": "apps/v1", "kind": "Deployment",
-                 "metadata": {"name": "front", "namespace": "shop"}}]}}));
+        let placement = fleet::placement("web", json!(null)).build();
+        let front = json!({"apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": "front", "namespace": "shop"}});
+        let resources = fleet::resource_snapshot("web", 0, true, &[front]).build();
         let shop = json!([{"group": "", "version": "v1", "kind": "Namespace", "name": "shop"}]);
         let other = json!([{"group": "", "version": "v1", "kind": "Namespace", "name": "other"}]);
         let east = json!({"overrideRules": [{"clusterSelector": {"clusterSelectorTerms": [
@@ -293,8 +288,7 @@ mod tests {
                 false,
             ),
         ];
-        let member = object(json!({"apiVersion": "cluster.kubernetes-fleet.io/v1beta1",
-            "kind": "MemberCluster", "metadata": {"name": "west-1", "labels": {"region": "west"}}}));
+        let member = fleet::member("west-1", "").label("region", "west").build();
         for (name, spec, applies) in cases {
             let found = override_snapshot(name, &spec);
             let snapshot = Snapshot::new(&placement, [&found]);

@@ -1,9 +1,10 @@
 //! Placements of both families and all versions as one internal type, defaults filled in.
-//!
-//! Read from the JSON rather than through the wire type: policies and apply strategies are
-//! compared, hashed and copied as JSON, and budgets may be counts that the wire type's 32 bits
-//! do not hold.
 
+use convoy_api::fleet::placement::{PlacementSpec, ResourceSelectorTerm};
+use convoy_api::fleet::policy::PlacementPolicy;
+use convoy_api::fleet::strategy::{ApplyStrategy, RollingUpdateConfig, RolloutStrategy};
+use convoy_api::object::view::{ViewError, view_of};
+use convoy_api::text::CountOrPercent;
 use convoy_api::{GroupKind, Object};
 use serde_json::{Map, Value, json};
 use smol_str::SmolStr;
@@ -15,26 +16,29 @@ use crate::dialect::fleet::names::Family;
 
 /// A `ClusterResourcePlacement` or `ResourcePlacement`, sound and defaulted.
 #[derive(Clone, Debug)]
-pub struct Placement<'w> {
-    pub object: &'w Object,
-    pub family: Family,
-    pub policy: Policy<'w>,
-    pub strategy: Strategy,
+pub(crate) struct Placement<'w> {
+    pub(crate) object: &'w Object,
+    pub(crate) family: Family,
+    pub(crate) resource_selectors: Vec<ResourceSelectorTerm>,
+    pub(crate) policy: Policy<'w>,
+    pub(crate) strategy: Strategy,
     /// What every binding should carry, in [`apply_strategy`]'s canonical form.
-    pub apply_strategy: Value,
-    pub revision_history_limit: usize,
+    pub(crate) apply_strategy: Value,
+    pub(crate) revision_history_limit: usize,
 }
 
 /// Which clusters are picked.
 #[derive(Clone, Debug)]
-pub struct Policy<'w> {
-    pub pick: Pick,
-    /// As written; null where the placement has none.
-    pub raw: &'w Value,
+pub(crate) struct Policy<'w> {
+    pub(crate) pick: Pick,
+    /// What the scheduler goes by.
+    pub(crate) spec: PlacementPolicy,
+    /// As written, to be hashed and copied; null where the placement has none.
+    pub(crate) raw: &'w Value,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Pick {
+pub(crate) enum Pick {
     /// Every cluster that fits.
     All,
     /// The best so many.
@@ -45,67 +49,76 @@ pub enum Pick {
 
 /// Who moves the bindings, and how fast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Strategy {
+pub(crate) enum Strategy {
     RollingUpdate(RollingUpdate),
     /// A staged update run, or someone else's controller.
     External,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RollingUpdate {
-    pub max_unavailable: IntOrPercent,
-    pub max_surge: IntOrPercent,
+pub(crate) struct RollingUpdate {
+    pub(crate) max_unavailable: IntOrPercent,
+    pub(crate) max_surge: IntOrPercent,
     /// How long resources whose availability cannot be told count as not ready.
-    pub unavailable_period_secs: i64,
+    pub(crate) unavailable_period_secs: i64,
 }
 
 /// The field of a placement that validation would have refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field} is invalid")]
-pub struct Unsound {
-    pub field: &'static str,
+pub(crate) struct Unsound {
+    pub(crate) field: String,
+}
+
+impl Unsound {
+    fn at(field: &str) -> Self {
+        Self { field: field.to_owned() }
+    }
+}
+
+impl From<ViewError> for Unsound {
+    fn from(error: ViewError) -> Self {
+        Self { field: error.field }
+    }
 }
 
 const DEFAULT_SHARE: IntOrPercent = IntOrPercent::Percent(25);
 const DEFAULT_PERIOD_SECS: i64 = 60;
-const DEFAULT_HISTORY: i64 = 10;
-const PERIOD: &str = "spec.strategy.rollingUpdate.unavailablePeriodSeconds";
+const DEFAULT_HISTORY: i32 = 10;
 
 impl<'w> Placement<'w> {
-    pub fn read(object: &'w Object) -> Result<Self, Unsound> {
-        let spec = object.spec();
-        let history = match spec.get("revisionHistoryLimit") {
-            None | Some(Value::Null) => DEFAULT_HISTORY,
-            Some(limit) => limit.as_i64().unwrap_or(DEFAULT_HISTORY).clamp(1, 1000),
-        };
-        let strategy = field(spec, "strategy");
+    pub(crate) fn read(object: &'w Object) -> Result<Self, Unsound> {
+        let spec: PlacementSpec = object.spec_view()?;
+        let history = spec.revision_history_limit.unwrap_or(DEFAULT_HISTORY).clamp(1, 1000);
+        let strategy = spec.strategy.unwrap_or_default();
         Ok(Self {
             object,
             family: Family::of(object),
-            policy: Policy::read(field(spec, "policy"))?,
-            strategy: Strategy::read(strategy)?,
-            apply_strategy: apply_strategy(field(strategy, "applyStrategy")),
+            resource_selectors: spec.resource_selectors,
+            policy: Policy::new(spec.policy.unwrap_or_default(), field(object.spec(), "policy"))?,
+            strategy: Strategy::new(&strategy)?,
+            apply_strategy: canonical(&strategy.apply_strategy.unwrap_or_default()),
             revision_history_limit: usize::try_from(history).unwrap_or(1),
         })
     }
 
-    pub fn name(&self) -> &'w SmolStr {
+    pub(crate) fn name(&self) -> &'w SmolStr {
         self.object.name()
     }
 
     /// Where its bindings and snapshots live; empty for the cluster-scoped family.
-    pub fn namespace(&self) -> &'w SmolStr {
+    pub(crate) fn namespace(&self) -> &'w SmolStr {
         self.object.namespace()
     }
 
     /// Whether a binding or snapshot object belongs to this placement.
-    pub fn owns(&self, object: &Object) -> bool {
+    pub(crate) fn owns(&self, object: &Object) -> bool {
         object.namespace() == self.namespace()
             && object.label(crate::dialect::fleet::names::PARENT) == Some(self.name().as_str())
     }
 
     /// How many clusters should carry the resources, where `present` are picked now.
-    pub fn target(&self, present: u32) -> u32 {
+    pub(crate) fn target(&self, present: u32) -> u32 {
         match &self.policy.pick {
             Pick::All => present,
             Pick::Number(wanted) => *wanted,
@@ -114,93 +127,117 @@ impl<'w> Placement<'w> {
     }
 
     /// The kind of the placement's bindings.
-    pub fn binding_kind(&self) -> GroupKind {
+    pub(crate) fn binding_kind(&self) -> GroupKind {
         self.family.binding()
     }
 }
 
 impl<'w> Policy<'w> {
-    pub fn read(raw: &'w Value) -> Result<Self, Unsound> {
-        let pick = match text(raw, "placementType") {
-            "" | "PickAll" => Pick::All,
+    fn new(spec: PlacementPolicy, raw: &'w Value) -> Result<Self, Unsound> {
+        Ok(Self { pick: Pick::new(&spec)?, spec, raw })
+    }
+}
+
+impl Pick {
+    fn new(policy: &PlacementPolicy) -> Result<Self, Unsound> {
+        match policy.placement_type.as_deref().unwrap_or_default() {
+            "" | "PickAll" => Ok(Self::All),
             "PickN" => {
-                let number = raw.get("numberOfClusters").and_then(Value::as_i64);
-                let number = number.and_then(|number| u32::try_from(number).ok());
-                Pick::Number(number.ok_or(Unsound { field: "spec.policy.numberOfClusters" })?)
+                let number = policy.number_of_clusters.and_then(|number| number.try_into().ok());
+                number.map(Self::Number).ok_or_else(|| Unsound::at("spec.policy.numberOfClusters"))
             }
             "PickFixed" => {
-                let names = list(raw, "clusterNames").iter().filter_map(Value::as_str);
-                Pick::Fixed(names.map(SmolStr::new).collect())
+                Ok(Self::Fixed(policy.cluster_names.iter().flatten().map(SmolStr::new).collect()))
             }
-            _ => return Err(Unsound { field: "spec.policy.placementType" }),
-        };
-        Ok(Self { pick, raw })
+            _ => Err(Unsound::at("spec.policy.placementType")),
+        }
+    }
+
+    /// Which clusters a placement asks for; None where that cannot be read.
+    pub(crate) fn of(placement: &Object) -> Option<Self> {
+        let policy: Option<PlacementPolicy> = view_of(field(placement.spec(), "policy")).ok()?;
+        Self::new(&policy.unwrap_or_default()).ok()
     }
 }
 
 impl Strategy {
-    fn read(raw: &Value) -> Result<Self, Unsound> {
-        match text(raw, "type") {
+    fn new(strategy: &RolloutStrategy) -> Result<Self, Unsound> {
+        match strategy.r#type.as_deref().unwrap_or_default() {
             "" | "RollingUpdate" => {
-                Ok(Self::RollingUpdate(RollingUpdate::read(field(raw, "rollingUpdate"))?))
+                let rolling = strategy.rolling_update.as_ref();
+                rolling
+                    .map_or_else(
+                        || RollingUpdate::new(&RollingUpdateConfig::default()),
+                        RollingUpdate::new,
+                    )
+                    .map(Self::RollingUpdate)
             }
             "External" => Ok(Self::External),
-            _ => Err(Unsound { field: "spec.strategy.type" }),
+            _ => Err(Unsound::at("spec.strategy.type")),
         }
     }
 }
 
 impl RollingUpdate {
-    fn read(raw: &Value) -> Result<Self, Unsound> {
-        let share = |name: &str, field: &'static str| match raw.get(name) {
-            None | Some(Value::Null) => Ok(DEFAULT_SHARE),
-            Some(value) => match IntOrPercent::from_value(value) {
-                Ok(IntOrPercent::Int(count)) if count < 0 => Err(Unsound { field }),
+    fn new(config: &RollingUpdateConfig) -> Result<Self, Unsound> {
+        let at = |name: &str| Unsound::at(&format!("spec.strategy.rollingUpdate.{name}"));
+        let share = |name: &str, given: Option<&CountOrPercent>| match given {
+            None => Ok(DEFAULT_SHARE),
+            Some(given) => match IntOrPercent::from_view(given) {
+                Ok(IntOrPercent::Int(count)) if count < 0 => Err(at(name)),
                 Ok(share) => Ok(share),
-                Err(_) => Err(Unsound { field }),
+                Err(_) => Err(at(name)),
             },
         };
-        let period = match raw.get("unavailablePeriodSeconds") {
-            None | Some(Value::Null) => Some(DEFAULT_PERIOD_SECS),
-            Some(period) => period.as_i64().filter(|secs| *secs >= 0),
-        };
+        let period = config.unavailable_period_seconds.unwrap_or(DEFAULT_PERIOD_SECS);
+        if period < 0 {
+            return Err(at("unavailablePeriodSeconds"));
+        }
         Ok(Self {
-            max_unavailable: share("maxUnavailable", "spec.strategy.rollingUpdate.maxUnavailable")?,
-            max_surge: share("maxSurge", "spec.strategy.rollingUpdate.maxSurge")?,
-            unavailable_period_secs: period.ok_or(Unsound { field: PERIOD })?,
+            max_unavailable: share("maxUnavailable", config.max_unavailable.as_ref())?,
+            max_surge: share("maxSurge", config.max_surge.as_ref())?,
+            unavailable_period_secs: period,
         })
     }
 
     /// The most clusters that may be unavailable of `target`; shares round up.
-    pub fn unavailable(&self, target: u32) -> u32 {
+    pub(crate) fn unavailable(&self, target: u32) -> u32 {
         self.max_unavailable.resolve(target, Rounding::Up)
     }
 
     /// The most clusters that may carry the resources beyond `target`; shares round up.
-    pub fn surge(&self, target: u32) -> u32 {
+    pub(crate) fn surge(&self, target: u32) -> u32 {
         self.max_surge.resolve(target, Rounding::Up)
     }
 }
 
+/// The apply strategy that a binding or a run carries, in [`canonical`] form. One that does not
+/// fit its type counts as none.
+pub(crate) fn apply_strategy(carried: &Value) -> Value {
+    let strategy: Option<ApplyStrategy> = view_of(carried).unwrap_or_default();
+    canonical(&strategy.unwrap_or_default())
+}
+
 /// An apply strategy in canonical form: defaults filled in, what means nothing left out. Two
 /// strategies are the same if and only if their canonical forms are equal.
-pub fn apply_strategy(raw: &Value) -> Value {
-    let word = |name: &str, default: &str| match text(raw, name) {
-        "" => json!(default),
-        word => json!(word),
+fn canonical(given: &ApplyStrategy) -> Value {
+    let word = |given: &Option<String>, default: &str| match given.as_deref() {
+        None | Some("") => json!(default),
+        Some(word) => json!(word),
     };
     let mut canonical = Map::new();
-    canonical.insert("type".into(), word("type", "ClientSideApply"));
-    canonical.insert("comparisonOption".into(), word("comparisonOption", "PartialComparison"));
-    canonical.insert("whenToApply".into(), word("whenToApply", "Always"));
-    canonical.insert("whenToTakeOver".into(), word("whenToTakeOver", "Always"));
-    if raw.get("allowCoOwnership").and_then(Value::as_bool) == Some(true) {
+    canonical.insert("type".into(), word(&given.r#type, "ClientSideApply"));
+    canonical
+        .insert("comparisonOption".into(), word(&given.comparison_option, "PartialComparison"));
+    canonical.insert("whenToApply".into(), word(&given.when_to_apply, "Always"));
+    canonical.insert("whenToTakeOver".into(), word(&given.when_to_take_over, "Always"));
+    if given.allow_co_ownership == Some(true) {
         canonical.insert("allowCoOwnership".into(), json!(true));
     }
-    if text(raw, "type") == "ServerSideApply" {
-        let config = field(raw, "serverSideApplyConfig");
-        let force = config.get("force").and_then(Value::as_bool).unwrap_or(false);
-        canonical.insert("serverSideApplyConfig".into(), json!({"force": force}));
+    if given.r#type.as_deref() == Some("ServerSideApply") {
+        let force = given.server_side_apply_config.as_ref().and_then(|config| config.force);
+        let config = json!({"force": force.unwrap_or(false)});
+        canonical.insert("serverSideApplyConfig".into(), config);
     }
     Value::Object(canonical)
 }
@@ -210,8 +247,9 @@ mod tests {
     use super::*;
 
     fn object(spec: &Value) -> Object {
-        let raw = json!({"apiVersion": "placement.kubernetes-fleet.io/v1beta1",
+        let mut raw = json!({"apiVersion": "placement.kubernetes-fleet.io/v1beta1",
             "kind": "ClusterResourcePlacement", "metadata": {"name": "web"}, "spec": spec});
+        raw["spec"]["resourceSelectors"] = json!([]);
         Object::from_value(raw).unwrap()
     }
 
@@ -233,6 +271,7 @@ mod tests {
             (json!({"policy": {"placementType": "PickN"}}), "spec.policy.numberOfClusters"),
             (json!({"policy": {"placementType": "PickMe"}}), "spec.policy.placementType"),
             (json!({"strategy": {"type": "random"}}), "spec.strategy.type"),
+            (json!({"policy": {"affinity": 1}}), "spec.policy.affinity"),
             (
                 json!({"strategy": {"rollingUpdate": {"maxSurge": -1}}}),
                 "spec.strategy.rollingUpdate.maxSurge",

@@ -1,92 +1,108 @@
 //! A placement's policy as the scheduler reads it: selectors compiled, defaults filled in.
 
 use convoy_api::Object;
+use convoy_api::fleet::policy::{
+    self as wire, ClusterSelectorTerm, PreferredClusterSelector, PropertySelectorRequirement,
+    TopologySpreadConstraint,
+};
 use convoy_api::text::Quantity;
-use serde_json::Value;
 
 use crate::dialect::fleet::read::member::property;
-use crate::dialect::fleet::read::placement::{Pick, Placement, field, list, text};
+use crate::dialect::fleet::read::placement::{Pick, Placement};
 use crate::selector::Selector;
 use crate::taint::Toleration;
 
 /// What clusters have to be like, and which are better.
 #[derive(Clone, Debug)]
-pub(crate) struct SchedulingPolicy<'w> {
+pub(crate) struct SchedulingPolicy<'p> {
     /// One of them has to match; none: every cluster does.
-    pub(crate) required: Vec<Term<'w>>,
-    pub(crate) preferred: Vec<Preference<'w>>,
+    pub(crate) required: Vec<Term<'p>>,
+    pub(crate) preferred: Vec<Preference<'p>>,
     /// Those that filter come first.
-    pub(crate) spread: Vec<Spread<'w>>,
-    pub(crate) tolerations: Vec<Toleration<'w>>,
+    pub(crate) spread: Vec<Spread<'p>>,
+    pub(crate) tolerations: Vec<Toleration<'p>>,
 }
 
 /// A required term: labels and properties, all of which have to match.
 #[derive(Clone, Debug)]
-pub(crate) struct Term<'w> {
+pub(crate) struct Term<'p> {
     /// None: it cannot be read, and so matches nothing.
     labels: Option<Selector>,
-    properties: Vec<Requirement<'w>>,
+    properties: Vec<Requirement<'p>>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Requirement<'w> {
-    name: &'w str,
-    operator: &'w str,
+struct Requirement<'p> {
+    name: &'p str,
+    operator: &'p str,
     value: Option<Quantity>,
 }
 
 /// A preferred term.
 #[derive(Clone, Debug)]
-pub(crate) struct Preference<'w> {
+pub(crate) struct Preference<'p> {
     pub(crate) weight: i32,
     labels: Option<Selector>,
-    pub(crate) sorter: Option<Sorter<'w>>,
+    pub(crate) sorter: Option<Sorter<'p>>,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sorter<'w> {
-    pub(crate) property: &'w str,
+pub(crate) struct Sorter<'p> {
+    pub(crate) property: &'p str,
     pub(crate) ascending: bool,
 }
 
 /// A topology spread constraint.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Spread<'w> {
-    pub(crate) key: &'w str,
+pub(crate) struct Spread<'p> {
+    pub(crate) key: &'p str,
     pub(crate) max_skew: i64,
     /// Whether breaking it keeps a cluster out, or only makes it worse.
     pub(crate) filters: bool,
 }
 
-impl<'w> SchedulingPolicy<'w> {
-    pub(crate) fn read(placement: &Placement<'w>) -> Self {
-        let raw = placement.policy.raw;
-        let affinity = field(field(raw, "affinity"), "clusterAffinity");
-        let required = field(affinity, "requiredDuringSchedulingIgnoredDuringExecution");
-        let preferred = list(affinity, "preferredDuringSchedulingIgnoredDuringExecution");
+impl<'p> SchedulingPolicy<'p> {
+    pub(crate) fn read(placement: &'p Placement<'_>) -> Self {
+        let spec = &placement.policy.spec;
+        let affinity = spec.affinity.as_ref().and_then(|it| it.cluster_affinity.as_ref());
+        let required = affinity
+            .and_then(|it| it.required_during_scheduling_ignored_during_execution.as_ref())
+            .into_iter()
+            .flat_map(|required| &required.cluster_selector_terms);
+        let preferred = affinity
+            .into_iter()
+            .flat_map(|it| &it.preferred_during_scheduling_ignored_during_execution)
+            .flatten();
         let scored = matches!(placement.policy.pick, Pick::Number(_));
-        let mut spread: Vec<Spread<'w>> =
-            list(raw, "topologySpreadConstraints").iter().map(Spread::read).collect();
+        let constraints = spec.topology_spread_constraints.iter().flatten();
+        let mut spread: Vec<Spread<'p>> =
+            constraints.filter(|_| scored).map(Spread::read).collect();
         spread.sort_by_key(|constraint| !constraint.filters);
         Self {
-            required: list(required, "clusterSelectorTerms").iter().map(Term::read).collect(),
-            preferred: if scored {
-                preferred.iter().map(Preference::read).filter(|term| term.weight != 0).collect()
-            } else {
-                Vec::new()
-            },
-            spread: if scored { spread } else { Vec::new() },
-            tolerations: list(raw, "tolerations").iter().map(Toleration::from_value).collect(),
+            required: required.map(Term::read).collect(),
+            preferred: preferred
+                .filter(|term| scored && term.weight != 0)
+                .map(Preference::read)
+                .collect(),
+            spread,
+            tolerations: spec.tolerations.iter().flatten().map(toleration).collect(),
         }
     }
 }
 
-impl<'w> Term<'w> {
-    fn read(raw: &'w Value) -> Self {
-        let expressions = list(field(raw, "propertySelector"), "matchExpressions");
+fn toleration(given: &wire::Toleration) -> Toleration<'_> {
+    let [key, operator, value, effect] = [&given.key, &given.operator, &given.value, &given.effect]
+        .map(|part| part.as_deref().unwrap_or_default());
+    Toleration { key, operator, value, effect }
+}
+
+impl<'p> Term<'p> {
+    fn read(term: &'p ClusterSelectorTerm) -> Self {
+        let expressions =
+            term.property_selector.iter().flat_map(|selector| &selector.match_expressions);
         Self {
-            labels: Selector::from_value(field(raw, "labelSelector")).ok(),
-            properties: expressions.iter().map(Requirement::read).collect(),
+            labels: Selector::from_view(term.label_selector.as_ref()).ok(),
+            properties: expressions.map(Requirement::read).collect(),
         }
     }
 
@@ -96,13 +112,12 @@ impl<'w> Term<'w> {
     }
 }
 
-impl<'w> Requirement<'w> {
-    fn read(raw: &'w Value) -> Self {
-        let value = list(raw, "values").first().and_then(Value::as_str);
+impl<'p> Requirement<'p> {
+    fn read(given: &'p PropertySelectorRequirement) -> Self {
         Self {
-            name: text(raw, "name"),
-            operator: text(raw, "operator"),
-            value: value.and_then(|value| value.parse().ok()),
+            name: &given.name,
+            operator: &given.operator,
+            value: given.values.first().and_then(|value| value.parse().ok()),
         }
     }
 
@@ -123,17 +138,15 @@ impl<'w> Requirement<'w> {
     }
 }
 
-impl<'w> Preference<'w> {
-    fn read(raw: &'w Value) -> Self {
-        let term = field(raw, "preference");
-        let sorter = field(term, "propertySorter");
-        let weight = raw.get("weight").and_then(Value::as_i64).unwrap_or(0).clamp(-100, 100);
+impl<'p> Preference<'p> {
+    fn read(given: &'p PreferredClusterSelector) -> Self {
+        let term = &given.preference;
         Self {
-            weight: i32::try_from(weight).unwrap_or(0),
-            labels: Selector::from_value(field(term, "labelSelector")).ok(),
-            sorter: (!sorter.is_null()).then(|| Sorter {
-                property: text(sorter, "name"),
-                ascending: text(sorter, "sortOrder") == "Ascending",
+            weight: given.weight.clamp(-100, 100),
+            labels: Selector::from_view(term.label_selector.as_ref()).ok(),
+            sorter: term.property_sorter.as_ref().map(|sorter| Sorter {
+                property: &sorter.name,
+                ascending: sorter.sort_order == "Ascending",
             }),
         }
     }
@@ -143,12 +156,12 @@ impl<'w> Preference<'w> {
     }
 }
 
-impl<'w> Spread<'w> {
-    fn read(raw: &'w Value) -> Self {
+impl<'p> Spread<'p> {
+    fn read(given: &'p TopologySpreadConstraint) -> Self {
         Self {
-            key: text(raw, "topologyKey"),
-            max_skew: raw.get("maxSkew").and_then(Value::as_i64).unwrap_or(1),
-            filters: text(raw, "whenUnsatisfiable") != "ScheduleAnyway",
+            key: &given.topology_key,
+            max_skew: given.max_skew.map_or(1, i64::from),
+            filters: given.when_unsatisfiable.as_deref() != Some("ScheduleAnyway"),
         }
     }
 }

@@ -3,8 +3,8 @@
 use convoy_api::Object;
 use serde_json::{Map, Value, json};
 
-use crate::dialect::fleet::read::hash;
 use crate::dialect::fleet::read::placement::field;
+use crate::hash::content as hash;
 
 /// Fields of a policy in the order in which they are declared, which is how they are hashed.
 const ORDER: [&str; 25] = [

@@ -1,37 +1,33 @@
 //! Resource selectors: which of the hub's objects a placement asks for.
 
+use convoy_api::fleet::placement::ResourceSelectorTerm;
 use convoy_api::kinds::NAMESPACE;
 use convoy_api::{GroupKind, Object};
-use serde_json::Value;
 use smol_str::SmolStr;
 
-use crate::dialect::fleet::read::placement::{Placement, field, list, text};
+use crate::dialect::fleet::read::placement::Placement;
 use crate::selector::Selector;
 
 /// One entry of `resourceSelectors`.
-pub(crate) struct ResourceSelector<'w> {
+pub(crate) struct ResourceSelector<'p> {
     pub(crate) kind: GroupKind,
-    pub(crate) name: &'w str,
+    pub(crate) name: &'p str,
     pub(crate) labels: Option<Selector>,
-    pub(crate) scope: &'w str,
+    pub(crate) scope: &'p str,
 }
 
-impl<'w> ResourceSelector<'w> {
-    pub(crate) fn all(placement: &Placement<'w>) -> Vec<Self> {
-        let selectors = list(placement.object.spec(), "resourceSelectors");
-        selectors.iter().map(Self::read).collect()
+impl<'p> ResourceSelector<'p> {
+    pub(crate) fn all(placement: &'p Placement<'_>) -> Vec<Self> {
+        placement.resource_selectors.iter().map(Self::read).collect()
     }
 
-    fn read(raw: &'w Value) -> Self {
-        let kind = GroupKind {
-            group: SmolStr::new(text(raw, "group")),
-            kind: SmolStr::new(text(raw, "kind")),
-        };
+    fn read(term: &'p ResourceSelectorTerm) -> Self {
+        let kind = GroupKind { group: SmolStr::new(&term.group), kind: SmolStr::new(&term.kind) };
         Self {
             kind,
-            name: text(raw, "name"),
-            labels: Selector::from_value(field(raw, "labelSelector")).ok(),
-            scope: text(raw, "selectionScope"),
+            name: term.name.as_deref().unwrap_or_default(),
+            labels: Selector::from_view(term.label_selector.as_ref()).ok(),
+            scope: term.selection_scope.as_deref().unwrap_or_default(),
         }
     }
 

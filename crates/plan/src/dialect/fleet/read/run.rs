@@ -3,29 +3,14 @@
 
 use convoy_api::Object;
 use convoy_api::fleet::staged::{ApprovalSubject, UpdateRunSpec};
-use convoy_api::object::meta::timestamp;
-use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::condition::{self, Condition};
+use crate::condition;
+pub(crate) use crate::condition::conditioned::{Conditioned as Node, Stamp};
 use crate::dialect::fleet::names::{INITIALIZED, PROGRESSING, STARTED, SUCCEEDED};
 use crate::dialect::fleet::read::overrides::Applicable;
 use crate::dialect::fleet::read::placement::{apply_strategy, field, list, text};
 use crate::dialect::fleet::read::strategy::StageConfig;
-
-/// The generation and instant that conditions are written for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Stamp {
-    pub(crate) generation: i64,
-    pub(crate) now: Timestamp,
-}
-
-/// A JSON object with conditions: the run itself, a stage, a cluster or a task.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Node {
-    fields: Map<String, Value>,
-    conditions: Vec<Value>,
-}
 
 /// How far one stage has come.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -52,35 +37,6 @@ pub(crate) enum End {
 }
 
 impl Node {
-    /// A new object with one text field.
-    fn named(field: &str, name: &str) -> Self {
-        let mut node = Self::default();
-        node.put(field, json!(name));
-        node
-    }
-
-    /// Conditions are taken for the current generation: changing the state of a run makes a
-    /// new one without making what it did untrue.
-    fn read(value: &Value, generation: i64) -> Self {
-        let mut fields = value.as_object().cloned().unwrap_or_default();
-        let mut conditions = list(value, "conditions").to_vec();
-        for entry in conditions.iter_mut().filter_map(Value::as_object_mut) {
-            entry.insert("observedGeneration".into(), json!(generation));
-        }
-        if conditions.is_empty() {
-            fields.shift_remove("conditions");
-        }
-        Self { fields, conditions }
-    }
-
-    fn write(&self) -> Map<String, Value> {
-        let mut fields = self.fields.clone();
-        if !self.conditions.is_empty() {
-            fields.insert("conditions".into(), json!(self.conditions));
-        }
-        fields
-    }
-
     /// The record of one cluster of a stage.
     pub(crate) fn cluster(name: &str) -> Self {
         Self::named("clusterName", name)
@@ -113,76 +69,6 @@ impl Node {
     pub(crate) fn set_overrides(&mut self, overrides: &Applicable) {
         self.put("resourceOverrideSnapshots", overrides.namespaced_json());
         self.put("clusterResourceOverrideSnapshots", overrides.cluster_json());
-    }
-
-    fn text(&self, name: &str) -> &str {
-        self.fields.get(name).and_then(Value::as_str).unwrap_or_default()
-    }
-
-    fn get(&self, name: &str) -> &Value {
-        self.fields.get(name).unwrap_or(&Value::Null)
-    }
-
-    /// Sets a field; null takes it away.
-    fn put(&mut self, name: &str, value: Value) {
-        if value.is_null() {
-            self.fields.shift_remove(name);
-        } else {
-            self.fields.insert(name.to_owned(), value);
-        }
-    }
-
-    /// Sets a field that is not set yet.
-    fn put_once(&mut self, name: &str, value: Value) {
-        if self.get(name).is_null() {
-            self.put(name, value);
-        }
-    }
-
-    fn fields(&self) -> Value {
-        Value::Object(self.fields.clone())
-    }
-
-    fn condition(&self, kind: &str) -> Option<&Value> {
-        self.conditions.iter().find(|entry| text(entry, "type") == kind)
-    }
-
-    pub(crate) fn status(&self, kind: &str) -> Option<&str> {
-        Some(text(self.condition(kind)?, "status"))
-    }
-
-    pub(crate) fn is_true(&self, kind: &str) -> bool {
-        self.status(kind) == Some("True")
-    }
-
-    pub(crate) fn has(&self, kind: &str) -> bool {
-        self.condition(kind).is_some()
-    }
-
-    pub(crate) fn message(&self, kind: &str) -> &str {
-        self.condition(kind).map_or("", |entry| text(entry, "message"))
-    }
-
-    /// When a condition last changed its status.
-    pub(crate) fn since(&self, kind: &str) -> Option<Timestamp> {
-        timestamp(self.condition(kind)?.get("lastTransitionTime"))
-    }
-
-    pub(crate) fn set(
-        &mut self,
-        stamp: Stamp,
-        kind: &str,
-        status: &'static str,
-        why: (&str, &str),
-    ) {
-        let wanted = Condition {
-            kind: kind.into(),
-            status,
-            reason: why.0.into(),
-            message: why.1.into(),
-            observed_generation: Some(stamp.generation),
-        };
-        condition::set(&mut self.conditions, &wanted, stamp.now);
     }
 
     /// Whether `Succeeded` is decided, and how.
@@ -338,7 +224,7 @@ impl Record {
     }
 
     /// The settings of a stage.
-    pub(crate) fn config(&self, stage: usize) -> StageConfig<'_> {
+    pub(crate) fn config(&self, stage: usize) -> StageConfig {
         StageConfig::nth(self.strategy(), stage)
     }
 

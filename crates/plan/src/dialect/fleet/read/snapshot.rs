@@ -6,23 +6,23 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::dialect::fleet::names::{self, NUMBER_OF_SNAPSHOTS, RESOURCE_INDEX};
-use crate::dialect::fleet::read::hash;
 use crate::dialect::fleet::read::placement::{Placement, field, list, text};
+use crate::hash::content as hash;
 use crate::snapshot::Snapshot;
 
 /// What was selected at one moment, in one or several objects.
 #[derive(Clone, Debug)]
-pub struct ResourceGroup<'w> {
-    pub master: &'w Object,
+pub(crate) struct ResourceGroup<'w> {
+    pub(crate) master: &'w Object,
     /// By name, the master among them.
-    pub parts: Vec<&'w Object>,
+    pub(crate) parts: Vec<&'w Object>,
     /// How many parts there should be.
-    pub expected: usize,
+    pub(crate) expected: usize,
 }
 
 impl<'w> ResourceGroup<'w> {
     /// The newest one of a placement.
-    pub fn latest(snapshot: &Snapshot<'w>, placement: &Placement<'_>) -> Option<Self> {
+    pub(crate) fn latest(snapshot: &Snapshot<'w>, placement: &Placement<'_>) -> Option<Self> {
         let owned = owned(snapshot, placement);
         let masters = owned.filter(|part| names::is_latest(part) && names::is_master(part));
         // Of two that claim to be the newest, as in the middle of a change, the later one is.
@@ -31,7 +31,11 @@ impl<'w> ResourceGroup<'w> {
     }
 
     /// The one that goes by `index`.
-    pub fn at(snapshot: &Snapshot<'w>, placement: &Placement<'_>, index: u32) -> Option<Self> {
+    pub(crate) fn at(
+        snapshot: &Snapshot<'w>,
+        placement: &Placement<'_>,
+        index: u32,
+    ) -> Option<Self> {
         let mut owned = owned(snapshot, placement);
         let master = owned.find(|part| {
             names::is_master(part) && names::index(part, RESOURCE_INDEX) == Some(index)
@@ -40,7 +44,7 @@ impl<'w> ResourceGroup<'w> {
     }
 
     /// Whether every part exists. While it does not, nobody can tell what was selected.
-    pub fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         self.parts.len() >= self.expected
     }
 
@@ -62,7 +66,7 @@ fn owned<'s, 'w: 's>(
 }
 
 /// Everything a group holds, the master's part first.
-pub fn contents(master: &Object, parts: &[&Object]) -> Vec<Value> {
+pub(crate) fn contents(master: &Object, parts: &[&Object]) -> Vec<Value> {
     let sub_index = |part: &Object| -> u32 {
         part.annotation(names::SUB_INDEX).and_then(|text| text.parse().ok()).unwrap_or(u32::MAX)
     };

@@ -1,19 +1,20 @@
-//! Staged update strategies, as a run has recorded them. Read from the JSON: the record is
-//! written back as it came, and a run whose record does not fit the wire type has to be aborted
-//! with the reason rather than refused.
+//! Staged update strategies, as a run has recorded them. Stages are read one by one: one that does
+//! not fit its type has no settings, and so no clusters, which aborts the run with the reason.
 
 use convoy_api::Object;
+use convoy_api::fleet::staged;
+use convoy_api::object::view::view_of;
 use convoy_api::text::GoDuration;
 use serde_json::{Map, Value, json};
 
 use crate::budget::{IntOrPercent, Rounding};
-use crate::dialect::fleet::read::placement::{field, list, text};
+use crate::dialect::fleet::read::placement::list;
 use crate::selector::{Selector, SelectorError};
 
 /// One stage of a strategy.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct StageConfig<'a> {
-    raw: &'a Value,
+#[derive(Clone, Debug)]
+pub(crate) struct StageConfig {
+    stage: staged::StageConfig,
 }
 
 /// Whether a task comes before the clusters of a stage or after them.
@@ -48,29 +49,33 @@ impl When {
     }
 }
 
-impl<'a> StageConfig<'a> {
+impl StageConfig {
     /// The stages of a strategy's spec, in order.
-    pub(crate) fn all(strategy: &'a Value) -> impl Iterator<Item = Self> {
-        list(strategy, "stages").iter().map(|raw| Self { raw })
+    pub(crate) fn all(strategy: &Value) -> impl Iterator<Item = Self> {
+        list(strategy, "stages").iter().map(Self::read)
     }
 
     /// The stage at `index`; one that is not there has no settings.
-    pub(crate) fn nth(strategy: &'a Value, index: usize) -> Self {
-        Self { raw: list(strategy, "stages").get(index).unwrap_or(&Value::Null) }
+    pub(crate) fn nth(strategy: &Value, index: usize) -> Self {
+        Self::read(list(strategy, "stages").get(index).unwrap_or(&Value::Null))
     }
 
-    pub(crate) fn name(self) -> &'a str {
-        text(self.raw, "name")
+    fn read(stage: &Value) -> Self {
+        Self { stage: view_of(stage).unwrap_or_default() }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.stage.name
     }
 
     /// Which clusters are in the stage; None: none.
-    pub(crate) fn selector(self) -> Option<Result<Selector, SelectorError>> {
-        let selector = field(self.raw, "labelSelector");
-        (!selector.is_null()).then(|| Selector::from_value(selector))
+    pub(crate) fn selector(&self) -> Option<Result<Selector, SelectorError>> {
+        let selector = self.stage.label_selector.as_ref();
+        selector.map(|selector| Selector::from_view(Some(selector)))
     }
 
-    pub(crate) fn sorting_label_key(self) -> Option<&'a str> {
-        Some(text(self.raw, "sortingLabelKey")).filter(|key| !key.is_empty())
+    pub(crate) fn sorting_label_key(&self) -> Option<&str> {
+        self.stage.sorting_label_key.as_deref().filter(|key| !key.is_empty())
     }
 
     /// The most clusters of a stage that may be in progress: shares round down, at least one.
@@ -81,17 +86,21 @@ impl<'a> StageConfig<'a> {
     /// |        5 | 70%            |     3 | 3.5 rounds down          |
     /// |        2 | 10%            |     1 | 0.2 would never begin    |
     /// |        9 | (absent)       |     1 | one at a time by default |
-    pub(crate) fn max_concurrency(self, clusters: usize) -> u32 {
-        let share = self.raw.get("maxConcurrency").filter(|share| !share.is_null());
-        let share = share.and_then(|share| IntOrPercent::from_value(share).ok());
+    pub(crate) fn max_concurrency(&self, clusters: usize) -> u32 {
+        let share = self.stage.max_concurrency.as_ref();
+        let share = share.and_then(|share| IntOrPercent::from_view(share).ok());
         let rounding = Rounding::Down { at_least: 1 };
         share.map_or(1, |share| share.resolve(crate::count(clusters), rounding)).max(1)
     }
 
-    pub(crate) fn tasks(self, when: When) -> impl Iterator<Item = TaskConfig<'a>> {
-        list(self.raw, when.field()).iter().map(|task| TaskConfig {
-            kind: text(task, "type"),
-            wait: text(task, "waitTime").parse().ok(),
+    pub(crate) fn tasks(&self, when: When) -> impl Iterator<Item = TaskConfig<'_>> {
+        let tasks = match when {
+            When::Before => &self.stage.before_stage_tasks,
+            When::After => &self.stage.after_stage_tasks,
+        };
+        tasks.iter().flatten().map(|task| TaskConfig {
+            kind: &task.r#type,
+            wait: task.wait_time.as_deref().and_then(|wait| wait.parse().ok()),
         })
     }
 }
@@ -130,7 +139,7 @@ mod tests {
             (0, json!("50%"), 1),
         ];
         for (clusters, share, want) in cases {
-            let strategy = json!({"stages": [{"maxConcurrency": share}]});
+            let strategy = json!({"stages": [{"name": "all", "maxConcurrency": share}]});
             let stage = StageConfig::all(&strategy).next().unwrap();
             assert_eq!(stage.max_concurrency(clusters), want, "{share} of {clusters}");
         }

@@ -15,13 +15,13 @@ const IS_VALID: &str = "the eviction can be carried out as it is written";
 pub(crate) fn status(eviction: &Object, decided: &Eviction<'_>, now: Timestamp) -> Option<Value> {
     let mut conditions = list(eviction.status(), "conditions").to_vec();
     let mut set = |kind: &str, status, reason: &str, message: &str| {
-        let wanted = Condition {
-            kind: kind.into(),
+        let wanted = Condition::new(
+            kind,
             status,
-            reason: format!("ClusterResourcePlacementEviction{reason}").into(),
-            message: message.into(),
-            observed_generation: Some(eviction.generation()),
-        };
+            format!("ClusterResourcePlacementEviction{reason}"),
+            message,
+        )
+        .of_generation(eviction.generation());
         condition::set(&mut conditions, &wanted, now);
     };
     match decided {

@@ -30,13 +30,8 @@ pub(crate) fn status(
         conditions.push(condition.clone());
     }
     let mut say = |kind: &str, status: &'static str, reason: &str, message: &str| {
-        let wanted = Condition {
-            kind: kind.into(),
-            status,
-            reason: reason.into(),
-            message: message.into(),
-            observed_generation: Some(member.generation()),
-        };
+        let wanted =
+            Condition::new(kind, status, reason, message).of_generation(member.generation());
         condition::set(&mut conditions, &wanted, now);
     };
     let message = "the hub has made room for the cluster";

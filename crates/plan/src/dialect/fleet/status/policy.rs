@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use convoy_api::Object;
 use convoy_api::object::member::same;
 
-use crate::condition::{self, Condition};
+use crate::condition::{self, Condition, truth};
 use crate::dialect::fleet::decide::schedule::cycle::{Change, Picks};
 use crate::dialect::fleet::names;
 use crate::dialect::fleet::read::binding::{recorded_decision, recorded_score};
@@ -36,14 +36,10 @@ pub(crate) fn status(
         Some(Value::Array(conditions)) => conditions.clone(),
         _ => Vec::new(),
     };
-    let wanted = Condition {
-        kind: "Scheduled".into(),
-        status: if fulfilled { "True" } else { "False" },
-        reason: if fulfilled { "SchedulingPolicyFulfilled" } else { "SchedulingPolicyUnfulfilled" }
-            .into(),
-        message: picks.summary(placement).into(),
-        observed_generation: Some(policy.generation()),
-    };
+    let reason =
+        if fulfilled { "SchedulingPolicyFulfilled" } else { "SchedulingPolicyUnfulfilled" };
+    let wanted = Condition::new("Scheduled", truth(fulfilled), reason, picks.summary(placement))
+        .of_generation(policy.generation());
     condition::set(&mut conditions, &wanted, now);
     let generation = policy.annotation(names::GENERATION).and_then(|text| text.parse().ok());
     let generation: i64 = generation.unwrap_or_else(|| placement.object.generation());

@@ -1,8 +1,8 @@
 //! A placement's status: what its clusters report, rolled up type by type. The first type
 //! that is not true everywhere is the last one that is shown.
 
-pub mod cluster;
-pub mod mirror;
+pub(crate) mod cluster;
+pub(crate) mod mirror;
 
 use std::collections::BTreeMap;
 
@@ -25,12 +25,12 @@ const CLUSTERS: &str = "placementStatuses";
 
 /// What the status is made of.
 #[derive(Clone, Copy, Debug)]
-pub struct Inputs<'a, 'w> {
-    pub snapshot: &'a Snapshot<'w>,
-    pub placement: &'a Placement<'w>,
+pub(crate) struct Inputs<'a, 'w> {
+    pub(crate) snapshot: &'a Snapshot<'w>,
+    pub(crate) placement: &'a Placement<'w>,
     /// The policy snapshot in force, if it is there.
-    pub policy: Option<&'w Object>,
-    pub now: Timestamp,
+    pub(crate) policy: Option<&'w Object>,
+    pub(crate) now: Timestamp,
 }
 
 /// The status under construction.
@@ -42,7 +42,7 @@ pub(crate) struct Draft<'a, 'w> {
 
 /// The status as it should read, None if it reads so already, and the writes that show it in
 /// the namespace.
-pub fn status(inputs: Inputs<'_, '_>) -> (Option<Value>, Vec<Action>) {
+pub(crate) fn status(inputs: Inputs<'_, '_>) -> (Option<Value>, Vec<Action>) {
     let mut draft = Draft::begin(inputs);
     draft.fill();
     let actions = mirror::shown(&mut draft);
@@ -50,7 +50,7 @@ pub fn status(inputs: Inputs<'_, '_>) -> (Option<Value>, Vec<Action>) {
 }
 
 /// The status of a placement that asks for what cannot be selected.
-pub fn refused(inputs: Inputs<'_, '_>, message: &str) -> Option<Value> {
+pub(crate) fn refused(inputs: Inputs<'_, '_>, message: &str) -> Option<Value> {
     let mut draft = Draft::begin(inputs);
     draft.set("Scheduled", "False", "InvalidResourceSelectors", message);
     draft.finish()
@@ -222,13 +222,8 @@ impl<'a, 'w> Draft<'a, 'w> {
     }
 
     fn set(&mut self, kind: &str, status: &'static str, reason: &str, message: &str) {
-        let wanted = Condition {
-            kind: self.prefixed(kind).into(),
-            status,
-            reason: reason.into(),
-            message: message.into(),
-            observed_generation: Some(self.inputs.placement.object.generation()),
-        };
+        let wanted = Condition::new(self.prefixed(kind), status, reason, message)
+            .of_generation(self.inputs.placement.object.generation());
         condition::set(&mut self.conditions, &wanted, self.inputs.now);
     }
 
@@ -268,14 +263,12 @@ fn missing(placement: &Placement<'_>, selected: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use convoy_testkit::fleet;
+
     use super::*;
 
     const API: &str = "placement.kubernetes-fleet.io/v1beta1";
     const NOW: &str = "2026-01-01T00:00:00Z";
-
-    fn object(raw: Value) -> Object {
-        Object::from_value(raw).unwrap()
-    }
 
     fn policy(clusters: &[&str]) -> Object {
         let decisions: Vec<Value> = clusters
@@ -283,21 +276,18 @@ mod tests {
             .map(|name| json!({"clusterName": name, "selected": true, "reason": "picked"}))
             .chain([json!({"clusterName": "far", "selected": false, "reason": "too far"})])
             .collect();
-        object(json!({"apiVersion": API, "kind": "ClusterSchedulingPolicySnapshot",
-            "metadata": {"name": "web-0", "generation": 1, "labels": {"kubernetes-fleet.io/parent-CRP": "web"}},
-            "status": {"observedCRPGeneration": 3, "targetClusters": decisions,
+        convoy_testkit::object(API, "ClusterSchedulingPolicySnapshot", "web-0")
+            .with("/metadata/generation", json!(1))
+            .label("kubernetes-fleet.io/parent-CRP", "web")
+            .status(json!({"observedCRPGeneration": 3, "targetClusters": decisions,
                 "conditions": [{"type": "Scheduled", "status": "True",
-                    "reason": "SchedulingPolicyFulfilled", "observedGeneration": 1}]}}))
+                    "reason": "SchedulingPolicyFulfilled", "observedGeneration": 1}]}))
+            .build()
     }
 
     fn resources(index: u32, latest: bool) -> Object {
-        object(json!({"apiVersion": API, "kind": "ClusterResourceSnapshot",
-            "metadata": {"name": format!("web-{index}-snapshot"), "labels": {
-                "kubernetes-fleet.io/parent-CRP": "web",
-                "kubernetes-fleet.io/is-latest-snapshot": latest.to_string(),
-                "kubernetes-fleet.io/resource-index": index.to_string()}},
-            "spec": {"selectedResources": [
-                {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}]}}))
+        let shop = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}});
+        fleet::resource_snapshot("web", index, latest, &[shop]).build()
     }
 
     /// A binding that has reported as many types as true as `reached` says.
@@ -312,22 +302,20 @@ mod tests {
                 json!({"type": kind, "status": status, "reason": "Said", "observedGeneration": 1})
             })
             .collect();
-        object(json!({"apiVersion": API, "kind": "ClusterResourceBinding",
-            "metadata": {"name": format!("web-{cluster}"), "generation": 1,
-                "labels": {"kubernetes-fleet.io/parent-CRP": "web"}},
-            "spec": {"state": "Bound", "targetCluster": cluster,
-                "resourceSnapshotName": format!("web-{index}-snapshot"),
-                "schedulingPolicySnapshotName": "web-0"},
-            "status": {"conditions": conditions}}))
+        fleet::binding("web", cluster, "Bound", &format!("web-{index}-snapshot"))
+            .with("/metadata/generation", json!(1))
+            .status(json!({"conditions": conditions}))
+            .build()
     }
 
     fn rolled_up(strategy: &str, bindings: &[Object]) -> Value {
         let policy = policy(&["a", "b"]);
         let snapshots = [resources(0, false), resources(1, true)];
-        let spec = json!({"policy": {"placementType": "PickN", "numberOfClusters": 3},
-            "strategy": {"type": strategy}});
-        let rollout = object(json!({"apiVersion": API, "kind": "ClusterResourcePlacement",
-            "metadata": {"name": "web", "generation": 3}, "spec": spec}));
+        let three = json!({"placementType": "PickN", "numberOfClusters": 3});
+        let rollout = fleet::placement("web", three)
+            .with("/metadata/generation", json!(3))
+            .with("/spec/strategy", json!({"type": strategy}))
+            .build();
         let snapshot = Snapshot::new(&rollout, bindings.iter().chain(&snapshots));
         let placement = Placement::read(&rollout).unwrap();
         let now = NOW.parse().unwrap();

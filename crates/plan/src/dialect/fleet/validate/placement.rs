@@ -5,9 +5,10 @@ use serde_json::{Value, json};
 use smol_str::SmolStr;
 
 use crate::budget::{BudgetError, IntOrPercent};
+use crate::built_in_kind::Scope;
 use crate::diagnostic::Diagnostic;
 use crate::dialect::fleet::names::Family;
-use crate::dialect::fleet::names::kind::{Scope, is_selectable, scope};
+use crate::dialect::fleet::names::kind::{is_selectable, scope};
 use crate::dialect::fleet::read::placement::{field, list, text};
 use crate::dialect::fleet::validate::{NAME_MAX, policy, selector};
 use crate::world::World;

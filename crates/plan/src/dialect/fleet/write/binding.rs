@@ -49,13 +49,7 @@ pub(crate) fn rollout_started(
 ) -> Option<Action> {
     let (status, reason) =
         if started { ("True", "RolloutStarted") } else { ("False", "RolloutNotStartedYet") };
-    let wanted = Condition {
-        kind: ROLLOUT_STARTED.into(),
-        status,
-        reason: reason.into(),
-        message: message.into(),
-        observed_generation: Some(generation),
-    };
+    let wanted = Condition::new(ROLLOUT_STARTED, status, reason, message).of_generation(generation);
     let conditions = condition::with(binding.conditions(), &wanted, now)?;
     let why = Why::new(reason, message);
     let patch = nested(&["status", "conditions"], Value::Array(conditions));

@@ -1,9 +1,10 @@
 //! The writes that delete what belongs to a placement, and let the placement go.
 
-use super::{finalizer, schedule};
+use super::schedule;
 use crate::dialect::fleet::decide::cleanup::Cleanup;
 use crate::dialect::fleet::names::{PLACEMENT_CLEANUP, SCHEDULER_CLEANUP};
 use crate::dialect::fleet::read::placement::Placement;
+use crate::finalizer;
 use crate::step::{Action, Propagation, Verb, Why};
 
 pub(crate) fn actions(cleanup: &Cleanup<'_>, placement: &Placement<'_>) -> Vec<Action> {

@@ -5,13 +5,13 @@ use convoy_api::kinds::NAMESPACE;
 use convoy_api::{GroupKind, Object};
 use serde_json::{Map, Value, json};
 
-use super::finalizer;
 use crate::dialect::fleet::decide::membership::{Membership, Phase};
 use crate::dialect::fleet::names::{
     CLUSTER_GROUP, FLEET_RESOURCE, INTERNAL_MEMBER_CLUSTER, MEMBER_CLEANUP, MEMBER_NAME,
     PLACEMENT_GROUP, RBAC, ROLE, ROLE_BINDING, WORK, WORK_CLEANUP, member_namespace,
 };
 use crate::dialect::fleet::read::placement::{field, text};
+use crate::finalizer;
 use crate::snapshot::Snapshot;
 use crate::step::{Action, Propagation, Verb, Why};
 

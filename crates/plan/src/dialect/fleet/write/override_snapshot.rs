@@ -4,10 +4,10 @@ use convoy_api::Object;
 use serde_json::json;
 use smol_str::format_smolstr;
 
-use super::finalizer;
 use crate::dialect::fleet::decide::override_history::OverrideHistory;
 use crate::dialect::fleet::names;
-use crate::dialect::fleet::read::hash;
+use crate::finalizer;
+use crate::hash::content as hash;
 use crate::step::{Action, Propagation, Verb, Why};
 
 /// How many snapshots of one override are kept.

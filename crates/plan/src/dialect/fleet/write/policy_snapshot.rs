@@ -5,9 +5,9 @@ use serde_json::{Map, Value, json};
 
 use crate::dialect::fleet::decide::selection::policy::PolicyHistory;
 use crate::dialect::fleet::names;
-use crate::dialect::fleet::read::hash;
 use crate::dialect::fleet::read::placement::Placement;
 use crate::dialect::fleet::read::policy_snapshot::canonical;
+use crate::hash::content as hash;
 use crate::step::{Action, Propagation, Verb, Why};
 
 pub(crate) fn actions(history: &PolicyHistory<'_>, placement: &Placement<'_>) -> Vec<Action> {

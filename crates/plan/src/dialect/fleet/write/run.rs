@@ -3,7 +3,7 @@
 use convoy_api::Object;
 use serde_json::{Value, json};
 
-use super::{binding, finalizer, rollout, snapshot};
+use super::{binding, rollout, snapshot};
 use crate::condition::{self, Condition};
 use crate::dialect::fleet::decide::staged::{Change, Pass};
 use crate::dialect::fleet::names::{
@@ -13,6 +13,7 @@ use crate::dialect::fleet::read::binding::{Binding, DesiredBinding};
 use crate::dialect::fleet::read::overrides::Applicable;
 use crate::dialect::fleet::read::placement::list;
 use crate::dialect::fleet::read::strategy::When;
+use crate::finalizer;
 use crate::gate::Permit;
 use crate::snapshot::Snapshot;
 use crate::step::{Action, Propagation, Verb, Why};
@@ -115,13 +116,13 @@ fn requested(run: &Object, name: &str, stage: &str, when: When) -> Action {
 
 fn accepted(pass: &Pass<'_, '_>, request: &Object, stage: &str) -> Action {
     let mut conditions = list(request.status(), "conditions").to_vec();
-    let wanted = Condition {
-        kind: ACCEPTED.into(),
-        status: "True",
-        reason: "ApprovalRequestApprovalAccepted".into(),
-        message: "the approval is accepted and cannot be taken back".into(),
-        observed_generation: Some(request.generation()),
-    };
+    let wanted = Condition::new(
+        ACCEPTED,
+        "True",
+        "ApprovalRequestApprovalAccepted",
+        "the approval is accepted and cannot be taken back",
+    )
+    .of_generation(request.generation());
     condition::set(&mut conditions, &wanted, pass.stamp.now);
     let why = Why::new("Approved", format!("stage {stage} is approved"));
     let patch = json!({"status": {"conditions": conditions}});

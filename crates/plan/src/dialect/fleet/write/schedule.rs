@@ -6,12 +6,12 @@ use convoy_api::Object;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::finalizer;
 use crate::dialect::fleet::decide::schedule::Schedule;
 use crate::dialect::fleet::decide::schedule::cycle::{Change, Selected};
 use crate::dialect::fleet::names;
 use crate::dialect::fleet::read::binding::{Score, previous_state, state_of, target};
 use crate::dialect::fleet::read::placement::Placement;
+use crate::finalizer;
 use crate::snapshot::Snapshot;
 use crate::step::{Action, Verb, Why};
 

@@ -9,9 +9,9 @@ use super::simulate::Replacement;
 use crate::dialect::karpenter::names::{NODE_CLAIM, annotation, condition};
 use crate::dialect::karpenter::read::Cluster;
 use crate::dialect::karpenter::read::claim::Member;
-use crate::dialect::karpenter::read::hash;
 use crate::dialect::karpenter::read::reason::Reason;
 use crate::gate::Permit;
+use crate::hash::structure::fingerprint;
 use crate::snapshot::Snapshot;
 
 /// One disruption: the members it takes, and the nodes it makes for their pods.
@@ -38,7 +38,7 @@ impl<'w> Command<'w> {
     ) -> Self {
         let names: Vec<&str> = members.iter().map(|at| cluster.members[*at].name()).collect();
         let (word, count, names) = (reason.word(), replacements.len(), names.join(","));
-        let id = hash::fingerprint(&format!("{word}/{count}/{names}"));
+        let id = fingerprint(&format!("{word}/{count}/{names}"));
         Self { reason, is_forced: false, members, replacements, id, permit }
     }
 }

@@ -8,8 +8,9 @@ use smol_str::SmolStr;
 use crate::dialect::karpenter::names::{annotation, label};
 use crate::dialect::karpenter::read::Cluster;
 use crate::dialect::karpenter::read::claim::Member;
-use crate::dialect::karpenter::read::pod::{Pod, PodBlock, Protection};
+use crate::dialect::karpenter::read::pod::{Pod, Protection};
 use crate::hold::HoldReason;
+use crate::pod_budget::PodBlock;
 
 /// Why a node is no candidate. The texts are upstream's, which users search for.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,6 +5,8 @@
 use convoy_api::text::GoDuration;
 use serde_json::Value;
 
+use crate::hash::structure::{map, number, string, structure};
+
 /// The hash of a `v1` template, without its requirements, as the annotation spells it.
 pub(crate) fn of_template(template: &Value) -> String {
     let metadata = template.get("metadata");
@@ -23,39 +25,6 @@ pub(crate) fn of_template(template: &Value) -> String {
         .field("Spec", claim.value())
         .hash
         .to_string()
-}
-
-/// A short name for a text, the same whenever it is asked for.
-pub(crate) fn fingerprint(content: &str) -> String {
-    format!("{:016x}", finished(text(content)))
-}
-
-/// A struct's hash while its fields are added. A struct without fields is zero, and left out.
-struct Structure {
-    hash: u64,
-    is_zero: bool,
-}
-
-fn structure(name: &str) -> Structure {
-    Structure { hash: text(name), is_zero: true }
-}
-
-impl Structure {
-    fn field(self, name: &str, value: Option<u64>) -> Self {
-        let Some(value) = value else { return self };
-        Self { hash: finished(self.hash ^ ordered(text(name), value)), is_zero: false }
-    }
-
-    fn value(self) -> Option<u64> {
-        (!self.is_zero).then_some(self.hash)
-    }
-}
-
-fn map(entries: Option<&Value>) -> Option<u64> {
-    let entries = entries?.as_object()?.iter();
-    let entries =
-        entries.filter_map(|(key, value)| Some(ordered(text(key), text(value.as_str()?))));
-    Some(finished(entries.fold(0, |all, entry| all ^ entry)))
 }
 
 fn taints(list: Option<&Value>) -> Option<u64> {
@@ -95,36 +64,6 @@ fn expire_after(value: Option<&Value>) -> Option<u64> {
 
 fn nanos(value: &Value) -> Option<i64> {
     Some(value.as_str()?.parse::<GoDuration>().ok()?.as_nanos())
-}
-
-fn string(value: Option<&Value>) -> Option<u64> {
-    Some(text(value?.as_str().filter(|text| !text.is_empty())?))
-}
-
-fn text(text: &str) -> u64 {
-    fnv(text.as_bytes())
-}
-
-fn number(number: i64) -> u64 {
-    fnv(&number.to_le_bytes())
-}
-
-fn ordered(first: u64, second: u64) -> u64 {
-    let mut bytes = [0; 16];
-    bytes[..8].copy_from_slice(&first.to_le_bytes());
-    bytes[8..].copy_from_slice(&second.to_le_bytes());
-    fnv(&bytes)
-}
-
-fn finished(hash: u64) -> u64 {
-    fnv(&hash.to_le_bytes())
-}
-
-/// FNV-1, 64 bits: multiply, then mix in. (FNV-1a does it the other way round.)
-fn fnv(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-        hash.wrapping_mul(0x100_0000_01b3) ^ u64::from(*byte)
-    })
 }
 
 #[cfg(test)]

@@ -1,7 +1,5 @@
 //! Pods as a disruption sees them: which have to move, which may not be disturbed.
 
-use std::collections::BTreeMap;
-
 use convoy_api::Object;
 use convoy_api::object::meta::timestamp;
 use convoy_api::text::GoDuration;
@@ -9,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::dialect::karpenter::names::{DISRUPTED_TAINT, annotation, pod_annotation};
-use crate::selector::Selector;
+use crate::pods::node_of;
 use crate::taint::{Taint, Toleration};
 
 /// A pod and what matters about it.
@@ -58,7 +56,7 @@ impl<'w> Pod<'w> {
     }
 
     pub(crate) fn node_name(&self) -> Option<&'w str> {
-        self.object.spec().get("nodeName")?.as_str().filter(|name| !name.is_empty())
+        node_of(self.object)
     }
 
     pub(crate) fn is_active(&self) -> bool {
@@ -173,111 +171,4 @@ fn tolerates_disruption(pod: &Object) -> bool {
     let tolerations = pod.spec().get("tolerations").and_then(Value::as_array);
     let mut tolerations = tolerations.into_iter().flatten().map(Toleration::from_value);
     tolerations.any(|toleration| toleration.tolerates(&taint))
-}
-
-/// The PodDisruptionBudgets, by namespace.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct PodBudgets<'w>(BTreeMap<&'w str, Vec<PodBudget<'w>>>);
-
-#[derive(Clone, Debug)]
-struct PodBudget<'w> {
-    object: &'w Object,
-    selector: Selector,
-}
-
-/// Why a budget keeps a pod where it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum PodBlock {
-    /// One budget, which allows no disruption.
-    Spent { budget: String },
-    /// Evictions are refused where several budgets match.
-    Several { budgets: Vec<String> },
-}
-
-impl<'w> PodBudgets<'w> {
-    pub(crate) fn new(objects: impl IntoIterator<Item = &'w Object>) -> Self {
-        let mut by_namespace: BTreeMap<&str, Vec<PodBudget<'_>>> = BTreeMap::new();
-        for object in objects {
-            // No selector selects nothing; an empty one selects everything.
-            let selector = object.spec().get("selector").filter(|selector| !selector.is_null());
-            let Some(Ok(selector)) = selector.map(Selector::from_value) else { continue };
-            let budget = PodBudget { object, selector };
-            by_namespace.entry(object.namespace()).or_default().push(budget);
-        }
-        Self(by_namespace)
-    }
-
-    /// What keeps an evictable pod from being evicted now.
-    pub(crate) fn block(&self, pod: &Object) -> Option<PodBlock> {
-        let matching = self.matching(pod);
-        match matching[..] {
-            [] => None,
-            [budget] if budget.always_lets_go_of(pod) => None,
-            [budget] => (budget.allowed() == 0).then(|| PodBlock::Spent { budget: budget.path() }),
-            _ => {
-                let budgets = matching.iter().map(|budget| budget.path()).collect();
-                Some(PodBlock::Several { budgets })
-            }
-        }
-    }
-
-    /// Counts an eviction of `pod` against its budget, `spent` being what others took already.
-    /// Where none is left: the budget and what it allows.
-    pub(crate) fn take(
-        &self,
-        pod: &Object,
-        spent: &mut BTreeMap<String, i64>,
-    ) -> Result<(), (String, i64)> {
-        let matching = self.matching(pod);
-        let [budget] = matching[..] else {
-            return match matching.first() {
-                None => Ok(()),
-                Some(first) => Err((first.path(), 0)),
-            };
-        };
-        if budget.always_lets_go_of(pod) {
-            return Ok(());
-        }
-        let taken = spent.entry(budget.path()).or_default();
-        if *taken >= budget.allowed() {
-            return Err((budget.path(), budget.allowed().saturating_sub(*taken)));
-        }
-        *taken += 1;
-        Ok(())
-    }
-
-    /// Whether a budget of the pod can never allow anything: maxUnavailable 0 or minAvailable 100%.
-    pub(crate) fn is_fully_blocked(&self, pod: &Object) -> bool {
-        let matching = self.matching(pod);
-        matching.len() > 1
-            || matching.iter().any(|budget| {
-                let spec = budget.object.spec();
-                let none = spec
-                    .get("maxUnavailable")
-                    .is_some_and(|most| *most == 0 || *most == "0%" || *most == "0");
-                let all = spec.get("minAvailable").is_some_and(|least| *least == "100%");
-                (none || all) && !budget.always_lets_go_of(pod)
-            })
-    }
-
-    fn matching(&self, pod: &Object) -> Vec<&PodBudget<'w>> {
-        let of_namespace = self.0.get(pod.namespace().as_str()).into_iter().flatten();
-        of_namespace.filter(|budget| budget.selector.matches(pod)).collect()
-    }
-}
-
-impl PodBudget<'_> {
-    fn allowed(&self) -> i64 {
-        self.object.status().get("disruptionsAllowed").and_then(Value::as_i64).unwrap_or(0)
-    }
-
-    fn always_lets_go_of(&self, pod: &Object) -> bool {
-        let policy = self.object.spec().get("unhealthyPodEvictionPolicy");
-        policy.and_then(Value::as_str) == Some("AlwaysAllow")
-            && pod.condition_status("Ready") == Some("False")
-    }
-
-    fn path(&self) -> String {
-        format!("{}/{}", self.object.namespace(), self.object.name())
-    }
 }

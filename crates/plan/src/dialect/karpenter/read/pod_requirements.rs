@@ -1,12 +1,14 @@
 //! What a pod needs of a node, beyond room: labels, taints it bears, ports, topology.
 
 use convoy_api::Object;
+use convoy_api::object::member::{field, list};
 use serde_json::Value;
 
-use super::requirement::Requirements;
+use super::requirement;
 use super::resources::Amounts;
-use super::topology::TopologyRules;
+use crate::requirement::Requirements;
 use crate::taint::{Taint, Toleration};
+use crate::topology::TopologyRules;
 
 /// The needs of one pod.
 #[derive(Clone, Debug)]
@@ -42,27 +44,25 @@ impl<'w> PodRequirements<'w> {
     }
 
     fn of_spec(object: &'w Object, spec: &'w Value) -> Self {
-        let list = |value: Option<&'w Value>| value.and_then(Value::as_array).into_iter().flatten();
-        let required = spec.pointer(
-            "/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms",
-        );
+        let affinity = field(field(spec, "affinity"), "nodeAffinity");
+        let required = field(affinity, "requiredDuringSchedulingIgnoredDuringExecution");
         let term = |term: &Value| {
-            let mut all = Requirements::from_value(term.get("matchExpressions"));
-            all.extend(Requirements::from_value(term.get("matchFields")));
+            let mut all = requirement::from_value(list(term, "matchExpressions"));
+            all.extend(requirement::from_value(list(term, "matchFields")));
             all
         };
         Self {
             object,
             amounts: Amounts::of_pod(spec),
-            selector: Requirements::from_labels(spec.get("nodeSelector")),
-            terms: list(required).map(term).collect(),
-            tolerations: list(spec.get("tolerations")).map(Toleration::from_value).collect(),
-            ports: list(spec.get("containers")).flat_map(ports).collect(),
+            selector: requirement::from_labels(spec.get("nodeSelector")),
+            terms: list(required, "nodeSelectorTerms").iter().map(term).collect(),
+            tolerations: list(spec, "tolerations").iter().map(Toleration::from_value).collect(),
+            ports: list(spec, "containers").iter().flat_map(ports).collect(),
             topology: TopologyRules::of(spec),
         }
     }
 
-    /// Whether a node with these labels is one the pod may disruptions on.
+    /// Whether a node with these labels is one the pod may run on.
     pub(crate) fn accept<'v>(&self, look_up: impl Fn(&str) -> Option<&'v str> + Copy) -> bool {
         self.selector.first_unmet(look_up).is_none()
             && (self.terms.is_empty()

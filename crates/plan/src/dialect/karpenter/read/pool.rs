@@ -16,9 +16,10 @@ use serde_json::Value;
 use super::budget::{Budget, Coverage};
 use super::hash;
 use super::reason::Reason;
-use super::requirement::Requirements;
+use super::requirement;
 use crate::cron;
 use crate::dialect::karpenter::names::{self, annotation};
+use crate::requirement::Requirements;
 use crate::taint::Taint;
 
 /// A pool and its policy.
@@ -123,7 +124,7 @@ impl<'w> Pool<'w> {
             replicas: replicas.map(|count| u32::try_from(count.max(0)).unwrap_or(u32::MAX)),
             weight: spec.and_then(|spec| spec.weight).unwrap_or(0),
             requirements: claim
-                .map(|claim| Requirements::of_template(&claim.requirements))
+                .map(|claim| requirement::of_template(&claim.requirements))
                 .unwrap_or_default(),
             hash: hash::of_template(&template),
             is_hashed: object.annotation(annotation::HASH).is_some()

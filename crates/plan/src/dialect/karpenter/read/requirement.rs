@@ -1,141 +1,40 @@
 //! Requirements of a pool or pod on the labels of a node.
 
-use convoy_api::Object;
 use convoy_api::karpenter::template::TemplateRequirement;
+use convoy_api::object::member::{list, text};
 use serde_json::Value;
 use smol_str::SmolStr;
 
 use crate::dialect::karpenter::names::RENAMED_LABELS;
+use crate::requirement::{Requirement, Requirements, Test};
 
-/// Demands that all have to be met.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Requirements(Vec<Requirement>);
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Requirement {
-    key: SmolStr,
-    test: Test,
+/// Reads a list of `{key, operator, values}`. What is unsound asks for the impossible.
+pub(crate) fn from_value(expressions: &[Value]) -> Requirements {
+    let read = |given: &Value| {
+        let values = list(given, "values").iter().filter_map(Value::as_str).map(SmolStr::new);
+        let test = Test::new(text(given, "operator"), values.collect());
+        Requirement { key: stable(text(given, "key")), test }
+    };
+    expressions.iter().map(read).collect()
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Test {
-    In(Vec<SmolStr>),
-    NotIn(Vec<SmolStr>),
-    Exists,
-    DoesNotExist,
-    /// At least, and at most.
-    Between(i64, i64),
+/// Those of a pool's template.
+pub(crate) fn of_template(given: &[TemplateRequirement]) -> Requirements {
+    let read = |given: &TemplateRequirement| {
+        let values = given.values.iter().flatten().map(SmolStr::new).collect();
+        Requirement { key: stable(&given.key), test: Test::new(&given.operator, values) }
+    };
+    given.iter().map(read).collect()
 }
 
-impl Requirements {
-    /// Reads a list of `{key, operator, values}`. What is unsound asks for the impossible.
-    pub(crate) fn from_value(list: Option<&Value>) -> Self {
-        let list = list.and_then(Value::as_array).into_iter().flatten();
-        Self(list.map(Requirement::from_value).collect())
-    }
-
-    /// Those of a pool's template.
-    pub(crate) fn of_template(list: &[TemplateRequirement]) -> Self {
-        let read = |given: &TemplateRequirement| {
-            let values = given.values.iter().flatten().map(SmolStr::new).collect();
-            Requirement::new(&given.key, &given.operator, values)
-        };
-        Self(list.iter().map(read).collect())
-    }
-
-    /// Reads a `nodeSelector`.
-    pub(crate) fn from_labels(labels: Option<&Value>) -> Self {
-        let labels = labels.and_then(Value::as_object).into_iter().flatten();
-        let equal = |(key, value): (&String, &Value)| Requirement {
-            key: stable(key),
-            test: Test::In(value.as_str().map(SmolStr::new).into_iter().collect()),
-        };
-        Self(labels.map(equal).collect())
-    }
-
-    pub(crate) fn extend(&mut self, more: Self) {
-        self.0.extend(more.0);
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Whether an object's labels meet them.
-    pub(crate) fn are_met_by(&self, object: &Object) -> bool {
-        self.first_unmet(|key| object.label(key)).is_none()
-    }
-
-    /// The first key whose demand is not met, given how to look labels up.
-    pub(crate) fn first_unmet<'v>(
-        &self,
-        look_up: impl Fn(&str) -> Option<&'v str>,
-    ) -> Option<&SmolStr> {
-        let unmet =
-            |requirement: &&Requirement| !requirement.test.allows(look_up(&requirement.key));
-        self.0.iter().find(unmet).map(|requirement| &requirement.key)
-    }
-
-    /// Whether some value of `key` is possible under these demands.
-    pub(crate) fn allow(&self, key: &str, value: Option<&str>) -> bool {
-        self.0
-            .iter()
-            .filter(|requirement| requirement.key == key)
-            .all(|requirement| requirement.test.allows(value))
-    }
-
-    /// The values that they name for `key`.
-    pub(crate) fn values_of(&self, key: &str) -> impl Iterator<Item = &SmolStr> {
-        let of_key = self.0.iter().filter(move |requirement| requirement.key == key);
-        of_key.flat_map(|requirement| match &requirement.test {
-            Test::In(values) => values.as_slice(),
-            _ => &[],
-        })
-    }
-
-    /// The keys they speak of.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = &SmolStr> {
-        self.0.iter().map(|requirement| &requirement.key)
-    }
-}
-
-impl Requirement {
-    fn from_value(value: &Value) -> Self {
-        let text = |field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default();
-        let values = value.get("values").and_then(Value::as_array).into_iter().flatten();
-        let values: Vec<SmolStr> = values.filter_map(|v| v.as_str().map(SmolStr::new)).collect();
-        Self::new(text("key"), text("operator"), values)
-    }
-
-    fn new(key: &str, operator: &str, values: Vec<SmolStr>) -> Self {
-        let bound = values.first().and_then(|bound| bound.parse::<i64>().ok());
-        let test = match (operator, bound) {
-            ("In", _) => Test::In(values),
-            ("NotIn", _) => Test::NotIn(values),
-            ("Exists", _) => Test::Exists,
-            ("DoesNotExist", _) => Test::DoesNotExist,
-            ("Gt", Some(bound)) => Test::Between(bound.saturating_add(1), i64::MAX),
-            ("Gte", Some(bound)) => Test::Between(bound, i64::MAX),
-            ("Lt", Some(bound)) => Test::Between(i64::MIN, bound.saturating_sub(1)),
-            ("Lte", Some(bound)) => Test::Between(i64::MIN, bound),
-            _ => Test::In(Vec::new()),
-        };
-        Self { key: stable(key), test }
-    }
-}
-
-impl Test {
-    fn allows(&self, value: Option<&str>) -> bool {
-        match self {
-            Self::In(values) => value.is_some_and(|value| values.iter().any(|v| v == value)),
-            Self::NotIn(values) => value.is_none_or(|value| values.iter().all(|v| v != value)),
-            Self::Exists => value.is_some(),
-            Self::DoesNotExist => value.is_none(),
-            Self::Between(least, most) => value
-                .and_then(|value| value.parse::<i64>().ok())
-                .is_some_and(|number| (*least..=*most).contains(&number)),
-        }
-    }
+/// Reads a `nodeSelector`.
+pub(crate) fn from_labels(labels: Option<&Value>) -> Requirements {
+    let labels = labels.and_then(Value::as_object).into_iter().flatten();
+    let equal = |(key, value): (&String, &Value)| Requirement {
+        key: stable(key),
+        test: Test::In(value.as_str().map(SmolStr::new).into_iter().collect()),
+    };
+    labels.map(equal).collect()
 }
 
 fn stable(key: &str) -> SmolStr {
@@ -180,7 +79,7 @@ mod tests {
             ),
         ];
         for (value, expected) in cases {
-            let met = Requirements::from_value(Some(&value)).first_unmet(labels).is_none();
+            let met = from_value(value.as_array().unwrap()).first_unmet(labels).is_none();
             assert_eq!(met, expected, "{value}");
         }
     }

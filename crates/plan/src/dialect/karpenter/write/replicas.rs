@@ -5,7 +5,7 @@ use super::writes::Writes;
 use crate::dialect::karpenter::decide::replicas::Scaling;
 use crate::dialect::karpenter::names::NODE_CLAIM;
 use crate::dialect::karpenter::read::Cluster;
-use crate::dialect::karpenter::read::hash;
+use crate::hash::structure::fingerprint;
 use crate::snapshot::Snapshot;
 use crate::step::{MemberState, Why};
 
@@ -40,7 +40,7 @@ fn free_names(cluster: &Cluster<'_>, snapshot: &Snapshot<'_>, count: u32) -> Vec
     let pool = cluster.pool();
     let uid = pool.object.uid().unwrap_or_default();
     let slots = (0_u32..).map(|slot| {
-        let print = hash::fingerprint(&format!("{uid}/{}/{slot}", pool.name()));
+        let print = fingerprint(&format!("{uid}/{}/{slot}", pool.name()));
         format!("{}-{}", pool.name(), &print[..8])
     });
     let free = slots.filter(|name| snapshot.find(&NODE_CLAIM, "", name).is_none());

@@ -8,7 +8,6 @@ use convoy_api::object::meta::timestamp;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::patch::{ObjectPatch, other_taints};
 use super::writes::{Wait, Writes};
 use crate::dialect::karpenter::names::VOLUME_ATTACHMENT;
 use crate::dialect::karpenter::names::{DISRUPTED_TAINT, FINALIZER, annotation, condition, label};
@@ -16,9 +15,12 @@ use crate::dialect::karpenter::read::Cluster;
 use crate::dialect::karpenter::read::claim::Member;
 use crate::dialect::karpenter::read::node::Node;
 use crate::dialect::karpenter::read::pod::{Owner, Pod};
+use crate::finalizer;
 use crate::hold::HoldReason;
+use crate::object_patch::ObjectPatch;
 use crate::snapshot::Snapshot;
 use crate::step::{Action, EventType, MemberState, Propagation, Verb, Why};
+use crate::taint;
 
 /// How long a node counts as draining at least, for pods that are still on their way to it.
 const DRAIN_LEAST: SignedDuration = SignedDuration::from_secs(5);
@@ -69,15 +71,8 @@ fn deadline(
 /// Deletes the Node; its finalizer keeps it until it is drained.
 fn delete_node(node: &Node<'_>, writes: &mut Writes) {
     let why = Why::new("ClaimDeleted", "the NodeClaim of this Node is being deleted");
-    if !node.object.has_finalizer(FINALIZER) {
-        let finalizers = node.object.metadata().get("finalizers").and_then(Value::as_array);
-        let mut finalizers = finalizers.cloned().unwrap_or_default();
-        finalizers.push(json!(FINALIZER));
-        let patch = json!({"metadata": {"finalizers": finalizers}});
-        writes
-            .delete
-            .push(Action::patch(Verb::Record, node.object, patch, why.clone()).concurrently());
-    }
+    let added = finalizer::added(node.object, &[FINALIZER], why.clone());
+    writes.delete.extend(added.map(Action::concurrently));
     writes.delete.push(Action::delete(Verb::Delete, node.object, Propagation::Background, why));
 }
 
@@ -124,7 +119,7 @@ fn close(node: &Node<'_>, writes: &mut Writes) {
     if node.facts.is_tainted && is_excluded {
         return;
     }
-    let mut taints = other_taints(node.object);
+    let mut taints = taint::others(node.object, DISRUPTED_TAINT);
     taints.push(json!({"key": DISRUPTED_TAINT, "effect": "NoSchedule"}));
     let patch = json!({
         "metadata": {"labels": {label::EXCLUDE_BALANCERS: "karpenter"}},

@@ -40,6 +40,13 @@ impl Writes {
         self.delete.push(Action::delete(verb, member.claim, Propagation::Background, why));
     }
 
+    /// The same at the end of a disruption, which is told for the reason `word`.
+    pub(crate) fn terminate(&mut self, member: &Member<'_>, word: &str, permit: Permit, why: Why) {
+        let message = |kind: &str| format!("Disrupting {kind}: {word}");
+        self.event_of(member, "DisruptionTerminating", message);
+        self.remove(member, permit, why);
+    }
+
     pub(crate) fn event(
         &mut self,
         regarding: &ObjectKey,
@@ -47,13 +54,7 @@ impl Writes {
         reason: &str,
         message: String,
     ) {
-        self.events.push(Event {
-            regarding: regarding.clone(),
-            kind,
-            reason: reason.to_owned(),
-            message,
-            reports: None,
-        });
+        self.events.push(Event::new(regarding, kind, reason, message));
     }
 
     /// The same event on a claim and its Node.

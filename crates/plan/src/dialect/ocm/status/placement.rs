@@ -54,12 +54,8 @@ fn group_entries(groups: &[Group<'_>], slices: &[Slice<'_>]) -> Vec<Value> {
 }
 
 fn conditions_of(satisfaction: &Satisfaction) -> [Condition<'_>; 2] {
-    let condition = |kind: &'static str, holds, reason: &'static str, message| Condition {
-        kind: kind.into(),
-        status: if holds { "True" } else { "False" },
-        reason: reason.into(),
-        message: Cow::Borrowed(message),
-        observed_generation: None,
+    let condition = |kind: &'static str, holds, reason: &'static str, message| {
+        Condition::new(kind, condition::truth(holds), reason, Cow::Borrowed(message))
     };
     let misconfigured = if let Some(message) = &satisfaction.misconfigured {
         condition(PLACEMENT_MISCONFIGURED, true, "Misconfigured", message)

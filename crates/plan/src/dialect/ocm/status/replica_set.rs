@@ -107,13 +107,7 @@ fn with_conditions(
     let mut conditions =
         status.get("conditions").and_then(Value::as_array).cloned().unwrap_or_default();
     for (kind, holds, reason) in wanted {
-        let wanted = Condition {
-            kind: (*kind).into(),
-            status: if *holds { "True" } else { "False" },
-            reason: (*reason).into(),
-            message: message.into(),
-            observed_generation: None,
-        };
+        let wanted = Condition::new(*kind, condition::truth(*holds), *reason, message);
         condition::set(&mut conditions, &wanted, now);
     }
     status.insert("conditions".into(), Value::Array(conditions));

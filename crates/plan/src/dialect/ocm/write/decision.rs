@@ -194,9 +194,7 @@ impl Writer<'_, '_> {
     }
 
     fn record(&mut self, reason: &str, kind: EventType, message: String) {
-        let regarding = self.placement.key().clone();
-        let (reason, reports) = (reason.to_owned(), None);
-        self.events.push(Event { regarding, kind, reason, message, reports });
+        self.events.push(Event::new(self.placement.key(), kind, reason, message));
     }
 }
 

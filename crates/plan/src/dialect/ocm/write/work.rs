@@ -1,6 +1,6 @@
 //! Writes of a replica set: works that get the template, works that go, and its finalizer.
 
-use convoy_api::object::member::{field, list};
+use convoy_api::object::member::field;
 use convoy_api::ocm::names::{HANDED_OUT_AT, MANIFEST_WORK, REPLICA_SET_FINALIZER};
 use convoy_api::{Object, ObjectKey};
 use jiff::Timestamp;
@@ -12,6 +12,7 @@ use crate::dialect::ocm::decide::replica_set::{
 };
 use crate::dialect::ocm::read::digest;
 use crate::dialect::ocm::read::work::placement_of;
+use crate::finalizer;
 use crate::merge_patch;
 use crate::step::{Action, Propagation, Verb, Why};
 
@@ -26,7 +27,11 @@ pub(crate) fn actions(
         Decision::Deleting { removals, release, .. } => {
             let message = format!("ManifestWorkReplicaSet {} is being deleted", replica_set.name());
             let mut actions = deletes(removals, "ReplicaSetDeleted", |_| message.clone());
-            actions.extend(release.then(|| remove_finalizer(replica_set)));
+            if *release {
+                let message = "all ManifestWorks are deleted or being deleted";
+                let why = Why::new("WorksDeleted", message);
+                actions.extend(finalizer::removed(replica_set, &[REPLICA_SET_FINALIZER], why));
+            }
             actions
         }
         Decision::Rolling(rolling) => Writer { replica_set, rolling, now }.actions(),
@@ -45,23 +50,6 @@ fn deletes(
     removals.now.iter().map(delete).collect()
 }
 
-fn add_finalizer(replica_set: &Object) -> Action {
-    let mut finalizers = list(replica_set.metadata(), "finalizers").to_vec();
-    finalizers.push(json!(REPLICA_SET_FINALIZER));
-    let message = "the finalizer keeps the object until its ManifestWorks are deleted";
-    let patch = json!({"metadata": {"finalizers": finalizers}});
-    Action::patch(Verb::Record, replica_set, patch, Why::new("FinalizerMissing", message))
-}
-
-fn remove_finalizer(replica_set: &Object) -> Action {
-    let finalizers = list(replica_set.metadata(), "finalizers").iter();
-    let finalizers: Vec<&Value> =
-        finalizers.filter(|finalizer| finalizer.as_str() != Some(REPLICA_SET_FINALIZER)).collect();
-    let message = "all ManifestWorks are deleted or being deleted";
-    let patch = json!({"metadata": {"finalizers": finalizers}});
-    Action::patch(Verb::Release, replica_set, patch, Why::new("WorksDeleted", message))
-}
-
 struct Writer<'a, 'w> {
     replica_set: &'a Object,
     rolling: &'a Rolling<'w>,
@@ -72,7 +60,9 @@ impl Writer<'_, '_> {
     fn actions(&self) -> Vec<Action> {
         let mut actions = Vec::new();
         if !self.rolling.is_protected {
-            actions.push(add_finalizer(self.replica_set));
+            let message = "the finalizer keeps the object until its ManifestWorks are deleted";
+            let why = Why::new("FinalizerMissing", message);
+            actions.extend(finalizer::added(self.replica_set, &[REPLICA_SET_FINALIZER], why));
         }
         let message = |work: &Object| {
             let (name, placement) = (self.replica_set.name(), placement_of(work));

@@ -2,11 +2,11 @@
 
 use crate::count;
 use crate::dialect::skyhook::decide::batch::next_size;
-use crate::dialect::skyhook::decide::label_sets::LabelSets;
 use crate::dialect::skyhook::decide::member::Member;
 use crate::dialect::skyhook::read::batch::BatchState;
 use crate::dialect::skyhook::read::policy::{CompartmentSpec, percent_of};
 use crate::hold::HoldReason;
+use crate::selector::label_sets::LabelSets;
 use convoy_api::skyhook::StatusWord;
 
 /// A group of nodes with a budget and a pace.
@@ -44,7 +44,9 @@ pub(crate) fn assign(
     if specs.is_empty() {
         return Vec::new(); // the policy is missing: nobody goes anywhere
     }
-    let candidates = label_sets.candidates(&specs);
+    // The last one is the default, which takes the nodes that no other selects.
+    let named = specs.iter().take(specs.len() - 1).map(|spec| &spec.selector);
+    let candidates = label_sets.candidates(named);
     let mut sizes = vec![0u32; candidates.len()];
     for member in members.iter() {
         sizes[member.label_set] = sizes[member.label_set].saturating_add(1);

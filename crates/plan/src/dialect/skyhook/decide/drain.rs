@@ -4,11 +4,11 @@
 use convoy_api::Object;
 
 use crate::count;
-use crate::dialect::skyhook::read::disruption_budget::DisruptionBudget;
 use crate::dialect::skyhook::read::hook::Hook;
 use crate::dialect::skyhook::read::node::is_cordoned;
 use crate::dialect::skyhook::read::pod::{has_to_go, is_alive, phase};
 use crate::hold::HoldReason;
+use crate::pod_budget::PodBudget;
 
 /// What a node needs before it may be disturbed.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ pub(crate) enum Readiness<'w> {
 /// PodDisruptionBudgets, and how much of each is left within one step.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Disruptions<'w> {
-    budgets: Vec<DisruptionBudget<'w>>,
+    budgets: Vec<PodBudget<'w>>,
 }
 
 /// What `node` needs, given every pod on it.
@@ -71,7 +71,7 @@ fn full_name(pod: &Object) -> String {
 
 impl<'w> Disruptions<'w> {
     pub(crate) fn new(budgets: &[&'w Object]) -> Self {
-        let budgets = budgets.iter().filter_map(|object| DisruptionBudget::read(object));
+        let budgets = budgets.iter().filter_map(|object| PodBudget::read(object));
         Self { budgets: budgets.collect() }
     }
 
@@ -81,11 +81,8 @@ impl<'w> Disruptions<'w> {
         if phase(pod) == Some("Pending") {
             return Ok(()); // budgets guard what is available
         }
-        let covers = |budget: &DisruptionBudget<'_>| {
-            budget.object.namespace() == pod.namespace() && budget.selector.matches(pod)
-        };
         let covering: Vec<usize> =
-            (0..self.budgets.len()).filter(|at| covers(&self.budgets[*at])).collect();
+            (0..self.budgets.len()).filter(|at| self.budgets[*at].covers(pod)).collect();
         for at in &covering {
             let budget = &self.budgets[*at];
             if let Some(allowed) = budget.allowed.filter(|allowed| *allowed <= 0) {

@@ -6,7 +6,7 @@ use convoy_api::skyhook::{PackageState, Stage};
 
 use crate::dialect::skyhook::read::hook::{Hook, Package};
 use crate::dialect::skyhook::read::state::{Entry, NodeState};
-use crate::dialect::skyhook::read::version::is_downgrade;
+use crate::text::version::is_downgrade;
 
 /// Whether a package is all done on a node.
 pub(crate) fn is_package_complete(package: &Package<'_>, state: &NodeState) -> bool {

@@ -7,7 +7,6 @@ use convoy_api::skyhook::{Stage, StatusWord};
 use jiff::Timestamp;
 
 use crate::dialect::skyhook::decide::assess::{Assessment, Assessor};
-use crate::dialect::skyhook::decide::label_sets::LabelSets;
 use crate::dialect::skyhook::names::{IGNORE, NODE_STATE};
 use crate::dialect::skyhook::read::config::mark;
 use crate::dialect::skyhook::read::hook::{Hook, Picks};
@@ -19,6 +18,7 @@ use crate::dialect::skyhook::read::state::NodeState;
 use crate::gate::Permit;
 use crate::hold::HoldReason;
 use crate::parallel;
+use crate::selector::label_sets::LabelSets;
 use crate::taint::{Taint, Toleration, first_intolerable};
 
 /// One node.

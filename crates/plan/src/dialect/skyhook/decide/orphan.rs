@@ -9,8 +9,9 @@ use convoy_api::skyhook::{PackageState, SKYHOOK};
 
 use crate::dialect::skyhook::names::{Keys, NAME};
 use crate::dialect::skyhook::read::observe::complete;
-use crate::dialect::skyhook::read::pod::{PackageTag, PodResult, node_of, pod_result};
+use crate::dialect::skyhook::read::pod::{PackageTag, PodResult, pod_result};
 use crate::dialect::skyhook::read::state::{Entry, NodeState};
+use crate::pods::node_of;
 use crate::world::World;
 
 /// Whether an object is such a pod, with a result that its node does not record yet.

@@ -12,10 +12,10 @@ use smol_str::SmolStr;
 
 use crate::dialect::skyhook::names::{DISABLE, Keys, PAUSE, UNSCHEDULABLE, unique};
 use crate::dialect::skyhook::read::batch::BatchState;
-use crate::dialect::skyhook::read::glob;
 use crate::dialect::skyhook::read::options::Options;
 use crate::selector::Selector;
 use crate::taint::Toleration;
+use crate::text::glob;
 
 /// The priority of a Skyhook that does not name one.
 const USUAL_PRIORITY: i64 = 200;

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::dialect::skyhook::names::{MIRROR, NAME, PACKAGE, UNSCHEDULABLE, unique};
+use crate::pods::node_of;
 use crate::taint::{Taint, Toleration};
 
 /// The annotation that says which package and stage a pod runs. The order of fields is the order on the wire.
@@ -83,11 +84,6 @@ impl PackageTag {
     pub(crate) fn depends_on_config(&self) -> bool {
         !matches!(self.stage, Stage::Apply | Stage::Uninstall)
     }
-}
-
-/// The node a pod is bound to.
-pub(crate) fn node_of(pod: &Object) -> Option<&str> {
-    pod.spec().get("nodeName").and_then(Value::as_str).filter(|name| !name.is_empty())
 }
 
 /// The phase that a pod's status gives.

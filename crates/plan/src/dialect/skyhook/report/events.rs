@@ -14,9 +14,7 @@ pub(crate) fn events(decision: &Decision<'_, '_>, rolled_up: StatusWord) -> Vec<
     let on_skyhook = decision.hook.object.key();
     let mut events = Vec::new();
     let mut tell = |regarding: &ObjectKey, reason: &str, message: String| {
-        let (regarding, reason) = (regarding.clone(), reason.to_owned());
-        let (kind, reports) = (EventType::Normal, None);
-        events.push(Event { regarding, kind, reason, message, reports });
+        events.push(Event::new(regarding, EventType::Normal, reason, message));
     };
     for (index, member) in decision.members.iter().enumerate() {
         let (on_node, node) = (member.node.key(), member.node.name());

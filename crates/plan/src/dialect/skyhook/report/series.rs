@@ -11,47 +11,35 @@ use crate::dialect::skyhook::read::node::word_text;
 use crate::dialect::skyhook::read::state::{Entry, NodeState, stage_word, state_word};
 use crate::series::{Metric, Series};
 
-const STATUS: Metric =
-    Metric { name: "skyhook_status", help: "Whether the Skyhook has this status" };
+const STATUS: Metric = Metric::new("skyhook_status", "Whether the Skyhook has this status");
 const NODE_STATUS: Metric =
-    Metric { name: "skyhook_node_status_count", help: "Targeted nodes with this status" };
-const NODE_TARGET: Metric = Metric { name: "skyhook_node_target_count", help: "Targeted nodes" };
-const PACKAGE_STATE: Metric = Metric {
-    name: "skyhook_package_state_count",
-    help: "Nodes on which the package is in this state",
-};
-const PACKAGE_STAGE: Metric = Metric {
-    name: "skyhook_package_stage_count",
-    help: "Nodes on which the package is at this stage",
-};
-const PACKAGE_RESTARTS: Metric = Metric {
-    name: "skyhook_package_restarts_count",
-    help: "Restarts of the package's pods on all nodes",
-};
-const MATCHED: Metric =
-    Metric { name: "skyhook_rollout_matched_nodes", help: "Nodes of the compartment" };
-const CEILING: Metric = Metric {
-    name: "skyhook_rollout_ceiling",
-    help: "Nodes of the compartment that may be in progress at once",
-};
-const IN_PROGRESS: Metric =
-    Metric { name: "skyhook_rollout_in_progress", help: "Nodes in progress" };
-const COMPLETED: Metric =
-    Metric { name: "skyhook_rollout_completed", help: "Nodes that are complete" };
-const PROGRESS: Metric = Metric {
-    name: "skyhook_rollout_progress_percent",
-    help: "Share of the compartment's nodes that are complete, in percent",
-};
-const CURRENT_BATCH: Metric = Metric {
-    name: "skyhook_rollout_current_batch",
-    help: "Number of the current batch of the compartment; 0 without a strategy",
-};
+    Metric::new("skyhook_node_status_count", "Targeted nodes with this status");
+const NODE_TARGET: Metric = Metric::new("skyhook_node_target_count", "Targeted nodes");
+const PACKAGE_STATE: Metric =
+    Metric::new("skyhook_package_state_count", "Nodes on which the package is in this state");
+const PACKAGE_STAGE: Metric =
+    Metric::new("skyhook_package_stage_count", "Nodes on which the package is at this stage");
+const PACKAGE_RESTARTS: Metric =
+    Metric::new("skyhook_package_restarts_count", "Restarts of the package's pods on all nodes");
+const MATCHED: Metric = Metric::new("skyhook_rollout_matched_nodes", "Nodes of the compartment");
+const CEILING: Metric = Metric::new(
+    "skyhook_rollout_ceiling",
+    "Nodes of the compartment that may be in progress at once",
+);
+const IN_PROGRESS: Metric = Metric::new("skyhook_rollout_in_progress", "Nodes in progress");
+const COMPLETED: Metric = Metric::new("skyhook_rollout_completed", "Nodes that are complete");
+const PROGRESS: Metric = Metric::new(
+    "skyhook_rollout_progress_percent",
+    "Share of the compartment's nodes that are complete, in percent",
+);
+const CURRENT_BATCH: Metric = Metric::new(
+    "skyhook_rollout_current_batch",
+    "Number of the current batch of the compartment; 0 without a strategy",
+);
 const FAILURES: Metric =
-    Metric { name: "skyhook_rollout_consecutive_failures", help: "Batches in a row that failed" };
-const SHOULD_STOP: Metric = Metric {
-    name: "skyhook_rollout_should_stop",
-    help: "Whether failures have stopped the compartment",
-};
+    Metric::new("skyhook_rollout_consecutive_failures", "Batches in a row that failed");
+const SHOULD_STOP: Metric =
+    Metric::new("skyhook_rollout_should_stop", "Whether failures have stopped the compartment");
 
 /// The policy name of a Skyhook without a policy.
 const LEGACY: &str = "legacy";

@@ -1,10 +1,12 @@
 //! The conditions of a Skyhook. Names are listed up to a few, so that no message grows with
 //! the fleet.
 
+use std::borrow::Cow;
+
 use convoy_api::skyhook::StatusWord;
 use serde_json::Value;
 
-use crate::condition::{Condition, remove, set};
+use crate::condition::{Condition, remove, set, truth};
 use crate::dialect::skyhook::decide::Decision;
 use crate::dialect::skyhook::decide::member::Member;
 use crate::dialect::skyhook::names::PREFIX;
@@ -27,13 +29,12 @@ pub(crate) fn conditions(
     let old = decision.hook.published_word().unwrap_or("unknown");
     let new = word_text(rolled_up);
     if old != new || decision.hook.published_word().is_none() {
-        put(&Condition {
-            kind: format!("{PREFIX}Transition").into(),
-            status: truth(rolled_up == StatusWord::Complete),
-            reason: new.into(),
-            message: format!("Transitioned [{old}] -> [{new}]").into(),
-            observed_generation: None,
-        });
+        put(&Condition::new(
+            format!("{PREFIX}Transition"),
+            truth(rolled_up == StatusWord::Complete),
+            new,
+            format!("Transitioned [{old}] -> [{new}]"),
+        ));
     }
     put(&obstacles(
         decision,
@@ -58,21 +59,16 @@ pub(crate) fn conditions(
     }
     let missing = format!("{PREFIX}DeploymentPolicyNotFound");
     if decision.policy_missing {
-        put(&Condition {
-            kind: missing.as_str().into(),
-            status: "True",
-            reason: "DeploymentPolicyNotFound".into(),
-            message: format!("DeploymentPolicy {:?} not found", decision.hook.policy).into(),
-            observed_generation: None,
-        });
+        put(&Condition::new(
+            missing.as_str(),
+            "True",
+            "DeploymentPolicyNotFound",
+            format!("DeploymentPolicy {:?} not found", decision.hook.policy),
+        ));
     } else {
         remove(&mut list, &missing);
     }
     Value::Array(list)
-}
-
-fn truth(value: bool) -> &'static str {
-    if value { "True" } else { "False" }
 }
 
 fn obstacles(
@@ -94,13 +90,7 @@ fn obstacles(
         0 => none.into(),
         _ => format!("Node [{}{more}] {some}", named.join(", ")),
     };
-    Condition {
-        kind: format!("{PREFIX}{reason}").into(),
-        status: truth(total > 0),
-        reason: reason.into(),
-        message: message.into(),
-        observed_generation: None,
-    }
+    Condition::new(format!("{PREFIX}{reason}"), truth(total > 0), reason, message)
 }
 
 /// The last package that a pod is made for now.
@@ -108,17 +98,9 @@ fn applying(decision: &Decision<'_, '_>) -> Option<Condition<'static>> {
     let (index, pod) =
         decision.plans().rev().find_map(|(index, plan)| Some((index, plan.pods.last()?)))?;
     let node = decision.members[index].node.name();
-    Some(Condition {
-        kind: format!("{PREFIX}ApplyPackage").into(),
-        status: "True",
-        reason: "ApplyPackage".into(),
-        message: format!(
-            "Applying package [{}:{}] to node [{node}]",
-            pod.entry.name, pod.entry.version
-        )
-        .into(),
-        observed_generation: None,
-    })
+    let (name, version) = (&pod.entry.name, &pod.entry.version);
+    let message = format!("Applying package [{name}:{version}] to node [{node}]");
+    Some(Condition::new(format!("{PREFIX}ApplyPackage"), "True", "ApplyPackage", message))
 }
 
 /// Which nodes wait, and why. Absent until a node has waited.
@@ -129,13 +111,9 @@ fn waiting(stored: &[Value], holds: &[Hold]) -> Option<Condition<'static>> {
     if summary.is_none() && !is_published {
         return None;
     }
-    Some(Condition {
-        kind: kind.into(),
-        status: truth(summary.is_some()),
-        reason: "NodesWaiting".into(),
-        message: summary.map_or("No node waits.".into(), Into::into),
-        observed_generation: None,
-    })
+    let is_waiting = truth(summary.is_some());
+    let message = summary.map_or(Cow::Borrowed("No node waits."), Into::into);
+    Some(Condition::new(kind, is_waiting, "NodesWaiting", message))
 }
 
 /// The condition that `kubectl wait` and deployment tools know.
@@ -151,11 +129,10 @@ fn ready(decision: &Decision<'_, '_>, rolled_up: StatusWord) -> Condition<'stati
         StatusWord::Unknown => "Unknown",
     };
     let complete = decision.members.iter().filter(|member| member.is_complete()).count();
-    Condition {
-        kind: "Ready".into(),
-        status: truth(rolled_up == StatusWord::Complete),
-        reason: reason.into(),
-        message: format!("{complete} of {} nodes are complete", decision.members.len()).into(),
-        observed_generation: None,
-    }
+    Condition::new(
+        "Ready",
+        truth(rolled_up == StatusWord::Complete),
+        reason,
+        format!("{complete} of {} nodes are complete", decision.members.len()),
+    )
 }

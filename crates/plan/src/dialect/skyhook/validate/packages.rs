@@ -10,8 +10,8 @@ use convoy_api::text::quantity::Quantity;
 
 use crate::diagnostic::Diagnostic;
 use crate::dialect::skyhook::names::unique;
-use crate::dialect::skyhook::read::glob;
-use crate::dialect::skyhook::read::version::Version;
+use crate::text::glob;
+use crate::text::version::Version;
 
 /// What a package name has to look like; in words, since it stands in messages.
 const NAME_PATTERN: &str = "^[a-z][-a-z0-9]{0,41}[a-z]$";

@@ -3,13 +3,13 @@
 
 use convoy_api::Object;
 use convoy_api::kinds::NODE;
-use serde_json::{Value, json};
 
 use crate::dialect::skyhook::names::{FINALIZER, auto_taint};
 use crate::dialect::skyhook::read::hook::Hook;
 use crate::dialect::skyhook::read::node::has_taint;
 use crate::dialect::skyhook::read::options::Options;
 use crate::dialect::skyhook::write::node::NodePatch;
+use crate::finalizer;
 use crate::snapshot::Snapshot;
 use crate::step::{Action, Step, Verb, Verdict, Why};
 
@@ -27,13 +27,9 @@ pub(crate) fn step(
     for node in snapshot.of(&NODE).iter().copied() {
         step.actions.extend(undo(hook, others, options, node));
     }
-    let finalizers = hook.object.metadata().get("finalizers").and_then(Value::as_array);
-    let rest: Vec<&Value> =
-        finalizers.into_iter().flatten().filter(|name| *name != FINALIZER).collect();
-    let patch = json!({"metadata": {"finalizers": rest}});
     let why =
         Why::new("Undone", "cordons and taints are removed from all nodes: remove the finalizer");
-    step.actions.push(Action::patch(Verb::Release, hook.object, patch, why));
+    step.actions.extend(finalizer::removed(hook.object, &[FINALIZER], why));
     step.verdict = Verdict::Moving;
     step
 }

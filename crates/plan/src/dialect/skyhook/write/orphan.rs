@@ -7,9 +7,10 @@ use convoy_api::skyhook::{PackageState, StatusWord};
 use crate::dialect::skyhook::decide::orphan::Recorded;
 use crate::dialect::skyhook::names::Keys;
 use crate::dialect::skyhook::read::options::Options;
-use crate::dialect::skyhook::read::pod::{PackageTag, node_of};
+use crate::dialect::skyhook::read::pod::PackageTag;
 use crate::dialect::skyhook::report::events::package_result;
 use crate::dialect::skyhook::write::node::NodePatch;
+use crate::pods::node_of;
 use crate::snapshot::Snapshot;
 use crate::step::{Action, Event, EventType, Propagation, Step, Verb, Verdict, Why};
 
@@ -39,13 +40,8 @@ pub(crate) fn step(
         let why = Why::new("StageRecorded", "its result is recorded");
         step.actions.push(Action::delete(Verb::Delete, pod, Propagation::Background, why));
     }
-    step.events.push(Event {
-        regarding: node.key().clone(),
-        kind: EventType::Normal,
-        reason: "Apply".to_owned(),
-        message: package_result(&tag.skyhook, &tag.name, &tag.version, recorded.result),
-        reports: None,
-    });
+    let message = package_result(&tag.skyhook, &tag.name, &tag.version, recorded.result);
+    step.events.push(Event::new(node.key(), EventType::Normal, "Apply", message));
     step.verdict = Verdict::Moving;
     step
 }

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use convoy_api::Object;
-use convoy_api::apps::spec::{CountOrPercent, DaemonSetSpec, UpdateStrategy};
+use convoy_api::apps::spec::{DaemonSetSpec, UpdateStrategy};
 use convoy_api::kinds::NODE;
 use convoy_api::object::member::{field, list};
+use convoy_api::text::CountOrPercent;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 

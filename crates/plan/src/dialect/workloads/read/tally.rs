@@ -8,10 +8,10 @@ use convoy_api::object::meta::timestamp;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::indexes::Indexes;
 use super::number;
 use crate::dialect::workloads::names::{COMPLETION_INDEX, JOB_TRACKING};
 use crate::pods::is_finished;
+use crate::text::indexes::Indexes;
 
 /// The count, as it stands after this step.
 #[derive(Debug)]

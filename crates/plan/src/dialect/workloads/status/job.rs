@@ -60,13 +60,7 @@ fn counted(job: &Job<'_>) -> Map<String, Value> {
 /// Records that the Job stands still or goes on, and when it began.
 fn suspension(job: &Job<'_>, status: &mut Map<String, Value>, conditions: &mut Vec<Value>) {
     let mut say = |word: &'static str, reason: &'static str, message: &'static str| {
-        let condition = Condition {
-            kind: SUSPENDED.into(),
-            status: word,
-            reason: reason.into(),
-            message: message.into(),
-            observed_generation: None,
-        };
+        let condition = Condition::new(SUSPENDED, word, reason, message);
         condition::set(conditions, &condition, job.now);
     };
     match (job.was_suspended(), job.is_suspended) {
@@ -90,12 +84,8 @@ fn declare(
 ) {
     let (target, reached) =
         if end.is_success { (SUCCESS_CRITERIA_MET, COMPLETE) } else { (FAILURE_TARGET, FAILED) };
-    let say = |kind: &'static str| Condition {
-        kind: kind.into(),
-        status: "True",
-        reason: end.reason.as_str().into(),
-        message: end.message.as_str().into(),
-        observed_generation: None,
+    let say = |kind: &'static str| {
+        Condition::new(kind, "True", end.reason.as_str(), end.message.as_str())
     };
     condition::set(conditions, &say(target), job.now);
     if !end.is_reached {

@@ -4,12 +4,13 @@ use convoy_api::Object;
 use convoy_api::object::member::list;
 use serde_json::{Value, json};
 
-use super::{Writes, note};
+use super::{note, of_revisions};
 use crate::dialect::workloads::decide::daemon_set::DaemonSetDecision;
 use crate::dialect::workloads::names::{REVISION_HASH, TEMPLATE_GENERATION};
 use crate::dialect::workloads::read::daemon_set::{DaemonNode, DaemonSet, default_tolerations};
 use crate::dialect::workloads::read::template;
 use crate::gate::Permit;
+use crate::pods::writes::Writes;
 use crate::pods::{Names, pod};
 use crate::snapshot::Snapshot;
 use crate::step::{EventType, Why};
@@ -20,23 +21,17 @@ pub(crate) fn writes<'o>(
     expired: &[&Object],
     snapshot: &Snapshot<'_>,
 ) -> Writes<'o> {
-    let mut writes = Writes::new(set.owner);
-    if set.owner.is_deleting() {
-        return writes;
-    }
-    writes.renew(&set.revisions);
-    writes.claim(&set.pods);
-    if let Some(permit) = decision.start_permit {
-        start(&mut writes, set, decision, permit, snapshot);
-    }
-    for (at, pods) in &decision.removals {
-        for (pod, permit) in pods {
-            let why = removal(&mut writes, &set.nodes[*at], pod);
-            writes.remove(*permit, pod, why);
+    of_revisions(set.owner, &set.revisions, &set.pods, expired, |writes| {
+        if let Some(permit) = decision.start_permit {
+            start(writes, set, decision, permit, snapshot);
         }
-    }
-    writes.trim(&set.revisions, expired);
-    writes
+        for (at, pods) in &decision.removals {
+            for (pod, permit) in pods {
+                let why = removal(writes, &set.nodes[*at], pod);
+                writes.remove(*permit, pod, why);
+            }
+        }
+    })
 }
 
 fn start(

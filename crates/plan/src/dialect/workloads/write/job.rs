@@ -1,16 +1,16 @@
 //! Actions of a Job, and the bodies of its pods.
 
 use convoy_api::Object;
-use convoy_api::object::member::field;
 use serde_json::{Value, json};
 
-use super::{Writes, note};
+use super::{claim, note};
 use crate::dialect::workloads::decide::job::JobDecision;
 use crate::dialect::workloads::names::{COMPLETION_INDEX, JOB_TRACKING};
 use crate::dialect::workloads::read::job::Job;
 use crate::dialect::workloads::read::template;
+use crate::finalizer;
 use crate::gate::Permit;
-use crate::merge_patch::nested;
+use crate::pods::writes::Writes;
 use crate::pods::{Names, pod};
 use crate::snapshot::Snapshot;
 use crate::step::{Action, EventType, Propagation, Verb, Why};
@@ -23,7 +23,7 @@ pub(crate) fn writes<'o>(
     let mut writes = Writes::new(job.owner);
     let is_finished = job.is_finished();
     if !is_finished && !job.owner.is_deleting() {
-        writes.claim(&job.pods);
+        claim(&mut writes, &job.pods);
     }
     release(&mut writes, job);
     if is_finished {
@@ -57,11 +57,9 @@ fn release(writes: &mut Writes<'_>, job: &Job<'_>) {
         if !pod.has_finalizer(JOB_TRACKING) || !is_over && !job.tally.is_on_record(pod) {
             continue;
         }
-        let finalizers = field(pod.metadata(), "finalizers").as_array().into_iter().flatten();
-        let rest: Vec<Value> = finalizers.filter(|name| *name != JOB_TRACKING).cloned().collect();
-        let patch = nested(&["metadata", "finalizers"], Value::Array(rest));
         let why = Why::new("Counted", "the status of the Job records how the pod ended");
-        writes.actions.push(Action::patch(Verb::Release, pod, patch, why).concurrently());
+        let released = finalizer::removed(pod, &[JOB_TRACKING], why);
+        writes.actions.extend(released.map(Action::concurrently));
     }
 }
 

@@ -5,11 +5,11 @@ use convoy_api::kinds::CONTROLLER_REVISION;
 use convoy_api::object::member::field;
 use serde_json::{Value, json};
 
-use super::Writes;
 use crate::dialect::workloads::names::REVISION_HASH;
 use crate::dialect::workloads::read::revisions::{Change, PATCH, Revisions};
 use crate::dialect::workloads::read::template;
 use crate::ownership;
+use crate::pods::writes::Writes;
 use crate::step::{Action, Propagation, Verb, Why};
 
 impl Writes<'_> {

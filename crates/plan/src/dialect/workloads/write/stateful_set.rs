@@ -5,13 +5,14 @@ use convoy_api::object::member::{field, list, text};
 use convoy_api::{Object, ObjectKey};
 use serde_json::{Value, json};
 
-use super::{Writes, note};
+use super::{note, of_revisions};
 use crate::dialect::workloads::decide::stateful_set::{StatefulSetDecision, Work};
 use crate::dialect::workloads::names::{POD_INDEX, POD_NAME, REVISION_HASH};
 use crate::dialect::workloads::read::stateful_set::StatefulSet;
 use crate::dialect::workloads::read::template;
 use crate::gate::Permit;
 use crate::pods;
+use crate::pods::writes::Writes;
 use crate::snapshot::Snapshot;
 use crate::step::{Action, Verb, Why};
 
@@ -21,22 +22,16 @@ pub(crate) fn writes<'o>(
     expired: &[&Object],
     snapshot: &Snapshot<'_>,
 ) -> Writes<'o> {
-    let mut writes = Writes::new(set.owner);
-    if set.owner.is_deleting() {
-        return writes;
-    }
-    writes.renew(&set.revisions);
-    writes.claim(&set.owned);
-    for (ordinal, work, permit) in &decision.works {
-        match work {
-            Work::Create => create(&mut writes, set, *ordinal, *permit, snapshot),
-            Work::Remove { pod, reason, message } => {
-                writes.remove(*permit, pod, Why::new(reason, message.clone()));
+    of_revisions(set.owner, &set.revisions, &set.owned, expired, |writes| {
+        for (ordinal, work, permit) in &decision.works {
+            match work {
+                Work::Create => create(writes, set, *ordinal, *permit, snapshot),
+                Work::Remove { pod, reason, message } => {
+                    writes.remove(*permit, pod, Why::new(reason, message.clone()));
+                }
             }
         }
-    }
-    writes.trim(&set.revisions, expired);
-    writes
+    })
 }
 
 /// The pod of an ordinal, with its volumes.

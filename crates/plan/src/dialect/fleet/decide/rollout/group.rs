@@ -12,43 +12,43 @@ use crate::snapshot::Snapshot;
 /// The bindings of a placement, in list order within each group. Every binding is in exactly
 /// one of the first six.
 #[derive(Debug, Default)]
-pub struct Groups<'w> {
+pub(crate) struct Groups<'w> {
     /// Picked clusters that have nothing yet.
-    pub bind: Vec<Change<'w>>,
+    pub(crate) bind: Vec<Change<'w>>,
     /// De-selected clusters that may go.
-    pub remove: Vec<Binding<'w>>,
+    pub(crate) remove: Vec<Binding<'w>>,
     /// Clusters with an older version.
-    pub update: Vec<Change<'w>>,
+    pub(crate) update: Vec<Change<'w>>,
     /// Clusters with an older version that does not work.
-    pub retry: Vec<Change<'w>>,
+    pub(crate) retry: Vec<Change<'w>>,
     /// Clusters with the newest version.
-    pub current: Vec<Binding<'w>>,
+    pub(crate) current: Vec<Binding<'w>>,
     /// Being deleted.
-    pub leaving: Vec<Binding<'w>>,
+    pub(crate) leaving: Vec<Binding<'w>>,
     /// Bound or de-selected bindings that are not ready, whichever group they are in.
-    pub unready: Vec<(Binding<'w>, Readiness)>,
-    pub counts: Counts,
+    pub(crate) unready: Vec<(Binding<'w>, Readiness)>,
+    pub(crate) counts: Counts,
 }
 
 /// A binding to be written, and the overrides it gets.
 #[derive(Debug)]
-pub struct Change<'w> {
-    pub binding: Binding<'w>,
-    pub overrides: Applicable,
+pub(crate) struct Change<'w> {
+    pub(crate) binding: Binding<'w>,
+    pub(crate) overrides: Applicable,
 }
 
 /// What bindings are measured against.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a, 'w> {
-    pub placement: &'a Placement<'w>,
-    pub rolling: &'a RollingUpdate,
+pub(crate) struct Wanted<'a, 'w> {
+    pub(crate) placement: &'a Placement<'w>,
+    pub(crate) rolling: &'a RollingUpdate,
     /// The name of the newest master resource snapshot.
-    pub resource_snapshot: &'a str,
-    pub overrides: &'a Overrides<'w>,
+    pub(crate) resource_snapshot: &'a str,
+    pub(crate) overrides: &'a Overrides<'w>,
 }
 
 impl<'w> Groups<'w> {
-    pub fn sort(
+    pub(crate) fn sort(
         snapshot: &Snapshot<'w>,
         bindings: &[Binding<'w>],
         wanted: Wanted<'_, '_>,
@@ -82,7 +82,7 @@ impl<'w> Groups<'w> {
     }
 
     /// Whether any binding is not as it should be.
-    pub fn is_out_of_date(&self) -> bool {
+    pub(crate) fn is_out_of_date(&self) -> bool {
         let candidates = self.bind.len() + self.remove.len() + self.update.len() + self.retry.len();
         candidates > 0
     }

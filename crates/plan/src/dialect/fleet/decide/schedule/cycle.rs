@@ -223,7 +223,7 @@ impl<'w> Run<'_, 'w> {
 }
 
 /// The clusters that compete, and how they stand.
-struct Field<'w> {
+struct Field<'p> {
     /// Per cluster: why it is out of the question.
     refused: Vec<Option<Cow<'static, str>>>,
     /// Per cluster: whether it is selected already.
@@ -231,11 +231,11 @@ struct Field<'w> {
     /// Per cluster: whether an older policy had picked it.
     obsolete: Vec<bool>,
     affinity: Vec<i32>,
-    topology: Topology<'w>,
+    topology: Topology<'p>,
 }
 
-impl<'w> Field<'w> {
-    fn new(run: &Run<'_, 'w>, policy: &SchedulingPolicy<'w>) -> Self {
+impl<'p> Field<'p> {
+    fn new(run: &Run<'_, '_>, policy: &SchedulingPolicy<'p>) -> Self {
         let names = || run.clusters.iter().map(|cluster| cluster.name().as_str());
         let taken: Vec<bool> = names().map(|name| run.picks.selected.contains_key(name)).collect();
         let refused = run.clusters.iter().zip(&taken).map(|(cluster, taken)| {
@@ -283,7 +283,7 @@ impl<'w> Field<'w> {
     }
 
     /// Puts down everyone who was not picked: first those that were merely not good enough.
-    fn report(&mut self, run: &mut Run<'_, 'w>) {
+    fn report(&mut self, run: &mut Run<'_, '_>) {
         let mut open: Vec<(usize, Score)> = self.open(false).collect();
         open.sort_by_key(|(at, score)| Reverse((*score, *at)));
         for (at, score) in open {

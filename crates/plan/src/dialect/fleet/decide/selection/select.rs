@@ -7,17 +7,18 @@ use convoy_api::{GroupKind, Object, ObjectKey};
 use serde_json::Value;
 use smol_str::SmolStr;
 
+use crate::built_in_kind::rank;
 use crate::dialect::fleet::names::Family;
-use crate::dialect::fleet::names::kind::{is_reserved_namespace, is_selectable, rank};
+use crate::dialect::fleet::names::kind::{is_reserved_namespace, is_selectable};
 use crate::dialect::fleet::read::placement::Placement;
-use crate::dialect::fleet::read::resource::{cleaned, is_derived};
 use crate::dialect::fleet::read::resource_selector::ResourceSelector;
+use crate::portable::{cleaned, is_derived};
 use crate::snapshot::Snapshot;
 use crate::world::World;
 
 /// Why nothing can be selected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SelectionError {
+pub(crate) enum SelectionError {
     #[error("namespace {name:?} is reserved and cannot be selected")]
     Reserved { name: String },
     #[error("{object} is selected twice")]
@@ -32,13 +33,13 @@ pub enum SelectionError {
 
 impl SelectionError {
     /// Whether the placement has to be changed.
-    pub fn is_users(&self) -> bool {
+    pub(crate) fn is_users(&self) -> bool {
         !matches!(self, Self::NotObserved { .. })
     }
 }
 
 /// The objects of `world` that a selection of this placement may look at.
-pub fn candidates<'w>(world: &'w World, placement: &Placement<'_>) -> Vec<&'w Object> {
+pub(crate) fn candidates<'w>(world: &'w World, placement: &Placement<'_>) -> Vec<&'w Object> {
     let wanted = ResourceSelector::all(placement);
     let mut found: Vec<&'w Object> = Vec::new();
     for wanted in wanted.iter().filter(|wanted| is_selectable(&wanted.kind)) {
@@ -66,7 +67,7 @@ pub fn candidates<'w>(world: &'w World, placement: &Placement<'_>) -> Vec<&'w Ob
 }
 
 /// Whether a placement may select an object of this name, or anything in its namespace.
-pub fn may_select(placement: &Object, changed: &ObjectKey) -> bool {
+pub(crate) fn may_select(placement: &Object, changed: &ObjectKey) -> bool {
     let Ok(placement) = Placement::read(placement) else {
         return false;
     };
@@ -82,7 +83,7 @@ pub fn may_select(placement: &Object, changed: &ObjectKey) -> bool {
 }
 
 /// What the placement selects, cleaned, in the order of application.
-pub fn selected(
+pub(crate) fn selected(
     snapshot: &Snapshot<'_>,
     placement: &Placement<'_>,
 ) -> Result<Vec<Value>, SelectionError> {

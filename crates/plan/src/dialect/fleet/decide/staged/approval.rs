@@ -9,7 +9,7 @@ use crate::dialect::fleet::read::strategy::When;
 
 /// The request that the stage still waits for before it begins; None: it may begin.
 pub(super) fn before(pass: &mut Pass<'_, '_>, stage: usize) -> Result<Option<String>, Halt> {
-    let tasks = stages::tasks(pass.record.config(stage), When::Before)?;
+    let tasks = stages::tasks(&pass.record.config(stage), When::Before)?;
     for (at, task) in tasks.into_iter().enumerate() {
         if task != Task::Approval {
             return Err(Halt::abort("a TimedWait is not possible before a stage".to_owned()));

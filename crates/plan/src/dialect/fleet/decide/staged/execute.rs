@@ -283,7 +283,7 @@ fn completed(pass: &mut Pass<'_, '_>, current: usize) -> Result<(), Halt> {
 
 /// What is still missing after the stage; None: nothing. A person's part is named first.
 fn after(pass: &mut Pass<'_, '_>, current: usize) -> Result<Option<Wait>, Halt> {
-    let tasks = stages::tasks(pass.record.config(current), When::After)?;
+    let tasks = stages::tasks(&pass.record.config(current), When::After)?;
     let since = pass.record.stages[current].node.since(PROGRESSING).unwrap_or(pass.stamp.now);
     let (mut wait, mut request) = (None, None);
     for (at, task) in tasks.into_iter().enumerate() {

@@ -37,14 +37,14 @@ pub(crate) fn computed(
     for config in StageConfig::all(strategy) {
         let name = config.name();
         let mut stage = Stage::named(name);
-        for cluster in members(snapshot, config, &wanted)? {
+        for cluster in members(snapshot, &config, &wanted)? {
             if !placed.insert(cluster) {
                 return Err(Halt::abort(format!("cluster {cluster:?} is in more than one stage")));
             }
             stage.clusters.push(Node::cluster(cluster));
         }
-        stage.before = task_records(config, When::Before, &format!("{run}-before-{name}"))?;
-        stage.after = task_records(config, When::After, &format!("{run}-after-{name}"))?;
+        stage.before = task_records(&config, When::Before, &format!("{run}-before-{name}"))?;
+        stage.after = task_records(&config, When::After, &format!("{run}-after-{name}"))?;
         stages.push(stage);
     }
     let missing: Vec<&str> = wanted.difference(&placed).copied().collect();
@@ -57,7 +57,7 @@ pub(crate) fn computed(
 }
 
 /// The tasks of a stage, in order. Refused: a wait of no length.
-pub(crate) fn tasks(config: StageConfig<'_>, when: When) -> Result<Vec<Task>, Halt> {
+pub(crate) fn tasks(config: &StageConfig, when: When) -> Result<Vec<Task>, Halt> {
     let read = |task: TaskConfig<'_>| match task.kind {
         "Approval" => Ok(Task::Approval),
         "TimedWait" => {
@@ -74,7 +74,7 @@ pub(crate) fn tasks(config: StageConfig<'_>, when: When) -> Result<Vec<Task>, Ha
 /// The clusters to be updated that the stage selects, in the order in which they go.
 fn members<'w>(
     snapshot: &Snapshot<'w>,
-    config: StageConfig<'_>,
+    config: &StageConfig,
     wanted: &BTreeSet<&str>,
 ) -> Result<Vec<&'w str>, Halt> {
     let stage = config.name();
@@ -103,7 +103,7 @@ fn position(cluster: &Object, key: &str) -> Result<i64, Halt> {
     })
 }
 
-fn task_records(config: StageConfig<'_>, when: When, request: &str) -> Result<Vec<Node>, Halt> {
+fn task_records(config: &StageConfig, when: When, request: &str) -> Result<Vec<Node>, Halt> {
     let record = |task: Task| match task {
         Task::TimedWait(_) if when == When::Before => {
             Err(Halt::abort("a TimedWait is not possible before a stage".to_owned()))

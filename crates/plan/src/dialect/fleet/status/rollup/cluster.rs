@@ -376,11 +376,5 @@ fn wanted<'t>(
     why: (&'t str, &'t str),
     generation: i64,
 ) -> Condition<'t> {
-    Condition {
-        kind: kind.into(),
-        status,
-        reason: why.0.into(),
-        message: why.1.into(),
-        observed_generation: Some(generation),
-    }
+    Condition::new(kind, status, why.0, why.1).of_generation(generation)
 }

@@ -14,8 +14,8 @@ use crate::dialect::karpenter::read::node;
 use crate::dialect::karpenter::read::pod::Pod;
 use crate::dialect::karpenter::read::pod_requirements::{PodRequirements, Port};
 use crate::dialect::karpenter::read::resources::Amounts;
-use crate::dialect::karpenter::read::topology::TopologyRules;
 use crate::taint::Taint;
+use crate::topology::TopologyRules;
 
 /// The nodes of a cluster, and what its pools could add.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use convoy_api::Object;
 
 use crate::dialect::karpenter::names::label;
-use crate::dialect::karpenter::read::topology::{Located, TopologyRules};
+use crate::topology::{Located, TopologyRules};
 
 /// A pod on a node, existing or new.
 pub(super) struct ScheduledPod<'w> {

@@ -1,16 +1,16 @@
-//! Which compartments select a node, worked out once for all nodes whose labels are alike as far
-//! as selectors ask.
+//! Which selectors select an object, worked out once for all objects whose labels are alike as far
+//! as the selectors ask.
 
 use std::collections::BTreeMap;
 
 use convoy_api::Object;
 use smol_str::SmolStr;
 
-use crate::dialect::skyhook::read::policy::CompartmentSpec;
+use super::Selector;
 
-/// Sets of nodes: those that agree on every label that some compartment's selector asks about
-/// go into the same compartment. Nodes are put into sets as they are read, since coming back to
-/// their labels is expensive.
+/// Sets of objects: those that agree on every label that some selector asks about are selected
+/// alike. Objects are put into sets as they are read, since coming back to their labels is
+/// expensive.
 #[derive(Debug, Default)]
 pub(crate) struct LabelSets<'w> {
     /// What selectors ask about, sorted.
@@ -18,15 +18,15 @@ pub(crate) struct LabelSets<'w> {
     /// By length, whether a key of it is asked about. It tells most labels apart from those
     /// without reading their names.
     lengths: Vec<bool>,
-    /// By what nodes answer (index of the key, and value), the number of the set.
+    /// By what objects answer (index of the key, and value), the number of the set.
     known: BTreeMap<Vec<(usize, &'w str)>, usize>,
-    /// What the last node answered.
+    /// What the last object answered.
     answers: Vec<(usize, &'w str)>,
 }
 
 impl<'w> LabelSets<'w> {
-    pub(crate) fn new(specs: &[CompartmentSpec]) -> Self {
-        let keys = specs.iter().flat_map(|specs| specs.selector.keys());
+    pub(crate) fn new<'s>(selectors: impl Iterator<Item = &'s Selector>) -> Self {
+        let keys = selectors.flat_map(Selector::keys);
         let mut keys: Vec<SmolStr> = keys.map(SmolStr::new).collect();
         keys.sort_unstable();
         keys.dedup();
@@ -52,8 +52,8 @@ impl<'w> LabelSets<'w> {
         numbers
     }
 
-    /// The set of a node.
-    pub(crate) fn set_of(&mut self, node: &'w Object) -> usize {
+    /// The set of an object.
+    pub(crate) fn set_of(&mut self, object: &'w Object) -> usize {
         if self.keys.is_empty() {
             return self.numbered();
         }
@@ -63,7 +63,7 @@ impl<'w> LabelSets<'w> {
             _ => None,
         };
         self.answers.clear();
-        self.answers.extend(node.labels().filter_map(|(key, value)| Some((asked(key)?, value))));
+        self.answers.extend(object.labels().filter_map(|(key, value)| Some((asked(key)?, value))));
         self.answers.sort_unstable();
         self.numbered()
     }
@@ -77,8 +77,11 @@ impl<'w> LabelSets<'w> {
         set
     }
 
-    /// By set, the compartments, other than the default, that select it.
-    pub(crate) fn candidates(&self, specs: &[CompartmentSpec]) -> Vec<Vec<usize>> {
+    /// By set, the positions of the selectors that select it.
+    pub(crate) fn candidates<'s>(
+        &self,
+        selectors: impl Iterator<Item = &'s Selector> + Clone,
+    ) -> Vec<Vec<usize>> {
         let mut candidates = vec![Vec::new(); self.known.len()];
         for (answers, set) in &self.known {
             let look_up = |key: &str| {
@@ -86,9 +89,9 @@ impl<'w> LabelSets<'w> {
                 let at = answers.binary_search_by_key(&asked, |(key, _)| *key).ok()?;
                 Some(answers[at].1)
             };
-            let named = 0..specs.len().saturating_sub(1);
-            candidates[*set] =
-                named.filter(|at| specs[*at].selector.matches_with(look_up)).collect();
+            let selecting = selectors.clone().enumerate();
+            let selecting = selecting.filter(|(_, selector)| selector.matches_with(look_up));
+            candidates[*set] = selecting.map(|(at, _)| at).collect();
         }
         candidates
     }

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::findings::{Findings, entries};
 use crate::selector::is_dns_label;
+use crate::validation::findings::{Findings, entries};
+use crate::validation::metadata::LABEL;
 
 /// Checks the volumes of a pod spec, and gives back their names.
 pub(super) fn check<'v>(
@@ -18,7 +19,7 @@ pub(super) fn check<'v>(
         let field = format!("{at}.name");
         if let Some(name) = findings.text(volume, "name", &at) {
             if !is_dns_label(name) {
-                findings.invalid(&field, &Value::from(name), super::LABEL);
+                findings.invalid(&field, &Value::from(name), LABEL);
             }
             if !names.insert(name) {
                 findings.error(&field, format!("Duplicate value: {name:?}"));

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use convoy_api::text::quantity::Quantity;
 use serde_json::Value;
 
-use super::findings::{Findings, entries};
 use crate::selector::is_dns_label;
+use crate::validation::findings::{Findings, NOT_NEGATIVE, entries};
+use crate::validation::metadata::LABEL;
 
 /// Checks one container, and gives back its name.
 pub(super) fn check<'v>(
@@ -19,7 +20,7 @@ pub(super) fn check<'v>(
     if let Some(name) = name
         && !is_dns_label(name)
     {
-        findings.invalid(&format!("{path}.name"), &Value::from(name), super::LABEL);
+        findings.invalid(&format!("{path}.name"), &Value::from(name), LABEL);
     }
     findings.text(container, "image", path);
     findings.word(container, "imagePullPolicy", path, &["Always", "IfNotPresent", "Never"]);
@@ -144,7 +145,7 @@ fn resources(findings: &mut Findings<'_>, container: &Value, path: &str) {
         for (name, value) in given {
             let field = format!("{path}.resources.{list}[{name}]");
             if amount(list, name).is_some_and(|amount| amount < Quantity::ZERO) {
-                findings.invalid(&field, value, super::NOT_NEGATIVE);
+                findings.invalid(&field, value, NOT_NEGATIVE);
             }
             let above = amount("limits", name).zip(amount("requests", name));
             if list == "requests" && above.is_some_and(|(limit, request)| request > limit) {

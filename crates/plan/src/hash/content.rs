@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 /// Lower-case hex of the hash over `value` as it stands; the caller has put it in order.
-pub fn hex(value: &Value) -> String {
+pub(crate) fn hex(value: &Value) -> String {
     // Go escapes these inside texts; in JSON they occur nowhere else.
     let text = value.to_string();
     let text = text.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026");
@@ -19,13 +19,13 @@ pub fn hex(value: &Value) -> String {
 }
 
 /// The same for a field of bytes, which JSON carries in base64.
-pub fn base64_hex(value: &Value) -> Value {
+pub(crate) fn base64_hex(value: &Value) -> Value {
     let bytes = ByteString(hex(value).into_bytes());
     serde_json::to_value(bytes).expect("bytes are always representable")
 }
 
 /// `value` with the keys of every object in order, as maps are written.
-pub fn sorted(value: &Value) -> Value {
+pub(crate) fn sorted(value: &Value) -> Value {
     match value {
         Value::Object(map) => {
             let mut entries: Vec<(&String, &Value)> = map.iter().collect();
@@ -39,7 +39,7 @@ pub fn sorted(value: &Value) -> Value {
 
 /// `value` with the fields of objects in `order`, and optional fields that are empty left out.
 /// Maps whose keys are data, named in `maps`, are sorted instead.
-pub fn ordered(value: &Value, order: &[&str], maps: &[&str]) -> Value {
+pub(crate) fn ordered(value: &Value, order: &[&str], maps: &[&str]) -> Value {
     match value {
         Value::Object(fields) => {
             let rank = |name: &str| order.iter().position(|known| *known == name);

@@ -1,15 +1,17 @@
 //! Rules about pod templates of workloads. Not every rule of a pod is here: those are that
 //! people break, and those that the decisions rely on.
 
+mod container;
+mod volume;
+
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::findings::{Findings, entries};
-use super::{container, volume};
-use crate::selector::{is_label_value, is_qualified_name};
+use crate::validation::findings::{Findings, entries};
+use crate::validation::metadata::{annotations, labels};
 
-pub(super) fn check(findings: &mut Findings<'_>, template: &Value, path: &str) {
+pub(crate) fn check(findings: &mut Findings<'_>, template: &Value, path: &str) {
     let metadata = template.get("metadata").unwrap_or(&Value::Null);
     labels(findings, metadata.get("labels"), &format!("{path}.metadata.labels"));
     annotations(findings, metadata.get("annotations"), &format!("{path}.metadata.annotations"));
@@ -75,36 +77,3 @@ fn pod(findings: &mut Findings<'_>, spec: &Value, path: &str) {
         findings.word(constraint, "whenUnsatisfiable", &at, &["DoNotSchedule", "ScheduleAnyway"]);
     }
 }
-
-pub(super) fn labels(findings: &mut Findings<'_>, labels: Option<&Value>, path: &str) {
-    for (key, value) in labels.and_then(Value::as_object).into_iter().flatten() {
-        if !is_qualified_name(key) {
-            findings.invalid(path, &Value::from(key.as_str()), QUALIFIED);
-        }
-        if !is_label_value(value.as_str().unwrap_or_default()) {
-            findings.invalid(path, value, LABEL_VALUE);
-        }
-    }
-}
-
-pub(super) fn annotations(findings: &mut Findings<'_>, annotations: Option<&Value>, path: &str) {
-    let mut bytes = 0;
-    for (key, value) in annotations.and_then(Value::as_object).into_iter().flatten() {
-        bytes += key.len() + value.as_str().map_or(0, str::len);
-        if !is_qualified_name(&key.to_lowercase()) {
-            findings.invalid(path, &Value::from(key.as_str()), QUALIFIED);
-        }
-    }
-    if bytes > ANNOTATION_BYTES_MAX {
-        let message = format!("Too long: may not be more than {ANNOTATION_BYTES_MAX} bytes");
-        findings.error(path, message);
-    }
-}
-
-/// All annotations of an object together, keys and values.
-const ANNOTATION_BYTES_MAX: usize = 256 * 1024;
-
-const QUALIFIED: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and \
-    must start and end with an alphanumeric character, after an optional DNS subdomain prefix and '/'";
-const LABEL_VALUE: &str = "a valid label must be an empty string or at most 63 alphanumeric \
-    characters, '-', '_' or '.', and must start and end with an alphanumeric character";

@@ -1,12 +1,18 @@
-//! Which single objects stay on the hub, and what of the others is worth sending.
+//! Objects as they are taken to another cluster: which ones are made there anyway, and what of the
+//! others is worth sending.
 
 use convoy_api::Object;
+use convoy_api::object::member::text;
 use serde_json::{Map, Value};
 
-use crate::dialect::fleet::names::{
-    BATCH_JOB_UID, DEPLOYMENT_REVISION, JOB_UID, LAST_APPLIED, SLICE_MANAGED_BY, TOKEN_SECRET,
-};
-use crate::dialect::fleet::read::placement::text;
+/// What controllers put on objects, and what is not sent with them.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+const DEPLOYMENT_REVISION: &str = "deployment.kubernetes.io/revision";
+const JOB_UID: &str = "controller-uid";
+const BATCH_JOB_UID: &str = "batch.kubernetes.io/controller-uid";
+const SLICE_MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
+/// The type of secrets that hold a service account's token.
+const TOKEN_SECRET: &str = "kubernetes.io/service-account-token";
 
 const DROPPED_METADATA: [&str; 8] = [
     "resourceVersion",
@@ -38,7 +44,7 @@ pub(crate) fn is_derived(object: &Object, service_exists: impl Fn(&Object) -> bo
     }
 }
 
-/// The object as it is sent: without what the hub's server and controllers put into it.
+/// The object as it is sent: without what the server and controllers here put into it.
 pub(crate) fn cleaned(object: &Object) -> Value {
     let mut raw = object.raw().clone();
     let Some(fields) = raw.as_object_mut() else {
@@ -116,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_hub_put_in_is_taken_out() {
+    fn what_was_put_in_here_is_taken_out() {
         let object = |value| Object::from_value(value).unwrap();
         let service = object(json!({"apiVersion": "v1", "kind": "Service",
             "metadata": {"name": "web", "namespace": "shop", "uid": "1", "resourceVersion": "7",

@@ -1,4 +1,4 @@
-//! What a ReplicaSet looks at in a pod, read once.
+//! What decides which pods are given up, read once.
 
 use convoy_api::Object;
 use convoy_api::apps::annotation;
@@ -7,9 +7,11 @@ use convoy_api::object::meta::timestamp;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::node_of;
+
 /// A pod that is alive.
 #[derive(Debug)]
-pub(crate) struct Pod<'o> {
+pub(crate) struct ActivePod<'o> {
     pub(crate) object: &'o Object,
     /// Empty while it is not scheduled.
     pub(crate) node: &'o str,
@@ -32,7 +34,7 @@ pub(crate) enum Readiness {
     True { since: Option<Timestamp> },
 }
 
-impl<'o> Pod<'o> {
+impl<'o> ActivePod<'o> {
     pub(crate) fn new(object: &'o Object) -> Self {
         let text = |part: &'o Value, field: &str| member(part, field).and_then(Value::as_str);
         let phase = match text(object.status(), "phase") {
@@ -49,7 +51,7 @@ impl<'o> Pod<'o> {
         let cost = object.annotation(annotation::POD_DELETION_COST);
         Self {
             object,
-            node: node_of(object),
+            node: node_of(object).unwrap_or_default(),
             phase,
             ready,
             deletion_cost: cost.and_then(|cost| cost.parse().ok()).unwrap_or(0),
@@ -73,11 +75,6 @@ impl<'o> Pod<'o> {
         let aside = aside.filter(|of| sidecars.contains(&of.get("name"))).map(restart_count).max();
         (regular.unwrap_or(0), aside.unwrap_or(0))
     }
-}
-
-/// The node that a pod is on; empty while it is not scheduled.
-pub(crate) fn node_of(pod: &Object) -> &str {
-    member(pod.spec(), "nodeName").and_then(Value::as_str).unwrap_or_default()
 }
 
 fn restart_count(status: &Value) -> i64 {

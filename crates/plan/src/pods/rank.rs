@@ -8,10 +8,9 @@ use convoy_api::Object;
 use convoy_api::apps::{POD, REPLICA_SET};
 use jiff::Timestamp;
 
-use crate::dialect::apps::read::pod::{Phase, Pod, Readiness, node_of};
-use crate::dialect::apps::read::replica_set::ReplicaSet;
+use super::active::{ActivePod, Phase, Readiness};
+use super::{is_finished, node_of};
 use crate::ownership;
-use crate::pods::is_finished;
 use crate::selector::Selector;
 use crate::snapshot::Snapshot;
 
@@ -19,16 +18,18 @@ use crate::snapshot::Snapshot;
 ///
 /// Of those that are ready, the ones that do not count as available yet go first: whoever
 /// sizes the set counts on it. That is the one rule that kube-controller-manager does not have.
-pub(super) fn first<'o>(
-    set: &ReplicaSet<'o>,
+pub(crate) fn first<'o>(
+    pods: &[ActivePod<'o>],
     count: usize,
+    is_available: impl Fn(&ActivePod<'o>) -> bool,
     snapshot: &Snapshot<'o>,
+    now: Timestamp,
 ) -> Vec<&'o Object> {
-    let crowds = crowds(set.object, snapshot);
-    let rank = |pod| Reverse(Ranked::new(pod, &crowds, set.now, set.is_available(pod)));
+    let crowds = crowds(snapshot.rollout(), snapshot);
+    let rank = |pod| Reverse(Ranked::new(pod, &crowds, now, is_available(pod)));
     // Two of the rules fall back on the uid, which makes the order intransitive at times. A
     // heap gives some answer then, always the same; sorting functions may refuse.
-    let mut heap: BinaryHeap<_> = set.active.iter().map(rank).collect();
+    let mut heap: BinaryHeap<_> = pods.iter().map(rank).collect();
     let mut chosen = Vec::new();
     while chosen.len() < count
         && let Some(Reverse(next)) = heap.pop()
@@ -53,7 +54,7 @@ fn crowds<'o>(set: &Object, snapshot: &Snapshot<'o>) -> BTreeMap<&'o str, u32> {
         let alive = !pod.is_deleting() && !is_finished(pod);
         let related = alive && selectors.iter().any(|selector| selector.matches(pod));
         if related && seen.insert(pod.key()) {
-            *crowds.entry(node_of(pod)).or_default() += 1;
+            *crowds.entry(node_of(pod).unwrap_or_default()).or_default() += 1;
         }
     }
     crowds
@@ -80,7 +81,7 @@ struct Instant {
 
 impl<'o> Ranked<'o> {
     fn new(
-        pod: &Pod<'o>,
+        pod: &ActivePod<'o>,
         crowds: &BTreeMap<&str, u32>,
         now: Timestamp,
         is_available: bool,

@@ -6,12 +6,14 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::condition::{self, Condition};
-use crate::dialect::karpenter::names::DISRUPTED_TAINT;
-use crate::dialect::karpenter::names::condition::READY;
+use crate::finalizer;
 use crate::merge_patch::nested;
 use crate::step::{Action, Verb, Why};
 
-/// Changes to a NodeClaim or NodePool that are being gathered.
+/// The condition that sums up the others.
+const READY: &str = "Ready";
+
+/// Changes to one object that are being gathered.
 #[derive(Clone, Debug)]
 pub(crate) struct ObjectPatch<'w> {
     object: &'w Object,
@@ -37,11 +39,8 @@ impl<'w> ObjectPatch<'w> {
 
     /// Removes a finalizer.
     pub(crate) fn release(&mut self, finalizer: &str) {
-        let finalizers = self.object.metadata().get("finalizers").and_then(Value::as_array);
-        let Some(finalizers) = finalizers else { return };
-        let rest: Vec<&Value> = finalizers.iter().filter(|item| *item != finalizer).collect();
-        if rest.len() < finalizers.len() {
-            self.metadata.insert("finalizers".into(), json!(rest));
+        if let Some(rest) = finalizer::without(self.object, &[finalizer]) {
+            self.metadata.insert("finalizers".into(), rest);
         }
     }
 
@@ -133,12 +132,4 @@ impl<'w> ObjectPatch<'w> {
 fn place(condition: &Value) -> (bool, Option<&str>) {
     let since = condition.get("lastTransitionTime").and_then(Value::as_str);
     (condition["type"] == READY, since)
-}
-
-/// The taints of a node but for ours.
-pub(crate) fn other_taints(node: &Object) -> Vec<Value> {
-    let taints = node.spec().get("taints").and_then(Value::as_array).into_iter().flatten();
-    let is_ours =
-        |taint: &&Value| taint.get("key").and_then(Value::as_str) == Some(DISRUPTED_TAINT);
-    taints.filter(|taint| !is_ours(taint)).cloned().collect()
 }

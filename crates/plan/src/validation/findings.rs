@@ -5,43 +5,44 @@ use serde_json::Value;
 
 use crate::diagnostic::Diagnostic;
 
-pub(super) const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
+pub(crate) const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
 
-pub(super) struct Findings<'o> {
+#[derive(Debug)]
+pub(crate) struct Findings<'o> {
     object: &'o Object,
     list: Vec<Diagnostic>,
 }
 
 impl<'o> Findings<'o> {
-    pub(super) fn new(object: &'o Object) -> Self {
+    pub(crate) fn new(object: &'o Object) -> Self {
         Self { object, list: Vec::new() }
     }
 
-    pub(super) fn finish(self) -> Vec<Diagnostic> {
+    pub(crate) fn finish(self) -> Vec<Diagnostic> {
         self.list
     }
 
-    pub(super) fn error(&mut self, field: &str, message: String) {
+    pub(crate) fn error(&mut self, field: &str, message: String) {
         self.list.push(Diagnostic::error(self.object, field, message));
     }
 
-    pub(super) fn warn(&mut self, field: &str, message: String) {
+    pub(crate) fn warn(&mut self, field: &str, message: String) {
         self.list.push(Diagnostic::warning(self.object, field, message));
     }
 
-    pub(super) fn invalid(&mut self, field: &str, value: &Value, right: &str) {
+    pub(crate) fn invalid(&mut self, field: &str, value: &Value, right: &str) {
         self.list.push(Diagnostic::invalid(self.object, field, value, right));
     }
 
-    pub(super) fn required(&mut self, field: &str, why: &str) {
+    pub(crate) fn required(&mut self, field: &str, why: &str) {
         self.list.push(Diagnostic::required(self.object, field, why));
     }
 
-    pub(super) fn unsupported(&mut self, field: &str, value: &str, supported: &[&str]) {
+    pub(crate) fn unsupported(&mut self, field: &str, value: &str, supported: &[&str]) {
         self.list.push(Diagnostic::unsupported(self.object, field, value, supported));
     }
 
-    pub(super) fn not_negative(&mut self, value: Option<&Value>, field: &str) {
+    pub(crate) fn not_negative(&mut self, value: Option<&Value>, field: &str) {
         if let Some(value) = value
             && value.as_i64().is_some_and(|number| number < 0)
         {
@@ -50,7 +51,7 @@ impl<'o> Findings<'o> {
     }
 
     /// The text of a required field; says so where it is missing.
-    pub(super) fn text<'v>(&mut self, of: &'v Value, key: &str, path: &str) -> Option<&'v str> {
+    pub(crate) fn text<'v>(&mut self, of: &'v Value, key: &str, path: &str) -> Option<&'v str> {
         let text = of.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
         if text.is_none() {
             self.required(&format!("{path}.{key}"), "");
@@ -59,7 +60,7 @@ impl<'o> Findings<'o> {
     }
 
     /// A word out of a list, where it is given.
-    pub(super) fn word(&mut self, of: &Value, key: &str, path: &str, supported: &[&str]) {
+    pub(crate) fn word(&mut self, of: &Value, key: &str, path: &str, supported: &[&str]) {
         let given = of.get(key).and_then(Value::as_str).unwrap_or_default();
         if !given.is_empty() && !supported.contains(&given) {
             self.unsupported(&format!("{path}.{key}"), given, supported);
@@ -68,7 +69,7 @@ impl<'o> Findings<'o> {
 }
 
 /// The entries of a list, with their paths.
-pub(super) fn entries<'v>(
+pub(crate) fn entries<'v>(
     of: &'v Value,
     key: &str,
     path: &str,

@@ -137,7 +137,7 @@ impl<'w> Spread<'w> {
             }
         }
         // A new node is a new host: the emptiest host is always one that could be made.
-        let is_host = self.key == crate::dialect::karpenter::names::label::HOSTNAME;
+        let is_host = self.key == convoy_api::karpenter::names::label::HOSTNAME;
         let least = if is_host { 0 } else { counts.values().copied().min().unwrap_or(0) };
         let joined = counts.get(mine).copied().unwrap_or(0) + u32::from(self.selector.matches(pod));
         joined.saturating_sub(least) <= self.max_skew

@@ -1,5 +1,6 @@
-//! `status.conditions` of a Deployment: the list that is read, changed by a decision and written
-//! back. Entries of types that nobody here knows stay as they are.
+//! Conditions that also say when they were last updated, as those of Deployments do: the list
+//! that is read, changed by a decision and written back. Entries of types that nobody here knows
+//! stay as they are.
 
 use convoy_api::Object;
 use convoy_api::object::member::{list, member, text};
@@ -7,7 +8,7 @@ use convoy_api::object::meta::timestamp;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::condition::{self, instant};
+use super::{instant, remove};
 
 /// The conditions, as this step leaves them.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -40,7 +41,7 @@ impl Conditions {
     }
 
     pub(crate) fn remove(&mut self, kind: &str) {
-        condition::remove(&mut self.0, kind);
+        remove(&mut self.0, kind);
     }
 
     /// Sets a condition the way Deployments do: an entry with the same status and reason stays
@@ -108,7 +109,7 @@ impl Conditions {
             "reason": reason,
             "message": message,
         });
-        condition::remove(&mut self.0, kind);
+        remove(&mut self.0, kind);
         self.0.push(entry);
     }
 }
