@@ -33,6 +33,7 @@ mod pods;
 mod portable;
 mod refusal;
 mod requirement;
+mod resources;
 pub mod selector;
 pub mod series;
 pub mod snapshot;

@@ -10,7 +10,6 @@ pub(crate) mod pod_requirements;
 pub(crate) mod pool;
 pub(crate) mod reason;
 pub(crate) mod requirement;
-pub(crate) mod resources;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

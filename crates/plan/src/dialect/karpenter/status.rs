@@ -10,9 +10,9 @@ use super::names::{KWOK_NODE_CLASS, condition};
 use super::read::Cluster;
 use super::read::claim::Member;
 use super::read::node::{Node, NodeFacts};
-use super::read::resources::Amounts;
 use super::validate;
 use crate::object_patch::ObjectPatch;
+use crate::resources::Amounts;
 use crate::snapshot::Snapshot;
 
 /// The status as it should read; absent if it reads so already.

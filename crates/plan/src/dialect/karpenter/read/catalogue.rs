@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::dialect::karpenter::names::{label, node_label};
+use crate::resources::Amounts;
 
 /// A kind of machine.
 #[derive(Clone, Debug)]
@@ -114,6 +115,12 @@ impl InstanceType {
             SPOT => Some(self.on_demand * 0.7),
             _ => None,
         }
+    }
+
+    /// What pods get of it.
+    pub(crate) fn allocatable(&self) -> Amounts {
+        let (cpu, memory) = (self.allocatable_cpu_millis(), self.allocatable_memory());
+        Amounts::new(cpu, memory, Self::storage(), self.pods())
     }
 
     pub(crate) fn allocatable_cpu_millis(&self) -> i64 {

@@ -4,8 +4,8 @@ use convoy_api::Object;
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use super::resources::Amounts;
 use crate::dialect::karpenter::names::{DISRUPTED_TAINT, UNSCHEDULABLE_TAINT, annotation, label};
+use crate::resources::Amounts;
 use crate::taint::Taint;
 
 /// A Node and what matters about it.

@@ -5,8 +5,8 @@ use convoy_api::object::member::{field, list};
 use serde_json::Value;
 
 use super::requirement;
-use super::resources::Amounts;
 use crate::requirement::Requirements;
+use crate::resources::Amounts;
 use crate::taint::{Taint, Toleration};
 use crate::topology::TopologyRules;
 

@@ -20,6 +20,7 @@ use super::requirement;
 use crate::cron;
 use crate::dialect::karpenter::names::{self, annotation};
 use crate::requirement::Requirements;
+use crate::resources;
 use crate::taint::Taint;
 
 /// A pool and its policy.
@@ -187,16 +188,7 @@ fn template<'w>(v1: &Cow<'w, Value>, object: &'w Object) -> Cow<'w, Value> {
 
 fn limits(given: Option<&Resources>) -> BTreeMap<String, Quantity> {
     let given = given.into_iter().flatten();
-    given.filter_map(|(name, value)| Some((name.clone(), quantity(value)?))).collect()
-}
-
-/// A quantity, whether it was quoted or not.
-pub(crate) fn quantity(value: &Value) -> Option<Quantity> {
-    match value {
-        Value::String(text) => text.parse().ok(),
-        Value::Number(number) => number.to_string().parse().ok(),
-        _ => None,
-    }
+    given.filter_map(|(name, value)| Some((name.clone(), resources::quantity(value)?))).collect()
 }
 
 /// A duration, or none for `Never`; `absent` where it is not given.

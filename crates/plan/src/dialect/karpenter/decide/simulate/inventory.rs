@@ -13,7 +13,7 @@ use crate::dialect::karpenter::read::claim::Member;
 use crate::dialect::karpenter::read::node;
 use crate::dialect::karpenter::read::pod::Pod;
 use crate::dialect::karpenter::read::pod_requirements::{PodRequirements, Port};
-use crate::dialect::karpenter::read::resources::Amounts;
+use crate::resources::Amounts;
 use crate::taint::Taint;
 use crate::topology::TopologyRules;
 

@@ -9,7 +9,7 @@ use crate::dialect::karpenter::names::label;
 use crate::dialect::karpenter::read::Cluster;
 use crate::dialect::karpenter::read::catalogue::{self, InstanceType, Offering};
 use crate::dialect::karpenter::read::pool::Pool;
-use crate::dialect::karpenter::read::resources::Amounts;
+use crate::resources::Amounts;
 
 /// One way to make a node.
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +78,7 @@ impl<'w> Offer<'w> {
 
     pub(super) fn room(&self) -> Amounts {
         match self {
-            Self::Catalogue(kind, _) => Amounts::of_type(kind),
+            Self::Catalogue(kind, _) => kind.allocatable(),
             Self::Like(claim) => Amounts::allocatable(claim),
         }
     }

@@ -8,7 +8,7 @@ use super::inventory::Inventory;
 use super::offer::Offer;
 use crate::dialect::karpenter::names::{label, node_label};
 use crate::dialect::karpenter::read::pod_requirements::PodRequirements;
-use crate::dialect::karpenter::read::resources::Amounts;
+use crate::resources::Amounts;
 
 /// A node that would be made.
 #[derive(Clone, Debug)]

@@ -3,11 +3,9 @@
 use std::collections::BTreeMap;
 
 use convoy_api::Object;
+use convoy_api::text::Quantity;
 use serde_json::Value;
 use smol_str::SmolStr;
-
-use super::catalogue::InstanceType;
-use super::pool::quantity;
 
 /// Cpu in thousandths, memory and storage in bytes, pods by number, the rest in thousandths.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,6 +18,11 @@ pub(crate) struct Amounts {
 }
 
 impl Amounts {
+    /// Cpu in thousandths, memory and storage in bytes, and a number of pods.
+    pub(crate) fn new(cpu: i64, memory: i64, storage: i64, pods: i64) -> Self {
+        Self { cpu, memory, storage, pods, others: BTreeMap::new() }
+    }
+
     /// Reads a map of quantities.
     pub(crate) fn from_value(map: Option<&Value>) -> Self {
         let mut amounts = Self::default();
@@ -61,16 +64,6 @@ impl Amounts {
         running.add(&Self::from_value(spec.get("overhead")));
         running.pods = 1;
         running
-    }
-
-    pub(crate) fn of_type(instance_type: &InstanceType) -> Self {
-        Self {
-            cpu: instance_type.allocatable_cpu_millis(),
-            memory: instance_type.allocatable_memory(),
-            storage: InstanceType::storage(),
-            pods: instance_type.pods(),
-            others: BTreeMap::new(),
-        }
     }
 
     /// `status.allocatable` of a Node or NodeClaim.
@@ -121,6 +114,15 @@ impl Amounts {
             let mine = self.others.entry(name.clone()).or_default();
             *mine = with(*mine, *amount);
         }
+    }
+}
+
+/// A quantity, whether it was quoted or not.
+pub(crate) fn quantity(value: &Value) -> Option<Quantity> {
+    match value {
+        Value::String(text) => text.parse().ok(),
+        Value::Number(number) => number.to_string().parse().ok(),
+        _ => None,
     }
 }
 
