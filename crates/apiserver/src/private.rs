@@ -21,9 +21,8 @@ const STICKY: u32 = 0o1000;
 /// and the directory itself unless it holds other things.
 pub(crate) fn take_over(directory: &Path, ours: &[&Path]) -> io::Result<()> {
     make_directory(directory)?;
-    let is_ours = |name: &Path| ours.iter().any(|ours| *ours == name);
     let entries: Vec<_> = fs::read_dir(directory)?.collect::<Result<_, _>>()?;
-    let is_known = entries.iter().any(|entry| is_ours(&entry.path()));
+    let is_known = entries.iter().any(|entry| ours.contains(&&*entry.path()));
     let is_shared = fs::metadata(directory)?.permissions().mode() & STICKY != 0;
     if (is_known || entries.is_empty()) && !is_shared {
         // In an empty one nobody has seen anything: nothing to report.

@@ -34,9 +34,10 @@ impl log::Log for EngineLog {
     fn log(&self, record: &log::Record<'_>) {
         if self.enabled(record.metadata()) {
             let reported = record.args();
-            match record.level() {
-                log::Level::Error => tracing::error!(%reported, "error in the storage engine"),
-                _ => tracing::warn!(%reported, "warning of the storage engine"),
+            if record.level() == log::Level::Error {
+                tracing::error!(%reported, "error in the storage engine");
+            } else {
+                tracing::warn!(%reported, "warning of the storage engine");
             }
         }
     }

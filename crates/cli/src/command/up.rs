@@ -177,6 +177,17 @@ async fn serve(args: Args) -> Result<()> {
         fleet.ready().await;
     }
     announce(&home, output)?;
+    run_until(home, control, fleet, shutdown, hurry).await
+}
+
+/// Serves until `shutdown` is done, then ends everything in order.
+async fn run_until(
+    home: Home,
+    control: ControllerTask,
+    fleet: Option<Fleet>,
+    shutdown: impl Future<Output = ()>,
+    hurry: impl Future<Output = ()>,
+) -> Result<()> {
     let ended = async {
         shutdown.await;
         // Before the server stops, so that they can finish their writes.

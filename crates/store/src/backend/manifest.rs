@@ -75,13 +75,11 @@ impl Manifest {
             file.read_exact_at(&mut bytes, line * LINE_BYTES as u64).ok()?;
             decode(&bytes)
         });
-        Ok(match lines.max_by_key(|(serial, _)| *serial) {
-            Some((serial, seal)) => Found::Whole(Self { file, path, serial, seal }),
-            None => {
-                let manifest = Self { file, path, serial: 0, seal: Seal::default() };
-                Found::Unknown { manifest, exists }
-            }
-        })
+        let newest = lines.max_by_key(|(serial, _)| *serial);
+        let is_whole = newest.is_some();
+        let (serial, seal) = newest.unwrap_or_default();
+        let manifest = Self { file, path, serial, seal };
+        Ok(if is_whole { Found::Whole(manifest) } else { Found::Unknown { manifest, exists } })
     }
 
     pub(super) fn seal(&self) -> Seal {
