@@ -2,9 +2,8 @@
 //! directory, never shown to anybody but its owner.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::net::IpAddr;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,6 +15,8 @@ use rcgen::{
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
+
+use crate::private::{make_directory, write_private};
 
 /// Certificates and keys of one server.
 #[derive(Debug)]
@@ -69,7 +70,7 @@ impl Authority {
         names: &[String],
         now: Timestamp,
     ) -> Result<Self, AuthorityError> {
-        fs::create_dir_all(directory).map_err(|source| file(directory, source))?;
+        make_directory(directory).map_err(|source| file(directory, source))?;
         let root = open_pair(directory, "ca", |_| true, || make_root(now))?;
         let issuer_key = KeyPair::from_pem(&root.key)
             .map_err(|error| damaged(&directory.join("ca.key"), &error))?;
@@ -261,17 +262,6 @@ fn open_pair(
 
 fn both_absent(one: &io::Error, other: &io::Error) -> bool {
     [one, other].iter().all(|error| error.kind() == io::ErrorKind::NotFound)
-}
-
-/// Writes a file that only its owner can read, whole or not at all.
-pub fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let beside = path.with_file_name(format!(".{name}.new"));
-    let mut file =
-        fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
-    file.write_all(content)?;
-    file.sync_all()?;
-    fs::rename(&beside, path)
 }
 
 fn file(path: &Path, source: io::Error) -> AuthorityError {

@@ -6,19 +6,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use convoy_store::backend::{DiskBackend, Durability};
+use convoy_store::backend::{DiskBackend, Durability, OnLoss};
 use convoy_store::{BackendError, MemoryBackend};
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::access::{AccessError, AccessSettings, Signer, SignerError};
-use crate::authority::{Authority, AuthorityError, server_names, write_private};
+use crate::authority::{Authority, AuthorityError, server_names};
 use crate::bootstrap::{ServiceEndpoint, bootstrap};
 use crate::chores;
 use crate::kubeconfig::{kubeconfig, merged};
 use crate::listener::Listener;
 use crate::metrics::{Metered, Metrics};
 use crate::object_meta::Store;
+use crate::private::{make_directory, take_over, write_private};
 use crate::server::{Limits, Server};
 use crate::surroundings::System;
 
@@ -28,6 +29,8 @@ pub struct Settings {
     /// Where everything is kept; none: in memory, gone with the process.
     pub data_directory: Option<PathBuf>,
     pub durability: Durability,
+    /// What happens when objects are lost.
+    pub on_loss: OnLoss,
     pub listen: SocketAddr,
     /// Where the kubeconfig goes; by default into the data directory.
     pub kubeconfig: PathBuf,
@@ -51,7 +54,17 @@ pub struct Home {
 #[derive(Debug, thiserror::Error)]
 pub enum HomeError {
     #[error(transparent)]
-    Store(#[from] BackendError),
+    Store(BackendError),
+    #[error(
+        "{0}; restore the data directory from a backup, or start with --accept-loss to continue without the lost data"
+    )]
+    Lost(BackendError),
+    #[error("could not prepare the data directory {path}")]
+    Directory {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
     #[error(transparent)]
     Authority(#[from] AuthorityError),
     #[error(
@@ -84,8 +97,20 @@ pub enum HomeError {
     NoKubeconfig { path: PathBuf, why: String },
 }
 
+impl From<BackendError> for HomeError {
+    fn from(error: BackendError) -> Self {
+        match error {
+            BackendError::Damaged { .. } => Self::Lost(error),
+            _ => Self::Store(error),
+        }
+    }
+}
+
 impl Home {
     pub async fn start(settings: Settings) -> Result<Self, HomeError> {
+        if let Some(directory) = &settings.data_directory {
+            own(directory, &settings)?;
+        }
         let metrics = Metrics::default();
         let store = open_store(&settings, &metrics)?;
         let now = Timestamp::now();
@@ -216,7 +241,7 @@ fn write_kubeconfig(
     let text = serde_saphyr::to_string(&config).unwrap_or_else(|_| config.to_string());
     let write = || {
         if let Some(parent) = path.parent().filter(|parent| *parent != Path::new("")) {
-            std::fs::create_dir_all(parent)?;
+            make_directory(parent)?;
         }
         write_private(path, text.as_bytes())
     };
@@ -231,6 +256,15 @@ async fn flush_often(server: Arc<Server>, pause: Duration) {
         // A failure stays with the store, which refuses writes from then on.
         drop(tokio::task::spawn_blocking(move || store.flush()).await);
     }
+}
+
+/// Makes the data directory its owner's alone, with everything that belongs to it.
+fn own(directory: &Path, settings: &Settings) -> Result<(), HomeError> {
+    let (store, pki) = (directory.join("store"), directory.join("pki"));
+    let mut ours = vec![&*store, &*pki, &*settings.kubeconfig];
+    ours.extend(settings.access.audit_log.as_deref());
+    let failed = |source| HomeError::Directory { path: directory.to_owned(), source };
+    take_over(directory, &ours).map_err(failed)
 }
 
 /// The key that signs tokens of service accounts: kept, or made anew with every start.
@@ -254,7 +288,8 @@ fn open_store(settings: &Settings, metrics: &Metrics) -> Result<Store, BackendEr
     match &settings.data_directory {
         None => Store::open(Metered::new(MemoryBackend, counted), store_settings),
         Some(directory) => {
-            let backend = DiskBackend::open(&directory.join("store"), settings.durability)?;
+            let Settings { durability, on_loss, .. } = *settings;
+            let backend = DiskBackend::open_with(&directory.join("store"), durability, on_loss)?;
             Store::open(Metered::new(backend, counted), store_settings)
         }
     }

@@ -43,6 +43,7 @@ mod openapi;
 mod own;
 pub mod patch;
 mod paths;
+mod private;
 pub mod protobuf;
 mod published;
 pub mod query;

@@ -12,7 +12,7 @@ use convoy_apiserver::server::{Limits, Server};
 use convoy_apiserver::surroundings::System;
 use convoy_apiserver::transport::Transport;
 use convoy_store::MemoryBackend;
-use convoy_store::backend::Durability;
+use convoy_store::backend::{Durability, OnLoss};
 use futures_util::{StreamExt, TryStreamExt};
 use hyper_util::rt::TokioExecutor;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -173,6 +173,7 @@ async fn listening(limits: Limits) -> Listening {
     let settings = Settings {
         data_directory: None,
         durability: Durability::Sync,
+        on_loss: OnLoss::Refuse,
         listen: "127.0.0.1:0".parse().unwrap(),
         kubeconfig: directory.path().join("kubeconfig"),
         limits,

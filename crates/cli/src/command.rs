@@ -78,5 +78,6 @@ fn drive(
     mut runtime: tokio::runtime::Builder,
     work: impl Future<Output = anyhow::Result<()>>,
 ) -> anyhow::Result<()> {
+    crate::process::raise_file_limit();
     runtime.enable_all().build().context("could not start the runtime")?.block_on(work)
 }

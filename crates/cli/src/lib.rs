@@ -13,6 +13,8 @@ mod logging;
 pub mod output;
 #[cfg(feature = "server")]
 mod plugin;
+#[cfg(feature = "server")]
+mod process;
 pub mod report;
 pub mod text;
 

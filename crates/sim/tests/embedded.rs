@@ -10,7 +10,7 @@ use convoy_apiserver::server::Limits;
 use convoy_apiserver::transport::Transport;
 use convoy_sim::fleet::{Fleet, Settings};
 use convoy_sim::scenario::Scenario;
-use convoy_store::backend::Durability;
+use convoy_store::backend::{Durability, OnLoss};
 use kube::Client;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -31,6 +31,7 @@ impl World {
             own_webhooks: false,
             data_directory: None,
             durability: Durability::None,
+            on_loss: OnLoss::Refuse,
             listen: "127.0.0.1:0".parse().unwrap(),
             kubeconfig: directory.path().join("kubeconfig"),
             limits: Limits::default(),

@@ -1,9 +1,17 @@
 //! The durable backend below the store. The store itself knows nothing of files.
 
+mod aside;
+mod directory;
 mod disk;
+mod engine;
+mod journal;
+mod manifest;
+mod mark;
+mod options;
 mod record;
 mod sound;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -11,7 +19,8 @@ use bytes::Bytes;
 use crate::entry::{Change, Revision};
 use crate::key::Key;
 
-pub use disk::{DiskBackend, Durability};
+pub use disk::DiskBackend;
+pub use options::{Durability, OnLoss};
 
 /// Below the store: takes batches, gives everything back at start.
 pub trait Backend: Send + 'static {
@@ -41,6 +50,16 @@ pub trait Backend: Send + 'static {
 
     /// Makes everything durable that a relaxed durability left open.
     fn flush(&mut self) -> Result<(), BackendError>;
+
+    /// Records how far everything is durable, so that a later start misses what is lost. Called
+    /// when there is nothing else to do.
+    fn seal(&mut self) -> Result<(), BackendError> {
+        Ok(())
+    }
+
+    /// Begins anew after [`BackendError::Unavailable`]. Returns the events after `published` that
+    /// are durable all the same: of a write that failed, nobody knows before.
+    fn recover(&mut self, published: Revision) -> Result<Vec<Record>, BackendError>;
 }
 
 /// One event in its durable form.
@@ -97,6 +116,14 @@ pub enum BackendError {
         #[source]
         source: Arc<std::io::Error>,
     },
+    /// Passes: [`Backend::recover`] may succeed later.
+    #[error("could not {attempt} {path} for now")]
+    Unavailable {
+        attempt: &'static str,
+        path: String,
+        #[source]
+        source: Arc<std::io::Error>,
+    },
     #[error("the data in {path} is damaged: {what}; nothing was changed")]
     Damaged { path: String, what: String },
     #[error("could not {attempt}")]
@@ -105,4 +132,20 @@ pub enum BackendError {
         #[source]
         source: Arc<dyn std::error::Error + Send + Sync>,
     },
+}
+
+impl BackendError {
+    /// Whether it may pass without a new start.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Unavailable { .. })
+    }
+}
+
+/// An error of the system, with what was attempted.
+fn file_error(
+    attempt: &'static str,
+    path: &Path,
+) -> impl Fn(std::io::Error) -> BackendError + use<> {
+    let path = path.display().to_string();
+    move |source| BackendError::Io { attempt, path: path.clone(), source: Arc::new(source) }
 }

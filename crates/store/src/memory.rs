@@ -26,4 +26,8 @@ impl Backend for MemoryBackend {
     fn flush(&mut self) -> Result<(), BackendError> {
         Ok(())
     }
+
+    fn recover(&mut self, _published: Revision) -> Result<Vec<Record>, BackendError> {
+        Ok(Vec::new())
+    }
 }

@@ -52,6 +52,12 @@ impl<M: Metadata> Published<M> {
         published
     }
 
+    /// Events that follow the newest state, from their durable form.
+    pub(crate) fn events_of(&self, records: Vec<Record>) -> Vec<Arc<Event<M>>> {
+        let latest = self.latest.load();
+        records.into_iter().map(|record| Arc::new(event_of(record, &latest))).collect()
+    }
+
     /// Makes committed events visible: in the logs first, then as the state, then to sleepers.
     pub(crate) fn publish(&self, events: &[Arc<Event<M>>]) {
         let mut latest = Snapshot::clone(&self.latest.load());

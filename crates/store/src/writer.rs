@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use parking_lot::{Condvar, Mutex};
@@ -21,6 +22,9 @@ const BATCH_BYTES: usize = 1 << 20;
 
 /// Events that are forgotten at a time: writes wait for so long.
 const FORGET_MOST: usize = 4_096;
+
+/// A writer that has nothing to write looks after its backend after so long.
+const IDLE: Duration = Duration::from_secs(1);
 
 type WriteResult<M> = Result<Written<M>, WriteError<M>>;
 type Waiting<M> = (Transaction<M>, Sender<WriteResult<M>>);
@@ -55,6 +59,8 @@ struct QueueState<M> {
 enum Work<M> {
     Commit(Vec<Waiting<M>>),
     Forget(Revision, usize),
+    /// Nothing was asked for in a while.
+    Settle,
 }
 
 /// The part of the writer's state that others read without waiting for its lock, which is held
@@ -75,6 +81,8 @@ struct WriterCore<M: Metadata> {
     kept: VecDeque<(Revision, usize)>,
     kept_bytes: usize,
     history_bytes_max: usize,
+    /// Whether something was committed since the backend was sealed.
+    is_unsealed: bool,
 }
 
 impl<M: Metadata> Writer<M> {
@@ -92,6 +100,7 @@ impl<M: Metadata> Writer<M> {
             kept: VecDeque::new(),
             kept_bytes: 0,
             history_bytes_max: settings.history_bytes_max,
+            is_unsealed: false,
         };
         core.keep(&history);
         let core = Arc::new(Mutex::new(core));
@@ -101,15 +110,19 @@ impl<M: Metadata> Writer<M> {
         let thread = (!settings.inline).then(|| {
             let (queue, core) = (Arc::clone(&queue), Arc::clone(&core));
             let run = move || {
-                while let Some(work) = queue.next() {
+                let mut is_settled = true;
+                while let Some(work) = queue.next(is_settled) {
+                    let mut core = core.lock();
                     match work {
-                        Work::Commit(batch) => core.lock().commit(batch),
+                        Work::Commit(batch) => core.commit(batch),
                         Work::Forget(until, keep) => {
-                            if core.lock().forget(until, keep) {
+                            if core.forget(until, keep) {
                                 queue.forget(until, keep);
                             }
                         }
+                        Work::Settle => core.settle(),
                     }
+                    is_settled = core.is_settled();
                 }
             };
             let named = std::thread::Builder::new().name("store-writer".to_owned());
@@ -149,7 +162,12 @@ impl<M: Metadata> Writer<M> {
     }
 
     pub(crate) fn flush(&self) -> Result<(), BackendError> {
-        self.core.lock().backend.flush()
+        let mut core = self.core.lock();
+        if let Some(failure) = self.failure() {
+            return Err(BackendError::clone(&failure));
+        }
+        // What could not be made durable must not be followed by more.
+        core.backend.flush().inspect_err(|error| _ = core.stop(error.clone()))
     }
 
     pub(crate) fn failure(&self) -> Option<Arc<BackendError>> {
@@ -188,14 +206,19 @@ impl<M: Metadata> Drop for Writer<M> {
 
 impl<M: Metadata> Queue<M> {
     /// What waits, up to a batch, or what is to be forgotten, in turns; none when the queue is
-    /// closed and empty.
-    fn next(&self) -> Option<Work<M>> {
+    /// closed and empty. Comes back after a while where there is something left to settle.
+    fn next(&self, is_settled: bool) -> Option<Work<M>> {
         let mut state = self.state.lock();
         while state.waiting.is_empty() && (state.forget.is_none() || state.closed) {
             if state.closed {
                 return None;
             }
-            self.grown.wait(&mut state);
+            if is_settled {
+                self.grown.wait(&mut state);
+            } else if self.grown.wait_for(&mut state, IDLE).timed_out() && state.waiting.is_empty()
+            {
+                return Some(Work::Settle);
+            }
         }
         let is_its_turn = state.waiting.is_empty() || !state.has_forgotten;
         state.has_forgotten = is_its_turn && state.forget.is_some();
@@ -224,7 +247,7 @@ impl<M: Metadata> Queue<M> {
 impl<M: Metadata> WriterCore<M> {
     /// Decides, makes durable, publishes, reports: in this order.
     fn commit(&mut self, batch: Vec<Waiting<M>>) {
-        if let Some(failure) = self.status.failure.load_full() {
+        if let Err(failure) = self.ready() {
             for (_, sender) in batch {
                 sender.send(Err(WriteError::Failed(Arc::clone(&failure))));
             }
@@ -252,9 +275,48 @@ impl<M: Metadata> WriterCore<M> {
         }
         let records: Vec<Record> = events.iter().map(|event| record_of(event)).collect();
         self.backend.commit(&records).map_err(|error| self.stop(error))?;
+        self.is_unsealed = true;
         self.keep(events);
         self.published.publish(events);
         Ok(())
+    }
+
+    /// Whether the backend takes writes; after a failure that passes, whether it does again.
+    fn ready(&mut self) -> Result<(), Arc<BackendError>> {
+        match self.status.failure.load_full() {
+            None => Ok(()),
+            Some(failure) if !failure.is_transient() => Err(failure),
+            Some(_) => self.recover(),
+        }
+    }
+
+    fn recover(&mut self) -> Result<(), Arc<BackendError>> {
+        let recovered = self.backend.recover(self.published.revision());
+        let records = recovered.map_err(|error| self.stop(error))?;
+        tracing::warn!(recovered = records.len(), "the store takes writes again");
+        self.status.failure.store(None);
+        // They were reported as failed, which leaves open whether they happened: they did.
+        let events = self.published.events_of(records);
+        self.is_unsealed = true;
+        self.keep(&events);
+        self.published.publish(&events);
+        Ok(())
+    }
+
+    /// Looks after the backend while there is nothing to write.
+    fn settle(&mut self) {
+        if self.ready().is_ok() && self.is_unsealed {
+            if let Err(error) = self.backend.seal() {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(error, "could not update the manifest");
+            }
+            self.is_unsealed = false;
+        }
+    }
+
+    fn is_settled(&self) -> bool {
+        let failure = self.status.failure.load();
+        failure.as_ref().map_or(!self.is_unsealed, |failure| !failure.is_transient())
     }
 
     /// Counts events towards the history's budget.
@@ -276,6 +338,10 @@ impl<M: Metadata> WriterCore<M> {
     /// Stops taking writes: it is unknown whether the last commit is durable.
     fn stop(&self, error: BackendError) -> Arc<BackendError> {
         let failure = Arc::new(error);
+        if self.status.failure.load().is_none() {
+            let error = &*failure as &dyn std::error::Error;
+            tracing::error!(error, "the store rejects writes");
+        }
         self.status.failure.store(Some(Arc::clone(&failure)));
         failure
     }
@@ -302,7 +368,7 @@ impl<M: Metadata> WriterCore<M> {
     /// Compacts some of what is both older than `until` and beyond the newest `keep`; whether
     /// there is more of it.
     fn forget(&mut self, until: Revision, keep: usize) -> bool {
-        if self.status.failure.load().is_some() {
+        if self.ready().is_err() {
             return false;
         }
         let old = self.kept.partition_point(|(revision, _)| *revision <= until);

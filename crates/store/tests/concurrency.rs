@@ -192,4 +192,11 @@ impl convoy_store::Backend for Slow {
     fn flush(&mut self) -> Result<(), convoy_store::BackendError> {
         Ok(())
     }
+
+    fn recover(
+        &mut self,
+        _: Revision,
+    ) -> Result<Vec<convoy_store::backend::Record>, convoy_store::BackendError> {
+        Ok(Vec::new())
+    }
 }

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -221,6 +223,10 @@ impl Backend for Faulty {
     fn flush(&mut self) -> Result<(), BackendError> {
         self.below.flush()
     }
+
+    fn recover(&mut self, published: Revision) -> Result<Vec<Record>, BackendError> {
+        self.below.recover(published)
+    }
 }
 
 #[test]
@@ -244,6 +250,83 @@ fn a_failed_commit_refuses_all_further_writes_and_loses_nothing() {
     let names: Vec<String> =
         store.snapshot().list(&shelf).map(|entry| entry.key.name.to_string()).collect();
     assert_eq!(names, ["a", "b"]);
+}
+
+/// A disk that is full while a flag says so.
+#[derive(Debug)]
+struct Filling {
+    below: DiskBackend,
+    is_full: Arc<AtomicBool>,
+}
+
+impl Filling {
+    fn room(&self) -> Result<(), BackendError> {
+        if !self.is_full.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let (attempt, path) = ("write to", "disk".to_owned());
+        let source = std::io::Error::from(std::io::ErrorKind::StorageFull).into();
+        Err(BackendError::Unavailable { attempt, path, source })
+    }
+}
+
+impl Backend for Filling {
+    fn write(&mut self, batch: &[Record]) -> Result<(), BackendError> {
+        // The worst case: it is written, and nobody is told.
+        self.below.write(batch)?;
+        self.room()
+    }
+
+    fn sync(&mut self) -> Result<(), BackendError> {
+        self.below.sync()
+    }
+
+    fn load(&mut self) -> Result<Loaded, BackendError> {
+        self.below.load()
+    }
+
+    fn compact(&mut self, revision: Revision) -> Result<(), BackendError> {
+        self.below.compact(revision)
+    }
+
+    fn flush(&mut self) -> Result<(), BackendError> {
+        self.below.flush()
+    }
+
+    fn recover(&mut self, published: Revision) -> Result<Vec<Record>, BackendError> {
+        self.room()?;
+        self.below.recover(published)
+    }
+}
+
+#[test]
+fn a_failure_that_passes_is_told_and_forgotten() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let shelf = Shelf::new("", "pods");
+    let create = |name: &str| Transaction::create(shelf.key("", name), Bytes::from_static(b"{}"));
+    let is_full = Arc::new(AtomicBool::new(false));
+    let below = DiskBackend::open(directory.path(), Durability::Sync).expect("it opens");
+    let backend = Filling { below, is_full: Arc::clone(&is_full) };
+    let store: Store<()> =
+        Store::open(backend, Settings { inline: true, ..Settings::default() }).expect("it loads");
+    store.write(create("a")).expect("there is room");
+    is_full.store(true, Ordering::Relaxed);
+    for name in ["b", "c"] {
+        let refused = store.write(create(name));
+        assert!(matches!(refused, Err(WriteError::Failed(_))), "{name}: {refused:?}");
+    }
+    assert_eq!(store.snapshot().count(&shelf), 1, "nothing unsure is shown");
+    assert!(store.failure().is_some_and(|failure| failure.is_transient()));
+    is_full.store(false, Ordering::Relaxed);
+    store.write(create("d")).expect("there is room again");
+    assert!(store.failure().is_none());
+    // The write of which nobody knew has happened, and watches tell of it.
+    let mut watch = store.watch(&shelf, Revision(1));
+    let events = watch.read().expect("kept").expect("open");
+    let names: Vec<&str> = events.iter().map(|event| &*event.entry.key.name).collect();
+    assert_eq!(names, ["b", "d"]);
+    drop((watch, store));
+    whole(&open(directory.path()), &shelf, Revision(0));
 }
 
 #[test]

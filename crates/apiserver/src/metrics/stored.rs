@@ -161,4 +161,12 @@ impl<B: Backend> Backend for Metered<B> {
     fn flush(&mut self) -> Result<(), BackendError> {
         self.backend.flush()
     }
+
+    fn seal(&mut self) -> Result<(), BackendError> {
+        self.backend.seal()
+    }
+
+    fn recover(&mut self, published: Revision) -> Result<Vec<Record>, BackendError> {
+        self.backend.recover(published)
+    }
 }

@@ -93,7 +93,7 @@ async fn serve(args: Args) -> Result<()> {
         webhooks,
         skyhook,
     } = args;
-    logging::init();
+    logging::init(tracing::Level::INFO);
     let shutdown = shutdown_signal()?;
     let decision_log = decision_log.map(|path| {
         let log = DecisionLog::open(&path);

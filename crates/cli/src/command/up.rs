@@ -15,7 +15,7 @@ use convoy_apiserver::transport::Transport;
 use convoy_plan::Dialect;
 use convoy_sim::fleet::{self, Client, Fleet};
 use convoy_sim::scenario::Scenario;
-use convoy_store::backend::Durability;
+use convoy_store::backend::{Durability, OnLoss};
 use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -25,7 +25,7 @@ use super::fleet::Simulation;
 use super::metrics;
 use super::signal::{second_signal, shutdown_signal};
 use super::skyhook::SkyhookFlags;
-use crate::output;
+use crate::{logging, output, process};
 
 /// Run a Kubernetes API server in this process
 ///
@@ -49,6 +49,10 @@ pub struct Args {
     /// this interval; a power failure loses at most that much), `none` (never)
     #[arg(long, value_name = "MODE", default_value = "sync", value_parser = durability)]
     durability: Durability,
+    /// Start although stored data is lost or damaged: report what is lost, keep damaged files, and
+    /// continue with the objects that can be read
+    #[arg(long, conflicts_with = "ephemeral")]
+    accept_loss: bool,
     /// Accept the bearer tokens in a CSV file with lines `token,user,uid,"group1,group2"`
     #[arg(long, value_name = "FILE")]
     token_auth_file: Option<PathBuf>,
@@ -109,6 +113,8 @@ impl From<AuthorizationMode> for Authorization {
 }
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
+    logging::init(tracing::Level::WARN);
+    process::keep_files_private();
     super::block_on(serve(args))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -120,6 +126,7 @@ async fn serve(args: Args) -> Result<()> {
         listen,
         kubeconfig,
         durability,
+        accept_loss,
         token_auth_file,
         authorization,
         audit_log,
@@ -150,8 +157,17 @@ async fn serve(args: Args) -> Result<()> {
     };
     let limits = Limits { shutdown_timeout, ..Limits::default() };
     let own_webhooks = !skip_admission;
-    let settings =
-        Settings { data_directory, durability, listen, kubeconfig, limits, access, own_webhooks };
+    let on_loss = if accept_loss { OnLoss::Accept } else { OnLoss::Refuse };
+    let settings = Settings {
+        data_directory,
+        durability,
+        on_loss,
+        listen,
+        kubeconfig,
+        limits,
+        access,
+        own_webhooks,
+    };
     let home = Home::start(settings).await?;
     let controllers = chosen(controllers, scenario.is_some());
     let controllers = Controller::dialects(controllers, &skyhook.options());
@@ -161,6 +177,17 @@ async fn serve(args: Args) -> Result<()> {
         fleet.ready().await;
     }
     announce(&home, output)?;
+    run_until(home, control, fleet, shutdown, hurry).await
+}
+
+/// Serves until `shutdown` is done, then ends everything in order.
+async fn run_until(
+    home: Home,
+    control: ControllerTask,
+    fleet: Option<Fleet>,
+    shutdown: impl Future<Output = ()>,
+    hurry: impl Future<Output = ()>,
+) -> Result<()> {
     let ended = async {
         shutdown.await;
         // Before the server stops, so that they can finish their writes.

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -74,6 +75,74 @@ fn data_of_a_newer_format_is_not_touched() {
     let complaint = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(complaint.contains("format 99"), "{complaint}");
+}
+
+/// `convoy up` in a shell that has done something before.
+fn command_after(setup: &str, data: &Path) -> Command {
+    let mut shell = Command::new("sh");
+    let up = command(data);
+    shell.args(["-c", &format!("{setup}; exec \"$0\" \"$@\"")]).arg(up.get_program());
+    shell.args(up.get_args());
+    shell
+}
+
+/// Every file below a directory, with the directory itself, except for what `kubectl` keeps there.
+fn everything(path: &Path) -> Vec<PathBuf> {
+    if path.ends_with("kubectl-cache") {
+        return Vec::new();
+    }
+    let mut found = vec![path.to_owned()];
+    if path.is_dir() {
+        for entry in fs::read_dir(path).unwrap() {
+            found.extend(everything(&entry.unwrap().path()));
+        }
+    }
+    found
+}
+
+#[test]
+fn everything_on_disk_is_for_its_owner_alone() {
+    let parent = tempfile::tempdir().unwrap();
+    let data = parent.path().join("data");
+    let audit = data.join("audit.log");
+    let start = |name: &str| {
+        let said = fs::File::create(parent.path().join(name)).unwrap();
+        let mut up = command_after("umask 0", &data);
+        let mut running = Running::start_as(up.arg("--audit-log").arg(&audit).stderr(said));
+        running.kubectl("create configmap kept");
+        running.kubectl("delete configmap kept");
+        for path in everything(&data) {
+            let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+            assert_eq!(mode & 0o077, 0, "{} has mode {mode:o}", path.display());
+        }
+        assert_eq!(running.end("TERM"), Some(0));
+        fs::read_to_string(parent.path().join(name)).unwrap()
+    };
+    let said = start("first");
+    assert!(!said.contains("permissions"), "{said}");
+    // As an earlier version, or a copy, may have left it.
+    for path in everything(&data) {
+        let mode = if path.is_dir() { 0o755 } else { 0o644 };
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let said = start("second");
+    for name in ["data", "store", "pki", "admin.kubeconfig", "audit.log"] {
+        let is_named = |line: &str| {
+            line.contains("removed the permissions of other users")
+                && line.contains(&format!("{name} files="))
+        };
+        assert!(said.lines().any(is_named), "{name}: {said}");
+    }
+}
+
+#[test]
+fn the_limit_of_open_files_is_raised() {
+    let data = tempfile::tempdir().unwrap();
+    let running = Running::start_as(&mut command_after("ulimit -S -n 200", data.path()));
+    let limits = running.limits();
+    let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    assert_eq!(words[3], words[4], "{line}");
 }
 
 #[test]

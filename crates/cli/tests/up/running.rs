@@ -59,6 +59,11 @@ impl Running {
         command.args(split(arguments)).env("KUBECONFIG", &self.kubeconfig).output().unwrap()
     }
 
+    /// What the system allows the server.
+    pub(crate) fn limits(&self) -> String {
+        std::fs::read_to_string(format!("/proc/{}/limits", self.child.id())).unwrap()
+    }
+
     /// The memory that the server holds.
     pub(crate) fn resident_kib(&self) -> u64 {
         let path = format!("/proc/{}/status", self.child.id());

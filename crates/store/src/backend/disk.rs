@@ -1,218 +1,302 @@
 //! The durable backend: an embedded LSM engine with an atomic, synced journal below.
 //!
-//! Three keyspaces: `live` (key to newest version), `history` (revision to event), `meta`
-//! (current revision, compaction). Each commit is one atomic batch over all three. The engine's
+//! Three keyspaces: `live` (key to newest version), `history` (revision to event), `meta` (the
+//! newest commit's mark, compaction). Each commit is one atomic batch over all three. The engine's
 //! caches are kept small: what is live is in memory above.
 
-use std::fs;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
 
-use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+use fjall::PersistMode;
 
+use super::directory::{self, Opened};
+use super::engine::{Engine, probe, write_error};
+use super::journal::newest;
+use super::manifest::{Manifest, Seal};
+use super::mark::{MARK, Mark, Sum};
+use super::options::{Durability, OnLoss};
 use super::record::{decode_live, decode_record, encode_live, encode_record, number};
 use super::sound::flaw;
-use super::{Backend, BackendError, Loaded, Record};
+use super::{Backend, BackendError, Loaded, Record, file_error};
 use crate::entry::{Change, Revision};
 
-/// When a write counts as safe.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Durability {
-    /// It would survive power loss. The default.
-    #[default]
-    Sync,
-    /// It would survive the process; power loss may take what came within this time.
-    Interval(Duration),
-    /// Nothing is promised beyond the life of the process.
-    None,
-}
-
 pub struct DiskBackend {
+    directory: PathBuf,
     path: PathBuf,
-    database: Database,
-    live: Keyspace,
-    history: Keyspace,
-    meta: Keyspace,
+    /// None: it stopped, and could not be opened again yet.
+    engine: Option<Engine>,
+    manifest: Manifest,
     durability: Durability,
+    on_loss: OnLoss,
+    has_losses: bool,
+    is_older: bool,
+    /// What has to be found at least.
+    durable: Revision,
+    /// Of the newest commit.
+    mark: Mark,
     compacted: Revision,
+    /// Commits since the manifest was written.
+    unsealed: u32,
 }
 
-/// The format this code writes, and the newest it reads.
-const FORMAT: u32 = 1;
-const FORMAT_FILE: &str = "FORMAT";
-const ENGINE_DIRECTORY: &str = "objects";
-const DRAFT_PREFIX: &str = "objects.new-";
+/// How a revision without a mark was kept, by format 1.
 const REVISION: &[u8] = b"revision";
 const COMPACTED: &[u8] = b"compacted";
-
-/// Small on purpose: reads are served from memory, the engine is read at start only.
-const CACHE_BYTES: u64 = 4 << 20;
-const MEMTABLE_BYTES: u64 = 4 << 20;
-
-/// What a start reads again at most, besides what is stored for good.
-const JOURNAL_BYTES: u64 = 64 << 20;
 
 /// History is dropped in batches of this size, so that a compaction never holds up writes for long.
 const COMPACT_BATCH: usize = 4_096;
 
+/// How far the revision jumps when a loss is accepted: far more than is committed between two writes
+/// of the manifest, so that no revision is used twice.
+const LOSS_BUMP: u64 = 1_000_000;
+
+/// Under load the manifest is written every so many commits: one more sync for so many.
+const SEAL_COMMITS: u32 = 512;
+
 impl DiskBackend {
     /// Opens, or makes, the data in `directory`. Only one process at a time can.
     pub fn open(directory: &Path, durability: Durability) -> Result<Self, BackendError> {
-        let io = |attempt, path: &Path| {
-            let path = path.display().to_string();
-            move |source| BackendError::Io { attempt, path, source: Arc::new(source) }
-        };
-        fs::create_dir_all(directory).map_err(io("create", directory))?;
-        check_format(directory)?;
-        let path = directory.join(ENGINE_DIRECTORY);
-        if !path.exists() {
-            create(directory, &path)?;
-        }
-        let (database, [live, history, meta]) = engine(&path)?;
-        remove_drafts(directory).map_err(io("tidy", directory))?;
-        let compacted = Revision::default();
-        Ok(Self { path, database, live, history, meta, durability, compacted })
+        Self::open_with(directory, durability, OnLoss::Refuse)
     }
 
-    fn failed(&self, attempt: &'static str) -> impl Fn(fjall::Error) -> BackendError {
+    /// The same, with a choice about what is lost.
+    pub fn open_with(
+        directory: &Path,
+        durability: Durability,
+        on_loss: OnLoss,
+    ) -> Result<Self, BackendError> {
+        let Opened { engine, path, manifest, durable, has_losses, is_older } =
+            directory::open(directory, on_loss)?;
+        Ok(Self {
+            directory: directory.to_owned(),
+            path,
+            engine: Some(engine),
+            manifest,
+            durability,
+            on_loss,
+            has_losses,
+            is_older,
+            durable,
+            mark: Mark::default(),
+            compacted: Revision::default(),
+            unsealed: 0,
+        })
+    }
+
+    fn engine(&self) -> Result<&Engine, BackendError> {
+        self.engine.as_ref().ok_or_else(|| self.write_failed("write to")(fjall::Error::Poisoned))
+    }
+
+    fn write_failed(&self, attempt: &'static str) -> impl Fn(fjall::Error) -> BackendError + use<> {
         let path = self.path.clone();
-        move |error| engine_error(&path, attempt, error)
+        move |error| write_error(&path, attempt, error)
     }
 
-    fn damaged(&self, what: String) -> BackendError {
-        BackendError::Damaged { path: self.path.display().to_string(), what }
-    }
-
-    fn meta_number(&self, key: &[u8]) -> Result<u64, BackendError> {
-        let found = self.meta.get(key).map_err(self.failed("read"))?;
-        match found {
-            None => Ok(0),
-            Some(bytes) => number(&bytes).map(|(value, _)| value).ok_or_else(|| {
-                self.damaged(format!("{} is not a number", String::from_utf8_lossy(key)))
-            }),
+    /// Everything that can be read, with the newest mark.
+    fn read(&mut self) -> Result<(Loaded, Option<Mark>), BackendError> {
+        let engine = self.engine()?;
+        let mark = engine.mark()?;
+        let revision = match mark {
+            Some(mark) => mark.revision,
+            None => meta_number(engine, REVISION)?,
+        };
+        let compacted = meta_number(engine, COMPACTED)?;
+        let mut loaded = Loaded { revision, compacted, ..Loaded::default() };
+        for pair in engine.live.iter() {
+            let (key, value) = pair.into_inner().map_err(engine.failed("read"))?;
+            let live = decode_live(&key, &value);
+            let live =
+                live.ok_or_else(|| engine.damaged(format!("object {key:?} cannot be read")))?;
+            loaded.live.push(live);
         }
-    }
-}
-
-/// Makes an empty engine under another name and moves it to its place whole: a process that is
-/// killed on the way leaves nothing behind that cannot be opened.
-fn create(directory: &Path, path: &Path) -> Result<(), BackendError> {
-    let draft = directory.join(format!("{DRAFT_PREFIX}{}", std::process::id()));
-    drop(engine(&draft)?);
-    let moved = fs::rename(&draft, path).and_then(|()| fs::File::open(directory)?.sync_all());
-    // Another process may have been first; then its lock says so.
-    moved.or_else(|source| if path.exists() { Ok(()) } else { Err(source) }).map_err(|source| {
-        let path = path.display().to_string();
-        BackendError::Io { attempt: "create", path, source: Arc::new(source) }
-    })
-}
-
-/// Removes what processes that were killed while they made an engine have left.
-fn remove_drafts(directory: &Path) -> std::io::Result<()> {
-    for entry in fs::read_dir(directory)? {
-        let entry = entry?;
-        if entry.file_name().to_string_lossy().starts_with(DRAFT_PREFIX) {
-            fs::remove_dir_all(entry.path())?;
+        for pair in engine.history.iter() {
+            let (key, value) = pair.into_inner().map_err(engine.failed("read"))?;
+            let record = decode_record(&key, &value);
+            let record =
+                record.ok_or_else(|| engine.damaged(format!("event {key:?} cannot be read")))?;
+            if record.revision > compacted {
+                loaded.history.push(record);
+            }
         }
+        self.compacted = compacted;
+        Ok((loaded, mark))
     }
-    Ok(())
-}
 
-/// Opens, or makes, the engine in `path` with its three keyspaces: live, history and meta.
-fn engine(path: &Path) -> Result<(Database, [Keyspace; 3]), BackendError> {
-    let opening = || {
-        let builder = Database::builder(path).cache_size(CACHE_BYTES);
-        builder.max_journaling_size(JOURNAL_BYTES).worker_threads(1).open()
-    };
-    // The engine gives up on some logs that make no sense, instead of saying so.
-    let opened = catch_unwind(AssertUnwindSafe(opening)).map_err(|_| {
-        let what = "its log makes no sense".to_owned();
-        BackendError::Damaged { path: path.display().to_string(), what }
-    })?;
-    let database = opened.map_err(|error| engine_error(path, "open the data in", error))?;
-    let keyspace = |name: &str| {
-        let options = || KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES);
-        database
-            .keyspace(name, options)
-            .map_err(|error| engine_error(path, "open the data in", error))
-    };
-    let keyspaces = [keyspace("live")?, keyspace("history")?, keyspace("meta")?];
-    Ok((database, keyspaces))
+    /// How what was loaded falls short of what was durable, if it does.
+    fn shortfall(&self, loaded: &Loaded, mark: Option<Mark>) -> Option<String> {
+        let (revision, objects) = (loaded.revision, loaded.live.len());
+        if revision < self.durable {
+            let lost = self.durable.0 - revision.0;
+            let sealed = self.manifest.seal();
+            let then = if sealed.revision == self.durable {
+                format!(" with {} objects", sealed.objects)
+            } else {
+                String::new()
+            };
+            return Some(format!(
+                "it ends at revision {revision} with {objects} objects, but revision {}{then} was \
+                 durable: {lost} revisions are lost",
+                self.durable
+            ));
+        }
+        let mark = mark?;
+        (Sum::of(&loaded.live) != mark.sum).then(|| {
+            let then = mark.sum.objects;
+            format!("it has {objects} objects at revision {revision}, and not the {then} written")
+        })
+    }
+
+    /// Goes on with the objects that are there, at a revision that nobody has seen and without
+    /// history: whoever watches has to list again.
+    fn salvage(&mut self, mut loaded: Loaded) -> Result<Loaded, BackendError> {
+        let newest = loaded.live.iter().map(|live| live.modified).max().unwrap_or_default();
+        let known = [loaded.revision, loaded.compacted, self.durable, newest];
+        let revision =
+            Revision(known.map(|known| known.0).into_iter().max().unwrap_or(0) + LOSS_BUMP);
+        let sum = Sum::of(&loaded.live);
+        let sealed = self.manifest.seal();
+        tracing::warn!(
+            objects = sum.objects,
+            objects_before = sealed.objects,
+            revision = loaded.revision.0,
+            revision_before = self.durable.0,
+            next_revision = revision.0,
+            "continuing with the objects that are left; deleted ones may be back, and changed \
+             ones may be of an older version"
+        );
+        self.mark = Mark { previous: Revision(0), revision, sum };
+        let mark = self.mark.encode();
+        let engine = self.engine()?;
+        engine.meta.insert(MARK, mark).map_err(engine.failed("write to"))?;
+        self.compact(revision)?;
+        loaded.history.clear();
+        (loaded.revision, loaded.compacted) = (revision, revision);
+        Ok(loaded)
+    }
+
+    /// Writes the manifest: everything up to the newest mark is durable.
+    fn write_manifest(&mut self) -> Result<(), BackendError> {
+        let io = file_error("write", self.manifest.path());
+        let before = self.manifest.seal();
+        // Listing takes a file descriptor; without one, the number before stands.
+        let log = newest(&self.path).unwrap_or(before.log).max(before.log);
+        let seal = Seal {
+            revision: self.mark.revision,
+            objects: self.mark.sum.objects,
+            log,
+            is_synced: self.durability == Durability::Sync,
+        };
+        self.unsealed = 0;
+        if seal == before {
+            return Ok(());
+        }
+        if log != before.log {
+            // A start looks for this file: its name has to be durable.
+            File::open(&self.path).and_then(|path| path.sync_all()).map_err(&io)?;
+        }
+        self.manifest.write(seal).map_err(io)
+    }
 }
 
 impl Backend for DiskBackend {
     fn write(&mut self, batch: &[Record]) -> Result<(), BackendError> {
         let Some(last) = batch.last() else { return Ok(()) };
-        let mut out = self.database.batch().durability(Some(PersistMode::Buffer));
+        let engine = self.engine()?;
+        let mut out = engine.database.batch().durability(Some(PersistMode::Buffer));
+        let mut sum = self.mark.sum;
         for record in batch {
-            let key = record.key.encode().map_err(|error| self.damaged(error.to_string()))?;
-            out.insert(&self.history, record.revision.0.to_be_bytes(), encode_record(record, &key));
+            let key = record.key.encode().map_err(|error| engine.damaged(error.to_string()))?;
+            sum.follow(record, &key);
+            let value = encode_record(record, &key);
+            out.insert(&engine.history, record.revision.0.to_be_bytes(), value);
             if record.change == Change::Deleted {
-                out.remove(&self.live, key);
+                out.remove(&engine.live, key);
             } else {
                 let value = encode_live(record.created, record.revision, &record.value);
-                out.insert(&self.live, key, value);
+                out.insert(&engine.live, key, value);
             }
         }
-        out.insert(&self.meta, REVISION, last.revision.0.to_be_bytes());
-        out.commit().map_err(self.failed("commit"))
+        // The last of the batch: where it stands in the log, the batch was written to its end.
+        let mark = Mark { previous: self.mark.revision, revision: last.revision, sum };
+        out.insert(&engine.meta, MARK, mark.encode());
+        out.commit().map_err(self.write_failed("commit to"))?;
+        self.mark = mark;
+        Ok(())
     }
 
     fn sync(&mut self) -> Result<(), BackendError> {
-        match self.durability {
-            Durability::Sync => {
-                self.database.persist(PersistMode::SyncData).map_err(self.failed("commit"))
-            }
-            Durability::Interval(_) | Durability::None => Ok(()),
+        if self.durability != Durability::Sync {
+            return Ok(());
         }
+        let engine = self.engine()?;
+        engine.database.persist(PersistMode::SyncData).map_err(self.sync_failed())?;
+        self.unsealed += 1;
+        if self.unsealed >= SEAL_COMMITS
+            && let Err(error) = self.write_manifest()
+        {
+            warn_unsealed(&error);
+        }
+        Ok(())
     }
 
     fn log_bytes(&self) -> u64 {
-        self.database.journal_disk_space().unwrap_or(0)
+        self.engine.as_ref().map_or(0, |engine| engine.database.journal_disk_space().unwrap_or(0))
     }
 
     fn load(&mut self) -> Result<Loaded, BackendError> {
-        let revision = Revision(self.meta_number(REVISION)?);
-        self.compacted = Revision(self.meta_number(COMPACTED)?);
-        let mut loaded = Loaded { revision, compacted: self.compacted, ..Loaded::default() };
-        for pair in self.live.iter() {
-            let (key, value) = pair.into_inner().map_err(self.failed("read"))?;
-            let live = decode_live(&key, &value);
-            loaded
-                .live
-                .push(live.ok_or_else(|| self.damaged(format!("object {key:?} cannot be read")))?);
-        }
-        for pair in self.history.iter() {
-            let (key, value) = pair.into_inner().map_err(self.failed("read"))?;
-            let record = decode_record(&key, &value);
-            let record =
-                record.ok_or_else(|| self.damaged(format!("event {key:?} cannot be read")))?;
-            if record.revision > self.compacted {
-                loaded.history.push(record);
+        let (loaded, mark) = self.read()?;
+        let what = flaw(&loaded).or_else(|| self.shortfall(&loaded, mark));
+        let is_lossy = what.is_some() || self.has_losses;
+        let loaded = match (what, self.on_loss) {
+            (Some(what), OnLoss::Refuse) => {
+                let path = self.directory.display().to_string();
+                return Err(BackendError::Damaged { path, what });
             }
+            (Some(what), OnLoss::Accept) => {
+                tracing::warn!(what, "the data is damaged, and the loss is accepted");
+                self.salvage(loaded)?
+            }
+            (None, _) if is_lossy => self.salvage(loaded)?,
+            (None, _) => {
+                let sum = Sum::of(&loaded.live);
+                let unmarked = Mark { previous: loaded.revision, revision: loaded.revision, sum };
+                self.mark = mark.unwrap_or(unmarked);
+                loaded
+            }
+        };
+        if self.is_older {
+            let engine = self.engine()?;
+            let mark = self.mark.encode();
+            engine.meta.insert(MARK, mark).map_err(engine.failed("write to"))?;
         }
-        match flaw(&loaded) {
-            Some(what) => Err(self.damaged(what)),
-            None => Ok(loaded),
+        if is_lossy || self.is_older {
+            let engine = self.engine()?;
+            engine.database.persist(PersistMode::SyncAll).map_err(engine.failed("sync"))?;
         }
+        self.write_manifest()?;
+        if self.is_older {
+            directory::write_format(&self.directory)?;
+            self.is_older = false;
+        }
+        Ok(loaded)
     }
 
     fn compact(&mut self, revision: Revision) -> Result<(), BackendError> {
+        let engine = self.engine()?;
+        let failed = self.write_failed("compact");
         // The mark first: a crash in between leaves events that load ignores.
-        self.meta.insert(COMPACTED, revision.0.to_be_bytes()).map_err(self.failed("compact"))?;
+        engine.meta.insert(COMPACTED, revision.0.to_be_bytes()).map_err(&failed)?;
         let until = revision.next().0.to_be_bytes();
         loop {
-            let old = self.history.range(..until).take(COMPACT_BATCH);
+            let old = engine.history.range(..until).take(COMPACT_BATCH);
             let keys: Result<Vec<_>, _> = old.map(fjall::Guard::key).collect();
-            let keys = keys.map_err(self.failed("compact"))?;
-            let mut out = self.database.batch().durability(Some(PersistMode::Buffer));
+            let keys = keys.map_err(&failed)?;
+            let mut out = engine.database.batch().durability(Some(PersistMode::Buffer));
             let more = keys.len() == COMPACT_BATCH;
             for key in keys {
-                out.remove(&self.history, key);
+                out.remove(&engine.history, key);
             }
-            out.commit().map_err(self.failed("compact"))?;
+            out.commit().map_err(&failed)?;
             if !more {
                 self.compacted = revision;
                 return Ok(());
@@ -221,7 +305,53 @@ impl Backend for DiskBackend {
     }
 
     fn flush(&mut self) -> Result<(), BackendError> {
-        self.database.persist(PersistMode::SyncAll).map_err(self.failed("flush"))
+        let engine = self.engine()?;
+        engine.database.persist(PersistMode::SyncAll).map_err(self.sync_failed())?;
+        if let Err(error) = self.write_manifest() {
+            warn_unsealed(&error);
+        }
+        Ok(())
+    }
+
+    fn seal(&mut self) -> Result<(), BackendError> {
+        match self.durability {
+            Durability::Sync => self.write_manifest(),
+            // The next flush does it; without one nothing is durable.
+            Durability::Interval(_) | Durability::None => Ok(()),
+        }
+    }
+
+    fn recover(&mut self, published: Revision) -> Result<Vec<Record>, BackendError> {
+        probe(&self.path).map_err(|error| self.write_failed("write to")(error.into()))?;
+        // Closed first: it holds a lock.
+        self.engine = None;
+        let engine = Engine::open(&self.path).map_err(|error| transient(&self.path, error))?;
+        let mark = engine.mark()?.unwrap_or_default();
+        if mark.revision < published {
+            let found = mark.revision;
+            return Err(engine.damaged(format!("it ends at {found}, {published} was durable")));
+        }
+        engine.database.persist(PersistMode::SyncAll).map_err(self.sync_failed())?;
+        let mut records = Vec::new();
+        for pair in engine.history.range(published.next().0.to_be_bytes()..) {
+            let (key, value) = pair.into_inner().map_err(engine.failed("read"))?;
+            let record = decode_record(&key, &value);
+            records.push(record.ok_or_else(|| engine.damaged(format!("event {key:?}")))?);
+        }
+        (self.mark, self.engine) = (mark, Some(engine));
+        Ok(records)
+    }
+}
+
+impl DiskBackend {
+    /// A sync that failed does not pass: the system may have dropped what it could not write, and
+    /// a second sync would not tell.
+    fn sync_failed(&self) -> impl Fn(fjall::Error) -> BackendError + use<> {
+        let path = self.path.clone();
+        move |error| match error {
+            fjall::Error::Io(source) => file_error("sync", &path)(source),
+            other => write_error(&path, "sync", other),
+        }
     }
 }
 
@@ -231,48 +361,28 @@ impl std::fmt::Debug for DiskBackend {
     }
 }
 
-/// Refuses what this code does not know, before anything is opened or changed.
-fn check_format(directory: &Path) -> Result<(), BackendError> {
-    let file = directory.join(FORMAT_FILE);
-    let path = directory.display().to_string();
-    let io = |attempt| {
-        let path = file.display().to_string();
-        move |source| BackendError::Io { attempt, path, source: Arc::new(source) }
-    };
-    match fs::read_to_string(&file) {
-        Ok(text) => match text.trim().parse::<u32>() {
-            Ok(found) if found <= FORMAT => Ok(()),
-            Ok(found) => Err(BackendError::NewerFormat { path, found, known: FORMAT }),
-            Err(_) => {
-                Err(BackendError::Damaged { path, what: format!("{FORMAT_FILE} reads {text:?}") })
-            }
-        },
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            if directory.join(ENGINE_DIRECTORY).exists() {
-                return Err(BackendError::Foreign { path, found: ENGINE_DIRECTORY.to_owned() });
-            }
-            fs::write(&file, format!("{FORMAT}\n")).map_err(io("write"))?;
-            fs::File::open(&file).and_then(|file| file.sync_all()).map_err(io("sync"))
+fn meta_number(engine: &Engine, key: &[u8]) -> Result<Revision, BackendError> {
+    let found = engine.meta.get(key).map_err(engine.failed("read"))?;
+    let Some(bytes) = found else { return Ok(Revision::default()) };
+    let (value, _) = number(&bytes).ok_or_else(|| {
+        engine.damaged(format!("{} is not a number", String::from_utf8_lossy(key)))
+    })?;
+    Ok(Revision(value))
+}
+
+/// An error of opening the engine again, as one of writing to it.
+fn transient(path: &Path, error: BackendError) -> BackendError {
+    match error {
+        BackendError::Io { source, .. } => {
+            let again = std::io::Error::new(source.kind(), source.to_string());
+            let same = source.raw_os_error().map(std::io::Error::from_raw_os_error);
+            write_error(path, "open the data in", fjall::Error::Io(same.unwrap_or(again)))
         }
-        Err(error) => Err(io("read")(error)),
+        other => other,
     }
 }
 
-fn engine_error(path: &Path, attempt: &'static str, error: fjall::Error) -> BackendError {
-    let shown = path.display().to_string();
-    match error {
-        fjall::Error::Locked => BackendError::InUse { path: shown },
-        fjall::Error::Io(source) => {
-            BackendError::Io { attempt, path: shown, source: Arc::new(source) }
-        }
-        error @ (fjall::Error::JournalRecovery(_)
-        | fjall::Error::InvalidVersion(_)
-        | fjall::Error::InvalidTrailer
-        | fjall::Error::InvalidTag(_)
-        | fjall::Error::Unrecoverable
-        | fjall::Error::Decompress(_)) => {
-            BackendError::Damaged { path: shown, what: error.to_string() }
-        }
-        error => BackendError::Engine { attempt, source: Arc::new(error) },
-    }
+/// The data is safe, but a later start would not miss it.
+fn warn_unsealed(error: &BackendError) {
+    tracing::warn!(error = error as &dyn std::error::Error, "could not update the manifest");
 }
