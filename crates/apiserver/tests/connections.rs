@@ -8,7 +8,7 @@ use std::time::Duration;
 use convoy_apiserver::access::AccessSettings;
 use convoy_apiserver::home::{Home, Settings};
 use convoy_apiserver::server::Limits;
-use convoy_store::backend::Durability;
+use convoy_store::backend::{Durability, OnLoss};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use kube::client::ConfigExt;
 use tokio::io::AsyncReadExt;
@@ -30,6 +30,7 @@ async fn crowded() -> Crowded {
     let settings = Settings {
         data_directory: None,
         durability: Durability::Sync,
+        on_loss: OnLoss::Refuse,
         listen: "127.0.0.1:0".parse().unwrap(),
         kubeconfig: directory.path().join("kubeconfig"),
         limits: Limits { connections_max: 32, ..Limits::default() },

@@ -210,6 +210,7 @@ fn memory(name: &str) -> u64 {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "how long a plan takes is measured")]
 fn no_number_sizes_a_pass() {
     let cases = cases();
     let places = places(&cases);

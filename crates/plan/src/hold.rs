@@ -148,6 +148,8 @@ impl HoldReason {
     }
 }
 
+const REPORT_DEFECT: &str = "this is a defect in Convoy: please report it with this object";
+
 impl fmt::Display for HoldReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -204,16 +206,23 @@ impl fmt::Display for HoldReason {
             Self::Stalled { detail } => write!(f, "stalled: {detail}"),
             Self::Invalid { fields } => write!(f, "invalid: {}", fields.join(", ")),
             Self::HangsOnRefused { object, field, message, others } => {
-                let colon = if field.is_empty() { "" } else { ": " };
-                write!(f, "depends on {object}, which is invalid: {field}{colon}{message}")?;
-                if *others > 0 { write!(f, " (and {others} more objects)") } else { Ok(()) }
+                refused(f, object, field, message, *others)
             }
-            Self::PlanFailed { panic } => {
-                write!(f, "planning it failed because of a defect in Convoy ({panic}); ")?;
-                f.write_str("please report it with this object")
-            }
+            Self::PlanFailed { panic } => write!(f, "planning failed ({panic}); {REPORT_DEFECT}"),
         }
     }
+}
+
+fn refused(
+    f: &mut fmt::Formatter<'_>,
+    object: &str,
+    field: &str,
+    message: &str,
+    others: u32,
+) -> fmt::Result {
+    let colon = if field.is_empty() { "" } else { ": " };
+    write!(f, "depends on {object}, which is invalid: {field}{colon}{message}")?;
+    if others > 0 { write!(f, " (and {others} more objects)") } else { Ok(()) }
 }
 
 /// `by a, b, c and 4 more`, where `total` members are meant.

@@ -138,7 +138,7 @@ impl<'w> Cluster<'w> {
         let claims = snapshot.of(&names::NODE_CLAIM);
         let nodes = snapshot.of(&NODE).iter().zip(facts.nodes.iter());
         let node = |(object, (_, facts)): (&&'w Object, &'w Reading<NodeFacts>)| {
-            Some(Node { object: *object, facts })
+            Some(Node { object, facts })
         };
         let mut nodes: Vec<Option<Node<'w>>> = nodes.map(node).collect();
         let mut by_id: Vec<(&str, usize)> = nodes

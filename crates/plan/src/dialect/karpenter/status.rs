@@ -70,7 +70,7 @@ fn capacity<'m, 'w: 'm>(members: impl Iterator<Item = &'m Member<'w>>) -> (Amoun
     for member in members {
         match member.node {
             Some(Node { facts: NodeFacts { capacity: Some(capacity), .. }, .. }) => {
-                sum.add(capacity)
+                sum.add(capacity);
             }
             Some(_) => continue,
             None => {
