@@ -5,6 +5,7 @@ mod deny;
 mod kubernetes;
 #[cfg(test)]
 mod tidy;
+mod torture;
 mod types;
 
 use std::path::Path;
@@ -32,6 +33,8 @@ enum Task {
     Types,
     /// Check the licences, bans and sources of all dependencies; needs cargo-deny
     Deny,
+    /// Kill, stop and depose servers and leaders for half an hour, and watch the budgets
+    Torture(torture::Settings),
     /// Run benchmarks; nothing else should run on the machine
     #[command(subcommand)]
     Bench(bench::Bench),
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
         Task::Kubernetes(settings) => kubernetes::run(settings),
         Task::Deny => deny::run(),
         Task::Types => types::run(),
+        Task::Torture(settings) => torture::run(&settings),
         Task::Bench(bench) => bench::run(bench),
     };
     match result {

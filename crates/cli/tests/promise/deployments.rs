@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 use crate::stage::{Stage, until};
 use crate::watcher::Watcher;
 
-const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
-const PODS: &str = "/api/v1/namespaces/default/pods";
+pub(crate) const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
+pub(crate) const PODS: &str = "/api/v1/namespaces/default/pods";
 const REPLICAS: u64 = 6;
 
-fn deployment() -> Value {
+pub(crate) fn deployment() -> Value {
     json!({"apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": {"name": "web", "namespace": "default"},
         "spec": {"replicas": REPLICAS, "selector": {"matchLabels": {"app": "web"}},
@@ -23,6 +23,13 @@ fn deployment() -> Value {
             "template": {"metadata": {"labels": {"app": "web"}},
                 "spec": {"terminationGracePeriodSeconds": 1,
                     "containers": [{"name": "web", "image": "web:0"}]}}}})
+}
+
+pub(crate) fn is_complete(deployment: &Value) -> bool {
+    let status = &deployment["status"];
+    let counts = ["replicas", "updatedReplicas", "availableReplicas"];
+    status["observedGeneration"] == deployment["metadata"]["generation"]
+        && counts.iter().all(|count| status[*count] == json!(REPLICAS))
 }
 
 /// Waits until a rollout is complete; nothing that the watcher sees may break the promise.
@@ -34,11 +41,7 @@ async fn roll(stage: &Stage, watcher: &Watcher, image: &str) {
     until("rolled out", async || {
         watcher.approve();
         let deployment = stage.get(&path).await;
-        let status = &deployment["status"];
-        let counts = ["replicas", "updatedReplicas", "availableReplicas"];
-        let is_so = status["observedGeneration"] == deployment["metadata"]["generation"]
-            && counts.iter().all(|count| status[*count] == json!(REPLICAS));
-        if is_so { Ok(()) } else { Err(deployment) }
+        if is_complete(&deployment) { Ok(()) } else { Err(deployment) }
     })
     .await;
 }

@@ -8,4 +8,5 @@ mod deployments;
 mod proxy;
 mod skyhooks;
 mod stage;
+mod torture;
 mod watcher;

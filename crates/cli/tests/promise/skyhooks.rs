@@ -14,7 +14,7 @@ use log::Log;
 /// Every pool is a compartment but the last, which is what no compartment selects.
 const POOLS: [&str; 4] = ["a", "b", "c", "d"];
 
-const SCENARIO: &str = "
+pub(crate) const SCENARIO: &str = "
 nodes:
 - {name: a, count: 4, labels: {fleet: 'yes', pool: a}}
 - {name: b, count: 3, labels: {fleet: 'yes', pool: b}}
@@ -30,7 +30,7 @@ rules:
 
 const NODES: &str = "/api/v1/nodes";
 const PODS: &str = "/api/v1/namespaces/skyhook/pods";
-const SKYHOOKS: &str = "/apis/skyhook.nvidia.com/v1alpha1/skyhooks";
+pub(crate) const SKYHOOKS: &str = "/apis/skyhook.nvidia.com/v1alpha1/skyhooks";
 const POLICIES: &str = "/apis/skyhook.nvidia.com/v1alpha1/deploymentpolicies";
 
 /// All strategies, and none; `budget` is that of the first pool. The last pool may have batches
@@ -63,13 +63,13 @@ async fn create(stage: &Stage, path: &str, kind: &str, name: &str, spec: &Value)
     stage.send(Method::POST, path, object).await;
 }
 
-async fn set_version(stage: &Stage, version: &str) {
+pub(crate) async fn set_version(stage: &Stage, version: &str) {
     let patch = json!({"spec": {"packages": packages(version)}});
     stage.send(Method::PATCH, &format!("{SKYHOOKS}/tuning"), patch).await;
 }
 
 /// Kinds, namespace and policy.
-async fn furnish(stage: &Stage) {
+pub(crate) async fn furnish(stage: &Stage) {
     let definitions = convoy().args(["crds", "--dialect", "skyhook"]).output().unwrap().stdout;
     let definitions = String::from_utf8(definitions).unwrap();
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -86,6 +86,17 @@ async fn furnish(stage: &Stage) {
     })
     .await;
     create(stage, POLICIES, "DeploymentPolicy", "pace", &policy(&json!({"percent": 50}))).await;
+}
+
+/// Every write that matters to compartments.
+pub(crate) async fn follow(stage: &Stage) -> Log {
+    Log::follow(stage, [NODES, PODS, SKYHOOKS, POLICIES]).await
+}
+
+pub(crate) async fn create_skyhook(stage: &Stage) {
+    let spec = json!({"deploymentPolicy": "pace", "packages": packages("1.0.1"),
+        "nodeSelectors": {"matchLabels": {"fleet": "yes"}}});
+    create(stage, SKYHOOKS, "Skyhook", "tuning", &spec).await;
 }
 
 /// Waits until the loop has seen everything and is done with it; the version at which it said so.
@@ -125,10 +136,8 @@ async fn rest(stage: &Stage, newest: &str) -> u64 {
 async fn no_compartment_has_more_in_progress_than_it_may() {
     let stage = Stage::set(SCENARIO).await;
     furnish(&stage).await;
-    let log = Log::follow(&stage, [NODES, PODS, SKYHOOKS, POLICIES]).await;
-    let spec = json!({"deploymentPolicy": "pace", "packages": packages("1.0.1"),
-        "nodeSelectors": {"matchLabels": {"fleet": "yes"}}});
-    create(&stage, SKYHOOKS, "Skyhook", "tuning", &spec).await;
+    let log = follow(&stage).await;
+    create_skyhook(&stage).await;
     let lives = stage.play("skyhook", (10, 60)).await;
     let mut crowd = Crowd::new(&stage);
     let first = rest(&stage, &crowd.stir().await).await;

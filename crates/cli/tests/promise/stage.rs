@@ -2,7 +2,7 @@
 //! started again at random.
 
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,6 +33,7 @@ impl Drop for Process {
 /// A server, and the client of someone who is always understood.
 pub(crate) struct Stage {
     pub(crate) client: Client,
+    pub(crate) kubeconfig: PathBuf,
     directory: TempDir,
     _up: Process,
 }
@@ -62,8 +63,9 @@ impl Stage {
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let ready: Value = serde_json::from_str(&line).unwrap();
-        let client = connect(ready["kubeconfig"].as_str().unwrap().as_ref()).await;
-        Self { client, directory, _up: Process(child) }
+        let kubeconfig = PathBuf::from(ready["kubeconfig"].as_str().unwrap());
+        let client = connect(&kubeconfig).await;
+        Self { client, kubeconfig, directory, _up: Process(child) }
     }
 
     /// Lets a loop live, and die after so many writes, drawn anew for each life. A machine that
@@ -87,6 +89,12 @@ impl Stage {
         };
         let request = Request::builder().method(method).uri(path).header("content-type", kind);
         self.client.request(request.body(body.to_string().into_bytes()).unwrap()).await.unwrap()
+    }
+
+    /// The object at a path, or null.
+    pub(crate) async fn find(&self, path: &str) -> Value {
+        let request = Request::get(path).body(Vec::new()).unwrap();
+        self.client.request(request).await.unwrap_or_default()
     }
 
     pub(crate) async fn get(&self, path: &str) -> Value {

@@ -13,7 +13,7 @@ use crate::watcher::Watcher;
 /// What was written, and whether it is gone, by version.
 type Writes = BTreeMap<u64, (Object, bool)>;
 
-pub(super) struct Log {
+pub(crate) struct Log {
     writes: Arc<Mutex<Writes>>,
     watchers: Vec<(&'static str, Watcher)>,
 }
@@ -40,7 +40,7 @@ impl Log {
     }
 
     /// Waits until it ends with what the server has; how many writes there were.
-    pub(super) async fn complete(&self, stage: &Stage) -> usize {
+    pub(crate) async fn complete(&self, stage: &Stage) -> usize {
         for (path, watcher) in &self.watchers {
             until("in the log", async || {
                 let list = stage.get(path).await;
@@ -79,7 +79,7 @@ impl Log {
     /// Holds everything against the promise, instant by instant, with every compartment's terms
     /// as `edit` leaves them. At `rests` the loop had said that all was done. Err: what did not
     /// hold.
-    pub(super) fn judge(&self, rests: &[u64], edit: impl Fn(&mut Value)) -> Result<(), String> {
+    pub(crate) fn judge(&self, rests: &[u64], edit: impl Fn(&mut Value)) -> Result<(), String> {
         let mut vigil = Compartments::of("tuning");
         let mut rests = rests.iter().peekable();
         for (version, (object, is_gone)) in self.writes.lock().unwrap().iter() {
