@@ -140,6 +140,12 @@ impl Pair<'_> {
     }
 }
 
+/// The nodes of Skyhooks, and some that nobody drains: whatever pods lose there, the loop took.
+fn scenario() -> String {
+    let more = "nodes:\n- {name: web, count: 3, labels: {pool: web}}\n";
+    skyhooks::SCENARIO.replacen("nodes:\n", more, 1)
+}
+
 /// Draws what comes next, so that all are mixed.
 fn draw(seed: &Seed, round: u32, left: [u32; 3]) -> Torment {
     let all: u32 = left.iter().sum();
@@ -190,14 +196,16 @@ fn is_complete(skyhook: &Value) -> bool {
 #[ignore = "takes half an hour: cargo xtask torture"]
 async fn budgets_hold_whatever_happens_to_leaders() {
     let (trial, begun) = (Trial::from_environment(), Instant::now());
-    let stage = Arc::new(Stage::set(skyhooks::SCENARIO).await);
+    let stage = Arc::new(Stage::set(&scenario()).await);
     skyhooks::furnish(&stage).await;
     let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
         "metadata": {"name": "convoy", "namespace": "default"}});
     stage.send(Method::POST, LEASES, lease).await;
     let log = skyhooks::follow(&stage).await;
     skyhooks::create_skyhook(&stage).await;
-    let made = stage.send(Method::POST, DEPLOYMENTS, deployments::deployment()).await;
+    let mut deployment = deployments::deployment();
+    deployment["spec"]["template"]["spec"]["nodeSelector"] = json!({"pool": "web"});
+    let made = stage.send(Method::POST, DEPLOYMENTS, deployment).await;
     let mut vigil = Vigil::default();
     vigil.see(&Object::from_value(made).unwrap(), false, Hand::Other, Timestamp::now()).unwrap();
     let vigil = Arc::new(Mutex::new(vigil));
