@@ -1,5 +1,7 @@
 //! Shared by the fuzz targets: bytes or damaged objects in, the output of `convoy` out.
 
+pub mod server;
+
 use std::sync::LazyLock;
 
 use arbitrary::Unstructured;
