@@ -147,7 +147,7 @@ fn scenario() -> String {
 }
 
 /// Draws what comes next, so that all are mixed.
-fn draw(seed: &Seed, round: u32, left: [u32; 3]) -> Torment {
+fn draw(seed: Seed, round: u32, left: [u32; 3]) -> Torment {
     let all: u32 = left.iter().sum();
     let at = seed.nth(round).between(0, i64::from(all) - 1);
     let at = u32::try_from(at).unwrap();
@@ -222,7 +222,7 @@ async fn budgets_hold_whatever_happens_to_leaders() {
     let mut left = [trial.kills, trial.stops, trial.deletions];
     for round in 0..trial.rounds() {
         assert!(begun.elapsed() < trial.limit, "{left:?} are left at the end of the time");
-        let torment = draw(&seed, round, left);
+        let torment = draw(seed, round, left);
         pair.suffer(torment).await;
         left[torment as usize] -= 1;
         watcher.approve();
@@ -238,7 +238,7 @@ async fn budgets_hold_whatever_happens_to_leaders() {
     log.judge(&[], |_| {}).unwrap();
     let Trial { kills, stops, deletions, .. } = trial;
     let (processes, took) = (pair.started, begun.elapsed().as_secs());
-    println!(
+    eprintln!(
         "{kills} kills, {stops} stops, {deletions} deleted leases, {processes} processes, \
          {completed} rollouts of both kinds, {pods} writes of pods and {writes} of nodes, packages \
          and Skyhooks seen, no budget exceeded, {took} s"

@@ -74,7 +74,8 @@ pub(crate) fn embedded() -> &'static Home {
         let kubeconfig = running.directory.join("kubeconfig");
         let mut up = Command::new(CONVOY);
         up.args(["up", "--ephemeral", "--listen=127.0.0.1:0", "--output=json", "--kubeconfig"]);
-        up.arg(&kubeconfig).arg("--scenario").arg(scenario);
+        // One control loop only: the other process.
+        up.arg(&kubeconfig).arg("--controllers=none").arg("--scenario").arg(scenario);
         let (up, ready) = start(&running, &mut up);
         let ready: Value = serde_json::from_str(&ready).unwrap();
         assert_eq!(ready["kubeconfig"].as_str(), kubeconfig.to_str());

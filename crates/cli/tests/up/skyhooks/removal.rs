@@ -22,6 +22,8 @@ fn a_skyhook_goes_and_leaves_what_nodes_have() {
                 .count()
         })
     };
+    // Pods of finished packages are on their way out when the Skyhook is complete.
+    site.no_pods("delete");
     assert_eq!(owned(), [1, 1]);
     site.access.kubectl("delete skyhook delete --timeout=60s");
     site.access.kubectl(

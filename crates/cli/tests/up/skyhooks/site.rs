@@ -234,6 +234,13 @@ impl Site {
         self.record(self.node_watch())
     }
 
+    /// Waits until the pods of a Skyhook are gone. Those of finished packages are on their way
+    /// out when it is complete, and may stay a moment longer.
+    pub(crate) fn no_pods(&self, skyhook: &str) {
+        let pods = format!("pods -n skyhook -l skyhook.nvidia.com/name={skyhook}");
+        self.access.until(&pods, |pods| pods["items"].as_array().unwrap().is_empty());
+    }
+
     /// Every change of a Skyhook's pods from now on.
     pub(crate) fn record_pods(&self, skyhook: &str) -> Record {
         let selector = format!("labelSelector=skyhook.nvidia.com/name%3D{skyhook}");
