@@ -66,7 +66,7 @@ fn instant(source: &mut Unstructured<'_>) -> Option<Timestamp> {
 /// The output of `convoy plan`.
 pub fn plan(manifests: Manifests, now: Timestamp) -> (String, Value) {
     let report = Report::new(manifests, now, &[], true);
-    (report.to_text(), report.to_json())
+    (convoy_cli::text::plan(&report), report.to_json())
 }
 
 /// The output of `convoy validate`.
