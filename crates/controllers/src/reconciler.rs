@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use convoy_api::{GroupKind, ObjectKey};
-use convoy_plan::step::EventType;
 use convoy_plan::{Action, Denial, Diagnostic, Dialect, Event, Step, series};
 use jiff::Timestamp;
 
@@ -302,16 +301,12 @@ impl Reconciler {
     /// Logs which objects were found invalid, and records an event for those that have no step of
     /// their own to report it.
     fn report_refused(&mut self) {
-        for Diagnostic { key, object, field, message, .. } in self.cache.take_refused() {
+        for found in self.cache.take_refused() {
+            let Diagnostic { key, object, field, message, .. } = &found;
             tracing::warn!(%object, field, why = message, "object is invalid; it is not acted on");
-            let known = self.cache.world().get(&key);
+            let known = self.cache.world().get(key);
             if known.is_some_and(|known| !self.cache.is_rollout(known)) {
-                let colon = if field.is_empty() { "" } else { ": " };
-                let message = format!(
-                    "{field}{colon}{message}. Rollouts that depend on it are held until it is corrected."
-                );
-                let (kind, reason) = (EventType::Warning, "Refused".to_owned());
-                self.record(&[Event { regarding: key, kind, reason, message, reports: None }]);
+                self.record(&[convoy_plan::refused_event(&found)]);
             }
         }
     }

@@ -148,7 +148,9 @@ impl HoldReason {
     }
 }
 
-const REPORT_DEFECT: &str = "this is a defect in Convoy: please report it with this object";
+/// What to do about a panic.
+pub(crate) const REPORT_DEFECT: &str =
+    "this is a defect in Convoy: please report it with this object";
 
 impl fmt::Display for HoldReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

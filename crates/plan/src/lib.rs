@@ -50,6 +50,7 @@ pub mod world;
 pub use diagnostic::{Diagnostic, Severity};
 pub use dialect::{DIALECTS, Dialect, Keep, Watch};
 pub use hold::{Hold, HoldReason};
+pub use refusal::event_of as refused_event;
 pub use snapshot::Snapshot;
 pub use step::{
     Action, Complaint, Denial, Event, GroupReport, MemberState, Step, Verb, Verdict, Why, Write,
@@ -61,6 +62,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use convoy_api::{Object, ObjectKey};
 use jiff::Timestamp;
 
+use self::hold::REPORT_DEFECT;
 use self::refusal::Refusals;
 
 /// What every rollout does next, and what is wrong with the objects given.
@@ -170,9 +172,7 @@ pub fn validate(world: &World) -> Vec<Diagnostic> {
 #[must_use = "diagnostics are the only result"]
 pub fn validate_object(dialect: &dyn Dialect, world: &World, object: &Object) -> Vec<Diagnostic> {
     guarded(|| dialect.validate(world, object)).unwrap_or_else(|panic| {
-        let message = format!(
-            "validating it failed because of a defect in Convoy ({panic}); please report it with this object"
-        );
+        let message = format!("validation failed ({panic}); {REPORT_DEFECT}");
         vec![Diagnostic::error(object, "", message)]
     })
 }

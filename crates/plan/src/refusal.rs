@@ -99,13 +99,8 @@ pub(crate) fn told(
         return step;
     }
     let (reason, message) = refusal.clone().unwrap_or(("Accepted", String::new()));
-    let wanted = Condition {
-        kind: REFUSED.into(),
-        status: if refusal.is_some() { "True" } else { "False" },
-        reason: reason.into(),
-        message: message.as_str().into(),
-        observed_generation: None,
-    };
+    let status = condition::truth(refusal.is_some());
+    let wanted = Condition::new(REFUSED, status, reason, message.as_str());
     let mut status = step.status.take().unwrap_or_else(|| rollout.status().clone());
     let Some(conditions) = condition::with(list(&status, "conditions"), &wanted, now) else {
         step.status = Some(status).filter(|status| status != rollout.status());
@@ -117,11 +112,20 @@ pub(crate) fn told(
     status["conditions"] = Value::Array(conditions);
     step.status = Some(status);
     if refusal.is_some() {
-        let (regarding, kind) = (rollout.key().clone(), EventType::Warning);
-        let reason = "Refused".to_owned();
-        step.events.push(Event { regarding, kind, reason, message, reports: None });
+        step.events.push(warning(rollout.key(), message));
     }
     step
+}
+
+/// What is told about an invalid object that is no rollout, and so has no step to report it.
+pub fn event_of(found: &Diagnostic) -> Event {
+    let said = said(found);
+    let message = format!("{said}. Rollouts that depend on it are held until it is corrected.");
+    warning(&found.key, message)
+}
+
+fn warning(regarding: &ObjectKey, message: String) -> Event {
+    Event::new(regarding, EventType::Warning, "Refused", message)
 }
 
 /// Why nothing is done about a rollout, if it is for a refusal.
@@ -148,8 +152,9 @@ fn reason(step: &Step, refusals: &Refusals<'_>) -> Option<(&'static str, String)
     own.into_iter().find_map(refused)
 }
 
-fn said(found: &Diagnostic) -> String {
-    format!("{}: {}", found.field, found.message.trim_end_matches('.'))
+fn said(Diagnostic { field, message, .. }: &Diagnostic) -> String {
+    let colon = if field.is_empty() { "" } else { ": " };
+    format!("{field}{colon}{}", message.trim_end_matches('.'))
 }
 
 #[cfg(test)]

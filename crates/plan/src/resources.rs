@@ -71,12 +71,11 @@ impl Amounts {
         Self::from_value(object.status().get("allocatable"))
     }
 
-    /// `status.capacity` of a NodeClaim, else `status.allocatable`.
-    pub(crate) fn capacity(claim: &Object) -> Self {
-        match claim.status().get("capacity") {
-            Some(capacity) => Self::from_value(Some(capacity)),
-            None => Self::allocatable(claim),
-        }
+    /// `status.capacity` of a Node or NodeClaim, else `status.allocatable`; none if it has neither.
+    pub(crate) fn capacity(object: &Object) -> Option<Self> {
+        let capacity = object.status_member("capacity");
+        let capacity = capacity.or_else(|| object.status_member("allocatable"))?;
+        Some(Self::from_value(Some(capacity)))
     }
 
     pub(crate) fn add(&mut self, more: &Self) {

@@ -29,7 +29,7 @@ pub(super) enum Part {
     Conditions,
     /// The reasons of the conditions, in the same order, as names without values.
     Reasons,
-    /// The keys of `spec.taints` and their effects.
+    /// The keys of `spec.taints`, as names without values.
     Taints,
 }
 
@@ -114,9 +114,7 @@ impl Digest {
         });
         let reasons = packer.pairs(entries, |condition| (text(condition, "reason"), None));
         let since = |condition| timestamp(member(condition, "lastTransitionTime"));
-        let taints = packer.pairs(list(spec, "taints"), |taint| {
-            (text(taint, "key"), field(taint, "effect").as_str())
-        });
+        let taints = packer.pairs(list(spec, "taints"), |taint| (text(taint, "key"), None));
         let deletion = match field(metadata, "deletionTimestamp") {
             Value::Null => Deletion::Not,
             at => Deletion::Since(timestamp(Some(at))),

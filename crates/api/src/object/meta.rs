@@ -185,11 +185,6 @@ impl Object {
         }
     }
 
-    /// `status.capacity`, else `status.allocatable`.
-    pub fn capacity(&self) -> Option<&Value> {
-        self.status_member("capacity").or_else(|| self.status_member("allocatable"))
-    }
-
     /// The entry of `status.conditions` at a place.
     pub fn condition_at(&self, at: usize) -> Option<&Value> {
         self.conditions().get(at)

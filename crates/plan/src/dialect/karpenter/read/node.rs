@@ -54,7 +54,7 @@ impl NodeFacts {
             is_tainted: object.has_taint(DISRUPTED_TAINT),
             is_protected: object.annotation(annotation::DO_NOT_DISRUPT) == Some("true"),
             provider_id: object.spec_text("providerID").into(),
-            capacity: object.capacity().map(|capacity| Amounts::from_value(Some(capacity))),
+            capacity: Amounts::capacity(object),
         }
     }
 }

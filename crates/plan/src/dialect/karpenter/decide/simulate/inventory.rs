@@ -237,7 +237,7 @@ fn overhead(cluster: &Cluster<'_>, pool: usize, daemons: &[&Object]) -> Amounts 
 fn usage(cluster: &Cluster<'_>, pool: usize) -> (Amounts, u32) {
     let members = cluster.members.iter().filter(|member| member.pool == Some(pool));
     members.fold((Amounts::default(), 0), |(mut sum, count), member| {
-        sum.add(&Amounts::capacity(member.claim));
+        sum.add(&Amounts::capacity(member.claim).unwrap_or_default());
         (sum, count + 1)
     })
 }
