@@ -117,7 +117,7 @@ pub enum BackendError {
         source: Arc<std::io::Error>,
     },
     /// Passes: [`Backend::recover`] may succeed later.
-    #[error("could not {attempt} {path} for now")]
+    #[error("could not {attempt} {path}; writes are refused until this is possible again")]
     Unavailable {
         attempt: &'static str,
         path: String,

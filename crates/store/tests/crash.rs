@@ -191,77 +191,25 @@ fn whole(store: &Store<()>, shelf: &Shelf, from: Revision) {
     assert_eq!(state, live);
 }
 
-/// Fails the nth commit as a full disk or a broken one would.
+/// A disk that fails.
 #[derive(Debug)]
 struct Faulty {
     below: DiskBackend,
-    good_commits: u32,
+    fault: Fault,
 }
 
-impl Backend for Faulty {
-    fn write(&mut self, batch: &[Record]) -> Result<(), BackendError> {
-        if self.good_commits == 0 {
-            let source = std::io::Error::from(std::io::ErrorKind::StorageFull).into();
-            return Err(BackendError::Io { attempt: "commit", path: "disk".to_owned(), source });
-        }
-        self.good_commits -= 1;
-        self.below.write(batch)
-    }
-
-    fn sync(&mut self) -> Result<(), BackendError> {
-        self.below.sync()
-    }
-
-    fn load(&mut self) -> Result<Loaded, BackendError> {
-        self.below.load()
-    }
-
-    fn compact(&mut self, revision: Revision) -> Result<(), BackendError> {
-        self.below.compact(revision)
-    }
-
-    fn flush(&mut self) -> Result<(), BackendError> {
-        self.below.flush()
-    }
-
-    fn recover(&mut self, published: Revision) -> Result<Vec<Record>, BackendError> {
-        self.below.recover(published)
-    }
-}
-
-#[test]
-fn a_failed_commit_refuses_all_further_writes_and_loses_nothing() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let shelf = Shelf::new("", "pods");
-    let create = |name: &str| Transaction::create(shelf.key("", name), Bytes::from_static(b"{}"));
-    {
-        let below = DiskBackend::open(directory.path(), Durability::Sync).expect("it opens");
-        let store: Store<()> =
-            Store::open(Faulty { below, good_commits: 2 }, Settings::default()).expect("loads");
-        assert!(store.write(create("a")).is_ok());
-        assert!(store.write(create("b")).is_ok());
-        for name in ["c", "d"] {
-            assert!(matches!(store.write(create(name)), Err(WriteError::Failed(_))), "{name}");
-        }
-        assert_eq!(store.snapshot().count(&shelf), 2, "nothing unsure is shown");
-        assert!(store.failure().is_some());
-    }
-    let store = open(directory.path());
-    let names: Vec<String> =
-        store.snapshot().list(&shelf).map(|entry| entry.key.name.to_string()).collect();
-    assert_eq!(names, ["a", "b"]);
-}
-
-/// A disk that is full while a flag says so.
 #[derive(Debug)]
-struct Filling {
-    below: DiskBackend,
-    is_full: Arc<AtomicBool>,
+enum Fault {
+    /// It breaks after so many commits.
+    After(u32),
+    /// It is full while the flag says so. The worst case: it is written, and nobody is told.
+    WhileFull(Arc<AtomicBool>),
 }
 
-impl Filling {
+impl Faulty {
     fn room(&self) -> Result<(), BackendError> {
-        if !self.is_full.load(Ordering::Relaxed) {
+        let Fault::WhileFull(is_full) = &self.fault else { return Ok(()) };
+        if !is_full.load(Ordering::Relaxed) {
             return Ok(());
         }
         let (attempt, path) = ("write to", "disk".to_owned());
@@ -270,9 +218,19 @@ impl Filling {
     }
 }
 
-impl Backend for Filling {
+impl Backend for Faulty {
     fn write(&mut self, batch: &[Record]) -> Result<(), BackendError> {
-        // The worst case: it is written, and nobody is told.
+        if let Fault::After(good_commits) = &mut self.fault {
+            let Some(left) = good_commits.checked_sub(1) else {
+                let source = std::io::Error::from(std::io::ErrorKind::StorageFull).into();
+                return Err(BackendError::Io {
+                    attempt: "commit",
+                    path: "disk".to_owned(),
+                    source,
+                });
+            };
+            *good_commits = left;
+        }
         self.below.write(batch)?;
         self.room()
     }
@@ -300,13 +258,37 @@ impl Backend for Filling {
 }
 
 #[test]
+fn a_failed_commit_refuses_all_further_writes_and_loses_nothing() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let shelf = Shelf::new("", "pods");
+    let create = |name: &str| Transaction::create(shelf.key("", name), Bytes::from_static(b"{}"));
+    {
+        let below = DiskBackend::open(directory.path(), Durability::Sync).expect("it opens");
+        let store: Store<()> =
+            Store::open(Faulty { below, fault: Fault::After(2) }, Settings::default())
+                .expect("loads");
+        assert!(store.write(create("a")).is_ok());
+        assert!(store.write(create("b")).is_ok());
+        for name in ["c", "d"] {
+            assert!(matches!(store.write(create(name)), Err(WriteError::Failed(_))), "{name}");
+        }
+        assert_eq!(store.snapshot().count(&shelf), 2, "nothing unsure is shown");
+        assert!(store.failure().is_some());
+    }
+    let store = open(directory.path());
+    let names: Vec<String> =
+        store.snapshot().list(&shelf).map(|entry| entry.key.name.to_string()).collect();
+    assert_eq!(names, ["a", "b"]);
+}
+
+#[test]
 fn a_failure_that_passes_is_told_and_forgotten() {
     let directory = tempfile::tempdir().expect("a directory");
     let shelf = Shelf::new("", "pods");
     let create = |name: &str| Transaction::create(shelf.key("", name), Bytes::from_static(b"{}"));
     let is_full = Arc::new(AtomicBool::new(false));
     let below = DiskBackend::open(directory.path(), Durability::Sync).expect("it opens");
-    let backend = Filling { below, is_full: Arc::clone(&is_full) };
+    let backend = Faulty { below, fault: Fault::WhileFull(Arc::clone(&is_full)) };
     let store: Store<()> =
         Store::open(backend, Settings { inline: true, ..Settings::default() }).expect("it loads");
     store.write(create("a")).expect("there is room");

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fjall::{Database, Keyspace, KeyspaceCreateOptions};
+use rustix::io::Errno;
 
 use super::mark::{MARK, Mark};
 use super::{BackendError, file_error};
@@ -114,12 +115,9 @@ pub(super) fn probe(path: &Path) -> io::Result<()> {
 
 /// Whether an error ends once space, quota, file descriptors or memory are free again.
 fn passes(error: &io::Error) -> bool {
-    const NO_MEMORY: i32 = 12;
-    const TOO_MANY_FILES_IN_SYSTEM: i32 = 23;
-    const TOO_MANY_FILES: i32 = 24;
-    let number = error.raw_os_error();
+    let passing = [Errno::NOMEM, Errno::NFILE, Errno::MFILE];
     matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
-        || matches!(number, Some(NO_MEMORY | TOO_MANY_FILES_IN_SYSTEM | TOO_MANY_FILES))
+        || Errno::from_io_error(error).is_some_and(|number| passing.contains(&number))
 }
 
 fn is_poisoned(error: &(dyn std::error::Error + 'static)) -> bool {
