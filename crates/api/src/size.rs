@@ -1,7 +1,9 @@
 //! The size of JSON while it grows: defaults, patches and conversions can make a small object
 //! large, so each of them charges what it adds to a budget before it adds it.
 
-use serde_json::Value;
+use std::fmt::{self, Write as _};
+
+use serde_json::{Number, Value};
 
 /// How many bytes of JSON something may still grow by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +59,7 @@ impl SizeBudget {
         match value {
             Value::Null | Value::Bool(true) => self.charge(4),
             Value::Bool(false) => self.charge(5),
-            Value::Number(number) => self.charge(number.to_string().len()),
+            Value::Number(number) => self.charge(length(number)),
             Value::String(text) => self.charge(text.len() + 2),
             Value::Array(items) => {
                 self.charge(2 + items.len().saturating_sub(1))?;
@@ -75,6 +77,23 @@ impl SizeBudget {
         self.charge(name.len() + 3)?;
         self.charge_value(value)
     }
+}
+
+/// How long a number is when it is written, without writing it anywhere.
+fn length(number: &Number) -> usize {
+    struct Length(usize);
+
+    impl fmt::Write for Length {
+        fn write_str(&mut self, text: &str) -> fmt::Result {
+            self.0 += text.len();
+            Ok(())
+        }
+    }
+
+    let mut length = Length(0);
+    // Counting does not fail.
+    let _ = write!(length, "{number}");
+    length.0
 }
 
 #[cfg(test)]

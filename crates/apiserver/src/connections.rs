@@ -112,14 +112,14 @@ impl Connections {
     pub(crate) fn enter(self: &Arc<Self>, address: IpAddr) -> Arc<ClientConnection> {
         let mut table = self.table.lock();
         if table.count(ClientStanding::Unidentified) >= self.shares.unidentified {
-            let oldest =
-                table.longest_quiet(|place| place.standing == ClientStanding::Unidentified);
+            let oldest = table
+                .longest_quiet(|connection| connection.standing == ClientStanding::Unidentified);
             table.close(oldest);
         }
         table.last_number += 1;
         let number = table.last_number;
         let hang_up = Arc::new(Notify::new());
-        let place = OpenConnection {
+        let connection = OpenConnection {
             address,
             standing: ClientStanding::Unidentified,
             requests_in_flight: 0,
@@ -127,7 +127,7 @@ impl Connections {
             quiet_since: Instant::now(),
             hang_up: Arc::clone(&hang_up),
         };
-        table.open.insert(number, place);
+        table.open.insert(number, connection);
         Arc::new(ClientConnection { number, all: Arc::clone(self), hang_up })
     }
 }
@@ -136,30 +136,33 @@ impl ClientConnection {
     /// Counts the connection as that of `caller`, who has proved to be that; refuses if there is
     /// no room for one more.
     pub(crate) fn identify(&self, caller: &Caller) -> ApiResult<()> {
-        let standing = match () {
-            () if caller.is_in(MASTERS) => ClientStanding::Administrator,
-            () if caller.is_in(UNAUTHENTICATED) => return Ok(()),
-            () => ClientStanding::Client,
-        };
-        let mut table = self.all.table.lock();
-        let Some(place) = table.open.get(&self.number) else { return Ok(()) };
-        // One that was an administrator's once remains one, whoever else uses it.
-        if place.standing == standing || place.standing == ClientStanding::Administrator {
+        if caller.is_in(UNAUTHENTICATED) && !caller.is_in(MASTERS) {
             return Ok(());
         }
-        let address = place.address;
+        let standing = if caller.is_in(MASTERS) {
+            ClientStanding::Administrator
+        } else {
+            ClientStanding::Client
+        };
+        let mut table = self.all.table.lock();
+        let Some(connection) = table.open.get(&self.number) else { return Ok(()) };
+        // One that was an administrator's once remains one, whoever else uses it.
+        if connection.standing == standing || connection.standing == ClientStanding::Administrator {
+            return Ok(());
+        }
+        let address = connection.address;
         table.make_room(standing, address, self.all.shares)?;
-        if let Some(place) = table.open.get_mut(&self.number) {
-            place.standing = standing;
+        if let Some(connection) = table.open.get_mut(&self.number) {
+            connection.standing = standing;
         }
         Ok(())
     }
 
     /// Counts a request until its response is sent.
     pub(crate) fn begin(self: &Arc<Self>) -> Busy {
-        if let Some(place) = self.all.table.lock().open.get_mut(&self.number) {
-            place.requests_in_flight += 1;
-            place.has_asked = true;
+        if let Some(connection) = self.all.table.lock().open.get_mut(&self.number) {
+            connection.requests_in_flight += 1;
+            connection.has_asked = true;
         }
         Busy(Arc::clone(self))
     }
@@ -191,14 +194,14 @@ impl ClientConnection {
     /// Until when a request must have come; none if the connection may be idle.
     fn deadline(&self) -> Option<Instant> {
         let table = self.all.table.lock();
-        let place = table.open.get(&self.number)?;
-        match place.standing {
-            ClientStanding::Unidentified if place.requests_in_flight == 0 => {
-                Some(place.quiet_since + UNIDENTIFIED_TIMEOUT)
+        let connection = table.open.get(&self.number)?;
+        match connection.standing {
+            ClientStanding::Unidentified if connection.requests_in_flight == 0 => {
+                Some(connection.quiet_since + UNIDENTIFIED_TIMEOUT)
             }
             // Looked at again when the request may be done.
             ClientStanding::Unidentified => Some(Instant::now() + UNIDENTIFIED_TIMEOUT),
-            _ if !place.has_asked => Some(place.quiet_since + FIRST_REQUEST_TIMEOUT),
+            _ if !connection.has_asked => Some(connection.quiet_since + FIRST_REQUEST_TIMEOUT),
             _ => None,
         }
     }
@@ -212,16 +215,16 @@ impl Drop for ClientConnection {
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        if let Some(place) = self.0.all.table.lock().open.get_mut(&self.0.number) {
-            place.requests_in_flight -= 1;
-            place.quiet_since = Instant::now();
+        if let Some(connection) = self.0.all.table.lock().open.get_mut(&self.0.number) {
+            connection.requests_in_flight -= 1;
+            connection.quiet_since = Instant::now();
         }
     }
 }
 
 impl ConnectionTable {
     fn count(&self, standing: ClientStanding) -> usize {
-        self.open.values().filter(|place| place.standing == standing).count()
+        self.open.values().filter(|connection| connection.standing == standing).count()
     }
 
     /// Makes room for one more connection of a client or an administrator.
@@ -242,14 +245,15 @@ impl ConnectionTable {
             return Ok(());
         }
         let idle = |wanted| {
-            self.longest_quiet(|place: &OpenConnection| {
-                place.standing == wanted && place.requests_in_flight == 0
+            self.longest_quiet(|connection: &OpenConnection| {
+                connection.standing == wanted && connection.requests_in_flight == 0
             })
         };
         let mut victim = idle(ClientStanding::Client);
         if victim.is_none() && standing == ClientStanding::Administrator {
-            victim = idle(ClientStanding::Administrator)
-                .or_else(|| self.longest_quiet(|place| place.standing == ClientStanding::Client));
+            victim = idle(ClientStanding::Administrator).or_else(|| {
+                self.longest_quiet(|connection| connection.standing == ClientStanding::Client)
+            });
         }
         let victim = victim.or_else(|| self.of_the_largest(address));
         if victim.is_none() {
@@ -272,9 +276,12 @@ impl ConnectionTable {
     /// A client's connection, though it is in use, of the address that has the most of them: if
     /// that is twice as many as the newcomer's address would have.
     fn of_the_largest(&self, newcomer: IpAddr) -> Option<u64> {
-        let is_client = |place: &OpenConnection| place.standing == ClientStanding::Client;
+        let is_client = |connection: &OpenConnection| connection.standing == ClientStanding::Client;
         let of = |address| {
-            self.open.values().filter(|place| is_client(place) && place.address == address).count()
+            self.open
+                .values()
+                .filter(|connection| is_client(connection) && connection.address == address)
+                .count()
         };
         let found = self.longest_quiet(is_client)?;
         let largest = self.open.get(&found)?.address;
@@ -285,21 +292,21 @@ impl ConnectionTable {
     /// last request is the longest ago.
     fn longest_quiet(&self, counts: impl Fn(&OpenConnection) -> bool) -> Option<u64> {
         let mut by_address: HashMap<IpAddr, usize> = HashMap::new();
-        for place in self.open.values().filter(|place| counts(place)) {
-            *by_address.entry(place.address).or_default() += 1;
+        for connection in self.open.values().filter(|connection| counts(connection)) {
+            *by_address.entry(connection.address).or_default() += 1;
         }
-        let found = self.open.iter().filter(|(_, place)| counts(place));
-        let first = found.min_by_key(|(number, place)| {
-            let held = by_address.get(&place.address).copied().unwrap_or_default();
-            (std::cmp::Reverse(held), place.address, place.quiet_since, **number)
+        let found = self.open.iter().filter(|(_, connection)| counts(connection));
+        let first = found.min_by_key(|(number, connection)| {
+            let held = by_address.get(&connection.address).copied().unwrap_or_default();
+            (std::cmp::Reverse(held), connection.address, connection.quiet_since, **number)
         });
         first.map(|(number, _)| *number)
     }
 
     /// Has a connection closed; its place is free at once.
     fn close(&mut self, number: Option<u64>) {
-        if let Some(place) = number.and_then(|number| self.open.remove(&number)) {
-            place.hang_up.notify_one();
+        if let Some(connection) = number.and_then(|number| self.open.remove(&number)) {
+            connection.hang_up.notify_one();
         }
     }
 }
