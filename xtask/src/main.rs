@@ -33,7 +33,7 @@ enum Task {
     Types,
     /// Check the licences, bans and sources of all dependencies; needs cargo-deny
     Deny,
-    /// Kill, stop and depose servers and leaders for half an hour, and watch the budgets
+    /// Kill, stop and depose leaders for about 20 minutes, and check budgets after every write
     Torture(torture::Settings),
     /// Run benchmarks; nothing else should run on the machine
     #[command(subcommand)]

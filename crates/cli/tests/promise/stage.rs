@@ -21,7 +21,7 @@ use crate::proxy::Proxy;
 const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A process that ends with the test.
-struct Process(Child);
+pub(crate) struct Process(pub(crate) Child);
 
 impl Drop for Process {
     fn drop(&mut self) {

@@ -3,8 +3,8 @@
 //! client of its own counts after every write.
 
 use std::env;
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::deployments::{self, DEPLOYMENTS, PODS};
 use crate::skyhooks::{self, SKYHOOKS};
-use crate::stage::{Stage, convoy};
+use crate::stage::{Process, Stage, convoy};
 use crate::watcher::Watcher;
 
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
@@ -62,17 +62,10 @@ enum Torment {
     Deletion,
 }
 
-/// A process that may lead; it ends with the trial.
+/// A process that may lead.
 struct Candidate {
     name: String,
-    child: Child,
-}
-
-impl Drop for Candidate {
-    fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
-    }
+    process: Process,
 }
 
 impl Candidate {
@@ -83,11 +76,11 @@ impl Candidate {
         command.arg(format!("--lease-duration={LEASE_SECS}")).arg("--lease-namespace=default");
         command.arg("--kubeconfig").arg(&stage.kubeconfig).env("POD_NAME", &name);
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        Self { name, child }
+        Self { name, process: Process(child) }
     }
 
     fn signal(&self, signal: &str) {
-        let id = self.child.id().to_string();
+        let id = self.process.0.id().to_string();
         drop(Command::new("kill").args([signal, &id]).status());
     }
 
@@ -108,7 +101,7 @@ impl Pair<'_> {
     async fn leader(&mut self) -> usize {
         let begun = Instant::now();
         loop {
-            self.candidates.retain_mut(|one| one.child.try_wait().unwrap().is_none());
+            self.candidates.retain_mut(|one| one.process.0.try_wait().unwrap().is_none());
             while self.candidates.len() < 2 {
                 self.candidates.push(Candidate::start(self.stage, self.started));
                 self.started += 1;
@@ -162,8 +155,8 @@ fn draw(seed: Seed, round: u32, left: [u32; 3]) -> Torment {
 
 /// Lets both kinds roll out without end; how many rollouts were completed.
 async fn roll(stage: Arc<Stage>, vigil: Arc<Mutex<Vigil>>, end: Arc<AtomicBool>) -> u32 {
-    let (path, done) = (format!("{DEPLOYMENTS}/web"), AtomicU32::new(0));
-    let mut version = 0;
+    let path = format!("{DEPLOYMENTS}/web");
+    let (mut version, mut completed) = (0, 0);
     while !end.load(Ordering::Relaxed) {
         version += 1;
         let containers = json!([{"name": "web", "image": format!("web:{version}")}]);
@@ -176,7 +169,7 @@ async fn roll(stage: Arc<Stage>, vigil: Arc<Mutex<Vigil>>, end: Arc<AtomicBool>)
             let skyhook = stage.get(&format!("{SKYHOOKS}/tuning")).await;
             if deployments::is_complete(&deployment) && is_complete(&skyhook) {
                 vigil.lock().unwrap().rest(Timestamp::now());
-                done.fetch_add(1, Ordering::Relaxed);
+                completed += 1;
                 break;
             }
             let state = json!([deployment["status"], skyhook["status"]]);
@@ -184,7 +177,7 @@ async fn roll(stage: Arc<Stage>, vigil: Arc<Mutex<Vigil>>, end: Arc<AtomicBool>)
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
     }
-    done.into_inner()
+    completed
 }
 
 fn is_complete(skyhook: &Value) -> bool {
@@ -193,7 +186,7 @@ fn is_complete(skyhook: &Value) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "takes half an hour: cargo xtask torture"]
+#[ignore = "takes 20 minutes: cargo xtask torture"]
 async fn budgets_hold_whatever_happens_to_leaders() {
     let (trial, begun) = (Trial::from_environment(), Instant::now());
     let stage = Arc::new(Stage::set(&scenario()).await);
