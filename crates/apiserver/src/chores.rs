@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use convoy_store::{Change, Events, Watch};
+use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use tokio::task::JoinHandle;
 
@@ -111,7 +112,11 @@ impl Chores {
     }
 
     /// One bounded piece of work; whether there was any.
-    pub async fn step(&mut self) -> bool {
+    pub fn step(&mut self) -> BoxFuture<'_, bool> {
+        Box::pin(self.work())
+    }
+
+    async fn work(&mut self) -> bool {
         let events = self.watch.read();
         let Some(mut is_busy) = self.take(events) else { return false };
         crate::definition::settle_defaults(&self.server);

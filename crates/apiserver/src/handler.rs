@@ -6,8 +6,10 @@ use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
 use http::{HeaderMap, Request, Response};
+use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use parking_lot::Mutex;
 use smol_str::SmolStr;
@@ -42,12 +44,39 @@ const BODY_TIMEOUT: Duration = Duration::from_mins(1);
 
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
+/// The body of a request, wherever it comes from.
+type RequestBody = UnsyncBoxBody<Bytes, Box<dyn std::error::Error + Send + Sync>>;
+
 /// Handles one request. Every failure becomes a response with a `Status`.
-pub async fn handle<B>(server: &Arc<Server>, request: Request<B>, peer: &Peer) -> Response<Body>
+pub fn handle<'a, B>(
+    server: &'a Arc<Server>,
+    request: Request<B>,
+    peer: &'a Peer,
+) -> BoxFuture<'a, Response<Body>>
 where
-    B: http_body::Body<Data = Bytes> + Send,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
+    let request = request.map(|body| body.map_err(Into::into).boxed_unsync());
+    start(server, request, peer)
+}
+
+/// What every crate that serves requests shares: as it is not generic, it is compiled here once.
+#[inline(never)]
+fn start<'a>(
+    server: &'a Arc<Server>,
+    request: Request<RequestBody>,
+    peer: &'a Peer,
+) -> BoxFuture<'a, Response<Body>> {
+    Box::pin(observe(server, request, peer))
+}
+
+/// Responds to a request, and records it in the audit log and the metrics.
+async fn observe(
+    server: &Arc<Server>,
+    request: Request<RequestBody>,
+    peer: &Peer,
+) -> Response<Body> {
     let audit_id = request.headers().get(AUDIT_ID).cloned().unwrap_or_else(|| {
         let id = crate::surroundings::new_uid(&*server.surroundings);
         HeaderValue::try_from(id).expect("a uid is plain text")
@@ -94,19 +123,15 @@ where
     response
 }
 
-async fn respond<B>(
+async fn respond(
     server: &Arc<Server>,
-    request: Request<B>,
+    request: Request<RequestBody>,
     info: &RequestInfo,
     query: &Query,
     peer: &Peer,
     accept: &str,
     log: &mut Log<'_>,
-) -> ApiResult<Response<Body>>
-where
-    B: http_body::Body<Data = Bytes> + Send,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
+) -> ApiResult<Response<Body>> {
     let (parts, body) = request.into_parts();
     let cluster = server.cluster(&info.cluster);
     let cluster = cluster.ok_or_else(Status::no_such_route)?;
@@ -240,11 +265,7 @@ async fn carry_out(request: ResourceRequest) -> ApiResult<Response<Body>> {
     Ok(response)
 }
 
-async fn read_body<B>(body: B, limit: usize, held: &mut HeldBody<'_>) -> ApiResult<Bytes>
-where
-    B: http_body::Body<Data = Bytes> + Send,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
+async fn read_body(body: RequestBody, limit: usize, held: &mut HeldBody<'_>) -> ApiResult<Bytes> {
     let mut body = std::pin::pin!(Limited::new(body, limit));
     if http_body::Body::is_end_stream(&*body) {
         return Ok(Bytes::new());

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use convoy_store::backend::{DiskBackend, Durability, OnLoss};
 use convoy_store::{BackendError, MemoryBackend};
+use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -107,7 +108,13 @@ impl From<BackendError> for HomeError {
 }
 
 impl Home {
-    pub async fn start(settings: Settings) -> Result<Self, HomeError> {
+    /// Opens the store, the certificates and the listener. Boxed, as [`Home::run_until`], so that
+    /// the server is compiled in this crate alone.
+    pub fn start(settings: Settings) -> BoxFuture<'static, Result<Self, HomeError>> {
+        Box::pin(Self::open(settings))
+    }
+
+    async fn open(settings: Settings) -> Result<Self, HomeError> {
         if let Some(directory) = &settings.data_directory {
             own(directory, &settings)?;
         }
@@ -156,15 +163,26 @@ impl Home {
     }
 
     /// Serves until `shutdown` is done, then leaves everything durable.
-    pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), HomeError> {
-        self.run_until(shutdown, std::future::pending()).await
+    pub async fn run(
+        self,
+        shutdown: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<(), HomeError> {
+        self.run_until(Box::pin(shutdown), Box::pin(std::future::pending())).await
     }
 
     /// The same; once `hurry` is done, it no longer waits for requests in flight.
-    pub async fn run_until(
+    pub fn run_until(
         self,
-        shutdown: impl Future<Output = ()>,
-        hurry: impl Future<Output = ()>,
+        shutdown: BoxFuture<'static, ()>,
+        hurry: BoxFuture<'static, ()>,
+    ) -> BoxFuture<'static, Result<(), HomeError>> {
+        Box::pin(self.serve(shutdown, hurry))
+    }
+
+    async fn serve(
+        self,
+        shutdown: BoxFuture<'static, ()>,
+        hurry: BoxFuture<'static, ()>,
     ) -> Result<(), HomeError> {
         let url = self.url();
         let Self { server, kubeconfig, authority, listener, durability, .. } = self;

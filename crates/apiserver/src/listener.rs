@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
@@ -64,8 +65,8 @@ impl Listener {
     pub async fn serve(
         self,
         server: Arc<Server>,
-        shutdown: impl Future<Output = ()>,
-        hurry: impl Future<Output = ()>,
+        mut shutdown: BoxFuture<'static, ()>,
+        hurry: BoxFuture<'static, ()>,
     ) {
         let drain = Drain::default();
         let connections = GracefulShutdown::new();
@@ -73,7 +74,6 @@ impl Listener {
         tracing::debug!(?shares, "connections that may be open");
         let open = Connections::new(shares);
         let room = Arc::new(Semaphore::new(shares.total + PASSING_MAX));
-        let mut shutdown = std::pin::pin!(shutdown);
         let mut sweep = tokio::time::interval(backlog::SWEEP_EVERY);
         loop {
             let accepted = tokio::select! {

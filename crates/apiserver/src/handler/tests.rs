@@ -34,7 +34,9 @@ fn named(name: &str) -> Request<Full<Bytes>> {
 }
 
 /// A request of which a few bytes have come, and no more will.
-fn slow(begins: &str) -> Request<impl http_body::Body<Data = Bytes, Error = Infallible> + Send> {
+fn slow(
+    begins: &str,
+) -> Request<impl http_body::Body<Data = Bytes, Error = Infallible> + Send + use<>> {
     use futures_util::StreamExt;
     let frame = Ok::<_, Infallible>(Frame::data(Bytes::from(begins.to_owned())));
     let frames = futures_util::stream::iter([frame]).chain(futures_util::stream::pending());
@@ -45,8 +47,7 @@ fn slow(begins: &str) -> Request<impl http_body::Body<Data = Bytes, Error = Infa
 fn slow_bodies_keep_nobody_out() {
     let (test, bob) = world(Limits { writes_in_flight_max: 1, ..Limits::default() });
     test.run(async {
-        let mut slow: Vec<_> =
-            (0..5).map(|_| Box::pin(handle(&test.server, slow("{"), &bob))).collect();
+        let mut slow: Vec<_> = (0..5).map(|_| handle(&test.server, slow("{"), &bob)).collect();
         for one in &mut slow {
             assert!(futures_util::poll!(one).is_pending());
         }
@@ -70,7 +71,7 @@ fn bodies_that_are_being_read_have_a_bound() {
     let (test, bob) = world(Limits { bodies_bytes_max: 256 << 10, ..Limits::default() });
     test.run(async {
         let half = " ".repeat(40 << 10);
-        let mut slow = Box::pin(handle(&test.server, slow(&half), &bob));
+        let mut slow = handle(&test.server, slow(&half), &bob);
         assert!(futures_util::poll!(&mut slow).is_pending());
         let refused = handle(&test.server, named("a"), &bob).await;
         assert_eq!(refused.status(), 429, "56 of 64 KiB are taken, and it needs 16");

@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use clap::Subcommand;
 use http::Method;
+use kube::config::Kubeconfig;
 use serde_json::{Value, json};
 
 use super::up::default_directory;
-use crate::client::{Client, Kubeconfig};
+use crate::client::{self, Client};
 use crate::output::{self, Format};
 use crate::text;
 
@@ -72,8 +73,7 @@ async fn act(args: Args) -> Result<()> {
         Some(files) => files,
         None => default_directory()?.join("admin.kubeconfig"),
     };
-    let config = Kubeconfig::read(&files)?;
-    let client = Client::new(&config, context.as_deref())?;
+    let client = Client::new(client::read(&files)?, context.as_deref()).await?;
     match action {
         Action::Create { names, description } => {
             for name in &names {
@@ -88,7 +88,7 @@ async fn act(args: Args) -> Result<()> {
         }
         Action::Delete { names } => {
             for name in &names {
-                request(&client, Method::DELETE, &format!("{PATH}/{name}"), None).await?;
+                client.send(Method::DELETE, &format!("{PATH}/{name}"), None).await?;
             }
             await_phase(&client, &names, None).await?;
             for name in &names {
@@ -100,21 +100,6 @@ async fn act(args: Args) -> Result<()> {
     Ok(())
 }
 
-/// Sends a request and returns the response body; a status of 400 or more is an error.
-async fn request(
-    client: &Client,
-    method: Method,
-    path: &str,
-    body: Option<&Value>,
-) -> Result<Value> {
-    let (code, answer) = client.send(method, path, body).await?;
-    if code >= 400 {
-        let message = answer["message"].as_str().unwrap_or("the server sent no message");
-        bail!("{message} ({code})");
-    }
-    Ok(answer)
-}
-
 async fn create(client: &Client, name: &str, description: Option<&str>) -> Result<()> {
     let mut cluster = json!({
         "apiVersion": "convoy.dev/v1", "kind": "LogicalCluster", "metadata": {"name": name},
@@ -122,7 +107,7 @@ async fn create(client: &Client, name: &str, description: Option<&str>) -> Resul
     if let Some(description) = description {
         cluster["spec"] = json!({"description": description});
     }
-    request(client, Method::POST, PATH, Some(&cluster)).await?;
+    client.send(Method::POST, PATH, Some(&cluster)).await?;
     Ok(())
 }
 
@@ -131,7 +116,7 @@ async fn create(client: &Client, name: &str, description: Option<&str>) -> Resul
 async fn await_phase(client: &Client, names: &[String], phase: Option<&str>) -> Result<()> {
     let begun = Instant::now();
     loop {
-        let answer = request(client, Method::GET, PATH, None).await?;
+        let answer = client.send(Method::GET, PATH, None).await?;
         let found = |name: &str| {
             let mut items = answer["items"].as_array().into_iter().flatten();
             items.find(|item| item["metadata"]["name"] == name)
@@ -155,8 +140,9 @@ async fn await_phase(client: &Client, names: &[String], phase: Option<&str>) -> 
 async fn await_contexts(files: &std::path::Path, names: &[String]) -> Result<Kubeconfig> {
     let begun = Instant::now();
     loop {
-        let config = Kubeconfig::read(files)?;
-        let has_all = names.iter().all(|name| config.has_context(&format!("convoy-{name}")));
+        let config = client::read(files)?;
+        let has_all =
+            names.iter().all(|name| client::has_context(&config, &format!("convoy-{name}")));
         if has_all || begun.elapsed() > KUBECONFIG_TIMEOUT {
             return Ok(config);
         }
@@ -168,7 +154,7 @@ async fn await_contexts(files: &std::path::Path, names: &[String]) -> Result<Kub
 /// is a copy that the server does not update.
 fn kubectl_command(client: &Client, config: &Kubeconfig, name: &str) -> String {
     let context = format!("convoy-{name}");
-    if config.has_context(&context) {
+    if client::has_context(config, &context) {
         format!("kubectl --context {context}")
     } else {
         format!("kubectl --server {}/clusters/{name}", client.url)
@@ -176,7 +162,7 @@ fn kubectl_command(client: &Client, config: &Kubeconfig, name: &str) -> String {
 }
 
 async fn list(client: &Client, output: Format) -> Result<()> {
-    let answer = request(client, Method::GET, PATH, None).await?;
+    let answer = client.send(Method::GET, PATH, None).await?;
     let items = answer["items"].as_array().into_iter().flatten();
     let clusters: Vec<Value> = items
         .map(|item| {

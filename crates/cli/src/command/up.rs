@@ -185,10 +185,10 @@ async fn run_until(
     home: Home,
     control: ControllerTask,
     fleet: Option<Fleet>,
-    shutdown: impl Future<Output = ()>,
-    hurry: impl Future<Output = ()>,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+    hurry: impl Future<Output = ()> + Send + 'static,
 ) -> Result<()> {
-    let ended = async {
+    let ended = async move {
         shutdown.await;
         // Before the server stops, so that they can finish their writes.
         control.end().await;
@@ -196,7 +196,7 @@ async fn run_until(
             fleet.end().await;
         }
     };
-    home.run_until(ended, hurry).await?;
+    home.run_until(Box::pin(ended), Box::pin(hurry)).await?;
     Ok(())
 }
 
