@@ -1,5 +1,7 @@
 //! What the dialect looks at, and which decisions it takes beyond the vectors.
 
+mod document;
+
 use convoy_testkit::{Builder, NOW, apps};
 
 use convoy_api::apps::{DEPLOYMENT, POD, REPLICA_SET};
