@@ -122,11 +122,11 @@ fn a_pod_never_counts_before_its_seconds_have_passed() {
     for (dialect, kind, pod, counter, revision) in kinds {
         let set = owner("apps/v1", kind, &spec);
         let first = step(dialect, [set.clone(), node("n1")]).actions;
-        let created = first.iter().filter_map(|action| match &action.write {
+        let mut created = first.iter().filter_map(|action| match &action.write {
             Write::Create { object } if object["kind"] == "ControllerRevision" => Some(object),
             _ => None,
         });
-        let revision = created.filter_map(|object| object.pointer(revision)?.as_str()).next();
+        let revision = created.find_map(|object| object.pointer(revision)?.as_str());
         let pod = outdated(kind, pod, "n1").label("controller-revision-hash", revision.unwrap());
         let decided = |now: &str| {
             let objects = [set.clone(), node("n1"), pod.clone()];
