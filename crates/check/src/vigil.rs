@@ -210,10 +210,20 @@ impl Vigil {
 
     fn available(&self, watched: &Watched, now: Timestamp) -> usize {
         let is_available = |pod: &&Pod| {
-            let since = pod.ready_since.and_then(|since| since.checked_add(watched.min_ready).ok());
+            let since = pod.ready_since.and_then(|since| watched.available_at(since));
             pod.is_active && since.is_some_and(|since| since <= now)
         };
         self.of(watched).filter(is_available).count()
+    }
+}
+
+impl Watched {
+    /// When a pod that is ready since then counts. The instant has whole seconds: the pod may have
+    /// become ready up to a second later, and never counts before it has been ready for long enough.
+    fn available_at(&self, since: Timestamp) -> Option<Timestamp> {
+        let is_cut = since.subsec_nanosecond() == 0 && !self.min_ready.is_zero();
+        let cut_off = SignedDuration::from_secs(i64::from(is_cut));
+        since.checked_add(self.min_ready).and_then(|at| at.checked_add(cut_off)).ok()
     }
 }
 
@@ -310,6 +320,21 @@ mod tests {
         vigil.see(&going("b"), false, Hand::Loop, now()).unwrap();
         vigil.rest(now());
         vigil.see(&going("c"), false, Hand::Loop, now()).unwrap_err();
+    }
+
+    #[test]
+    fn a_pod_counts_when_its_seconds_have_surely_passed() {
+        let removed = |secs: i64| {
+            let at = now() + SignedDuration::from_secs(secs);
+            let mut vigil = Vigil::default();
+            let deployment = apps::deployment(1, "web:v1").with("/spec/minReadySeconds", json!(1));
+            vigil.see(&deployment.build(), false, Hand::Other, at).unwrap();
+            vigil.see(&pod("a").build(), false, Hand::Other, at).unwrap();
+            vigil.rest(at);
+            vigil.see(&going("a"), false, Hand::Loop, at)
+        };
+        removed(1).unwrap();
+        removed(2).unwrap_err();
     }
 
     #[test]

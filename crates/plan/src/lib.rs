@@ -14,6 +14,7 @@ pub mod condition;
 pub mod cron;
 pub mod diagnostic;
 pub mod dialect;
+mod elapsed;
 mod finalizer;
 pub mod gate;
 mod hash;

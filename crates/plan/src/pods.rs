@@ -14,6 +14,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
+use crate::elapsed;
 use crate::ownership;
 use crate::snapshot::Snapshot;
 
@@ -99,6 +100,12 @@ pub(crate) fn is_finished(pod: &Object) -> bool {
 pub(crate) fn ready_since(pod: &Object) -> Option<Timestamp> {
     let ready = pod.condition("Ready").filter(|_| is_ready(pod))?;
     timestamp(member(ready, "lastTransitionTime"))
+}
+
+/// When a pod that says it is ready since `since` counts as available, under a `minReadySeconds`
+/// that is not 0. Every count and every timer uses this instant.
+pub(crate) fn available_at(since: Timestamp, min_ready_secs: i64) -> Option<Timestamp> {
+    elapsed::passed_at(since, min_ready_secs)
 }
 
 pub(crate) fn is_ready(pod: &Object) -> bool {

@@ -18,6 +18,7 @@ use serde_json::Value;
 const SKYHOOK: GroupKind = GroupKind::new("skyhook.nvidia.com", "Skyhook");
 const POLICY: GroupKind = GroupKind::new("skyhook.nvidia.com", "DeploymentPolicy");
 const NAME: &str = "skyhook.nvidia.com/name";
+const SAFETY_PROGRESS: &str = "convoy.dev/safety-progress";
 const DEFAULT: &str = "__default__";
 
 /// One Skyhook with its policy and nodes.
@@ -67,6 +68,8 @@ struct Terms {
     selector: Option<Selector>,
     budget: Value,
     strategy: Value,
+    /// Failed nodes are no progress towards the safety limit.
+    only_completed: bool,
 }
 
 impl Compartments {
@@ -93,7 +96,7 @@ impl Compartments {
             kind if *kind == NODE => self.see_node(object, is_gone),
             kind if *kind == POLICY => {
                 if !is_gone {
-                    self.policies.push(terms(object.spec()));
+                    self.policies.push(terms(object));
                     self.sort_nodes();
                     self.count_members();
                 }
@@ -308,8 +311,9 @@ impl Terms {
         };
         let told = |field: &str| state.get(field).and_then(Value::as_u64).unwrap_or(0);
         let processed = told("completedNodes") + told("failedNodes");
+        let counted = if self.only_completed { told("completedNodes") } else { processed };
         // Fewer nodes are further on, and slow down no more.
-        let progress = (processed * 100).checked_div(members.least).unwrap_or(100);
+        let progress = (counted * 100).checked_div(members.least).unwrap_or(100);
         let failed = state.get("lastBatchFailed").and_then(Value::as_bool) == Some(true);
         let slow = failed && progress < given("safetyLimit", 50);
         let (last, first) = (told("lastBatchSize"), given("initialBatch", 1));
@@ -326,16 +330,17 @@ impl Terms {
     }
 }
 
-fn terms(policy: &Value) -> Vec<Terms> {
+fn terms(policy: &Object) -> Vec<Terms> {
+    let only_completed = policy.annotation(SAFETY_PROGRESS) == Some("completed");
     let read = |name: &str, entry: &Value| {
         let field = |field: &str| entry.get(field).cloned().unwrap_or_default();
         let selector = entry.get("selector").and_then(|value| Selector::from_value(value).ok());
-        let name = name.to_owned();
-        Terms { name, selector, budget: field("budget"), strategy: field("strategy") }
+        let (name, budget, strategy) = (name.to_owned(), field("budget"), field("strategy"));
+        Terms { name, selector, budget, strategy, only_completed }
     };
-    let listed = policy.get("compartments").and_then(Value::as_array).into_iter().flatten();
+    let listed = policy.spec().get("compartments").and_then(Value::as_array).into_iter().flatten();
     let listed = listed.map(|entry| read(entry["name"].as_str().unwrap_or_default(), entry));
-    let rest = policy.get("default").map(|entry| read(DEFAULT, entry));
+    let rest = policy.spec().get("default").map(|entry| read(DEFAULT, entry));
     listed.chain(rest).collect()
 }
 
@@ -344,139 +349,4 @@ fn count(length: usize) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use convoy_testkit::{Builder, node, object};
-    use serde_json::json;
-
-    use super::*;
-
-    fn policy(count: u64, strategy: Value) -> Object {
-        object("skyhook.nvidia.com/v1alpha1", "DeploymentPolicy", "p")
-            .spec(json!({"default": {"budget": {"count": count}, "strategy": strategy}}))
-            .build()
-    }
-
-    fn going(name: &str) -> Builder {
-        node(name).annotation("skyhook.nvidia.com/status_s", "in_progress")
-    }
-
-    fn picked(names: &[&str], state: Value) -> Object {
-        let picked: BTreeMap<&str, &str> = names.iter().map(|name| (*name, "now")).collect();
-        object("skyhook.nvidia.com/v1alpha1", "Skyhook", "s")
-            .status(json!({"nodePriority": picked,
-                "compartmentStatuses": {DEFAULT: {"batchState": state}}}))
-            .build()
-    }
-
-    #[test]
-    fn ceilings_hold_and_a_smaller_one_only_after_a_rest() {
-        let mut vigil = Compartments::of("s");
-        vigil.see(&policy(2, json!({})), false).unwrap();
-        for name in ["a", "b"] {
-            vigil.see(&going(name).build(), false).unwrap();
-        }
-        assert!(vigil.see(&going("c").build(), false).is_err());
-        vigil.see(&node("c").build(), false).unwrap();
-        vigil.see(&policy(1, json!({})), false).unwrap();
-        vigil.see(&node("b").build(), false).unwrap();
-        vigil.see(&going("b").build(), false).unwrap();
-        vigil.see(&node("b").build(), false).unwrap();
-        vigil.rest();
-        assert!(vigil.see(&going("b").build(), false).is_err());
-    }
-
-    #[test]
-    fn a_pause_leaves_slots_where_they_are() {
-        let mut vigil = Compartments::of("s");
-        vigil.see(&policy(2, json!({})), false).unwrap();
-        let paused = |name: &str| node(name).annotation("skyhook.nvidia.com/status_s", "paused");
-        for name in ["a", "b"] {
-            vigil.see(&going(name).build(), false).unwrap();
-            vigil.see(&paused(name).build(), false).unwrap();
-        }
-        vigil.see(&paused("c").build(), false).unwrap();
-        vigil.see(&policy(1, json!({})), false).unwrap();
-        vigil.rest();
-        vigil.see(&going("a").build(), false).unwrap();
-        vigil.see(&going("b").build(), false).unwrap();
-        assert!(vigil.see(&going("c").build(), false).is_err());
-    }
-
-    #[test]
-    fn who_moves_keeps_its_slot_and_takes_no_other() {
-        let pool = json!({"name": "pool", "budget": {"count": 1},
-            "selector": {"matchLabels": {"pool": "a"}}});
-        let policy = object("skyhook.nvidia.com/v1alpha1", "DeploymentPolicy", "p")
-            .spec(json!({"default": {"budget": {"count": 1}}, "compartments": [pool]}));
-        let mut vigil = Compartments::of("s");
-        vigil.see(&policy.build(), false).unwrap();
-        vigil.see(&going("a").label("pool", "a").build(), false).unwrap();
-        vigil.see(&going("b").build(), false).unwrap();
-        vigil.see(&going("b").label("pool", "a").build(), false).unwrap();
-        assert!(vigil.see(&going("c").label("pool", "a").build(), false).is_err());
-        vigil.see(&node("c").label("pool", "a").build(), false).unwrap();
-        vigil.see(&going("d").build(), false).unwrap();
-        assert!(vigil.see(&going("e").build(), false).is_err());
-    }
-
-    #[test]
-    fn nodes_that_the_skyhook_is_not_about_do_not_count() {
-        let mut vigil = Compartments::of("s");
-        vigil.see(&policy(1, json!({})), false).unwrap();
-        let skyhook = object("skyhook.nvidia.com/v1alpha1", "Skyhook", "s")
-            .spec(json!({"nodeSelectors": {"matchLabels": {"fleet": "yes"}}}));
-        vigil.see(&skyhook.build(), false).unwrap();
-        vigil.see(&going("a").build(), false).unwrap();
-        vigil.see(&going("b").label("fleet", "yes").build(), false).unwrap();
-        assert!(vigil.see(&going("c").label("fleet", "yes").build(), false).is_err());
-    }
-
-    #[test]
-    fn nobody_is_picked_while_a_batch_goes_on() {
-        let mut vigil = Compartments::of("s");
-        vigil.see(&policy(2, json!({})), false).unwrap();
-        for name in ["a", "b"] {
-            vigil.see(&node(name).build(), false).unwrap();
-        }
-        vigil.see(&picked(&["a"], json!({})), false).unwrap();
-        vigil.see(&going("a").build(), false).unwrap();
-        assert!(vigil.see(&picked(&["a", "b"], json!({})), false).is_err());
-    }
-
-    #[test]
-    fn a_batch_has_as_many_as_its_strategy_says() {
-        let strategy = json!({"exponential": {}});
-        let failed = json!({"lastBatchSize": 2, "lastBatchFailed": true, "failedNodes": 2});
-        let grown = json!({"lastBatchSize": 1, "completedNodes": 1});
-        let cases = [
-            (&["a"][..], json!({}), true),
-            (&["a", "b"], json!({}), false),
-            (&["a", "b"], grown.clone(), true),
-            (&["a", "b", "c"], grown, false),
-            (&["a", "b"], failed, false),
-        ];
-        for (names, state, expected) in cases {
-            let mut vigil = Compartments::of("s");
-            vigil.see(&policy(9, strategy.clone()), false).unwrap();
-            for name in ["a", "b", "c", "d", "e", "f"] {
-                vigil.see(&node(name).build(), false).unwrap();
-            }
-            let seen = vigil.see(&picked(names, state.clone()), false);
-            assert_eq!(seen.is_ok(), expected, "{names:?} {state}");
-        }
-    }
-
-    #[test]
-    fn pods_are_made_where_a_slot_was_taken() {
-        let mut vigil = Compartments::of("s");
-        vigil.see(&policy(1, json!({})), false).unwrap();
-        vigil.see(&node("a").build(), false).unwrap();
-        let pod = |uid: &str| {
-            let made = object("v1", "Pod", uid).with("/metadata/uid", json!(uid)).label(NAME, "s");
-            made.spec(json!({"nodeName": "a"})).build()
-        };
-        assert!(vigil.see(&pod("one"), false).is_err());
-        vigil.see(&going("a").build(), false).unwrap();
-        assert!(vigil.see(&pod("two"), false).is_ok());
-    }
-}
+mod tests;

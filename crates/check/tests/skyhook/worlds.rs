@@ -76,7 +76,9 @@ pub(crate) fn policy(case: &Case) -> Option<Object> {
         })
         .collect();
     let spec = json!({"default": default, "compartments": compartments});
-    Some(object("skyhook.nvidia.com/v1alpha1", "DeploymentPolicy", "policy").spec(spec).build())
+    let progress = if case.seed.is_multiple_of(3) { "completed" } else { "processed" };
+    let policy = object("skyhook.nvidia.com/v1alpha1", "DeploymentPolicy", "policy").spec(spec);
+    Some(policy.annotation("convoy.dev/safety-progress", progress).build())
 }
 
 /// Packages by letter, each kind with what makes it special; later ones depend on the first.

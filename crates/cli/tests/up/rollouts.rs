@@ -4,6 +4,7 @@ mod deletion;
 mod failures;
 mod history;
 mod life;
+mod min_ready;
 mod scale;
 
 use serde_json::Value;

@@ -12,6 +12,8 @@ mod packages;
 pub(crate) mod policies;
 mod record;
 mod removal;
+mod safety;
+mod sample_policy;
 mod samples;
 pub(crate) mod site;
 mod starting_over;

@@ -1,5 +1,7 @@
 //! What the dialect looks at, and which decisions it takes beyond the vectors.
 
+mod document;
+
 use convoy_testkit::{Builder, NOW, apps};
 
 use convoy_api::apps::{DEPLOYMENT, POD, REPLICA_SET};
@@ -14,8 +16,12 @@ fn world(objects: impl IntoIterator<Item = Builder>) -> World {
 }
 
 fn decide(world: &World) -> Step {
+    decide_at(world, NOW)
+}
+
+fn decide_at(world: &World, now: &str) -> Step {
     let rollout = Apps.rollouts(world)[0];
-    Apps.step(&Apps.snapshot(world, rollout), NOW.parse().unwrap())
+    Apps.step(&Apps.snapshot(world, rollout), now.parse().unwrap())
 }
 
 fn names(keys: &[ObjectKey]) -> Vec<String> {
@@ -108,6 +114,60 @@ fn holds_carry_the_numbers() {
     let spent = ["3 of 3 slots of maxSurge in use", "2 of 2 slots of maxUnavailable in use"];
     assert_eq!(held, spent);
     assert!(step.wake_at.is_some(), "the deadline");
+}
+
+/// `lastTransitionTime` has whole seconds: a pod that turned ready at 00:00:00.7 says 00:00:00.
+#[test]
+fn a_pod_never_counts_before_its_seconds_have_passed() {
+    let set = apps::replica_set("web-1", "web:v1", 1, 1)
+        .with("/metadata/ownerReferences", json!([]))
+        .with("/spec/minReadySeconds", json!(1));
+    let objects = |since: &str| world([set.clone(), apps::replica("web-1-a", "web-1", since)]);
+    let available = |world: &World, now: &str| {
+        let status = &decide_at(world, now).decision["status"];
+        status["availableReplicas"].as_i64().unwrap_or(0)
+    };
+    let whole = objects("2026-01-01T00:00:00Z");
+    for now in ["2026-01-01T00:00:01Z", "2026-01-01T00:00:01.999Z"] {
+        assert_eq!(available(&whole, now), 0, "{now}");
+        let step = decide_at(&whole, now);
+        let until = step.holds[0].until.map(|until| until.to_string());
+        assert_eq!(until.as_deref(), Some("2026-01-01T00:00:02Z"));
+        assert_eq!(step.wake_at, step.holds[0].until, "the timer and the count are one instant");
+    }
+    let now = "2026-01-01T00:00:02Z";
+    assert_eq!((available(&whole, now), decide_at(&whole, now).wake_at), (1, None));
+    // An instant with a fraction is exact.
+    let exact = objects("2026-01-01T00:00:00.700000Z");
+    assert_eq!(available(&exact, "2026-01-01T00:00:01.699Z"), 0);
+    assert_eq!(available(&exact, "2026-01-01T00:00:01.700Z"), 1);
+}
+
+/// A rollout is not late while its last pod may still count: the deadline has to be only a second
+/// longer than `minReadySeconds`.
+#[test]
+fn the_deadline_never_passes_before_the_last_pod_counts() {
+    let progressing = json!([{"type": "Progressing", "status": "True", "reason": "ReplicaSetUpdated",
+        "message": "", "lastUpdateTime": NOW, "lastTransitionTime": NOW}]);
+    let deployment = apps::deployment(1, "web:v1")
+        .with("/spec/minReadySeconds", json!(9))
+        .with("/spec/progressDeadlineSeconds", json!(10))
+        .status(json!({"replicas": 1, "updatedReplicas": 1, "readyReplicas": 1,
+            "unavailableReplicas": 1, "observedGeneration": 1, "conditions": progressing}));
+    let set = apps::replica_set("web-1", "web:v1", 1, 1)
+        .with("/spec/minReadySeconds", json!(9))
+        .with("/status/availableReplicas", json!(0));
+    let world = world([deployment, set, apps::replica("web-1-a", "web-1", NOW)]);
+    let decided = |now: &str| {
+        let step = decide_at(&world, now);
+        let woken = step.wake_at.map(|at| at.to_string()).unwrap_or_default();
+        (step.decision["conditions"]["Progressing"].clone(), woken)
+    };
+    let (moving, late) = (json!("True/ReplicaSetUpdated"), json!("False/ProgressDeadlineExceeded"));
+    assert_eq!(decided(NOW), (moving.clone(), "2026-01-01T00:00:10Z".to_owned()));
+    let after = "2026-01-01T00:00:10.500Z";
+    assert_eq!(decided(after), (moving, "2026-01-01T00:00:11Z".to_owned()));
+    assert_eq!(decided("2026-01-01T00:00:11Z").0, late);
 }
 
 #[test]

@@ -29,6 +29,7 @@ pub(crate) mod lifecycle;
 pub(crate) mod member;
 pub(crate) mod orphan;
 pub(crate) mod record;
+pub(crate) mod safety;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -21,6 +21,8 @@ pub(super) const IGNORE: &str = "skyhook.nvidia.com/ignore";
 /// On Skyhooks, by people; only the text `true` counts.
 pub(super) const PAUSE: &str = "skyhook.nvidia.com/pause";
 pub(super) const DISABLE: &str = "skyhook.nvidia.com/disable";
+/// On a `DeploymentPolicy`, by people: which nodes count as progress towards the safety limit.
+pub(super) const SAFETY_PROGRESS: &str = "convoy.dev/safety-progress";
 /// On Skyhooks: the operator version that last wrote them.
 pub(super) const VERSION: &str = "skyhook.nvidia.com/version";
 /// On node metadata ConfigMaps.

@@ -1,7 +1,9 @@
-//! Which rollouts a change concerns. Limits and orphaned package pods are tested below.
+//! Which rollouts a change concerns. Limits, orphaned package pods and the safety limit are tested
+//! below.
 
 mod limits;
 mod orphan;
+mod safety;
 
 use convoy_api::Object;
 use convoy_testkit::{Builder, node, object};

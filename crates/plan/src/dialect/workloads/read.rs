@@ -11,11 +11,11 @@ use convoy_api::Object;
 use convoy_api::kinds::POD;
 use convoy_api::object::ViewError;
 use convoy_api::object::member::{field, member};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::ownership::{self, Claim, claim};
-use crate::pods::{is_finished, is_ready, ready_since};
+use crate::pods::{available_at, is_finished, is_ready, ready_since};
 use crate::selector::Selector;
 use crate::snapshot::Snapshot;
 
@@ -97,8 +97,7 @@ pub(crate) fn health(pod: &Object, min_ready_secs: i64, now: Timestamp) -> Healt
     if min_ready_secs <= 0 {
         return Health::Available;
     }
-    let settled = SignedDuration::from_secs(min_ready_secs);
-    let until = ready_since(pod).and_then(|since| since.checked_add(settled).ok());
+    let until = ready_since(pod).and_then(|since| available_at(since, min_ready_secs));
     if until.is_some_and(|until| until <= now) {
         Health::Available
     } else {

@@ -4,12 +4,16 @@ use convoy_testkit::{Builder, NOW, apps, node, object};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::step::Verb;
+use crate::step::{Verb, Write};
 
 fn step(dialect: &Workloads, objects: impl IntoIterator<Item = Builder>) -> Step {
+    step_at(dialect, objects, NOW)
+}
+
+fn step_at(dialect: &Workloads, objects: impl IntoIterator<Item = Builder>, now: &str) -> Step {
     let world: World = objects.into_iter().map(Builder::build).collect();
     let rollout = dialect.rollouts(&world)[0];
-    dialect.step(&dialect.snapshot(&world, rollout), NOW.parse().unwrap())
+    dialect.step(&dialect.snapshot(&world, rollout), now.parse().unwrap())
 }
 
 fn owner(version: &str, kind: &str, spec: &Value) -> Builder {
@@ -103,6 +107,37 @@ fn ordinals_wait_for_the_one_whose_turn_it_is() {
     let parallel = step(&STATEFUL_SETS, [set("Parallel")]);
     assert_eq!(starts(&parallel), ["web-0", "web-1", "web-2"]);
     assert_eq!(holds(&parallel), []);
+}
+
+/// As for ReplicaSets: the instant of a condition has whole seconds, and the pod may have turned
+/// ready up to a second later.
+#[test]
+fn a_pod_never_counts_before_its_seconds_have_passed() {
+    let spec = json!({"minReadySeconds": 1, "replicas": 1});
+    let hash = "/metadata/labels/controller-revision-hash";
+    let kinds = [
+        (&DAEMON_SETS, "DaemonSet", "web-n1", "numberAvailable", hash),
+        (&STATEFUL_SETS, "StatefulSet", "web-0", "availableReplicas", "/metadata/name"),
+    ];
+    for (dialect, kind, pod, counter, revision) in kinds {
+        let set = owner("apps/v1", kind, &spec);
+        let first = step(dialect, [set.clone(), node("n1")]).actions;
+        let mut created = first.iter().filter_map(|action| match &action.write {
+            Write::Create { object } if object["kind"] == "ControllerRevision" => Some(object),
+            _ => None,
+        });
+        let revision = created.find_map(|object| object.pointer(revision)?.as_str());
+        let pod = outdated(kind, pod, "n1").label("controller-revision-hash", revision.unwrap());
+        let decided = |now: &str| {
+            let objects = [set.clone(), node("n1"), pod.clone()];
+            let step = step_at(dialect, objects, now);
+            let status = step.status.unwrap_or_default();
+            (status[counter].as_i64().unwrap_or(0), step.wake_at.map(|at| at.to_string()))
+        };
+        let early = decided("2026-01-01T00:00:01Z");
+        assert_eq!(early, (0, Some("2026-01-01T00:00:02Z".to_owned())), "{kind}");
+        assert_eq!(decided("2026-01-01T00:00:02Z"), (1, None), "{kind}");
+    }
 }
 
 #[test]

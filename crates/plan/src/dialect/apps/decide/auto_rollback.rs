@@ -7,13 +7,14 @@
 
 use convoy_api::Object;
 use convoy_api::apps::annotation;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use super::DeploymentDecision;
 use super::rollback::Rollback;
 use crate::condition::dated::Entry;
 use crate::condition::instant;
 use crate::dialect::apps::names::{PROGRESSING, REPLICA_FAILURE, ROLLED_BACK, TIMED_OUT};
+use crate::elapsed::passed_at;
 use crate::step::EventType;
 
 impl<'o> DeploymentDecision<'o> {
@@ -55,8 +56,7 @@ impl<'o> DeploymentDecision<'o> {
         if !failure.is_true() {
             return None;
         }
-        let deadline = SignedDuration::from_secs(self.deployment.deadline_secs?);
-        failure.changed_at()?.checked_add(deadline).ok()
+        passed_at(failure.changed_at()?, self.deployment.deadline_secs?)
     }
 
     /// Why the new set has failed, if it has by one of the triggers.

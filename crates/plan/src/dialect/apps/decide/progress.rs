@@ -1,13 +1,14 @@
 //! Progress of a Deployment: the counters of its status, whether it is complete, pausing, the
 //! deadline, failures of ReplicaSets.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use super::DeploymentDecision;
 use crate::condition::dated::Entry;
 use crate::dialect::apps::names::{
     AVAILABLE, COMPLETE, PAUSED, PROGRESSING, REPLICA_FAILURE, TIMED_OUT,
 };
+use crate::elapsed::passed_at;
 
 /// The numbers of a status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -115,8 +116,8 @@ impl DeploymentDecision<'_> {
             TIMED_OUT => true,
             _ => current
                 .and_then(Entry::updated_at)
-                .and_then(|at| at.checked_add(SignedDuration::from_secs(deadline_secs)).ok())
-                .is_none_or(|at| at < self.now),
+                .and_then(|since| passed_at(since, deadline_secs))
+                .is_none_or(|at| at <= self.now),
         }
     }
 
@@ -128,9 +129,7 @@ impl DeploymentDecision<'_> {
         if over || self.is_complete() {
             return None;
         }
-        let since = current.updated_at()?;
-        // Instants on the wire are whole seconds: it strikes in the second after.
-        let at = since.checked_add(SignedDuration::from_secs(secs.saturating_add(1))).ok()?;
+        let at = passed_at(current.updated_at()?, secs)?;
         (at > self.now).then_some(at)
     }
 

@@ -4,13 +4,13 @@ use convoy_api::Object;
 use convoy_api::apps::POD;
 use convoy_api::apps::spec::ReplicaSetSpec;
 use convoy_api::object::member::field;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::template;
 use crate::ownership::{Claim, claim};
 use crate::pods::active::{ActivePod, Readiness};
-use crate::pods::is_finished;
+use crate::pods::{available_at, is_finished};
 use crate::selector::Selector;
 use crate::snapshot::Snapshot;
 
@@ -90,6 +90,6 @@ impl<'o> ReplicaSet<'o> {
 
     /// When a pod that is ready since then counts as available.
     pub(crate) fn available_at(&self, since: Timestamp) -> Option<Timestamp> {
-        since.checked_add(SignedDuration::from_secs(self.min_ready_secs)).ok()
+        available_at(since, self.min_ready_secs)
     }
 }

@@ -1,12 +1,11 @@
 //! New replicas of a Deployment that are ready and do not count as available yet.
 
 use convoy_api::Object;
-use jiff::SignedDuration;
 
 use crate::dialect::apps::decide::DeploymentDecision;
 use crate::hold::{Hold, HoldReason};
 use crate::ownership::is_controlled_by;
-use crate::pods::ready_since;
+use crate::pods::{available_at, ready_since};
 
 /// By pod where the pods are known.
 pub(super) fn settling(decision: &DeploymentDecision<'_>) -> Vec<Hold> {
@@ -18,7 +17,7 @@ pub(super) fn settling(decision: &DeploymentDecision<'_>) -> Vec<Hold> {
     let has_uid = set.object.uid().is_some();
     let ours = |pod: &&&Object| has_uid && is_controlled_by(pod, set.object);
     let pods = decision.pods.iter().filter(ours).filter_map(|pod| {
-        let until = ready_since(pod)?.checked_add(SignedDuration::from_secs(for_secs)).ok()?;
+        let until = available_at(ready_since(pod)?, for_secs)?;
         (until > decision.now).then(|| {
             Hold::of_member(pod.name().clone(), HoldReason::Settling { for_secs })
                 .in_group(set.name().clone())

@@ -35,7 +35,7 @@ pub(crate) fn score(
         return;
     }
     state.consecutive_failures = state.consecutive_failures.saturating_add(1);
-    let early = percent_of(completed.saturating_add(failed), total) < strategy.safety_limit;
+    let early = !strategy.is_past_safety_limit(completed, failed, total);
     let too_many =
         strategy.failure_threshold.is_some_and(|most| state.consecutive_failures >= most);
     state.should_stop |= early && too_many;
@@ -44,7 +44,8 @@ pub(crate) fn score(
 /// more than remain, never none.
 pub(crate) fn next_size(strategy: &Strategy, batch: &BatchState, total: u32) -> u32 {
     let processed = batch.completed_nodes.saturating_add(batch.failed_nodes);
-    let slow_down = batch.last_batch_failed && percent_of(processed, total) < strategy.safety_limit;
+    let is_past = strategy.is_past_safety_limit(batch.completed_nodes, batch.failed_nodes, total);
+    let slow_down = batch.last_batch_failed && !is_past;
     let last = LastBatch { size: batch.last_batch_size, slow_down };
     strategy.pace.next_size(last).min(total.saturating_sub(processed)).max(1)
 }
@@ -52,11 +53,13 @@ pub(crate) fn next_size(strategy: &Strategy, batch: &BatchState, total: u32) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dialect::skyhook::read::policy::SafetyProgress;
     use crate::pace::Pace;
 
     fn strategy(batch_threshold: u32, failure_threshold: Option<u32>) -> Strategy {
         let pace = Pace::Exponential { initial: 1, factor: 2 };
-        Strategy { pace, batch_threshold, failure_threshold, safety_limit: 50 }
+        let safety_progress = SafetyProgress::Processed;
+        Strategy { pace, batch_threshold, failure_threshold, safety_limit: 50, safety_progress }
     }
 
     #[test]

@@ -11,6 +11,7 @@ use serde_json::Value;
 use smol_str::SmolStr;
 
 use crate::budget::{IntOrPercent, Rounding};
+use crate::dialect::skyhook::names::SAFETY_PROGRESS;
 use crate::pace::Pace;
 use crate::selector::Selector;
 use crate::snapshot::Snapshot;
@@ -46,6 +47,30 @@ pub(crate) struct Strategy {
     pub(crate) failure_threshold: Option<u32>,
     /// The progress in percent from which failures neither slow nor stop.
     pub(crate) safety_limit: u32,
+    pub(crate) safety_progress: SafetyProgress,
+}
+
+/// Which nodes count as progress towards the safety limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum SafetyProgress {
+    /// Those that are complete or have failed, as upstream.
+    #[default]
+    Processed,
+    /// Those that are complete.
+    Completed,
+}
+
+impl SafetyProgress {
+    /// The words that the annotation may have.
+    pub(crate) const WORDS: [&str; 2] = ["completed", "processed"];
+
+    /// What a policy asks for. Validation refuses other words.
+    fn of(policy: &Object) -> Self {
+        match policy.annotation(SAFETY_PROGRESS) {
+            Some("completed") => Self::Completed,
+            _ => Self::Processed,
+        }
+    }
 }
 
 impl Strategy {
@@ -56,6 +81,16 @@ impl Strategy {
             Pace::Linear { .. } => "linear",
             Pace::Exponential { .. } => "exponential",
         }
+    }
+
+    /// Whether failures neither slow nor stop any more, with so many nodes of `total` complete and
+    /// failed.
+    pub(crate) fn is_past_safety_limit(&self, completed: u32, failed: u32, total: u32) -> bool {
+        let progress = match self.safety_progress {
+            SafetyProgress::Processed => completed.saturating_add(failed),
+            SafetyProgress::Completed => completed,
+        };
+        percent_of(progress, total) >= self.safety_limit
     }
 }
 
@@ -95,6 +130,8 @@ pub(crate) fn find(
 fn read(policy: &Object) -> Result<(Vec<CompartmentSpec>, Option<bool>), ViewError> {
     let spec: DeploymentPolicySpec = policy.spec_view()?;
     let raw = policy.spec().get("compartments").and_then(Value::as_array);
+    let progress = SafetyProgress::of(policy);
+    let strategy = |wire: Option<&WireStrategy>| wire.and_then(|wire| strategy(wire, progress));
     let mut all = Vec::new();
     for (index, compartment) in spec.compartments.iter().flatten().enumerate() {
         let selector = raw.and_then(|raw| raw.get(index)?.get("selector"));
@@ -106,14 +143,14 @@ fn read(policy: &Object) -> Result<(Vec<CompartmentSpec>, Option<bool>), ViewErr
                 message: error.message,
             })?,
             budget: budget(Some(&compartment.budget)),
-            strategy: compartment.strategy.as_ref().and_then(strategy),
+            strategy: strategy(compartment.strategy.as_ref()),
         });
     }
     all.push(CompartmentSpec {
         name: SmolStr::new_static(DEFAULT),
         selector: Selector::default(),
         budget: budget(spec.default.budget.as_ref()),
-        strategy: spec.default.strategy.as_ref().and_then(strategy),
+        strategy: strategy(spec.default.strategy.as_ref()),
     });
     Ok((all, spec.reset_batch_state_on_completion))
 }
@@ -140,6 +177,7 @@ pub(crate) fn legacy(given: Option<&InterruptionBudget>, nodes: u32) -> Compartm
         batch_threshold: number(BATCH_THRESHOLD),
         failure_threshold: None,
         safety_limit: number(SAFETY_LIMIT),
+        safety_progress: SafetyProgress::default(),
     };
     CompartmentSpec {
         name: SmolStr::new_static(DEFAULT),
@@ -165,7 +203,7 @@ fn budget(wire: Option<&Budget>) -> IntOrPercent {
     }
 }
 
-fn strategy(wire: &WireStrategy) -> Option<Strategy> {
+fn strategy(wire: &WireStrategy, safety_progress: SafetyProgress) -> Option<Strategy> {
     let at_least_one =
         |given: Option<i64>, otherwise: i64| number(given.unwrap_or(otherwise)).max(1);
     let made =
@@ -174,6 +212,7 @@ fn strategy(wire: &WireStrategy) -> Option<Strategy> {
             batch_threshold: number(batch_threshold.unwrap_or(BATCH_THRESHOLD)),
             failure_threshold: failures.map(number),
             safety_limit: number(limit.unwrap_or(SAFETY_LIMIT)),
+            safety_progress,
         };
     if let Some(fixed) = &wire.fixed {
         let pace = Pace::Fixed { initial: at_least_one(fixed.initial_batch, INITIAL_BATCH) };

@@ -4,6 +4,8 @@ use convoy_api::ObjectKey;
 use convoy_api::skyhook::{PackageState, Stage, StatusWord};
 
 use crate::dialect::skyhook::decide::Decision;
+use crate::dialect::skyhook::decide::safety::passed_by_failures;
+use crate::dialect::skyhook::names::SAFETY_PROGRESS;
 use crate::dialect::skyhook::read::node::word_text;
 use crate::dialect::skyhook::read::state::stage_word;
 use crate::step::{Event, EventType};
@@ -56,6 +58,15 @@ pub(crate) fn events(decision: &Decision<'_, '_>, rolled_up: StatusWord) -> Vec<
     let new = word_text(rolled_up);
     if old != new {
         tell(on_skyhook, "State", format!("Skyhook transitioned [{old}] -> [{new}]"));
+    }
+    for passed in passed_by_failures(decision).filter(|passed| passed.is_new) {
+        let message = format!(
+            "{}. To count only completed nodes as progress, annotate DeploymentPolicy {} with \
+             {SAFETY_PROGRESS}=completed",
+            passed.text(),
+            decision.hook.policy
+        );
+        events.push(Event::new(on_skyhook, EventType::Warning, "SafetyLimitPassed", message));
     }
     events
 }

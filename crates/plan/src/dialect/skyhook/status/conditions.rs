@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::condition::{Condition, remove, set, truth};
 use crate::dialect::skyhook::decide::Decision;
 use crate::dialect::skyhook::decide::member::Member;
+use crate::dialect::skyhook::decide::safety::passed_by_failures;
 use crate::dialect::skyhook::names::PREFIX;
 use crate::dialect::skyhook::read::node::word_text;
 use crate::dialect::skyhook::report::waiting;
@@ -54,9 +55,9 @@ pub(crate) fn conditions(
         put(&condition);
     }
     put(&ready(decision, rolled_up));
-    if let Some(condition) = waiting(stored.map_or(&[], Vec::as_slice), holds) {
-        put(&condition);
-    }
+    let stored = stored.map_or(&[] as &[Value], Vec::as_slice);
+    let told = [waiting(stored, holds), safety_limit(decision, stored)];
+    told.iter().flatten().for_each(&mut put);
     let missing = format!("{PREFIX}DeploymentPolicyNotFound");
     if decision.policy_missing {
         put(&Condition::new(
@@ -105,15 +106,30 @@ fn applying(decision: &Decision<'_, '_>) -> Option<Condition<'static>> {
 
 /// Which nodes wait, and why. Absent until a node has waited.
 fn waiting(stored: &[Value], holds: &[Hold]) -> Option<Condition<'static>> {
-    let kind = format!("{PREFIX}NodesWaiting");
-    let is_published = stored.iter().any(|condition| condition["type"] == kind.as_str());
     let summary = waiting::summary(holds);
-    if summary.is_none() && !is_published {
-        return None;
-    }
-    let is_waiting = truth(summary.is_some());
+    let is_waiting = summary.is_some();
     let message = summary.map_or(Cow::Borrowed("No node waits."), Into::into);
-    Some(Condition::new(kind, is_waiting, "NodesWaiting", message))
+    once("NodesWaiting", is_waiting, message, stored)
+}
+
+/// Which compartments failures carried past their safety limit. Absent until there is one.
+fn safety_limit(decision: &Decision<'_, '_>, stored: &[Value]) -> Option<Condition<'static>> {
+    let passed: Vec<String> = passed_by_failures(decision).map(|passed| passed.text()).collect();
+    let none = "No compartment is past its safetyLimit because of failed nodes.";
+    let message = if passed.is_empty() { none.to_owned() } else { passed.join(". ") };
+    once("SafetyLimitPassed", !passed.is_empty(), message, stored)
+}
+
+/// A condition that is absent until it is true for the first time.
+fn once(
+    reason: &'static str,
+    is_true: bool,
+    message: impl Into<Cow<'static, str>>,
+    stored: &[Value],
+) -> Option<Condition<'static>> {
+    let kind = format!("{PREFIX}{reason}");
+    let is_published = stored.iter().any(|condition| condition["type"] == kind.as_str());
+    (is_true || is_published).then(|| Condition::new(kind, truth(is_true), reason, message))
 }
 
 /// The condition that `kubectl wait` and deployment tools know.

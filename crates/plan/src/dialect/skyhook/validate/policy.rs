@@ -7,7 +7,8 @@ use convoy_api::skyhook::{Budget, Compartment, DeploymentPolicySpec, Strategy};
 use serde_json::Value;
 
 use crate::diagnostic::Diagnostic;
-use crate::dialect::skyhook::read::policy::DEFAULT;
+use crate::dialect::skyhook::names::SAFETY_PROGRESS;
+use crate::dialect::skyhook::read::policy::{DEFAULT, SafetyProgress};
 use crate::selector::Selector;
 
 /// The first of the rules, in the order of the API, that is broken.
@@ -16,6 +17,12 @@ pub(super) fn first_error(object: &Object) -> Option<Diagnostic> {
         Ok(spec) => spec,
         Err(error) => return Some(Diagnostic::error(object, error.field, error.message)),
     };
+    if let Some(progress) = object.annotation(SAFETY_PROGRESS)
+        && !SafetyProgress::WORDS.contains(&progress)
+    {
+        let field = format!("metadata.annotations[{SAFETY_PROGRESS}]");
+        return Some(Diagnostic::unsupported(object, field, progress, &SafetyProgress::WORDS));
+    }
     let field = |part: &str| format!("spec.default.{part}");
     let fail = |(part, message): (&str, String)| {
         Some(Diagnostic::error(object, field(part), format!("default {message}")))
