@@ -2,6 +2,9 @@
 //! in progress than its ceiling, that no batch has more nodes than its size or starts before the
 //! previous one has finished, and that no pod is created on a node without a slot.
 //!
+//! A batch is as large as its strategy says after the last one, whose size and success it takes from
+//! its own record of who was picked ([`batches`](super::batches)).
+//!
 //! It reads nodes, pods, policy and status, and nothing of the engine. A lowered budget does not
 //! stop nodes in progress, a node keeps its slot when it moves, and a loop may not know of either
 //! yet. So until the loops have settled, the loosest bound applies, and nodes that changed
@@ -13,7 +16,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use convoy_api::{GroupKind, Object};
 use convoy_plan::selector::Selector;
+use jiff::Timestamp;
 use serde_json::Value;
+
+use super::batches::{Batches, Place};
 
 const SKYHOOK: GroupKind = GroupKind::new("skyhook.nvidia.com", "Skyhook");
 const POLICY: GroupKind = GroupKind::new("skyhook.nvidia.com", "DeploymentPolicy");
@@ -40,7 +46,11 @@ pub struct Compartments {
     policies: Vec<Vec<Terms>>,
     /// By compartment.
     sizes: BTreeMap<String, Sizes>,
-    picked: BTreeSet<String>,
+    batches: Batches,
+    /// The spec of the Skyhook.
+    spec: Value,
+    /// A node forgot what it had since the loops last settled.
+    has_reset: bool,
     pods: BTreeSet<String>,
 }
 
@@ -58,6 +68,15 @@ struct Sizes {
     most: u64,
     /// Nodes in progress when the loops last settled.
     going: u64,
+}
+
+/// How far a compartment is, at least and at most.
+#[derive(Clone, Copy, Debug)]
+struct Standing {
+    complete: u64,
+    /// The most nodes that count as processed.
+    progress: u64,
+    ceiling: u64,
 }
 
 /// The settings of a policy for one compartment.
@@ -82,7 +101,9 @@ impl Compartments {
             moved: BTreeSet::new(),
             policies: Vec::new(),
             sizes: BTreeMap::new(),
-            picked: BTreeSet::new(),
+            batches: Batches::default(),
+            spec: Value::Null,
+            has_reset: false,
             pods: BTreeSet::new(),
         }
     }
@@ -93,6 +114,7 @@ impl Compartments {
             kind if *kind == NODE => self.see_node(object, is_gone),
             kind if *kind == POLICY => {
                 if !is_gone {
+                    self.batches.disturb();
                     self.policies.push(terms(object.spec()));
                     self.sort_nodes();
                     self.count_members();
@@ -110,6 +132,7 @@ impl Compartments {
     pub fn rest(&mut self) {
         self.policies = self.policies.pop().into_iter().collect();
         self.moved.clear();
+        self.has_reset = false;
         self.sizes.clear();
         self.count_members();
         let names: Vec<String> = self.sizes.keys().cloned().collect();
@@ -124,6 +147,12 @@ impl Compartments {
         let name = node.name().to_string();
         self.hold(&name, Some(node).filter(|_| !is_gone));
         let before = self.nodes.remove(&name);
+        let word = |node: &Object| node.annotation(&self.word).map(str::to_owned);
+        if before.as_ref().is_some_and(|known| word(&known.node).is_some() && word(node).is_none())
+        {
+            self.has_reset = true;
+            self.batches.disturb();
+        }
         if let Some(place) = before.as_ref().and_then(|known| known.place.as_ref()) {
             self.members.entry(place.clone()).and_modify(|count| *count -= 1);
             self.going.entry(place.clone()).and_modify(|names| _ = names.remove(&name));
@@ -132,6 +161,8 @@ impl Compartments {
         match before {
             Some(before) if before.place == place => {}
             before => {
+                self.batches.disturb();
+                place.iter().for_each(|place| self.batches.join(place));
                 self.moved.extend(before.is_some().then_some(name));
                 self.count_members();
             }
@@ -193,15 +224,23 @@ impl Compartments {
             self.sort_nodes();
             self.count_members();
         }
-        let picked = skyhook.status().get("nodePriority").and_then(Value::as_object);
-        let picked: BTreeSet<String> =
-            picked.into_iter().flatten().map(|(name, _)| name.clone()).collect();
-        let before = std::mem::replace(&mut self.picked, picked);
-        let mut new: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        for name in self.picked.difference(&before).filter(|name| !self.moved.contains(*name)) {
-            let Some(place) = self.place(name) else { continue };
-            new.entry(place).or_default().push(name);
+        if self.spec != *skyhook.spec() {
+            self.spec = skyhook.spec().clone();
+            self.batches.disturb();
         }
+        let mut batches = std::mem::take(&mut self.batches);
+        let created = skyhook.created_at().unwrap_or(Timestamp::UNIX_EPOCH);
+        let outside = |at: &str| at.parse().is_ok_and(|at: Timestamp| at == created);
+        let new = batches.see(skyhook.status(), outside, |name| {
+            let known = self.nodes.get(name)?;
+            let word = known.node.annotation(&self.word);
+            Some(Place {
+                compartment: known.place.as_deref()?,
+                has_moved: self.moved.contains(name),
+                has_ended: matches!(word, Some("complete" | "erroring")),
+            })
+        })?;
+        self.batches = batches;
         for (compartment, names) in new {
             let published = skyhook.status().get("compartmentStatuses");
             let state = published.and_then(|all| all.get(compartment)?.get("batchState"));
@@ -210,7 +249,7 @@ impl Compartments {
                 return Err(format!("{names:?} are selected in {compartment}, more than {most}"));
             }
             let going = self.in_progress(compartment);
-            if going.iter().any(|name| !names.contains(name)) {
+            if going.iter().any(|name| !names.iter().any(|new| new == name)) {
                 return Err(format!(
                     "{names:?} are picked in {compartment}, where {going:?} are in progress"
                 ));
@@ -265,8 +304,20 @@ impl Compartments {
     fn batch(&self, compartment: &str, state: &Value) -> u64 {
         let Some(sizes) = self.sizes.get(compartment) else { return 0 };
         let ceiling = self.ceiling(compartment);
+        let nodes = self.nodes.values().filter(|known| known.place.as_deref() == Some(compartment));
+        let words = nodes.filter_map(|known| known.node.annotation(&self.word));
+        let (mut complete, mut failed) = (0, 0);
+        for word in words {
+            complete += u64::from(word == "complete");
+            failed += u64::from(word == "erroring");
+        }
+        let progress = match self.has_reset {
+            true => u64::MAX, // it was further on when the batch was decided
+            false => complete + failed,
+        };
+        let standing = Standing { complete, progress, ceiling };
         self.terms_of(compartment)
-            .map(|terms| terms.size(state, *sizes, ceiling))
+            .map(|terms| terms.size(state, *sizes, standing))
             .max()
             .unwrap_or(0)
     }
@@ -299,7 +350,8 @@ impl Terms {
     }
 
     /// The largest size of the next batch.
-    fn size(&self, state: &Value, members: Sizes, ceiling: u64) -> u64 {
+    fn size(&self, state: &Value, members: Sizes, standing: Standing) -> u64 {
+        let Standing { complete, progress, ceiling } = standing;
         let kinds = ["fixed", "linear", "exponential"];
         let kind = kinds.into_iter().find(|kind| self.strategy.get(kind).is_some());
         let Some(kind) = kind else { return ceiling };
@@ -307,9 +359,8 @@ impl Terms {
             self.strategy[kind].get(field).and_then(Value::as_u64).unwrap_or(default)
         };
         let told = |field: &str| state.get(field).and_then(Value::as_u64).unwrap_or(0);
-        let processed = told("completedNodes") + told("failedNodes");
         // Fewer nodes are further on, and slow down no more.
-        let progress = (processed * 100).checked_div(members.least).unwrap_or(100);
+        let progress = progress.saturating_mul(100).checked_div(members.least).unwrap_or(100);
         let failed = state.get("lastBatchFailed").and_then(Value::as_bool) == Some(true);
         let slow = failed && progress < given("safetyLimit", 50);
         let (last, first) = (told("lastBatchSize"), given("initialBatch", 1));
@@ -321,7 +372,7 @@ impl Terms {
             (_, last, true) => last / factor,
             (_, last, false) => last * factor,
         };
-        let remaining = members.most.saturating_sub(processed);
+        let remaining = members.most.saturating_sub(complete);
         size.min(remaining).max(1).min(ceiling)
     }
 }
@@ -344,139 +395,4 @@ fn count(length: usize) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use convoy_testkit::{Builder, node, object};
-    use serde_json::json;
-
-    use super::*;
-
-    fn policy(count: u64, strategy: Value) -> Object {
-        object("skyhook.nvidia.com/v1alpha1", "DeploymentPolicy", "p")
-            .spec(json!({"default": {"budget": {"count": count}, "strategy": strategy}}))
-            .build()
-    }
-
-    fn going(name: &str) -> Builder {
-        node(name).annotation("skyhook.nvidia.com/status_s", "in_progress")
-    }
-
-    fn picked(names: &[&str], state: Value) -> Object {
-        let picked: BTreeMap<&str, &str> = names.iter().map(|name| (*name, "now")).collect();
-        object("skyhook.nvidia.com/v1alpha1", "Skyhook", "s")
-            .status(json!({"nodePriority": picked,
-                "compartmentStatuses": {DEFAULT: {"batchState": state}}}))
-            .build()
-    }
-
-    #[test]
-    fn ceilings_hold_and_a_smaller_one_only_after_a_rest() {
-        let mut vigil = Compartments::of("s");
-        vigil.see(&policy(2, json!({})), false).unwrap();
-        for name in ["a", "b"] {
-            vigil.see(&going(name).build(), false).unwrap();
-        }
-        assert!(vigil.see(&going("c").build(), false).is_err());
-        vigil.see(&node("c").build(), false).unwrap();
-        vigil.see(&policy(1, json!({})), false).unwrap();
-        vigil.see(&node("b").build(), false).unwrap();
-        vigil.see(&going("b").build(), false).unwrap();
-        vigil.see(&node("b").build(), false).unwrap();
-        vigil.rest();
-        assert!(vigil.see(&going("b").build(), false).is_err());
-    }
-
-    #[test]
-    fn a_pause_leaves_slots_where_they_are() {
-        let mut vigil = Compartments::of("s");
-        vigil.see(&policy(2, json!({})), false).unwrap();
-        let paused = |name: &str| node(name).annotation("skyhook.nvidia.com/status_s", "paused");
-        for name in ["a", "b"] {
-            vigil.see(&going(name).build(), false).unwrap();
-            vigil.see(&paused(name).build(), false).unwrap();
-        }
-        vigil.see(&paused("c").build(), false).unwrap();
-        vigil.see(&policy(1, json!({})), false).unwrap();
-        vigil.rest();
-        vigil.see(&going("a").build(), false).unwrap();
-        vigil.see(&going("b").build(), false).unwrap();
-        assert!(vigil.see(&going("c").build(), false).is_err());
-    }
-
-    #[test]
-    fn who_moves_keeps_its_slot_and_takes_no_other() {
-        let pool = json!({"name": "pool", "budget": {"count": 1},
-            "selector": {"matchLabels": {"pool": "a"}}});
-        let policy = object("skyhook.nvidia.com/v1alpha1", "DeploymentPolicy", "p")
-            .spec(json!({"default": {"budget": {"count": 1}}, "compartments": [pool]}));
-        let mut vigil = Compartments::of("s");
-        vigil.see(&policy.build(), false).unwrap();
-        vigil.see(&going("a").label("pool", "a").build(), false).unwrap();
-        vigil.see(&going("b").build(), false).unwrap();
-        vigil.see(&going("b").label("pool", "a").build(), false).unwrap();
-        assert!(vigil.see(&going("c").label("pool", "a").build(), false).is_err());
-        vigil.see(&node("c").label("pool", "a").build(), false).unwrap();
-        vigil.see(&going("d").build(), false).unwrap();
-        assert!(vigil.see(&going("e").build(), false).is_err());
-    }
-
-    #[test]
-    fn nodes_that_the_skyhook_is_not_about_do_not_count() {
-        let mut vigil = Compartments::of("s");
-        vigil.see(&policy(1, json!({})), false).unwrap();
-        let skyhook = object("skyhook.nvidia.com/v1alpha1", "Skyhook", "s")
-            .spec(json!({"nodeSelectors": {"matchLabels": {"fleet": "yes"}}}));
-        vigil.see(&skyhook.build(), false).unwrap();
-        vigil.see(&going("a").build(), false).unwrap();
-        vigil.see(&going("b").label("fleet", "yes").build(), false).unwrap();
-        assert!(vigil.see(&going("c").label("fleet", "yes").build(), false).is_err());
-    }
-
-    #[test]
-    fn nobody_is_picked_while_a_batch_goes_on() {
-        let mut vigil = Compartments::of("s");
-        vigil.see(&policy(2, json!({})), false).unwrap();
-        for name in ["a", "b"] {
-            vigil.see(&node(name).build(), false).unwrap();
-        }
-        vigil.see(&picked(&["a"], json!({})), false).unwrap();
-        vigil.see(&going("a").build(), false).unwrap();
-        assert!(vigil.see(&picked(&["a", "b"], json!({})), false).is_err());
-    }
-
-    #[test]
-    fn a_batch_has_as_many_as_its_strategy_says() {
-        let strategy = json!({"exponential": {}});
-        let failed = json!({"lastBatchSize": 2, "lastBatchFailed": true, "failedNodes": 2});
-        let grown = json!({"lastBatchSize": 1, "completedNodes": 1});
-        let cases = [
-            (&["a"][..], json!({}), true),
-            (&["a", "b"], json!({}), false),
-            (&["a", "b"], grown.clone(), true),
-            (&["a", "b", "c"], grown, false),
-            (&["a", "b"], failed, false),
-        ];
-        for (names, state, expected) in cases {
-            let mut vigil = Compartments::of("s");
-            vigil.see(&policy(9, strategy.clone()), false).unwrap();
-            for name in ["a", "b", "c", "d", "e", "f"] {
-                vigil.see(&node(name).build(), false).unwrap();
-            }
-            let seen = vigil.see(&picked(names, state.clone()), false);
-            assert_eq!(seen.is_ok(), expected, "{names:?} {state}");
-        }
-    }
-
-    #[test]
-    fn pods_are_made_where_a_slot_was_taken() {
-        let mut vigil = Compartments::of("s");
-        vigil.see(&policy(1, json!({})), false).unwrap();
-        vigil.see(&node("a").build(), false).unwrap();
-        let pod = |uid: &str| {
-            let made = object("v1", "Pod", uid).with("/metadata/uid", json!(uid)).label(NAME, "s");
-            made.spec(json!({"nodeName": "a"})).build()
-        };
-        assert!(vigil.see(&pod("one"), false).is_err());
-        vigil.see(&going("a").build(), false).unwrap();
-        assert!(vigil.see(&pod("two"), false).is_ok());
-    }
-}
+mod tests;
