@@ -6,6 +6,7 @@
 //! (a node that dies, a user who deletes a pod) are tolerated, the weaker of two bounds applies when
 //! a bound changes, and only pods that were available all along count.
 
+mod batches;
 mod compartments;
 
 use std::collections::BTreeMap;

@@ -2,6 +2,9 @@
 //! in progress than its ceiling, that no batch has more nodes than its size or starts before the
 //! previous one has finished, and that no pod is created on a node without a slot.
 //!
+//! A batch is as large as its strategy says after the last one, whose size and success it takes from
+//! its own record of who was picked ([`batches`](super::batches)).
+//!
 //! It reads nodes, pods, policy and status, and nothing of the engine. A lowered budget does not
 //! stop nodes in progress, a node keeps its slot when it moves, and a loop may not know of either
 //! yet. So until the loops have settled, the loosest bound applies, and nodes that changed
@@ -13,7 +16,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use convoy_api::{GroupKind, Object};
 use convoy_plan::selector::Selector;
+use jiff::Timestamp;
 use serde_json::Value;
+
+use super::batches::{Batches, Place};
 
 const SKYHOOK: GroupKind = GroupKind::new("skyhook.nvidia.com", "Skyhook");
 const POLICY: GroupKind = GroupKind::new("skyhook.nvidia.com", "DeploymentPolicy");
@@ -41,7 +47,11 @@ pub struct Compartments {
     policies: Vec<Vec<Terms>>,
     /// By compartment.
     sizes: BTreeMap<String, Sizes>,
-    picked: BTreeSet<String>,
+    batches: Batches,
+    /// The spec of the Skyhook.
+    spec: Value,
+    /// A node forgot what it had since the loops last settled.
+    has_reset: bool,
     pods: BTreeSet<String>,
 }
 
@@ -59,6 +69,16 @@ struct Sizes {
     most: u64,
     /// Nodes in progress when the loops last settled.
     going: u64,
+}
+
+/// How far a compartment is.
+#[derive(Clone, Copy, Debug)]
+struct Standing {
+    complete: u64,
+    failed: u64,
+    ceiling: u64,
+    /// It may have been further on when the batch was decided.
+    has_reset: bool,
 }
 
 /// The settings of a policy for one compartment.
@@ -85,7 +105,9 @@ impl Compartments {
             moved: BTreeSet::new(),
             policies: Vec::new(),
             sizes: BTreeMap::new(),
-            picked: BTreeSet::new(),
+            batches: Batches::default(),
+            spec: Value::Null,
+            has_reset: false,
             pods: BTreeSet::new(),
         }
     }
@@ -96,6 +118,7 @@ impl Compartments {
             kind if *kind == NODE => self.see_node(object, is_gone),
             kind if *kind == POLICY => {
                 if !is_gone {
+                    self.batches.disturb();
                     self.policies.push(terms(object));
                     self.sort_nodes();
                     self.count_members();
@@ -113,6 +136,7 @@ impl Compartments {
     pub fn rest(&mut self) {
         self.policies = self.policies.pop().into_iter().collect();
         self.moved.clear();
+        self.has_reset = false;
         self.sizes.clear();
         self.count_members();
         let names: Vec<String> = self.sizes.keys().cloned().collect();
@@ -127,6 +151,12 @@ impl Compartments {
         let name = node.name().to_string();
         self.hold(&name, Some(node).filter(|_| !is_gone));
         let before = self.nodes.remove(&name);
+        let word = |node: &Object| node.annotation(&self.word).map(str::to_owned);
+        if before.as_ref().is_some_and(|known| word(&known.node).is_some() && word(node).is_none())
+        {
+            self.has_reset = true;
+            self.batches.disturb();
+        }
         if let Some(place) = before.as_ref().and_then(|known| known.place.as_ref()) {
             self.members.entry(place.clone()).and_modify(|count| *count -= 1);
             self.going.entry(place.clone()).and_modify(|names| _ = names.remove(&name));
@@ -135,6 +165,8 @@ impl Compartments {
         match before {
             Some(before) if before.place == place => {}
             before => {
+                self.batches.disturb();
+                place.iter().for_each(|place| self.batches.join(place));
                 self.moved.extend(before.is_some().then_some(name));
                 self.count_members();
             }
@@ -196,15 +228,23 @@ impl Compartments {
             self.sort_nodes();
             self.count_members();
         }
-        let picked = skyhook.status().get("nodePriority").and_then(Value::as_object);
-        let picked: BTreeSet<String> =
-            picked.into_iter().flatten().map(|(name, _)| name.clone()).collect();
-        let before = std::mem::replace(&mut self.picked, picked);
-        let mut new: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        for name in self.picked.difference(&before).filter(|name| !self.moved.contains(*name)) {
-            let Some(place) = self.place(name) else { continue };
-            new.entry(place).or_default().push(name);
+        if self.spec != *skyhook.spec() {
+            self.spec = skyhook.spec().clone();
+            self.batches.disturb();
         }
+        let mut batches = std::mem::take(&mut self.batches);
+        let created = skyhook.created_at().unwrap_or(Timestamp::UNIX_EPOCH);
+        let outside = |at: &str| at.parse().is_ok_and(|at: Timestamp| at == created);
+        let new = batches.see(skyhook.status(), outside, |name| {
+            let known = self.nodes.get(name)?;
+            let word = known.node.annotation(&self.word);
+            Some(Place {
+                compartment: known.place.as_deref()?,
+                has_moved: self.moved.contains(name),
+                has_ended: matches!(word, Some("complete" | "erroring")),
+            })
+        })?;
+        self.batches = batches;
         for (compartment, names) in new {
             let published = skyhook.status().get("compartmentStatuses");
             let state = published.and_then(|all| all.get(compartment)?.get("batchState"));
@@ -213,7 +253,7 @@ impl Compartments {
                 return Err(format!("{names:?} are selected in {compartment}, more than {most}"));
             }
             let going = self.in_progress(compartment);
-            if going.iter().any(|name| !names.contains(name)) {
+            if going.iter().any(|name| !names.iter().any(|new| new == name)) {
                 return Err(format!(
                     "{names:?} are picked in {compartment}, where {going:?} are in progress"
                 ));
@@ -268,8 +308,16 @@ impl Compartments {
     fn batch(&self, compartment: &str, state: &Value) -> u64 {
         let Some(sizes) = self.sizes.get(compartment) else { return 0 };
         let ceiling = self.ceiling(compartment);
+        let nodes = self.nodes.values().filter(|known| known.place.as_deref() == Some(compartment));
+        let words = nodes.filter_map(|known| known.node.annotation(&self.word));
+        let (mut complete, mut failed) = (0, 0);
+        for word in words {
+            complete += u64::from(word == "complete");
+            failed += u64::from(word == "erroring");
+        }
+        let standing = Standing { complete, failed, ceiling, has_reset: self.has_reset };
         self.terms_of(compartment)
-            .map(|terms| terms.size(state, *sizes, ceiling))
+            .map(|terms| terms.size(state, *sizes, standing))
             .max()
             .unwrap_or(0)
     }
@@ -302,7 +350,8 @@ impl Terms {
     }
 
     /// The largest size of the next batch.
-    fn size(&self, state: &Value, members: Sizes, ceiling: u64) -> u64 {
+    fn size(&self, state: &Value, members: Sizes, standing: Standing) -> u64 {
+        let Standing { complete, failed, ceiling, has_reset } = standing;
         let kinds = ["fixed", "linear", "exponential"];
         let kind = kinds.into_iter().find(|kind| self.strategy.get(kind).is_some());
         let Some(kind) = kind else { return ceiling };
@@ -310,12 +359,11 @@ impl Terms {
             self.strategy[kind].get(field).and_then(Value::as_u64).unwrap_or(default)
         };
         let told = |field: &str| state.get(field).and_then(Value::as_u64).unwrap_or(0);
-        let processed = told("completedNodes") + told("failedNodes");
-        let counted = if self.only_completed { told("completedNodes") } else { processed };
+        let counted = if self.only_completed { complete } else { complete + failed };
         // Fewer nodes are further on, and slow down no more.
         let progress = (counted * 100).checked_div(members.least).unwrap_or(100);
-        let failed = state.get("lastBatchFailed").and_then(Value::as_bool) == Some(true);
-        let slow = failed && progress < given("safetyLimit", 50);
+        let is_failed = state.get("lastBatchFailed").and_then(Value::as_bool) == Some(true);
+        let slow = is_failed && !has_reset && progress < given("safetyLimit", 50);
         let (last, first) = (told("lastBatchSize"), given("initialBatch", 1));
         let (delta, factor) = (given("delta", 1), given("growthFactor", 2));
         let size = match (kind, last, slow) {
@@ -325,7 +373,7 @@ impl Terms {
             (_, last, true) => last / factor,
             (_, last, false) => last * factor,
         };
-        let remaining = members.most.saturating_sub(processed);
+        let remaining = members.most.saturating_sub(complete);
         size.min(remaining).max(1).min(ceiling)
     }
 }

@@ -1,8 +1,10 @@
 //! Requests of the plugin to the API server.
 
-use anyhow::{Context, Result};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
 use convoy_api::Object;
-use convoy_controllers::connect::{Connection, connect};
+use convoy_controllers::connect::{Connection, connect, refusal};
 use futures_util::{AsyncBufReadExt, TryStreamExt};
 use http::Request;
 use serde_json::Value;
@@ -13,6 +15,9 @@ use crate::output;
 const SKYHOOKS: &str = "/apis/skyhook.nvidia.com/v1alpha1/skyhooks";
 const NODES: &str = "/api/v1/nodes";
 
+/// How often an object that others write as well is read again before giving up.
+const ATTEMPTS_MAX: u64 = 20;
+
 /// An API server with the Skyhook kinds.
 pub(super) struct Cluster(Connection);
 
@@ -22,6 +27,35 @@ pub(super) enum PatchTarget {
     Skyhook,
     SkyhookStatus,
     Node,
+}
+
+impl PatchTarget {
+    /// The path of the object that is patched.
+    fn object(self, name: &str) -> String {
+        match self {
+            Self::Skyhook | Self::SkyhookStatus => format!("{SKYHOOKS}/{name}"),
+            Self::Node => format!("{NODES}/{name}"),
+        }
+    }
+}
+
+/// What came of a request that others may get in the way of.
+enum Attempt {
+    Done(Value),
+    /// The object does not exist.
+    Gone,
+    /// It changed since it was read.
+    Conflict,
+}
+
+fn patch_request(target: PatchTarget, name: &str, patch: &Value) -> Result<Request<Vec<u8>>> {
+    let mut path = target.object(name);
+    if matches!(target, PatchTarget::SkyhookStatus) {
+        path.push_str("/status");
+    }
+    let request =
+        Request::patch(path).header(http::header::CONTENT_TYPE, "application/merge-patch+json");
+    Ok(request.body(patch.to_string().into_bytes())?)
 }
 
 impl Cluster {
@@ -59,16 +93,47 @@ impl Cluster {
     }
 
     pub(super) async fn patch(&self, target: PatchTarget, name: &str, patch: &Value) -> Result<()> {
-        let path = match target {
-            PatchTarget::Skyhook => format!("{SKYHOOKS}/{name}"),
-            PatchTarget::SkyhookStatus => format!("{SKYHOOKS}/{name}/status"),
-            PatchTarget::Node => format!("{NODES}/{name}"),
-        };
-        let request = Request::patch(path)
-            .header(http::header::CONTENT_TYPE, "application/merge-patch+json")
-            .body(patch.to_string().into_bytes())?;
-        let _: Value = self.0.client.request(request).await?;
+        let _: Value = self.0.client.request(patch_request(target, name, patch)?).await?;
         Ok(())
+    }
+
+    /// Patches an object as it is at that moment: `patch` is asked again if somebody else changed the
+    /// object between the read and the write. Nothing happens if it is gone, or if `patch` has nothing
+    /// to change.
+    pub(super) async fn update(
+        &self,
+        target: PatchTarget,
+        name: &str,
+        patch: impl Fn(&Object) -> Option<Value>,
+    ) -> Result<()> {
+        for attempt in 1..=ATTEMPTS_MAX {
+            let read =
+                match self.attempt(Request::get(target.object(name)).body(Vec::new())?).await? {
+                    Attempt::Done(read) => Object::from_value(read)?,
+                    Attempt::Gone | Attempt::Conflict => return Ok(()),
+                };
+            let Some(mut patch) = patch(&read) else { return Ok(()) };
+            patch["metadata"]["resourceVersion"] =
+                read.raw()["metadata"]["resourceVersion"].clone();
+            match self.attempt(patch_request(target, name, &patch)?).await? {
+                Attempt::Done(_) | Attempt::Gone => return Ok(()),
+                Attempt::Conflict => {
+                    tokio::time::sleep(Duration::from_millis(10 * attempt)).await;
+                }
+            }
+        }
+        bail!("{name} changed {ATTEMPTS_MAX} times while it was being patched; try again")
+    }
+
+    async fn attempt(&self, request: Request<Vec<u8>>) -> Result<Attempt> {
+        match self.0.client.request(request).await {
+            Ok(response) => Ok(Attempt::Done(response)),
+            Err(error) => match refusal(&error) {
+                Some(404) => Ok(Attempt::Gone),
+                Some(409) => Ok(Attempt::Conflict),
+                _ => Err(error.into()),
+            },
+        }
     }
 
     /// Prints a streamed response line by line.

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use convoy_api::Object;
 use convoy_api::text::GoDuration;
 use convoy_plan::dialect::skyhook::manual::{self, Switch};
-use serde_json::Value;
+use futures_util::{StreamExt, TryStreamExt};
 
 use super::cluster::{Cluster, PatchTarget};
 use super::{Global, Target, confirmed};
@@ -28,6 +28,9 @@ pub(super) const DISABLE: SwitchCommand =
     SwitchCommand { switch: Switch::Disable, verb: "disable", done: "disabled" };
 pub(super) const ENABLE: SwitchCommand =
     SwitchCommand { switch: Switch::Enable, verb: "enable", done: "enabled" };
+
+/// How many nodes are patched at the same time.
+const NODES_AT_ONCE: usize = 16;
 
 pub(super) async fn switch(
     cluster: &Cluster,
@@ -57,10 +60,10 @@ pub(super) async fn reset(
     let name = &target.skyhook;
     let skyhook = cluster.skyhook(name).await?;
     let nodes = cluster.nodes().await?;
-    let patches: Vec<(&Object, Value)> =
-        nodes.iter().filter_map(|node| Some((node, manual::forget(node, name)?))).collect();
+    let nodes: Vec<&Object> =
+        nodes.iter().filter(|node| manual::forget(node, name).is_some()).collect();
     let mut text = format!("Nodes with state of Skyhook {name:?}:\n");
-    for (node, _) in &patches {
+    for node in &nodes {
         let packages = manual::packages(node, name).unwrap_or_default().len();
         _ = writeln!(text, "  - {} ({packages} packages)", node.name());
     }
@@ -71,17 +74,20 @@ pub(super) async fn reset(
     if global.dry_run {
         return output::print("[dry-run] No changes applied\n");
     }
-    let question = format!("This will reset {} node(s) of Skyhook {name:?}.", patches.len());
+    let question = format!("This will reset {} node(s) of Skyhook {name:?}.", nodes.len());
     if !confirmed(&question, target.confirm)? {
         return Ok(());
     }
-    for (node, patch) in &patches {
-        cluster.patch(PatchTarget::Node, node.name(), patch).await?;
-    }
-    output::print(&format!("Successfully reset {} node(s) for Skyhook {name:?}\n", patches.len()))?;
-    let batches = manual::reset_batches(&skyhook).filter(|_| !skip_batch_reset);
-    if let Some(patch) = batches {
-        cluster.patch(PatchTarget::SkyhookStatus, name, &patch).await?;
+    // The status goes first: whoever reads it between two nodes finds a run that has not begun.
+    let forget_picks = |skyhook: &Object| manual::forget_picks(skyhook, skip_batch_reset);
+    cluster.update(PatchTarget::SkyhookStatus, name, forget_picks).await?;
+    let forgotten =
+        futures_util::stream::iter(&nodes).map(Ok).try_for_each_concurrent(NODES_AT_ONCE, |node| {
+            cluster.update(PatchTarget::Node, node.name(), |node| manual::forget(node, name))
+        });
+    forgotten.await?;
+    output::print(&format!("Successfully reset {} node(s) for Skyhook {name:?}\n", nodes.len()))?;
+    if !skip_batch_reset && manual::batches(&skyhook).0 > 0 {
         output::print(&format!("Batch state reset for Skyhook {name:?}\n"))?;
     }
     Ok(())
@@ -94,9 +100,9 @@ pub(super) async fn reset_batches(
 ) -> Result<()> {
     let name = &target.skyhook;
     let skyhook = cluster.skyhook(name).await?;
-    let Some(patch) = manual::reset_batches(&skyhook) else {
+    if manual::reset_batches(&skyhook).is_none() {
         return output::print(&format!("Skyhook {name:?} has no compartment statuses to reset\n"));
-    };
+    }
     let (total, batches) = manual::batches(&skyhook);
     let mut text = format!(
         "Skyhook: {name}\nCompartments: {total} total, {} with batch state\n",
@@ -121,7 +127,7 @@ pub(super) async fn reset_batches(
     {
         return Ok(());
     }
-    cluster.patch(PatchTarget::SkyhookStatus, name, &patch).await?;
+    cluster.update(PatchTarget::SkyhookStatus, name, manual::reset_batches).await?;
     output::print(&format!("Successfully reset batch state for Skyhook {name:?}\n"))
 }
 

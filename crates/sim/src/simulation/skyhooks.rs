@@ -1,6 +1,7 @@
 //! Skyhooks under trial: people who change versions, config, budgets, labels and minds, packages
-//! that fail, nodes that reboot, come and go; and after every write no compartment has more nodes
-//! in progress than its ceiling and its batch allow.
+//! that fail, nodes that reboot, come and go, resets of nodes and of batches; and after every write no
+//! compartment has more nodes in progress than its ceiling and its batch allow, and every batch is
+//! scored by its own nodes.
 
 mod world;
 
@@ -12,7 +13,7 @@ use convoy_api::{GroupKind, Object, ObjectKey};
 use convoy_check::Compartments;
 use convoy_controllers::request::Request;
 use convoy_plan::Dialect;
-use convoy_plan::dialect::skyhook::Skyhook;
+use convoy_plan::dialect::skyhook::{Skyhook, manual};
 use http::Method;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -49,6 +50,8 @@ pub struct Skyhooks {
     versions: u32,
     files: u32,
     joined: u32,
+    /// Nodes that a reset has yet to reach, the last one first.
+    to_reset: Vec<String>,
     /// Something was written since everything last rested.
     has_writes: bool,
 }
@@ -86,6 +89,7 @@ impl Skyhooks {
             versions: 1,
             files: 1,
             joined: 0,
+            to_reset: Vec::new(),
             has_writes: false,
         };
         (trial, settings)
@@ -125,6 +129,29 @@ impl Skyhooks {
         Request { method: Method::PATCH, path, content_type: "application/json-patch+json", body }
     }
 
+    /// Somebody resets batches, or nodes with or without them, as `kubectl skyhook` does: the status
+    /// goes first, and nodes follow one by one, whatever happens in between.
+    fn reset(&mut self, random: &mut Random) -> Option<Request> {
+        let skyhook = self.of(SKYHOOK).next()?;
+        let patch = match random.between(0, 2) {
+            0 => manual::reset_batches(skyhook),
+            kind => {
+                let patch = manual::forget_picks(skyhook, kind == 1);
+                self.to_reset = self.of(NODE).map(|node| node.name().to_string()).collect();
+                patch
+            }
+        };
+        Some(fenced(&format!("{SKYHOOKS}/{NAME}/status"), self.of(SKYHOOK).next()?, patch?))
+    }
+
+    /// The reset that is under way reaches its next node.
+    fn continue_reset(&mut self) -> Option<Request> {
+        let name = self.to_reset.pop()?;
+        let node = self.of(NODE).find(|node| **node.name() == *name)?;
+        let patch = manual::forget(node, NAME)?;
+        Some(fenced(&format!("{NODES}/{name}"), node, patch))
+    }
+
     /// A node joins, leaves, or moves to another compartment.
     fn change_nodes(&mut self, random: &mut Random, now: Timestamp) -> Option<Request> {
         let template = random.pick(&self.scenario.nodes)?;
@@ -143,6 +170,12 @@ impl Skyhooks {
         let pool = random.pick(&["a", "b"])?;
         Some(Request::merge(&path, json!({"metadata": {"labels": {"pool": pool}}})))
     }
+}
+
+/// A patch of an object as it was read.
+fn fenced(path: &str, read: &Object, mut patch: Value) -> Request {
+    patch["metadata"]["resourceVersion"] = json!(read.resource_version());
+    Request::merge(path, patch)
 }
 
 /// Removes what stands at a path.
@@ -181,12 +214,16 @@ impl Trial for Skyhooks {
         let paused = |pause: Value| {
             one(json!({"metadata": {"annotations": {"skyhook.nvidia.com/pause": pause}}}))
         };
-        let deed = match random.between(0, 15) {
+        if !self.to_reset.is_empty() {
+            return self.continue_reset().into_iter().collect();
+        }
+        let deed = match random.between(0, 18) {
             0..=4 => one(json!({"spec": {"packages": self.packages(random)}})),
             5 => paused(json!("true")),
             6..=8 => paused(Value::Null),
             9..=10 => Some(self.change_policy(random)),
             11..=13 => self.change_nodes(random, cluster.now()),
+            14..=15 => self.reset(random),
             _ => self
                 .any(POD, random)
                 .map(|pod| delete(format!("/api/v1/namespaces/skyhook/pods/{}", pod.name()))),
@@ -199,6 +236,10 @@ impl Trial for Skyhooks {
         let patch = json!({"metadata": {"annotations": {"skyhook.nvidia.com/pause": null}},
             "spec": {"packages": self.package_set.packages(self.versions, self.files, "good")}});
         let mut requests = vec![Request::merge(&format!("{SKYHOOKS}/{NAME}"), patch)];
+        // Where batch state is kept, a stop outlives the version that failed.
+        let first = self.of(SKYHOOK).next().and_then(manual::reset_batches);
+        requests
+            .extend(first.map(|patch| Request::merge(&format!("{SKYHOOKS}/{NAME}/status"), patch)));
         if self.of(POLICY).next().is_none() {
             requests.push(Request::create(POLICIES, self.policy.clone()));
         }

@@ -1,4 +1,4 @@
-//! Writes that stay within the bounds of a compartment, and writes that do not.
+//! What the observer of compartments finds, and what it lets pass.
 
 use convoy_testkit::{Builder, node, object};
 use serde_json::json;
@@ -133,6 +133,10 @@ fn failed_nodes_are_progress_unless_the_policy_says_otherwise() {
         let mut policy = policy(9, json!({"exponential": {}})).raw().clone();
         policy["metadata"]["annotations"] = json!({SAFETY_PROGRESS: progress});
         let mut vigil = six_nodes(&Object::from_value(policy).unwrap());
+        for name in ["a", "b", "c"] {
+            let failed = node(name).annotation("skyhook.nvidia.com/status_s", "erroring");
+            vigil.see(&failed.build(), false).unwrap();
+        }
         let seen = vigil.see(&picked(&["d", "e"], state.clone()), false);
         assert_eq!(seen.is_ok(), expected, "{progress}");
     }
@@ -150,4 +154,49 @@ fn pods_are_made_where_a_slot_was_taken() {
     assert!(vigil.see(&pod("one"), false).is_err());
     vigil.see(&going("a").build(), false).unwrap();
     assert!(vigil.see(&pod("two"), false).is_ok());
+}
+
+#[test]
+fn a_batch_is_scored_by_the_nodes_that_were_picked_for_it() {
+    let scored =
+        |batch: u64, size: u64| picked(&[], json!({"currentBatch": batch, "lastBatchSize": size}));
+    let reset = || picked(&[], json!({"currentBatch": 1}));
+    let cases = [
+        ("its nodes", vec![scored(2, 2)], true),
+        ("more", vec![scored(2, 3)], false),
+        ("fewer", vec![scored(2, 1)], false),
+        ("it was scored before", vec![scored(2, 2), scored(3, 2)], false),
+        ("its size changes later", vec![scored(2, 2), scored(2, 1)], false),
+        ("a reset came between", vec![reset(), scored(2, 2)], false),
+        ("a reset comes later", vec![scored(2, 2), reset()], true),
+    ];
+    for (case, statuses, expected) in cases {
+        let mut vigil = Compartments::of("s");
+        vigil.see(&policy(9, json!({"fixed": {"initialBatch": 2}})), false).unwrap();
+        for name in ["a", "b", "c"] {
+            vigil.see(&node(name).build(), false).unwrap();
+        }
+        vigil.see(&picked(&["a", "b"], json!({"currentBatch": 1})), false).unwrap();
+        for name in ["a", "b", "c"] {
+            let done = node(name).annotation("skyhook.nvidia.com/status_s", "complete");
+            vigil.see(&done.build(), false).unwrap();
+        }
+        let mut seen = statuses.iter().map(|status| vigil.see(status, false));
+        assert_eq!(seen.all(|seen| seen.is_ok()), expected, "{case}");
+    }
+}
+
+#[test]
+fn nodes_that_keep_a_slot_after_a_reset_are_not_picked() {
+    let mut vigil = Compartments::of("s");
+    vigil.see(&policy(9, json!({"exponential": {}})), false).unwrap();
+    for name in ["a", "b", "c"] {
+        vigil.see(&going(name).build(), false).unwrap();
+    }
+    let kept = object("skyhook.nvidia.com/v1alpha1", "Skyhook", "s")
+        .with("/metadata/creationTimestamp", json!("2026-01-01T00:00:00Z"))
+        .status(
+            json!({"nodePriority": {"a": "2026-01-01T00:00:00Z", "b": "2026-01-01T00:00:00Z"}}),
+        );
+    vigil.see(&kept.build(), false).unwrap();
 }

@@ -28,6 +28,7 @@ pub(crate) mod interrupt;
 pub(crate) mod lifecycle;
 pub(crate) mod member;
 pub(crate) mod orphan;
+pub(crate) mod pick;
 pub(crate) mod record;
 pub(crate) mod safety;
 
@@ -40,15 +41,15 @@ use jiff::Timestamp;
 use smol_str::SmolStr;
 
 use self::advance::{Context, NodePlan, Serial, advance};
-use self::batch::{next_size, score};
+use self::batch::next_size;
 use self::compartment::{Compartment, assign};
 use self::drain::Disruptions;
 use self::member::{Gathered, Member, Surroundings, gather};
 use self::record::PickRecord;
 use crate::count;
-use crate::dialect::skyhook::read::batch::BatchState;
 use crate::dialect::skyhook::read::config;
 use crate::dialect::skyhook::read::hook::{Hook, Package};
+use crate::dialect::skyhook::read::mark::outside_batches;
 use crate::dialect::skyhook::read::options::Options;
 use crate::dialect::skyhook::read::pod::Pods;
 use crate::dialect::skyhook::read::policy::{self, legacy};
@@ -82,6 +83,12 @@ pub(crate) struct Decision<'p, 'w> {
     pub(crate) versions_changed: BTreeSet<String>,
     /// Config changes that nodes are being told about: unique name and keys.
     pub(crate) changing: BTreeMap<&'p str, Vec<String>>,
+    /// Batch state was reset now, so that a new run begins.
+    pub(crate) reset: bool,
+    /// The instant of the picks that are made now, as the status has it.
+    pub(crate) pick_instant: String,
+    /// The instant of picks that belong to no batch of this run.
+    pub(crate) outside: String,
     /// Why a node does not move, by member index; none if it does, or is complete.
     pub(crate) holds: Vec<Option<HoldReason>>,
     /// What is done to the nodes that hold a slot, by member index.
@@ -130,10 +137,14 @@ impl<'p, 'w: 'p> Decision<'p, 'w> {
             config_due: config::is_due(hook, options, snapshot),
             versions_changed,
             changing,
+            reset: false,
+            pick_instant: String::new(),
+            outside: outside_batches(hook.object),
             plans: Vec::new(),
         };
         decision.score_batches(hook.reset.or(policy_reset).unwrap_or(true));
         let going = decision.ask_gate();
+        decision.pick_instant = decision.free_instant();
         decision.advance(going, &pods);
         decision
     }
@@ -181,36 +192,12 @@ impl<'p, 'w: 'p> Decision<'p, 'w> {
             }));
         }
         if let Some(strategy) = &compartment.spec.strategy {
-            let size = next_size(strategy, &compartment.batch, compartment.total());
+            let (processed, total) = (compartment.processed, compartment.total());
+            let size = next_size(strategy, &compartment.batch, processed, total);
             limits.push(Limit::batch(batch, size));
         }
         limits.push(Limit::slots("the compartment", in_flight, compartment.slots(), by));
         limits
-    }
-
-    /// Reads each compartment's batch state, resets it where that is due, and scores the batch
-    /// that has ended.
-    fn score_batches(&mut self, reset_enabled: bool) {
-        let completes = self.complete && self.hook.published_word() != Some("complete");
-        let reset = reset_enabled && (completes || !self.versions_changed.is_empty());
-        for compartment in &mut self.compartments {
-            compartment.batch = if reset {
-                BatchState::default()
-            } else {
-                self.hook.published_batch(&compartment.spec.name)
-            };
-            let members = compartment.members.iter().copied();
-            compartment.in_flight =
-                members.filter(|index| self.members[*index].is_in_flight()).collect();
-            let total = compartment.total();
-            let (completed, failed) = compartment.ended(&self.members);
-            if let Some(strategy) = &compartment.spec.strategy
-                && compartment.in_flight.is_empty()
-                && !self.complete
-            {
-                score(&mut compartment.batch, strategy, completed, failed, total);
-            }
-        }
     }
 
     /// Asks the gate, compartment by compartment, which nodes that hold a slot go on and which

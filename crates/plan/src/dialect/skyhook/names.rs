@@ -52,6 +52,8 @@ pub(super) struct Keys {
     pub(super) cordon: String,
     pub(super) version: String,
     pub(super) boot: String,
+    /// Which batch the node was picked for.
+    pub(super) batch: String,
     pub(super) not_ready: String,
     pub(super) erroring: String,
 }
@@ -64,6 +66,7 @@ impl Keys {
             cordon: format!("{CORDON}{skyhook}"),
             version: format!("{PREFIX}version_{skyhook}"),
             boot: format!("{PREFIX}bootId_{skyhook}"),
+            batch: format!("{PREFIX}batch_{skyhook}"),
             not_ready: format!("{PREFIX}{skyhook}/NotReady"),
             erroring: format!("{PREFIX}{skyhook}/Erroring"),
         }

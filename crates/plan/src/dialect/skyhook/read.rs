@@ -4,6 +4,7 @@
 pub(crate) mod batch;
 pub(crate) mod config;
 pub(crate) mod hook;
+pub(crate) mod mark;
 pub(crate) mod node;
 pub(crate) mod observe;
 pub(crate) mod options;

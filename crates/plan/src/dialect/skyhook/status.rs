@@ -9,10 +9,8 @@ use convoy_api::skyhook::StatusWord;
 use serde_json::{Map, Value, json};
 
 use self::conditions::conditions;
-use crate::condition::instant;
 use crate::dialect::skyhook::decide::Decision;
 use crate::dialect::skyhook::decide::compartment::Compartment;
-use crate::dialect::skyhook::decide::record::PickRecord;
 use crate::dialect::skyhook::read::node::{boot_id, word_text};
 use crate::hold::Hold;
 
@@ -46,7 +44,8 @@ pub(super) fn status(
     put("nodeStatus", mirrored.then(|| node_status(decision, words)));
     put("nodeState", mirrored.then(|| node_state(decision)));
     put("nodeBootIds", boot_ids(decision, mirrored));
-    put("nodePriority", node_priority(decision));
+    let listed = decision.listed();
+    put("nodePriority", (!listed.is_empty()).then(|| json!(listed)));
     put("configUpdates", config_updates(decision));
     if !decision.policy_missing {
         // Without its policy nothing is known of compartments; what they were at is kept.
@@ -88,28 +87,6 @@ fn boot_ids(decision: &Decision<'_, '_>, mirrored: bool) -> Option<Value> {
         })
         .collect();
     (!ids.is_empty()).then(|| json!(ids))
-}
-
-/// The nodes that were picked and are not complete. A failed node stays listed while there is
-/// room beside those that hold a slot; one that someone took out does not.
-fn node_priority(decision: &Decision<'_, '_>) -> Option<Value> {
-    let mut picked = BTreeMap::new();
-    let mut record = PickRecord::default();
-    let mut others = Vec::new();
-    for (index, member) in decision.members.iter().enumerate() {
-        let name = member.node.name().as_str();
-        match member.picked_at {
-            at if member.is_in_flight() || decision.is_started(index) => {
-                record.take(member.node.name());
-                picked.insert(name, at.map_or_else(|| instant(decision.now), |at| json!(at)));
-            }
-            Some(at) if !member.is_complete() && !member.is_ignored() => others.push((member, at)),
-            _ => {}
-        }
-    }
-    let listed = others.into_iter().take_while(|(member, _)| record.take(member.node.name()));
-    picked.extend(listed.map(|(member, at)| (member.node.name().as_str(), json!(at))));
-    (!picked.is_empty()).then(|| json!(picked))
 }
 
 /// Changed config keys by package: of this version only.

@@ -229,6 +229,9 @@ fn write_node<'p>(
     }
     let taints = runtime_taint(decision, member, &mut write);
     write.word(&decision.hook.keys, word, &decision.options.version);
+    if let Some(mark) = decision.mark_after(index) {
+        write.mark(&decision.hook.keys, &mark);
+    }
     if decision.options.reapply_on_reboot {
         write.boot_id(&decision.hook.keys);
     }

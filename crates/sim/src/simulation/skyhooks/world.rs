@@ -101,16 +101,24 @@ pub(super) fn policy(random: &mut Random) -> Value {
         } else {
             json!({"percent": random.between(1, 100)})
         };
-        let strategy = match random.between(0, 3) {
+        let mut strategy = match random.between(0, 3) {
             0 => json!({"fixed": {"initialBatch": random.between(1, 3)}}),
             1 => json!({"linear": {"initialBatch": 1, "delta": random.between(1, 2)}}),
             _ => json!({"exponential": {"initialBatch": 1}}),
         };
+        if random.happens(200) {
+            let terms = strategy.as_object_mut().into_iter().flatten();
+            terms.for_each(|(_, terms)| terms["failureThreshold"] = json!(1));
+        }
         json!({"budget": budget, "strategy": strategy})
     };
     let (mut first, default) = (compartment(), compartment());
     first["name"] = json!("first");
     first["selector"] = json!({"matchLabels": {"pool": "a"}});
+    let mut spec = json!({"default": default, "compartments": [first]});
+    if random.happens(300) {
+        spec["resetBatchStateOnCompletion"] = json!(false);
+    }
     json!({"apiVersion": "skyhook.nvidia.com/v1alpha1", "kind": "DeploymentPolicy",
-        "metadata": {"name": "policy"}, "spec": {"default": default, "compartments": [first]}})
+        "metadata": {"name": "policy"}, "spec": spec})
 }

@@ -5,49 +5,86 @@ use crate::dialect::skyhook::read::batch::BatchState;
 use crate::dialect::skyhook::read::policy::{Strategy, percent_of};
 use crate::pace::LastBatch;
 
-/// Takes in what became of the nodes, once no batch is running: `completed` and `failed`
-/// of `total`. What came since the last look is the batch.
+/// How many nodes completed and failed, of a batch or of a compartment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ended {
+    pub(crate) completed: u32,
+    pub(crate) failed: u32,
+}
+
+impl Ended {
+    pub(crate) fn sum(self) -> u32 {
+        self.completed.saturating_add(self.failed)
+    }
+}
+
+/// Takes in what became of the nodes, once no batch is running: `all` of `total`. What came since
+/// the last look is the batch. This is for state without marks, as upstream writes it.
 ///
 /// | since the last look    | effect                                              |
 /// |------------------------|-----------------------------------------------------|
 /// | fewer of either        | counters are corrected: nodes left, moved, recovered |
 /// | nothing                | none                                                |
 /// | 4 completed, 1 failed  | a batch of 5, of which 80% succeeded                 |
+pub(crate) fn score_by_difference(
+    state: &mut BatchState,
+    strategy: &Strategy,
+    all: Ended,
+    total: u32,
+) {
+    if all.completed < state.completed_nodes || all.failed < state.failed_nodes {
+        (state.completed_nodes, state.failed_nodes) = (all.completed, all.failed);
+        return;
+    }
+    let batch = Ended {
+        completed: all.completed - state.completed_nodes,
+        failed: all.failed - state.failed_nodes,
+    };
+    score(state, strategy, batch, all, total);
+}
+
+/// Takes in how a finished batch went. `all` of the `total` nodes of the compartment have ended,
+/// those of the batch included. A batch of which nobody ended is not scored: its nodes are blocked, or
+/// left, and the next nodes take its place.
 pub(crate) fn score(
     state: &mut BatchState,
     strategy: &Strategy,
-    completed: u32,
-    failed: u32,
+    batch: Ended,
+    all: Ended,
     total: u32,
 ) {
-    let shrunk = completed < state.completed_nodes || failed < state.failed_nodes;
-    let new_completed = completed.saturating_sub(state.completed_nodes);
-    let size = new_completed.saturating_add(failed.saturating_sub(state.failed_nodes));
-    (state.completed_nodes, state.failed_nodes) = (completed, failed);
-    if shrunk || size == 0 {
+    let size = batch.sum();
+    if size == 0 {
         return;
     }
+    (state.completed_nodes, state.failed_nodes) = (all.completed, all.failed);
     state.last_batch_size = size;
-    state.last_batch_failed = percent_of(new_completed, size) < strategy.batch_threshold;
+    state.last_batch_failed = percent_of(batch.completed, size) < strategy.batch_threshold;
     state.current_batch = state.current_batch.saturating_add(1);
     if !state.last_batch_failed {
         state.consecutive_failures = 0;
         return;
     }
     state.consecutive_failures = state.consecutive_failures.saturating_add(1);
-    let early = !strategy.is_past_safety_limit(completed, failed, total);
+    let early = !strategy.is_past_safety_limit(all.completed, all.failed, total);
     let too_many =
         strategy.failure_threshold.is_some_and(|most| state.consecutive_failures >= most);
     state.should_stop |= early && too_many;
 }
-/// The size that `strategy` asks for after `batch`, in a compartment of `total` nodes: never
-/// more than remain, never none.
-pub(crate) fn next_size(strategy: &Strategy, batch: &BatchState, total: u32) -> u32 {
-    let processed = batch.completed_nodes.saturating_add(batch.failed_nodes);
-    let is_past = strategy.is_past_safety_limit(batch.completed_nodes, batch.failed_nodes, total);
-    let slow_down = batch.last_batch_failed && !is_past;
+
+/// The size that `strategy` asks for after `batch`, in a compartment of `total` nodes of which
+/// `processed` have ended: never more than remain, never none.
+pub(crate) fn next_size(
+    strategy: &Strategy,
+    batch: &BatchState,
+    processed: Ended,
+    total: u32,
+) -> u32 {
+    let Ended { completed, failed } = processed;
+    let slow_down =
+        batch.last_batch_failed && !strategy.is_past_safety_limit(completed, failed, total);
     let last = LastBatch { size: batch.last_batch_size, slow_down };
-    strategy.pace.next_size(last).min(total.saturating_sub(processed)).max(1)
+    strategy.pace.next_size(last).min(total.saturating_sub(processed.sum())).max(1)
 }
 
 #[cfg(test)]
@@ -79,7 +116,8 @@ mod tests {
                 failed_nodes: before.1,
                 ..BatchState::default()
             };
-            score(&mut state, &strategy(threshold, stop_after), after.0, after.1, 20);
+            let all = Ended { completed: after.0, failed: after.1 };
+            score_by_difference(&mut state, &strategy(threshold, stop_after), all, 20);
             let got = (state.current_batch, state.consecutive_failures, state.should_stop);
             assert_eq!(got, (batch, failures, stop), "{case}");
             assert_eq!(state.last_batch_size, size, "{case}");
@@ -88,18 +126,26 @@ mod tests {
     }
 
     #[test]
+    fn a_batch_is_scored_by_its_own_nodes_whatever_else_ended() {
+        let (mut state, policy) = (BatchState::default(), strategy(100, Some(1)));
+        let batch = Ended { completed: 2, failed: 0 };
+        score(&mut state, &policy, batch, Ended { completed: 9, failed: 3 }, 20);
+        assert_eq!((state.last_batch_size, state.current_batch), (2, 2));
+        assert_eq!((state.completed_nodes, state.failed_nodes), (9, 3));
+        let before = state.clone();
+        score(&mut state, &policy, Ended::default(), Ended { completed: 1, failed: 0 }, 20);
+        assert_eq!(state, before, "nobody ended");
+    }
+
+    #[test]
     fn sizes_slow_down_only_before_the_safety_limit() {
-        let failed = |completed_nodes, failed_nodes, last_batch_size| BatchState {
-            completed_nodes,
-            failed_nodes,
-            last_batch_size,
-            last_batch_failed: true,
-            ..BatchState::default()
-        };
+        let failed =
+            BatchState { last_batch_size: 4, last_batch_failed: true, ..BatchState::default() };
         let exponential = strategy(100, None);
-        assert_eq!(next_size(&exponential, &failed(4, 1, 4), 20), 2);
-        assert_eq!(next_size(&exponential, &failed(9, 1, 4), 20), 8);
-        assert_eq!(next_size(&exponential, &failed(17, 1, 4), 20), 2, "only two remain");
-        assert_eq!(next_size(&exponential, &failed(19, 1, 4), 20), 1, "all are processed");
+        let size = |completed| next_size(&exponential, &failed, Ended { completed, failed: 1 }, 20);
+        assert_eq!(size(4), 2);
+        assert_eq!(size(9), 8);
+        assert_eq!(size(17), 2, "only two remain");
+        assert_eq!(size(19), 1, "all are processed");
     }
 }

@@ -1,7 +1,7 @@
 //! Compartments: which nodes belong where, and how many of them may be in progress.
 
 use crate::count;
-use crate::dialect::skyhook::decide::batch::next_size;
+use crate::dialect::skyhook::decide::batch::{Ended, next_size};
 use crate::dialect::skyhook::decide::member::Member;
 use crate::dialect::skyhook::read::batch::BatchState;
 use crate::dialect::skyhook::read::policy::{CompartmentSpec, percent_of};
@@ -18,6 +18,8 @@ pub(crate) struct Compartment {
     /// The most of them in progress at once, as published.
     pub(crate) ceiling: u32,
     pub(crate) batch: BatchState,
+    /// How many members have ended, as far as the size of the next batch is concerned.
+    pub(crate) processed: Ended,
     /// Members that hold a slot.
     pub(crate) in_flight: Vec<usize>,
     /// Members that start now.
@@ -81,6 +83,7 @@ impl Compartment {
             members: Vec::new(),
             ceiling: 0,
             batch: BatchState::default(),
+            processed: Ended::default(),
             in_flight: Vec::new(),
             starts: Vec::new(),
         }
@@ -95,14 +98,21 @@ impl Compartment {
         self.spec.strategy.is_some() && self.batch.should_stop
     }
 
-    /// How many of its members are complete, and how many failed.
-    pub(crate) fn ended(&self, members: &[Member<'_>]) -> (u32, u32) {
-        let (mut completed, mut failed) = (0, 0);
+    /// Its members that are `counted`, by whether they are complete or failed.
+    pub(crate) fn ended<'w>(
+        &self,
+        members: &[Member<'w>],
+        counted: impl Fn(&Member<'w>) -> bool,
+    ) -> Ended {
+        let mut ended = Ended::default();
         for member in self.members.iter().map(|index| &members[*index]) {
-            completed += u32::from(member.is_complete());
-            failed += u32::from(member.has_failed());
+            if member.is_complete() && counted(member) {
+                ended.completed += 1;
+            } else if member.has_failed() && counted(member) {
+                ended.failed += 1;
+            }
         }
-        (completed, failed)
+        ended
     }
 
     /// The reason, if failures stopped it.
@@ -128,7 +138,7 @@ impl Compartment {
         words: &[StatusWord],
     ) -> CompartmentProgress {
         let busy = |index: &&usize| words[**index] == StatusWord::InProgress;
-        let (completed, _) = self.ended(members);
+        let Ended { completed, .. } = self.ended(members, |_| true);
         let matched = self.total();
         CompartmentProgress {
             matched,
@@ -145,7 +155,7 @@ impl Compartment {
             return 0;
         }
         let wanted = match &self.spec.strategy {
-            Some(strategy) => next_size(strategy, &self.batch, self.total()),
+            Some(strategy) => next_size(strategy, &self.batch, self.processed, self.total()),
             None => self.ceiling,
         };
         wanted.min(self.slots())

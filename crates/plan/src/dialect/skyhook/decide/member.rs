@@ -36,6 +36,8 @@ pub(crate) struct Member<'w> {
     pub(crate) obstacle: Option<Box<HoldReason>>,
     /// Whether it was picked, and when, as the Skyhook's status tells.
     pub(crate) picked_at: Option<&'w str>,
+    /// Which batch it was picked for, as its annotation tells.
+    pub(crate) mark: Option<&'w str>,
     /// It rebooted, other than by an interrupt, and has to start over.
     pub(crate) rebooted: bool,
     /// The annotations and labels of this Skyhook on it.
@@ -255,6 +257,7 @@ impl<'s, 'w: 's> Gather<'s, 'w> {
             seen,
             obstacle: obstacle.map(Box::new),
             picked_at: self.picked_at(node).filter(|_| !rebooted),
+            mark: node.annotation(&keys.batch),
             rebooted,
             marks,
             label_set: self.label_sets.set_of(node),

@@ -1,6 +1,6 @@
 //! A Skyhook as the engine sees it: read once from its object, defaults filled in.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use convoy_api::object::ViewError;
 use convoy_api::object::member::member;
@@ -53,6 +53,12 @@ impl<'o> Picks<'o> {
     /// When a node was picked.
     pub(crate) fn at(self, node: &str) -> Option<&'o str> {
         member(self.by_node, node)?.as_str()
+    }
+
+    /// The instants at which nodes were picked, each once.
+    pub(crate) fn instants(self) -> BTreeSet<&'o str> {
+        let entries = self.by_node.as_object().into_iter().flatten();
+        entries.filter_map(|(_, at)| at.as_str()).collect()
     }
 }
 

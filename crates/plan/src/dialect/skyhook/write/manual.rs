@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::dialect::skyhook::names::{AUTO_TAINT, DISABLE, IGNORE, Keys, PAUSE};
 use crate::dialect::skyhook::read::batch::BatchState;
+use crate::dialect::skyhook::read::mark::outside_batches;
 use crate::dialect::skyhook::read::node::word_text;
 use crate::dialect::skyhook::read::state::{NodeState, stage_word, state_word};
 use crate::dialect::skyhook::write::node::NodePatch;
@@ -167,9 +168,38 @@ pub fn batches(skyhook: &Object) -> (usize, Vec<Batches>) {
     (all.map_or(0, Map::len), told.collect())
 }
 
-/// The merge patch of the status that puts every compartment before its first batch, and forgets
-/// who was picked; none if there is no compartment.
+/// The merge patch of the status that begins a new run: every compartment is before its first batch.
+/// Nodes that were picked keep their slots and belong to no batch of the new run. None if there is no
+/// compartment. Like every patch of this file it fits the object that it was made from, and no other.
 pub fn reset_batches(skyhook: &Object) -> Option<Value> {
+    let batches = first_batches(skyhook)?;
+    let picks = skyhook.status().get("nodePriority").and_then(Value::as_object);
+    let outside = json!(outside_batches(skyhook));
+    let picks: Map<String, Value> =
+        picks.into_iter().flatten().map(|(node, _)| (node.clone(), outside.clone())).collect();
+    let mut status = json!({"compartmentStatuses": batches});
+    if !picks.is_empty() {
+        status["nodePriority"] = Value::Object(picks);
+    }
+    Some(nested(&["status"], status))
+}
+
+/// The merge patch of the status before its nodes forget a Skyhook: nobody is picked any more, and,
+/// unless `keeps_batches`, a new run begins. It comes before the patches of nodes: a status of batches
+/// that nodes no longer know of would be read as their result. None if there is nothing to change.
+pub fn forget_picks(skyhook: &Object, keeps_batches: bool) -> Option<Value> {
+    let mut status = Map::new();
+    if let Some(batches) = first_batches(skyhook).filter(|_| !keeps_batches) {
+        status.insert("compartmentStatuses".to_owned(), batches);
+    }
+    if skyhook.status().get("nodePriority").is_some() {
+        status.insert("nodePriority".to_owned(), Value::Null);
+    }
+    (!status.is_empty()).then(|| nested(&["status"], Value::Object(status)))
+}
+
+/// What to merge into the compartments for a fresh batch state; none if there is no compartment.
+fn first_batches(skyhook: &Object) -> Option<Value> {
     let all = compartments(skyhook).filter(|all| !all.is_empty())?;
     let mut reset = Map::new();
     for (name, status) in all {
@@ -179,8 +209,7 @@ pub fn reset_batches(skyhook: &Object) -> Option<Value> {
         state.extend(BatchState::default().wire().as_object().cloned().unwrap_or_default());
         reset.insert(name.clone(), nested(&["batchState"], Value::Object(state)));
     }
-    let status = json!({"compartmentStatuses": reset, "nodePriority": null});
-    Some(nested(&["status"], status))
+    Some(Value::Object(reset))
 }
 
 fn compartments(skyhook: &Object) -> Option<&Map<String, Value>> {
@@ -204,6 +233,7 @@ mod tests {
             .annotation("skyhook.nvidia.com/nodeState_s", STATE)
             .annotation("skyhook.nvidia.com/status_s", "erroring")
             .annotation("skyhook.nvidia.com/cordon_s", "true")
+            .annotation("skyhook.nvidia.com/batch_s", "{}")
             .annotation("skyhook.nvidia.com/status_t", "complete")
             .label("skyhook.nvidia.com/status_s", "erroring")
             .with("/spec/unschedulable", json!(true))
@@ -226,7 +256,7 @@ mod tests {
         let patch = forget(&worker(), "s").expect("there is something to forget");
         assert_eq!(patch["spec"], json!({"unschedulable": null}));
         let annotations = patch["metadata"]["annotations"].as_object().expect("a map");
-        assert!(annotations.values().all(Value::is_null) && annotations.len() == 3, "{patch}");
+        assert!(annotations.values().all(Value::is_null) && annotations.len() == 4, "{patch}");
         assert_eq!(forget(&node("n").build(), "s"), None);
     }
 
@@ -257,5 +287,28 @@ mod tests {
         let state = &patch["status"]["compartmentStatuses"]["x"]["batchState"];
         assert_eq!(*state, json!({"currentBatch": 1, "completedNodes": null, "shouldStop": null}));
         assert!(patch["status"]["compartmentStatuses"].get("y").is_none());
+        assert!(patch["status"].get("nodePriority").is_none());
+    }
+
+    #[test]
+    fn picks_of_the_last_run_keep_their_slots_or_are_forgotten() {
+        let skyhook = object("skyhook.nvidia.com/v1alpha1", "Skyhook", "s")
+            .with("/metadata/creationTimestamp", json!("2025-12-31T00:00:00Z"))
+            .status(json!({"nodePriority": {"n": "2026-01-01T00:00:00Z"},
+                "compartmentStatuses": {"x": {"batchState": {"currentBatch": 2}}}}))
+            .build();
+        let status = |patch: Option<Value>| patch.expect("something changes")["status"].clone();
+        let first = json!({"x": {"batchState": {"currentBatch": 1}}});
+        assert_eq!(
+            status(reset_batches(&skyhook)),
+            json!({"compartmentStatuses": first, "nodePriority": {"n": "2025-12-31T00:00:00Z"}})
+        );
+        assert_eq!(
+            status(forget_picks(&skyhook, false)),
+            json!({"compartmentStatuses": first, "nodePriority": null})
+        );
+        assert_eq!(status(forget_picks(&skyhook, true)), json!({"nodePriority": null}));
+        let fresh = object("skyhook.nvidia.com/v1alpha1", "Skyhook", "s").build();
+        assert_eq!((reset_batches(&fresh), forget_picks(&fresh, false)), (None, None));
     }
 }

@@ -7,6 +7,7 @@ use convoy_api::skyhook::StatusWord;
 use serde_json::{Map, Value, json};
 
 use crate::dialect::skyhook::names::{CORDON, Keys, auto_taint};
+use crate::dialect::skyhook::read::mark::Mark;
 use crate::dialect::skyhook::read::node::{boot_id, is_cordoned, is_taint, taints, word_text};
 use crate::dialect::skyhook::read::options::RuntimeTaint;
 use crate::merge_patch::nested;
@@ -48,6 +49,14 @@ impl<'w> NodePatch<'w> {
         let stored = self.node.annotation(&keys.node_state);
         if stored != Some(text) && !(stored.is_none() && text == "{}") {
             self.annotate(&keys.node_state, json!(text));
+        }
+    }
+
+    /// The batch that it was picked for.
+    pub(crate) fn mark(&mut self, keys: &Keys, mark: &Mark<'_>) {
+        let text = mark.text();
+        if self.node.annotation(&keys.batch) != Some(&text) {
+            self.annotate(&keys.batch, json!(text));
         }
     }
 
@@ -100,7 +109,7 @@ impl<'w> NodePatch<'w> {
     /// Forgets everything that one Skyhook recorded here.
     pub(crate) fn forget(&mut self, keys: &Keys) {
         self.uncordon(keys);
-        for key in [&keys.node_state, &keys.status, &keys.boot] {
+        for key in [&keys.node_state, &keys.status, &keys.boot, &keys.batch] {
             if self.node.annotation(key).is_some() {
                 self.annotate(key, Value::Null);
             }

@@ -1,0 +1,216 @@
+//! Picks: which batch each node was picked for, how a finished batch is scored by its own nodes, and
+//! under which instant the status lists a node.
+//!
+//! A node that is picked gets a [`Mark`] in the write that takes its slot, and the status lists it
+//! under the instant of the mark. A batch is *open* from its pick until it is scored: its number is
+//! the current one, and the status lists its instant. A reset leaves no instant of an earlier pick, so
+//! marks of earlier runs are never open again.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use convoy_api::skyhook::StatusWord;
+use jiff::SignedDuration;
+
+use super::Decision;
+use crate::dialect::skyhook::decide::batch::{Ended, score, score_by_difference};
+use crate::dialect::skyhook::decide::compartment::Compartment;
+use crate::dialect::skyhook::decide::member::Member;
+use crate::dialect::skyhook::decide::record::PickRecord;
+use crate::dialect::skyhook::read::batch::BatchState;
+use crate::dialect::skyhook::read::mark::{Mark, pick_text};
+
+impl<'p, 'w: 'p> Decision<'p, 'w> {
+    /// Reads each compartment's batch state, resets it where that is due, and scores the batch
+    /// that has ended. The last batch of a rollout counts only where its state is kept.
+    pub(super) fn score_batches(&mut self, reset_enabled: bool) {
+        let completes = self.complete && self.hook.published_word() != Some("complete");
+        self.reset = reset_enabled && (completes || !self.versions_changed.is_empty());
+        let mut compartments = std::mem::take(&mut self.compartments);
+        for compartment in &mut compartments {
+            compartment.batch = match self.reset {
+                true => BatchState::default(),
+                false => self.hook.published_batch(&compartment.spec.name),
+            };
+            let in_flight = |index: &usize| self.members[*index].is_in_flight();
+            compartment.in_flight = compartment.members.iter().copied().filter(in_flight).collect();
+            let counts = !(self.complete && reset_enabled);
+            let is_marked = |index: &usize| self.members[*index].mark.is_some();
+            if compartment.members.iter().any(is_marked) {
+                self.score_by_marks(compartment, counts);
+            } else {
+                self.score_by_difference(compartment, counts);
+            }
+        }
+        self.compartments = compartments;
+    }
+
+    /// Scores the current batch once none of its nodes holds a slot. A failed node counts in the run
+    /// that it was picked in, a complete one always.
+    fn score_by_marks(&self, compartment: &mut Compartment, counts: bool) {
+        let of_run = |member: &Member<'_>| !self.reset && compartment.has_picked(member);
+        let all = compartment.ended(&self.members, |member| member.is_complete() || of_run(member));
+        compartment.processed = all;
+        let runs = compartment.in_flight.iter().any(|index| self.runs(compartment, *index));
+        let strategy = compartment.spec.strategy.filter(|_| counts && !self.reset && !runs);
+        if let Some(strategy) = strategy {
+            let open = self.open_marks(compartment);
+            let counted = |member: &Member<'_>| member.mark.is_some_and(|mark| open.contains(mark));
+            let batch = compartment.ended(&self.members, counted);
+            let total = compartment.total();
+            score(&mut compartment.batch, &strategy, batch, all, total);
+        }
+    }
+
+    /// Whether a node that holds a slot does so in the current batch: it has its mark, or is about to
+    /// get it. Others were picked before a reset or in another compartment, and are not waited for:
+    /// when the last node of a batch ends, the status still lists the instant of the batch.
+    fn runs(&self, compartment: &Compartment, index: usize) -> bool {
+        let member = &self.members[index];
+        let Some(at) = member.picked_at.filter(|at| **at != *self.outside) else { return false };
+        match member.mark.and_then(Mark::parse) {
+            Some(mark) if *mark.picked == *at => mark == compartment.mark(at),
+            _ => true,
+        }
+    }
+
+    /// For state that upstream wrote, or an earlier version: no node carries a mark. Where nobody has
+    /// ended either, all nodes are new or were reset, and the state is left as it is.
+    fn score_by_difference(&self, compartment: &mut Compartment, counts: bool) {
+        let all = compartment.ended(&self.members, |_| true);
+        let has_ended = compartment.in_flight.is_empty();
+        if has_ended && all == Ended::default() {
+            return;
+        }
+        if let Some(strategy) = compartment.spec.strategy.filter(|_| counts && has_ended) {
+            let total = compartment.total();
+            score_by_difference(&mut compartment.batch, &strategy, all, total);
+        }
+        let BatchState { completed_nodes, failed_nodes, .. } = compartment.batch;
+        compartment.processed = Ended { completed: completed_nodes, failed: failed_nodes };
+    }
+
+    /// The marks of the batch that is not scored yet, as texts.
+    fn open_marks(&self, compartment: &Compartment) -> BTreeSet<String> {
+        let instants = self.hook.published_picks().instants();
+        instants.into_iter().map(|at| compartment.mark(at).text()).collect()
+    }
+
+    /// An instant for the picks of this decision: now, or as soon after as no node of a compartment
+    /// that starts nodes has a mark that reads the same.
+    pub(super) fn free_instant(&self) -> String {
+        let mut at = self.now;
+        let starting = || self.compartments.iter().filter(|one| !one.starts.is_empty());
+        let is_taken = |text: &str| {
+            starting().any(|compartment| {
+                let mark = compartment.mark(text).text();
+                let mut marks = compartment.members.iter().map(|index| self.members[*index].mark);
+                marks.any(|taken| taken == Some(&mark))
+            })
+        };
+        loop {
+            let text = pick_text(at);
+            let later = at.checked_add(SignedDuration::from_micros(1));
+            match later {
+                Ok(later) if text == self.outside || is_taken(&text) => at = later,
+                _ => return text,
+            }
+        }
+    }
+
+    /// The mark that is written to a node: of its batch, when it takes its slot. A node that the
+    /// status lists, without its mark, was about to take it when a process ended. What already is in
+    /// progress without a mark was picked by upstream, or by an earlier version, and gets none.
+    pub(crate) fn mark_after(&self, index: usize) -> Option<Mark<'_>> {
+        let member = &self.members[index];
+        let compartment = self.compartment_of(index)?;
+        if self.is_started(index) {
+            return Some(compartment.mark(&self.pick_instant));
+        }
+        let listed = member.picked_at.filter(|at| !self.reset && **at != *self.outside)?;
+        let begun = matches!(
+            member.observed,
+            Some(StatusWord::InProgress | StatusWord::Paused | StatusWord::Disabled)
+        );
+        let is_marked =
+            member.mark.and_then(Mark::parse).is_some_and(|mark| *mark.picked == *listed);
+        let is_due = member.is_in_flight() && !begun && !is_marked;
+        is_due.then(|| compartment.mark(listed))
+    }
+
+    /// The nodes that the status lists, with the instant of their pick: all that hold a slot, and
+    /// while there is room those that failed in this run.
+    pub(crate) fn listed(&self) -> BTreeMap<&str, Cow<'_, str>> {
+        let mut record = PickRecord::default();
+        let mut listed = BTreeMap::new();
+        let name_of = |index: usize| self.members[index].node.name().as_str();
+        for index in 0..self.members.len() {
+            if let Some(at) = self.slot_instant(index) {
+                record.take(name_of(index));
+                listed.insert(name_of(index), at);
+            }
+        }
+        let others = (0..self.members.len()).filter(|index| self.stays_listed(*index));
+        let with_room = others.take_while(|index| record.take(name_of(*index)));
+        listed.extend(with_room.filter_map(|index| {
+            Some((name_of(index), Cow::Borrowed(self.members[index].picked_at?)))
+        }));
+        listed
+    }
+
+    /// The instant under which a node that holds a slot is listed.
+    fn slot_instant(&self, index: usize) -> Option<Cow<'_, str>> {
+        let member = &self.members[index];
+        if self.is_started(index) {
+            return Some(Cow::Borrowed(&self.pick_instant));
+        }
+        let instant = match (member.picked_at, member.mark) {
+            (Some(at), _) if !self.reset && !self.has_moved(index) => Cow::Borrowed(at),
+            (None, None) => Cow::Owned(pick_text(self.now)),
+            _ => Cow::Borrowed(self.outside.as_str()),
+        };
+        member.is_in_flight().then_some(instant)
+    }
+
+    /// Whether a node was picked for a batch of another compartment than it is in.
+    fn has_moved(&self, index: usize) -> bool {
+        let member = &self.members[index];
+        let Some(compartment) = self.compartment_of(index) else { return false };
+        let mark = member.mark.and_then(Mark::parse);
+        let is_of_pick = mark.is_some_and(|mark| Some(&*mark.picked) == member.picked_at);
+        is_of_pick && !compartment.has_picked(member)
+    }
+
+    /// Whether a node that holds no slot stays listed.
+    fn stays_listed(&self, index: usize) -> bool {
+        let member = &self.members[index];
+        if member.picked_at.is_none()
+            || member.is_complete()
+            || member.is_ignored()
+            || member.is_in_flight()
+            || self.is_started(index)
+        {
+            return false;
+        }
+        let Some(compartment) = self.compartment_of(index) else { return true };
+        member.mark.is_none() || !self.reset && compartment.has_picked(member)
+    }
+}
+
+impl Compartment {
+    /// The mark of a node that is picked for the current batch.
+    fn mark<'m>(&'m self, picked: &'m str) -> Mark<'m> {
+        let batch = if self.spec.strategy.is_some() { self.batch.current_batch } else { 0 };
+        Mark { compartment: Cow::Borrowed(&self.spec.name), batch, picked: Cow::Borrowed(picked) }
+    }
+    /// Whether it picked a node in the run that is under way: the status lists the node under the
+    /// instant that its mark has. Batches do not outlive the strategy that they were picked by.
+    fn has_picked(&self, member: &Member<'_>) -> bool {
+        let mark = member.mark.and_then(Mark::parse);
+        mark.is_some_and(|mark| {
+            *mark.compartment == *self.spec.name
+                && (mark.batch > 0) == self.spec.strategy.is_some()
+                && Some(&*mark.picked) == member.picked_at
+        })
+    }
+}
