@@ -24,7 +24,9 @@ struct Open {
     /// The nodes of the batch, with the instant of their pick.
     nodes: BTreeMap<String, String>,
     /// Nodes that may count or not: they changed compartments around their pick.
-    others: u64,
+    others: BTreeMap<String, String>,
+    /// The number of nodes that moved here since.
+    joined: u64,
     /// People changed something that may undo what nodes have reached.
     is_disturbed: bool,
 }
@@ -63,7 +65,7 @@ impl Batches {
         }
         self.open.retain(|name, open| {
             let is_listed = |(node, at): (&String, &String)| picked.get(node) == Some(at);
-            states.contains_key(name) && open.nodes.iter().any(is_listed)
+            states.contains_key(name) && open.nodes.iter().chain(&open.others).any(is_listed)
         });
         let before = std::mem::replace(&mut self.picked, picked);
         self.states = states;
@@ -80,7 +82,8 @@ impl Batches {
                 }
                 // It may have been picked in whichever compartment it was.
                 Some(_) => self.states.keys().for_each(|name| {
-                    self.open.entry(name.clone()).or_default().others += 1;
+                    let open = self.open.entry(name.clone()).or_default();
+                    open.others.insert(node.clone(), at.clone());
                 }),
                 None => {}
             }
@@ -110,7 +113,7 @@ impl Batches {
         let names: BTreeSet<&String> = open.nodes.keys().collect();
         let ended = names.iter().filter(|name| place(name).is_some_and(|node| node.has_ended));
         let least = if open.is_disturbed { 0 } else { ended.count() };
-        let most = open.nodes.len() as u64 + open.others;
+        let most = (open.nodes.len() + open.others.len()) as u64 + open.joined;
         if size > most || size < least as u64 {
             return Err(format!("{found}, but it was {names:?}, of which {least} have ended"));
         }
@@ -120,7 +123,7 @@ impl Batches {
     /// A node moved into a compartment: where it is, a process may take it for one of the batch.
     pub(super) fn join(&mut self, compartment: &str) {
         if let Some(open) = self.open.get_mut(compartment) {
-            open.others += 1;
+            open.joined += 1;
         }
     }
 

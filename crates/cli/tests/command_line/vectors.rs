@@ -47,6 +47,12 @@ fn the_skyhook_vectors_hold() {
     hold("skyhook");
 }
 
+/// Our own: batches are scored by the marks on their nodes, which upstream does not have.
+#[test]
+fn the_skyhook_batch_vectors_hold() {
+    hold("skyhook_batches");
+}
+
 #[test]
 fn the_kubefleet_vectors_hold() {
     hold("kubefleet");

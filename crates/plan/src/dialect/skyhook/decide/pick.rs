@@ -7,6 +7,7 @@
 //! marks of earlier runs are never open again.
 
 use std::borrow::Cow;
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use convoy_api::skyhook::StatusWord;
@@ -26,6 +27,8 @@ impl<'p, 'w: 'p> Decision<'p, 'w> {
     pub(super) fn score_batches(&mut self, reset_enabled: bool) {
         let completes = self.complete && self.hook.published_word() != Some("complete");
         self.reset = reset_enabled && (completes || !self.versions_changed.is_empty());
+        let picks = self.hook.published_picks();
+        let instants = LazyCell::new(move || picks.instants());
         let mut compartments = std::mem::take(&mut self.compartments);
         for compartment in &mut compartments {
             compartment.batch = match self.reset {
@@ -37,7 +40,7 @@ impl<'p, 'w: 'p> Decision<'p, 'w> {
             let counts = !(self.complete && reset_enabled);
             let is_marked = |index: &usize| self.members[*index].mark.is_some();
             if compartment.members.iter().any(is_marked) {
-                self.score_by_marks(compartment, counts);
+                self.score_by_marks(compartment, || &instants, counts);
             } else {
                 self.score_by_difference(compartment, counts);
             }
@@ -47,15 +50,25 @@ impl<'p, 'w: 'p> Decision<'p, 'w> {
 
     /// Scores the current batch once none of its nodes holds a slot. A failed node counts in the run
     /// that it was picked in, a complete one always.
-    fn score_by_marks(&self, compartment: &mut Compartment, counts: bool) {
+    fn score_by_marks<'i>(
+        &self,
+        compartment: &mut Compartment,
+        instants: impl FnOnce() -> &'i BTreeSet<&'w str>,
+        counts: bool,
+    ) where
+        'w: 'i,
+    {
         let of_run = |member: &Member<'_>| !self.reset && compartment.has_picked(member);
         let all = compartment.ended(&self.members, |member| member.is_complete() || of_run(member));
         compartment.processed = all;
         let runs = compartment.in_flight.iter().any(|index| self.runs(compartment, *index));
         let strategy = compartment.spec.strategy.filter(|_| counts && !self.reset && !runs);
         if let Some(strategy) = strategy {
-            let open = self.open_marks(compartment);
-            let counted = |member: &Member<'_>| member.mark.is_some_and(|mark| open.contains(mark));
+            let (instants, start) = (instants(), compartment.mark_before_instant());
+            let instant = |mark: &'w str| mark.strip_prefix(&*start)?.strip_suffix("\"}");
+            let counted = |member: &Member<'w>| {
+                member.mark.and_then(instant).is_some_and(|at| instants.contains(at))
+            };
             let batch = compartment.ended(&self.members, counted);
             let total = compartment.total();
             score(&mut compartment.batch, &strategy, batch, all, total);
@@ -90,32 +103,31 @@ impl<'p, 'w: 'p> Decision<'p, 'w> {
         compartment.processed = Ended { completed: completed_nodes, failed: failed_nodes };
     }
 
-    /// The marks of the batch that is not scored yet, as texts.
-    fn open_marks(&self, compartment: &Compartment) -> BTreeSet<String> {
-        let instants = self.hook.published_picks().instants();
-        instants.into_iter().map(|at| compartment.mark(at).text()).collect()
-    }
-
     /// An instant for the picks of this decision: now, or as soon after as no node of a compartment
     /// that starts nodes has a mark that reads the same.
     pub(super) fn free_instant(&self) -> String {
-        let mut at = self.now;
         let starting = || self.compartments.iter().filter(|one| !one.starts.is_empty());
-        let is_taken = |text: &str| {
-            starting().any(|compartment| {
-                let mark = compartment.mark(text).text();
-                let mut marks = compartment.members.iter().map(|index| self.members[*index].mark);
-                marks.any(|taken| taken == Some(&mark))
-            })
+        let marks = || {
+            let members = starting().flat_map(|compartment| &compartment.members);
+            members.filter_map(|index| self.members[*index].mark)
         };
-        loop {
-            let text = pick_text(at);
-            let later = at.checked_add(SignedDuration::from_micros(1));
-            match later {
-                Ok(later) if text == self.outside || is_taken(&text) => at = later,
-                _ => return text,
-            }
+        let texts = |at: &str| -> Vec<String> {
+            starting().map(|compartment| compartment.mark(at).text()).collect()
+        };
+        let now = pick_text(self.now);
+        let wanted = texts(&now);
+        if now != self.outside && !marks().any(|mark| wanted.iter().any(|text| text == mark)) {
+            return now;
         }
+        let taken: BTreeSet<&str> = marks().collect();
+        let later = (1..).map_while(|micros| {
+            let at = self.now.checked_add(SignedDuration::from_micros(micros)).ok()?;
+            Some(pick_text(at))
+        });
+        let is_free = |at: &String| {
+            *at != self.outside && !texts(at).iter().any(|text| taken.contains(text.as_str()))
+        };
+        later.filter(is_free).next().unwrap_or(now)
     }
 
     /// The mark that is written to a node: of its batch, when it takes its slot. A node that the
@@ -164,12 +176,11 @@ impl<'p, 'w: 'p> Decision<'p, 'w> {
         if self.is_started(index) {
             return Some(Cow::Borrowed(&self.pick_instant));
         }
-        let instant = match (member.picked_at, member.mark) {
+        member.is_in_flight().then(|| match (member.picked_at, member.mark) {
             (Some(at), _) if !self.reset && !self.has_moved(index) => Cow::Borrowed(at),
             (None, None) => Cow::Owned(pick_text(self.now)),
             _ => Cow::Borrowed(self.outside.as_str()),
-        };
-        member.is_in_flight().then_some(instant)
+        })
     }
 
     /// Whether a node was picked for a batch of another compartment than it is in.
@@ -203,6 +214,15 @@ impl Compartment {
         let batch = if self.spec.strategy.is_some() { self.batch.current_batch } else { 0 };
         Mark { compartment: Cow::Borrowed(&self.spec.name), batch, picked: Cow::Borrowed(picked) }
     }
+
+    /// What the marks of the current batch begin with. They are compared as texts: of a large fleet
+    /// only few are of this batch, and reading all would take longer than everything else.
+    fn mark_before_instant(&self) -> String {
+        let mut text = self.mark("").text();
+        text.truncate(text.len() - "\"}".len());
+        text
+    }
+
     /// Whether it picked a node in the run that is under way: the status lists the node under the
     /// instant that its mark has. Batches do not outlive the strategy that they were picked by.
     fn has_picked(&self, member: &Member<'_>) -> bool {
