@@ -7,13 +7,13 @@ use crate::skyhooks::site::{APPLY, Site};
 use crate::skyhooks::words::{annotation, node_state, word};
 
 /// `kubectl skyhook`, with the binary under the plugin's name on the path.
-struct Plugin<'h> {
+pub(crate) struct Plugin<'h> {
     home: &'h Site,
     path: String,
 }
 
 impl<'h> Plugin<'h> {
-    fn new(home: &'h Site) -> Self {
+    pub(crate) fn new(home: &'h Site) -> Self {
         let directory = home.path("plugins");
         std::fs::create_dir(&directory).unwrap();
         let link = directory.join("kubectl-skyhook");
@@ -22,7 +22,7 @@ impl<'h> Plugin<'h> {
         Self { home, path: format!("{}:{path}", directory.display()) }
     }
 
-    fn run(&self, arguments: &str) -> String {
+    pub(crate) fn run(&self, arguments: &str) -> String {
         let mut command = self.home.access.kubectl_command(&format!("skyhook {arguments}"));
         let output = command.env("PATH", &self.path).output().unwrap();
         let (out, err) =

@@ -2,6 +2,7 @@
 //! its document, and our guide. What they write on nodes, pods and statuses is compared with what
 //! upstream's tools read.
 
+mod batches;
 mod config;
 mod examples;
 mod failures;

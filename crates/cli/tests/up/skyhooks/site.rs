@@ -123,14 +123,19 @@ impl Site {
 
     /// The same, started with more flags.
     pub(crate) fn alone_with(flags: &[&str]) -> Self {
+        Self::alone_of(15, flags)
+    }
+
+    /// The same, with as many nodes as are asked for.
+    pub(crate) fn alone_of(count: usize, flags: &[&str]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let scenario = directory.path().join("scenario.yaml");
-        std::fs::write(&scenario, home::scenario("[{count: 15}]")).unwrap();
+        std::fs::write(&scenario, home::scenario(&format!("[{{count: {count}}}]"))).unwrap();
         let more = ["--scenario", scenario.to_str().unwrap(), "--controllers", "all"];
         let running = Running::start_in(directory.path(), &[&more, flags].concat());
         define(&running);
         running.kubectl("create namespace skyhook");
-        let nodes = (0..15).map(|at| format!("node-{at}")).collect();
+        let nodes = (0..count).map(|at| format!("node-{at}")).collect();
         let access = Access::clone(&running);
         Self { directory, _running: Some(running), ..Self::new(access, "alone", nodes) }
     }

@@ -132,22 +132,27 @@ impl<'p, 'w: 'p> Decision<'p, 'w> {
 
     /// The mark that is written to a node: of its batch, when it takes its slot. A node that the
     /// status lists, without its mark, was about to take it when a process ended. What already is in
-    /// progress without a mark was picked by upstream, or by an earlier version, and gets none.
+    /// progress without a mark was picked by upstream, or by an earlier version, and gets none. A node
+    /// that keeps its slot over a reset and has forgotten its mark gets one of no batch.
     pub(crate) fn mark_after(&self, index: usize) -> Option<Mark<'_>> {
         let member = &self.members[index];
         let compartment = self.compartment_of(index)?;
         if self.is_started(index) {
             return Some(compartment.mark(&self.pick_instant));
         }
-        let listed = member.picked_at.filter(|at| !self.reset && **at != *self.outside)?;
+        let listed = member.picked_at.filter(|_| member.is_in_flight())?;
+        if listed == self.outside {
+            // Without any mark it would be taken for a node that upstream picked.
+            let mark = Mark { batch: 0, ..compartment.mark(listed) };
+            return member.mark.is_none().then_some(mark);
+        }
         let begun = matches!(
             member.observed,
             Some(StatusWord::InProgress | StatusWord::Paused | StatusWord::Disabled)
         );
         let is_marked =
             member.mark.and_then(Mark::parse).is_some_and(|mark| *mark.picked == *listed);
-        let is_due = member.is_in_flight() && !begun && !is_marked;
-        is_due.then(|| compartment.mark(listed))
+        (!self.reset && !begun && !is_marked).then(|| compartment.mark(listed))
     }
 
     /// The nodes that the status lists, with the instant of their pick: all that hold a slot, and

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct Mark<'m> {
     #[serde(borrow)]
     pub(crate) compartment: Cow<'m, str>,
-    /// 0 where the compartment has no strategy, and so no batches.
+    /// 0 for no batch: the compartment has no strategy, or the node was picked before a reset.
     pub(crate) batch: u32,
     /// The instant under which the status lists the nodes of this batch.
     #[serde(borrow)]
