@@ -125,10 +125,10 @@ impl Fleet {
         for pod in pods {
             let steps = pod.spec()["initContainers"].as_array().unwrap().len();
             let node = pod.spec()["nodeName"].as_str().unwrap();
-            let report = match self.failing.contains(node) {
-                true => json!([{"state": {"waiting": {"reason": "CrashLoopBackOff"}},
-                    "restartCount": 1}]),
-                false => json!(vec![json!({"state": {"terminated": {"exitCode": 0}}}); steps]),
+            let report = if self.failing.contains(node) {
+                json!([{"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "restartCount": 1}])
+            } else {
+                json!(vec![json!({"state": {"terminated": {"exitCode": 0}}}); steps])
             };
             if pod.status().get("initContainerStatuses") != Some(&report) {
                 changed = true;

@@ -166,7 +166,9 @@ impl Compartments {
             Some(before) if before.place == place => {}
             before => {
                 self.batches.disturb();
-                place.iter().for_each(|place| self.batches.join(place));
+                if let Some(place) = &place {
+                    self.batches.join(place);
+                }
                 self.moved.extend(before.is_some().then_some(name));
                 self.count_members();
             }

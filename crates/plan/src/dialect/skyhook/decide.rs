@@ -45,6 +45,7 @@ use self::batch::next_size;
 use self::compartment::{Compartment, assign};
 use self::drain::Disruptions;
 use self::member::{Gathered, Member, Surroundings, gather};
+use self::pick::Run;
 use self::record::PickRecord;
 use crate::count;
 use crate::dialect::skyhook::read::config;
@@ -83,12 +84,7 @@ pub(crate) struct Decision<'p, 'w> {
     pub(crate) versions_changed: BTreeSet<String>,
     /// Config changes that nodes are being told about: unique name and keys.
     pub(crate) changing: BTreeMap<&'p str, Vec<String>>,
-    /// Batch state was reset now, so that a new run begins.
-    pub(crate) reset: bool,
-    /// The instant of the picks that are made now, as the status has it.
-    pub(crate) pick_instant: String,
-    /// The instant of picks that belong to no batch of this run.
-    pub(crate) outside: String,
+    run: Run,
     /// Why a node does not move, by member index; none if it does, or is complete.
     pub(crate) holds: Vec<Option<HoldReason>>,
     /// What is done to the nodes that hold a slot, by member index.
@@ -137,14 +133,12 @@ impl<'p, 'w: 'p> Decision<'p, 'w> {
             config_due: config::is_due(hook, options, snapshot),
             versions_changed,
             changing,
-            reset: false,
-            pick_instant: String::new(),
-            outside: outside_batches(hook.object),
+            run: Run { outside: outside_batches(hook.object), ..Run::default() },
             plans: Vec::new(),
         };
         decision.score_batches(hook.reset.or(policy_reset).unwrap_or(true));
         let going = decision.ask_gate();
-        decision.pick_instant = decision.free_instant();
+        decision.run.instant = decision.free_instant();
         decision.advance(going, &pods);
         decision
     }

@@ -21,19 +21,31 @@ use crate::dialect::skyhook::decide::record::PickRecord;
 use crate::dialect::skyhook::read::batch::BatchState;
 use crate::dialect::skyhook::read::mark::{Mark, pick_text};
 
+/// The run that batches are counted in: from one reset to the next.
+#[derive(Debug, Default)]
+pub(super) struct Run {
+    /// Batch state was reset now.
+    pub(super) begins: bool,
+    /// The instant of the picks that are made now, as the status has it.
+    pub(super) instant: String,
+    /// The instant of picks that belong to no batch of this run.
+    pub(super) outside: String,
+}
+
 impl<'p, 'w: 'p> Decision<'p, 'w> {
     /// Reads each compartment's batch state, resets it where that is due, and scores the batch
     /// that has ended. The last batch of a rollout counts only where its state is kept.
     pub(super) fn score_batches(&mut self, reset_enabled: bool) {
         let completes = self.complete && self.hook.published_word() != Some("complete");
-        self.reset = reset_enabled && (completes || !self.versions_changed.is_empty());
+        self.run.begins = reset_enabled && (completes || !self.versions_changed.is_empty());
         let picks = self.hook.published_picks();
         let instants = LazyCell::new(move || picks.instants());
         let mut compartments = std::mem::take(&mut self.compartments);
         for compartment in &mut compartments {
-            compartment.batch = match self.reset {
-                true => BatchState::default(),
-                false => self.hook.published_batch(&compartment.spec.name),
+            compartment.batch = if self.run.begins {
+                BatchState::default()
+            } else {
+                self.hook.published_batch(&compartment.spec.name)
             };
             let in_flight = |index: &usize| self.members[*index].is_in_flight();
             compartment.in_flight = compartment.members.iter().copied().filter(in_flight).collect();
@@ -58,11 +70,11 @@ impl<'p, 'w: 'p> Decision<'p, 'w> {
     ) where
         'w: 'i,
     {
-        let of_run = |member: &Member<'_>| !self.reset && compartment.has_picked(member);
+        let of_run = |member: &Member<'_>| !self.run.begins && compartment.has_picked(member);
         let all = compartment.ended(&self.members, |member| member.is_complete() || of_run(member));
         compartment.processed = all;
         let runs = compartment.in_flight.iter().any(|index| self.runs(compartment, *index));
-        let strategy = compartment.spec.strategy.filter(|_| counts && !self.reset && !runs);
+        let strategy = compartment.spec.strategy.filter(|_| counts && !self.run.begins && !runs);
         if let Some(strategy) = strategy {
             let (instants, start) = (instants(), compartment.mark_before_instant());
             let instant = |mark: &'w str| mark.strip_prefix(&*start)?.strip_suffix("\"}");
@@ -80,7 +92,9 @@ impl<'p, 'w: 'p> Decision<'p, 'w> {
     /// when the last node of a batch ends, the status still lists the instant of the batch.
     fn runs(&self, compartment: &Compartment, index: usize) -> bool {
         let member = &self.members[index];
-        let Some(at) = member.picked_at.filter(|at| **at != *self.outside) else { return false };
+        let Some(at) = member.picked_at.filter(|at| **at != *self.run.outside) else {
+            return false;
+        };
         match member.mark.and_then(Mark::parse) {
             Some(mark) if *mark.picked == *at => mark == compartment.mark(at),
             _ => true,
@@ -116,18 +130,18 @@ impl<'p, 'w: 'p> Decision<'p, 'w> {
         };
         let now = pick_text(self.now);
         let wanted = texts(&now);
-        if now != self.outside && !marks().any(|mark| wanted.iter().any(|text| text == mark)) {
+        if now != self.run.outside && !marks().any(|mark| wanted.iter().any(|text| text == mark)) {
             return now;
         }
         let taken: BTreeSet<&str> = marks().collect();
-        let later = (1..).map_while(|micros| {
+        let mut later = (1..).map_while(|micros| {
             let at = self.now.checked_add(SignedDuration::from_micros(micros)).ok()?;
             Some(pick_text(at))
         });
         let is_free = |at: &String| {
-            *at != self.outside && !texts(at).iter().any(|text| taken.contains(text.as_str()))
+            *at != self.run.outside && !texts(at).iter().any(|text| taken.contains(text.as_str()))
         };
-        later.filter(is_free).next().unwrap_or(now)
+        later.find(is_free).unwrap_or(now)
     }
 
     /// The mark that is written to a node: of its batch, when it takes its slot. A node that the
@@ -138,10 +152,10 @@ impl<'p, 'w: 'p> Decision<'p, 'w> {
         let member = &self.members[index];
         let compartment = self.compartment_of(index)?;
         if self.is_started(index) {
-            return Some(compartment.mark(&self.pick_instant));
+            return Some(compartment.mark(&self.run.instant));
         }
         let listed = member.picked_at.filter(|_| member.is_in_flight())?;
-        if listed == self.outside {
+        if listed == self.run.outside {
             // Without any mark it would be taken for a node that upstream picked.
             let mark = Mark { batch: 0, ..compartment.mark(listed) };
             return member.mark.is_none().then_some(mark);
@@ -152,7 +166,7 @@ impl<'p, 'w: 'p> Decision<'p, 'w> {
         );
         let is_marked =
             member.mark.and_then(Mark::parse).is_some_and(|mark| *mark.picked == *listed);
-        (!self.reset && !begun && !is_marked).then(|| compartment.mark(listed))
+        (!self.run.begins && !begun && !is_marked).then(|| compartment.mark(listed))
     }
 
     /// The nodes that the status lists, with the instant of their pick: all that hold a slot, and
@@ -179,12 +193,12 @@ impl<'p, 'w: 'p> Decision<'p, 'w> {
     fn slot_instant(&self, index: usize) -> Option<Cow<'_, str>> {
         let member = &self.members[index];
         if self.is_started(index) {
-            return Some(Cow::Borrowed(&self.pick_instant));
+            return Some(Cow::Borrowed(&self.run.instant));
         }
         member.is_in_flight().then(|| match (member.picked_at, member.mark) {
-            (Some(at), _) if !self.reset && !self.has_moved(index) => Cow::Borrowed(at),
+            (Some(at), _) if !self.run.begins && !self.has_moved(index) => Cow::Borrowed(at),
             (None, None) => Cow::Owned(pick_text(self.now)),
-            _ => Cow::Borrowed(self.outside.as_str()),
+            _ => Cow::Borrowed(self.run.outside.as_str()),
         })
     }
 
@@ -209,7 +223,7 @@ impl<'p, 'w: 'p> Decision<'p, 'w> {
             return false;
         }
         let Some(compartment) = self.compartment_of(index) else { return true };
-        member.mark.is_none() || !self.reset && compartment.has_picked(member)
+        member.mark.is_none() || !self.run.begins && compartment.has_picked(member)
     }
 }
 
