@@ -24,17 +24,21 @@ use self::names::{DIALECT, RolloutKind};
 use self::read::placement::Placement;
 use self::report::PartialStep;
 use self::status::rollup;
-use super::{Dialect, Watch};
+use super::{Dialect, Need, Watch};
 use crate::diagnostic::Diagnostic;
 use crate::hold::{Hold, HoldReason};
 use crate::parallel;
 use crate::snapshot::Snapshot;
-use crate::step::{Step, Verdict};
+use crate::step::{Complaint, Denial, Step, Verdict};
 use crate::world::World;
 
-/// The `fleet` dialect.
+/// The `fleet` dialect of plans.
 #[derive(Clone, Copy, Debug)]
 pub struct Fleet;
+
+/// The controller of a hub. Unlike a plan it judges no objects of other kinds.
+#[derive(Clone, Copy, Debug)]
+pub struct Hub;
 
 impl Dialect for Fleet {
     fn name(&self) -> &'static str {
@@ -62,7 +66,7 @@ impl Dialect for Fleet {
     }
 
     fn snapshot<'w>(&self, world: &'w World, rollout: &'w Object) -> Snapshot<'w> {
-        Snapshot::new(rollout, watch::surroundings(world, rollout))
+        Snapshot::new(rollout, watch::surroundings(world, rollout)).within(world)
     }
 
     fn hangs_on(&self, world: &World, rollout: &Object, refused: &Object) -> bool {
@@ -78,6 +82,64 @@ impl Dialect for Fleet {
             Some(RolloutKind::Member) => member_step(snapshot, now),
             None => report::available::step(snapshot.rollout()),
         }
+    }
+}
+
+impl Dialect for Hub {
+    fn name(&self) -> &'static str {
+        DIALECT
+    }
+
+    fn watches(&self) -> &'static [Watch] {
+        &watch::WATCHES
+    }
+
+    fn needs(&self, world: &World, rollout: &Object) -> Vec<Need> {
+        watch::needs::needs(world, rollout)
+    }
+
+    fn takes_along(&self, kind: &GroupKind) -> bool {
+        names::kind::is_selectable(kind)
+    }
+
+    fn validates(&self, kind: &GroupKind) -> bool {
+        Fleet.validates(kind)
+    }
+
+    fn validate(&self, world: &World, object: &Object) -> Vec<Diagnostic> {
+        Fleet.validate(world, object)
+    }
+
+    fn rollouts<'w>(&self, world: &'w World) -> Vec<&'w Object> {
+        let mut found = watch::own_rollouts(world);
+        found.sort_by(|a, b| a.key().cmp(b.key()));
+        found
+    }
+
+    fn is_rollout(&self, world: &World, object: &Object) -> bool {
+        watch::is_own_rollout(world, object)
+    }
+
+    fn affected(&self, world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
+        let mut found = Fleet.affected(world, changed);
+        found.retain(|key| RolloutKind::of(&key.kind).is_some());
+        found
+    }
+
+    fn snapshot<'w>(&self, world: &'w World, rollout: &'w Object) -> Snapshot<'w> {
+        Fleet.snapshot(world, rollout)
+    }
+
+    fn hangs_on(&self, world: &World, rollout: &Object, refused: &Object) -> bool {
+        Fleet.hangs_on(world, rollout, refused)
+    }
+
+    fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
+        Fleet.step(snapshot, now)
+    }
+
+    fn complaint(&self, snapshot: &Snapshot<'_>, denial: &Denial, now: Timestamp) -> Complaint {
+        Fleet.complaint(snapshot, denial, now)
     }
 }
 

@@ -1,6 +1,8 @@
 //! The kinds that are read, what a decision about a rollout looks at, and which rollouts a change
 //! concerns.
 
+pub(crate) mod needs;
+
 use convoy_api::kinds::NAMESPACE;
 use convoy_api::{GroupKind, Object, ObjectKey};
 
@@ -152,11 +154,9 @@ fn may_be_on(world: &World, placement: &Object, cluster: &str) -> bool {
 pub(crate) fn affected(world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
     let mut found: Vec<ObjectKey> = Vec::new();
     let itself = world.get(changed);
-    let is_rollout = |object: &&Object| match RolloutKind::of(object.kind()) {
-        Some(RolloutKind::Member) => is_concerned(world, object),
-        role => role.is_some(),
-    };
-    found.extend(itself.filter(is_rollout).map(|object| object.key().clone()));
+    found.extend(
+        itself.filter(|object| is_own_rollout(world, object)).map(|object| object.key().clone()),
+    );
     for family in Family::ALL {
         found.extend(affected_of(world, family, changed, itself));
     }
@@ -245,6 +245,22 @@ fn keys(world: &World, kind: &GroupKind) -> Vec<ObjectKey> {
 
 /// The rollout objects in `world`, in key order.
 pub(crate) fn rollouts(world: &World) -> Vec<&Object> {
+    let mut found = own_rollouts(world);
+    found.extend(judged(world));
+    found.sort_by(|a, b| a.key().cmp(b.key()));
+    found
+}
+
+/// Whether an object, which is in `world`, is a rollout of the fleet's own kinds.
+pub(crate) fn is_own_rollout(world: &World, object: &Object) -> bool {
+    match RolloutKind::of(object.kind()) {
+        Some(RolloutKind::Member) => is_concerned(world, object),
+        role => role.is_some(),
+    }
+}
+
+/// The rollout objects of the fleet's own kinds, in any order.
+pub(crate) fn own_rollouts(world: &World) -> Vec<&Object> {
     let mut found: Vec<&Object> = Vec::new();
     for family in Family::ALL {
         found.extend(world.of(&family.placement()));
@@ -255,8 +271,6 @@ pub(crate) fn rollouts(world: &World) -> Vec<&Object> {
     }
     let members = world.of(&names::MEMBER_CLUSTER);
     found.extend(members.filter(|member| is_concerned(world, member)));
-    found.extend(judged(world));
-    found.sort_by(|a, b| a.key().cmp(b.key()));
     found
 }
 
