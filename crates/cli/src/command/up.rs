@@ -202,9 +202,10 @@ async fn run_until(
     let ended = async {
         // Logical clusters are made while the server runs.
         let begun = async {
-            let tasks = match members.is_empty() {
-                true => MemberTasks::none(),
-                false => members.start(&server, &scenario).await?,
+            let tasks = if members.is_empty() {
+                MemberTasks::none()
+            } else {
+                members.start(&server, &scenario).await?
             };
             announce(&url, &kubeconfig, &members, output)?;
             anyhow::Ok(tasks)

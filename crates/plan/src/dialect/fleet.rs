@@ -20,16 +20,18 @@ use jiff::Timestamp;
 use self::decide::selection::Selection;
 use self::decide::selection::policy::PolicyHistory;
 use self::decide::selection::select::SelectionError;
+use self::decide::works::Phase;
 use self::names::{DIALECT, RolloutKind};
 use self::read::placement::Placement;
 use self::report::PartialStep;
+use self::status::binding::Synced;
 use self::status::rollup;
 use super::{Dialect, Need, Watch};
 use crate::diagnostic::Diagnostic;
 use crate::hold::{Hold, HoldReason};
 use crate::parallel;
 use crate::snapshot::Snapshot;
-use crate::step::{Complaint, Denial, Step, Verdict};
+use crate::step::{Action, Complaint, Denial, Step, Verdict};
 use crate::world::World;
 
 /// The `fleet` dialect of plans.
@@ -61,6 +63,10 @@ impl Dialect for Fleet {
         watch::rollouts(world)
     }
 
+    fn is_rollout(&self, world: &World, object: &Object) -> bool {
+        watch::is_rollout(world, object)
+    }
+
     fn affected(&self, world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
         watch::affected(world, changed)
     }
@@ -77,11 +83,26 @@ impl Dialect for Fleet {
         match RolloutKind::of(snapshot.rollout().kind()) {
             Some(RolloutKind::Placement(_)) => placement_step(snapshot, now),
             Some(RolloutKind::Run(_)) => run_step(snapshot, now),
+            Some(RolloutKind::Binding(_)) => binding_step(snapshot, now),
             Some(RolloutKind::Eviction) => eviction_step(snapshot, now),
             Some(RolloutKind::Override) => override_step(snapshot),
             Some(RolloutKind::Member) => member_step(snapshot, now),
             None => report::available::step(snapshot.rollout()),
         }
+    }
+
+    fn complaint(&self, snapshot: &Snapshot<'_>, denial: &Denial, now: Timestamp) -> Complaint {
+        let mut complaint = Complaint::about(snapshot.rollout(), denial);
+        let generation = decide::works::decide(snapshot)
+            .filter(|it| denial.target.kind == names::WORK && !it.binding.is_deleting());
+        if let Some(generation) = generation {
+            let detail =
+                format!("cannot {} Work {}: {}", denial.verb, denial.target.name, denial.message);
+            let synced = Synced::Failed { detail };
+            complaint.status =
+                status::binding::status(&generation.binding, &synced, &generation.works, now);
+        }
+        complaint
     }
 }
 
@@ -273,6 +294,45 @@ fn run_step(snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
     let mut step = report::run::step(&pass, &actions);
     step.actions = actions;
     step.status = status::run::status(&pass);
+    step
+}
+
+/// The Works of a binding, and what the binding reports about them.
+fn binding_step(snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
+    let Some(generation) = decide::works::decide(snapshot) else {
+        return Step::new(DIALECT, snapshot.rollout(), Verdict::Done);
+    };
+    let sources = match &generation.phase {
+        Phase::Idle | Phase::AwaitingRollout => {
+            return report::works::step(&generation, Vec::new(), None);
+        }
+        Phase::Withdrawing { abandon } => {
+            let actions = write::work::withdrawn(&generation, *abandon);
+            return report::works::step(&generation, actions, None);
+        }
+        Phase::Generating(sources) => sources,
+    };
+    let mut actions: Vec<Action> = write::work::guarded(snapshot.rollout()).into_iter().collect();
+    let desired = write::work_content::desired(&generation.binding, sources, &generation.works);
+    let (synced, failure) = match &desired {
+        Ok(desired) => {
+            let written = write::work::actions(&generation, desired.as_deref());
+            let unchanged = written.is_empty() && generation.leaving.is_empty();
+            actions.extend(written);
+            (if unchanged { Synced::Unchanged } else { Synced::Written }, None)
+        }
+        Err(error) => {
+            let detail = error.to_string();
+            let failure = Some(detail.clone());
+            if error.is_of_override() {
+                (Synced::OverrideFailed { detail }, failure)
+            } else {
+                (Synced::Failed { detail }, failure)
+            }
+        }
+    };
+    let mut step = report::works::step(&generation, actions, failure);
+    step.status = status::binding::status(&generation.binding, &synced, &generation.works, now);
     step
 }
 

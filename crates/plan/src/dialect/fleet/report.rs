@@ -9,6 +9,7 @@ pub(crate) mod rollout;
 pub(crate) mod run;
 pub(crate) mod schedule;
 pub(crate) mod selection;
+pub(crate) mod works;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};

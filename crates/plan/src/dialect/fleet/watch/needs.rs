@@ -26,7 +26,7 @@ pub(crate) fn needs(world: &World, rollout: &Object) -> Vec<Need> {
             let inside = names::IN_MEMBER_NAMESPACE.into_iter();
             inside.chain([NAMESPACE]).map(|kind| Need::of_home(&kind)).collect()
         }
-        Some(RolloutKind::Override) | None => Vec::new(),
+        Some(RolloutKind::Binding(_) | RolloutKind::Override) | None => Vec::new(),
     }
 }
 
