@@ -2,6 +2,7 @@
 
 pub mod apps;
 pub mod fleet;
+pub mod fleet_agent;
 pub mod karpenter;
 pub mod ocm;
 pub mod skyhook;
