@@ -14,6 +14,7 @@ use convoy_apiserver::access::{AccessSettings, Authorization};
 use convoy_apiserver::home::{Home, Settings};
 use convoy_apiserver::server::{Limits, Server};
 use convoy_apiserver::transport::Transport;
+use convoy_controllers::Clusters;
 use convoy_plan::Dialect;
 use convoy_sim::fleet::{self, Client, Fleet};
 use convoy_sim::scenario::Scenario;
@@ -177,7 +178,8 @@ async fn serve(args: Args) -> Result<()> {
     let home = Home::start(settings).await?;
     let controllers = chosen(controllers, scenario.is_some(), !members.is_empty());
     let controllers = Controller::dialects(controllers, &skyhook.options());
-    let control = ControllerTask::start(&home.server, "", controllers, metrics_listen).await?;
+    let hub = client(&home.server, "");
+    let control = ControllerTask::start(hub, controllers, metrics_listen).await?;
     let members = (members, scenario.clone().unwrap_or_default());
     let mut fleet = scenario.map(|scenario| simulate(&home.server, "", scenario));
     if let Some(fleet) = &mut fleet {
@@ -241,13 +243,12 @@ struct ControllerTask {
 
 impl ControllerTask {
     async fn start(
-        server: &Arc<Server>,
-        cluster: &str,
+        clusters: impl Into<Clusters>,
         dialects: Vec<&'static dyn Dialect>,
         metrics_listen: Option<SocketAddr>,
     ) -> Result<Self> {
         let (ending, ended) = oneshot::channel();
-        let client = Client::new(Transport::trusted(server, cluster), "default");
+        let clusters = clusters.into();
         let settings = convoy_controllers::Settings::new(dialects);
         if let Some(address) = metrics_listen {
             metrics::serve(address, Arc::clone(&settings.metrics)).await?;
@@ -255,7 +256,7 @@ impl ControllerTask {
         let running = tokio::spawn(async move {
             if !settings.dialects.is_empty() {
                 let ended = async { _ = ended.await };
-                convoy_controllers::run(client, settings, ended).await;
+                convoy_controllers::run(clusters, settings, ended).await;
             }
         });
         Ok(Self { ending, running })
@@ -269,9 +270,14 @@ impl ControllerTask {
     }
 }
 
+/// A client of a logical cluster, which the server trusts as itself.
+fn client(server: &Arc<Server>, cluster: &str) -> Client {
+    Client::new(Transport::trusted(server, cluster), "default")
+}
+
 /// Simulated nodes in a logical cluster, with a scheduler and a node controller.
 fn simulate(server: &Arc<Server>, cluster: &str, scenario: Scenario) -> Fleet {
-    let client = Client::new(Transport::trusted(server, cluster), "default");
+    let client = client(server, cluster);
     let settings = fleet::Settings {
         runs_scheduler: true,
         runs_node_lifecycle: true,

@@ -1,31 +1,17 @@
-//! A hub and its member clusters in one process, met with stock kubectl. The test plays the agents
-//! of the members.
+//! A hub and its member clusters in one process, met with stock kubectl.
 
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
-
-use jiff::Timestamp;
-use serde_json::json;
 
 use crate::running::{Running, command};
 
-/// The agent of a member reports that it has joined.
-fn join(hub: &Running, member: &str) {
-    let (home, now) =
-        (format!("fleet-member-{member}"), Timestamp::now().strftime("%FT%TZ").to_string());
-    until(hub, &format!("get internalmembercluster {member} -n {home} -o name"), member);
-    let condition = |name: &str, reason: &str| {
-        json!({"type": name, "status": "True", "reason": reason, "message": "",
-            "observedGeneration": 1, "lastTransitionTime": now})
-    };
-    let agent = json!({"type": "MemberAgent", "lastReceivedHeartbeat": now, "conditions": [
-        condition("Joined", "InternalMemberClusterJoined"),
-        condition("Healthy", "InternalMemberClusterHealthy")]});
-    let status = json!({"status": {"agentStatus": [agent]}}).to_string();
-    let patch = format!(
-        "patch internalmembercluster {member} -n {home} --subresource=status --type=merge -p '{status}'"
-    );
-    hub.kubectl(&patch);
-}
+const PLACEMENT: &str = "apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: shop}
+spec:
+  resourceSelectors: [{group: '', version: v1, kind: Namespace, name: shop}]
+  policy: {placementType: PickAll}
+";
 
 /// Waits until a command prints something.
 fn until(hub: &Running, arguments: &str, wanted: &str) -> String {
@@ -36,55 +22,89 @@ fn until(hub: &Running, arguments: &str, wanted: &str) -> String {
         if output.status.success() && text.contains(wanted) {
             return text;
         }
-        assert!(begun.elapsed() < Duration::from_secs(60), "kubectl {arguments}: {output:?}");
+        if begun.elapsed() > Duration::from_secs(60) {
+            let placement = hub.kubectl("get clusterresourceplacement,work -A -o yaml");
+            panic!("kubectl {arguments}: {output:?}\n{placement}");
+        }
         std::thread::sleep(Duration::from_millis(100));
     }
+}
+
+fn place(hub: &Running) {
+    hub.kubectl("create namespace shop");
+    hub.kubectl("create configmap settings -n shop --from-literal=a=b");
+    hub.kubectl("create deployment web -n shop --image=web:v1");
+    hub.kubectl_with("apply -f -", PLACEMENT);
 }
 
 #[test]
 fn a_hub_places_resources_on_its_members() {
     let directory = tempfile::tempdir().unwrap();
-    let flags =
-        ["--members", "2", "--member-nodes", "1", "--member-labels", "env=prod,member-2:region=eu"];
+    let labels = "env=prod,member-2:region=eu";
+    let flags = ["--members", "2", "--member-nodes", "1", "--member-labels", labels];
     let mut hub = Running::start_as(command(directory.path()).args(flags));
     let labels = hub.kubectl("get memberclusters -o jsonpath={.items[*].metadata.labels}");
     assert_eq!(labels, r#"{"env":"prod"} {"env":"prod","region":"eu"}"#);
+    hub.kubectl("wait --for=condition=Joined memberclusters --all --timeout=60s");
+    place(&hub);
     for member in ["member-1", "member-2"] {
         let nodes = hub.kubectl(&format!("--context convoy-{member} get nodes -o name"));
         assert_eq!(nodes.lines().count(), 1, "{nodes}");
-        join(&hub, member);
-        hub.kubectl(&format!("wait --for=condition=Joined membercluster/{member} --timeout=30s"));
+        let copied = format!("--context convoy-{member} get configmap settings -n shop -o name");
+        until(&hub, &copied, "settings");
+        // The member runs what it is given, and the hub does not.
+        let rolled = "rollout status deployment/web -n shop --timeout=60s";
+        hub.kubectl(&format!("--context convoy-{member} {rolled}"));
     }
-    // A member runs workloads, and the hub knows nothing of them.
-    hub.kubectl("--context convoy-member-1 create deployment web --image=web:v1");
-    hub.kubectl("--context convoy-member-1 rollout status deployment/web --timeout=60s");
-    hub.refused("get deployment web", "");
-
-    hub.kubectl("create namespace shop");
-    hub.kubectl("create configmap settings -n shop --from-literal=a=b");
-    let placement = "apiVersion: placement.kubernetes-fleet.io/v1beta1
-kind: ClusterResourcePlacement
-metadata: {name: shop}
-spec:
-  resourceSelectors: [{group: '', version: v1, kind: Namespace, name: shop}]
-  policy: {placementType: PickAll}
-";
-    hub.kubectl_with("apply -f -", placement);
-    let selected =
-        "get clusterresourcesnapshots -o jsonpath={.items[*].spec.selectedResources[*].kind}";
-    until(&hub, selected, "Namespace ConfigMap");
-    let bound = "get clusterresourcebindings -o jsonpath={.items[*].spec.targetCluster}";
-    until(&hub, &format!("{bound} --sort-by=.spec.targetCluster"), "member-1 member-2");
-    until(
-        &hub,
-        "get clusterresourceplacement shop -o jsonpath={.status.conditions[*].type}",
-        "Scheduled",
-    );
-    // A change is noticed without anybody asking.
+    assert_eq!(hub.kubectl("get pods -n shop -o name"), "");
+    let conditions = "get clusterresourceplacement shop -o \
+        jsonpath={.status.conditions[?(@.status==\"True\")].type}";
+    until(&hub, conditions, "ClusterResourcePlacementAvailable");
+    // A change of what is selected is noticed, and so is one on a member.
     hub.kubectl("create service clusterip web -n shop --tcp=80");
-    until(&hub, selected, "Service");
+    until(&hub, "--context convoy-member-2 get service web -n shop -o name", "web");
+    hub.kubectl("--context convoy-member-1 delete configmap settings -n shop");
+    until(&hub, "--context convoy-member-1 get configmap settings -n shop -o name", "settings");
+    hub.kubectl("delete clusterresourceplacement shop --timeout=60s");
+    let gone = hub.refused("--context convoy-member-1 get configmap settings -n shop", "");
+    assert!(gone.contains("NotFound"), "{gone}");
     assert_eq!(hub.end("TERM"), Some(0));
-    // Members and their registration persist.
-    let again = Running::start_as(command(directory.path()).args(flags));
-    again.kubectl("get clusterresourceplacement shop");
+}
+
+/// A process that ends with the test.
+struct Agent(Child);
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+#[test]
+fn an_agent_joins_two_servers() {
+    let directory = tempfile::tempdir().unwrap();
+    let hub = Running::start_in(&directory.path().join("hub"), &["--controllers", "fleet"]);
+    let member = Running::start_in(&directory.path().join("member"), &[]);
+    let definitions = hub.convoy("crds --dialect fleet").stdout;
+    let definitions = String::from_utf8(definitions).unwrap();
+    for server in [&hub, &member] {
+        server.kubectl_with("apply --server-side -f -", &definitions);
+    }
+    let registered = "apiVersion: cluster.kubernetes-fleet.io/v1beta1
+kind: MemberCluster
+metadata: {name: far}
+spec: {identity: {kind: User, name: far, apiGroup: rbac.authorization.k8s.io}}
+";
+    hub.kubectl_with("apply -f -", registered);
+    let agent = Command::new(env!("CARGO_BIN_EXE_convoy"))
+        .args(["agent", "--cluster", "far", "--hub-kubeconfig"])
+        .arg(&hub.kubeconfig)
+        .arg("--member-kubeconfig")
+        .arg(&member.kubeconfig)
+        .spawn();
+    let _agent = Agent(agent.unwrap());
+    hub.kubectl("wait --for=condition=Joined membercluster/far --timeout=60s");
+    place(&hub);
+    until(&member, "get configmap settings -n shop -o name", "settings");
 }

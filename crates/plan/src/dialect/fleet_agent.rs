@@ -13,15 +13,13 @@ mod status;
 mod watch;
 mod write;
 
-use std::collections::BTreeSet;
-
 use convoy_api::{GroupKind, Object, ObjectKey};
 use jiff::Timestamp;
 use smol_str::SmolStr;
 
 use self::decide::work::WorkPhase;
 use self::names::{DIALECT, INTERNAL_MEMBER_CLUSTER, WORK};
-use super::{Dialect, Watch};
+use super::{Dialect, Need, Watch};
 use crate::diagnostic::Diagnostic;
 use crate::snapshot::Snapshot;
 use crate::step::{Complaint, Denial, Step};
@@ -38,17 +36,6 @@ impl FleetAgent {
     pub fn new(member: impl Into<SmolStr>) -> Self {
         Self { member: member.into() }
     }
-
-    /// The kinds that it reads on the member, whatever its Works bring.
-    pub fn member_watches(&self) -> &'static [Watch] {
-        &watch::MEMBER_WATCHES
-    }
-
-    /// The kinds on the member that a decision about `rollout` reads on top, with the versions
-    /// that its manifests have. Nothing can be decided before their objects are known.
-    pub fn member_kinds(&self, rollout: &Object) -> BTreeSet<(GroupKind, SmolStr)> {
-        if *rollout.kind() == WORK { watch::kinds(rollout) } else { BTreeSet::new() }
-    }
 }
 
 impl Dialect for FleetAgent {
@@ -58,6 +45,15 @@ impl Dialect for FleetAgent {
 
     fn watches(&self) -> &'static [Watch] {
         &watch::WATCHES
+    }
+
+    fn member_watches(&self) -> &'static [Watch] {
+        &watch::MEMBER_WATCHES
+    }
+
+    /// The member, and the kinds of the objects that a Work is about.
+    fn needs(&self, world: &World, rollout: &Object) -> Vec<Need> {
+        watch::needs(world, rollout, &self.member)
     }
 
     /// Manifests that cannot be used say so in the status of their Work.

@@ -9,13 +9,15 @@ use anyhow::{Context, Result, bail, ensure};
 use convoy_api::schema::crds;
 use convoy_apiserver::server::Server;
 use convoy_apiserver::transport::Transport;
+use convoy_controllers::Cluster;
 use convoy_plan::dialect::skyhook::Options;
 use convoy_sim::fleet::Fleet;
 use convoy_sim::scenario::Scenario;
 use http::Method;
 use serde_json::{Value, json};
 
-use super::{ControllerTask, simulate};
+use super::{ControllerTask, client, simulate};
+use crate::command::agent;
 use crate::command::controller::Controller;
 
 const CLUSTERS: &str = "/apis/convoy.dev/v1/logicalclusters";
@@ -57,7 +59,14 @@ pub(super) struct MemberSettings {
 
 /// Member clusters that run.
 pub(super) struct MemberTasks {
-    tasks: Vec<(ControllerTask, Option<Fleet>)>,
+    tasks: Vec<MemberTask>,
+}
+
+/// What runs for one member cluster.
+struct MemberTask {
+    agent: ControllerTask,
+    control: ControllerTask,
+    fleet: Option<Fleet>,
 }
 
 impl MemberFlags {
@@ -113,36 +122,41 @@ impl MemberSettings {
             let is_ready = |cluster: &Value| cluster["status"]["phase"] == "Ready";
             await_object(&hub, &format!("{CLUSTERS}/{name}"), is_ready).await?;
         }
-        self.register(&hub).await?;
+        install(&hub, |_| true).await?;
+        if self.is_registered {
+            self.register(&hub).await?;
+        }
         let mut tasks = Vec::new();
         for name in self.members.keys() {
-            let dialects = Controller::dialects(Controller::of_cluster(), &Options::new());
-            let control = ControllerTask::start(server, name, dialects, None).await?;
-            let scenario = (self.nodes > 0).then(|| scenario.clone().with_nodes(self.nodes));
-            tasks.push((control, scenario.map(|scenario| simulate(server, name, scenario))));
+            tasks.push(self.start_member(server, name, scenario).await?);
         }
-        for (_, fleet) in &mut tasks {
-            if let Some(fleet) = fleet {
-                fleet.ready().await;
-            }
+        for fleet in tasks.iter_mut().filter_map(|task| task.fleet.as_mut()) {
+            fleet.ready().await;
         }
         Ok(MemberTasks { tasks })
     }
 
-    /// Installs the fleet's definitions on the hub, and creates a MemberCluster for each member.
+    async fn start_member(
+        &self,
+        server: &Arc<Server>,
+        name: &str,
+        scenario: &Scenario,
+    ) -> Result<MemberTask> {
+        // The agent notes on the member what it has applied.
+        let own = |definition: &str| definition.starts_with("appliedworks.");
+        install(&Transport::trusted(server, name), own).await?;
+        let dialects = Controller::dialects(Controller::of_cluster(), &Options::new());
+        let control = ControllerTask::start(client(server, name), dialects, None).await?;
+        let [hub, member] = ["", name].map(|cluster| Cluster::new(client(server, cluster)));
+        let clusters = agent::clusters(name, hub, member);
+        let agent = ControllerTask::start(clusters, vec![agent::agent(name)], None).await?;
+        let scenario = (self.nodes > 0).then(|| scenario.clone().with_nodes(self.nodes));
+        let fleet = scenario.map(|scenario| simulate(server, name, scenario));
+        Ok(MemberTask { agent, control, fleet })
+    }
+
+    /// Creates a MemberCluster for each member.
     async fn register(&self, hub: &Transport) -> Result<()> {
-        let mut names = Vec::new();
-        for definition in crds("fleet").unwrap_or_default() {
-            let definition = serde_json::to_value(definition).context("could not write a CRD")?;
-            create(hub, DEFINITIONS, &definition).await?;
-            names.extend(definition["metadata"]["name"].as_str().map(str::to_owned));
-        }
-        for name in names {
-            await_object(hub, &format!("{DEFINITIONS}/{name}"), is_established).await?;
-        }
-        if !self.is_registered {
-            return Ok(());
-        }
         for (name, labels) in &self.members {
             let identity = json!({"kind": "ServiceAccount", "apiGroup": "",
                 "namespace": "fleet-system", "name": name});
@@ -161,13 +175,31 @@ impl MemberTasks {
     }
 
     pub(super) async fn end(self) {
-        for (control, fleet) in self.tasks {
+        for MemberTask { agent, control, fleet } in self.tasks {
+            agent.end().await;
             control.end().await;
             if let Some(fleet) = fleet {
                 fleet.end().await;
             }
         }
     }
+}
+
+/// Installs the definitions of KubeFleet whose names are wanted, and waits until they are served.
+async fn install(cluster: &Transport, is_wanted: impl Fn(&str) -> bool) -> Result<()> {
+    let mut names = Vec::new();
+    for definition in crds("fleet").unwrap_or_default() {
+        let definition = serde_json::to_value(definition).context("could not write a CRD")?;
+        let name = definition["metadata"]["name"].as_str().unwrap_or_default();
+        if is_wanted(name) {
+            create(cluster, DEFINITIONS, &definition).await?;
+            names.push(name.to_owned());
+        }
+    }
+    for name in names {
+        await_object(cluster, &format!("{DEFINITIONS}/{name}"), is_established).await?;
+    }
+    Ok(())
 }
 
 /// Creates an object, unless it is there from an earlier start.

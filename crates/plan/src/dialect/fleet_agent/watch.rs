@@ -4,13 +4,13 @@
 use std::collections::BTreeSet;
 
 use convoy_api::kinds::{NODE, POD};
-use convoy_api::{GroupKind, Object, ObjectKey};
+use convoy_api::{Object, ObjectKey};
 use smol_str::SmolStr;
 
 use super::names::{APPLIED_WORK, INTERNAL_MEMBER_CLUSTER, WORK, member_namespace};
 use super::read::manifest::{Identifier, manifests};
 use super::read::recorded;
-use crate::dialect::{Keep, Watch};
+use crate::dialect::{Keep, Need, Watch};
 use crate::snapshot::Snapshot;
 use crate::world::World;
 
@@ -97,9 +97,7 @@ pub(super) fn snapshot<'w>(world: &'w World, rollout: &'w Object, member: &str) 
         return Snapshot::new(rollout, found);
     }
     found.extend(world.find(&INTERNAL_MEMBER_CLUSTER, &home, member));
-    let applied =
-        ObjectKey { cluster: SmolStr::new(member), ..APPLIED_WORK.key("", rollout.name()) };
-    let applied = world.get(&applied);
+    let applied = world.get(&applied_work(rollout, member));
     found.extend(applied);
     let recorded = applied.map(recorded::of_applied_work).unwrap_or_default();
     let keys: BTreeSet<ObjectKey> =
@@ -108,14 +106,60 @@ pub(super) fn snapshot<'w>(world: &'w World, rollout: &'w Object, member: &str) 
     Snapshot::new(rollout, found)
 }
 
-/// The kinds on the member that a decision about a Work reads, with their versions.
-pub(super) fn kinds(work: &Object) -> BTreeSet<(GroupKind, SmolStr)> {
-    let known = identifiers(work).filter(|it| !it.kind.kind.is_empty() && !it.version.is_empty());
-    known.map(|it| (it.kind, it.version)).collect()
+/// What a decision about a rollout reads on the member: for a Work also the kinds of its
+/// manifests, and of what it had applied, in their versions.
+pub(super) fn needs(world: &World, rollout: &Object, member: &str) -> Vec<Need> {
+    let mut needs = vec![Need::Member { cluster: SmolStr::new(member) }];
+    if *rollout.kind() != WORK {
+        return needs;
+    }
+    let applied = world.get(&applied_work(rollout, member));
+    let recorded = applied.map(recorded::of_applied_work).unwrap_or_default();
+    let known = identifiers(rollout).chain(recorded);
+    let known = known.filter(|it| !it.kind.kind.is_empty() && !it.version.is_empty());
+    needs.extend(
+        known.map(|it| Need::Kind { collection: it.kind.in_cluster(member), version: it.version }),
+    );
+    needs.sort();
+    needs.dedup();
+    needs
+}
+
+fn applied_work(work: &Object, member: &str) -> ObjectKey {
+    ObjectKey { cluster: SmolStr::new(member), ..APPLIED_WORK.key("", work.name()) }
 }
 
 /// The objects that a Work is about, or was.
 fn identifiers(work: &Object) -> impl Iterator<Item = Identifier> {
     let recorded = recorded::of_work(work).into_iter().map(|it| it.identifier);
     manifests(work).into_iter().map(|it| it.identifier).chain(recorded)
+}
+
+#[cfg(test)]
+mod tests {
+    use convoy_api::kinds::CONFIG_MAP;
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(raw: serde_json::Value) -> Object {
+        Object::from_value(raw).unwrap()
+    }
+
+    #[test]
+    fn a_work_needs_the_kinds_of_its_manifests_on_the_member() {
+        let map = json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "settings", "namespace": "shop"}});
+        let work = object(json!({"apiVersion": "placement.kubernetes-fleet.io/v1beta1",
+            "kind": "Work", "metadata": {"name": "w", "namespace": "fleet-member-a"},
+            "spec": {"workload": {"manifests": [map, map]}}}));
+        let member = Need::Member { cluster: SmolStr::new("a") };
+        let (collection, version) = (CONFIG_MAP.in_cluster("a"), SmolStr::new("v1"));
+        let maps = Need::Kind { collection, version };
+        assert_eq!(needs(&World::new(), &work, "a"), [member.clone(), maps]);
+        let internal = object(json!({"apiVersion": "cluster.kubernetes-fleet.io/v1beta1",
+            "kind": "InternalMemberCluster",
+            "metadata": {"name": "a", "namespace": "fleet-member-a"}}));
+        assert_eq!(needs(&World::new(), &internal, "a"), [member]);
+    }
 }
