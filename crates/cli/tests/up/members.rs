@@ -43,8 +43,10 @@ fn a_hub_places_resources_on_its_members() {
     let labels = "env=prod,member-2:region=eu";
     let flags = ["--members", "2", "--member-nodes", "1", "--member-labels", labels];
     let mut hub = Running::start_as(command(directory.path()).args(flags));
-    let labels = hub.kubectl("get memberclusters -o jsonpath={.items[*].metadata.labels}");
-    assert_eq!(labels, r#"{"env":"prod"} {"env":"prod","region":"eu"}"#);
+    let labelled =
+        |selector: &str| hub.kubectl(&format!("get memberclusters -l {selector} -o name"));
+    assert_eq!(labelled("env=prod").lines().count(), 2);
+    assert_eq!(labelled("env=prod,region=eu").trim_end().rsplit('/').next(), Some("member-2"));
     hub.kubectl("wait --for=condition=Joined memberclusters --all --timeout=60s");
     place(&hub);
     for member in ["member-1", "member-2"] {
