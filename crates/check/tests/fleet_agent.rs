@@ -9,7 +9,7 @@ mod placed;
 use convoy_api::kinds::{CONFIG_MAP, DEPLOYMENT, NAMESPACE, NODE};
 use convoy_api::{GroupKind, Object, ObjectKey};
 use convoy_plan::dialect::fleet_agent::FleetAgent;
-use convoy_plan::{Denial, complain};
+use convoy_plan::{Denial, Dialect, complain};
 use serde_json::{Value, json};
 
 use world::{
@@ -288,11 +288,33 @@ fn a_denied_write_is_told_and_comes_last_from_then_on() {
     assert_eq!(conditions(entry), ["Applied=False/ManifestApplyFailed"]);
     let told = entry["conditions"][0]["message"].as_str().unwrap();
     assert!(told.contains("field is immutable"), "{told}");
+    let message = "no matches for kind \"ConfigMap\" in version \"v1\"".to_owned();
+    let unknown = Denial { message, ..denial };
+    let complaint = complain(&agent, site.world(), &[], &web(), &unknown, now()).unwrap();
+    let entry = &complaint.status.unwrap()["manifestConditions"][1];
+    assert_eq!(conditions(entry), ["Applied=False/DecodingErred"]);
     site.edit(&web(), |raw| raw["status"] = status);
     let steps = site.steps();
     let step = steps.iter().find(|step| step.rollout == web()).unwrap();
     let kinds: Vec<&str> = step.actions.iter().map(|it| it.target.kind.kind.as_str()).collect();
     assert_eq!(kinds, ["Namespace", "Deployment", "ConfigMap"]);
+}
+
+#[test]
+fn changes_on_hub_and_member_wake_the_right_work() {
+    let mut site = site(&[shop(), config("a")], &json!({}));
+    site.settle();
+    let agent = FleetAgent::new(EU);
+    let affected = |key: &ObjectKey| agent.affected(site.world(), key);
+    assert_eq!(affected(&settings()), [web()]);
+    assert_eq!(affected(&on(EU, &APPLIED_WORK, "", "web-work")), [web()]);
+    assert_eq!(affected(&on(EU, &CONFIG_MAP, "shop", "another")), []);
+    assert_eq!(affected(&on("us", &CONFIG_MAP, "shop", "settings")), [], "another member");
+    assert!(affected(&web()).contains(&web()));
+    let kinds = agent.member_kinds(site.get(&web()));
+    let kinds: Vec<String> =
+        kinds.iter().map(|(kind, version)| format!("{kind} {version}")).collect();
+    assert_eq!(kinds, ["ConfigMap v1", "Namespace v1"]);
 }
 
 #[test]
@@ -307,6 +329,17 @@ fn a_secret_stays_secret() {
     let text = site.get(&web()).status().to_string();
     assert!(text.contains("/data/token") && text.contains("redacted"), "{text}");
     assert!(!text.contains("aaa") && !text.contains("bbb"), "{text}");
+}
+
+#[test]
+fn the_texts_of_a_secret_are_stored_as_data() {
+    let secret = json!({"apiVersion": "v1", "kind": "Secret",
+        "metadata": {"name": "key", "namespace": "shop"}, "stringData": {"token": "abc"}});
+    let mut site = site(&[shop(), secret], &json!({}));
+    site.settle();
+    let live = site.get(&on(EU, &GroupKind::new("", "Secret"), "shop", "key"));
+    assert_eq!(live.raw()["data"], json!({"token": "YWJj"}));
+    assert_eq!(live.raw().get("stringData"), None);
 }
 
 #[test]

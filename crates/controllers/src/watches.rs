@@ -60,13 +60,19 @@ struct Watched {
     version: SmolStr,
     /// Whether a table of the home cluster names it: it is watched without being needed.
     is_table: bool,
-    is_whole: bool,
     is_started: bool,
-    /// Its objects are kept in full since the last list, so that versions that are known have to
-    /// be read again.
-    is_reread: bool,
+    extent: Extent,
     state: State,
     by: BTreeSet<Rollout>,
+}
+
+/// How much of each object is kept.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Extent {
+    Fields,
+    /// All of it since the last list: versions that are known have to be read again.
+    Rereading,
+    Whole,
 }
 
 #[derive(Debug, PartialEq)]
@@ -188,14 +194,17 @@ impl Watches {
     pub(crate) fn listed(&mut self, collection: &CollectionKey) -> Vec<Rollout> {
         self.unlisted.remove(collection);
         let Some(watched) = self.collections.get_mut(collection) else { return Vec::new() };
-        watched.is_reread = false;
+        if watched.extent == Extent::Rereading {
+            watched.extent = Extent::Whole;
+        }
         let before = std::mem::replace(&mut watched.state, State::Listed);
         if before == State::Listed { Vec::new() } else { watched.by.iter().cloned().collect() }
     }
 
     /// Whether the next list has to replace objects whose version is known.
     pub(crate) fn is_reread(&self, collection: &CollectionKey) -> bool {
-        self.collections.get(collection).is_some_and(|watched| watched.is_reread)
+        let watched = self.collections.get(collection);
+        watched.is_some_and(|watched| watched.extent == Extent::Rereading)
     }
 
     pub(crate) fn is_watched(&self, collection: &CollectionKey) -> bool {
@@ -341,11 +350,11 @@ impl Watches {
     fn watch(&mut self, collection: CollectionKey, claim: Claim, is_table: bool) {
         let Claim { version, is_whole } = claim;
         if let Some(watched) = self.collections.get_mut(&collection) {
-            if !is_whole || watched.is_whole {
+            if !is_whole || watched.extent != Extent::Fields {
                 return;
             }
             // Its table keeps some fields only: it is listed again, and kept whole.
-            (watched.is_whole, watched.is_reread) = (true, true);
+            watched.extent = Extent::Rereading;
             watched.state = State::Unlisted(String::new());
             self.projections.set(collection.clone(), Projection::Whole);
             if watched.is_table {
@@ -359,12 +368,12 @@ impl Watches {
         let tables = if collection.cluster.is_empty() { &self.home } else { &self.members };
         let table = tables.get(&collection.kind).filter(|_| !is_whole);
         let projection = table.cloned().unwrap_or(Projection::Whole);
+        let is_all = projection == Projection::Whole;
         let watched = Watched {
             version,
             is_table,
-            is_whole: projection == Projection::Whole,
             is_started: false,
-            is_reread: false,
+            extent: if is_all { Extent::Whole } else { Extent::Fields },
             state: State::Unlisted(String::new()),
             by: BTreeSet::new(),
         };

@@ -3,10 +3,10 @@
 
 use convoy_api::kinds::DEPLOYMENT;
 use convoy_api::{GroupKind, Object, ObjectKey};
-use convoy_check::{Applier, ApplyError};
+use convoy_check::{Applier, ApplyError, check};
 use convoy_plan::dialect::fleet::Fleet;
 use convoy_plan::dialect::fleet_agent::FleetAgent;
-use convoy_plan::{Dialect, Step, World, decide};
+use convoy_plan::{Dialect, Step, World, decide, plan};
 use convoy_testkit::{NOW, object};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -78,6 +78,10 @@ impl Site {
     /// One round: everybody decides and writes. Whether anything was written.
     pub(crate) fn round(&mut self) -> bool {
         let steps = self.steps();
+        if self.has_hub {
+            let plan = plan(self.world(), self.applier.now());
+            assert_eq!(check(self.world(), &plan), [], "the guarantees hold in every round");
+        }
         let busy = steps.iter().any(|step| !step.is_quiet());
         for step in &steps {
             match self.applier.apply(step) {

@@ -163,17 +163,15 @@ async fn serve(args: Args) -> Result<()> {
         audit_policy,
     };
     let limits = Limits { shutdown_timeout, ..Limits::default() };
-    let own_webhooks = !skip_admission;
-    let on_loss = if accept_loss { OnLoss::Accept } else { OnLoss::Refuse };
     let settings = Settings {
         data_directory,
         durability,
-        on_loss,
+        on_loss: if accept_loss { OnLoss::Accept } else { OnLoss::Refuse },
         listen,
         kubeconfig,
         limits,
         access,
-        own_webhooks,
+        own_webhooks: !skip_admission,
     };
     let home = Home::start(settings).await?;
     let controllers = chosen(controllers, scenario.is_some(), !members.is_empty());
@@ -185,7 +183,7 @@ async fn serve(args: Args) -> Result<()> {
     if let Some(fleet) = &mut fleet {
         fleet.ready().await;
     }
-    run_until(home, control, fleet, members, output, shutdown, hurry).await
+    Box::pin(run_until(home, control, fleet, members, output, shutdown, hurry)).await
 }
 
 /// Serves until `shutdown` is done, then ends everything in order.

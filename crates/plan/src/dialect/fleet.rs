@@ -181,8 +181,7 @@ fn deleted_placement<'w>(
     let mut step = Step::new(DIALECT, placement.object, Verdict::Done);
     let cleanup = decide::cleanup::decide(snapshot, placement);
     let actions = write::cleanup::actions(&cleanup, placement);
-    let verdict = Some(Verdict::Moving);
-    PartialStep { actions, verdict, ..PartialStep::default() }.join(&mut step);
+    report::cleanup::partial(&cleanup, actions).join(&mut step);
     rolled_out(snapshot, placement, now).join(&mut step);
     step
 }

@@ -109,9 +109,7 @@ impl Dialect for FleetAgent {
         }
         if let WorkPhase::Applying(application) = decide::work::decide(snapshot, &self.member, now)
         {
-            let message = &denial.message;
-            complaint.status =
-                status::work::denied(work, &application, &denial.target, message, now);
+            complaint.status = status::work::denied(work, &application, denial, now);
         }
         complaint
     }

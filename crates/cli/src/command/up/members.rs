@@ -40,7 +40,7 @@ pub(super) struct MemberFlags {
     /// Number of simulated nodes in each member cluster
     #[arg(long, value_name = "N", default_value_t = 3)]
     member_nodes: u32,
-    /// Labels of the MemberClusters, separated by commas: KEY=VALUE for all, NAME:KEY=VALUE for one
+    /// Labels of each MemberCluster, separated by commas: KEY=VALUE for all, NAME:KEY=VALUE for one
     #[arg(long, value_name = "LABELS", value_delimiter = ',')]
     member_labels: Vec<String>,
     /// Whether to create a MemberCluster on the hub for each member cluster
@@ -51,7 +51,7 @@ pub(super) struct MemberFlags {
 /// What the flags ask for.
 #[derive(Debug, Default)]
 pub(super) struct MemberSettings {
-    /// Names with the labels of their MemberClusters.
+    /// Names, each with the labels of its MemberCluster.
     members: BTreeMap<String, BTreeMap<String, String>>,
     nodes: u32,
     is_registered: bool,

@@ -2,6 +2,7 @@
 //! step is joined from the parts of its pipeline ([`PartialStep`]), which run independently.
 
 pub(crate) mod available;
+pub(crate) mod cleanup;
 pub(crate) mod eviction;
 pub(crate) mod membership;
 pub(crate) mod overrides;

@@ -36,3 +36,4 @@ pub const HEALTHY: &str = "Healthy";
 /// Reasons of a manifest's `Applied`.
 pub const PREPARING: &str = "PreparingToProcess";
 pub const APPLY_FAILED: &str = "ManifestApplyFailed";
+pub const DECODING_ERRED: &str = "DecodingErred";

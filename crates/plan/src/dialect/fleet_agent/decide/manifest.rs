@@ -35,7 +35,7 @@ pub(crate) enum Outcome {
     /// The object has to be written first; then it is looked at again.
     Pending { write: Value },
     /// The same, where the server has denied it before.
-    Retried { write: Value, message: String },
+    Retried { write: Value, reason: &'static str, message: String },
     /// Nothing is written, and somebody has to look.
     Failed { reason: &'static str, message: String },
     /// Only compared.
@@ -47,8 +47,8 @@ pub(crate) enum Outcome {
 pub(crate) struct Context<'a> {
     pub(crate) strategy: Strategy,
     pub(crate) applied_work: &'a Object,
-    /// Why the server denied the last write of this manifest.
-    pub(crate) denied: Option<&'a str>,
+    /// Why the server denied the last write of this manifest, as reason and message.
+    pub(crate) denied: Option<(&'static str, &'a str)>,
 }
 
 pub(crate) fn decide<'w>(
@@ -163,7 +163,7 @@ fn applied<'w>(
 
 fn pending(write: Value, context: Context<'_>) -> Outcome {
     match context.denied {
-        Some(message) => Outcome::Retried { write, message: message.to_owned() },
+        Some((reason, message)) => Outcome::Retried { write, reason, message: message.to_owned() },
         None => Outcome::Pending { write },
     }
 }

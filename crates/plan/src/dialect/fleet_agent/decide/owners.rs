@@ -21,11 +21,13 @@ impl<'o> Owners<'o> {
         work_exists: impl Fn(&str) -> bool,
     ) -> Self {
         let is_ours = |owner: &OwnerReference<'_>| Some(owner.uid) == applied_work.uid();
+        // One that goes by this Work's name stood for it before.
+        let is_live = |name: &str| name != applied_work.name() && work_exists(name);
         let mut owners = Self { is_ours: false, others: Vec::new() };
         for owner in live.owners() {
             if is_ours(&owner) {
                 owners.is_ours = true;
-            } else if !is_applied_work(&owner) || work_exists(owner.name) {
+            } else if !is_applied_work(&owner) || is_live(owner.name) {
                 owners.others.push(owner);
             }
         }

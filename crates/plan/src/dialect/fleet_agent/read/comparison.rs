@@ -2,7 +2,7 @@
 
 use convoy_api::Object;
 
-use super::desired::{comparable, overlaid};
+use super::desired::{comparable, overlaid, sanitized};
 use super::manifest::Manifest;
 use super::strategy::Comparison;
 use crate::json_diff::{Difference, differences};
@@ -16,7 +16,7 @@ const REDACTED: &str = "(redacted for security reasons)";
 pub(crate) fn compared(manifest: &Manifest<'_>, live: &Object, how: Comparison) -> Vec<Difference> {
     let member = comparable(live.raw());
     let mut hub = match how {
-        Comparison::Full => manifest.raw.clone(),
+        Comparison::Full => sanitized(manifest.raw),
         Comparison::Partial => overlaid(manifest, live),
     };
     hub["apiVersion"] = live.api_version().into();

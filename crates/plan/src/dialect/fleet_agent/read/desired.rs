@@ -1,7 +1,9 @@
 //! The object that a manifest asks for, as it should read on the member.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use convoy_api::Object;
-use convoy_api::object::member::{field, list};
+use convoy_api::object::member::{field, list, text};
 use serde_json::{Map, Value, json};
 
 use super::manifest::{Manifest, is_built_in};
@@ -139,10 +141,19 @@ fn sent(manifest: &Manifest<'_>, owners: &[Value]) -> Value {
     object
 }
 
-fn sanitized(manifest: &Value) -> Value {
+/// A manifest without what only a server sets, and in the form in which it is stored.
+pub(crate) fn sanitized(manifest: &Value) -> Value {
     let mut object = manifest.clone();
+    let is_secret = text(manifest, "apiVersion") == "v1" && text(manifest, "kind") == "Secret";
     let Some(fields) = object.as_object_mut() else { return object };
     fields.shift_remove("status");
+    let texts = if is_secret { fields.shift_remove("stringData") } else { None };
+    if let Some(Value::Object(texts)) = texts {
+        let data = fields.entry("data").or_insert_with(|| json!({}));
+        for (key, value) in &texts {
+            data[key] = json!(STANDARD.encode(value.as_str().unwrap_or_default()));
+        }
+    }
     let metadata = fields.entry("metadata").or_insert_with(|| json!({}));
     if let Some(metadata) = metadata.as_object_mut() {
         for name in SERVER_METADATA.iter().chain(&["ownerReferences"]) {

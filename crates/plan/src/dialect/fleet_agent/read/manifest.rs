@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use smol_str::SmolStr;
 
 use crate::built_in_kind;
+use crate::dialect::fleet_agent::names::DECODING_ERRED;
 
 /// One manifest.
 #[derive(Clone, Debug)]
@@ -39,7 +40,7 @@ pub(crate) enum Problem {
 impl Problem {
     pub(crate) fn reason(self) -> &'static str {
         match self {
-            Self::NotAnObject => "DecodingErred",
+            Self::NotAnObject => DECODING_ERRED,
             Self::GenerateName => "FoundGenerateName",
             Self::Duplicate => "Duplicated",
         }

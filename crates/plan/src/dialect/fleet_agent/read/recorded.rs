@@ -6,7 +6,7 @@ use convoy_api::object::member::{field, list, text};
 use serde_json::Value;
 
 use super::manifest::Identifier;
-use crate::dialect::fleet_agent::names::{APPLIED, APPLY_FAILED, SPEC_HASH};
+use crate::dialect::fleet_agent::names::{APPLIED, APPLY_FAILED, DECODING_ERRED, SPEC_HASH};
 
 /// The status of one manifest as it was written down.
 #[derive(Clone, Debug)]
@@ -31,12 +31,14 @@ pub(crate) fn of_applied_work(applied: &Object) -> Vec<Identifier> {
 }
 
 impl Recorded<'_> {
-    /// Why the server denied the last write, where it did.
-    pub(crate) fn denial(&self) -> Option<&str> {
+    /// Reason and message of the denial, where the server denied the last write.
+    pub(crate) fn denial(&self) -> Option<(&'static str, &str)> {
         let conditions = list(self.entry, "conditions").iter();
         let mut applied = conditions.filter(|entry| text(entry, "type") == APPLIED);
-        let failed = applied.next().filter(|entry| text(entry, "reason") == APPLY_FAILED)?;
-        Some(text(failed, "message"))
+        let told = applied.next()?;
+        let known = [APPLY_FAILED, DECODING_ERRED].into_iter();
+        let reason = known.into_iter().find(|reason| text(told, "reason") == *reason)?;
+        Some((reason, text(told, "message")))
     }
 }
 

@@ -8,9 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::availability::Availability;
 use crate::condition::{self, Condition, instant};
 use crate::dialect::fleet_agent::decide::manifest::{Outcome, Processed};
-use crate::dialect::fleet_agent::names::{
-    APPLIED, APPLY_FAILED, AVAILABLE, DIFF_REPORTED, PREPARING,
-};
+use crate::dialect::fleet_agent::names::{APPLIED, AVAILABLE, DIFF_REPORTED, PREPARING};
 use crate::json_diff::Difference;
 
 /// How old an observation may be when the status is looked at, before it is renewed.
@@ -66,11 +64,8 @@ fn applied<'p>(processed: &'p Processed<'_>) -> Option<Condition<'p>> {
         Outcome::Pending { .. } => {
             Condition::new(APPLIED, "False", PREPARING, "the object is about to be written")
         }
-        Outcome::Retried { message, .. } => {
-            Condition::new(APPLIED, "False", APPLY_FAILED, message.as_str())
-        }
         Outcome::Failed { .. } if processed.only_report => return None,
-        Outcome::Failed { reason, message } => {
+        Outcome::Retried { reason, message, .. } | Outcome::Failed { reason, message } => {
             Condition::new(APPLIED, "False", *reason, message.as_str())
         }
         Outcome::Reported => return None,

@@ -12,11 +12,15 @@ use crate::condition::{self, Condition};
 use crate::dialect::fleet_agent::decide::manifest::{Outcome, Processed};
 use crate::dialect::fleet_agent::decide::work::Application;
 use crate::dialect::fleet_agent::names::{
-    APPLIED, APPLY_FAILED, AVAILABLE, DIFF_REPORTED, STATUS_TRIMMED,
+    APPLIED, APPLY_FAILED, AVAILABLE, DECODING_ERRED, DIFF_REPORTED, STATUS_TRIMMED,
 };
 use crate::dialect::fleet_agent::read::manifest::Manifest;
 use crate::dialect::fleet_agent::read::recorded::{self, Recorded};
 use crate::dialect::fleet_agent::read::strategy::mirrors;
+use crate::step::Denial;
+
+/// How servers and clients say that they do not serve a kind.
+const UNKNOWN_KIND: [&str; 2] = ["no matches for kind", "could not find the requested resource"];
 
 /// Etcd takes requests of up to 1.5 MiB.
 const WORK_BYTES_MAX: usize = 1_415_578;
@@ -54,10 +58,12 @@ pub(crate) fn status(
 pub(crate) fn denied(
     work: &Object,
     application: &Application<'_>,
-    object: &convoy_api::ObjectKey,
-    message: &str,
+    denial: &Denial,
     now: Timestamp,
 ) -> Option<Value> {
+    let unknown = UNKNOWN_KIND.iter().any(|words| denial.message.contains(words));
+    let reason = if unknown { DECODING_ERRED } else { APPLY_FAILED };
+    let object = &denial.target;
     let mut application = application.clone();
     for processed in &mut application.processed {
         let is_written = match &processed.outcome {
@@ -66,8 +72,8 @@ pub(crate) fn denied(
             Outcome::Failed { .. } | Outcome::Reported => false,
         };
         if is_written && processed.manifest.identifier.key(&object.cluster) == *object {
-            let message = message.to_owned();
-            processed.outcome = Outcome::Failed { reason: APPLY_FAILED, message };
+            let message = denial.message.clone();
+            processed.outcome = Outcome::Failed { reason, message };
         }
     }
     status(work, &application, now)

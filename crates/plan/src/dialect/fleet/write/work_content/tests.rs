@@ -204,6 +204,47 @@ fn an_envelope_has_a_work_of_its_own() {
 }
 
 #[test]
+fn works_of_a_namespaced_placement_carry_its_namespace() {
+    let started = fleet::condition("RolloutStarted", "True", "RolloutStarted", 1, NOW);
+    let label = "kubernetes-fleet.io/parent-CRP";
+    let binding = object(PLACEMENT_API, "ResourceBinding", "web-eu-1")
+        .namespace("shop")
+        .label(label, "web")
+        .with("/metadata/generation", json!(1))
+        .spec(json!({"state": "Bound", "targetCluster": "eu-1",
+            "resourceSnapshotName": "web-0-snapshot"}))
+        .status(json!({"conditions": [started]}))
+        .build();
+    let part = |name: &str, of: &Value| {
+        object(PLACEMENT_API, "ResourceSnapshot", name)
+            .namespace("shop")
+            .label(label, "web")
+            .label("kubernetes-fleet.io/resource-index", "0")
+            .spec(json!({"selectedResources": [of]}))
+    };
+    let master = part("web-0-snapshot", &front(1))
+        .label("kubernetes-fleet.io/is-latest-snapshot", "true")
+        .annotation("kubernetes-fleet.io/number-of-resource-snapshots", "2");
+    let further = part("web-0-0", &front(2))
+        .annotation("kubernetes-fleet.io/subindex-of-resource-snapshot", "0");
+    let mut world = hub(&[], vec![binding.clone(), master.build()]);
+    let step = |world: &World| Fleet.step(&Fleet.snapshot(world, &binding), NOW.parse().unwrap());
+    let incomplete = step(&world);
+    assert_eq!(incomplete.actions.len(), 1, "only the finalizer, {:?}", incomplete.actions);
+    world.insert(further.build());
+    let complete = step(&world);
+    let names: Vec<&str> = creates(&complete).iter().map(|it| it.0).collect();
+    assert_eq!(names, ["shop.web-0", "shop.web-work"]);
+    let work = Object::from_value(creates(&complete)[0].1.clone()).unwrap();
+    assert_eq!(work.label("kubernetes-fleet.io/parent-placement-namespace"), Some("shop"));
+    world.insert(work.clone());
+    assert!(
+        Fleet.affected(&world, work.key()).contains(binding.key()),
+        "it reports to its binding"
+    );
+}
+
+#[test]
 fn what_cannot_become_a_work_is_named() {
     let misplaced = json!({"apiVersion": PLACEMENT_API, "kind": "ClusterResourceEnvelope",
         "metadata": {"name": "roles"}, "data": {"front": front(1)}});
