@@ -18,4 +18,4 @@ pub mod text;
 
 pub use k8s_openapi;
 pub use kube;
-pub use object::{GroupKind, Object, ObjectKey};
+pub use object::{CollectionKey, GroupKind, Object, ObjectKey};

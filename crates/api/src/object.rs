@@ -17,7 +17,7 @@ use serde_json::Value;
 use smol_str::SmolStr;
 
 use self::body::Body;
-pub use key::{GroupKind, ObjectKey};
+pub use key::{CollectionKey, GroupKind, ObjectKey};
 pub use meta::OwnerReference;
 pub use view::ViewError;
 

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Method, Request, Response};
+use http_body_util::{BodyExt, Full};
+use serde_json::Value;
 
 use crate::access::Peer;
 use crate::body::Body;
@@ -30,6 +32,23 @@ impl Transport {
             if cluster.is_empty() { String::new() } else { format!("/clusters/{cluster}") };
         let peer = Peer { is_local: true, ..Peer::default() };
         Self { server: Arc::clone(server), peer: Arc::new(peer), prefix: prefix.into() }
+    }
+
+    /// Sends one request, and parses the response: its code and its body, which is null if it is
+    /// not JSON.
+    pub async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> (u16, Value) {
+        let bytes = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(http::header::CONTENT_TYPE, "application/json")
+            .body(Full::new(Bytes::from(bytes)));
+        let Ok(request) = request else { return (400, Value::Null) };
+        let response = handler::handle(&self.server, self.in_cluster(request), &self.peer).await;
+        let code = response.status().as_u16();
+        let body = response.into_body().collect().await;
+        let bytes = body.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+        (code, serde_json::from_slice(&bytes).unwrap_or_default())
     }
 
     fn in_cluster<B>(&self, mut request: Request<B>) -> Request<B> {

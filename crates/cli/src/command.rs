@@ -1,6 +1,8 @@
 //! The commands, one module each. `Args` holds the flags, `Settings` the resolved configuration.
 
 #[cfg(feature = "server")]
+pub mod agent;
+#[cfg(feature = "server")]
 pub mod clusters;
 pub mod completions;
 #[cfg(feature = "server")]

@@ -45,6 +45,8 @@ enum Command {
     Fleet(command::fleet::Args),
     #[cfg(feature = "server")]
     Run(command::run::Args),
+    #[cfg(feature = "server")]
+    Agent(command::agent::Args),
     Completions(command::completions::Args),
 }
 
@@ -67,6 +69,8 @@ pub fn main() -> ExitCode {
         Command::Fleet(args) => command::fleet::run(args),
         #[cfg(feature = "server")]
         Command::Run(args) => command::run::run(args),
+        #[cfg(feature = "server")]
+        Command::Agent(args) => command::agent::run(args),
         Command::Completions(args) => command::completions::run(&args, Args::command()),
     };
     match result {

@@ -5,26 +5,25 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use convoy_api::{GroupKind, Object, ObjectKey};
+use convoy_api::{CollectionKey, GroupKind, Object, ObjectKey};
 use convoy_plan::{Complaint, Denial, Diagnostic, Dialect, Step, World};
 use jiff::Timestamp;
 use serde_json::Value;
+use smol_str::SmolStr;
 
+use crate::rollout::Rollout;
 use crate::validation::ValidationErrors;
-
-/// A rollout and the dialect that decides about it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Rollout {
-    /// Index into the dialects of the cache.
-    pub dialect: usize,
-    pub key: ObjectKey,
-}
+use crate::watches::Watches;
 
 /// A change to the watch cache.
 #[derive(Clone, Debug)]
 pub enum CacheEvent {
     /// A list of all objects of a kind.
-    Listed { kind: GroupKind, version: Option<u64>, objects: Vec<Object> },
+    Listed { collection: CollectionKey, version: Option<u64>, objects: Vec<Object> },
+    /// The cluster does not serve the kind.
+    NotServed { collection: CollectionKey },
+    /// A list failed, or a watch several times in a row.
+    Failed { collection: CollectionKey, why: String },
     /// A watch delivered a new or changed object.
     Applied(Object),
     /// The response to a request of our own has this object; a watch may be ahead of it.
@@ -33,20 +32,27 @@ pub enum CacheEvent {
     Deleted(Object),
     /// A write of our own deleted the object, or found that it does not exist.
     Gone(ObjectKey),
+    /// There is a connection to a member cluster.
+    Joined { cluster: SmolStr },
+    /// There is none any more, or another one.
+    Left { cluster: SmolStr },
+    /// The namespaced kinds that a cluster serves, or why they could not be found out.
+    Served { cluster: SmolStr, kinds: Result<BTreeSet<GroupKind>, String> },
 }
 
 /// Objects, their validation errors, and which rollouts a change affects.
 pub struct Cache {
     dialects: Vec<&'static dyn Dialect>,
+    watches: Watches,
     world: World,
     /// By dialect.
     invalid: Vec<ValidationErrors>,
     /// The uids of objects that our own writes deleted, until a watch confirms it.
     tombstones: BTreeMap<ObjectKey, String>,
-    /// The newest version seen of each kind.
-    versions: BTreeMap<GroupKind, u64>,
-    /// The version up to which lists and watches have delivered each kind completely.
-    delivered: BTreeMap<GroupKind, u64>,
+    /// The newest version seen of each collection. Those of two clusters are not comparable.
+    versions: BTreeMap<CollectionKey, u64>,
+    /// The version up to which lists and watches have delivered each collection completely.
+    delivered: BTreeMap<CollectionKey, u64>,
     /// The first error of objects that became invalid, or are so for another reason now.
     refused: Vec<Diagnostic>,
 }
@@ -54,9 +60,16 @@ pub struct Cache {
 impl Cache {
     pub fn new(dialects: Vec<&'static dyn Dialect>) -> Self {
         let invalid = dialects.iter().map(|_| ValidationErrors::default()).collect();
-        let (world, tombstones) = (World::new(), BTreeMap::new());
-        let (versions, delivered) = (BTreeMap::new(), BTreeMap::new());
-        Self { dialects, world, invalid, tombstones, versions, delivered, refused: Vec::new() }
+        Self {
+            watches: Watches::new(dialects.clone()),
+            dialects,
+            world: World::new(),
+            invalid,
+            tombstones: BTreeMap::new(),
+            versions: BTreeMap::new(),
+            delivered: BTreeMap::new(),
+            refused: Vec::new(),
+        }
     }
 
     pub fn world(&self) -> &World {
@@ -67,9 +80,62 @@ impl Cache {
         self.dialects[rollout.dialect]
     }
 
-    /// The newest version of each kind in the cache, which decisions are made from.
-    pub fn versions(&self) -> &BTreeMap<GroupKind, u64> {
+    /// What is watched, and what of it is known.
+    pub fn watches(&self) -> &Watches {
+        &self.watches
+    }
+
+    pub fn watches_mut(&mut self) -> &mut Watches {
+        &mut self.watches
+    }
+
+    /// The newest version of each collection in the cache, which decisions are made from.
+    pub fn versions(&self) -> &BTreeMap<CollectionKey, u64> {
         &self.versions
+    }
+
+    /// Applies an event. Returns the rollouts to look at again.
+    pub fn handle(&mut self, event: CacheEvent) -> BTreeSet<Rollout> {
+        match event {
+            CacheEvent::Listed { collection, version, objects } => {
+                self.replace(&collection, version, objects)
+            }
+            CacheEvent::NotServed { collection } => self.clear(&collection),
+            CacheEvent::Failed { collection, why } => {
+                self.watches.failed(&collection, &why).into_iter().collect()
+            }
+            CacheEvent::Applied(object) => self.apply(object),
+            CacheEvent::Responded(object) => self.apply_response(object),
+            CacheEvent::Deleted(last) => self.delete(&last),
+            CacheEvent::Gone(key) => self.mark_gone(&key),
+            CacheEvent::Joined { cluster } => self.watches.join(&cluster),
+            CacheEvent::Left { cluster } => {
+                let (left, affected) = self.watches.leave(&cluster);
+                self.forget(&left);
+                affected
+            }
+            CacheEvent::Served { cluster, kinds } => {
+                let (stopped, affected) = self.watches.set_served(&cluster, kinds);
+                self.forget(&stopped);
+                affected
+            }
+        }
+    }
+
+    /// Finds out what a decision about `rollout` needs, so that all of it is watched.
+    pub fn update_needs(&mut self, rollout: &Rollout) {
+        let with = self.dialects[rollout.dialect];
+        let object = self.world.get(&rollout.key);
+        let object = object.filter(|object| with.is_rollout(&self.world, object));
+        let needs = object.map(|object| with.needs(&self.world, object)).unwrap_or_default();
+        let stopped = self.watches.set_needs(rollout, needs);
+        self.forget(&stopped);
+    }
+
+    /// The step of a rollout that has to wait for objects it needs; `None` if all are known.
+    pub fn postpone(&self, rollout: &Rollout) -> Option<Step> {
+        let missing = self.watches.missing(rollout)?;
+        convoy_plan::postpone(self.dialect(rollout), &self.world, &rollout.key, missing)
     }
 
     /// Every rollout in the cache.
@@ -111,26 +177,35 @@ impl Cache {
     /// Applies an object that a watch delivered. Returns the affected rollouts: none if the
     /// cache already has this version or a newer one.
     pub fn apply(&mut self, object: Object) -> BTreeSet<Rollout> {
-        self.note_delivered(object.kind(), version(&object));
-        self.insert(object)
+        if !self.watches.is_watched(&object.key().collection()) {
+            return BTreeSet::new();
+        }
+        self.note_delivered(&object.key().collection(), version(&object));
+        self.insert(object, false)
     }
 
     /// Applies an object from the response to a request of our own. A watch may have delivered
     /// its deletion before the response arrived: an object that is absent although the watch is
     /// past this version is gone, and must not come back.
     pub fn apply_response(&mut self, object: Object) -> BTreeSet<Rollout> {
-        let delivered = self.delivered.get(object.kind()).copied();
+        let delivered = self.delivered.get(&object.key().collection()).copied();
         let is_past = version(&object).is_some_and(|at| delivered.is_some_and(|to| at <= to));
-        if is_past && self.world.get(object.key()).is_none() {
+        let is_gone = is_past && self.world.get(object.key()).is_none();
+        if is_gone || !self.watches.is_watched(&object.key().collection()) {
             return BTreeSet::new();
         }
-        self.insert(object)
+        self.insert(object, false)
     }
 
-    fn insert(&mut self, object: Object) -> BTreeSet<Rollout> {
+    /// With `is_reread`, the version that is known is replaced too.
+    fn insert(&mut self, object: Object, is_reread: bool) -> BTreeSet<Rollout> {
         let key = object.key().clone();
         self.note_version(&object);
-        if self.world.get(&key).is_some_and(|known| !is_newer(&object, known)) {
+        let is_known = |known: &Object| {
+            let is_same = is_reread && version(&object) == version(known);
+            !is_newer(&object, known) && !is_same
+        };
+        if self.world.get(&key).is_some_and(is_known) {
             return BTreeSet::new();
         }
         let buried = self.tombstones.get(&key).map(String::as_str);
@@ -153,7 +228,7 @@ impl Cache {
     pub fn delete(&mut self, last: &Object) -> BTreeSet<Rollout> {
         let key = last.key();
         self.note_version(last);
-        self.note_delivered(last.kind(), version(last));
+        self.note_delivered(&key.collection(), version(last));
         if self.tombstones.get(key).map(String::as_str) == last.uid() {
             self.tombstones.remove(key);
         }
@@ -174,35 +249,79 @@ impl Cache {
         self.change(key, |world| _ = world.remove(key))
     }
 
-    /// Replaces all objects of a kind by a list as of `version`. Objects that are not in the list
-    /// are removed, unless they were written after the list was made.
+    /// Replaces all objects of a collection by a list as of `version`. Objects that are not in the
+    /// list are removed, unless they were written after the list was made.
     pub fn replace(
         &mut self,
-        kind: &GroupKind,
+        collection: &CollectionKey,
         version: Option<u64>,
         objects: Vec<Object>,
     ) -> BTreeSet<Rollout> {
-        let listed: BTreeSet<ObjectKey> =
-            objects.iter().map(|object| object.key().clone()).collect();
+        if !self.watches.is_watched(collection) {
+            return BTreeSet::new();
+        }
+        let is_reread = self.watches.is_reread(collection);
+        let mut affected = self.remove_all_but(collection, version, &objects);
+        for object in objects {
+            affected.extend(self.insert(object, is_reread));
+        }
+        self.world.observe(collection);
+        self.note_delivered(collection, version);
+        affected.extend(self.watches.listed(collection));
+        affected
+    }
+
+    /// The kind is not served, so there are no objects.
+    fn clear(&mut self, collection: &CollectionKey) -> BTreeSet<Rollout> {
+        let mut affected = self.remove_all_but(collection, None, &[]);
+        self.world.forget(collection);
+        affected.extend(self.watches.listed(collection));
+        affected
+    }
+
+    fn remove_all_but(
+        &mut self,
+        collection: &CollectionKey,
+        version: Option<u64>,
+        objects: &[Object],
+    ) -> BTreeSet<Rollout> {
+        let listed: BTreeSet<&ObjectKey> = objects.iter().map(Object::key).collect();
         let written_since = |object: &Object| {
             self::version(object).is_some_and(|at| version.is_some_and(|listed| at > listed))
         };
-        let known = self.world.of(kind);
+        let known = self.world.of_cluster(&collection.cluster, &collection.kind);
         let missing = known.filter(|object| !listed.contains(object.key()));
         let gone: Vec<ObjectKey> = missing
             .filter(|object| !written_since(object))
             .map(|object| object.key().clone())
             .collect();
-        self.tombstones.retain(|key, _| key.kind != *kind || listed.contains(key));
+        let is_other =
+            |key: &ObjectKey| key.kind != collection.kind || key.cluster != collection.cluster;
+        self.tombstones.retain(|key, _| is_other(key) || listed.contains(key));
         let mut affected = BTreeSet::new();
         for key in gone {
             affected.extend(self.change(&key, |world| _ = world.remove(&key)));
         }
-        for object in objects {
-            affected.extend(self.insert(object));
-        }
-        self.note_delivered(kind, version);
         affected
+    }
+
+    /// Drops collections that are watched no longer. No rollout is decided about from what is
+    /// missing with them: those that need them wait until they are listed again.
+    fn forget(&mut self, collections: &[CollectionKey]) {
+        for collection in collections {
+            let objects = self.world.of_cluster(&collection.cluster, &collection.kind);
+            let keys: Vec<ObjectKey> = objects.map(|object| object.key().clone()).collect();
+            self.world.forget(collection);
+            self.versions.remove(collection);
+            self.delivered.remove(collection);
+            self.tombstones.retain(|key, _| key.collection() != *collection);
+            for (dialect, invalid) in self.invalid.iter_mut().enumerate() {
+                let errors: Vec<_> = keys.iter().filter(|key| invalid.contains(key)).collect();
+                for key in errors {
+                    invalid.revalidate(self.dialects[dialect], &self.world, key);
+                }
+            }
+        }
     }
 
     /// Changes the world and finds the affected rollouts, before and after the change: only one
@@ -235,22 +354,22 @@ impl Cache {
 
     fn affected(&self, key: &ObjectKey, found: &mut BTreeSet<Rollout>) {
         for (dialect, with) in self.dialects.iter().enumerate() {
-            if with.watches().iter().any(|watch| watch.kind == key.kind) {
+            if self.watches.is_read_by(dialect, key) {
                 let keys = with.affected(&self.world, key).into_iter();
                 found.extend(keys.map(|key| Rollout { dialect, key }));
             }
         }
     }
 
-    fn note_delivered(&mut self, kind: &GroupKind, version: Option<u64>) {
+    fn note_delivered(&mut self, collection: &CollectionKey, version: Option<u64>) {
         let Some(version) = version else { return };
-        let delivered = self.delivered.entry(kind.clone()).or_default();
+        let delivered = self.delivered.entry(collection.clone()).or_default();
         *delivered = version.max(*delivered);
     }
 
     fn note_version(&mut self, object: &Object) {
         let Some(version) = version(object) else { return };
-        let newest = self.versions.entry(object.kind().clone()).or_default();
+        let newest = self.versions.entry(object.key().collection()).or_default();
         *newest = version.max(*newest);
     }
 }
@@ -291,142 +410,4 @@ fn is_newer(object: &Object, known: &Object) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use convoy_api::apps::{DEPLOYMENT, POD, REPLICA_SET};
-    use convoy_plan::dialect::apps::{Deployments, ReplicaSets};
-    use convoy_testkit::{Builder, NOW, apps};
-    use serde_json::json;
-
-    use super::*;
-
-    fn cache() -> Cache {
-        Cache::new(vec![&Deployments, &ReplicaSets])
-    }
-
-    fn versioned(builder: Builder, version: u64) -> Object {
-        builder.with("/metadata/resourceVersion", json!(version.to_string())).build()
-    }
-
-    fn names(affected: &BTreeSet<Rollout>) -> Vec<String> {
-        affected.iter().map(|rollout| rollout.key.name.to_string()).collect()
-    }
-
-    fn set(version: u64, replicas: i64) -> Object {
-        versioned(apps::replica_set("web-1", "web:v1", replicas, 5), version)
-    }
-
-    fn replicas(cache: &Cache) -> Option<i64> {
-        let set = cache.world.find(&REPLICA_SET, "shop", "web-1")?;
-        set.spec().get("replicas")?.as_i64()
-    }
-
-    #[test]
-    fn a_late_event_does_not_undo_an_own_write() {
-        let mut cache = cache();
-        assert_eq!(names(&cache.apply(set(5, 1))), ["web-1"]);
-        cache.apply(versioned(apps::deployment(1, "web:v1"), 4));
-        assert_eq!(names(&cache.apply(set(9, 3))), ["web", "web-1"]);
-        assert!(cache.apply(set(7, 2)).is_empty());
-        assert!(cache.apply(set(9, 3)).is_empty(), "the echo of our own write changes nothing");
-        assert_eq!(replicas(&cache), Some(3));
-        assert_eq!(cache.versions()[&REPLICA_SET], 9);
-    }
-
-    #[test]
-    fn an_object_we_deleted_stays_deleted_until_it_is_created_again() {
-        let mut cache = cache();
-        cache.apply(set(5, 1));
-        let key = REPLICA_SET.key("shop", "web-1");
-        assert_eq!(names(&cache.mark_gone(&key)), ["web-1"]);
-        assert!(cache.apply(set(7, 2)).is_empty(), "an outdated state of the deleted one");
-        let again = apps::replica_set("web-1", "web:v1", 4, 5).with("/metadata/uid", json!("new"));
-        cache.apply(versioned(again, 12));
-        assert!(cache.delete(&set(8, 1)).is_empty(), "the deletion of the former one arrives late");
-        assert_eq!(replicas(&cache), Some(4));
-    }
-
-    #[test]
-    fn an_object_that_is_still_being_deleted_comes_back() {
-        let mut cache = cache();
-        cache.apply(set(5, 1));
-        cache.mark_gone(&REPLICA_SET.key("shop", "web-1"));
-        let going = apps::replica_set("web-1", "web:v1", 1, 5)
-            .with("/metadata/deletionTimestamp", json!(NOW));
-        assert!(!cache.apply(versioned(going, 8)).is_empty());
-        assert_eq!(replicas(&cache), Some(1));
-    }
-
-    #[test]
-    fn a_list_removes_absent_objects_unless_they_are_newer() {
-        let mut cache = cache();
-        cache.apply(set(5, 1));
-        let made = versioned(apps::replica_set("web-2", "web:v2", 1, 5), 20);
-        cache.apply(made);
-        let affected = cache.replace(&REPLICA_SET, Some(10), Vec::new());
-        assert_eq!(names(&affected), ["web-1"]);
-        assert_eq!(cache.world.of(&REPLICA_SET).count(), 1);
-        cache.replace(&REPLICA_SET, Some(21), vec![set(15, 2)]);
-        assert_eq!(replicas(&cache), Some(2));
-        assert_eq!(cache.world.of(&REPLICA_SET).count(), 1);
-    }
-
-    #[test]
-    fn a_response_that_a_watch_has_overtaken_brings_nothing_back() {
-        let mut cache = cache();
-        cache.apply(set(5, 1));
-        // The watch delivers the whole deletion before the response to our own delete arrives.
-        let leaving = |version| {
-            let object = apps::replica_set("web-1", "web:v1", 1, 1)
-                .with("/metadata/deletionTimestamp", json!(NOW));
-            versioned(object, version)
-        };
-        cache.apply(leaving(6));
-        cache.delete(&leaving(7));
-        assert!(cache.apply_response(leaving(6)).is_empty());
-        assert_eq!(cache.world.of(&REPLICA_SET).count(), 0);
-        // A version that the watch has not delivered yet is applied.
-        assert!(!cache.apply_response(set(9, 3)).is_empty());
-        assert_eq!(replicas(&cache), Some(3));
-    }
-
-    #[test]
-    fn an_owner_that_only_the_former_state_names_is_affected() {
-        let mut cache = cache();
-        cache.apply(set(5, 1));
-        let pod = |version| versioned(apps::replica("a", "web-1", NOW), version);
-        assert_eq!(names(&cache.apply(pod(6))), ["web-1"]);
-        assert_eq!(names(&cache.delete(&pod(7))), ["web-1"]);
-        assert_eq!(cache.world.of(&POD).count(), 0);
-    }
-
-    #[test]
-    fn a_status_update_is_not_validated_again() {
-        let whole = |replicas: i64, status: i64| {
-            let object = apps::deployment(1, "web:v1").with("/spec/replicas", json!(replicas));
-            object.with("/status/replicas", json!(status)).build()
-        };
-        assert!(is_status_update(&whole(1, 1), &whole(1, 2)));
-        assert!(!is_status_update(&whole(1, 1), &whole(2, 1)));
-        let labelled = apps::deployment(1, "web:v1").label("app", "other").build();
-        assert!(!is_status_update(&apps::deployment(1, "web:v1").build(), &labelled));
-    }
-
-    #[test]
-    fn refused_objects_hold_and_free_their_rollouts() {
-        let mut cache = cache();
-        let deployment = |version, replicas: i64| {
-            let object = apps::deployment(1, "web:v1").with("/spec/replicas", json!(replicas));
-            versioned(object, version)
-        };
-        cache.apply(deployment(1, -1));
-        let rollout = Rollout { dialect: 0, key: DEPLOYMENT.key("shop", "web") };
-        let now = NOW.parse().unwrap();
-        let step = cache.decide(&rollout, now).unwrap();
-        assert_eq!(step.verdict, convoy_plan::Verdict::Invalid);
-        cache.apply(deployment(2, 1));
-        let step = cache.decide(&rollout, now).unwrap();
-        assert_ne!(step.verdict, convoy_plan::Verdict::Invalid);
-        cache.mark_gone(&rollout.key);
-        assert!(cache.decide(&rollout, now).is_none());
-    }
-}
+mod tests;

@@ -41,6 +41,7 @@ pub struct ObjectEvent {
 /// The object that an event is about. Thousands may wait, so this is not JSON yet.
 #[derive(Clone, Debug)]
 struct InvolvedObject {
+    cluster: SmolStr,
     api_version: SmolStr,
     kind: SmolStr,
     namespace: SmolStr,
@@ -52,6 +53,7 @@ struct InvolvedObject {
 impl ObjectEvent {
     pub fn new(object: &Object, kind: EventType, reason: &str, message: &str) -> Self {
         let involved = InvolvedObject {
+            cluster: object.key().cluster.clone(),
             api_version: object.api_version().into(),
             kind: object.kind().kind.clone(),
             namespace: object.namespace().clone(),
@@ -60,6 +62,11 @@ impl ObjectEvent {
             version: object.resource_version().map(SmolStr::new),
         };
         Self { involved, kind, reason: reason.into(), message: message.to_owned() }
+    }
+
+    /// The cluster of the object, where the event is written.
+    pub(crate) fn cluster(&self) -> &str {
+        &self.involved.cluster
     }
 
     /// The namespace of the event.
@@ -84,7 +91,7 @@ impl ObjectEvent {
 
 impl InvolvedObject {
     fn json(&self) -> Value {
-        let Self { api_version, kind, namespace, name, uid, version } = self;
+        let Self { api_version, kind, namespace, name, uid, version, .. } = self;
         let mut involved = json!({"apiVersion": api_version, "kind": kind, "name": name});
         let optional = [
             ("namespace", Some(namespace).filter(|name| !name.is_empty())),
@@ -208,9 +215,9 @@ pub struct Recorder(mpsc::Sender<ObjectEvent>);
 
 impl Recorder {
     /// The recorder, and its task, which ends once every clone of the recorder is dropped.
-    pub(crate) fn start(writer: Writer) -> (Self, tokio::task::JoinHandle<()>) {
+    pub(crate) fn new(writer: Writer) -> (Self, impl Future<Output = ()> + Send + 'static) {
         let (sender, mut events) = mpsc::channel::<ObjectEvent>(QUEUED_MAX);
-        let task = tokio::spawn(async move {
+        let task = async move {
             let (mut correlator, mut queue) = (Correlator::default(), EventQueue::default());
             while let Some(event) = events.recv().await {
                 queue.add_or_drop(event);
@@ -225,7 +232,7 @@ impl Recorder {
                     }
                 }
             }
-        });
+        };
         (Self(sender), task)
     }
 

@@ -14,6 +14,7 @@ use std::time::Duration;
 use convoy_api::{GroupKind, ObjectKey};
 use convoy_plan::{Action, Denial, Write};
 use serde_json::Value;
+use smol_str::SmolStr;
 
 use crate::cache::CacheEvent;
 use crate::metrics::Metrics;
@@ -81,6 +82,8 @@ pub enum RequestResult {
     Unsent(String),
     /// It cannot be sent, e.g. because the kind is not served.
     Unsupported(String),
+    /// There is no connection to the cluster.
+    NoCluster(String),
 }
 
 /// The writes of one step.
@@ -177,6 +180,11 @@ impl StepExecution {
         &self.action(id).target.kind
     }
 
+    /// The cluster that a request goes to; empty for the home cluster.
+    pub fn cluster(&self, id: RequestId) -> &SmolStr {
+        &self.action(id).target.cluster
+    }
+
     pub fn request(&self, id: RequestId, resource: &Resource) -> Request {
         let action = self.action(id);
         match id {
@@ -210,7 +218,9 @@ impl StepExecution {
         let code = match &received {
             RequestResult::Response(response) => Some(response.code),
             RequestResult::Lost(_) => Some(0),
-            RequestResult::Unsent(_) | RequestResult::Unsupported(_) => None,
+            RequestResult::Unsent(_)
+            | RequestResult::Unsupported(_)
+            | RequestResult::NoCluster(_) => None,
         };
         if let Some(code) = code {
             self.metrics.count_write(verb(&action.write), code);
@@ -218,7 +228,9 @@ impl StepExecution {
         let is_uncertain = code.is_some_and(|code| code >= 500 || code == 408 || code == 0);
         let result = match &received {
             RequestResult::Response(response) => WriteResult::of(&action.write, response),
-            RequestResult::Lost(message) | RequestResult::Unsent(message) => {
+            RequestResult::Lost(message)
+            | RequestResult::Unsent(message)
+            | RequestResult::NoCluster(message) => {
                 WriteResult::Retry { at_least: Duration::ZERO, message: message.clone() }
             }
             RequestResult::Unsupported(message) => {
@@ -239,7 +251,8 @@ impl StepExecution {
             ) => {
                 let version = body.pointer("/metadata/resourceVersion").and_then(Value::as_str);
                 let version = version.map(str::to_owned);
-                (self.projections.read(Cow::Owned(body)).map(CacheEvent::Responded), version)
+                let object = self.projections.read(&action.target.cluster, Cow::Owned(body));
+                (object.map(CacheEvent::Responded), version)
             }
             (WriteResult::Done(Effect::Gone), _) => {
                 (Some(CacheEvent::Gone(action.target.clone())), None)
@@ -263,11 +276,14 @@ impl StepExecution {
         let target = &self.actions[index].target;
         let event = match received {
             RequestResult::Response(response) if response.is_success() => {
-                Some(self.projections.read(Cow::Owned(response.body)).map(CacheEvent::Responded))
+                let object = self.projections.read(&target.cluster, Cow::Owned(response.body));
+                Some(object.map(CacheEvent::Responded))
             }
             RequestResult::Response(response) if response.code == 404 => {
                 Some(Some(CacheEvent::Gone(target.clone())))
             }
+            // The cluster has left. Should it come back, everything in it is listed anew.
+            RequestResult::NoCluster(_) => Some(None),
             // After a conflict the watch delivers the newer state.
             _ if result == WriteResult::Conflict => Some(None),
             _ => None,
@@ -295,7 +311,7 @@ impl StepExecution {
             .take_while(|other| may_overtake(first, other) && targets.insert(&other.target))
             .count()
             .max(1);
-        self.batch = rest.iter().take(alike.min(self.width)).map(WriteState::begin).collect();
+        self.batch = vec![WriteState::Unsent; alike.min(self.width)];
         let is_more = alike > self.batch.len();
         self.width = if is_more { (self.width * 2).min(WIDTH_MAX) } else { 1 };
     }
@@ -338,14 +354,6 @@ impl FinishedStep {
 }
 
 impl WriteState {
-    fn begin(action: &Action) -> Self {
-        if action.target.cluster.is_empty() {
-            return Self::Unsent;
-        }
-        let message = format!("there is no connection to cluster {:?}", action.target.cluster);
-        Self::Finished { result: WriteResult::Rejected { message }, version: None }
-    }
-
     fn next_request(&mut self, index: usize) -> Option<PendingRequest> {
         match self {
             Self::Unsent => {
@@ -365,9 +373,10 @@ impl WriteState {
 }
 
 /// Whether two writes may overtake each other: their decision allows it, and both create, both
-/// delete, or both patch objects of one kind in one namespace.
+/// delete, or both patch objects of one kind in one namespace of one cluster.
 fn may_overtake(one: &Action, other: &Action) -> bool {
-    let same = one.target.kind == other.target.kind
+    let same = one.target.cluster == other.target.cluster
+        && one.target.kind == other.target.kind
         && one.target.namespace == other.target.namespace
         && one.verb == other.verb;
     let alike = match (&one.write, &other.write) {

@@ -1,22 +1,18 @@
-//! Executes steps on a server: sends their requests, and forwards the responses to the
-//! reconciler.
+//! Executes steps: sends their requests to the clusters that they name, and forwards the responses
+//! to the reconciler.
 
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use kube::Client;
 use tokio::sync::mpsc;
 
-use crate::discovery::Discovery;
 use crate::execution::{FinishedStep, PendingRequest, RequestId, RequestResult, StepExecution};
+use crate::link::{Link, Links};
 use crate::message::Message;
-use crate::transport::{self, TransportError, Writer};
+use crate::transport::{self, TransportError};
 
 pub(crate) struct Executor {
-    /// For reads.
-    pub(crate) client: Client,
-    pub(crate) writer: Writer,
-    pub(crate) discovery: Arc<Discovery>,
+    pub(crate) links: Arc<Links>,
     pub(crate) messages: mpsc::Sender<Message>,
 }
 
@@ -28,10 +24,11 @@ impl Executor {
                 return finished;
             }
             let sent = requests.into_iter().map(|pending| self.send(&execution, pending));
-            for (id, result) in join_all(sent).await {
-                if let Some(event) = execution.handle(id, result) {
+            for (id, link, result) in join_all(sent).await {
+                let event = execution.handle(id, result);
+                if let (Some(link), Some(event)) = (link, event) {
                     // The channel is closed only when the process ends.
-                    drop(self.messages.send(Message::Cache(event)).await);
+                    drop(self.messages.send(link.message(event)).await);
                 }
             }
         }
@@ -41,18 +38,23 @@ impl Executor {
         &self,
         execution: &StepExecution,
         pending: PendingRequest,
-    ) -> (RequestId, RequestResult) {
+    ) -> (RequestId, Option<Arc<Link>>, RequestResult) {
         let PendingRequest { id, delay } = pending;
         if !delay.is_zero() {
             tokio::time::sleep(delay).await;
         }
+        let cluster = execution.cluster(id);
+        let Some(link) = self.links.get(cluster) else {
+            let message = format!("there is no connection to cluster {cluster:?}");
+            return (id, None, RequestResult::NoCluster(message));
+        };
         let kind = execution.kind(id);
-        let result = match self.discovery.find(&self.client, kind).await {
+        let result = match link.discovery.find(&link.cluster, kind).await {
             Ok(Some(resource)) => {
                 let request = execution.request(id, &resource);
                 let response = match id {
-                    RequestId::Write(_) => self.writer.fetch(request).await,
-                    RequestId::Read(_) => transport::fetch(&self.client, request.path).await,
+                    RequestId::Write(_) => link.writer.fetch(request).await,
+                    RequestId::Read(_) => link.fetch(request.path).await,
                 };
                 match response {
                     Ok(response) => RequestResult::Response(response.trimmed()),
@@ -65,6 +67,6 @@ impl Executor {
             Ok(None) => RequestResult::Unsupported(format!("the server does not serve {kind}")),
             Err(error) => RequestResult::Unsent(transport::chain(&error)),
         };
-        (id, result)
+        (id, Some(link), result)
     }
 }

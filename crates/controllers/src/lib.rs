@@ -7,6 +7,7 @@
 
 pub mod cache;
 pub mod execution;
+mod lanes;
 pub mod lease;
 mod list_page;
 pub mod projection;
@@ -14,11 +15,14 @@ pub mod reconciler;
 pub mod reflector;
 pub mod request;
 pub mod response;
+pub mod rollout;
 pub mod tenure;
 mod validation;
+pub mod watches;
 pub mod work_queue;
 pub mod write_result;
 
+pub mod clusters;
 pub mod connect;
 mod connection;
 pub mod discovery;
@@ -26,6 +30,7 @@ pub mod events;
 mod executor;
 pub mod fence;
 pub mod leader;
+mod link;
 pub mod log;
 mod message;
 pub mod metrics;
@@ -34,7 +39,14 @@ pub mod serve;
 mod transport;
 mod trimmed;
 mod watch;
+mod watchers;
 pub mod webhooks;
 
+pub use clusters::{Cluster, Clusters, Members};
 pub use reconciler::Settings;
 pub use run::run;
+
+/// A dialect that spans clusters, shared with the integration tests.
+#[cfg(test)]
+#[path = "../tests/clusters/copies.rs"]
+mod copies;

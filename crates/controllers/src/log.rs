@@ -11,7 +11,8 @@ use convoy_plan::Step;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::cache::{Cache, Rollout};
+use crate::cache::Cache;
+use crate::rollout::Rollout;
 
 /// An append-only log of decisions.
 #[derive(Debug)]
@@ -73,11 +74,10 @@ fn decision(step: &Step) -> Value {
         "wakeAt": step.wake_at.map(|at| at.to_string())})
 }
 
-/// The version of the rollout, and the newest version of each kind in the cache.
+/// The version of the rollout, and the newest version of each collection in the cache.
 fn inputs(rollout: &Rollout, cache: &Cache) -> Value {
     let object = cache.world().get(&rollout.key);
-    let versions =
-        cache.versions().iter().map(|(kind, version)| (kind.to_string(), json!(version)));
+    let versions = cache.versions().iter().map(|(at, version)| (at.to_string(), json!(version)));
     json!({"rollout": object.and_then(|object| object.resource_version()),
         "kinds": versions.collect::<serde_json::Map<_, _>>()})
 }

@@ -1,14 +1,15 @@
 //! What the tasks around the reconciler send to it.
 
-use crate::cache::{CacheEvent, Rollout};
+use smol_str::SmolStr;
+
+use crate::cache::CacheEvent;
 use crate::execution::FinishedStep;
+use crate::rollout::Rollout;
 
 #[derive(Debug)]
 pub(crate) enum Message {
-    Cache(CacheEvent),
+    /// Of a cluster, over the connection with this number.
+    Cache { cluster: SmolStr, link: u64, event: CacheEvent },
     /// The writes of a step have ended.
-    Finished {
-        rollout: Rollout,
-        finished: FinishedStep,
-    },
+    Finished { rollout: Rollout, finished: FinishedStep },
 }

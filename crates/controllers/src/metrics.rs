@@ -16,7 +16,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use self::rollout_series::RolloutSeries;
-use crate::cache::Rollout;
+use crate::rollout::Rollout;
 
 /// All metrics of the control loop.
 #[derive(Debug)]

@@ -3,9 +3,10 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, PoisonError, RwLock};
 
-use convoy_api::{GroupKind, Object};
-use convoy_plan::{Dialect, Keep};
+use convoy_api::{CollectionKey, GroupKind, Object};
+use convoy_plan::{Dialect, Keep, Watch};
 use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
@@ -17,35 +18,57 @@ pub enum Projection {
     Fields(BTreeSet<&'static str>),
 }
 
-/// The projection of every kind that is watched.
-#[derive(Clone, Debug, Default)]
+/// The projection of every collection that is watched. Watches begin and end while writes are in
+/// flight whose responses are read by the same projections, so all of them share one table.
+#[derive(Debug, Default)]
 pub struct Projections {
-    kinds: BTreeMap<GroupKind, Projection>,
+    collections: RwLock<BTreeMap<CollectionKey, Arc<Projection>>>,
 }
 
 impl Projections {
-    /// The union of what `dialects` need.
+    /// The union of what `dialects` need of the home cluster.
     pub fn of(dialects: &[&'static dyn Dialect]) -> Self {
-        let mut kinds: BTreeMap<GroupKind, Projection> = BTreeMap::new();
-        for watch in dialects.iter().flat_map(|dialect| dialect.watches()) {
-            let empty = Projection::Fields(BTreeSet::new());
-            kinds.entry(watch.kind.clone()).or_insert(empty).widen(watch.keep);
+        let projections = Self::default();
+        for (kind, projection) in united(dialects.iter().flat_map(|dialect| dialect.watches())) {
+            projections.set(kind.in_cluster(""), projection);
         }
-        Self { kinds }
+        projections
     }
 
-    pub fn kinds(&self) -> impl Iterator<Item = &GroupKind> {
-        self.kinds.keys()
+    pub(crate) fn set(&self, collection: CollectionKey, projection: Projection) {
+        let mut collections = self.collections.write().unwrap_or_else(PoisonError::into_inner);
+        collections.insert(collection, Arc::new(projection));
     }
 
-    /// The projection of an object; `None` if its kind is not watched or it is not an object.
-    pub fn read(&self, raw: Cow<'_, Value>) -> Option<Object> {
+    pub(crate) fn remove(&self, collection: &CollectionKey) {
+        self.collections.write().unwrap_or_else(PoisonError::into_inner).remove(collection);
+    }
+
+    /// The projection of an object in `cluster`; `None` if its kind is not watched there or it is
+    /// not an object.
+    pub fn read(&self, cluster: &str, raw: Cow<'_, Value>) -> Option<Object> {
         let word = |field: &str| raw.get(field).and_then(Value::as_str);
         let group = word("apiVersion")?.rsplit_once('/').map_or("", |(group, _)| group);
         let kind = GroupKind { group: SmolStr::new(group), kind: SmolStr::new(word("kind")?) };
-        let projection = self.kinds.get(&kind)?;
-        Object::from_value(projection.project(raw)).ok()
+        let projection = {
+            let collections = self.collections.read().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(collections.get(&kind.in_cluster(cluster))?)
+        };
+        let object = Object::from_value(projection.project(raw)).ok()?;
+        Some(if cluster.is_empty() { object } else { object.in_cluster(cluster) })
     }
+}
+
+/// What several watches need of each kind together.
+pub(crate) fn united<'w>(
+    watches: impl IntoIterator<Item = &'w Watch>,
+) -> BTreeMap<GroupKind, Projection> {
+    let mut kinds: BTreeMap<GroupKind, Projection> = BTreeMap::new();
+    for watch in watches {
+        let empty = Projection::Fields(BTreeSet::new());
+        kinds.entry(watch.kind.clone()).or_insert(empty).widen(watch.keep);
+    }
+    kinds
 }
 
 impl Projection {
@@ -113,6 +136,7 @@ fn put(object: &mut Map<String, Value>, path: &[&str], value: Value) {
 
 #[cfg(test)]
 mod tests {
+    use convoy_api::apps::POD;
     use convoy_plan::dialect::apps::Deployments;
     use serde_json::json;
 
@@ -164,9 +188,12 @@ mod tests {
     #[test]
     fn kinds_that_are_not_watched_are_not_read() {
         let projections = Projections::of(&[&Deployments]);
-        assert!(projections.read(Cow::Owned(pod())).is_some());
+        assert!(projections.read("", Cow::Owned(pod())).is_some());
+        assert!(projections.read("member", Cow::Owned(pod())).is_none());
+        projections.set(POD.in_cluster("member"), Projection::Whole);
+        let member = projections.read("member", Cow::Owned(pod())).unwrap();
+        assert_eq!(member.key().cluster, "member");
         let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}});
-        assert!(projections.read(Cow::Owned(node)).is_none());
-        assert_eq!(projections.kinds().count(), 3);
+        assert!(projections.read("", Cow::Owned(node)).is_none());
     }
 }

@@ -8,18 +8,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use convoy_api::{GroupKind, ObjectKey};
+use convoy_api::ObjectKey;
 use convoy_plan::{Action, Denial, Diagnostic, Dialect, Event, Step, series};
 use jiff::Timestamp;
 
-use crate::cache::{Cache, CacheEvent, Rollout};
+use crate::cache::{Cache, CacheEvent};
 use crate::events::ObjectEvent;
 use crate::execution::{FinishedStep, StepExecution, StepResult};
 use crate::fence::Fence;
+use crate::lanes::Lanes;
 use crate::log::DecisionLog;
 use crate::metrics::{self, Holds, Metrics};
 use crate::projection::Projections;
 use crate::request;
+use crate::rollout::Rollout;
+use crate::watches::WatchChange;
 use crate::work_queue::WorkQueue;
 
 /// Which dialects run, and how.
@@ -27,7 +30,7 @@ pub struct Settings {
     pub dialects: Vec<&'static dyn Dialect>,
     /// Decide and report, but write nothing.
     pub observe: bool,
-    /// The most rollouts whose writes are in flight at once.
+    /// The most rollouts whose writes are in flight at once, in each cluster.
     pub concurrency: usize,
     pub decision_log: Option<DecisionLog>,
     pub metrics: Arc<Metrics>,
@@ -76,9 +79,7 @@ pub struct Decided {
 pub struct Reconciler {
     cache: Cache,
     queue: WorkQueue<Rollout>,
-    projections: Arc<Projections>,
-    /// Kinds that are not listed yet: nothing is decided before all of them are.
-    unlisted: BTreeSet<GroupKind>,
+    lanes: Lanes,
     in_flight: BTreeMap<Rollout, InFlight>,
     holds: BTreeMap<Rollout, Holds>,
     /// The write that the server denied in the last reconciliation of a rollout.
@@ -106,12 +107,10 @@ impl Reconciler {
     pub fn new(settings: Settings) -> Self {
         // Those who send the writes look at the fence.
         let Settings { dialects, observe, concurrency, decision_log, metrics, fence: _ } = settings;
-        let projections = Arc::new(Projections::of(&dialects));
         Self {
             cache: Cache::new(dialects),
             queue: WorkQueue::default(),
-            unlisted: projections.kinds().cloned().collect(),
-            projections,
+            lanes: Lanes::new(concurrency),
             in_flight: BTreeMap::new(),
             holds: BTreeMap::new(),
             denials: BTreeMap::new(),
@@ -124,9 +123,14 @@ impl Reconciler {
         }
     }
 
-    /// The kinds to watch, and the fields to keep of each.
+    /// The fields to keep of each collection.
     pub fn projections(&self) -> &Arc<Projections> {
-        &self.projections
+        self.cache.watches().projections()
+    }
+
+    /// The watches to begin and to end since the last call, in order.
+    pub fn take_watch_changes(&mut self) -> Vec<WatchChange> {
+        self.cache.watches_mut().take_changes()
     }
 
     pub fn cache(&self) -> &Cache {
@@ -135,28 +139,22 @@ impl Reconciler {
 
     /// Applies an event to the cache, and queues the rollouts it affects.
     pub fn handle(&mut self, event: CacheEvent) {
-        let affected = match event {
-            CacheEvent::Listed { kind, version, objects } => {
-                let affected = self.cache.replace(&kind, version, objects);
-                if self.unlisted.remove(&kind) && self.unlisted.is_empty() {
-                    tracing::info!(objects = self.cache.world().len(), "all kinds are listed");
-                    self.metrics.set_ready(true);
-                    for rollout in self.cache.rollouts() {
-                        self.queue.add(rollout);
-                    }
-                }
-                affected
-            }
-            CacheEvent::Applied(object) => self.cache.apply(object),
-            CacheEvent::Responded(object) => self.cache.apply_response(object),
-            CacheEvent::Deleted(last) => self.cache.delete(&last),
-            CacheEvent::Gone(key) => self.cache.mark_gone(&key),
-        };
+        let was_listed = self.cache.watches().is_home_listed();
+        let affected = self.cache.handle(event);
         self.report_refused();
-        if self.unlisted.is_empty() {
+        if !self.cache.watches().is_home_listed() {
+            return;
+        }
+        if was_listed {
             for rollout in affected {
                 self.queue.add(rollout);
             }
+            return;
+        }
+        tracing::info!(objects = self.cache.world().len(), "all kinds are listed");
+        self.metrics.set_ready(true);
+        for rollout in self.cache.rollouts() {
+            self.queue.add(rollout);
         }
     }
 
@@ -165,7 +163,17 @@ impl Reconciler {
         if !self.may_start() {
             return None;
         }
-        let rollout = self.queue.take(now)?;
+        for rollout in self.lanes.unpark() {
+            self.queue.add(rollout);
+        }
+        let rollout = loop {
+            let rollout = self.queue.take(now)?;
+            self.cache.update_needs(&rollout);
+            if !self.lanes.park(&rollout, &self.cache.watches().clusters(&rollout)) {
+                break rollout;
+            }
+            self.queue.suspend(&rollout);
+        };
         let reconciliation = self.pass(rollout, now);
         self.metrics.set_queue_depth(self.queue.depth());
         Some(reconciliation)
@@ -176,7 +184,7 @@ impl Reconciler {
         if !self.may_start() {
             return None;
         }
-        if self.queue.depth() > 0 {
+        if self.queue.depth() > 0 || self.lanes.has_room_for_parked() {
             return Some(Duration::ZERO);
         }
         let wait = self.queue.next_wake()?.duration_since(now);
@@ -200,6 +208,7 @@ impl Reconciler {
         else {
             return;
         };
+        self.lanes.leave(rollout);
         let reported: Vec<Event> =
             events.into_iter().filter(|event| finished.applied(event_target(event))).collect();
         self.record(&reported);
@@ -232,19 +241,28 @@ impl Reconciler {
         std::mem::take(&mut self.events)
     }
 
+    /// Whether any rollout may start. With members, each cluster has its own limit, and a rollout
+    /// has to be looked at to know its clusters.
     fn may_start(&self) -> bool {
-        self.unlisted.is_empty() && self.in_flight.len() < self.concurrency
+        let watches = self.cache.watches();
+        watches.is_home_listed() && (watches.has_members() || !self.lanes.is_full(""))
+    }
+
+    fn begin(&mut self, rollout: &Rollout, in_flight: InFlight) {
+        self.lanes.enter(rollout, self.cache.watches().clusters(rollout));
+        self.in_flight.insert(rollout.clone(), in_flight);
     }
 
     /// One pass over a rollout: observe, decide, and prepare the writes.
     fn pass(&mut self, rollout: Rollout, now: Timestamp) -> Reconciliation {
         if let Some(action) = self.denial_report(&rollout, now) {
             let in_flight = InFlight { wake_at: None, events: Vec::new(), reports_denial: true };
-            self.in_flight.insert(rollout.clone(), in_flight);
+            self.begin(&rollout, in_flight);
             let execution = Some(self.execution(Vec::new(), Some(action)));
             return Reconciliation { rollout, step: None, execution };
         }
-        let Some(mut step) = self.cache.decide(&rollout, now) else {
+        let step = self.cache.postpone(&rollout).or_else(|| self.cache.decide(&rollout, now));
+        let Some(mut step) = step else {
             self.queue.done(&rollout, None);
             self.set_holds(&rollout, Holds::new());
             self.yielded.remove(&rollout);
@@ -274,7 +292,7 @@ impl Reconciler {
         }
         let Step { wake_at, events, .. } = step;
         let in_flight = InFlight { wake_at, events, reports_denial: false };
-        self.in_flight.insert(rollout.clone(), in_flight);
+        self.begin(&rollout, in_flight);
         let execution = Some(self.execution(actions, status));
         Reconciliation { rollout, step: decided, execution }
     }
@@ -282,12 +300,12 @@ impl Reconciler {
     /// Whether a rollout that only has a status to write is requeued behind the others, once: in
     /// a long queue, more changes will be reported by the same write then.
     fn yields(&mut self, rollout: &Rollout) -> bool {
-        let crowded = self.queue.depth() >= self.concurrency;
+        let crowded = self.queue.depth() + self.lanes.parked() >= self.concurrency;
         !self.yielded.remove(rollout) && crowded && self.yielded.insert(rollout.clone())
     }
 
     fn execution(&self, actions: Vec<Action>, status: Option<Action>) -> StepExecution {
-        let (projections, metrics) = (Arc::clone(&self.projections), Arc::clone(&self.metrics));
+        let (projections, metrics) = (Arc::clone(self.projections()), Arc::clone(&self.metrics));
         StepExecution::new(actions, status, projections, metrics)
     }
 
@@ -354,8 +372,7 @@ fn event_target(event: &Event) -> &ObjectKey {
 
 #[cfg(test)]
 mod tests {
-    use convoy_api::Object;
-    use convoy_api::apps::{POD, REPLICA_SET};
+    use convoy_api::apps::REPLICA_SET;
     use convoy_plan::dialect::apps::ReplicaSets;
     use convoy_testkit::{NOW, apps};
     use serde_json::json;
@@ -369,12 +386,11 @@ mod tests {
         let stale = |name: &&str| {
             apps::replica_set(name, "web:v1", 0, 0).with("/status/replicas", json!(2)).build()
         };
-        let mut lists: BTreeMap<GroupKind, Vec<Object>> =
-            reconciler.projections().kinds().map(|kind| (kind.clone(), Vec::new())).collect();
-        assert!(lists.contains_key(&POD));
-        lists.insert(REPLICA_SET, sets.iter().map(stale).collect());
-        for (kind, objects) in lists {
-            reconciler.handle(CacheEvent::Listed { kind, version: Some(1), objects });
+        for change in reconciler.take_watch_changes() {
+            let WatchChange::Start { collection, .. } = change else { panic!("{change:?}") };
+            let is_set = collection.kind == REPLICA_SET;
+            let objects = sets.iter().filter(|_| is_set).map(stale).collect();
+            reconciler.handle(CacheEvent::Listed { collection, version: Some(1), objects });
         }
         reconciler
     }

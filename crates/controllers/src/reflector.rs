@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use convoy_api::{GroupKind, Object};
+use convoy_api::{CollectionKey, GroupKind, Object};
 use serde::de::Deserializer;
 use serde_json::Value;
 
@@ -28,10 +28,12 @@ pub(crate) const WATCH_SECS: u64 = 290;
 /// How many times in a row a watch is resumed without an event before the kind is listed again.
 const RESUMES: u32 = 3;
 
-/// Lists and watches the objects of one kind.
+/// Lists and watches the objects of one kind in one cluster.
 #[derive(Debug)]
 pub struct Reflector {
-    kind: GroupKind,
+    collection: CollectionKey,
+    /// The only namespace to list, for clients that may not read the others.
+    namespace: String,
     projections: Arc<Projections>,
     phase: Phase,
     /// Consecutive failures of discovery and lists.
@@ -94,13 +96,31 @@ pub enum WatchEnd {
 }
 
 impl Reflector {
-    pub fn new(kind: GroupKind, projections: Arc<Projections>) -> Self {
-        let (failures, resumes, delay) = (0, 0, Duration::ZERO);
-        Self { kind, projections, phase: Phase::Discovering, failures, resumes, delay }
+    pub fn new(collection: CollectionKey, projections: Arc<Projections>) -> Self {
+        Self {
+            collection,
+            namespace: String::new(),
+            projections,
+            phase: Phase::Discovering,
+            failures: 0,
+            resumes: 0,
+            delay: Duration::ZERO,
+        }
+    }
+
+    /// The same, restricted to one namespace if the kind is namespaced.
+    #[must_use]
+    pub fn in_namespace(mut self, namespace: &str) -> Self {
+        namespace.clone_into(&mut self.namespace);
+        self
     }
 
     pub fn kind(&self) -> &GroupKind {
-        &self.kind
+        &self.collection.kind
+    }
+
+    pub fn collection(&self) -> &CollectionKey {
+        &self.collection
     }
 
     /// The next request, and how long to wait before sending it.
@@ -108,12 +128,12 @@ impl Reflector {
         let request = match &self.phase {
             Phase::Discovering => ReflectorRequest::Discover,
             Phase::Listing { resource, token, .. } => ReflectorRequest::List {
-                path: format!("{}?limit={PAGE}{token}", resource.collection("")),
+                path: format!("{}?limit={PAGE}{token}", resource.collection(&self.namespace)),
             },
             Phase::Watching { resource, version, .. } => {
                 let path = format!(
                     "{}?watch=true&allowWatchBookmarks=true&timeoutSeconds={WATCH_SECS}&resourceVersion={version}",
-                    resource.collection("")
+                    resource.collection(&self.namespace)
                 );
                 ReflectorRequest::Watch { path, version: version.clone() }
             }
@@ -126,7 +146,7 @@ impl Reflector {
         self.delay = Duration::ZERO;
         let Some(resource) = resource else {
             self.delay = ABSENT;
-            return Some(self.list_event(None, Vec::new()));
+            return Some(CacheEvent::NotServed { collection: self.collection.clone() });
         };
         self.begin_list(resource);
         None
@@ -205,7 +225,7 @@ impl Reflector {
         if let Some(newer) = raw.pointer("/metadata/resourceVersion").and_then(Value::as_str) {
             self.move_to(newer);
         }
-        let object = self.projections.read(raw)?;
+        let object = self.projections.read(&self.collection.cluster, raw)?;
         Some(if is_deleted { CacheEvent::Deleted(object) } else { CacheEvent::Applied(object) })
     }
 
@@ -255,12 +275,12 @@ impl Reflector {
     fn item(&self, resource: &Resource, mut item: Value) -> Option<Object> {
         let fields = item.as_object_mut()?;
         fields.insert("apiVersion".to_owned(), resource.api_version().into());
-        fields.insert("kind".to_owned(), self.kind.kind.as_str().into());
-        self.projections.read(Cow::Owned(item))
+        fields.insert("kind".to_owned(), self.collection.kind.kind.as_str().into());
+        self.projections.read(&self.collection.cluster, Cow::Owned(item))
     }
 
     fn list_event(&self, version: Option<u64>, objects: Vec<Object>) -> CacheEvent {
-        CacheEvent::Listed { kind: self.kind.clone(), version, objects }
+        CacheEvent::Listed { collection: self.collection.clone(), version, objects }
     }
 }
 
@@ -273,7 +293,8 @@ mod tests {
     use super::*;
 
     fn reflector() -> Reflector {
-        let mut reflector = Reflector::new(POD, Arc::new(Projections::of(&[&ReplicaSets])));
+        let mut reflector =
+            Reflector::new(POD.in_cluster(""), Arc::new(Projections::of(&[&ReplicaSets])));
         let (group, version, plural) = (String::new(), "v1".to_owned(), "pods".to_owned());
         let resource = Resource { group, version, plural, namespaced: true, has_status: true };
         assert!(reflector.discovered(Some(resource)).is_none());
@@ -379,8 +400,9 @@ mod tests {
 
     #[test]
     fn a_kind_that_is_not_served_has_no_objects() {
-        let mut reflector = Reflector::new(POD, Arc::new(Projections::of(&[&ReplicaSets])));
-        assert_eq!(listed(reflector.discovered(None)), (None, 0));
+        let mut reflector =
+            Reflector::new(POD.in_cluster(""), Arc::new(Projections::of(&[&ReplicaSets])));
+        assert!(matches!(reflector.discovered(None), Some(CacheEvent::NotServed { .. })));
         assert_eq!(reflector.next_request(), (ReflectorRequest::Discover, ABSENT));
         let mut served = self::reflector();
         assert!(served.listed(refused(404)).unwrap().is_none());

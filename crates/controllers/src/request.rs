@@ -1,6 +1,7 @@
 //! Actions as HTTP requests: method, path and body. A write carries its precondition, so that the
 //! server rejects it if the object has changed.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use convoy_api::{Object, ObjectKey};
@@ -51,6 +52,16 @@ impl Resource {
             "" => self.version.clone(),
             group => format!("{group}/{}", self.version),
         }
+    }
+
+    /// The same in the version of an object: a server accepts it in no other one.
+    fn for_object(&self, object: &Value) -> Cow<'_, Self> {
+        let api_version = object["apiVersion"].as_str().unwrap_or_default();
+        let version = api_version.rsplit_once('/').map_or(api_version, |(_, version)| version);
+        if version.is_empty() || version == self.version {
+            return Cow::Borrowed(self);
+        }
+        Cow::Owned(Self { version: version.to_owned(), ..self.clone() })
     }
 
     /// The path of the collection, of all namespaces or of one.
@@ -123,6 +134,7 @@ pub fn request(action: &Action, resource: &Resource, own: &OwnVersions) -> Reque
     let target = &action.target;
     match &action.write {
         Write::Create { object } => {
+            let resource = resource.for_object(object);
             Request::create(&resource.collection(&target.namespace), object.clone())
         }
         Write::Patch { patch, subresource, precondition } => {
@@ -211,7 +223,7 @@ fn fence_entries(fence: &Precondition) -> Map<String, Value> {
 
 #[cfg(test)]
 mod tests {
-    use convoy_api::apps::POD;
+    use convoy_api::apps::{DEPLOYMENT, POD};
     use convoy_testkit::apps;
 
     use super::*;
@@ -310,5 +322,9 @@ mod tests {
         let sent = request(&create, &resource("", "pods"), &OwnVersions::default());
         assert_eq!(sent.path, "/api/v1/namespaces/shop/pods?fieldManager=convoy");
         assert_eq!((sent.method, sent.body), (Method::POST, made));
+        let old = json!({"apiVersion": "apps/v1beta1", "kind": "Deployment"});
+        let create = Action::create(Verb::Create, DEPLOYMENT.key("shop", "a"), old, why());
+        let sent = request(&create, &resource("apps", "deployments"), &OwnVersions::default());
+        assert!(sent.path.starts_with("/apis/apps/v1beta1/namespaces/"), "{}", sent.path);
     }
 }

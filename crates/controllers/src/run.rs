@@ -1,29 +1,30 @@
-//! Runs the reconciler against an API server in real time. One task owns the [`Reconciler`], so
+//! Runs the reconciler against API servers in real time. One task owns the [`Reconciler`], so
 //! that a decision sees every event that arrived before it; watches and writes run in tasks of
 //! their own and send it messages.
 
+use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use jiff::Timestamp;
-use kube::Client;
-use tokio::sync::mpsc;
+use smol_str::SmolStr;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use crate::cache::Rollout;
-use crate::discovery::Discovery;
+use crate::cache::CacheEvent;
+use crate::clusters::{Cluster, Clusters, Members};
 use crate::events::Recorder;
 use crate::execution::{FinishedStep, StepExecution};
 use crate::executor::Executor;
 use crate::fence::{Fence, Refusal};
+use crate::link::{Link, Links};
 use crate::message::Message;
 use crate::metrics::Metrics;
 use crate::reconciler::{Reconciler, Reconciliation, Settings};
-use crate::reflector::Reflector;
-use crate::transport::Writer;
-use crate::watch::Watcher;
+use crate::rollout::Rollout;
+use crate::watchers::Watchers;
 
 /// The most messages that wait for the reconciler; they hold objects and take memory. Senders
 /// wait when the channel is full.
@@ -35,12 +36,16 @@ const SLEEP_MAX: Duration = Duration::from_secs(30);
 /// How long writes in flight may take to end at shutdown.
 const SHUTDOWN_MAX: Duration = Duration::from_secs(10);
 
-/// Runs `settings` against the server of `client` until `shutdown`, then waits for the writes in
-/// flight.
-pub async fn run(client: Client, settings: Settings, shutdown: impl Future<Output = ()>) {
+/// Runs `settings` on `clusters` until `shutdown`, then waits for the writes in flight.
+pub async fn run(
+    clusters: impl Into<Clusters>,
+    settings: Settings,
+    shutdown: impl Future<Output = ()>,
+) {
+    let Clusters { home, mut members } = clusters.into();
     let (sender, mut messages) = mpsc::channel(MESSAGES);
-    let mut watchers = JoinSet::new();
-    let (mut driver, recording) = Driver::new(client, settings, sender, &mut watchers);
+    let mut driver = Driver::new(home, settings, sender);
+    driver.set_members(&members.borrow_and_update().clone());
     let mut shutdown = std::pin::pin!(shutdown);
     let mut received = Vec::with_capacity(MESSAGES);
     loop {
@@ -52,68 +57,144 @@ pub async fn run(client: Client, settings: Settings, shutdown: impl Future<Outpu
                     driver.handle(message);
                 }
             }
+            now = changed(&mut members) => driver.set_members(&now),
             () = tokio::time::sleep(driver.idle_for()) => {}
         }
     }
-    watchers.shutdown().await;
-    let end = async {
-        while driver.reconciler.in_flight() > 0 {
-            let Some(message) = messages.recv().await else { return };
-            driver.handle(message);
-        }
-    };
-    if tokio::time::timeout(SHUTDOWN_MAX, end).await.is_err() {
-        tracing::warn!("writes in flight did not end before the shutdown");
+    driver.end(&mut messages).await;
+}
+
+/// The members after the next change; never, if nobody changes them any more.
+async fn changed(members: &mut watch::Receiver<Members>) -> Members {
+    if members.changed().await.is_err() {
+        std::future::pending::<()>().await;
     }
-    drop(driver);
-    if let Some(recording) = recording
-        && tokio::time::timeout(SHUTDOWN_MAX, recording).await.is_err()
-    {
-        tracing::warn!("events were not all written before the shutdown");
-    }
+    members.borrow_and_update().clone()
 }
 
 /// The reconciler, and the tasks that it gives work to.
 struct Driver {
     reconciler: Reconciler,
+    links: Arc<Links>,
+    /// The connections that the links were made from.
+    members: Members,
+    /// The number of the last link.
+    last_link: u64,
+    watchers: Watchers,
     executor: Arc<Executor>,
-    /// None if nothing may be written.
-    recorder: Option<Recorder>,
+    /// By cluster; none if nothing may be written.
+    recorders: BTreeMap<SmolStr, Recorder>,
+    recordings: JoinSet<()>,
+    observe: bool,
     metrics: Arc<Metrics>,
     fence: Fence,
 }
 
 impl Driver {
-    fn new(
-        client: Client,
-        settings: Settings,
-        messages: mpsc::Sender<Message>,
-        watchers: &mut JoinSet<()>,
-    ) -> (Self, Option<tokio::task::JoinHandle<()>>) {
-        let metrics = Arc::clone(&settings.metrics);
-        let fence = settings.fence.clone();
-        let writer = Writer::new(client.clone(), fence.clone());
-        let recording = (!settings.observe).then(|| Recorder::start(writer.clone()));
-        let (recorder, recording) = recording.unzip();
+    fn new(home: Cluster, settings: Settings, messages: mpsc::Sender<Message>) -> Self {
+        let (metrics, fence) = (Arc::clone(&settings.metrics), settings.fence.clone());
+        let observe = settings.observe;
         let reconciler = Reconciler::new(settings);
-        let discovery = Arc::new(Discovery::default());
-        for kind in reconciler.projections().kinds() {
-            let reflector = Reflector::new(kind.clone(), Arc::clone(reconciler.projections()));
-            let (client, messages) = (client.clone(), messages.clone());
-            let discovery = Arc::clone(&discovery);
-            watchers.spawn(Watcher { client, discovery, reflector, messages }.run());
+        let links = Arc::<Links>::default();
+        let projections = Arc::clone(reconciler.projections());
+        let watchers = Watchers::new(Arc::clone(&links), projections, messages.clone());
+        let executor = Arc::new(Executor { links: Arc::clone(&links), messages });
+        let mut driver = Self {
+            reconciler,
+            links,
+            members: Members::new(),
+            last_link: 0,
+            watchers,
+            executor,
+            recorders: BTreeMap::new(),
+            recordings: JoinSet::new(),
+            observe,
+            metrics,
+            fence,
+        };
+        driver.connect(SmolStr::default(), home);
+        driver.change_watches();
+        driver
+    }
+
+    /// Members join and leave.
+    fn set_members(&mut self, members: &Members) {
+        for name in self.links.members() {
+            let is_same = self
+                .members
+                .get(&name)
+                .zip(members.get(&name))
+                .is_some_and(|(one, other)| Arc::ptr_eq(one, other));
+            if !is_same {
+                tracing::info!(cluster = %name, "member cluster left");
+                self.links.remove(&name);
+                self.recorders.remove(&name);
+                self.reconciler.handle(CacheEvent::Left { cluster: name });
+            }
         }
-        let executor = Arc::new(Executor { client, writer, discovery, messages });
-        (Self { reconciler, executor, recorder, metrics, fence }, recording)
+        // Before anybody joins: watches of the former connection end first.
+        self.change_watches();
+        for (name, cluster) in members {
+            if self.links.get(name).is_none() {
+                tracing::info!(cluster = %name, "member cluster joined");
+                self.connect(name.clone(), Cluster::clone(cluster));
+                self.reconciler.handle(CacheEvent::Joined { cluster: name.clone() });
+            }
+        }
+        self.members.clone_from(members);
+        self.change_watches();
+    }
+
+    fn connect(&mut self, name: SmolStr, cluster: Cluster) {
+        self.last_link += 1;
+        let link = Link::new(name.clone(), self.last_link, cluster, self.fence.clone());
+        if !self.observe {
+            let (recorder, recording) = Recorder::new(link.writer.clone());
+            self.recordings.spawn(recording);
+            self.recorders.insert(name, recorder);
+        }
+        self.links.insert(Arc::new(link));
     }
 
     fn handle(&mut self, message: Message) {
         match message {
-            Message::Cache(event) => self.reconciler.handle(event),
+            Message::Cache { cluster, link, event } => {
+                // Whatever a former connection still delivers is about another cluster.
+                if self.links.get(&cluster).is_some_and(|known| known.number == link) {
+                    self.reconciler.handle(event);
+                    self.change_watches();
+                }
+            }
             Message::Finished { rollout, finished } => {
                 self.reconciler.finish(&rollout, finished, Timestamp::now());
                 self.record_events();
             }
+        }
+    }
+
+    fn change_watches(&mut self) {
+        for change in self.reconciler.take_watch_changes() {
+            self.watchers.apply(change);
+        }
+    }
+
+    /// Waits for the writes in flight, and for events about them.
+    async fn end(mut self, messages: &mut mpsc::Receiver<Message>) {
+        self.watchers.shutdown().await;
+        let end = async {
+            while self.reconciler.in_flight() > 0 {
+                let Some(message) = messages.recv().await else { return };
+                self.handle(message);
+            }
+        };
+        if tokio::time::timeout(SHUTDOWN_MAX, end).await.is_err() {
+            tracing::warn!("writes in flight did not end before the shutdown");
+        }
+        let Self { recorders, mut recordings, .. } = self;
+        drop(recorders);
+        let recorded = async { while recordings.join_next().await.is_some() {} };
+        if tokio::time::timeout(SHUTDOWN_MAX, recorded).await.is_err() {
+            tracing::warn!("events were not all written before the shutdown");
         }
     }
 
@@ -133,6 +214,7 @@ impl Driver {
                 self.execute(rollout, execution);
             }
         }
+        self.change_watches();
         self.record_events();
     }
 
@@ -164,7 +246,7 @@ impl Driver {
 
     fn record_events(&mut self) {
         for event in self.reconciler.take_events() {
-            if let Some(recorder) = &self.recorder {
+            if let Some(recorder) = self.recorders.get(event.cluster()) {
                 recorder.record(event);
             }
         }

@@ -15,7 +15,7 @@ use crate::response::Response;
 use crate::trimmed::Trimmed;
 
 /// The time limit of a request that is not a watch and not fenced.
-const TIMEOUT: Duration = Duration::from_mins(1);
+pub(crate) const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Why there is no response.
 #[derive(Debug, thiserror::Error)]
@@ -64,11 +64,18 @@ impl RawResponse {
 pub(crate) struct Writer {
     client: Client,
     fence: Fence,
+    /// The time limit of a write that is not fenced.
+    limit: Duration,
 }
 
 impl Writer {
     pub(crate) fn new(client: Client, fence: Fence) -> Self {
-        Self { client, fence }
+        Self { client, fence, limit: TIMEOUT }
+    }
+
+    /// The same with another time limit for writes that are not fenced.
+    pub(crate) fn within(self, limit: Duration) -> Self {
+        Self { limit, ..self }
     }
 
     /// Sends a write and parses the response, whatever its code.
@@ -82,7 +89,7 @@ impl Writer {
     pub(crate) async fn fetch(&self, request: Request) -> Result<RawResponse, TransportError> {
         let (write, timing) = self.fence.enter()?;
         let Some(timing) = timing else {
-            return exchange(&self.client, http_request(request)?, TIMEOUT).await;
+            return exchange(&self.client, http_request(request)?, self.limit).await;
         };
         let path = with_timeout(&request.path, timing.server_limit());
         let mut sent = http_request(Request { path, ..request })?;
@@ -101,15 +108,16 @@ pub(crate) async fn read(
     client: &Client,
     path: impl Into<String>,
 ) -> Result<Response, TransportError> {
-    Ok(fetch(client, path).await?.read())
+    Ok(fetch_within(client, path, TIMEOUT).await?.read())
 }
 
-/// Reads a path and returns the response, whatever its code.
-pub(crate) async fn fetch(
+/// Reads a path within a time limit and returns the response, whatever its code.
+pub(crate) async fn fetch_within(
     client: &Client,
     path: impl Into<String>,
+    limit: Duration,
 ) -> Result<RawResponse, TransportError> {
-    exchange(client, http_request(Request::get(path))?, TIMEOUT).await
+    exchange(client, http_request(Request::get(path))?, limit).await
 }
 
 async fn exchange(

@@ -1,4 +1,4 @@
-//! Runs one [`Reflector`] against a server: sends its requests, and forwards the events to the
+//! Runs one [`Reflector`] against a cluster: sends its requests, and forwards the events to the
 //! reconciler.
 
 use std::borrow::Cow;
@@ -6,12 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::TryStreamExt;
-use kube::Client;
 use kube::core::WatchEvent;
 use tokio::sync::mpsc;
 
 use crate::cache::CacheEvent;
-use crate::discovery::Discovery;
+use crate::link::Link;
 use crate::message::Message;
 use crate::reflector::{Reflector, ReflectorRequest, StreamEvent, WATCH_SECS, WatchEnd};
 use crate::request::Request;
@@ -22,8 +21,7 @@ use crate::trimmed::Trimmed;
 const SILENCE_MAX: Duration = Duration::from_secs(WATCH_SECS + 30);
 
 pub(crate) struct Watcher {
-    pub(crate) client: Client,
-    pub(crate) discovery: Arc<Discovery>,
+    pub(crate) link: Arc<Link>,
     pub(crate) reflector: Reflector,
     pub(crate) messages: mpsc::Sender<Message>,
 }
@@ -46,34 +44,30 @@ impl Watcher {
             ReflectorRequest::List { path } => self.list(path).await,
             ReflectorRequest::Watch { path, .. } => {
                 let end = self.watch(path).await?;
-                if let Err(why) = self.reflector.watch_ended(end) {
-                    self.warn(&why);
+                match self.reflector.watch_ended(end) {
+                    Ok(()) => Ok(()),
+                    Err(why) => self.report(why).await,
                 }
-                Ok(())
             }
         }
     }
 
     async fn discover(&mut self) -> Result<(), Stopped> {
-        match self.discovery.find(&self.client, self.reflector.kind()).await {
+        match self.link.discovery.find(&self.link.cluster, self.reflector.kind()).await {
             Ok(resource) => {
                 let event = self.reflector.discovered(resource);
                 self.forward(event).await
             }
-            Err(error) => {
-                self.warn(&transport::chain(&error));
-                self.reflector.failed();
-                Ok(())
-            }
+            Err(error) => self.failed(transport::chain(&error)).await,
         }
     }
 
     async fn list(&mut self, path: String) -> Result<(), Stopped> {
-        let listed = match transport::fetch(&self.client, path).await {
+        let listed = match self.link.fetch(path).await {
             Ok(response) if response.code == 200 => self.reflector.listed_text(&response.text),
             Ok(response) => {
                 if response.code == 404 {
-                    self.discovery.forget(self.reflector.kind());
+                    self.link.discovery.forget(self.reflector.kind());
                 }
                 self.reflector.listed(response.read())
             }
@@ -81,12 +75,14 @@ impl Watcher {
         };
         match listed {
             Ok(event) => self.forward(event).await,
-            Err(why) => {
-                self.warn(&why);
-                self.reflector.failed();
-                Ok(())
-            }
+            Err(why) => self.failed(why).await,
         }
+    }
+
+    /// Discovery or a list has failed.
+    async fn failed(&mut self, why: String) -> Result<(), Stopped> {
+        self.reflector.failed();
+        self.report(why).await
     }
 
     /// Runs one watch until it ends.
@@ -96,7 +92,7 @@ impl Watcher {
             Err(error) => return Ok(WatchEnd::Broken(transport::chain(&error))),
         };
         #[expect(clippy::disallowed_methods, reason = "a watch is a read")]
-        let events = self.client.request_events::<Trimmed>(request).await;
+        let events = self.link.cluster.client.request_events::<Trimmed>(request).await;
         let mut events = match events {
             Ok(events) => std::pin::pin!(events),
             Err(kube::Error::Api(status)) if [404, 410].contains(&status.code) => {
@@ -124,11 +120,13 @@ impl Watcher {
 
     async fn forward(&self, event: Option<CacheEvent>) -> Result<(), Stopped> {
         let Some(event) = event else { return Ok(()) };
-        self.messages.send(Message::Cache(event)).await.map_err(|_| Stopped)
+        self.messages.send(self.link.message(event)).await.map_err(|_| Stopped)
     }
 
-    fn warn(&self, why: &str) {
-        tracing::warn!(kind = %self.reflector.kind(), why, "list or watch failed; retrying");
+    async fn report(&self, why: String) -> Result<(), Stopped> {
+        let collection = self.reflector.collection().clone();
+        tracing::warn!(kind = %collection, why, "list or watch failed; retrying");
+        self.forward(Some(CacheEvent::Failed { collection, why })).await
     }
 }
 

@@ -77,6 +77,12 @@ impl<K: Clone + Ord> WorkQueue<K> {
         self.end(key, Some(at));
     }
 
+    /// `key` was taken but cannot be processed yet; the caller adds it again.
+    pub(crate) fn suspend(&mut self, key: &K) {
+        self.running.remove(key);
+        self.changed.remove(key);
+    }
+
     /// When the next timer fires.
     pub fn next_wake(&self) -> Option<Timestamp> {
         self.timers.first().map(|(at, _)| *at)

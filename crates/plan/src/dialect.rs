@@ -2,13 +2,15 @@
 
 pub mod apps;
 pub mod fleet;
+pub mod fleet_agent;
 pub mod karpenter;
 pub mod ocm;
 pub mod skyhook;
 pub mod workloads;
 
-use convoy_api::{GroupKind, Object, ObjectKey};
+use convoy_api::{CollectionKey, GroupKind, Object, ObjectKey};
 use jiff::Timestamp;
+use smol_str::SmolStr;
 
 use crate::diagnostic::Diagnostic;
 use crate::snapshot::Snapshot;
@@ -25,8 +27,25 @@ pub trait Dialect: Sync {
     /// The word that `--dialects` and plans use.
     fn name(&self) -> &'static str;
 
-    /// The kinds it reads, with the fields it keeps of each.
+    /// The kinds it reads in the home cluster, with the fields it keeps of each.
     fn watches(&self) -> &'static [Watch];
+
+    /// The same for every member cluster that one of its rollouts needs.
+    fn member_watches(&self) -> &'static [Watch] {
+        &[]
+    }
+
+    /// What a decision about `rollout` reads beside the kinds of [`Dialect::watches`]. A control
+    /// loop asks again whenever it looks at the rollout, and decides nothing about it before
+    /// all of this is in its cache; objects of these kinds are kept whole.
+    fn needs(&self, _world: &World, _rollout: &Object) -> Vec<Need> {
+        Vec::new()
+    }
+
+    /// Whether objects of this kind belong to [`Need::NamespacedKinds`].
+    fn takes_along(&self, _kind: &GroupKind) -> bool {
+        true
+    }
 
     /// Whether objects of this kind are checked by [`Dialect::validate`].
     fn validates(&self, kind: &GroupKind) -> bool;
@@ -91,6 +110,36 @@ pub trait Dialect: Sync {
 pub struct Watch {
     pub kind: GroupKind,
     pub keep: Keep,
+}
+
+/// Objects that one rollout needs, which no table names.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Need {
+    /// The kinds of [`Dialect::member_watches`] in a member cluster.
+    Member { cluster: SmolStr },
+    /// One kind in one cluster. In a member cluster, [`Need::Member`] is implied.
+    Kind {
+        collection: CollectionKey,
+        /// The version to read it in; empty for the one that the server prefers.
+        version: SmolStr,
+    },
+    /// Every namespaced kind that a cluster serves, as far as [`Dialect::takes_along`] says so.
+    NamespacedKinds { cluster: SmolStr },
+}
+
+impl Need {
+    /// One kind in the home cluster, in the version that the server prefers.
+    pub fn of_home(kind: &GroupKind) -> Self {
+        Self::Kind { collection: kind.in_cluster(""), version: SmolStr::default() }
+    }
+
+    /// The cluster that it is about; empty for the home cluster.
+    pub fn cluster(&self) -> &SmolStr {
+        match self {
+            Self::Member { cluster } | Self::NamespacedKinds { cluster } => cluster,
+            Self::Kind { collection, .. } => &collection.cluster,
+        }
+    }
 }
 
 /// How much of each object a cache has to keep for a dialect.

@@ -86,6 +86,10 @@ pub enum HoldReason {
     /// An object that the rollout hangs on was refused: what is missing with it must not be
     /// taken for gone. `others` counts further such objects.
     HangsOnRefused { object: String, field: String, message: String, others: u32 },
+    /// A control loop does not know all objects that the decision needs: those of a kind, or of
+    /// a cluster where `kind` is empty. An empty `cluster` is the home cluster; an empty `detail`
+    /// means that nothing went wrong so far.
+    NotObserved { cluster: String, kind: String, detail: String },
     /// A defect: planning this rollout panicked. Others are not affected (G12).
     PlanFailed { panic: String },
 }
@@ -143,6 +147,7 @@ impl HoldReason {
             Self::Stalled { .. } => "Stalled",
             Self::Invalid { .. } => "Invalid",
             Self::HangsOnRefused { .. } => "HangsOnRefused",
+            Self::NotObserved { .. } => "NotObserved",
             Self::PlanFailed { .. } => "PlanFailed",
         }
     }
@@ -210,9 +215,21 @@ impl fmt::Display for HoldReason {
             Self::HangsOnRefused { object, field, message, others } => {
                 refused(f, object, field, message, *others)
             }
+            Self::NotObserved { cluster, kind, detail } => unobserved(f, cluster, kind, detail),
             Self::PlanFailed { panic } => write!(f, "planning failed ({panic}); {REPORT_DEFECT}"),
         }
     }
+}
+
+fn unobserved(f: &mut fmt::Formatter<'_>, cluster: &str, kind: &str, detail: &str) -> fmt::Result {
+    match (cluster, kind) {
+        (cluster, "") => write!(f, "the objects of cluster {cluster:?} are not known yet")?,
+        ("", kind) => write!(f, "objects of kind {kind} are not known yet")?,
+        (cluster, kind) => {
+            write!(f, "objects of kind {kind} in cluster {cluster:?} are not known yet")?;
+        }
+    }
+    if detail.is_empty() { Ok(()) } else { write!(f, ": {detail}") }
 }
 
 fn refused(

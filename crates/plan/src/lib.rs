@@ -20,6 +20,7 @@ pub mod gate;
 mod hash;
 pub mod hold;
 pub mod json;
+mod json_diff;
 mod memory;
 pub mod merge_patch;
 pub mod metric;
@@ -42,6 +43,7 @@ mod status;
 pub mod step;
 pub mod taint;
 mod text;
+mod three_way;
 mod topology;
 pub mod validation;
 pub mod webhook;
@@ -49,12 +51,13 @@ pub mod window;
 pub mod world;
 
 pub use diagnostic::{Diagnostic, Severity};
-pub use dialect::{DIALECTS, Dialect, Keep, Watch};
+pub use dialect::{DIALECTS, Dialect, Keep, Need, Watch};
 pub use hold::{Hold, HoldReason};
 pub use refusal::event_of as refused_event;
 pub use snapshot::Snapshot;
 pub use step::{
-    Action, Complaint, Denial, Event, GroupReport, MemberState, Step, Verb, Verdict, Why, Write,
+    Action, Complaint, Denial, Event, EventType, GroupReport, MemberState, Step, Verb, Verdict,
+    Why, Write,
 };
 pub use world::World;
 
@@ -112,6 +115,28 @@ pub fn decide(
     let refusals = Refusals::among(refused);
     let sound = refusals.sound(dialect, world);
     Some(next(dialect, (world, &sound), &refusals, rollout, now))
+}
+
+/// The step of a rollout about which nothing can be decided, as `missing` is not observed. None as
+/// with [`decide`].
+#[must_use = "a step changes nothing until it is carried out"]
+pub fn postpone(
+    dialect: &dyn Dialect,
+    world: &World,
+    rollout: &ObjectKey,
+    missing: HoldReason,
+) -> Option<Step> {
+    let rollout = world.get(rollout).filter(|object| dialect.is_rollout(world, object))?;
+    let event = match &missing {
+        // A list that takes its time is not worth an event.
+        HoldReason::NotObserved { detail, .. } if detail.is_empty() => None,
+        missing => Some(format!("Nothing is decided: {missing}")),
+    };
+    let mut step = Step::held(dialect.name(), rollout, Hold::of_rollout(missing));
+    let event =
+        event.map(|message| Event::new(rollout.key(), EventType::Warning, "NotObserved", message));
+    step.events.extend(event);
+    Some(step)
 }
 
 /// What is told about a rollout when the server denies a write of its step; none as with

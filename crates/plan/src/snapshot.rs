@@ -6,6 +6,7 @@ use std::sync::Arc;
 use convoy_api::{GroupKind, Object, ObjectKey};
 
 use crate::memory::{Memory, Reading};
+use crate::world::World;
 
 /// One rollout and its surroundings, borrowed from a [`World`](crate::World).
 #[derive(Clone, Debug)]
@@ -13,6 +14,8 @@ pub struct Snapshot<'w> {
     rollout: &'w Object,
     objects: BTreeMap<&'w GroupKind, Vec<&'w Object>>,
     memory: Option<&'w Memory>,
+    /// Where the objects are from.
+    world: Option<&'w World>,
 }
 
 impl<'w> Snapshot<'w> {
@@ -35,7 +38,7 @@ impl<'w> Snapshot<'w> {
                 shelf.dedup_by(|a, b| a.key() == b.key());
             }
         }
-        Self { rollout, objects: shelves, memory: None }
+        Self { rollout, objects: shelves, memory: None, world: None }
     }
 
     /// The same, with what earlier decisions in the same world have read.
@@ -43,6 +46,18 @@ impl<'w> Snapshot<'w> {
     pub(crate) fn remembering(mut self, memory: &'w Memory) -> Self {
         self.memory = Some(memory);
         self
+    }
+
+    /// The same, with the knowledge of which kinds there are no objects of.
+    #[must_use]
+    pub(crate) fn within(mut self, world: &'w World) -> Self {
+        self.world = Some(world);
+        self
+    }
+
+    /// Whether objects of a kind would be here, were there any.
+    pub(crate) fn knows(&self, kind: &GroupKind) -> bool {
+        !self.of(kind).is_empty() || self.world.is_some_and(|world| world.knows(kind))
     }
 
     /// What `read` makes of each object of a kind, in the order of [`Snapshot::of`].

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use convoy_api::{GroupKind, Object, ObjectKey};
+use convoy_api::{CollectionKey, GroupKind, Object, ObjectKey};
 use smol_str::SmolStr;
 
 use crate::memory::Memory;
@@ -22,9 +22,6 @@ pub struct World {
     /// Shared by all clones.
     memory: Arc<Memory>,
 }
-
-/// Cluster and kind.
-type CollectionKey = (SmolStr, GroupKind);
 
 type NamespacedName = (SmolStr, SmolStr);
 
@@ -119,13 +116,13 @@ impl World {
     /// Puts an object in, and gives back the one it replaces.
     pub fn insert(&mut self, object: Object) -> Option<Object> {
         let key = object.key();
-        let collection = (key.cluster.clone(), key.kind.clone());
+        let collection = key.collection();
         self.show(&collection, &(key.namespace.clone(), key.name.clone()));
         Arc::make_mut(self.collections.entry(collection).or_default()).insert(object)
     }
 
     pub fn remove(&mut self, key: &ObjectKey) -> Option<Object> {
-        let collection = (key.cluster.clone(), key.kind.clone());
+        let collection = key.collection();
         let name = (key.namespace.clone(), key.name.clone());
         self.show(&collection, &name);
         Arc::make_mut(self.collections.get_mut(&collection)?).remove(&name)
@@ -200,8 +197,28 @@ impl World {
 
     /// The kinds of which the home cluster has, or had, objects, in order.
     pub fn kinds(&self) -> impl Iterator<Item = &GroupKind> {
-        let home = self.collections.keys().filter(|(cluster, _)| cluster.is_empty());
-        home.map(|(_, kind)| kind)
+        let home = self.collections.keys().filter(|key| key.cluster.is_empty());
+        home.map(|key| &key.kind)
+    }
+
+    /// Notes that all objects of a collection are known, even if there are none.
+    pub fn observe(&mut self, collection: &CollectionKey) {
+        if !self.collections.contains_key(collection) {
+            self.collections.insert(collection.clone(), Arc::default());
+        }
+    }
+
+    /// Whether the objects of a kind in the home cluster are known: there are, or were, some, or it
+    /// was noted that there are none. If all of them are left out, nobody can tell.
+    pub(crate) fn knows(&self, kind: &GroupKind) -> bool {
+        let is_whole = |visible: Visible<'_>| visible.hidden.is_none_or(BTreeSet::is_empty);
+        self.collection("", kind).is_some_and(|visible| visible.len() > 0 || is_whole(visible))
+    }
+
+    /// Leaves out a whole collection, of which nothing is known from now on.
+    pub fn forget(&mut self, collection: &CollectionKey) {
+        self.collections.remove(collection);
+        self.hidden.remove(collection);
     }
 
     /// Every object, in key order.
@@ -236,14 +253,14 @@ impl World {
         }
         let mut rest = self.clone();
         for key in keys.iter().filter(|key| self.get(key).is_some()) {
-            let hidden = rest.hidden.entry((key.cluster.clone(), key.kind.clone())).or_default();
+            let hidden = rest.hidden.entry(key.collection()).or_default();
             hidden.insert((key.namespace.clone(), key.name.clone()));
         }
         Cow::Owned(rest)
     }
 
     fn collection(&self, cluster: &str, kind: &GroupKind) -> Option<Visible<'_>> {
-        let key = (SmolStr::new(cluster), kind.clone());
+        let key = kind.in_cluster(cluster);
         let collection = self.collections.get(&key)?;
         let hidden = if self.hidden.is_empty() { None } else { self.hidden.get(&key) };
         Some(Visible { collection, hidden })
@@ -252,7 +269,7 @@ impl World {
     fn visible(&self) -> impl Iterator<Item = (&GroupKind, Visible<'_>)> {
         self.collections.iter().map(|(key, collection)| {
             let hidden = if self.hidden.is_empty() { None } else { self.hidden.get(key) };
-            (&key.1, Visible { collection, hidden })
+            (&key.kind, Visible { collection, hidden })
         })
     }
 
@@ -271,13 +288,14 @@ impl FromIterator<Object> for World {
         while let Some(first) = objects.next() {
             // They mostly come kind by kind, so that the list is looked up once for many.
             let key = first.key();
-            let collection = (key.cluster.clone(), key.kind.clone());
+            let collection = key.collection();
             let rest = objects.size_hint().0;
             let list =
                 lists.entry(collection.clone()).or_insert_with(|| Vec::with_capacity(rest + 1));
             list.push(named(first));
-            let fits =
-                |next: &Object| next.key().cluster == collection.0 && *next.kind() == collection.1;
+            let fits = |next: &Object| {
+                next.key().cluster == collection.cluster && *next.kind() == collection.kind
+            };
             while let Some(next) = objects.next_if(|next| fits(next)) {
                 list.push(named(next));
             }

@@ -73,7 +73,7 @@ fn is_indexed(line: &str) -> bool {
 
 #[test]
 fn every_dialect_has_the_same_shape() {
-    assert_eq!(dialects().len(), 6, "five dialects and the other workloads");
+    assert_eq!(dialects().len(), 7, "five dialects, the other workloads and the member agent");
     for dialect in dialects() {
         let roles: BTreeSet<String> =
             sources(&dialect, "rs").iter().map(|file| role(&dialect, file)).collect();

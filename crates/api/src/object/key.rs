@@ -28,6 +28,14 @@ pub struct ObjectKey {
     pub name: SmolStr,
 }
 
+/// The objects of one kind in one cluster: what a list returns and a watch follows.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CollectionKey {
+    /// Empty for the home cluster.
+    pub cluster: SmolStr,
+    pub kind: GroupKind,
+}
+
 impl GroupKind {
     /// `const`, so that the kinds a dialect knows are constants.
     pub const fn new(group: &'static str, kind: &'static str) -> Self {
@@ -44,9 +52,19 @@ impl GroupKind {
             name: SmolStr::new(name),
         }
     }
+
+    /// The objects of this kind in `cluster`, which is empty for the home cluster.
+    pub fn in_cluster(&self, cluster: &str) -> CollectionKey {
+        CollectionKey { cluster: SmolStr::new(cluster), kind: self.clone() }
+    }
 }
 
 impl ObjectKey {
+    /// The collection that the object is in.
+    pub fn collection(&self) -> CollectionKey {
+        CollectionKey { cluster: self.cluster.clone(), kind: self.kind.clone() }
+    }
+
     /// The key of another object of the same cluster.
     #[must_use]
     pub fn sibling(&self, kind: &GroupKind, namespace: &str, name: &str) -> Self {
@@ -61,6 +79,16 @@ impl fmt::Display for GroupKind {
         } else {
             write!(f, "{}/{}", self.group, self.kind)
         }
+    }
+}
+
+/// The kind, after the name of a cluster other than the home one.
+impl fmt::Display for CollectionKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.cluster.is_empty() {
+            write!(f, "{}: ", self.cluster)?;
+        }
+        write!(f, "{}", self.kind)
     }
 }
 

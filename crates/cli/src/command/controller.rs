@@ -3,6 +3,7 @@
 use clap::ValueEnum;
 use convoy_plan::Dialect;
 use convoy_plan::dialect::apps::{Deployments, ReplicaSets};
+use convoy_plan::dialect::fleet::Hub;
 use convoy_plan::dialect::skyhook::{Options, Skyhook};
 use convoy_plan::dialect::workloads::{DAEMON_SETS, JOBS, STATEFUL_SETS};
 
@@ -24,6 +25,8 @@ pub(crate) enum Controller {
     Jobs,
     /// Skyhooks and DeploymentPolicies; replaces NVIDIA's operator
     Skyhook,
+    /// Placements, update runs and member clusters; replaces KubeFleet's hub agent
+    Fleet,
 }
 
 impl Controller {
@@ -36,12 +39,18 @@ impl Controller {
             Self::Jobs => &JOBS,
             // Created once, and used until the process exits.
             Self::Skyhook => Box::leak(Box::new(Skyhook { options: skyhook.clone() })),
+            Self::Fleet => &Hub,
         }
     }
 
-    /// All controllers, for a server without kube-controller-manager.
     pub(crate) fn all() -> Vec<Self> {
         Self::value_variants().to_vec()
+    }
+
+    /// The controllers of a single cluster without kube-controller-manager.
+    pub(crate) fn of_cluster() -> Vec<Self> {
+        let all = Self::value_variants().iter().copied();
+        all.filter(|controller| *controller != Self::Fleet).collect()
     }
 
     /// The dialects of `controllers`, each once.

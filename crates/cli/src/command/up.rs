@@ -1,5 +1,7 @@
 //! `convoy up`: a Kubernetes API server in one process.
 
+mod members;
+
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -10,8 +12,9 @@ use anyhow::{Result, bail};
 use clap::ValueEnum;
 use convoy_apiserver::access::{AccessSettings, Authorization};
 use convoy_apiserver::home::{Home, Settings};
-use convoy_apiserver::server::Limits;
+use convoy_apiserver::server::{Limits, Server};
 use convoy_apiserver::transport::Transport;
+use convoy_controllers::Clusters;
 use convoy_plan::Dialect;
 use convoy_sim::fleet::{self, Client, Fleet};
 use convoy_sim::scenario::Scenario;
@@ -20,6 +23,7 @@ use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+use self::members::{MemberFlags, MemberSettings, MemberTasks};
 use super::controller::Controller;
 use super::fleet::Simulation;
 use super::metrics;
@@ -70,8 +74,10 @@ pub struct Args {
     shutdown_timeout: Duration,
     #[command(flatten)]
     simulation: Simulation,
+    #[command(flatten)]
+    members: MemberFlags,
     /// Controllers to run in this process: `all`, `none`, or a comma-separated list [default: all
-    /// with simulated nodes, otherwise none]
+    /// but fleet with simulated nodes, fleet with member clusters, otherwise none]
     #[arg(long, value_name = "NAMES", value_parser = controllers)]
     controllers: Option<Controllers>,
     /// Serve the controllers' /metrics, /healthz and /readyz here; port 0 picks a free port
@@ -133,13 +139,14 @@ async fn serve(args: Args) -> Result<()> {
         audit_policy,
         shutdown_timeout,
         simulation,
+        members,
         controllers,
         metrics_listen,
         skip_admission,
         output,
         skyhook,
     } = args;
-    let scenario = simulation.scenario()?;
+    let (scenario, members) = (simulation.scenario()?, members.resolve()?);
     let data_directory = data_directory(ephemeral, data_dir)?;
     if durability != Durability::Sync && data_directory.is_some() {
         eprintln!(
@@ -156,28 +163,27 @@ async fn serve(args: Args) -> Result<()> {
         audit_policy,
     };
     let limits = Limits { shutdown_timeout, ..Limits::default() };
-    let own_webhooks = !skip_admission;
-    let on_loss = if accept_loss { OnLoss::Accept } else { OnLoss::Refuse };
     let settings = Settings {
         data_directory,
         durability,
-        on_loss,
+        on_loss: if accept_loss { OnLoss::Accept } else { OnLoss::Refuse },
         listen,
         kubeconfig,
         limits,
         access,
-        own_webhooks,
+        own_webhooks: !skip_admission,
     };
     let home = Home::start(settings).await?;
-    let controllers = chosen(controllers, scenario.is_some());
+    let controllers = chosen(controllers, scenario.is_some(), !members.is_empty());
     let controllers = Controller::dialects(controllers, &skyhook.options());
-    let control = ControllerTask::start(&home, controllers, metrics_listen).await?;
-    let mut fleet = scenario.map(|scenario| simulate(&home, scenario));
+    let hub = client(&home.server, "");
+    let control = ControllerTask::start(hub, controllers, metrics_listen).await?;
+    let members = (members, scenario.clone().unwrap_or_default());
+    let mut fleet = scenario.map(|scenario| simulate(&home.server, "", scenario));
     if let Some(fleet) = &mut fleet {
         fleet.ready().await;
     }
-    announce(&home, output)?;
-    run_until(home, control, fleet, shutdown, hurry).await
+    Box::pin(run_until(home, control, fleet, members, output, shutdown, hurry)).await
 }
 
 /// Serves until `shutdown` is done, then ends everything in order.
@@ -185,11 +191,38 @@ async fn run_until(
     home: Home,
     control: ControllerTask,
     fleet: Option<Fleet>,
+    (members, scenario): (MemberSettings, Scenario),
+    output: Output,
     shutdown: impl Future<Output = ()> + Send + 'static,
     hurry: impl Future<Output = ()> + Send + 'static,
 ) -> Result<()> {
+    let server = Arc::clone(&home.server);
+    let (url, kubeconfig) = (home.url(), home.kubeconfig.clone());
+    let (fails, failed) = oneshot::channel();
     let ended = async move {
-        shutdown.await;
+        // Logical clusters are made while the server runs.
+        let begun = async {
+            let tasks = if members.is_empty() {
+                MemberTasks::none()
+            } else {
+                members.start(&server, &scenario).await?
+            };
+            announce(&url, &kubeconfig, &members, output)?;
+            anyhow::Ok(tasks)
+        };
+        let mut shutdown = std::pin::pin!(shutdown);
+        let tasks = tokio::select! {
+            begun = begun => Some(begun),
+            () = &mut shutdown => None,
+        };
+        match tasks {
+            Some(Ok(tasks)) => {
+                shutdown.await;
+                tasks.end().await;
+            }
+            Some(Err(error)) => drop(fails.send(error)),
+            None => {}
+        }
         // Before the server stops, so that they can finish their writes.
         control.end().await;
         if let Some(fleet) = fleet {
@@ -197,10 +230,11 @@ async fn run_until(
         }
     };
     home.run_until(Box::pin(ended), Box::pin(hurry)).await?;
-    Ok(())
+    // Without a failure the sender is dropped.
+    failed.await.map_or(Ok(()), Err)
 }
 
-/// The controllers that run in the server's process, against its first logical cluster.
+/// The controllers that run in the server's process, against one of its logical clusters.
 struct ControllerTask {
     ending: oneshot::Sender<()>,
     running: JoinHandle<()>,
@@ -208,12 +242,12 @@ struct ControllerTask {
 
 impl ControllerTask {
     async fn start(
-        home: &Home,
+        clusters: impl Into<Clusters>,
         dialects: Vec<&'static dyn Dialect>,
         metrics_listen: Option<SocketAddr>,
     ) -> Result<Self> {
         let (ending, ended) = oneshot::channel();
-        let client = Client::new(Transport::trusted(&home.server, ""), "default");
+        let clusters = clusters.into();
         let settings = convoy_controllers::Settings::new(dialects);
         if let Some(address) = metrics_listen {
             metrics::serve(address, Arc::clone(&settings.metrics)).await?;
@@ -221,7 +255,7 @@ impl ControllerTask {
         let running = tokio::spawn(async move {
             if !settings.dialects.is_empty() {
                 let ended = async { _ = ended.await };
-                convoy_controllers::run(client, settings, ended).await;
+                convoy_controllers::run(clusters, settings, ended).await;
             }
         });
         Ok(Self { ending, running })
@@ -235,9 +269,14 @@ impl ControllerTask {
     }
 }
 
-/// Simulated nodes in the first logical cluster, with a scheduler and a node controller.
-fn simulate(home: &Home, scenario: Scenario) -> Fleet {
-    let client = Client::new(Transport::trusted(&home.server, ""), "default");
+/// A client of a logical cluster, which the server trusts as itself.
+fn client(server: &Arc<Server>, cluster: &str) -> Client {
+    Client::new(Transport::trusted(server, cluster), "default")
+}
+
+/// Simulated nodes in a logical cluster, with a scheduler and a node controller.
+fn simulate(server: &Arc<Server>, cluster: &str, scenario: Scenario) -> Fleet {
+    let client = client(server, cluster);
     let settings = fleet::Settings {
         runs_scheduler: true,
         runs_node_lifecycle: true,
@@ -246,18 +285,25 @@ fn simulate(home: &Home, scenario: Scenario) -> Fleet {
     Fleet::start(client, settings)
 }
 
-fn announce(home: &Home, output: Output) -> Result<()> {
-    let (url, kubeconfig) = (home.url(), home.kubeconfig.display());
+fn announce(url: &str, kubeconfig: &Path, members: &MemberSettings, output: Output) -> Result<()> {
+    let kubeconfig = kubeconfig.display();
+    let names = members.names();
     let text = match output {
         Output::Json => {
-            format!(
-                "{}\n",
-                json!({"ready": true, "url": url, "kubeconfig": kubeconfig.to_string()})
-            )
+            let mut ready =
+                json!({"ready": true, "url": url, "kubeconfig": kubeconfig.to_string()});
+            if !names.is_empty() {
+                ready["members"] = json!(names);
+            }
+            format!("{ready}\n")
         }
         Output::Text => {
+            let members = match names.as_slice() {
+                [] => String::new(),
+                names => format!("Member clusters: {}\n\n", names.join(", ")),
+            };
             format!(
-                "Kubernetes API server is ready at {url}\n\n  export KUBECONFIG={kubeconfig}\n\n"
+                "Kubernetes API server is ready at {url}\n\n  export KUBECONFIG={kubeconfig}\n\n{members}"
             )
         }
     };
@@ -294,13 +340,14 @@ fn default_kubeconfig(data_directory: Option<&Path>) -> PathBuf {
 #[derive(Clone, Debug)]
 struct Controllers(Vec<Controller>);
 
-/// The controllers named by the flag; without it, all if nodes are simulated.
-fn chosen(named: Option<Controllers>, simulates: bool) -> Vec<Controller> {
-    match named {
-        Some(Controllers(named)) => named,
-        None if simulates => Controller::all(),
-        None => Vec::new(),
+/// The controllers named by the flag; without it, those of a cluster if nodes are simulated, and
+/// those of a hub if it has members.
+fn chosen(named: Option<Controllers>, simulates: bool, has_members: bool) -> Vec<Controller> {
+    if let Some(Controllers(named)) = named {
+        return named;
     }
+    let of_cluster = if simulates { Controller::of_cluster() } else { Vec::new() };
+    of_cluster.into_iter().chain(has_members.then_some(Controller::Fleet)).collect()
 }
 
 fn controllers(text: &str) -> Result<Controllers, String> {

@@ -53,6 +53,11 @@ fn help_of_run() {
 }
 
 #[test]
+fn help_of_agent() {
+    golden("agent", &["agent", "--help"]);
+}
+
+#[test]
 fn help_of_fleet() {
     golden("fleet", &["fleet", "--help"]);
 }

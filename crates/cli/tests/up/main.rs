@@ -15,6 +15,7 @@ mod home;
 mod kubectl;
 mod kubectl_skyhook;
 mod leadership;
+mod members;
 mod process;
 mod rollouts;
 mod running;

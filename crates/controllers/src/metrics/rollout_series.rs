@@ -11,7 +11,7 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
 
-use crate::cache::Rollout;
+use crate::rollout::Rollout;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct RolloutSeries {

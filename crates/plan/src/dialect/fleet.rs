@@ -20,21 +20,27 @@ use jiff::Timestamp;
 use self::decide::selection::Selection;
 use self::decide::selection::policy::PolicyHistory;
 use self::decide::selection::select::SelectionError;
+use self::decide::works::Phase;
 use self::names::{DIALECT, RolloutKind};
 use self::read::placement::Placement;
 use self::report::PartialStep;
+use self::status::binding::Synced;
 use self::status::rollup;
-use super::{Dialect, Watch};
+use super::{Dialect, Need, Watch};
 use crate::diagnostic::Diagnostic;
 use crate::hold::{Hold, HoldReason};
 use crate::parallel;
 use crate::snapshot::Snapshot;
-use crate::step::{Step, Verdict};
+use crate::step::{Action, Complaint, Denial, Step, Verdict};
 use crate::world::World;
 
-/// The `fleet` dialect.
+/// The `fleet` dialect of plans.
 #[derive(Clone, Copy, Debug)]
 pub struct Fleet;
+
+/// The controller of a hub. Unlike a plan it judges no objects of other kinds.
+#[derive(Clone, Copy, Debug)]
+pub struct Hub;
 
 impl Dialect for Fleet {
     fn name(&self) -> &'static str {
@@ -57,12 +63,16 @@ impl Dialect for Fleet {
         watch::rollouts(world)
     }
 
+    fn is_rollout(&self, world: &World, object: &Object) -> bool {
+        watch::is_rollout(world, object)
+    }
+
     fn affected(&self, world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
         watch::affected(world, changed)
     }
 
     fn snapshot<'w>(&self, world: &'w World, rollout: &'w Object) -> Snapshot<'w> {
-        Snapshot::new(rollout, watch::surroundings(world, rollout))
+        Snapshot::new(rollout, watch::surroundings(world, rollout)).within(world)
     }
 
     fn hangs_on(&self, world: &World, rollout: &Object, refused: &Object) -> bool {
@@ -73,11 +83,84 @@ impl Dialect for Fleet {
         match RolloutKind::of(snapshot.rollout().kind()) {
             Some(RolloutKind::Placement(_)) => placement_step(snapshot, now),
             Some(RolloutKind::Run(_)) => run_step(snapshot, now),
+            Some(RolloutKind::Binding(_)) => binding_step(snapshot, now),
             Some(RolloutKind::Eviction) => eviction_step(snapshot, now),
             Some(RolloutKind::Override) => override_step(snapshot),
             Some(RolloutKind::Member) => member_step(snapshot, now),
             None => report::available::step(snapshot.rollout()),
         }
+    }
+
+    fn complaint(&self, snapshot: &Snapshot<'_>, denial: &Denial, now: Timestamp) -> Complaint {
+        let mut complaint = Complaint::about(snapshot.rollout(), denial);
+        let generation = decide::works::decide(snapshot)
+            .filter(|it| denial.target.kind == names::WORK && !it.binding.is_deleting());
+        if let Some(generation) = generation {
+            let detail =
+                format!("cannot {} Work {}: {}", denial.verb, denial.target.name, denial.message);
+            let synced = Synced::Failed { detail };
+            complaint.status =
+                status::binding::status(&generation.binding, &synced, &generation.works, now);
+        }
+        complaint
+    }
+}
+
+impl Dialect for Hub {
+    fn name(&self) -> &'static str {
+        DIALECT
+    }
+
+    fn watches(&self) -> &'static [Watch] {
+        &watch::WATCHES
+    }
+
+    fn needs(&self, world: &World, rollout: &Object) -> Vec<Need> {
+        watch::needs::needs(world, rollout)
+    }
+
+    fn takes_along(&self, kind: &GroupKind) -> bool {
+        names::kind::is_selectable(kind)
+    }
+
+    fn validates(&self, kind: &GroupKind) -> bool {
+        Fleet.validates(kind)
+    }
+
+    fn validate(&self, world: &World, object: &Object) -> Vec<Diagnostic> {
+        Fleet.validate(world, object)
+    }
+
+    fn rollouts<'w>(&self, world: &'w World) -> Vec<&'w Object> {
+        let mut found = watch::own_rollouts(world);
+        found.sort_by(|a, b| a.key().cmp(b.key()));
+        found
+    }
+
+    fn is_rollout(&self, world: &World, object: &Object) -> bool {
+        watch::is_own_rollout(world, object)
+    }
+
+    fn affected(&self, world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
+        let mut found = Fleet.affected(world, changed);
+        found.retain(|key| RolloutKind::of(&key.kind).is_some());
+        found
+    }
+
+    fn snapshot<'w>(&self, world: &'w World, rollout: &'w Object) -> Snapshot<'w> {
+        Fleet.snapshot(world, rollout)
+    }
+
+    fn hangs_on(&self, world: &World, rollout: &Object, refused: &Object) -> bool {
+        Fleet.hangs_on(world, rollout, refused)
+    }
+
+    fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
+        Fleet.step(snapshot, now)
+    }
+
+    fn complaint(&self, snapshot: &Snapshot<'_>, denial: &Denial, now: Timestamp) -> Complaint {
+        Fleet.complaint(snapshot, denial, now)
     }
 }
 
@@ -98,8 +181,7 @@ fn deleted_placement<'w>(
     let mut step = Step::new(DIALECT, placement.object, Verdict::Done);
     let cleanup = decide::cleanup::decide(snapshot, placement);
     let actions = write::cleanup::actions(&cleanup, placement);
-    let verdict = Some(Verdict::Moving);
-    PartialStep { actions, verdict, ..PartialStep::default() }.join(&mut step);
+    report::cleanup::partial(&cleanup, actions).join(&mut step);
     rolled_out(snapshot, placement, now).join(&mut step);
     step
 }
@@ -211,6 +293,45 @@ fn run_step(snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
     let mut step = report::run::step(&pass, &actions);
     step.actions = actions;
     step.status = status::run::status(&pass);
+    step
+}
+
+/// The Works of a binding, and what the binding reports about them.
+fn binding_step(snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
+    let Some(generation) = decide::works::decide(snapshot) else {
+        return Step::new(DIALECT, snapshot.rollout(), Verdict::Done);
+    };
+    let sources = match &generation.phase {
+        Phase::Idle | Phase::AwaitingRollout => {
+            return report::works::step(&generation, Vec::new(), None);
+        }
+        Phase::Withdrawing { abandon } => {
+            let actions = write::work::withdrawn(&generation, *abandon);
+            return report::works::step(&generation, actions, None);
+        }
+        Phase::Generating(sources) => sources,
+    };
+    let mut actions: Vec<Action> = write::work::guarded(snapshot.rollout()).into_iter().collect();
+    let desired = write::work_content::desired(&generation.binding, sources, &generation.works);
+    let (synced, failure) = match &desired {
+        Ok(desired) => {
+            let written = write::work::actions(&generation, desired.as_deref());
+            let unchanged = written.is_empty() && generation.leaving.is_empty();
+            actions.extend(written);
+            (if unchanged { Synced::Unchanged } else { Synced::Written }, None)
+        }
+        Err(error) => {
+            let detail = error.to_string();
+            let failure = Some(detail.clone());
+            if error.is_of_override() {
+                (Synced::OverrideFailed { detail }, failure)
+            } else {
+                (Synced::Failed { detail }, failure)
+            }
+        }
+    };
+    let mut step = report::works::step(&generation, actions, failure);
+    step.status = status::binding::status(&generation.binding, &synced, &generation.works, now);
     step
 }
 

@@ -7,14 +7,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use convoy_api::GroupKind;
 use convoy_controllers::Settings;
-use convoy_controllers::cache::Rollout;
 use convoy_controllers::execution::{PendingRequest, RequestId, RequestResult, StepExecution};
 use convoy_controllers::reconciler::{Reconciler, Reconciliation};
 use convoy_controllers::reflector::{Reflector, ReflectorRequest, StreamEvent, WatchEnd};
 use convoy_controllers::request::Request;
 use convoy_controllers::response::Response;
+use convoy_controllers::rollout::Rollout;
+use convoy_controllers::watches::WatchChange;
 use convoy_plan::Dialect;
 use jiff::{SignedDuration, Timestamp};
 
@@ -87,13 +87,15 @@ impl Controller {
         behaviour: LoopBehaviour,
         environment: &mut Environment<'_>,
     ) -> (Self, Scheduled) {
-        let reconciler = Reconciler::new(Settings::new(dialects.to_vec()));
-        let kinds: Vec<GroupKind> = reconciler.projections().kinds().cloned().collect();
-        let reflector = |kind| Reflector::new(kind, Arc::clone(reconciler.projections()));
-        let streams = kinds.into_iter().map(|kind| Stream {
-            reflector: reflector(kind),
-            at: None,
-            is_scheduled: false,
+        let mut reconciler = Reconciler::new(Settings::new(dialects.to_vec()));
+        let changes = reconciler.take_watch_changes().into_iter();
+        let streams = changes.filter_map(|change| match change {
+            WatchChange::Start { collection, .. } => Some(Stream {
+                reflector: Reflector::new(collection, Arc::clone(reconciler.projections())),
+                at: None,
+                is_scheduled: false,
+            }),
+            _ => None,
         });
         let streams: Vec<Stream> = streams.collect();
         let scheduled = (0..streams.len())

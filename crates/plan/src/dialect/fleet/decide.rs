@@ -23,6 +23,7 @@ pub(crate) mod rollout;
 pub(crate) mod schedule;
 pub(crate) mod selection;
 pub(crate) mod staged;
+pub(crate) mod works;
 
 use crate::budget::Rounding;
 use crate::dialect::fleet::decide::eviction::Standing;

@@ -60,6 +60,14 @@ pub const LATEST_APPROVAL: &str = "kubernetes-fleet.io/isLatestUpdateRunApproval
 
 pub const FLEET_RESOURCE: &str = "kubernetes-fleet.io/is-fleet-resource";
 
+/// Labels of Works: where they come from.
+pub const PARENT_BINDING: &str = "kubernetes-fleet.io/parent-resource-binding";
+pub const PARENT_SNAPSHOT_INDEX: &str = "kubernetes-fleet.io/parent-resource-snapshot-index";
+pub const PARENT_NAMESPACE: &str = "kubernetes-fleet.io/parent-placement-namespace";
+pub const ENVELOPE_WORK: &str = "kubernetes-fleet.io/envelope-work";
+pub const ENVELOPE_NAME: &str = "kubernetes-fleet.io/envelope-name";
+pub const ENVELOPE_NAMESPACE: &str = "kubernetes-fleet.io/envelope-namespace";
+
 /// What properties that are computed from resources begin with.
 pub const RESOURCE_PROPERTY_PREFIX: &str = "resources.kubernetes-fleet.io/";
 
@@ -73,6 +81,11 @@ pub const SUB_INDEX: &str = "kubernetes-fleet.io/subindex-of-resource-snapshot";
 pub const CANDIDATE_SEEN: &str =
     "kubernetes-fleet.io/next-resource-snapshot-candidate-detection-time";
 pub const PREVIOUS_STATE: &str = "kubernetes-fleet.io/previous-binding-state";
+pub const PARENT_SNAPSHOT_NAME: &str = "kubernetes-fleet.io/parent-resource-snapshot-name";
+pub const PARENT_OVERRIDES_HASH: &str =
+    "kubernetes-fleet.io/parent-resource-override-snapshot-hash";
+pub const PARENT_CLUSTER_OVERRIDES_HASH: &str =
+    "kubernetes-fleet.io/parent-cluster-resource-override-snapshot-hash";
 
 /// Finalizers.
 pub const PLACEMENT_CLEANUP: &str = "kubernetes-fleet.io/crp-cleanup";
@@ -123,6 +136,8 @@ pub enum Family {
 pub(crate) enum RolloutKind {
     Placement(Family),
     Run(Family),
+    /// A binding, whose Works carry the resources to its cluster.
+    Binding(Family),
     Eviction,
     Override,
     /// A cluster that joins or leaves.
@@ -135,6 +150,8 @@ impl RolloutKind {
         let of_family = |family: Family| {
             if *kind == family.placement() {
                 Some(Self::Placement(family))
+            } else if *kind == family.binding() {
+                Some(Self::Binding(family))
             } else {
                 (*kind == family.run()).then_some(Self::Run(family))
             }

@@ -13,3 +13,4 @@ pub(crate) mod resource_selector;
 pub(crate) mod run;
 pub(crate) mod snapshot;
 pub(crate) mod strategy;
+pub(crate) mod work;

@@ -2,6 +2,7 @@
 //! step is joined from the parts of its pipeline ([`PartialStep`]), which run independently.
 
 pub(crate) mod available;
+pub(crate) mod cleanup;
 pub(crate) mod eviction;
 pub(crate) mod membership;
 pub(crate) mod overrides;
@@ -9,6 +10,7 @@ pub(crate) mod rollout;
 pub(crate) mod run;
 pub(crate) mod schedule;
 pub(crate) mod selection;
+pub(crate) mod works;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};

@@ -1,5 +1,6 @@
 //! Status objects as they should read.
 
+pub(crate) mod binding;
 pub(crate) mod eviction;
 pub(crate) mod membership;
 pub(crate) mod policy;

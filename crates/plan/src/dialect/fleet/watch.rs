@@ -1,6 +1,8 @@
 //! The kinds that are read, what a decision about a rollout looks at, and which rollouts a change
 //! concerns.
 
+pub(crate) mod needs;
+
 use convoy_api::kinds::NAMESPACE;
 use convoy_api::{GroupKind, Object, ObjectKey};
 
@@ -9,7 +11,9 @@ use crate::dialect::fleet::names::kind::is_selectable;
 use crate::dialect::fleet::names::{self, Family, MEMBER_CLUSTER, RolloutKind};
 use crate::dialect::fleet::read::binding::target;
 use crate::dialect::fleet::read::member::is_new;
+use crate::dialect::fleet::read::overrides::Applicable;
 use crate::dialect::fleet::read::placement::{Pick, Placement};
+use crate::dialect::fleet::read::work::{binding_of, is_generated};
 use crate::dialect::fleet::read::{eviction, run};
 use crate::dialect::{Keep, Watch};
 use crate::world::World;
@@ -19,6 +23,7 @@ pub(crate) fn surroundings<'w>(world: &'w World, rollout: &Object) -> Vec<&'w Ob
     match RolloutKind::of(rollout.kind()) {
         Some(RolloutKind::Placement(_)) => around_placement(world, rollout),
         Some(RolloutKind::Run(family)) => around_run(world, rollout, family),
+        Some(RolloutKind::Binding(family)) => around_binding(world, rollout, family),
         Some(RolloutKind::Eviction) => {
             let name = &eviction::spec(rollout).placement_name;
             let mut found = around_named_placement(world, Family::Cluster, "", name);
@@ -43,6 +48,10 @@ fn around_member<'w>(world: &'w World, member: &Object) -> Vec<&'w Object> {
     for kind in &names::IN_MEMBER_NAMESPACE {
         found.extend(world.in_namespace(kind, &home));
     }
+    if member.is_deleting() {
+        let bindings = Family::ALL.into_iter().flat_map(|family| world.of(&family.binding()));
+        found.extend(bindings.filter(|binding| target(binding) == member.name().as_str()));
+    }
     found
 }
 
@@ -53,6 +62,27 @@ fn resident(world: &World, changed: &ObjectKey) -> Option<ObjectKey> {
     let member = home.strip_prefix(names::MEMBER_NAMESPACE_PREFIX).filter(|_| known)?;
     let member = world.find(&MEMBER_CLUSTER, "", member)?;
     is_concerned(world, member).then(|| member.key().clone())
+}
+
+/// What the Works of a binding are made from, and the Works themselves.
+fn around_binding<'w>(world: &'w World, binding: &Object, family: Family) -> Vec<&'w Object> {
+    let (namespace, cluster) = (binding.namespace(), target(binding));
+    let mut found: Vec<&Object> = world.find(&MEMBER_CLUSTER, "", cluster).into_iter().collect();
+    let parent = binding.label(names::PARENT).unwrap_or_default();
+    found.extend(world.find(&family.placement(), namespace, parent));
+    let snapshots = world.in_namespace(&family.resource_snapshot(), namespace);
+    found.extend(snapshots.filter(|part| part.label(names::PARENT) == Some(parent)));
+    let overrides = Applicable::of_binding(binding);
+    let cluster_scoped = overrides.cluster.iter();
+    found.extend(
+        cluster_scoped.filter_map(|name| world.find(&names::CLUSTER_OVERRIDE_SNAPSHOT, "", name)),
+    );
+    let namespaced = overrides.namespaced.iter();
+    found.extend(
+        namespaced.filter_map(|(space, name)| world.find(&names::OVERRIDE_SNAPSHOT, space, name)),
+    );
+    found.extend(world.in_namespace(&names::WORK, &names::member_namespace(cluster)));
+    found
 }
 
 fn around_run<'w>(world: &'w World, run: &Object, family: Family) -> Vec<&'w Object> {
@@ -125,6 +155,7 @@ pub(crate) fn hangs_on(world: &World, rollout: &Object, refused: &Object) -> boo
                 && refused.label(names::TARGET_RUN).is_none_or(|run| run == rollout.name());
             is_member || asked || [family.placement(), family.strategy()].contains(kind)
         }
+        Some(RolloutKind::Binding(_)) => is_member && target(rollout) == refused.name().as_str(),
         Some(RolloutKind::Eviction) if is_member => {
             eviction::spec(rollout).cluster_name == refused.name().as_str()
         }
@@ -152,11 +183,10 @@ fn may_be_on(world: &World, placement: &Object, cluster: &str) -> bool {
 pub(crate) fn affected(world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
     let mut found: Vec<ObjectKey> = Vec::new();
     let itself = world.get(changed);
-    let is_rollout = |object: &&Object| match RolloutKind::of(object.kind()) {
-        Some(RolloutKind::Member) => is_concerned(world, object),
-        role => role.is_some(),
-    };
-    found.extend(itself.filter(is_rollout).map(|object| object.key().clone()));
+    found.extend(
+        itself.filter(|object| is_own_rollout(world, object)).map(|object| object.key().clone()),
+    );
+    found.extend(bindings_of(world, changed, itself));
     for family in Family::ALL {
         found.extend(affected_of(world, family, changed, itself));
     }
@@ -216,6 +246,48 @@ fn affected_of(
     Vec::new()
 }
 
+/// The bindings whose Works are made from an object, or are it.
+fn bindings_of(world: &World, changed: &ObjectKey, itself: Option<&Object>) -> Vec<ObjectKey> {
+    let concerned = |binding: &&Object| generates(world, binding);
+    let keys = |found: Vec<&Object>| found.iter().map(|it| it.key().clone()).collect();
+    if changed.kind == names::WORK {
+        let binding = itself.and_then(binding_of).and_then(|key| world.get(&key));
+        return keys(binding.filter(concerned).into_iter().collect());
+    }
+    let is_parent = |family: Family, binding: &Object| {
+        let parent = itself.and_then(|object| object.label(names::PARENT));
+        let names = changed.namespace == *binding.namespace()
+            && (parent.is_none() || parent == binding.label(names::PARENT));
+        changed.kind == family.resource_snapshot() && names
+    };
+    let touches = |binding: &Object| match &changed.kind {
+        kind if *kind == MEMBER_CLUSTER => target(binding) == changed.name.as_str(),
+        kind if *kind == names::CLUSTER_OVERRIDE_SNAPSHOT => {
+            Applicable::of_binding(binding).cluster.contains(&changed.name)
+        }
+        kind if *kind == names::OVERRIDE_SNAPSHOT => {
+            let name = (changed.namespace.clone(), changed.name.clone());
+            Applicable::of_binding(binding).namespaced.contains(&name)
+        }
+        _ => false,
+    };
+    let of_family = |family: Family| {
+        let bindings = world.of(&family.binding());
+        bindings.filter(move |binding| is_parent(family, binding) || touches(binding))
+    };
+    let sources = [
+        MEMBER_CLUSTER,
+        names::CLUSTER_OVERRIDE_SNAPSHOT,
+        names::OVERRIDE_SNAPSHOT,
+        Family::Cluster.resource_snapshot(),
+        Family::Namespaced.resource_snapshot(),
+    ];
+    if !sources.contains(&changed.kind) {
+        return Vec::new();
+    }
+    keys(Family::ALL.into_iter().flat_map(of_family).filter(concerned).collect())
+}
+
 /// The runs and evictions that refer to a placement.
 fn dependants(world: &World, family: Family, placement: &ObjectKey) -> Vec<ObjectKey> {
     let runs = family.run();
@@ -245,19 +317,48 @@ fn keys(world: &World, kind: &GroupKind) -> Vec<ObjectKey> {
 
 /// The rollout objects in `world`, in key order.
 pub(crate) fn rollouts(world: &World) -> Vec<&Object> {
+    let mut found = own_rollouts(world);
+    found.extend(judged(world));
+    found.sort_by(|a, b| a.key().cmp(b.key()));
+    found
+}
+
+/// Whether an object, which is in `world`, is one of the rollouts.
+pub(crate) fn is_rollout(world: &World, object: &Object) -> bool {
+    let is_home = object.key().cluster.is_empty();
+    is_own_rollout(world, object) || is_home && is_judged(object.kind(), nodes_roll(world))
+}
+
+/// Whether an object, which is in `world`, is a rollout of the fleet's own kinds.
+pub(crate) fn is_own_rollout(world: &World, object: &Object) -> bool {
+    match RolloutKind::of(object.kind()) {
+        Some(RolloutKind::Member) => is_concerned(world, object),
+        Some(RolloutKind::Binding(_)) => generates(world, object),
+        role => role.is_some(),
+    }
+}
+
+/// The rollout objects of the fleet's own kinds, in any order.
+pub(crate) fn own_rollouts(world: &World) -> Vec<&Object> {
     let mut found: Vec<&Object> = Vec::new();
     for family in Family::ALL {
         found.extend(world.of(&family.placement()));
         found.extend(world.of(&family.run()));
+        found.extend(world.of(&family.binding()).filter(|binding| generates(world, binding)));
     }
     for kind in [names::EVICTION, names::CLUSTER_OVERRIDE, names::OVERRIDE] {
         found.extend(world.of(&kind));
     }
     let members = world.of(&names::MEMBER_CLUSTER);
     found.extend(members.filter(|member| is_concerned(world, member)));
-    found.extend(judged(world));
-    found.sort_by(|a, b| a.key().cmp(b.key()));
     found
+}
+
+/// Whether the Works of a binding are made here.
+fn generates(world: &World, binding: &Object) -> bool {
+    let cluster = target(binding);
+    let home = names::member_namespace(cluster);
+    world.find(&names::INTERNAL_MEMBER_CLUSTER, &home, cluster).is_some() && is_generated(binding)
 }
 
 /// Whether the hub has something to do with this cluster: it is new, it leaves, or its agent's
@@ -272,10 +373,14 @@ fn is_concerned(world: &World, member: &Object) -> bool {
 /// The objects that are judged, in key order: those of no dialect's API group that are not
 /// members of another rollout.
 fn judged(world: &World) -> impl Iterator<Item = &Object> {
-    let nodes_roll =
-        [names::SKYHOOK, names::NODE_POOL].iter().any(|kind| world.of(kind).next().is_some());
+    let nodes_roll = nodes_roll(world);
     let kinds = world.kinds().filter(move |kind| is_judged(kind, nodes_roll));
     kinds.flat_map(|kind| world.of(kind))
+}
+
+/// Whether nodes are members of another dialect's rollouts.
+fn nodes_roll(world: &World) -> bool {
+    [names::SKYHOOK, names::NODE_POOL].iter().any(|kind| world.of(kind).next().is_some())
 }
 
 /// Whether objects of a kind are judged, where `nodes_roll` says that nodes are members.
@@ -306,7 +411,7 @@ const fn whole(kind: GroupKind) -> Watch {
 }
 
 /// The fleet's own kinds. Kinds that placements select come on top, as they are selected.
-pub(crate) static WATCHES: [Watch; 23] = [
+pub(crate) static WATCHES: [Watch; 24] = [
     whole(Family::Cluster.placement()),
     whole(Family::Cluster.binding()),
     whole(Family::Cluster.resource_snapshot()),
@@ -330,4 +435,5 @@ pub(crate) static WATCHES: [Watch; 23] = [
     whole(names::MEMBER_CLUSTER),
     whole(names::INTERNAL_MEMBER_CLUSTER),
     whole(names::PLACEMENT_STATUS),
+    whole(names::WORK),
 ];

@@ -50,7 +50,7 @@ struct Override<'w> {
 }
 
 /// Group, version, kind and name; the namespace is empty for what has cluster scope.
-type Identity<'v> = (&'v str, &'v str, &'v str, &'v str, &'v str);
+pub(crate) type Identity<'v> = (&'v str, &'v str, &'v str, &'v str, &'v str);
 
 impl<'w> Overrides<'w> {
     /// The overrides that touch what is selected in `group`, all snapshots of one index.
@@ -153,14 +153,18 @@ impl<'w> Override<'w> {
     }
 
     fn concerns(&self, member: &Object) -> bool {
-        let matches = |term: &Selector| term.matches(member);
-        self.rules.iter().any(|terms| terms.is_empty() || terms.iter().any(matches))
+        self.rules.iter().any(|terms| terms_match(terms, member))
     }
+}
+
+/// Whether a rule with these terms is for the cluster; one without terms is for all.
+pub(crate) fn terms_match(terms: &[Selector], member: &Object) -> bool {
+    terms.is_empty() || terms.iter().any(|term| term.matches(member))
 }
 
 /// The terms of a rule's cluster selector. None: it selects no cluster. A term that cannot be
 /// read matches nothing; the validator says so.
-fn cluster_terms(rule: &Value) -> Option<Vec<Selector>> {
+pub(crate) fn cluster_terms(rule: &Value) -> Option<Vec<Selector>> {
     let selector = rule.get("clusterSelector").filter(|selector| !selector.is_null())?;
     let terms: Option<Vec<ClusterSelectorTerm>> =
         view_of(field(selector, "clusterSelectorTerms")).ok()?;
@@ -223,7 +227,7 @@ fn collect<'v>(resource: &'v Value, into: &mut BTreeSet<Identity<'v>>) {
     into.insert(identity(resource));
 }
 
-fn identity(resource: &Value) -> Identity<'_> {
+pub(crate) fn identity(resource: &Value) -> Identity<'_> {
     let api_version = text(resource, "apiVersion");
     let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
     let metadata = field(resource, "metadata");

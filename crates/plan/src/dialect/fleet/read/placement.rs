@@ -211,6 +211,17 @@ impl RollingUpdate {
     }
 }
 
+/// Whether the objects stay on the members when the placement is deleted.
+pub(crate) fn abandons(placement: &Object) -> bool {
+    let strategy = field(field(placement.spec(), "strategy"), "deleteStrategy");
+    text(strategy, "propagationPolicy") == "Abandon"
+}
+
+/// How members report the status of what they have; null where nobody asks.
+pub(crate) fn report_back(placement: &Object) -> &Value {
+    field(field(placement.spec(), "strategy"), "reportBackStrategy")
+}
+
 /// The apply strategy that a binding or a run carries, in [`canonical`] form. One that does not
 /// fit its type counts as none.
 pub(crate) fn apply_strategy(carried: &Value) -> Value {

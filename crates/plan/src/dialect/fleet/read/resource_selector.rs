@@ -11,6 +11,7 @@ use crate::selector::Selector;
 /// One entry of `resourceSelectors`.
 pub(crate) struct ResourceSelector<'p> {
     pub(crate) kind: GroupKind,
+    pub(crate) version: &'p str,
     pub(crate) name: &'p str,
     pub(crate) labels: Option<Selector>,
     pub(crate) scope: &'p str,
@@ -25,6 +26,7 @@ impl<'p> ResourceSelector<'p> {
         let kind = GroupKind { group: SmolStr::new(&term.group), kind: SmolStr::new(&term.kind) };
         Self {
             kind,
+            version: &term.version,
             name: term.name.as_deref().unwrap_or_default(),
             labels: Selector::from_view(term.label_selector.as_ref()).ok(),
             scope: term.selection_scope.as_deref().unwrap_or_default(),

@@ -5,7 +5,7 @@ use convoy_api::object::meta::timestamp;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::dialect::fleet::names::{self, NUMBER_OF_SNAPSHOTS, RESOURCE_INDEX};
+use crate::dialect::fleet::names::{self, Family, NUMBER_OF_SNAPSHOTS, RESOURCE_INDEX};
 use crate::dialect::fleet::read::placement::{Placement, field, list, text};
 use crate::hash::content as hash;
 use crate::snapshot::Snapshot;
@@ -43,14 +43,30 @@ impl<'w> ResourceGroup<'w> {
         Some(Self::led_by(snapshot, placement, master))
     }
 
+    /// The one whose master goes by `name`, for a binding.
+    pub(crate) fn named(snapshot: &Snapshot<'w>, binding: &Object, name: &str) -> Option<Self> {
+        let kind = Family::of(binding).resource_snapshot();
+        let master = snapshot.find(&kind, binding.namespace(), name)?;
+        let parent = master.label(names::PARENT);
+        let all = snapshot.of(&kind).iter().copied();
+        let owned = all.filter(|part| {
+            part.label(names::PARENT) == parent && part.namespace() == master.namespace()
+        });
+        Some(Self::of_index(master, owned))
+    }
+
     /// Whether every part exists. While it does not, nobody can tell what was selected.
     pub(crate) fn is_complete(&self) -> bool {
         self.parts.len() >= self.expected
     }
 
     fn led_by(snapshot: &Snapshot<'w>, placement: &Placement<'_>, master: &'w Object) -> Self {
+        Self::of_index(master, owned(snapshot, placement))
+    }
+
+    /// The parts among `owned` that have the master's index.
+    fn of_index(master: &'w Object, owned: impl Iterator<Item = &'w Object>) -> Self {
         let index = master.label(RESOURCE_INDEX);
-        let owned = owned(snapshot, placement);
         let parts = owned.filter(|part| part.label(RESOURCE_INDEX) == index).collect();
         let expected = master.annotation(NUMBER_OF_SNAPSHOTS).and_then(|text| text.parse().ok());
         Self { master, parts, expected: expected.unwrap_or(1) }
@@ -65,16 +81,24 @@ fn owned<'s, 'w: 's>(
     all.filter(|part| placement.owns(part))
 }
 
+/// Which of the further parts of a group this is; none for the master.
+pub(crate) fn sub_index(part: &Object) -> Option<u32> {
+    part.annotation(names::SUB_INDEX)?.parse().ok()
+}
+
+/// The objects that one part holds.
+pub(crate) fn resources(part: &Object) -> &[Value] {
+    list(part.spec(), "selectedResources")
+}
+
 /// Everything a group holds, the master's part first.
 pub(crate) fn contents(master: &Object, parts: &[&Object]) -> Vec<Value> {
-    let sub_index = |part: &Object| -> u32 {
-        part.annotation(names::SUB_INDEX).and_then(|text| text.parse().ok()).unwrap_or(u32::MAX)
-    };
+    let sub_index = |part: &Object| sub_index(part).unwrap_or(u32::MAX);
     let mut rest: Vec<&Object> =
         parts.iter().copied().filter(|part| part.key() != master.key()).collect();
     rest.sort_by_key(|part| sub_index(part));
     let parts = std::iter::once(master).chain(rest);
-    parts.flat_map(|part| list(part.spec(), "selectedResources")).cloned().collect()
+    parts.flat_map(resources).cloned().collect()
 }
 
 pub(crate) fn hash_of(resources: &[Value]) -> String {

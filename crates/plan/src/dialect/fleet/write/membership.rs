@@ -7,11 +7,12 @@ use serde_json::{Map, Value, json};
 
 use crate::dialect::fleet::decide::membership::{Membership, Phase};
 use crate::dialect::fleet::names::{
-    CLUSTER_GROUP, FLEET_RESOURCE, INTERNAL_MEMBER_CLUSTER, MEMBER_CLEANUP, MEMBER_NAME,
-    PLACEMENT_GROUP, RBAC, ROLE, ROLE_BINDING, WORK, WORK_CLEANUP, member_namespace,
+    CLUSTER_GROUP, FLEET_RESOURCE, Family, INTERNAL_MEMBER_CLUSTER, MEMBER_CLEANUP, MEMBER_CLUSTER,
+    MEMBER_NAME, PLACEMENT_GROUP, RBAC, ROLE, ROLE_BINDING, WORK, WORK_CLEANUP, member_namespace,
 };
 use crate::dialect::fleet::read::placement::{field, text};
 use crate::finalizer;
+use crate::merge_patch;
 use crate::snapshot::Snapshot;
 use crate::step::{Action, Propagation, Verb, Why};
 
@@ -38,12 +39,11 @@ fn joining(snapshot: &Snapshot<'_>, internal: Option<&Object>) -> Vec<Action> {
     if snapshot.find(&NAMESPACE, "", &home).is_none() {
         actions.push(namespace_created(member));
     }
-    if snapshot.find(&ROLE, &home, &role_name(member)).is_none() {
-        actions.push(role_created(member));
-    }
-    if snapshot.find(&ROLE_BINDING, &home, &role_binding_name(member)).is_none() {
-        actions.push(role_binding_created(member));
-    }
+    let role = role(member);
+    actions.extend(kept(snapshot, member, &ROLE, &role_name(member), role, "rules"));
+    let binding = role_binding(member);
+    let name = role_binding_name(member);
+    actions.extend(kept(snapshot, member, &ROLE_BINDING, &name, binding, "subjects"));
     actions.extend(asked(member, internal, "Join"));
     actions
 }
@@ -61,7 +61,14 @@ fn leaving(snapshot: &Snapshot<'_>, phase: Phase<'_>) -> Vec<Action> {
             let propagation = Propagation::Background;
             actions.push(Action::delete(Verb::Delete, namespace, propagation, why()));
         }
-        Phase::Left => actions.extend(finalizer::removed(member, &[MEMBER_CLEANUP], why())),
+        Phase::Left => {
+            // Without its Works a binding of the cluster waits for nothing.
+            let bindings = Family::ALL.iter().flat_map(|family| snapshot.of(&family.binding()));
+            actions.extend(
+                bindings.filter_map(|binding| finalizer::removed(binding, &[WORK_CLEANUP], why())),
+            );
+            actions.extend(finalizer::removed(member, &[MEMBER_CLEANUP], why()));
+        }
         _ => {}
     }
     actions
@@ -103,7 +110,7 @@ fn asked(member: &Object, internal: Option<&Object>, state: &str) -> Option<Acti
             let object = json!({
                 "apiVersion": format!("{CLUSTER_GROUP}/v1beta1"),
                 "kind": INTERNAL_MEMBER_CLUSTER.kind,
-                "metadata": {"name": member.name(), "namespace": home},
+                "metadata": owned(member, member.name(), &home),
                 "spec": spec,
             });
             Some(Action::create(Verb::Record, target, object, why))
@@ -121,17 +128,15 @@ fn role_binding_name(member: &Object) -> String {
 
 fn namespace_created(member: &Object) -> Action {
     let home = member_namespace(member.name());
-    let object = json!({
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {"name": home, "labels": {FLEET_RESOURCE: "true"}},
-    });
+    let mut metadata = owned(member, &home, "");
+    metadata["labels"] = json!({FLEET_RESOURCE: "true"});
+    let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata});
     let target = member.key().sibling(&NAMESPACE, "", &home);
     Action::create(Verb::Create, target, object, why(member))
 }
 
 /// An agent reads and reports on what lies in its own namespace, and nothing else.
-fn role_created(member: &Object) -> Action {
+fn role(member: &Object) -> Value {
     let verbs = ["get", "list", "watch", "create", "update", "patch", "delete"];
     let rules = json!([
         {"apiGroups": [CLUSTER_GROUP], "verbs": verbs,
@@ -141,13 +146,12 @@ fn role_created(member: &Object) -> Action {
         {"apiGroups": ["", "events.k8s.io"], "verbs": ["create", "patch", "update"],
             "resources": ["events"]},
     ]);
-    let name = role_name(member);
-    let mut object = object(member, &ROLE, &name);
+    let mut object = object(member, &ROLE, &role_name(member));
     object["rules"] = rules;
-    created(member, &ROLE, &name, object)
+    object
 }
 
-fn role_binding_created(member: &Object) -> Action {
+fn role_binding(member: &Object) -> Value {
     let identity = field(member.spec(), "identity");
     let kind = text(identity, "kind");
     let mut subject = json!({"kind": kind, "name": text(identity, "name")});
@@ -156,24 +160,58 @@ fn role_binding_created(member: &Object) -> Action {
         // Users and groups are named within the group of the rights themselves.
         _ => subject["apiGroup"] = json!(RBAC),
     }
-    let name = role_binding_name(member);
-    let mut object = object(member, &ROLE_BINDING, &name);
+    let mut object = object(member, &ROLE_BINDING, &role_binding_name(member));
     object["roleRef"] = json!({"apiGroup": RBAC, "kind": "Role", "name": role_name(member)});
     object["subjects"] = json!([subject]);
-    created(member, &ROLE_BINDING, &name, object)
+    object
 }
 
 fn object(member: &Object, kind: &GroupKind, name: &str) -> Value {
     json!({
         "apiVersion": format!("{RBAC}/v1"),
         "kind": kind.kind,
-        "metadata": {"name": name, "namespace": member_namespace(member.name())},
+        "metadata": owned(member, name, &member_namespace(member.name())),
     })
 }
 
-fn created(member: &Object, kind: &GroupKind, name: &str, object: Value) -> Action {
-    let target = member.key().sibling(kind, &member_namespace(member.name()), name);
-    Action::create(Verb::Create, target, object, why(member))
+/// Metadata of an object that goes with the member cluster, whoever takes its finalizer off.
+fn owned(member: &Object, name: &str, namespace: &str) -> Value {
+    let mut metadata = json!({"name": name});
+    if !namespace.is_empty() {
+        metadata["namespace"] = json!(namespace);
+    }
+    if let Some(uid) = member.uid() {
+        metadata["ownerReferences"] = json!([{
+            "apiVersion": member.api_version(),
+            "kind": MEMBER_CLUSTER.kind,
+            "name": member.name(),
+            "uid": uid,
+            "controller": true,
+        }]);
+    }
+    metadata
+}
+
+/// Creates an object that grants rights, or makes its member `part` as wanted.
+fn kept(
+    snapshot: &Snapshot<'_>,
+    member: &Object,
+    kind: &GroupKind,
+    name: &str,
+    wanted: Value,
+    part: &str,
+) -> Option<Action> {
+    let home = member_namespace(member.name());
+    let Some(found) = snapshot.find(kind, &home, name) else {
+        let target = member.key().sibling(kind, &home, name);
+        return Some(Action::create(Verb::Create, target, wanted, why(member)));
+    };
+    let part_of = |object: &Value| field(object, part).clone();
+    let patch = merge_patch::nested(&[part], part_of(&wanted));
+    let message = format!("the agent of cluster {} may do what its member says", member.name());
+    let why = Why::new("RightsChanged", message);
+    (part_of(found.raw()) != part_of(&wanted))
+        .then(|| Action::patch(Verb::Record, found, patch, why))
 }
 
 fn why(member: &Object) -> Why {

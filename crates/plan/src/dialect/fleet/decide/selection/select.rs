@@ -118,7 +118,7 @@ fn matching<'w>(
         return Err(SelectionError::Reserved { name: wanted.name.to_owned() });
     }
     let known = snapshot.of(&wanted.kind);
-    if known.is_empty() {
+    if !snapshot.knows(&wanted.kind) {
         return Err(SelectionError::NotObserved { kind: wanted.kind.clone() });
     }
     let reachable = |object: &&&'w Object| match placement.family {

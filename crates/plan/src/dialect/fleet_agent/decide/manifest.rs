@@ -1,0 +1,169 @@
+//! What becomes of one manifest.
+
+use convoy_api::Object;
+use serde_json::Value;
+
+use super::owners::Owners;
+use crate::availability::{self, Availability};
+use crate::dialect::fleet_agent::names::APPLY_FAILED;
+use crate::dialect::fleet_agent::read::comparison::compared;
+use crate::dialect::fleet_agent::read::desired;
+use crate::dialect::fleet_agent::read::manifest::Manifest;
+use crate::dialect::fleet_agent::read::recorded::spec_hash;
+use crate::dialect::fleet_agent::read::strategy::{Comparison, Strategy, TakeOver};
+use crate::json_diff::Difference;
+
+/// A manifest, the object that it is about, and what became of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Processed<'w> {
+    pub(crate) manifest: Manifest<'w>,
+    pub(crate) live: Option<&'w Object>,
+    pub(crate) outcome: Outcome,
+    /// Differences are reported, and nothing is applied.
+    pub(crate) only_report: bool,
+    /// What somebody changed on the member.
+    pub(crate) drifts: Vec<Difference>,
+    /// What differs before the object is taken over, or instead of applying.
+    pub(crate) diffs: Vec<Difference>,
+}
+
+/// What became of a manifest.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Outcome {
+    /// The object is, or will be by this write, as the manifest says.
+    Applied { write: Option<Value>, availability: Availability },
+    /// The object has to be written first; then it is looked at again.
+    Pending { write: Value },
+    /// The same, where the server has denied it before.
+    Retried { write: Value, reason: &'static str, message: String },
+    /// Nothing is written, and somebody has to look.
+    Failed { reason: &'static str, message: String },
+    /// Only compared.
+    Reported,
+}
+
+/// What one manifest is judged by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Context<'a> {
+    pub(crate) strategy: Strategy,
+    pub(crate) applied_work: &'a Object,
+    /// Why the server denied the last write of this manifest, as reason and message.
+    pub(crate) denied: Option<(&'static str, &'a str)>,
+}
+
+pub(crate) fn decide<'w>(
+    manifest: Manifest<'w>,
+    live: Option<&'w Object>,
+    context: Context<'_>,
+    work_exists: impl Fn(&str) -> bool,
+) -> Processed<'w> {
+    let strategy = context.strategy;
+    let mut processed = Processed {
+        manifest,
+        live,
+        outcome: Outcome::Reported,
+        only_report: strategy.only_reports(),
+        drifts: Vec::new(),
+        diffs: Vec::new(),
+    };
+    let manifest = &processed.manifest;
+    if let Some(problem) = manifest.problem {
+        let message = problem.message().to_owned();
+        processed.outcome = Outcome::Failed { reason: problem.reason(), message };
+        return processed;
+    }
+    let Some(live) = live else {
+        if strategy.only_reports() {
+            processed.diffs = vec![Difference::of_whole_object()];
+        } else {
+            let write = desired::created(manifest, context.applied_work);
+            processed.outcome = pending(write, context);
+        }
+        return processed;
+    };
+    if strategy.only_reports() {
+        processed.diffs = compared(manifest, live, strategy.comparison);
+        return processed;
+    }
+    let owners = Owners::of(live, context.applied_work, work_exists);
+    if let Some((reason, message)) = obstacle(&owners, strategy) {
+        processed.outcome = Outcome::Failed { reason, message };
+        return processed;
+    }
+    if !owners.is_ours && strategy.take_over == TakeOver::IfNoDiff {
+        let diffs = compared(manifest, live, strategy.comparison);
+        if !diffs.is_empty() {
+            let message = format!(
+                "{} fields differ from the object that is there, the first is {}; make them \
+                 equal, or set whenToTakeOver to Always",
+                diffs.len(),
+                diffs[0].path
+            );
+            processed.outcome = Outcome::Failed { reason: "FailedToTakeOver", message };
+            processed.diffs = diffs;
+            return processed;
+        }
+    }
+    applied(processed, live, &owners, context)
+}
+
+/// Why an object that is there is not this Work's to write.
+fn obstacle(owners: &Owners<'_>, strategy: Strategy) -> Option<(&'static str, String)> {
+    let conflict = owners.conflict(strategy.allow_co_ownership);
+    match (owners.is_ours, conflict) {
+        (true, conflict) => conflict.map(|message| (APPLY_FAILED, message)),
+        (false, _) if strategy.take_over == TakeOver::Never => {
+            let message = "the object was there before, and whenToTakeOver is Never".to_owned();
+            Some(("NotTakenOver", message))
+        }
+        (false, conflict) => conflict.map(|message| ("FailedToTakeOver", message)),
+    }
+}
+
+/// An object that is this Work's, or becomes it.
+fn applied<'w>(
+    mut processed: Processed<'w>,
+    live: &'w Object,
+    owners: &Owners<'_>,
+    context: Context<'_>,
+) -> Processed<'w> {
+    let (manifest, strategy) = (&processed.manifest, context.strategy);
+    let unchanged = owners.is_ours && spec_hash(live) == Some(&desired::hash_of(manifest));
+    if unchanged && strategy.if_not_drifted {
+        let drifts = compared(manifest, live, strategy.comparison);
+        if !drifts.is_empty() {
+            let message = format!(
+                "{} fields were changed on the member, the first is {}; change them back, or set \
+                 whenToApply to Always",
+                drifts.len(),
+                drifts[0].path
+            );
+            processed.outcome = Outcome::Failed { reason: "FoundDrifts", message };
+            processed.drifts = drifts;
+            return processed;
+        }
+    }
+    let kept: Vec<&str> = owners.others.iter().map(|owner| owner.uid).collect();
+    let references = desired::owners(live, &kept, context.applied_work);
+    let wanted = desired::updated(manifest, live, &references);
+    let differs = wanted != *live.raw();
+    processed.outcome = if !differs || unchanged && context.denied.is_none() {
+        let write = differs.then_some(wanted);
+        Outcome::Applied { write, availability: availability::judge(live) }
+    } else {
+        pending(wanted, context)
+    };
+    if strategy.comparison == Comparison::Full
+        && matches!(processed.outcome, Outcome::Applied { .. })
+    {
+        processed.drifts = compared(manifest, live, Comparison::Full);
+    }
+    processed
+}
+
+fn pending(write: Value, context: Context<'_>) -> Outcome {
+    match context.denied {
+        Some((reason, message)) => Outcome::Retried { write, reason, message: message.to_owned() },
+        None => Outcome::Pending { write },
+    }
+}

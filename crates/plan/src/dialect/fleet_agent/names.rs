@@ -1,0 +1,39 @@
+//! The kinds, annotations and reasons of the member agent. Those that it shares with the hub are
+//! in the names of the fleet.
+
+use convoy_api::GroupKind;
+
+pub use crate::dialect::fleet::names::{
+    APPLIED, AVAILABLE, DIFF_REPORTED, INTERNAL_MEMBER_CLUSTER, PLACEMENT_GROUP, WORK,
+    WORK_CLEANUP, member_namespace,
+};
+
+/// The word that decision logs use.
+pub const DIALECT: &str = "fleet-agent";
+
+pub const APPLIED_WORK: GroupKind = GroupKind::new(PLACEMENT_GROUP, "AppliedWork");
+
+/// The version that owner references name.
+pub const PLACEMENT_API: &str = "placement.kubernetes-fleet.io/v1beta1";
+
+/// Annotations of objects on the member.
+pub const SPEC_HASH: &str = "kubernetes-fleet.io/spec-hash";
+pub const LAST_APPLIED: &str = "kubernetes-fleet.io/last-applied-configuration";
+
+/// Domains whose labels and annotations no manifest sets.
+pub const RESERVED_DOMAINS: [&str; 3] = ["kubernetes.io/", "k8s.io/", "kubernetes-fleet.io/"];
+
+/// The property that counts nodes.
+pub const NODE_COUNT: &str = "kubernetes-fleet.io/node-count";
+
+/// A condition type of Works.
+pub const STATUS_TRIMMED: &str = "StatusTrimmed";
+
+/// Condition types of agents.
+pub const JOINED: &str = "Joined";
+pub const HEALTHY: &str = "Healthy";
+
+/// Reasons of a manifest's `Applied`.
+pub const PREPARING: &str = "PreparingToProcess";
+pub const APPLY_FAILED: &str = "ManifestApplyFailed";
+pub const DECODING_ERRED: &str = "DecodingErred";

@@ -1,0 +1,8 @@
+//! Works and the objects on the member as domain types.
+
+pub(crate) mod comparison;
+pub(crate) mod desired;
+pub(crate) mod internal;
+pub(crate) mod manifest;
+pub(crate) mod recorded;
+pub(crate) mod strategy;

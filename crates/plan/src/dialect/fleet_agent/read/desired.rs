@@ -1,0 +1,180 @@
+//! The object that a manifest asks for, as it should read on the member.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use convoy_api::Object;
+use convoy_api::object::member::{field, list, text};
+use serde_json::{Map, Value, json};
+
+use super::manifest::{Manifest, is_built_in};
+use crate::dialect::fleet_agent::names::{
+    APPLIED_WORK, LAST_APPLIED, PLACEMENT_API, RESERVED_DOMAINS, SPEC_HASH,
+};
+use crate::hash::content as hash;
+use crate::three_way;
+
+/// Kubernetes takes no more bytes of annotations.
+const ANNOTATION_BYTES_MAX: usize = 256 * 1024;
+
+/// Fields that a server sets, and no manifest.
+const SERVER_METADATA: [&str; 8] = [
+    "resourceVersion",
+    "uid",
+    "generation",
+    "creationTimestamp",
+    "managedFields",
+    "selfLink",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+];
+
+/// The hash of a manifest, as the annotation of an applied object records it.
+pub(crate) fn hash_of(manifest: &Manifest<'_>) -> String {
+    let mut cleaned = comparable(manifest.raw);
+    // What upstream's cleaning leaves behind as empty takes part in its hash.
+    let metadata = &mut cleaned["metadata"];
+    for (name, empty) in [
+        ("annotations", json!({})),
+        ("labels", json!({})),
+        ("finalizers", json!([])),
+        ("managedFields", json!([])),
+        ("ownerReferences", json!([])),
+    ] {
+        if field(metadata, name).is_null() {
+            metadata[name] = empty;
+        }
+    }
+    hash::hex(&hash::sorted(&cleaned))
+}
+
+/// An object without what says nothing when two of them are compared.
+pub(crate) fn comparable(object: &Value) -> Value {
+    let mut copy = object.clone();
+    let Some(fields) = copy.as_object_mut() else { return copy };
+    fields.shift_remove("status");
+    let metadata = fields.entry("metadata").or_insert_with(|| json!({}));
+    if let Some(metadata) = metadata.as_object_mut() {
+        for name in SERVER_METADATA {
+            metadata.shift_remove(name);
+        }
+        for name in ["name", "namespace", "generateName", "finalizers", "ownerReferences"] {
+            metadata.shift_remove(name);
+        }
+        for name in ["annotations", "labels"] {
+            drop_reserved(metadata, name);
+        }
+    }
+    for path in ["/spec/template/metadata", "/spec/jobTemplate/spec/template/metadata"] {
+        if let Some(template) = copy.pointer_mut(path).and_then(Value::as_object_mut) {
+            template.shift_remove("creationTimestamp");
+        }
+    }
+    copy
+}
+
+fn drop_reserved(metadata: &mut Map<String, Value>, name: &str) {
+    let Some(entries) = metadata.get_mut(name).and_then(Value::as_object_mut) else { return };
+    entries.retain(|key, _| !RESERVED_DOMAINS.iter().any(|domain| key.contains(domain)));
+    if entries.is_empty() {
+        metadata.shift_remove(name);
+    }
+}
+
+/// The manifest as it is sent for an object that does not exist.
+pub(crate) fn created(manifest: &Manifest<'_>, applied_work: &Object) -> Value {
+    sent(manifest, &[owner(applied_work)])
+}
+
+/// `live` as it should read. Its owners are `owners` and this Work.
+pub(crate) fn updated(manifest: &Manifest<'_>, live: &Object, owners: &[Value]) -> Value {
+    let wanted = sent(manifest, owners);
+    let mut last = last_applied(live);
+    if let Some(metadata) = last.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.shift_remove("ownerReferences");
+    }
+    let mut base = live.raw().clone();
+    // Owners are given whole: the merge must not keep those that are to go.
+    if let Some(metadata) = base.get_mut("metadata").and_then(Value::as_object_mut) {
+        let same = list(live.metadata(), "ownerReferences") == owners;
+        if !same {
+            metadata.shift_remove("ownerReferences");
+        }
+    }
+    let mut merged = three_way::merged(&last, &wanted, &base, is_built_in(live.kind()));
+    // A version is a way to read the object, not a part of it.
+    merged["apiVersion"] = json!(live.api_version());
+    merged
+}
+
+/// `live` with only what the manifest sets.
+pub(crate) fn overlaid(manifest: &Manifest<'_>, live: &Object) -> Value {
+    let wanted = sanitized(manifest.raw);
+    let mut merged = three_way::merged(&wanted, &wanted, live.raw(), is_built_in(live.kind()));
+    merged["apiVersion"] = json!(live.api_version());
+    merged
+}
+
+/// The reference by which an object belongs to an `AppliedWork`.
+pub(crate) fn owner(applied_work: &Object) -> Value {
+    json!({
+        "apiVersion": PLACEMENT_API,
+        "kind": APPLIED_WORK.kind,
+        "name": applied_work.name(),
+        "uid": applied_work.uid().unwrap_or_default(),
+        "blockOwnerDeletion": true,
+    })
+}
+
+fn sent(manifest: &Manifest<'_>, owners: &[Value]) -> Value {
+    let mut object = sanitized(manifest.raw);
+    let hash = hash_of(manifest);
+    let metadata = &mut object["metadata"];
+    if !metadata["annotations"].is_object() {
+        metadata["annotations"] = json!({});
+    }
+    metadata["annotations"][SPEC_HASH] = json!(hash);
+    metadata["ownerReferences"] = json!(owners);
+    let last = hash::sorted(&object).to_string();
+    // Too long an annotation is left out; fields that leave the manifest then stay on the member.
+    let last = if last.len() > ANNOTATION_BYTES_MAX { String::new() } else { last };
+    object["metadata"]["annotations"][LAST_APPLIED] = json!(last);
+    object
+}
+
+/// A manifest without what only a server sets, and in the form in which it is stored.
+pub(crate) fn sanitized(manifest: &Value) -> Value {
+    let mut object = manifest.clone();
+    let is_secret = text(manifest, "apiVersion") == "v1" && text(manifest, "kind") == "Secret";
+    let Some(fields) = object.as_object_mut() else { return object };
+    fields.shift_remove("status");
+    let texts = if is_secret { fields.shift_remove("stringData") } else { None };
+    if let Some(Value::Object(texts)) = texts {
+        let data = fields.entry("data").or_insert_with(|| json!({}));
+        for (key, value) in &texts {
+            data[key] = json!(STANDARD.encode(value.as_str().unwrap_or_default()));
+        }
+    }
+    let metadata = fields.entry("metadata").or_insert_with(|| json!({}));
+    if let Some(metadata) = metadata.as_object_mut() {
+        for name in SERVER_METADATA.iter().chain(&["ownerReferences"]) {
+            metadata.shift_remove(*name);
+        }
+    }
+    object
+}
+
+/// The manifest that was applied before; null where nobody knows.
+fn last_applied(live: &Object) -> Value {
+    let text = live.annotation(LAST_APPLIED).unwrap_or_default();
+    serde_json::from_str(text).unwrap_or_default()
+}
+
+/// The owners of an object that belongs to a Work: those that it has, and the Work.
+pub(crate) fn owners(live: &Object, kept: &[&str], applied_work: &Object) -> Vec<Value> {
+    let own = owner(applied_work);
+    let present = list(live.metadata(), "ownerReferences").iter();
+    let is = |entry: &Value, uid: &str| field(entry, "uid").as_str() == Some(uid);
+    let uid = applied_work.uid().unwrap_or_default();
+    let others = present.filter(|entry| kept.iter().any(|kept| is(entry, kept)) && !is(entry, uid));
+    others.cloned().chain([own]).collect()
+}

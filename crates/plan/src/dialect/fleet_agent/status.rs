@@ -1,0 +1,6 @@
+//! Status objects as they should read.
+
+pub(crate) mod applied_work;
+pub(crate) mod manifest;
+pub(crate) mod membership;
+pub(crate) mod work;

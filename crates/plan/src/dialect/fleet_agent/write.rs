@@ -1,0 +1,138 @@
+//! Decisions as writes: to the objects on the member, and to the Work on the hub.
+
+mod announce;
+
+use convoy_api::object::member::list;
+use convoy_api::{Object, ObjectKey};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use self::announce::announced;
+use super::decide::manifest::{Outcome, Processed};
+use super::decide::work::{Application, Deletion, LeftOver, in_order};
+use super::names::{APPLIED_WORK, PLACEMENT_API, WORK_CLEANUP};
+use super::read::manifest::{Manifest, manifests};
+use crate::finalizer;
+use crate::merge_patch::{self, nested};
+use crate::step::{Action, Propagation, Verb, Why};
+
+/// Makes what will own the objects of the Work, and keeps the Work until it is gone.
+pub(crate) fn owning(work: &Object, member: &str, now: Timestamp) -> Vec<Action> {
+    let why = Why::new("WorkGuarded", "its objects are to be deleted with it");
+    let mut actions: Vec<Action> =
+        finalizer::added(work, &[WORK_CLEANUP], why).into_iter().collect();
+    let object = json!({
+        "apiVersion": PLACEMENT_API,
+        "kind": APPLIED_WORK.kind,
+        "metadata": {"name": work.name()},
+        "spec": {"workName": work.name(), "workNamespace": work.namespace()},
+    });
+    let target = ObjectKey { cluster: member.into(), ..APPLIED_WORK.key("", work.name()) };
+    let message = format!("it will own the objects of Work {}", work.name());
+    let why = Why::new("WorkFound", message);
+    actions.push(Action::create(Verb::Create, target, object, why));
+    actions.extend(announced(work, &manifests(work), now));
+    actions
+}
+
+/// Lets a Work go; its objects stay where they are.
+pub(crate) fn released(work: &Object) -> Vec<Action> {
+    let why = Why::new("MemberLeaves", "the cluster leaves the fleet; its objects stay");
+    finalizer::removed(work, &[WORK_CLEANUP], why).into_iter().collect()
+}
+
+pub(crate) fn deleted(work: &Object, deletion: &Deletion<'_>) -> Vec<Action> {
+    let why = |message: &str| Why::new("WorkDeleted", message.to_owned());
+    match deletion {
+        Deletion::Done => {
+            let why = why("its objects are gone from the member");
+            finalizer::removed(work, &[WORK_CLEANUP], why).into_iter().collect()
+        }
+        Deletion::Deleting(applied_work) => {
+            let why = why("the objects that it owns go with it");
+            vec![Action::delete(Verb::Delete, applied_work, Propagation::Foreground, why)]
+        }
+        Deletion::Awaiting { .. } => Vec::new(),
+        Deletion::Unblocking { applied_work, shared } => {
+            shared.iter().filter_map(|live| unblocked(live, applied_work)).collect()
+        }
+    }
+}
+
+/// What brings the objects in line with the Work. Those that are no longer in it go last: what
+/// keeps them from being deleted keeps nothing else from being applied.
+pub(crate) fn applied(
+    work: &Object,
+    application: &Application<'_>,
+    member: &str,
+    now: Timestamp,
+) -> Vec<Action> {
+    let why = Why::new("WorkGuarded", "its objects are to be deleted with it");
+    let mut actions: Vec<Action> =
+        finalizer::added(work, &[WORK_CLEANUP], why).into_iter().collect();
+    if application.is_pending() {
+        let manifests: Vec<Manifest<'_>> =
+            application.processed.iter().map(|it| it.manifest.clone()).collect();
+        actions.extend(announced(work, &manifests, now));
+    }
+    let (mut fresh, mut retried) = (Vec::new(), Vec::new());
+    for processed in in_order(&application.processed, now) {
+        let of = match processed.outcome {
+            Outcome::Retried { .. } => &mut retried,
+            _ => &mut fresh,
+        };
+        of.extend(written(work, processed, member));
+    }
+    actions.extend(fresh);
+    actions.extend(application.left_over.iter().map(|it| taken_away(it, application)));
+    actions.extend(retried);
+    actions
+}
+
+fn written(work: &Object, processed: &Processed<'_>, member: &str) -> Option<Action> {
+    let write = match &processed.outcome {
+        Outcome::Applied { write, .. } => write.as_ref()?,
+        Outcome::Pending { write } | Outcome::Retried { write, .. } => write,
+        Outcome::Failed { .. } | Outcome::Reported => return None,
+    };
+    let message = format!("Work {} asks for it", work.name());
+    let Some(live) = processed.live else {
+        let target = processed.manifest.identifier.key(member);
+        let why = Why::new("ManifestApplied", message);
+        return Some(Action::create(Verb::Create, target, write.clone(), why));
+    };
+    let patch = merge_patch::between(live.raw(), write)?;
+    let why = match processed.outcome {
+        Outcome::Applied { .. } => Why::new("DriftReverted", message),
+        _ => Why::new("ManifestApplied", message),
+    };
+    Some(Action::patch(Verb::Advance, live, patch, why))
+}
+
+fn taken_away(left_over: &LeftOver<'_>, application: &Application<'_>) -> Action {
+    let live = left_over.live;
+    let message = format!("{} has left the Work", left_over.identifier.shown());
+    let why = Why::new("ManifestRemoved", message);
+    if !left_over.is_shared {
+        return Action::delete(Verb::Delete, live, Propagation::Background, why);
+    }
+    let uid = application.applied_work.uid();
+    let owners = list(live.metadata(), "ownerReferences").iter();
+    let others: Vec<&Value> = owners.filter(|owner| owner["uid"].as_str() != uid).collect();
+    let patch = nested(&["metadata", "ownerReferences"], json!(others));
+    Action::patch(Verb::Release, live, patch, why)
+}
+
+/// An object with other owners survives, and must not keep its `AppliedWork` from going.
+fn unblocked(live: &Object, applied_work: &Object) -> Option<Action> {
+    let mut owners = list(live.metadata(), "ownerReferences").to_vec();
+    let uid = applied_work.uid();
+    let ours = owners.iter_mut().find(|owner| owner["uid"].as_str() == uid)?;
+    if ours["blockOwnerDeletion"] == json!(false) {
+        return None;
+    }
+    ours["blockOwnerDeletion"] = json!(false);
+    let why = Why::new("WorkDeleted", "the object has other owners, and stays");
+    let patch = nested(&["metadata", "ownerReferences"], Value::Array(owners));
+    Some(Action::patch(Verb::Release, live, patch, why))
+}
