@@ -150,6 +150,9 @@ pub(crate) fn sanitized(manifest: &Value) -> Value {
     let texts = if is_secret { fields.shift_remove("stringData") } else { None };
     if let Some(Value::Object(texts)) = texts {
         let data = fields.entry("data").or_insert_with(|| json!({}));
+        if !data.is_object() {
+            *data = json!({});
+        }
         for (key, value) in &texts {
             data[key] = json!(STANDARD.encode(value.as_str().unwrap_or_default()));
         }
