@@ -22,7 +22,7 @@ fn until(hub: &Running, arguments: &str, wanted: &str) -> String {
         if output.status.success() && text.contains(wanted) {
             return text;
         }
-        if begun.elapsed() > Duration::from_secs(60) {
+        if begun.elapsed() > Duration::from_mins(1) {
             let placement = hub.kubectl("get clusterresourceplacement,work -A -o yaml");
             panic!("kubectl {arguments}: {output:?}\n{placement}");
         }

@@ -102,7 +102,7 @@ mod tests {
             needs(&World::new(), &placement(&json!([term])))
         };
         let namespaces = kind("", "Namespace", "v1");
-        assert_eq!(shop("NamespaceOnly"), [namespaces.clone()]);
+        assert_eq!(shop("NamespaceOnly"), std::slice::from_ref(&namespaces));
         let contents = Need::NamespacedKinds { cluster: SmolStr::default() };
         assert_eq!(shop("NamespaceWithResources"), [namespaces, contents]);
     }
