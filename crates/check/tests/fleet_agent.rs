@@ -10,6 +10,7 @@ mod placed;
 
 use convoy_api::kinds::{CONFIG_MAP, DEPLOYMENT, NAMESPACE, NODE};
 use convoy_api::{GroupKind, Object, ObjectKey};
+use convoy_plan::dialect::Need;
 use convoy_plan::dialect::fleet_agent::FleetAgent;
 use convoy_plan::{Denial, Dialect, complain};
 use serde_json::{Value, json};
@@ -313,10 +314,12 @@ fn changes_on_hub_and_member_wake_the_right_work() {
     assert_eq!(affected(&on(EU, &CONFIG_MAP, "shop", "another")), []);
     assert_eq!(affected(&on("us", &CONFIG_MAP, "shop", "settings")), [], "another member");
     assert!(affected(&web()).contains(&web()));
-    let kinds = agent.member_kinds(site.get(&web()));
-    let kinds: Vec<String> =
-        kinds.iter().map(|(kind, version)| format!("{kind} {version}")).collect();
-    assert_eq!(kinds, ["ConfigMap v1", "Namespace v1"]);
+    let needs = agent.needs(site.world(), site.get(&web()));
+    let kinds = needs.iter().filter_map(|need| match need {
+        Need::Kind { collection, version } => Some(format!("{} {version}", collection.kind)),
+        _ => None,
+    });
+    assert_eq!(kinds.collect::<Vec<_>>(), ["ConfigMap v1", "Namespace v1"]);
 }
 
 #[test]

@@ -50,8 +50,10 @@ pub struct Compartments {
     batches: Batches,
     /// The spec of the Skyhook.
     spec: Value,
-    /// A node forgot what it had since the loops last settled.
+    /// A node forgot what it had, or the packages changed, since the loops last settled.
     has_reset: bool,
+    /// The nodes that forgot what they had since then.
+    forgetful: BTreeSet<String>,
     pods: BTreeSet<String>,
 }
 
@@ -77,7 +79,7 @@ struct Standing {
     complete: u64,
     failed: u64,
     ceiling: u64,
-    /// It may have been further on when the batch was decided.
+    /// It may have been further on, or less far, when the batch was decided.
     has_reset: bool,
 }
 
@@ -108,6 +110,7 @@ impl Compartments {
             batches: Batches::default(),
             spec: Value::Null,
             has_reset: false,
+            forgetful: BTreeSet::new(),
             pods: BTreeSet::new(),
         }
     }
@@ -137,6 +140,7 @@ impl Compartments {
         self.policies = self.policies.pop().into_iter().collect();
         self.moved.clear();
         self.has_reset = false;
+        self.forgetful.clear();
         self.sizes.clear();
         self.count_members();
         let names: Vec<String> = self.sizes.keys().cloned().collect();
@@ -155,6 +159,7 @@ impl Compartments {
         if before.as_ref().is_some_and(|known| word(&known.node).is_some() && word(node).is_none())
         {
             self.has_reset = true;
+            self.forgetful.insert(name.clone());
             self.batches.disturb();
         }
         if let Some(place) = before.as_ref().and_then(|known| known.place.as_ref()) {
@@ -232,6 +237,7 @@ impl Compartments {
         }
         if self.spec != *skyhook.spec() {
             self.spec = skyhook.spec().clone();
+            self.has_reset = true;
             self.batches.disturb();
         }
         let mut batches = std::mem::take(&mut self.batches);
@@ -279,7 +285,8 @@ impl Compartments {
         match word {
             // A pause keeps nodes in progress, and can come between a slot and its pod.
             None | Some("in_progress" | "paused" | "disabled") => Ok(()),
-            Some(_) if self.moved.contains(node) => Ok(()),
+            // So can a reset of the node.
+            Some(_) if self.moved.contains(node) || self.forgetful.contains(node) => Ok(()),
             Some(word) => Err(format!("{} was created on {node}, which is {word}", pod.key())),
         }
     }
@@ -375,7 +382,8 @@ impl Terms {
             (_, last, true) => last / factor,
             (_, last, false) => last * factor,
         };
-        let remaining = members.most.saturating_sub(complete);
+        let done = if has_reset { 0 } else { complete };
+        let remaining = members.most.saturating_sub(done);
         size.min(remaining).max(1).min(ceiling)
     }
 }
