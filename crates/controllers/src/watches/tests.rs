@@ -9,6 +9,7 @@ use super::*;
 use crate::Settings;
 use crate::cache::CacheEvent;
 use crate::copies::Copies;
+use crate::execution::StepExecution;
 use crate::reconciler::{Reconciler, Reconciliation};
 
 fn original(name: &str, data: serde_json::Value) -> Object {
@@ -64,7 +65,7 @@ fn stopped(reconciler: &mut Reconciler) -> Vec<String> {
 fn reconciled(reconciler: &mut Reconciler) -> Vec<(String, Vec<String>)> {
     let next = || reconciler.reconcile(NOW.parse().unwrap());
     let all = std::iter::from_fn(next).map(|Reconciliation { rollout, execution, .. }| {
-        let actions = execution.iter().flat_map(|execution| execution.actions());
+        let actions = execution.iter().flat_map(StepExecution::actions);
         let targets = actions.map(|action| action.target.to_string()).collect();
         (rollout.key.name.to_string(), targets)
     });
@@ -202,7 +203,7 @@ fn a_kind_of_which_a_table_keeps_some_fields_is_read_again_when_it_is_needed_who
     watches.set_needs(&rollout, vec![Need::Member { cluster: cluster.clone() }]);
     let collection = NAMESPACE.in_cluster("a");
     let start = WatchChange::Start { collection: collection.clone(), version: version.clone() };
-    assert_eq!(watches.take_changes(), [start.clone()]);
+    assert_eq!(watches.take_changes(), std::slice::from_ref(&start));
     watches.listed(&collection);
     assert!(watches.missing(&rollout).is_none() && !watches.is_reread(&collection));
     let whole = Need::Kind { collection: collection.clone(), version };
