@@ -1,3 +1,5 @@
+//! What stands in Works: manifests from snapshots and envelopes, with overrides, under names that stay.
+
 use convoy_testkit::{Builder, fleet, object};
 use serde_json::json;
 
