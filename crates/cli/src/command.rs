@@ -9,6 +9,8 @@ pub mod completions;
 mod controller;
 pub mod crds;
 #[cfg(feature = "server")]
+mod decision_log;
+#[cfg(feature = "server")]
 pub mod fleet;
 #[cfg(feature = "server")]
 mod metrics;

@@ -8,13 +8,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use convoy_controllers::connect::connect;
-use convoy_controllers::log::DecisionLog;
 use convoy_controllers::{Cluster, Clusters, Members, Settings, run as run_loop};
 use convoy_plan::dialect::fleet::names::member_namespace;
 use convoy_plan::dialect::fleet_agent::FleetAgent;
 
-use super::metrics;
 use super::signal::shutdown_signal;
+use super::{decision_log, metrics};
 use crate::{logging, output};
 
 /// Apply the Works of a KubeFleet hub on a member cluster; replaces KubeFleet's member agent
@@ -71,17 +70,13 @@ async fn serve(args: Args) -> Result<()> {
     } = args;
     logging::init(tracing::Level::INFO);
     let shutdown = shutdown_signal()?;
-    let decision_log = decision_log.map(|path| {
-        let log = DecisionLog::open(&path);
-        log.with_context(|| format!("could not open the decision log {}", path.display()))
-    });
     let hub = connect(Some(&hub_kubeconfig), hub_context.as_deref()).await;
     let hub = hub.context("could not connect to the hub")?;
     let member = connect(member_kubeconfig.as_deref(), member_context.as_deref()).await;
     let member = member.context("could not connect to the member cluster")?;
     let settings = Settings {
         observe,
-        decision_log: decision_log.transpose()?,
+        decision_log: decision_log::open(decision_log)?,
         ..Settings::new(vec![agent(&cluster)])
     };
     if let Some(address) = metrics_listen {

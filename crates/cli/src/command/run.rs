@@ -7,19 +7,18 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use convoy_controllers::connect::{Connection, connect, connect_to_lead};
 use convoy_controllers::leader::Leader;
 use convoy_controllers::lease::Election;
-use convoy_controllers::log::DecisionLog;
 use convoy_controllers::tenure::LeaseTiming;
 use convoy_controllers::{Settings, run as run_loop};
 
 use super::controller::Controller;
-use super::metrics;
 use super::signal::shutdown_signal;
 use super::skyhook::SkyhookFlags;
 use super::webhooks::Webhooks;
+use super::{decision_log, metrics};
 use crate::{logging, output};
 
 /// Run the controllers against a Kubernetes API server
@@ -95,10 +94,6 @@ async fn serve(args: Args) -> Result<()> {
     } = args;
     logging::init(tracing::Level::INFO);
     let shutdown = shutdown_signal()?;
-    let decision_log = decision_log.map(|path| {
-        let log = DecisionLog::open(&path);
-        log.with_context(|| format!("could not open the decision log {}", path.display()))
-    });
     let (kubeconfig, context) = (kubeconfig.as_deref(), context.as_deref());
     // An observer writes nothing, so it takes no Lease either.
     let timing =
@@ -110,7 +105,7 @@ async fn serve(args: Args) -> Result<()> {
     let settings = Settings {
         observe,
         concurrency: usize::from(concurrency),
-        decision_log: decision_log.transpose()?,
+        decision_log: decision_log::open(decision_log)?,
         ..Settings::new(Controller::dialects(dialects, &skyhook.options()))
     };
     if let Some(address) = metrics_listen {
