@@ -57,14 +57,6 @@ pub async fn connect_to_lead(
     Ok(Connection { client, url })
 }
 
-/// The HTTP status that a server refused a request with; none if there was no response.
-pub fn refusal(error: &kube::Error) -> Option<u16> {
-    match error {
-        kube::Error::Api(status) => Some(status.code),
-        _ => None,
-    }
-}
-
 async fn configuration(
     kubeconfig: Option<&Path>,
     context: Option<&str>,

@@ -54,7 +54,8 @@ enum Action {
     },
 }
 
-const PATH: &str = "/apis/convoy.dev/v1/logicalclusters";
+/// The path of logical clusters.
+pub(super) const PATH: &str = "/apis/convoy.dev/v1/logicalclusters";
 
 /// How long to wait for a cluster to become ready, or to be deleted.
 const PHASE_TIMEOUT: Duration = Duration::from_mins(1);

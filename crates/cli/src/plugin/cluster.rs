@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use convoy_api::Object;
-use convoy_controllers::connect::{Connection, connect, refusal};
+use convoy_controllers::connect::{Connection, connect};
 use futures_util::{AsyncBufReadExt, TryStreamExt};
 use http::Request;
 use serde_json::Value;
@@ -128,11 +128,9 @@ impl Cluster {
     async fn attempt(&self, request: Request<Vec<u8>>) -> Result<Attempt> {
         match self.0.client.request(request).await {
             Ok(response) => Ok(Attempt::Done(response)),
-            Err(error) => match refusal(&error) {
-                Some(404) => Ok(Attempt::Gone),
-                Some(409) => Ok(Attempt::Conflict),
-                _ => Err(error.into()),
-            },
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(Attempt::Gone),
+            Err(kube::Error::Api(status)) if status.code == 409 => Ok(Attempt::Conflict),
+            Err(error) => Err(error.into()),
         }
     }
 

@@ -18,9 +18,9 @@ use serde_json::{Value, json};
 
 use super::{ControllerTask, client, simulate};
 use crate::command::agent;
+use crate::command::clusters::PATH as CLUSTERS;
 use crate::command::controller::Controller;
 
-const CLUSTERS: &str = "/apis/convoy.dev/v1/logicalclusters";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const MEMBERS: &str = "/apis/cluster.kubernetes-fleet.io/v1beta1/memberclusters";
 
