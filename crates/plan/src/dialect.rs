@@ -47,11 +47,16 @@ pub trait Dialect: Sync {
         true
     }
 
-    /// Whether objects of this kind are checked by [`Dialect::validate`].
-    fn validates(&self, kind: &GroupKind) -> bool;
+    /// Whether objects of this kind are checked by [`Dialect::validate`]. A dialect that checks none
+    /// says in a step, or in a status, what cannot be used.
+    fn validates(&self, _kind: &GroupKind) -> bool {
+        false
+    }
 
     /// What is wrong with one object, alone and beside the others.
-    fn validate(&self, world: &World, object: &Object) -> Vec<Diagnostic>;
+    fn validate(&self, _world: &World, _object: &Object) -> Vec<Diagnostic> {
+        Vec::new()
+    }
 
     /// Whether an object is judged by itself, whatever stands beside it. Then it needs to be
     /// validated only when it changes; otherwise when any object that is validated changes.
@@ -83,7 +88,9 @@ pub trait Dialect: Sync {
     /// Whether `rollout` has to stand still because `refused`, which is in its snapshot, was
     /// refused by this dialect: it is a member or may be one, or says what is done to members.
     /// Rollouts stand beside each other, so that one refused does not stop its peers.
-    fn hangs_on(&self, world: &World, rollout: &Object, refused: &Object) -> bool;
+    fn hangs_on(&self, _world: &World, _rollout: &Object, _refused: &Object) -> bool {
+        false
+    }
 
     /// What happens next in one rollout, and why nothing more does. Total: an object that
     /// validation would refuse gives a step with [`Verdict::Invalid`](crate::Verdict::Invalid).

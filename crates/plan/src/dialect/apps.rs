@@ -168,11 +168,6 @@ impl Dialect for ReplicaSets {
         watch::snapshot_of_replica_set(world, rollout)
     }
 
-    /// Sets stand beside each other; one that is refused stops only itself.
-    fn hangs_on(&self, _world: &World, _rollout: &Object, _refused: &Object) -> bool {
-        false
-    }
-
     fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
         step_of_replica_set(REPLICA_SETS, snapshot, now)
     }

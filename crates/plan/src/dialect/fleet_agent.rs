@@ -13,14 +13,13 @@ mod status;
 mod watch;
 mod write;
 
-use convoy_api::{GroupKind, Object, ObjectKey};
+use convoy_api::{Object, ObjectKey};
 use jiff::Timestamp;
 use smol_str::SmolStr;
 
 use self::decide::work::WorkPhase;
 use self::names::{DIALECT, INTERNAL_MEMBER_CLUSTER, WORK};
 use super::{Dialect, Need, Watch};
-use crate::diagnostic::Diagnostic;
 use crate::snapshot::Snapshot;
 use crate::step::{Complaint, Denial, Step};
 use crate::world::World;
@@ -56,19 +55,6 @@ impl Dialect for FleetAgent {
         watch::needs(world, rollout, &self.member)
     }
 
-    /// Manifests that cannot be used say so in the status of their Work.
-    fn validates(&self, _kind: &GroupKind) -> bool {
-        false
-    }
-
-    fn validate(&self, _world: &World, _object: &Object) -> Vec<Diagnostic> {
-        Vec::new()
-    }
-
-    fn validates_alone(&self) -> bool {
-        true
-    }
-
     fn rollouts<'w>(&self, world: &'w World) -> Vec<&'w Object> {
         watch::rollouts(world, &self.member)
     }
@@ -83,10 +69,6 @@ impl Dialect for FleetAgent {
 
     fn snapshot<'w>(&self, world: &'w World, rollout: &'w Object) -> Snapshot<'w> {
         watch::snapshot(world, rollout, &self.member)
-    }
-
-    fn hangs_on(&self, _world: &World, _rollout: &Object, _refused: &Object) -> bool {
-        false
     }
 
     fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {

@@ -17,7 +17,6 @@ use jiff::Timestamp;
 
 use self::read::Unreadable;
 use super::{Dialect, Watch};
-use crate::diagnostic::Diagnostic;
 use crate::snapshot::Snapshot;
 use crate::step::Step;
 use crate::world::World;
@@ -60,19 +59,6 @@ impl Dialect for Workloads {
         self.watches
     }
 
-    /// The API server has checked them; one that cannot be read stops its own step.
-    fn validates(&self, _kind: &GroupKind) -> bool {
-        false
-    }
-
-    fn validate(&self, _world: &World, _object: &Object) -> Vec<Diagnostic> {
-        Vec::new()
-    }
-
-    fn validates_alone(&self) -> bool {
-        true
-    }
-
     fn rollouts<'w>(&self, world: &'w World) -> Vec<&'w Object> {
         world.of(&self.kind).collect()
     }
@@ -87,10 +73,6 @@ impl Dialect for Workloads {
 
     fn snapshot<'w>(&self, world: &'w World, rollout: &'w Object) -> Snapshot<'w> {
         watch::snapshot(world, self.watches, rollout)
-    }
-
-    fn hangs_on(&self, _world: &World, _rollout: &Object, _refused: &Object) -> bool {
-        false
     }
 
     fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {

@@ -37,10 +37,6 @@ impl Dialect for Defective {
         world.of(&NODE).collect()
     }
 
-    fn hangs_on(&self, _: &World, _: &Object, _: &Object) -> bool {
-        false
-    }
-
     fn affected(&self, _: &World, key: &ObjectKey) -> Vec<ObjectKey> {
         vec![key.clone()]
     }
