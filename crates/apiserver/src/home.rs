@@ -1,7 +1,7 @@
 //! The embedded home: store, authority, server and listener in one process.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,6 +39,22 @@ pub struct Settings {
     pub access: AccessSettings,
     /// Whether the rules of the dialects about their own kinds are built in.
     pub own_webhooks: bool,
+}
+
+impl Settings {
+    /// A server in memory, on a free port of the loopback interface.
+    pub fn in_memory(kubeconfig: PathBuf) -> Self {
+        Self {
+            data_directory: None,
+            durability: Durability::None,
+            on_loss: OnLoss::Refuse,
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            kubeconfig,
+            limits: Limits::default(),
+            access: AccessSettings::default(),
+            own_webhooks: false,
+        }
+    }
 }
 
 /// A home that serves.

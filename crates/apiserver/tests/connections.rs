@@ -8,7 +8,6 @@ use std::time::Duration;
 use convoy_apiserver::access::AccessSettings;
 use convoy_apiserver::home::{Home, Settings};
 use convoy_apiserver::server::Limits;
-use convoy_store::backend::{Durability, OnLoss};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use kube::client::ConfigExt;
 use tokio::io::AsyncReadExt;
@@ -28,14 +27,9 @@ async fn crowded() -> Crowded {
     let tokens = directory.path().join("tokens");
     std::fs::write(&tokens, "bob-token,bob,1\n").unwrap();
     let settings = Settings {
-        data_directory: None,
-        durability: Durability::Sync,
-        on_loss: OnLoss::Refuse,
-        listen: "127.0.0.1:0".parse().unwrap(),
-        kubeconfig: directory.path().join("kubeconfig"),
         limits: Limits { connections_max: 32, ..Limits::default() },
         access: AccessSettings { token_file: Some(tokens), ..AccessSettings::default() },
-        own_webhooks: false,
+        ..Settings::in_memory(directory.path().join("kubeconfig"))
     };
     let home = Home::start(settings).await.unwrap();
     let text = std::fs::read_to_string(directory.path().join("kubeconfig")).unwrap();

@@ -12,7 +12,6 @@ use convoy_apiserver::server::{Limits, Server};
 use convoy_apiserver::surroundings::System;
 use convoy_apiserver::transport::Transport;
 use convoy_store::MemoryBackend;
-use convoy_store::backend::{Durability, OnLoss};
 use futures_util::{StreamExt, TryStreamExt};
 use hyper_util::rt::TokioExecutor;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -170,16 +169,7 @@ struct Listening {
 
 async fn listening(limits: Limits) -> Listening {
     let directory = tempfile::tempdir().unwrap();
-    let settings = Settings {
-        data_directory: None,
-        durability: Durability::Sync,
-        on_loss: OnLoss::Refuse,
-        listen: "127.0.0.1:0".parse().unwrap(),
-        kubeconfig: directory.path().join("kubeconfig"),
-        limits,
-        access: convoy_apiserver::access::AccessSettings::default(),
-        own_webhooks: false,
-    };
+    let settings = Settings { limits, ..Settings::in_memory(directory.path().join("kubeconfig")) };
     let home = Home::start(settings).await.unwrap();
     let text = std::fs::read_to_string(directory.path().join("kubeconfig")).unwrap();
     let (end, ended) = tokio::sync::oneshot::channel::<()>();

@@ -48,5 +48,5 @@ pub use run::run;
 
 /// A dialect that spans clusters, shared with the integration tests.
 #[cfg(test)]
-#[path = "../tests/clusters/copies.rs"]
+#[path = "../tests/control_loop/copies.rs"]
 mod copies;

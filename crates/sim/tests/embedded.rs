@@ -4,13 +4,10 @@
 
 use std::time::Duration;
 
-use convoy_apiserver::access::AccessSettings;
 use convoy_apiserver::home::{Home, Settings as HomeSettings};
-use convoy_apiserver::server::Limits;
 use convoy_apiserver::transport::Transport;
 use convoy_sim::fleet::{Fleet, Settings};
 use convoy_sim::scenario::Scenario;
-use convoy_store::backend::{Durability, OnLoss};
 use kube::Client;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -27,16 +24,7 @@ struct World {
 impl World {
     async fn start(scenario: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let settings = HomeSettings {
-            own_webhooks: false,
-            data_directory: None,
-            durability: Durability::None,
-            on_loss: OnLoss::Refuse,
-            listen: "127.0.0.1:0".parse().unwrap(),
-            kubeconfig: directory.path().join("kubeconfig"),
-            limits: Limits::default(),
-            access: AccessSettings::default(),
-        };
+        let settings = HomeSettings::in_memory(directory.path().join("kubeconfig"));
         let home = Home::start(settings).await.unwrap();
         let client = Client::new(Transport::trusted(&home.server, ""), "default");
         let (end, ended) = oneshot::channel::<()>();

@@ -133,7 +133,7 @@ async fn a_process_that_slept_too_long_creates_nothing_more() {
     unheld(&cluster.client).await;
     let clock = Arc::new(Ahead::default());
     let creates = Arc::new(AtomicUsize::new(0));
-    let client = meddled(&cluster, {
+    let client = meddled(cluster.transport(), {
         let (clock, creates) = (Arc::clone(&clock), Arc::clone(&creates));
         move |method, uri| {
             if *method == Method::POST

@@ -3,9 +3,7 @@
 
 use convoy_api::kinds::{CONFIG_MAP, NAMESPACE};
 use convoy_api::{GroupKind, Object, ObjectKey};
-use convoy_plan::{
-    Action, Diagnostic, Dialect, Keep, Need, Snapshot, Step, Verb, Verdict, Watch, Why, World,
-};
+use convoy_plan::{Action, Dialect, Keep, Need, Snapshot, Step, Verb, Verdict, Watch, Why, World};
 use jiff::Timestamp;
 use serde_json::json;
 use smol_str::SmolStr;
@@ -64,14 +62,6 @@ impl Dialect for Copies {
         kind.kind != "Event" && kind.kind != "Lease"
     }
 
-    fn validates(&self, _kind: &GroupKind) -> bool {
-        false
-    }
-
-    fn validate(&self, _world: &World, _object: &Object) -> Vec<Diagnostic> {
-        Vec::new()
-    }
-
     fn rollouts<'w>(&self, world: &'w World) -> Vec<&'w Object> {
         world.of(&CONFIG_MAP).filter(|object| is_rollout(object)).collect()
     }
@@ -94,10 +84,6 @@ impl Dialect for Copies {
         let others = world.kinds().filter(|kind| **kind != CONFIG_MAP);
         let others = others.flat_map(|kind| world.in_namespace(kind, rollout.namespace()));
         Snapshot::new(rollout, copies.into_iter().chain(others))
-    }
-
-    fn hangs_on(&self, _world: &World, _rollout: &Object, _refused: &Object) -> bool {
-        false
     }
 
     fn step(&self, snapshot: &Snapshot<'_>, _now: Timestamp) -> Step {

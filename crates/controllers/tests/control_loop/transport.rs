@@ -14,8 +14,6 @@ use kube::Client;
 use serde_json::{Value, json};
 use tower_service::Service;
 
-use crate::cluster::Cluster;
-
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// What becomes of a request.
@@ -27,6 +25,8 @@ pub(crate) enum Fate {
     Failed,
     /// A defect in the client's own process.
     Panic,
+    /// Not carried out, and never answered.
+    Silence,
 }
 
 impl Fate {
@@ -43,12 +43,11 @@ struct Meddled {
     hand: Arc<Hand>,
 }
 
-/// A client of the cluster whose requests meet the fate that `hand` says.
+/// A client of the server behind `inner` whose requests meet the fate that `hand` says.
 pub(crate) fn meddled(
-    cluster: &Cluster,
+    inner: Transport,
     hand: impl Fn(&Method, &Uri) -> Fate + Send + Sync + 'static,
 ) -> Client {
-    let inner = Transport::trusted(&cluster.server, "");
     Client::new(Meddled { inner, hand: Arc::new(hand) }, "default")
 }
 
@@ -76,8 +75,10 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let fate = (self.hand)(request.method(), request.uri());
-        if let Fate::Answer(code, body) = fate {
-            return Box::pin(async move { Ok(answer(code, &body)) });
+        match fate {
+            Fate::Answer(code, body) => return Box::pin(async move { Ok(answer(code, &body)) }),
+            Fate::Silence => return Box::pin(std::future::pending()),
+            Fate::Sound | Fate::Failed | Fate::Panic => {}
         }
         let carried_out = Service::call(&mut self.inner, request);
         Box::pin(async move {

@@ -1,22 +1,20 @@
 //! A server with logical clusters, and the loop beside it.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use convoy_apiserver::access::AccessSettings;
 use convoy_apiserver::home::{Home, Settings as HomeSettings};
-use convoy_apiserver::server::{Limits, Server};
+use convoy_apiserver::server::Server;
 use convoy_apiserver::transport::Transport;
 use convoy_controllers::{Cluster, Clusters, Members, Settings};
-use convoy_store::backend::{Durability, OnLoss};
 use kube::Client;
 use serde_json::{Value, json};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
 use crate::copies::Copies;
-use crate::switch::Switch;
+use crate::transport::{Fate, meddled};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -55,16 +53,7 @@ impl Stage {
     /// A home with these logical clusters.
     pub(crate) async fn new(clusters: &[&str]) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let settings = HomeSettings {
-            own_webhooks: false,
-            data_directory: None,
-            durability: Durability::None,
-            on_loss: OnLoss::Refuse,
-            listen: "127.0.0.1:0".parse().unwrap(),
-            kubeconfig: directory.path().join("kubeconfig"),
-            limits: Limits::default(),
-            access: AccessSettings::default(),
-        };
+        let settings = HomeSettings::in_memory(directory.path().join("kubeconfig"));
         let home = Home::start(settings).await.unwrap();
         let server = Arc::clone(&home.server);
         let (end, ended) = oneshot::channel::<()>();
@@ -106,8 +95,11 @@ impl Stage {
     /// A connection that answers nothing while it is silent.
     pub(crate) fn connect_by(&self, cluster: &str, is_silent: &Arc<AtomicBool>) -> Cluster {
         let transport = Transport::trusted(&self.server, cluster);
-        let switch = Switch { transport, is_silent: Arc::clone(is_silent) };
-        Cluster { client: Client::new(switch, "default"), ..self.connect(cluster) }
+        let is_silent = Arc::clone(is_silent);
+        let client = meddled(transport, move |_, _| {
+            if is_silent.load(Ordering::Relaxed) { Fate::Silence } else { Fate::Sound }
+        });
+        Cluster { client, ..self.connect(cluster) }
     }
 
     pub(crate) async fn ask(

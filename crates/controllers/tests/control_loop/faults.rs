@@ -23,7 +23,7 @@ fn keeps_its_promise(pods: &[k8s_openapi::api::core::v1::Pod]) {
 async fn a_rollout_ends_though_every_other_write_fails() {
     let cluster = Cluster::new().await;
     let writes = AtomicUsize::new(0);
-    let client = meddled(&cluster, move |method, uri| {
+    let client = meddled(cluster.transport(), move |method, uri| {
         if !is_write(method, uri) {
             return Fate::Sound;
         }
@@ -74,7 +74,7 @@ async fn someone_else_writing_the_same_objects_is_planned_around() {
 async fn a_defect_in_a_write_does_not_hold_its_rollout_for_ever() {
     let cluster = Cluster::new().await;
     let defects = AtomicUsize::new(0);
-    let client = meddled(&cluster, move |method, uri| {
+    let client = meddled(cluster.transport(), move |method, uri| {
         let strikes = is_write(method, uri) && defects.fetch_add(1, Ordering::Relaxed) < 2;
         if strikes { Fate::Panic } else { Fate::Sound }
     });
@@ -90,7 +90,7 @@ async fn what_was_done_before_a_conflict_is_told() {
     let cluster = Cluster::new().await;
     // The status follows on the pods in one step: they are made, and then it fails, once.
     let statuses = AtomicUsize::new(0);
-    let client = meddled(&cluster, move |method, uri| {
+    let client = meddled(cluster.transport(), move |method, uri| {
         let is_status = is_write(method, uri) && uri.path().ends_with("/status");
         let strikes = is_status && statuses.fetch_add(1, Ordering::Relaxed) < 4;
         if strikes { Fate::refused(409) } else { Fate::Sound }
@@ -114,7 +114,7 @@ async fn watches_whose_place_is_gone_are_listed_anew() {
     let watches: Mutex<BTreeMap<String, usize>> = Mutex::default();
     let lists = Arc::new(AtomicUsize::new(0));
     let seen = Arc::clone(&lists);
-    let client = meddled(&cluster, move |method, uri| {
+    let client = meddled(cluster.transport(), move |method, uri| {
         if !is_watch(uri) {
             let is_list = method == http::Method::GET && uri.path().ends_with("/pods");
             seen.fetch_add(usize::from(is_list), Ordering::Relaxed);
