@@ -1,10 +1,14 @@
 //! The process: how it starts, refuses to start, and ends.
 
 use std::fs;
+use std::io::Read;
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::running::{Running, command};
 
@@ -143,6 +147,41 @@ fn the_limit_of_open_files_is_raised() {
     let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
     let words: Vec<&str> = line.split_whitespace().collect();
     assert_eq!(words[3], words[4], "{line}");
+}
+
+/// Connects until so many connections are open, and says nothing on any of them.
+fn crowd(address: &str, connections: &mut Vec<TcpStream>, wanted: usize) {
+    connections.retain(|stream| {
+        stream.set_nonblocking(true).unwrap();
+        let closed = matches!((&mut &*stream).read(&mut [0; 1]), Ok(0));
+        !closed
+    });
+    while connections.len() < wanted {
+        connections.push(TcpStream::connect(address).unwrap());
+    }
+}
+
+#[test]
+fn half_open_connections_cost_no_write() {
+    // The number at which the store ran out of files once: 13 are left of a hard limit of 1,024.
+    const HALF_OPEN: usize = 1_011;
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();
+    let data = tempfile::tempdir().unwrap();
+    let mut running = Running::start_as(&mut command_after("ulimit -n 1024", data.path()));
+    let address = running.url.trim_start_matches("https://").to_owned();
+    let mut connections = Vec::new();
+    for write in 0..3 {
+        crowd(&address, &mut connections, HALF_OPEN);
+        running.kubectl(&format!("create configmap during-{write}"));
+    }
+    running.kubectl("get --raw /readyz");
+    drop(connections);
+    assert_eq!(running.end("TERM"), Some(0));
+    let again = Running::start_in(data.path(), &[]);
+    let kept = again.kubectl("get configmaps -o name");
+    let kept = kept.lines().filter(|name| name.starts_with("configmap/during-")).count();
+    assert_eq!(kept, 3);
 }
 
 #[test]
