@@ -144,7 +144,7 @@ impl Home {
         };
         let address = settings.listen;
         let failed = |source| HomeError::Listen { address, source };
-        let listener = Listener::bind(address, authority.server_config()?).await.map_err(failed)?;
+        let listener = Listener::bind(address, authority.server_config()?).map_err(failed)?;
         let address = listener.address().map_err(failed)?;
         let mut access = settings.access.open(signer(settings.data_directory.as_deref())?)?;
         access.authority = authority.certificate.clone();

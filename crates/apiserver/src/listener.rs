@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -36,6 +36,10 @@ const STREAMS_MAX: u32 = 100;
 /// not read. It is also the most that the head of a request of HTTP/1 may have.
 const BUFFER_MAX: usize = 64 << 10;
 
+/// How many connections may wait to be accepted. A client whose connection finds no place there
+/// tries again after a second: with the usual 128, a flood of connections delays everybody.
+const BACKLOG: u32 = 4_096;
+
 /// How long idle connections may stay open during a shutdown.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(1_500);
 
@@ -52,8 +56,12 @@ impl std::fmt::Debug for Listener {
 }
 
 impl Listener {
-    pub async fn bind(address: SocketAddr, tls: Arc<rustls::ServerConfig>) -> io::Result<Self> {
-        Ok(Self { socket: TcpListener::bind(address).await?, tls: TlsAcceptor::from(tls) })
+    pub fn bind(address: SocketAddr, tls: Arc<rustls::ServerConfig>) -> io::Result<Self> {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+        // A restarted server takes its port back while old connections still end.
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        Ok(Self { socket: socket.listen(BACKLOG)?, tls: TlsAcceptor::from(tls) })
     }
 
     pub fn address(&self) -> io::Result<SocketAddr> {
