@@ -8,8 +8,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The crates that a crate may depend on. Dependencies point one way.
-const ARROWS: [(&str, &[&str]); 12] = [
-    ("api", &[]),
+const ARROWS: [(&str, &[&str]); 13] = [
+    ("derive", &[]),
+    ("api", &["derive"]),
     ("plan", &["api"]),
     ("check", &["api", "plan"]),
     ("store", &["api"]),

@@ -6,20 +6,27 @@
 
 pub mod binding;
 pub mod cluster;
-mod definition;
+#[cfg(test)]
+pub(crate) mod definition;
 pub mod envelope;
 pub mod eviction;
 pub mod overrides;
 pub mod placement;
 pub mod placement_status;
 pub mod policy;
+#[cfg(test)]
 mod schema;
 pub mod snapshot;
 pub mod staged;
 pub mod strategy;
 pub mod work;
 
-pub use definition::crds;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+
+/// The CRDs of this dialect, each with every version it is served in.
+pub fn crds() -> Vec<CustomResourceDefinition> {
+    crate::definition::read(include_str!("../crds/fleet.jsonl"))
+}
 
 #[cfg(test)]
 mod tests;

@@ -5,26 +5,22 @@
 //! second into the first without losing what it meant.
 
 pub mod convert;
+#[cfg(test)]
+pub(crate) mod definition;
 pub mod kwok;
 pub mod names;
 pub mod node_claim;
 pub mod node_pool;
 pub mod node_pool_v1beta1;
+#[cfg(test)]
 mod schema;
 pub mod template;
 #[cfg(test)]
 mod tests;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::CustomResourceExt;
-
-pub use node_claim::NodeClaim;
-pub use node_pool::NodePool;
 
 /// The CRDs of this dialect, each with every version it is served in.
 pub fn crds() -> Vec<CustomResourceDefinition> {
-    let pools = vec![node_pool::NodePool::crd(), node_pool_v1beta1::NodePool::crd()];
-    let pools = kube::core::crd::merge_crds(pools, "v1")
-        .expect("both versions are of one group, kind and scope");
-    vec![pools, node_claim::NodeClaim::crd(), kwok::crd()]
+    crate::definition::read(include_str!("../crds/karpenter.jsonl"))
 }

@@ -6,6 +6,8 @@
 
 pub mod apps;
 pub mod cel;
+mod definition;
+mod derive;
 pub mod fleet;
 pub mod karpenter;
 pub mod kinds;
@@ -17,5 +19,4 @@ pub mod skyhook;
 pub mod text;
 
 pub use k8s_openapi;
-pub use kube;
 pub use object::{CollectionKey, GroupKind, Object, ObjectKey};

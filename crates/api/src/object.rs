@@ -9,6 +9,7 @@ mod digest;
 mod key;
 pub mod member;
 pub mod meta;
+mod reader;
 pub mod view;
 
 use std::sync::Arc;

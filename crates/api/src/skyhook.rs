@@ -1,24 +1,25 @@
 //! Skyhook: node packages rolled through compartments with budgets and batches. The wire types.
 //!
-//! Group `skyhook.nvidia.com`, one version. [`Skyhook`] says which packages belong on which
-//! nodes; [`DeploymentPolicy`] says at what pace they get there.
+//! Group `skyhook.nvidia.com`, one version. [`SkyhookSpec`] says which packages belong on which
+//! nodes; [`DeploymentPolicySpec`] says at what pace they get there.
 
+#[cfg(test)]
+pub(crate) mod definition;
 mod deployment_policy;
 mod package;
 mod resource;
 mod status;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::CustomResourceExt;
 
 use crate::object::GroupKind;
 
 pub use deployment_policy::{
-    Budget, Compartment, DeploymentPolicy, DeploymentPolicySpec, ExponentialStrategy,
-    FixedStrategy, LinearStrategy, PolicyDefault, Strategy,
+    Budget, Compartment, DeploymentPolicySpec, ExponentialStrategy, FixedStrategy, LinearStrategy,
+    PolicyDefault, Strategy,
 };
 pub use package::{Interrupt, InterruptType, Package, ResourceOverrides};
-pub use resource::{DeploymentPolicyOptions, InterruptionBudget, Skyhook, SkyhookSpec};
+pub use resource::{DeploymentPolicyOptions, InterruptionBudget, SkyhookSpec};
 pub use status::{
     BatchState, CompartmentStatus, PackageState, PackageStatus, SkyhookStatus, Stage, StatusWord,
 };
@@ -31,7 +32,7 @@ pub const DEPLOYMENT_POLICY: GroupKind = GroupKind::new(GROUP, "DeploymentPolicy
 
 /// The CRDs of this dialect, each with every version it is served in.
 pub fn crds() -> Vec<CustomResourceDefinition> {
-    vec![Skyhook::crd(), DeploymentPolicy::crd()]
+    crate::definition::read(include_str!("../crds/skyhook.jsonl"))
 }
 
 #[cfg(test)]

@@ -8,7 +8,9 @@ mod binary;
 mod custom;
 mod document;
 mod enums;
+#[cfg(test)]
 mod kinds;
+mod library;
 mod operations;
 mod required;
 mod schemas;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use futures_util::future::BoxFuture;
 use kube::config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 
@@ -34,27 +35,31 @@ impl std::fmt::Debug for Connection {
 
 /// A client for `kubeconfig` and `context`. Without either, the kubeconfig is found as kubectl
 /// finds it, or, in a pod, the service account is used.
-pub async fn connect(
-    kubeconfig: Option<&Path>,
-    context: Option<&str>,
-) -> Result<Connection, ConnectError> {
-    let config = configuration(kubeconfig, context).await?;
-    let url = config.cluster_url.to_string();
-    let client = Client::try_from(config).map_err(ConnectError::Client)?;
-    Ok(Connection { client, url })
+pub fn connect<'a>(
+    kubeconfig: Option<&'a Path>,
+    context: Option<&'a str>,
+) -> BoxFuture<'a, Result<Connection, ConnectError>> {
+    Box::pin(async move {
+        let config = configuration(kubeconfig, context).await?;
+        let url = config.cluster_url.to_string();
+        let client = Client::try_from(config).map_err(ConnectError::Client)?;
+        Ok(Connection { client, url })
+    })
 }
 
 /// The same for a process with leader election: its writes are not sent once its tenure is over,
 /// wherever they wait.
-pub async fn connect_to_lead(
-    kubeconfig: Option<&Path>,
-    context: Option<&str>,
+pub fn connect_to_lead<'a>(
+    kubeconfig: Option<&'a Path>,
+    context: Option<&'a str>,
     timing: LeaseTiming,
-) -> Result<Connection, ConnectError> {
-    let config = configuration(kubeconfig, context).await?;
-    let url = config.cluster_url.to_string();
-    let client = connection::client(config, timing.margin()).map_err(ConnectError::Client)?;
-    Ok(Connection { client, url })
+) -> BoxFuture<'a, Result<Connection, ConnectError>> {
+    Box::pin(async move {
+        let config = configuration(kubeconfig, context).await?;
+        let url = config.cluster_url.to_string();
+        let client = connection::client(config, timing.margin()).map_err(ConnectError::Client)?;
+        Ok(Connection { client, url })
+    })
 }
 
 async fn configuration(

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use kube::Client;
 use serde_json::Value;
@@ -73,7 +74,11 @@ impl Leader {
 
     /// Waits until this process holds the lease. Its fence opens then, or after the grace for
     /// writes of a leader that fell silent.
-    pub async fn acquire(&mut self) {
+    pub fn acquire(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(self.take())
+    }
+
+    async fn take(&mut self) {
         loop {
             if let Attempt::Taken(tenure) = self.attempt().await {
                 self.candidate.took();
@@ -93,7 +98,11 @@ impl Leader {
     }
 
     /// Renews the lease; returns when this process leads no longer. Its fence is closed then.
-    pub async fn hold(&mut self) -> LeadershipLost {
+    pub fn hold(&mut self) -> BoxFuture<'_, LeadershipLost> {
+        Box::pin(self.keep())
+    }
+
+    async fn keep(&mut self) -> LeadershipLost {
         let lost = self.renew().await;
         self.fence.end();
         let lease = self.candidate.election().name.as_str();
@@ -129,7 +138,11 @@ impl Leader {
 
     /// Releases the lease, so that the next leader need not wait until it expires. It is not
     /// released while a write of ours may still be applied.
-    pub async fn release(&self) {
+    pub fn release(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.give_back())
+    }
+
+    async fn give_back(&self) {
         self.fence.end();
         let election = self.candidate.election();
         if self.fence.may_have_writes_in_flight(election.timing) {

@@ -4,6 +4,9 @@
 //! patches, preconditions and time. The first group of modules is synchronous and pure, and
 //! [`reconciler`] is its entry point; the second talks to an API server, and [`run`] drives it in
 //! real time.
+//!
+//! Functions that other crates await return boxed futures: an `async fn` is compiled where it is
+//! awaited, again in every crate that does, with everything that it awaits.
 
 pub mod cache;
 pub mod execution;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use smol_str::SmolStr;
 use tokio::sync::{mpsc, watch};
@@ -37,16 +38,24 @@ const SLEEP_MAX: Duration = Duration::from_secs(30);
 const SHUTDOWN_MAX: Duration = Duration::from_secs(10);
 
 /// Runs `settings` on `clusters` until `shutdown`, then waits for the writes in flight.
-pub async fn run(
+pub fn run<'a>(
     clusters: impl Into<Clusters>,
     settings: Settings,
-    shutdown: impl Future<Output = ()>,
-) {
-    let Clusters { home, mut members } = clusters.into();
+    shutdown: impl Future<Output = ()> + Send + 'a,
+) -> BoxFuture<'a, ()> {
+    start(clusters.into(), settings, Box::pin(shutdown))
+}
+
+/// Not generic, and so compiled here.
+fn start(clusters: Clusters, settings: Settings, shutdown: BoxFuture<'_, ()>) -> BoxFuture<'_, ()> {
+    Box::pin(run_until(clusters, settings, shutdown))
+}
+
+async fn run_until(clusters: Clusters, settings: Settings, mut shutdown: BoxFuture<'_, ()>) {
+    let Clusters { home, mut members } = clusters;
     let (sender, mut messages) = mpsc::channel(MESSAGES);
     let mut driver = Driver::new(home, settings, sender);
     driver.set_members(&members.borrow_and_update().clone());
-    let mut shutdown = std::pin::pin!(shutdown);
     let mut received = Vec::with_capacity(MESSAGES);
     loop {
         driver.dispatch();

@@ -5,6 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use http::{Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
@@ -31,7 +32,11 @@ impl Endpoint {
     }
 
     /// Serves until it is dropped.
-    pub async fn run(self, metrics: Arc<Metrics>) {
+    pub fn run(self, metrics: Arc<Metrics>) -> BoxFuture<'static, ()> {
+        Box::pin(self.accept(metrics))
+    }
+
+    async fn accept(self, metrics: Arc<Metrics>) {
         loop {
             let Ok((stream, _)) = self.listener.accept().await else {
                 // Out of file descriptors; retry once some are closed.

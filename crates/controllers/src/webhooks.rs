@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use convoy_plan::Dialect;
+use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use jiff::Timestamp;
 use kube::Client;
@@ -61,18 +62,20 @@ pub enum WebhookError {
 
 /// Serves the webhooks of `dialects` on `listener`, and registers them. Returns once they are
 /// registered; a task goes on serving and registering them.
-pub async fn start(
+pub fn start(
     client: Client,
     dialects: Vec<&'static dyn Dialect>,
     listener: TcpListener,
     settings: Settings,
-) -> Result<(), WebhookError> {
-    let mut registrar = Registrar { client, dialects, settings, serving: None };
-    let certificate = registrar.certificate().await?;
-    registrar.serve(&certificate, Some(listener))?;
-    registrar.register(&certificate).await?;
-    tokio::spawn(registrar.run(certificate));
-    Ok(())
+) -> BoxFuture<'static, Result<(), WebhookError>> {
+    Box::pin(async move {
+        let mut registrar = Registrar { client, dialects, settings, serving: None };
+        let certificate = registrar.certificate().await?;
+        registrar.serve(&certificate, Some(listener))?;
+        registrar.register(&certificate).await?;
+        tokio::spawn(registrar.run(certificate));
+        Ok(())
+    })
 }
 
 struct Registrar {

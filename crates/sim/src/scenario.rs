@@ -10,6 +10,7 @@ mod pattern;
 
 use std::collections::BTreeMap;
 
+use convoy_api::object::view::{ViewError, view_of};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -150,11 +151,8 @@ impl Scenario {
         let value: Value = serde_saphyr::from_str(text)
             .map_err(|error| ScenarioError::Syntax(error.to_string()))?;
         let value = if value.is_null() { Value::Object(serde_json::Map::new()) } else { value };
-        let scenario: Self =
-            serde_path_to_error::deserialize(value).map_err(|error| ScenarioError::Field {
-                field: error.path().to_string(),
-                message: error.inner().to_string(),
-            })?;
+        let scenario: Self = view_of(&value)
+            .map_err(|ViewError { field, message }| ScenarioError::Field { field, message })?;
         scenario.check()?;
         Ok(scenario)
     }

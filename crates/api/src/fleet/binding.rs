@@ -1,8 +1,6 @@
 //! Bindings: one placement on one cluster.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::CustomResource;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::placement_status::{
@@ -10,6 +8,7 @@ use super::placement_status::{
 };
 use super::snapshot::ClusterDecision;
 use super::strategy::ApplyStrategy;
+use crate::derive::{CustomResource, JsonSchema};
 
 /// A placement on one cluster.
 #[derive(Clone, Debug, PartialEq, CustomResource, Deserialize, Serialize, JsonSchema)]

@@ -1,4 +1,4 @@
-//! CRDs in every version they are served in. All versions of a kind share one schema: an older
+//! The CRDs of this dialect, derived from its types, in every version they are served in. All versions of a kind share one schema: an older
 //! or newer one is `v1beta1` without the fields it lacks.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -12,8 +12,7 @@ use super::{binding, cluster, envelope, eviction, overrides, placement, snapshot
 const ONLY_V1BETA1: [&str; 5] =
     ["deleteStrategy", "reportBackStrategy", "backReportedStatus", "deleteOptions", "namespaces"];
 
-/// The CRDs of this dialect, each with every version it is served in.
-pub fn crds() -> Vec<CustomResourceDefinition> {
+pub(crate) fn crds() -> Vec<CustomResourceDefinition> {
     let all = &["v1", "v1beta1", "v1alpha1"][..];
     let stable = &["v1", "v1beta1"][..];
     let beta = &["v1beta1"][..];

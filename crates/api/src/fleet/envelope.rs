@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::placement_status::PlacementStatus;
+#[cfg(test)]
 use super::schema;
+use crate::derive::JsonSchema;
 
 /// Wraps cluster-scoped objects that must not take effect on the hub.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]

@@ -1,11 +1,11 @@
 //! Evictions: taking a placement off one cluster, within its disruption budget.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::CustomResource;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+#[cfg(test)]
 use super::schema;
+use crate::derive::{CustomResource, JsonSchema};
 use crate::text::CountOrPercent;
 
 /// Asks once for a placement to leave one cluster.

@@ -1,13 +1,13 @@
 //! Overrides: what is different on some clusters.
 
-use kube::CustomResource;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::placement::ResourceSelectorTerm;
 use super::policy::ClusterSelector;
+#[cfg(test)]
 use super::schema;
+use crate::derive::{CustomResource, JsonSchema};
 
 /// What is different about cluster-scoped objects on some clusters.
 #[derive(Clone, Debug, PartialEq, CustomResource, Deserialize, Serialize, JsonSchema)]

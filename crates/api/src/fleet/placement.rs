@@ -1,14 +1,13 @@
 //! The placement kinds: what goes to member clusters, to which, and how fast.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use kube::CustomResource;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::placement_status::PlacementStatus;
 use super::policy::PlacementPolicy;
+#[cfg(test)]
 use super::schema;
 use super::strategy::RolloutStrategy;
+use crate::derive::{CustomResource, JsonSchema};
 
 /// Objects of the hub and the member clusters they go to.
 #[derive(Clone, Debug, PartialEq, CustomResource, Deserialize, Serialize, JsonSchema)]
@@ -22,7 +21,7 @@ use super::strategy::RolloutStrategy;
     category = "fleet",
     category = "fleet-placement",
     derive = "PartialEq",
-    status = "PlacementStatus",
+    status = "super::placement_status::PlacementStatus",
     doc = "Objects of the hub and the member clusters they go to",
     printcolumn = r#"{"name": "Gen", "type": "string", "jsonPath": ".metadata.generation"}"#,
     printcolumn = r#"{"name": "Type", "type": "string", "jsonPath": ".spec.policy.placementType", "priority": 1}"#,
@@ -51,7 +50,7 @@ pub struct ClusterResourcePlacementSpec(pub PlacementSpec);
     category = "fleet",
     category = "fleet-placement",
     derive = "PartialEq",
-    status = "PlacementStatus",
+    status = "super::placement_status::PlacementStatus",
     doc = "Objects of one namespace of the hub and the member clusters they go to",
     printcolumn = r#"{"name": "Gen", "type": "string", "jsonPath": ".metadata.generation"}"#,
     printcolumn = r#"{"name": "Type", "type": "string", "jsonPath": ".spec.policy.placementType", "priority": 1}"#,

@@ -1,8 +1,9 @@
 //! What is reported about a placement, in all and per cluster.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::derive::JsonSchema;
 
 /// How a placement stands.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]

@@ -1,10 +1,11 @@
 //! Policies: which member clusters a placement gets.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+#[cfg(test)]
 use super::schema;
+use crate::derive::JsonSchema;
 
 /// Which clusters are picked. Fields stand in the order in which a policy is hashed.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]

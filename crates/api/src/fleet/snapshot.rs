@@ -1,13 +1,13 @@
 //! Snapshots: what was selected and which policy held, written down and never changed.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::CustomResource;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::policy::PlacementPolicy;
+#[cfg(test)]
 use super::schema;
+use crate::derive::{CustomResource, JsonSchema};
 
 /// Objects of the hub as they were selected at one moment.
 #[derive(Clone, Debug, PartialEq, CustomResource, Deserialize, Serialize, JsonSchema)]

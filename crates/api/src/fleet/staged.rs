@@ -4,12 +4,11 @@ pub mod status;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use kube::CustomResource;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use self::status::UpdateRunStatus;
+#[cfg(test)]
 use super::schema;
+use crate::derive::{CustomResource, JsonSchema};
 use crate::text::CountOrPercent;
 
 /// Takes one index of resources through the stages of a strategy.
@@ -24,7 +23,7 @@ use crate::text::CountOrPercent;
     category = "fleet",
     category = "fleet-placement",
     derive = "PartialEq",
-    status = "UpdateRunStatus",
+    status = "self::status::UpdateRunStatus",
     doc = "Takes one index of resources through the stages of a strategy",
     printcolumn = r#"{"name": "Placement", "type": "string", "jsonPath": ".spec.placementName"}"#,
     printcolumn = r#"{"name": "Resource-Snapshot-Index", "type": "string", "jsonPath": ".spec.resourceSnapshotIndex"}"#,
@@ -52,7 +51,7 @@ pub struct ClusterStagedUpdateRunSpec(pub UpdateRunSpec);
     category = "fleet",
     category = "fleet-placement",
     derive = "PartialEq",
-    status = "UpdateRunStatus",
+    status = "self::status::UpdateRunStatus",
     doc = "Takes one index of a namespaced placement through the stages of a strategy",
     printcolumn = r#"{"name": "Placement", "type": "string", "jsonPath": ".spec.placementName"}"#,
     printcolumn = r#"{"name": "Resource-Snapshot-Index", "type": "string", "jsonPath": ".spec.resourceSnapshotIndex"}"#,

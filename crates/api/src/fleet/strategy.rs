@@ -1,9 +1,10 @@
 //! Strategies: how changes reach clusters, and how objects are applied there.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+#[cfg(test)]
 use super::schema;
+use crate::derive::JsonSchema;
 use crate::text::CountOrPercent;
 
 /// How changes reach the clusters that are picked.

@@ -1,14 +1,14 @@
 //! Work: what the hub asks of one member, and what the member says about it.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::CustomResource;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::placement_status::PatchDetail;
+#[cfg(test)]
 use super::schema;
 use super::strategy::{ApplyStrategy, ReportBackStrategy};
+use crate::derive::{CustomResource, JsonSchema};
 
 /// Objects that one member cluster should have.
 #[derive(Clone, Debug, Default, PartialEq, CustomResource, Deserialize, Serialize, JsonSchema)]

@@ -1,13 +1,12 @@
 //! The node class of simulated nodes, so that examples written for upstream's simulated
 //! provider apply unchanged.
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{CustomResource, CustomResourceExt};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
+#[cfg(test)]
+use super::schema;
 use super::template::Condition;
+use crate::derive::{CustomResource, JsonSchema};
 
 /// Settings of simulated nodes.
 #[derive(Clone, Debug, Default, PartialEq, CustomResource, Deserialize, Serialize, JsonSchema)]
@@ -34,21 +33,6 @@ pub struct KWOKNodeClassSpec {
 pub struct KWOKNodeClassStatus {
     /// What is true of it; ready from the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("default" = ready()))]
+    #[schemars(extend("default" = schema::ready_from_the_start()))]
     pub conditions: Option<Vec<Condition>>,
-}
-
-/// The CRD of the kind. A class with nothing to set is written without a `spec`.
-pub fn crd() -> CustomResourceDefinition {
-    let mut crd = KWOKNodeClass::crd();
-    let schemas = crd.spec.versions.iter_mut().filter_map(|version| version.schema.as_mut());
-    for schema in schemas.filter_map(|schema| schema.open_api_v3_schema.as_mut()) {
-        schema.required = None;
-    }
-    crd
-}
-
-fn ready() -> Value {
-    json!([{"type": "Ready", "status": "True", "lastTransitionTime": "2024-01-01T01:01:01Z",
-        "reason": "Ready", "message": ""}])
 }

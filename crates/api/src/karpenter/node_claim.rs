@@ -1,11 +1,11 @@
 //! NodeClaim `v1`: one node that was asked for, from launch to termination.
 
-use kube::CustomResource;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+#[cfg(test)]
 use super::schema;
 use super::template::{Condition, NodeClassRef, Resources, Taint};
+use crate::derive::{CustomResource, JsonSchema};
 
 /// One node that was asked for.
 #[derive(Clone, Debug, PartialEq, CustomResource, Deserialize, Serialize, JsonSchema)]

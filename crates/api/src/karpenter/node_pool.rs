@@ -1,12 +1,11 @@
 //! NodePool `v1`: what nodes to make, and how they may be disrupted.
 
-use kube::CustomResource;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
+#[cfg(test)]
 use super::schema;
 use super::template::{Condition, NodeClaimTemplate, Resources, TemplateSpec};
+use crate::derive::{CustomResource, JsonSchema};
 
 /// A pool of nodes of one make, and the budgets under which they are replaced.
 #[derive(Clone, Debug, PartialEq, CustomResource, Deserialize, Serialize, JsonSchema)]
@@ -28,14 +27,14 @@ use super::template::{Condition, NodeClaimTemplate, Resources, TemplateSpec};
     printcolumn = r#"{"name": "Memory", "type": "string", "jsonPath": ".status.resources.memory", "priority": 1}"#
 )]
 #[serde(rename_all = "camelCase")]
-#[schemars(extend("x-kubernetes-validations" = spec_rules()))]
+#[schemars(extend("x-kubernetes-validations" = schema::pool_rules()))]
 pub struct NodePoolSpec {
     /// What the nodes are made from.
-    #[schemars(extend("x-kubernetes-validations" = template_rules()))]
+    #[schemars(extend("x-kubernetes-validations" = schema::template_rules()))]
     pub template: NodeClaimTemplate<TemplateSpec>,
     /// When and how many nodes may be disrupted at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("default" = json!({"consolidateAfter": "0s"})))]
+    #[schemars(extend("default" = serde_json::json!({"consolidateAfter": "0s"})))]
     pub disruption: Option<Disruption>,
     /// The most the pool may use in all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -65,7 +64,7 @@ pub struct Disruption {
     pub consolidation_policy: Option<String>,
     /// How many nodes may be disrupted at once; the smallest that applies counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 50), extend("x-kubernetes-list-type" = "atomic"), extend("default" = json!([{"nodes": "10%"}])), extend("x-kubernetes-validations" = [schema::rule("'schedule' must be set with 'duration'", "self.all(x, has(x.schedule) == has(x.duration))")]))]
+    #[schemars(length(max = 50), extend("x-kubernetes-list-type" = "atomic"), extend("default" = serde_json::json!([{"nodes": "10%"}])), extend("x-kubernetes-validations" = [schema::rule("'schedule' must be set with 'duration'", "self.all(x, has(x.schedule) == has(x.duration))")]))]
     pub budgets: Option<Vec<Budget>>,
 }
 
@@ -110,31 +109,4 @@ pub struct NodePoolStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-list-type" = "map"), extend("x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Option<Vec<Condition>>,
-}
-
-fn spec_rules() -> Value {
-    json!([
-        schema::rule(
-            "Cannot transition NodePool between static (replicas set) and dynamic (replicas unset) provisioning modes",
-            "has(self.replicas) == has(oldSelf.replicas)"
-        ),
-        schema::rule(
-            "only 'limits.nodes' is supported on static NodePools",
-            "!has(self.replicas) || (!has(self.limits) || size(self.limits) == 0 || (size(self.limits) == 1 && 'nodes' in self.limits))"
-        ),
-        schema::rule(
-            "'weight' is not supported on static NodePools",
-            "!has(self.replicas) || !has(self.weight)"
-        ),
-    ])
-}
-
-fn template_rules() -> Value {
-    let rule = |field: &str| {
-        schema::rule(
-            &format!("nodeClassRef.{field} is immutable"),
-            &format!("self.spec.nodeClassRef.{field} == oldSelf.spec.nodeClassRef.{field}"),
-        )
-    };
-    json!([rule("group"), rule("kind")])
 }

@@ -1,14 +1,13 @@
 //! NodePool `v1beta1`, in which budgets by reason were proposed. Reasons and numbers may be
 //! written in the several ways that the proposal's examples use.
 
-use kube::CustomResource;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::node_pool::NodePoolStatus;
+#[cfg(test)]
 use super::schema;
 use super::template::{NodeClaimTemplate, Resources, Taint, TemplateRequirement};
+use crate::derive::{CustomResource, JsonSchema};
 
 /// A pool of nodes of one make, and the budgets under which they are replaced.
 #[derive(Clone, Debug, PartialEq, CustomResource, Deserialize, Serialize, JsonSchema)]
@@ -19,7 +18,7 @@ use super::template::{NodeClaimTemplate, Resources, Taint, TemplateRequirement};
     plural = "nodepools",
     singular = "nodepool",
     category = "karpenter",
-    status = "NodePoolStatus",
+    status = "super::node_pool::NodePoolStatus",
     printcolumn = r#"{"name": "NodeClass", "type": "string", "jsonPath": ".spec.template.spec.nodeClassRef.name"}"#,
     printcolumn = r#"{"name": "Weight", "type": "string", "jsonPath": ".spec.weight", "priority": 1}"#
 )]
@@ -29,7 +28,7 @@ pub struct NodePoolSpec {
     pub template: NodeClaimTemplate<TemplateSpec>,
     /// When and how many nodes may be disrupted at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("default" = json!({"consolidationPolicy": "WhenUnderutilized", "expireAfter": "720h"})), extend("x-kubernetes-validations" = disruption_rules()))]
+    #[schemars(extend("default" = serde_json::json!({"consolidationPolicy": "WhenUnderutilized", "expireAfter": "720h"})), extend("x-kubernetes-validations" = schema::lenient_disruption_rules()))]
     pub disruption: Option<Disruption>,
     /// The most the pool may use in all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -100,7 +99,7 @@ pub struct Disruption {
     pub expire_after: Option<String>,
     /// How many nodes may be disrupted at once; the smallest that applies counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 50), extend("x-kubernetes-list-type" = "atomic"), extend("default" = json!([{"nodes": "10%"}])), extend("x-kubernetes-validations" = [schema::rule("'duration' must be set with 'schedule'", "self.all(x, !has(x.duration) || has(x.schedule))")]))]
+    #[schemars(length(max = 50), extend("x-kubernetes-list-type" = "atomic"), extend("default" = serde_json::json!([{"nodes": "10%"}])), extend("x-kubernetes-validations" = [schema::rule("'duration' must be set with 'schedule'", "self.all(x, !has(x.duration) || has(x.schedule))")]))]
     pub budgets: Option<Vec<Budget>>,
 }
 
@@ -128,17 +127,4 @@ pub struct Budget {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::anything")]
     pub reason: Option<Value>,
-}
-
-fn disruption_rules() -> Value {
-    json!([
-        schema::rule(
-            "consolidateAfter cannot be combined with consolidationPolicy=WhenUnderutilized",
-            "has(self.consolidateAfter) ? ((has(self.consolidationPolicy) ? self.consolidationPolicy : 'WhenUnderutilized') != 'WhenUnderutilized' || self.consolidateAfter == 'Never') : true"
-        ),
-        schema::rule(
-            "consolidateAfter must be specified with consolidationPolicy=WhenEmpty",
-            "(has(self.consolidationPolicy) && self.consolidationPolicy == 'WhenEmpty') ? has(self.consolidateAfter) : true"
-        ),
-    ])
 }

@@ -120,3 +120,52 @@ pub(crate) fn key_rules(of_template: bool) -> Value {
 pub(crate) fn rule(message: &str, rule: &str) -> Value {
     json!({"message": message, "rule": rule})
 }
+
+/// Rules over the spec of a NodePool.
+pub(crate) fn pool_rules() -> Value {
+    json!([
+        rule(
+            "Cannot transition NodePool between static (replicas set) and dynamic (replicas unset) provisioning modes",
+            "has(self.replicas) == has(oldSelf.replicas)"
+        ),
+        rule(
+            "only 'limits.nodes' is supported on static NodePools",
+            "!has(self.replicas) || (!has(self.limits) || size(self.limits) == 0 || (size(self.limits) == 1 && 'nodes' in self.limits))"
+        ),
+        rule(
+            "'weight' is not supported on static NodePools",
+            "!has(self.replicas) || !has(self.weight)"
+        ),
+    ])
+}
+
+/// Pools keep the kind of their node class.
+pub(crate) fn template_rules() -> Value {
+    let rule = |field: &str| {
+        rule(
+            &format!("nodeClassRef.{field} is immutable"),
+            &format!("self.spec.nodeClassRef.{field} == oldSelf.spec.nodeClassRef.{field}"),
+        )
+    };
+    json!([rule("group"), rule("kind")])
+}
+
+/// Rules over `disruption` of `v1beta1`.
+pub(crate) fn lenient_disruption_rules() -> Value {
+    json!([
+        rule(
+            "consolidateAfter cannot be combined with consolidationPolicy=WhenUnderutilized",
+            "has(self.consolidateAfter) ? ((has(self.consolidationPolicy) ? self.consolidationPolicy : 'WhenUnderutilized') != 'WhenUnderutilized' || self.consolidateAfter == 'Never') : true"
+        ),
+        rule(
+            "consolidateAfter must be specified with consolidationPolicy=WhenEmpty",
+            "(has(self.consolidationPolicy) && self.consolidationPolicy == 'WhenEmpty') ? has(self.consolidateAfter) : true"
+        ),
+    ])
+}
+
+/// The conditions of a node class that nobody has looked at yet.
+pub(crate) fn ready_from_the_start() -> Value {
+    json!([{"type": "Ready", "status": "True", "lastTransitionTime": "2024-01-01T01:01:01Z",
+        "reason": "Ready", "message": ""}])
+}

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+#[cfg(test)]
 use super::schema;
+use crate::derive::JsonSchema;
 
 /// Amounts by resource name, in whatever notation they were written.
 pub type Resources = BTreeMap<String, Value>;

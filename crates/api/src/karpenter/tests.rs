@@ -5,7 +5,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{NodeClaim, NodePool, crds, kwok, node_pool_v1beta1};
+use super::node_claim::NodeClaim;
+use super::node_pool::NodePool;
+use super::{crds, kwok, node_pool_v1beta1};
 use crate::object::view::view_of;
 
 fn round_trip<T: DeserializeOwned + Serialize>(yaml: &str) {

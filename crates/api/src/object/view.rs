@@ -3,7 +3,7 @@
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::Object;
+use super::{Object, reader};
 
 /// Which field of an object does not fit its type, and how.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -38,13 +38,7 @@ impl ViewError {
     }
 }
 
-/// Any JSON value as a typed struct. Following the path costs more than the reading itself, so
-/// that is done only for a value that does not fit.
+/// Any JSON value as a typed struct.
 pub fn view_of<T: DeserializeOwned>(value: &Value) -> Result<T, ViewError> {
-    T::deserialize(value).or_else(|_| {
-        serde_path_to_error::deserialize(value).map_err(|error| ViewError {
-            field: error.path().to_string(),
-            message: error.inner().to_string(),
-        })
-    })
+    reader::read(value).map_err(|(field, message)| ViewError { field, message })
 }

@@ -1,8 +1,8 @@
 //! The `AppliedManifestWork` kind: what an agent has brought onto its cluster for one work.
 
-use kube::CustomResource;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::derive::{CustomResource, JsonSchema};
 
 /// The resources that belong to one work, on the member cluster.
 #[derive(

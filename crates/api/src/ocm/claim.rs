@@ -1,8 +1,8 @@
 //! The `ClusterClaim` kind: what a cluster says about itself, on the cluster.
 
-use kube::CustomResource;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::derive::{CustomResource, JsonSchema};
 
 /// A name and a value that the agent reports to the hub.
 #[derive(

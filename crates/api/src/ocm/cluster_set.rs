@@ -2,11 +2,10 @@
 //! namespaces that may use them.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use kube::CustomResource;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::shape::Condition;
+use crate::derive::{CustomResource, JsonSchema};
 
 /// Clusters put together.
 #[derive(Clone, Debug, Default, PartialEq, CustomResource, Deserialize, Serialize, JsonSchema)]

@@ -1,12 +1,10 @@
 //! Kinds that have no spec, only a status: `PlacementDecision` and `AddOnPlacementScore`.
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::{CustomResource, CustomResourceExt};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::shape::{Condition, without_spec};
+use super::shape::Condition;
+use crate::derive::JsonSchema;
 
 /// Up to a hundred clusters of one decision group.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
@@ -29,47 +27,6 @@ pub struct AddOnPlacementScore {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<AddOnPlacementScoreStatus>,
 }
-
-impl PlacementDecision {
-    pub fn crd() -> CustomResourceDefinition {
-        without_spec(DecisionShape::crd())
-    }
-}
-
-impl AddOnPlacementScore {
-    pub fn crd() -> CustomResourceDefinition {
-        without_spec(ScoreShape::crd())
-    }
-}
-
-// The derive wants a spec; it is taken out of the CRD again.
-#[derive(Clone, Debug, CustomResource, Deserialize, Serialize, JsonSchema)]
-#[kube(
-    group = "cluster.open-cluster-management.io",
-    version = "v1beta1",
-    kind = "PlacementDecision",
-    root = "DecisionShape",
-    plural = "placementdecisions",
-    singular = "placementdecision",
-    namespaced,
-    status = "PlacementDecisionStatus",
-    doc = "Up to a hundred clusters of one decision group of a placement"
-)]
-struct DecisionSpec {}
-
-#[derive(Clone, Debug, CustomResource, Deserialize, Serialize, JsonSchema)]
-#[kube(
-    group = "cluster.open-cluster-management.io",
-    version = "v1alpha1",
-    kind = "AddOnPlacementScore",
-    root = "ScoreShape",
-    plural = "addonplacementscores",
-    singular = "addonplacementscore",
-    namespaced,
-    status = "AddOnPlacementScoreStatus",
-    doc = "What an add-on thinks of the cluster whose namespace this is"
-)]
-struct ScoreSpec {}
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub struct PlacementDecisionStatus {

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use kube::CustomResource;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::shape::{Condition, IntOrText, quantities};
+#[cfg(test)]
+use super::schema;
+use super::shape::{Condition, IntOrText};
+use crate::derive::{CustomResource, JsonSchema};
 
 /// A member of the fleet.
 #[derive(Clone, Debug, Default, PartialEq, CustomResource, Deserialize, Serialize, JsonSchema)]
@@ -90,11 +91,11 @@ pub struct ManagedClusterStatus {
     pub conditions: Option<Vec<Condition>>,
     /// What the cluster has in all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "quantities")]
+    #[schemars(schema_with = "schema::quantities")]
     pub capacity: Option<BTreeMap<String, IntOrText>>,
     /// What is left for workloads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "quantities")]
+    #[schemars(schema_with = "schema::quantities")]
     pub allocatable: Option<BTreeMap<String, IntOrText>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<ClusterVersion>,

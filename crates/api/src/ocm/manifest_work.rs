@@ -1,11 +1,12 @@
 //! The `ManifestWork` kind: these manifests on this cluster.
 
-use kube::CustomResource;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::shape::{Condition, embedded_objects};
+#[cfg(test)]
+use super::schema;
+use super::shape::Condition;
+use crate::derive::{CustomResource, JsonSchema};
 
 /// Manifests for the cluster whose namespace this is.
 #[derive(Clone, Debug, Default, PartialEq, CustomResource, Deserialize, Serialize, JsonSchema)]
@@ -39,7 +40,7 @@ pub struct ManifestWorkSpec {
 pub struct Workload {
     /// Whole objects of any kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "embedded_objects")]
+    #[schemars(schema_with = "schema::embedded_objects")]
     pub manifests: Option<Vec<Value>>,
 }
 

@@ -1,13 +1,12 @@
 //! The `Placement` kind: which clusters, how many, and in which groups.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use kube::CustomResource;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::shape::{
-    ClusterSelector, Condition, GroupClusterSelector, IntOrText, Others, group_length,
-};
+#[cfg(test)]
+use super::schema;
+use super::shape::{ClusterSelector, Condition, GroupClusterSelector, IntOrText, Others};
+use crate::derive::{CustomResource, JsonSchema};
 
 /// A choice of clusters. Fields under their old names are kept and read as today's.
 #[derive(Clone, Debug, Default, PartialEq, CustomResource, Deserialize, Serialize, JsonSchema)]
@@ -181,7 +180,7 @@ pub struct GroupStrategy {
     pub decision_groups: Option<Vec<DecisionGroup>>,
     /// The most clusters of one group, or a share of all; absent means 100%.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "group_length")]
+    #[schemars(schema_with = "schema::group_length")]
     pub clusters_per_decision_group: Option<IntOrText>,
 }
 

@@ -1,11 +1,12 @@
 //! The `ManifestWorkReplicaSet` kind: one work per selected cluster, rolled out by a strategy.
 
-use kube::CustomResource;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::manifest_work::ManifestWorkSpec;
-use super::shape::{Condition, IntOrText, Others, anything_listed, int_or_text, share};
+#[cfg(test)]
+use super::schema;
+use super::shape::{Condition, IntOrText, Others};
+use crate::derive::{CustomResource, JsonSchema};
 
 /// One work per selected cluster.
 #[derive(Clone, Debug, Default, PartialEq, CustomResource, Deserialize, Serialize, JsonSchema)]
@@ -86,11 +87,11 @@ pub struct RolloutProgressive {
     pub limits: RolloutLimits,
     /// Groups that go first and must succeed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "anything_listed")]
+    #[schemars(schema_with = "schema::anything_listed")]
     pub mandatory_decision_groups: Option<Vec<MandatoryGroup>>,
     /// The most clusters in flight; absent means as many as a decision group may hold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "share")]
+    #[schemars(schema_with = "schema::share")]
     pub max_concurrency: Option<IntOrText>,
 }
 
@@ -102,7 +103,7 @@ pub struct RolloutProgressivePerGroup {
     pub limits: RolloutLimits,
     /// Groups that go first and must succeed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "anything_listed")]
+    #[schemars(schema_with = "schema::anything_listed")]
     pub mandatory_decision_groups: Option<Vec<MandatoryGroup>>,
 }
 
@@ -119,11 +120,11 @@ pub struct RolloutLimits {
     pub progress_deadline: Option<String>,
     /// The spelling up to release 0.12: a deadline that, when it is missed, is no failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "int_or_text")]
+    #[schemars(schema_with = "schema::int_or_text")]
     pub timeout: Option<IntOrText>,
     /// How many clusters may fail; absent means none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "share")]
+    #[schemars(schema_with = "schema::share")]
     pub max_failures: Option<IntOrText>,
 }
 

@@ -5,11 +5,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{
-    AddOnPlacementScore, AppliedManifestWork, ClusterClaim, ManagedCluster, ManagedClusterSet,
-    ManagedClusterSetBinding, ManifestWork, ManifestWorkReplicaSet, Placement, PlacementDecision,
-    crds,
-};
+use super::applied_work::AppliedManifestWork;
+use super::claim::ClusterClaim;
+use super::cluster_set::{ManagedClusterSet, ManagedClusterSetBinding};
+use super::managed_cluster::ManagedCluster;
+use super::manifest_work::ManifestWork;
+use super::placement::Placement;
+use super::replica_set::ManifestWorkReplicaSet;
+use super::{AddOnPlacementScore, PlacementDecision, crds};
 use crate::object::view::view_of;
 
 fn round_trip<T: DeserializeOwned + Serialize>(yaml: &str) {

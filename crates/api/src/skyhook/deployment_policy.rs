@@ -1,9 +1,9 @@
 //! The `DeploymentPolicy` kind: compartments of nodes, each with a budget and a pace.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use kube::CustomResource;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::derive::{CustomResource, JsonSchema};
 
 /// How changes flow through the nodes that a Skyhook selects.
 #[derive(Clone, Debug, PartialEq, CustomResource, Deserialize, Serialize, JsonSchema)]

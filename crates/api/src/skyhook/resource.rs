@@ -4,12 +4,10 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Toleration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use kube::CustomResource;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::package::Package;
-use super::status::SkyhookStatus;
+use crate::derive::{CustomResource, JsonSchema};
 
 /// Packages and the nodes they belong on.
 #[derive(Clone, Debug, Default, PartialEq, CustomResource, Deserialize, Serialize, JsonSchema)]
@@ -20,7 +18,7 @@ use super::status::SkyhookStatus;
     plural = "skyhooks",
     singular = "skyhook",
     derive = "PartialEq",
-    status = "SkyhookStatus",
+    status = "super::status::SkyhookStatus",
     doc = "Packages and the nodes they belong on",
     printcolumn = r#"{"name": "Status", "type": "string", "jsonPath": ".status.status"}"#,
     printcolumn = r#"{"name": "Priority", "type": "integer", "jsonPath": ".spec.priority"}"#,
@@ -34,7 +32,7 @@ use super::status::SkyhookStatus;
 pub struct SkyhookSpec {
     /// One package on one node at a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(default = "no")]
+    #[schemars(extend("default" = false))]
     pub serial: Option<bool>,
     /// Has no effect; the annotation `skyhook.nvidia.com/pause` pauses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -62,15 +60,15 @@ pub struct SkyhookSpec {
     pub additional_tolerations: Option<Vec<Toleration>>,
     /// Workloads stay off a node, by a taint, until this Skyhook is complete there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(default = "no")]
+    #[schemars(extend("default" = false))]
     pub runtime_required: Option<bool>,
     /// Nodes that are seen for the first time get that taint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(default = "no")]
+    #[schemars(extend("default" = false))]
     pub auto_taint_new_nodes: Option<bool>,
     /// Lower goes first on a node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(default = "usual_priority", range(min = 1))]
+    #[schemars(extend("default" = 200), range(min = 1))]
     pub priority: Option<i64>,
 }
 
@@ -95,14 +93,4 @@ pub struct InterruptionBudget {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub count: Option<i64>,
-}
-
-#[expect(clippy::unnecessary_wraps, reason = "a default has the type of its field")]
-fn no() -> Option<bool> {
-    Some(false)
-}
-
-#[expect(clippy::unnecessary_wraps, reason = "a default has the type of its field")]
-fn usual_priority() -> Option<i64> {
-    Some(200)
 }

@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::derive::JsonSchema;
 
 /// The status sub-resource of a Skyhook.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -39,15 +40,15 @@ pub struct SkyhookStatus {
     pub compartment_statuses: Option<BTreeMap<String, CompartmentStatus>>,
     /// Nodes in progress or erroring.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(default = "none")]
+    #[schemars(extend("default" = 0))]
     pub nodes_in_progress: Option<i64>,
     /// `complete/targeted`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(default = "none_of_none")]
+    #[schemars(extend("default" = "0/0"))]
     pub complete_nodes: Option<String>,
     /// `name:version` of every package, sorted, joined by commas.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(default = "empty")]
+    #[schemars(extend("default" = ""))]
     pub package_list: Option<String>,
 }
 
@@ -135,19 +136,4 @@ pub struct BatchState {
     pub last_batch_size: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_batch_failed: Option<bool>,
-}
-
-#[expect(clippy::unnecessary_wraps, reason = "a default has the type of its field")]
-fn none() -> Option<i64> {
-    Some(0)
-}
-
-#[expect(clippy::unnecessary_wraps, reason = "a default has the type of its field")]
-fn none_of_none() -> Option<String> {
-    Some("0/0".to_owned())
-}
-
-#[expect(clippy::unnecessary_wraps, reason = "a default has the type of its field")]
-fn empty() -> Option<String> {
-    Some(String::new())
 }

@@ -4,7 +4,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{DeploymentPolicy, Skyhook, crds};
+use super::crds;
+use super::deployment_policy::DeploymentPolicy;
+use super::resource::Skyhook;
 use crate::object::view::view_of;
 
 fn round_trip<T: DeserializeOwned + Serialize>(yaml: &str) {

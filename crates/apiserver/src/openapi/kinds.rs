@@ -1,4 +1,8 @@
-//! The Rust type of k8s-openapi that describes each built-in kind.
+//! Generates `library.txt`: the schemas of the Rust types of k8s-openapi that describe each
+//! built-in kind, and of all types that they refer to.
+
+use std::collections::BTreeMap;
+use std::fs;
 
 use k8s_openapi::Resource;
 use k8s_openapi::api::{
@@ -12,7 +16,13 @@ use k8s_openapi::api::{
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1 as apiextensions;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1 as apiregistration;
+use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
+use serde_json::Value;
+
+use crate::registry::builtin;
+
+const REFRESH: &str = "EXPECTORATE=overwrite cargo test -p convoy-apiserver --lib openapi::kinds";
 
 /// A kind and the function that adds its schema.
 struct KindSchema {
@@ -30,16 +40,8 @@ fn add_type<T: JsonSchema>(generator: &mut SchemaGenerator) {
     drop(generator.subschema_for::<T>());
 }
 
-/// Adds the schema of a kind and of all types that it refers to; nothing for unknown kinds.
-pub(super) fn add(generator: &mut SchemaGenerator, api_version: &str, kind: &str) {
-    let mut kinds = KINDS.iter();
-    if let Some(found) = kinds.find(|one| one.api_version == api_version && one.kind == kind) {
-        (found.add)(generator);
-    }
-}
-
 /// Adds what operations of every kind mention.
-pub(super) fn add_common(generator: &mut SchemaGenerator) {
+fn add_common(generator: &mut SchemaGenerator) {
     add_type::<meta::ObjectMeta>(generator);
     add_type::<meta::ListMeta>(generator);
     add_type::<meta::Status>(generator);
@@ -123,18 +125,38 @@ const KINDS: &[KindSchema] = &[
     schema_of::<resource::ResourceSlice>(),
 ];
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::registry::builtin;
+fn library() -> String {
+    let mut settings = SchemaSettings::draft07();
+    settings.definitions_path = "/components/schemas".into();
+    settings.meta_schema = None;
+    let mut generator = settings.into_generator();
+    add_common(&mut generator);
+    KINDS.iter().for_each(|kind| (kind.add)(&mut generator));
+    let types: BTreeMap<String, Value> = generator.take_definitions(false).into_iter().collect();
+    types.iter().map(|(name, schema)| format!("{name} {schema}\n")).collect()
+}
 
-    #[test]
-    fn every_built_in_kind_has_its_type() {
-        for resource in builtin().iter() {
-            let api_version = resource.api_version();
-            let found =
-                KINDS.iter().any(|one| one.api_version == api_version && one.kind == resource.kind);
-            assert!(found, "{api_version} {}", resource.kind);
-        }
+#[test]
+fn the_file_is_what_the_library_says() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/src/openapi/library.txt");
+    let wanted = library();
+    if std::env::var("EXPECTORATE").is_ok_and(|mode| mode == "overwrite") {
+        fs::write(file, &wanted).unwrap();
+    }
+    let found = fs::read_to_string(file).unwrap();
+    if found != wanted {
+        let stale = wanted.lines().find(|line| !found.contains(line));
+        let name = stale.and_then(|line| line.split(' ').next()).unwrap_or("a type that is gone");
+        panic!("{file}: {name} is out of date; to refresh it: {REFRESH}");
+    }
+}
+
+#[test]
+fn every_built_in_kind_has_its_type() {
+    for resource in builtin().iter() {
+        let api_version = resource.api_version();
+        let found =
+            KINDS.iter().any(|one| one.api_version == api_version && one.kind == resource.kind);
+        assert!(found, "{api_version} {}", resource.kind);
     }
 }

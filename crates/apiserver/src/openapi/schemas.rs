@@ -3,11 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use schemars::SchemaGenerator;
-use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use super::{enums, kinds, required};
+use super::{enums, library, required};
 use crate::registry::{Resource, split_api_version};
 use crate::shape::{Form, ListKind};
 use crate::types::{self, Field, Struct, Type};
@@ -16,36 +14,44 @@ pub(super) const STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
 pub(super) const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
 pub(super) const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
 const WATCH_EVENT: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent";
+const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 const LIST_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
 const GROUP_VERSION_KIND: &str = "x-kubernetes-group-version-kind";
 const PREFIX: &str = "#/components/schemas/";
 
 /// The schemas of one document, as they are gathered.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Schemas {
-    generator: SchemaGenerator,
+    types: BTreeMap<String, Value>,
     lists: Vec<(String, Value)>,
-}
-
-impl Default for Schemas {
-    fn default() -> Self {
-        let mut settings = SchemaSettings::draft07();
-        settings.definitions_path = "/components/schemas".into();
-        settings.meta_schema = None;
-        let generator = settings.into_generator();
-        Self { generator, lists: Vec::new() }
-    }
 }
 
 impl Schemas {
     /// What operations of all kinds mention.
     pub(super) fn add_common(&mut self) {
-        kinds::add_common(&mut self.generator);
+        for name in [OBJECT_META, LIST_META, STATUS, DELETE_OPTIONS, PATCH] {
+            self.add_type(name);
+        }
     }
 
-    /// A kind, with everything that it consists of.
+    /// A kind, with everything that it consists of; nothing for unknown kinds.
     pub(super) fn add_kind(&mut self, api_version: &str, kind: &str) {
-        kinds::add(&mut self.generator, api_version, kind);
+        if let Some(name) = schema_name(api_version, kind) {
+            self.add_type(&name);
+        }
+    }
+
+    fn add_type(&mut self, name: &str) {
+        let mut open = vec![name.to_owned()];
+        while let Some(name) = open.pop() {
+            if self.types.contains_key(&name) {
+                continue;
+            }
+            if let Some(schema) = library::schema(&name) {
+                add_references(&schema, &mut open);
+                self.types.insert(name, schema);
+            }
+        }
     }
 
     /// The list of a kind whose schema has the given name.
@@ -56,9 +62,8 @@ impl Schemas {
     }
 
     /// All schemas, by name.
-    pub(super) fn finish(mut self, group: &str, version: &str) -> Map<String, Value> {
-        let mut schemas: BTreeMap<String, Value> =
-            self.generator.take_definitions(false).into_iter().collect();
+    pub(super) fn finish(self, group: &str, version: &str) -> Map<String, Value> {
+        let mut schemas = self.types;
         for (name, schema) in &mut schemas {
             tidy(schema);
             settle_special(name, schema);
@@ -85,6 +90,24 @@ impl Schemas {
         }
         schemas.extend(self.lists);
         schemas.into_iter().collect()
+    }
+}
+
+/// Adds the names of the types that a schema refers to.
+fn add_references(schema: &Value, names: &mut Vec<String>) {
+    match schema {
+        Value::Array(items) => items.iter().for_each(|item| add_references(item, names)),
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                match value.as_str() {
+                    Some(target) if key == "$ref" => {
+                        names.extend(target.strip_prefix(PREFIX).map(str::to_owned));
+                    }
+                    _ => add_references(value, names),
+                }
+            }
+        }
+        _ => {}
     }
 }
 

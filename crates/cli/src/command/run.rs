@@ -126,7 +126,7 @@ async fn lead(
     connection: &Connection,
     settings: Settings,
     election: Election,
-    shutdown: impl Future<Output = ()>,
+    shutdown: impl Future<Output = ()> + Send,
 ) -> Result<()> {
     let name = format!("{}/{}", election.namespace, election.name);
     let client = connection.client.clone();

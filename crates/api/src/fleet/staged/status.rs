@@ -1,10 +1,10 @@
 //! How a staged update run stands, down to each cluster.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::UpdateStrategySpec;
+use crate::derive::JsonSchema;
 use crate::fleet::placement_status::NamespacedName;
 use crate::fleet::strategy::ApplyStrategy;
 
