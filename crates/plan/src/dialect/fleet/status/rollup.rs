@@ -334,7 +334,7 @@ mod tests {
             (&json!("Unknown"), &json!("SchedulePending"))
         );
         assert_eq!(status["selectedResources"][0]["name"], "shop");
-        assert_eq!(status["placementStatuses"], json!([]));
+        assert_eq!(status["placementStatuses"], Value::Null);
     }
 
     fn rolled_up(strategy: &str, bindings: &[Object]) -> Value {
