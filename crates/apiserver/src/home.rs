@@ -16,7 +16,7 @@ use crate::access::{AccessError, AccessSettings, Signer, SignerError};
 use crate::authority::{Authority, AuthorityError, server_names};
 use crate::bootstrap::{ServiceEndpoint, bootstrap};
 use crate::chores;
-use crate::kubeconfig::{kubeconfig, merged};
+use crate::kubeconfig::{ContextNames, kubeconfig, merged};
 use crate::listener::Listener;
 use crate::metrics::{Metered, Metrics};
 use crate::object_meta::Store;
@@ -35,6 +35,8 @@ pub struct Settings {
     pub listen: SocketAddr,
     /// Where the kubeconfig goes; by default into the data directory.
     pub kubeconfig: PathBuf,
+    /// How its contexts are called.
+    pub contexts: ContextNames,
     pub limits: Limits,
     pub access: AccessSettings,
     /// Whether the rules of the dialects about their own kinds are built in.
@@ -50,6 +52,7 @@ impl Settings {
             on_loss: OnLoss::Refuse,
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             kubeconfig,
+            contexts: ContextNames::default(),
             limits: Limits::default(),
             access: AccessSettings::default(),
             own_webhooks: false,
@@ -63,6 +66,7 @@ pub struct Home {
     pub server: Arc<Server>,
     pub address: SocketAddr,
     pub kubeconfig: PathBuf,
+    contexts: ContextNames,
     authority: Arc<Authority>,
     listener: Listener,
     durability: Durability,
@@ -162,9 +166,9 @@ impl Home {
             let done = bootstrap(&server, &cluster).await;
             done.map_err(|status| HomeError::Bootstrap(status.message))?;
         }
-        let Settings { kubeconfig, durability, .. } = settings;
+        let Settings { kubeconfig, contexts, durability, .. } = settings;
         let authority = Arc::new(authority);
-        let home = Self { server, address, kubeconfig, authority, listener, durability };
+        let home = Self { server, address, kubeconfig, contexts, authority, listener, durability };
         home.write_kubeconfig()?;
         Ok(home)
     }
@@ -175,7 +179,8 @@ impl Home {
 
     /// Writes how to reach the server, for its owner alone.
     fn write_kubeconfig(&self) -> Result<(), HomeError> {
-        write_kubeconfig(&self.kubeconfig, &self.server, &self.authority, &self.url())
+        let address = (self.url(), self.contexts.clone());
+        write_kubeconfig(&self.kubeconfig, &self.server, &self.authority, &address)
     }
 
     /// Serves until `shutdown` is done, then leaves everything durable.
@@ -201,7 +206,7 @@ impl Home {
         hurry: BoxFuture<'static, ()>,
     ) -> Result<(), HomeError> {
         let url = self.url();
-        let Self { server, kubeconfig, authority, listener, durability, .. } = self;
+        let Self { server, kubeconfig, contexts, authority, listener, durability, .. } = self;
         let flushing = match durability {
             Durability::Interval(pause) => {
                 Some(tokio::spawn(flush_often(Arc::clone(&server), pause)))
@@ -209,7 +214,8 @@ impl Home {
             Durability::Sync | Durability::None => None,
         };
         let refreshing =
-            tokio::spawn(refresh_kubeconfig(Arc::clone(&server), kubeconfig, authority, url));
+            refresh_kubeconfig(Arc::clone(&server), kubeconfig, authority, (url, contexts));
+        let refreshing = tokio::spawn(refreshing);
         let chores = chores::start(Arc::clone(&server), server.ending());
         listener.serve(Arc::clone(&server), shutdown, hurry).await;
         // A defect in there was logged when it happened; there is nothing more to do for it.
@@ -233,7 +239,7 @@ async fn refresh_kubeconfig(
     server: Arc<Server>,
     path: PathBuf,
     authority: Arc<Authority>,
-    url: String,
+    address: (String, ContextNames),
 ) {
     let mut comings = server.comings();
     while comings.changed().await.is_ok() {
@@ -242,8 +248,8 @@ async fn refresh_kubeconfig(
         comings.mark_unchanged();
         let write = {
             let (server, authority) = (Arc::clone(&server), Arc::clone(&authority));
-            let (path, url) = (path.clone(), url.clone());
-            move || write_kubeconfig(&path, &server, &authority, &url)
+            let (path, address) = (path.clone(), address.clone());
+            move || write_kubeconfig(&path, &server, &authority, &address)
         };
         // A panic in there was reported where it happened.
         if let Ok(Err(error)) = tokio::task::spawn_blocking(write).await {
@@ -257,7 +263,7 @@ fn write_kubeconfig(
     path: &Path,
     server: &Server,
     authority: &Authority,
-    url: &str,
+    (url, contexts): &(String, ContextNames),
 ) -> Result<(), HomeError> {
     let failed = |source| HomeError::Kubeconfig { path: path.to_owned(), source };
     let existing = match std::fs::read_to_string(path) {
@@ -271,7 +277,7 @@ fn write_kubeconfig(
     };
     let clusters = server.clusters();
     let names: Vec<&str> = clusters.iter().map(|cluster| &*cluster.name).collect();
-    let config = merged(&existing, kubeconfig(authority, url, &names));
+    let config = merged(&existing, kubeconfig(authority, url, &names, contexts));
     let text = serde_saphyr::to_string(&config).unwrap_or_else(|_| config.to_string());
     let write = || {
         if let Some(parent) = path.parent().filter(|parent| *parent != Path::new("")) {

@@ -28,6 +28,21 @@ pub(crate) fn has_context(config: &Kubeconfig, name: &str) -> bool {
     config.contexts.iter().any(|context| context.name == name)
 }
 
+/// The first context whose cluster is at an address.
+pub(crate) fn context_of<'a>(config: &'a Kubeconfig, url: &str) -> Option<&'a str> {
+    let is_there = |name: &str| {
+        config.clusters.iter().any(|named| {
+            let server = named.cluster.as_ref().and_then(|cluster| cluster.server.as_deref());
+            named.name == name && server.is_some_and(|server| server.trim_end_matches('/') == url)
+        })
+    };
+    let found = config
+        .contexts
+        .iter()
+        .find(|named| named.context.as_ref().is_some_and(|context| is_there(&context.cluster)));
+    found.map(|named| named.name.as_str())
+}
+
 /// A connection to the first logical cluster with the credentials of one user.
 pub(crate) struct Client {
     http: kube::Client,

@@ -5,6 +5,7 @@
 
 mod behaviour;
 mod latency;
+mod member_cluster;
 mod package;
 mod pattern;
 
@@ -16,6 +17,7 @@ use serde_json::Value;
 
 pub use behaviour::{Adjustment, Behaviour, Failure, PREFIX};
 pub use latency::Latency;
+pub use member_cluster::MemberClusterRule;
 pub use package::{PackageCondition, Step};
 pub use pattern::Pattern;
 
@@ -35,6 +37,8 @@ pub struct Scenario {
     pub node_events: Vec<NodeEvent>,
     /// How often a node renews its lease.
     pub heartbeat: Latency,
+    /// What member clusters are like; later ones win.
+    pub member_clusters: Vec<MemberClusterRule>,
 }
 
 /// A group of like nodes, named `NAME-0` and onwards.
@@ -221,6 +225,7 @@ impl Default for Scenario {
             rules: Vec::new(),
             node_events: Vec::new(),
             heartbeat: Latency::from_millis(10_000, 10_000),
+            member_clusters: Vec::new(),
         }
     }
 }

@@ -52,7 +52,7 @@ pub(super) fn policy_rules() -> Value {
     rules(&[
         (
             "!has(oldSelf.placementType) || !has(self.placementType) || self.placementType == oldSelf.placementType || (oldSelf.placementType == 'PickN' && self.placementType == 'PickAll')",
-            "placementType can change from PickN to PickAll only",
+            "placement type is immutable, except from PickN to PickAll",
         ),
         (
             "!has(self.placementType) || self.placementType != 'PickFixed' || !(has(self.affinity) || has(self.numberOfClusters) || has(self.topologySpreadConstraints) || has(self.tolerations))",

@@ -17,8 +17,8 @@ use crate::text;
 
 /// Create, delete and list the logical clusters of a running `convoy up`
 ///
-/// Each logical cluster is an independent API server under /clusters/NAME, with the context
-/// convoy-NAME in the kubeconfig.
+/// Each logical cluster is an independent API server under /clusters/NAME, with a context in the
+/// kubeconfig: convoy-NAME, unless `convoy up --context-prefix` says otherwise.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -81,7 +81,7 @@ async fn act(args: Args) -> Result<()> {
                 create(&client, name, description.as_deref()).await?;
             }
             await_phase(&client, &names, Some("Ready")).await?;
-            let known = await_contexts(&files, &names).await?;
+            let known = await_contexts(&client, &files, &names).await?;
             for name in &names {
                 let command = kubectl_command(&client, &known, name);
                 output::print(&format!("cluster {name} is ready: {command}\n"))?;
@@ -96,7 +96,7 @@ async fn act(args: Args) -> Result<()> {
                 output::print(&format!("cluster {name} deleted\n"))?;
             }
         }
-        Action::List { output } => list(&client, output).await?,
+        Action::List { output } => list(&client, &client::read(&files)?, output).await?,
     }
     Ok(())
 }
@@ -138,12 +138,15 @@ async fn await_phase(client: &Client, names: &[String], phase: Option<&str>) -> 
 }
 
 /// Waits until the kubeconfig has a context for each cluster, and returns it as it is then.
-async fn await_contexts(files: &std::path::Path, names: &[String]) -> Result<Kubeconfig> {
+async fn await_contexts(
+    client: &Client,
+    files: &std::path::Path,
+    names: &[String],
+) -> Result<Kubeconfig> {
     let begun = Instant::now();
     loop {
         let config = client::read(files)?;
-        let has_all =
-            names.iter().all(|name| client::has_context(&config, &format!("convoy-{name}")));
+        let has_all = names.iter().all(|name| context_of(client, &config, name).is_some());
         if has_all || begun.elapsed() > KUBECONFIG_TIMEOUT {
             return Ok(config);
         }
@@ -154,15 +157,18 @@ async fn await_contexts(files: &std::path::Path, names: &[String]) -> Result<Kub
 /// The kubectl command that reaches a cluster: by its context, or by its address if the kubeconfig
 /// is a copy that the server does not update.
 fn kubectl_command(client: &Client, config: &Kubeconfig, name: &str) -> String {
-    let context = format!("convoy-{name}");
-    if client::has_context(config, &context) {
-        format!("kubectl --context {context}")
-    } else {
-        format!("kubectl --server {}/clusters/{name}", client.url)
+    match context_of(client, config, name) {
+        Some(context) => format!("kubectl --context {context}"),
+        None => format!("kubectl --server {}/clusters/{name}", client.url),
     }
 }
 
-async fn list(client: &Client, output: Format) -> Result<()> {
+/// The context that reaches a logical cluster.
+fn context_of<'a>(client: &Client, config: &'a Kubeconfig, name: &str) -> Option<&'a str> {
+    client::context_of(config, &format!("{}/clusters/{name}", client.url))
+}
+
+async fn list(client: &Client, config: &Kubeconfig, output: Format) -> Result<()> {
     let answer = client.send(Method::GET, PATH, None).await?;
     let items = answer["items"].as_array().into_iter().flatten();
     let clusters: Vec<Value> = items
@@ -173,7 +179,7 @@ async fn list(client: &Client, output: Format) -> Result<()> {
             json!({
                 "name": name,
                 "phase": if leaves { "Terminating" } else { phase },
-                "context": format!("convoy-{name}"),
+                "context": context_of(client, config, name),
                 "url": format!("{}/clusters/{name}", client.url),
             })
         })

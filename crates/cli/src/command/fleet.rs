@@ -47,6 +47,11 @@ pub(crate) struct Simulation {
 }
 
 impl Simulation {
+    /// Whether the flags give a number of nodes.
+    pub(crate) fn has_nodes(&self) -> bool {
+        self.nodes.is_some()
+    }
+
     /// The scenario to simulate, if any flag asks for one.
     pub(crate) fn scenario(self) -> Result<Option<Scenario>> {
         let Self { nodes, scenario, seed } = self;

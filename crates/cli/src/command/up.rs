@@ -10,8 +10,10 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
+use clap::builder::NonEmptyStringValueParser;
 use convoy_apiserver::access::{AccessSettings, Authorization};
 use convoy_apiserver::home::{Home, Settings};
+use convoy_apiserver::kubeconfig::ContextNames;
 use convoy_apiserver::server::{Limits, Server};
 use convoy_apiserver::transport::Transport;
 use convoy_controllers::Clusters;
@@ -49,6 +51,12 @@ pub struct Args {
     /// File to write the kubeconfig to [default: admin.kubeconfig in the data directory]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
+    /// Name of the kubeconfig context of the first cluster
+    #[arg(long, value_name = "NAME", default_value = "convoy", value_parser = NonEmptyStringValueParser::new())]
+    context: String,
+    /// Prefix of the kubeconfig contexts of the other logical clusters; may be empty
+    #[arg(long, value_name = "PREFIX", default_value = "convoy-")]
+    context_prefix: String,
     /// When to sync writes to disk: `sync` (before each is acknowledged), `interval:50ms` (at
     /// this interval; a power failure loses at most that much), `none` (never)
     #[arg(long, value_name = "MODE", default_value = "sync", value_parser = durability)]
@@ -131,6 +139,8 @@ async fn serve(args: Args) -> Result<()> {
         ephemeral,
         listen,
         kubeconfig,
+        context,
+        context_prefix,
         durability,
         accept_loss,
         token_auth_file,
@@ -146,7 +156,11 @@ async fn serve(args: Args) -> Result<()> {
         output,
         skyhook,
     } = args;
-    let (scenario, members) = (simulation.scenario()?, members.resolve()?);
+    let simulates_hub = members.is_none() || simulation.has_nodes();
+    let scenario = simulation.scenario()?;
+    let members = members.resolve(scenario.as_ref())?;
+    let contexts = ContextNames { first: context, prefix: context_prefix };
+    members.check(&contexts)?;
     let data_directory = data_directory(ephemeral, data_dir)?;
     if durability != Durability::Sync && data_directory.is_some() {
         eprintln!(
@@ -169,16 +183,19 @@ async fn serve(args: Args) -> Result<()> {
         on_loss: if accept_loss { OnLoss::Accept } else { OnLoss::Refuse },
         listen,
         kubeconfig,
+        contexts,
         limits,
         access,
         own_webhooks: !skip_admission,
     };
     let home = Home::start(settings).await?;
-    let controllers = chosen(controllers, scenario.is_some(), !members.is_empty());
+    let members = (members, scenario.clone().unwrap_or_default());
+    // Beside members, a scenario describes the members' machines.
+    let scenario = scenario.filter(|_| simulates_hub);
+    let controllers = chosen(controllers, scenario.is_some(), !members.0.is_empty());
     let controllers = Controller::dialects(controllers, &skyhook.options());
     let hub = client(&home.server, "");
     let control = ControllerTask::start(hub, controllers, metrics_listen).await?;
-    let members = (members, scenario.clone().unwrap_or_default());
     let mut fleet = scenario.map(|scenario| simulate(&home.server, "", scenario));
     if let Some(fleet) = &mut fleet {
         fleet.ready().await;

@@ -39,7 +39,9 @@ impl Webhooks {
         let Self { listen, service, namespace, secret, host } = self;
         let Some(address) = listen else { return Ok(()) };
         if dialects.iter().all(|dialect| dialect.webhooks().is_empty()) {
-            bail!("no selected dialect has webhooks; remove --webhook-listen or add skyhook");
+            bail!(
+                "no selected dialect has webhooks; remove --webhook-listen or add skyhook or fleet"
+            );
         }
         let failed = || format!("could not serve webhooks on {address}");
         let listener = TcpListener::bind(address).await.with_context(failed)?;

@@ -131,3 +131,12 @@ fn durability_is_relaxed_only_aloud() {
         refused(&["--durability", "fast"]).contains("expected sync, interval:DURATION or none")
     );
 }
+
+#[test]
+fn member_clusters_that_cannot_be_told_apart_are_refused() {
+    let said = refused(&["--member-names", "a,b", "--member-nodes", "1,2,3"]);
+    assert!(said.contains("3 numbers for 2 member clusters"), "{said}");
+    let said = refused(&["--member-names", "hub", "--context", "hub", "--context-prefix="]);
+    assert!(said.contains("the same context"), "{said}");
+    assert!(refused(&["--member-names", "a,a"]).contains("twice"));
+}

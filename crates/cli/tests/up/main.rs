@@ -9,6 +9,7 @@ mod deploy;
 mod disk;
 mod flags;
 mod fleet;
+mod fleet_admission;
 mod flows;
 mod helm;
 mod home;

@@ -73,6 +73,41 @@ fn a_hub_places_resources_on_its_members() {
     assert_eq!(hub.end("TERM"), Some(0));
 }
 
+#[test]
+fn clusters_are_named_sized_and_labelled_as_asked() {
+    let directory = tempfile::tempdir().unwrap();
+    let scenario = directory.path().join("scenario.yaml");
+    let rules = "memberClusters: [{name: 'west-*', labels: {region: west, tier: gold}}]\n";
+    std::fs::write(&scenario, rules).unwrap();
+    let mut up = command(&directory.path().join("data"));
+    up.args(["--member-names", "west-2,east-1", "--member-nodes", "2,1", "--context-prefix="]);
+    up.args(["--context", "hub", "--member-labels", "tier=basic", "--scenario"]).arg(&scenario);
+    let mut hub = Running::start_as(&mut up);
+    let contexts = hub.kubectl("config get-contexts -o name");
+    assert_eq!(contexts.lines().collect::<Vec<_>>(), ["east-1", "hub", "west-2"]);
+    let count = |context: &str| {
+        hub.kubectl(&format!("--context {context} get nodes -o name")).lines().count()
+    };
+    assert_eq!(["hub", "west-2", "east-1"].map(count), [0, 2, 1]);
+    let western = hub.kubectl("get memberclusters -l region=west,tier=basic -o name");
+    assert_eq!(western.lines().count(), 1);
+    // A cluster that somebody else runs is registered and left alone.
+    let other = "apiVersion: cluster.kubernetes-fleet.io/v1beta1
+kind: MemberCluster
+metadata: {name: other}
+spec: {identity: {kind: User, name: other, apiGroup: rbac.authorization.k8s.io}}
+";
+    hub.kubectl_with("apply -f -", other);
+    hub.kubectl("wait --for=condition=ReadyToJoin membercluster/other --timeout=60s");
+    hub.kubectl("wait --for=condition=Joined membercluster/west-2 --timeout=60s");
+    let internal = "get internalmembercluster other -n fleet-member-other -o jsonpath={.status}";
+    assert_eq!(hub.kubectl(internal), "");
+    let listed = hub.convoy("clusters list -o json").stdout;
+    let listed = String::from_utf8(listed).unwrap();
+    assert!(listed.contains(r#""context": "west-2""#) && !listed.contains("other"), "{listed}");
+    assert_eq!(hub.end("TERM"), Some(0));
+}
+
 /// A process that ends with the test.
 struct Agent(Child);
 

@@ -3,6 +3,7 @@
 //! A placement's step joins the stages of the pipeline, which run independently on the objects
 //! as given: selecting resources, scheduling clusters, rolling out bindings, rolling up status.
 
+mod admission;
 mod decide;
 pub mod names;
 mod read;
@@ -27,6 +28,7 @@ use self::report::PartialStep;
 use self::status::binding::Synced;
 use self::status::rollup;
 use super::{Dialect, Need, Watch};
+use crate::admission::{Request, Verdict as Admitted, Webhook};
 use crate::diagnostic::Diagnostic;
 use crate::hold::{Hold, HoldReason};
 use crate::parallel;
@@ -104,6 +106,14 @@ impl Dialect for Fleet {
         }
         complaint
     }
+
+    fn webhooks(&self) -> &'static [Webhook] {
+        admission::WEBHOOKS
+    }
+
+    fn admit(&self, webhook: &Webhook, world: &World, request: &Request<'_>) -> Admitted {
+        admission::admit(webhook, world, request)
+    }
 }
 
 impl Dialect for Hub {
@@ -161,6 +171,14 @@ impl Dialect for Hub {
 
     fn complaint(&self, snapshot: &Snapshot<'_>, denial: &Denial, now: Timestamp) -> Complaint {
         Fleet.complaint(snapshot, denial, now)
+    }
+
+    fn webhooks(&self) -> &'static [Webhook] {
+        Fleet.webhooks()
+    }
+
+    fn admit(&self, webhook: &Webhook, world: &World, request: &Request<'_>) -> Admitted {
+        Fleet.admit(webhook, world, request)
     }
 }
 

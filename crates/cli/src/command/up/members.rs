@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use convoy_api::schema::crds;
+use convoy_apiserver::kubeconfig::ContextNames;
 use convoy_apiserver::server::Server;
 use convoy_apiserver::transport::Transport;
 use convoy_controllers::Cluster;
@@ -26,6 +27,8 @@ const MEMBERS: &str = "/apis/cluster.kubernetes-fleet.io/v1beta1/memberclusters"
 
 /// How long to wait for a cluster, or a definition, to become ready.
 const READY_TIMEOUT: Duration = Duration::from_mins(1);
+/// Number of nodes of a member for which nobody gives one.
+const NODES: u32 = 3;
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The flags that describe member clusters.
@@ -37,9 +40,10 @@ pub(super) struct MemberFlags {
     /// Names of the member clusters, separated by commas
     #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "members")]
     member_names: Vec<String>,
-    /// Number of simulated nodes in each member cluster
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    member_nodes: u32,
+    /// Number of simulated nodes in each member cluster, or a list with one number for each
+    /// [default: those of the scenario, or 3]
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    member_nodes: Vec<u32>,
     /// Labels of each MemberCluster, separated by commas: KEY=VALUE for all, NAME:KEY=VALUE for one
     #[arg(long, value_name = "LABELS", value_delimiter = ',')]
     member_labels: Vec<String>,
@@ -51,10 +55,18 @@ pub(super) struct MemberFlags {
 /// What the flags ask for.
 #[derive(Debug, Default)]
 pub(super) struct MemberSettings {
-    /// Names, each with the labels of its MemberCluster.
-    members: BTreeMap<String, BTreeMap<String, String>>,
-    nodes: u32,
+    /// In the order of the flags.
+    members: Vec<Member>,
     is_registered: bool,
+}
+
+/// A member cluster to run.
+#[derive(Debug)]
+struct Member {
+    name: String,
+    /// Labels of its MemberCluster.
+    labels: BTreeMap<String, String>,
+    nodes: u32,
 }
 
 /// Member clusters that run.
@@ -70,31 +82,58 @@ struct MemberTask {
 }
 
 impl MemberFlags {
-    pub(super) fn resolve(self) -> Result<MemberSettings> {
+    /// Whether no flag asks for a member.
+    pub(super) fn is_none(&self) -> bool {
+        self.members.is_none() && self.member_names.is_empty()
+    }
+
+    /// The members, with the labels and node counts that the scenario gives unless a flag does.
+    pub(super) fn resolve(self, scenario: Option<&Scenario>) -> Result<MemberSettings> {
         let Self { members, member_names, member_nodes, member_labels, register_members } = self;
         let numbered = (1..=members.unwrap_or(0)).map(|number| format!("member-{number}"));
-        let names = member_names.into_iter().chain(numbered);
-        let mut members: BTreeMap<String, BTreeMap<String, String>> =
-            names.map(|name| (name, BTreeMap::new())).collect();
-        for label in member_labels {
-            let (assignment, of) = match label.split_once(':') {
-                Some((name, assignment)) => (assignment, Some(name)),
-                None => (label.as_str(), None),
-            };
-            let (key, value) = assignment.split_once('=').with_context(|| {
-                format!("invalid label {label:?}; use KEY=VALUE or NAME:KEY=VALUE")
-            })?;
-            if let Some(name) = of {
-                ensure!(members.contains_key(name), "no member cluster is named {name:?}");
-            }
-            for (name, labels) in &mut members {
-                if of.is_none_or(|of| of == name) {
-                    labels.insert(key.to_owned(), value.to_owned());
-                }
-            }
+        let names: Vec<String> = member_names.into_iter().chain(numbered).collect();
+        let count = names.len();
+        ensure!(
+            member_nodes.len() <= 1 || member_nodes.len() == count,
+            "--member-nodes has {} numbers for {count} member clusters; \
+             pass one number for all, or one for each",
+            member_nodes.len()
+        );
+        let mut members: Vec<Member> = Vec::with_capacity(count);
+        for (index, name) in names.into_iter().enumerate() {
+            ensure!(
+                members.iter().all(|member| member.name != name),
+                "--member-names has {name:?} twice"
+            );
+            let given = member_nodes.get(index).or(member_nodes.first()).copied();
+            let nodes = given.or_else(|| scenario?.nodes_of_member(&name)).unwrap_or(NODES);
+            let labels = scenario.map(|scenario| scenario.labels_of_member(&name));
+            members.push(Member { name, labels: labels.unwrap_or_default(), nodes });
         }
-        Ok(MemberSettings { members, nodes: member_nodes, is_registered: register_members })
+        for label in member_labels {
+            set_label(&mut members, &label)?;
+        }
+        Ok(MemberSettings { members, is_registered: register_members })
     }
+}
+
+/// Sets a label of the flag on all members, or on the one that it names.
+fn set_label(members: &mut [Member], label: &str) -> Result<()> {
+    let (assignment, of) = match label.split_once(':') {
+        Some((name, assignment)) => (assignment, Some(name)),
+        None => (label, None),
+    };
+    let (key, value) = assignment
+        .split_once('=')
+        .with_context(|| format!("invalid label {label:?}; use KEY=VALUE or NAME:KEY=VALUE"))?;
+    if let Some(name) = of {
+        let is_known = members.iter().any(|member| member.name == name);
+        ensure!(is_known, "no member cluster is named {name:?}");
+    }
+    for member in members.iter_mut().filter(|member| of.is_none_or(|of| of == member.name)) {
+        member.labels.insert(key.to_owned(), value.to_owned());
+    }
+    Ok(())
 }
 
 impl MemberSettings {
@@ -103,7 +142,19 @@ impl MemberSettings {
     }
 
     pub(super) fn names(&self) -> Vec<&str> {
-        self.members.keys().map(String::as_str).collect()
+        self.members.iter().map(|member| member.name.as_str()).collect()
+    }
+
+    /// Refuses names with which two clusters would have the same context.
+    pub(super) fn check(&self, contexts: &ContextNames) -> Result<()> {
+        for name in self.names() {
+            ensure!(
+                contexts.of(name) != contexts.first,
+                "the hub and the member cluster {name:?} would have the same context; \
+                 change --context or --context-prefix"
+            );
+        }
+        Ok(())
     }
 
     /// Makes the clusters, and starts what runs in them.
@@ -113,12 +164,12 @@ impl MemberSettings {
         scenario: &Scenario,
     ) -> Result<MemberTasks> {
         let hub = Transport::trusted(server, "");
-        for name in self.members.keys() {
+        for name in self.names() {
             let cluster = json!({"apiVersion": "convoy.dev/v1", "kind": "LogicalCluster",
                 "metadata": {"name": name}});
             create(&hub, CLUSTERS, &cluster).await?;
         }
-        for name in self.members.keys() {
+        for name in self.names() {
             let is_ready = |cluster: &Value| cluster["status"]["phase"] == "Ready";
             await_object(&hub, &format!("{CLUSTERS}/{name}"), is_ready).await?;
         }
@@ -127,8 +178,8 @@ impl MemberSettings {
             self.register(&hub).await?;
         }
         let mut tasks = Vec::new();
-        for name in self.members.keys() {
-            tasks.push(self.start_member(server, name, scenario).await?);
+        for member in &self.members {
+            tasks.push(member.start(server, scenario).await?);
         }
         for fleet in tasks.iter_mut().filter_map(|task| task.fleet.as_mut()) {
             fleet.ready().await;
@@ -136,12 +187,23 @@ impl MemberSettings {
         Ok(MemberTasks { tasks })
     }
 
-    async fn start_member(
-        &self,
-        server: &Arc<Server>,
-        name: &str,
-        scenario: &Scenario,
-    ) -> Result<MemberTask> {
+    /// Creates a MemberCluster for each member.
+    async fn register(&self, hub: &Transport) -> Result<()> {
+        for Member { name, labels, .. } in &self.members {
+            let identity = json!({"kind": "ServiceAccount", "apiGroup": "",
+                "namespace": "fleet-system", "name": name});
+            let member = json!({"apiVersion": "cluster.kubernetes-fleet.io/v1beta1",
+                "kind": "MemberCluster", "metadata": {"name": name, "labels": labels},
+                "spec": {"identity": identity, "heartbeatPeriodSeconds": 15}});
+            create(hub, MEMBERS, &member).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Member {
+    async fn start(&self, server: &Arc<Server>, scenario: &Scenario) -> Result<MemberTask> {
+        let name = self.name.as_str();
         // The agent notes on the member what it has applied.
         let own = |definition: &str| definition.starts_with("appliedworks.");
         install(&Transport::trusted(server, name), own).await?;
@@ -153,19 +215,6 @@ impl MemberSettings {
         let scenario = (self.nodes > 0).then(|| scenario.clone().with_nodes(self.nodes));
         let fleet = scenario.map(|scenario| simulate(server, name, scenario));
         Ok(MemberTask { agent, control, fleet })
-    }
-
-    /// Creates a MemberCluster for each member.
-    async fn register(&self, hub: &Transport) -> Result<()> {
-        for (name, labels) in &self.members {
-            let identity = json!({"kind": "ServiceAccount", "apiGroup": "",
-                "namespace": "fleet-system", "name": name});
-            let member = json!({"apiVersion": "cluster.kubernetes-fleet.io/v1beta1",
-                "kind": "MemberCluster", "metadata": {"name": name, "labels": labels},
-                "spec": {"identity": identity, "heartbeatPeriodSeconds": 15}});
-            create(hub, MEMBERS, &member).await?;
-        }
-        Ok(())
     }
 }
 
@@ -237,29 +286,60 @@ fn is_established(definition: &Value) -> bool {
 mod tests {
     use super::*;
 
-    fn resolved(labels: &[&str]) -> Result<MemberSettings> {
-        let flags = MemberFlags {
-            members: Some(2),
-            member_names: Vec::new(),
-            member_nodes: 1,
+    fn flags(names: &str, nodes: &[u32], labels: &[&str]) -> MemberFlags {
+        MemberFlags {
+            members: None,
+            member_names: names.split(',').map(str::to_owned).collect(),
+            member_nodes: nodes.to_vec(),
             member_labels: labels.iter().map(|&label| label.to_owned()).collect(),
             register_members: true,
-        };
-        flags.resolve()
+        }
+    }
+
+    fn labels(settings: &MemberSettings, index: usize) -> Vec<String> {
+        let labels = settings.members[index].labels.iter();
+        labels.map(|(key, value)| format!("{key}={value}")).collect()
     }
 
     #[test]
     fn labels_are_for_all_members_or_for_one() {
-        let settings = resolved(&["env=prod", "member-2:region=eu"]).expect("they are valid");
-        assert_eq!(settings.names(), ["member-1", "member-2"]);
-        let labels = |name: &str| {
-            let labels = settings.members[name].iter();
-            labels.map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>()
-        };
-        assert_eq!(labels("member-1"), ["env=prod"]);
-        assert_eq!(labels("member-2"), ["env=prod", "region=eu"]);
-        let unknown = resolved(&["member-3:a=b"]).expect_err("there is none").to_string();
-        assert_eq!(unknown, "no member cluster is named \"member-3\"");
+        let resolved = |labels: &[&str]| flags("b,a", &[], labels).resolve(None);
+        let settings = resolved(&["env=prod", "a:region=eu"]).expect("they are valid");
+        assert_eq!(settings.names(), ["b", "a"], "in the order of the flag");
+        assert_eq!(labels(&settings, 0), ["env=prod"]);
+        assert_eq!(labels(&settings, 1), ["env=prod", "region=eu"]);
+        let unknown = resolved(&["c:a=b"]).expect_err("there is none").to_string();
+        assert_eq!(unknown, "no member cluster is named \"c\"");
         assert!(resolved(&["prod"]).is_err());
+    }
+
+    #[test]
+    fn node_counts_are_for_all_members_or_for_each() {
+        let counts = |nodes: &[u32]| {
+            let settings = flags("c,a,b", nodes, &[]).resolve(None);
+            settings.map(|settings| settings.members.iter().map(|one| one.nodes).collect())
+        };
+        let cases: [(&[u32], Vec<u32>); 3] =
+            [(&[], vec![3, 3, 3]), (&[5], vec![5, 5, 5]), (&[2, 3, 4], vec![2, 3, 4])];
+        for (given, expected) in cases {
+            let found: Vec<u32> = counts(given).expect("they are valid");
+            assert_eq!(found, expected);
+        }
+        let refused = counts(&[1, 2]).expect_err("one is missing").to_string();
+        assert!(refused.contains("2 numbers for 3 member clusters"), "{refused}");
+        let twice = flags("a,b,a", &[], &[]).resolve(None).expect_err("it is there twice");
+        assert_eq!(twice.to_string(), "--member-names has \"a\" twice");
+    }
+
+    #[test]
+    fn flags_win_over_the_scenario() {
+        let scenario = "memberClusters: [{name: '*', labels: {env: prod, tier: '1'}, nodes: 7}]";
+        let scenario = Scenario::from_yaml(scenario).expect("it is valid");
+        let given = flags("a", &[], &["env=canary"]).resolve(Some(&scenario));
+        let settings = given.expect("they are valid");
+        assert_eq!(settings.members[0].nodes, 7);
+        assert_eq!(labels(&settings, 0), ["env=canary", "tier=1"]);
+        let settings = flags("a", &[1], &[]).resolve(Some(&scenario)).expect("they are valid");
+        assert_eq!(settings.members[0].nodes, 1);
     }
 }

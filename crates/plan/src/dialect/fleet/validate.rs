@@ -2,6 +2,7 @@
 //! keeps in admission webhooks. Kinds that only controllers write are read as they come.
 
 pub(crate) mod member;
+mod notation;
 pub(crate) mod overrides;
 pub(crate) mod placement;
 pub(crate) mod policy;
@@ -19,6 +20,10 @@ use crate::world::World;
 
 /// Names of objects that end up in labels.
 const NAME_MAX: usize = 63;
+
+/// What keys of taints and tolerations are like.
+const QUALIFIED_NAME: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', \
+    and must start and end with an alphanumeric character (e.g. example.com/dedicated)";
 
 /// Whether people write objects of this kind.
 pub(crate) fn validates(kind: &GroupKind) -> bool {
@@ -38,83 +43,127 @@ pub(crate) fn validates(kind: &GroupKind) -> bool {
     Family::ALL.into_iter().any(of_family) || others.contains(kind)
 }
 
+/// When an object is judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moment {
+    /// Before it is stored, beside everything that is.
+    Admission,
+    /// Beside the objects of a plan, which may lack some.
+    Planning,
+}
+
+impl Moment {
+    /// A finding that refuses an object, but that does not make a stored one unusable.
+    fn finding(self, object: &Object, field: &str, message: String) -> Diagnostic {
+        match self {
+            Self::Admission => Diagnostic::error(object, field, message),
+            Self::Planning => Diagnostic::warning(object, field, message),
+        }
+    }
+}
+
 /// Every rule that `object` breaks, alone and beside the others.
 pub(crate) fn validate(world: &World, object: &Object) -> Vec<Diagnostic> {
     let mut found = validation::schema(object);
+    found.extend(rules(world, object, Moment::Planning));
+    found
+}
+
+/// The same without the schema, which an API server has checked already.
+pub(crate) fn rules(world: &World, object: &Object, moment: Moment) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
     let kind = object.kind();
     for family in Family::ALL {
         if *kind == family.placement() {
-            found.extend(placement::validate(world, object, family));
+            found.extend(placement::validate(world, object, family, moment));
         } else if *kind == family.strategy() {
             found.extend(stages(object));
         }
     }
     if *kind == names::CLUSTER_OVERRIDE || *kind == names::OVERRIDE {
-        found.extend(overrides::validate(world, object));
+        found.extend(overrides::validate(world, object, moment));
     } else if *kind == names::MEMBER_CLUSTER {
         found.extend(member::validate(object));
     } else if *kind == names::DISRUPTION_BUDGET {
-        found.extend(budget(world, object));
+        found.extend(budget(world, object, moment));
     } else if *kind == names::EVICTION {
-        found.extend(eviction(world, object));
+        found.extend(eviction(world, object, moment));
     } else if *kind == names::CLUSTER_ENVELOPE || *kind == names::ENVELOPE {
         found.extend(wrapped(object));
     }
     found
 }
 
-/// Whether a label selector at `field` is sound.
-fn selector(object: &Object, field: &str, value: &Value) -> Option<Diagnostic> {
+/// Whether the label selector of `parent` at `field` is sound.
+fn selector(object: &Object, field: &str, value: &Value, parent: &str) -> Option<Diagnostic> {
     let error = Selector::from_value(value).err()?;
     let at = match error.field.as_str() {
         "" => field.to_owned(),
         inner => format!("{field}.{inner}"),
     };
-    Some(Diagnostic::error(object, at, error.message))
+    let printed = notation::label_selector(value);
+    let message = format!("the labelSelector in {parent} {printed} is invalid: {}", error.message);
+    Some(Diagnostic::error(object, at, message))
 }
 
 fn stages(object: &Object) -> Vec<Diagnostic> {
     let stages = list(object.spec(), "stages").iter().enumerate();
     let checked = stages.filter_map(|(index, stage)| {
         let at = format!("spec.stages[{index}].labelSelector");
-        selector(object, &at, field(stage, "labelSelector"))
+        selector(object, &at, field(stage, "labelSelector"), "stage")
     });
     checked.collect()
 }
 
 /// A budget that its placement cannot use blocks every eviction; it is kept all the same, since
 /// the placement may change.
-fn budget(world: &World, object: &Object) -> Vec<Diagnostic> {
+fn budget(world: &World, object: &Object, moment: Moment) -> Vec<Diagnostic> {
     let placement = world.find(&Family::Cluster.placement(), "", object.name());
     if placement.and_then(Pick::of) != Some(Pick::All) {
         return Vec::new();
     }
+    let spec = object.spec();
     let mut found = Vec::new();
-    if !field(object.spec(), "maxUnavailable").is_null() {
-        let message = "a placement of type PickAll has no fixed number of clusters, so this allows nothing: use minAvailable with a count";
-        found.push(Diagnostic::warning(object, "spec.maxUnavailable", message));
+    if !field(spec, "maxUnavailable").is_null() {
+        let message = format!(
+            "cluster resource placement policy type PickAll is not supported with any specified \
+             max unavailable {}: it has no fixed number of clusters; use minAvailable with a count",
+            plain(field(spec, "maxUnavailable"))
+        );
+        found.push(moment.finding(object, "spec.maxUnavailable", message));
     }
-    if field(object.spec(), "minAvailable").is_string() {
-        let message = "a placement of type PickAll has no fixed number of clusters, so a percentage allows nothing: use a count";
-        found.push(Diagnostic::warning(object, "spec.minAvailable", message));
+    if field(spec, "minAvailable").is_string() {
+        let message = format!(
+            "cluster resource placement policy type PickAll is not supported with min available \
+             as a percentage {}: it has no fixed number of clusters; use a count",
+            plain(field(spec, "minAvailable"))
+        );
+        found.push(moment.finding(object, "spec.minAvailable", message));
     }
     found
 }
 
-fn eviction(world: &World, object: &Object) -> Vec<Diagnostic> {
+/// A count or a percentage without quotes.
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn eviction(world: &World, object: &Object, moment: Moment) -> Vec<Diagnostic> {
     let name = text(object.spec(), "placementName");
     let Some(placement) = world.find(&Family::Cluster.placement(), "", name) else {
         return Vec::new();
     };
     let fixed = matches!(Pick::of(placement), Some(Pick::Fixed(_)));
     let message = if placement.is_deleting() {
-        format!("placement {name:?} is being deleted")
+        format!("cluster resource placement {name} is being deleted")
     } else if fixed {
-        format!("placement {name:?} is of type PickFixed: take the cluster off its list instead")
+        "cluster resource placement policy type PickFixed is not supported: take the cluster off \
+         its list instead"
+            .to_owned()
     } else {
         return Vec::new();
     };
-    vec![Diagnostic::warning(object, "spec.placementName", message)]
+    vec![moment.finding(object, "spec.placementName", message)]
 }
 
 /// What an envelope wraps has to live where the envelope does.

@@ -14,6 +14,27 @@ use crate::gate::{self, Permit};
 use crate::hold::{HoldReason, NAMED};
 use crate::snapshot::Snapshot;
 
+// Tools compare these messages literally, so they are upstream's, word for word. The holds of a plan
+// say more.
+const MISSING_PLACEMENT: &str = "Failed to find ClusterResourcePlacement targeted by eviction";
+const DELETING_PLACEMENT: &str = "Found deleting ClusterResourcePlacement targeted by eviction";
+const FIXED_PLACEMENT: &str =
+    "Found ClusterResourcePlacement with PickFixed placement type targeted by eviction";
+const MISSING_BINDING: &str =
+    "Failed to find scheduler decision for placement in cluster targeted by eviction";
+const SEVERAL_BINDINGS: &str =
+    "Found more than one scheduler decision for placement in cluster targeted by eviction";
+const BEING_REMOVED: &str = "Eviction is allowed, resources propagated by placement is currently \
+    being removed from cluster targeted by eviction";
+const PLACEMENT_FAILED: &str = "Eviction is allowed, placement has failed";
+const NO_BUDGET: &str =
+    "Eviction is allowed, no ClusterResourcePlacementDisruptionBudget specified";
+const NOT_PLACED: &str =
+    "Eviction is blocked, placement has not propagated resources to target cluster yet";
+const MISCONFIGURED_BUDGET: &str = "Eviction is blocked by misconfigured \
+    ClusterResourcePlacementDisruptionBudget, either MaxUnavailable is specified or MinAvailable \
+    is specified as a percentage for PickAll ClusterResourcePlacement";
+
 /// What becomes of one eviction. It is decided once; afterwards it only stands as a record.
 #[derive(Clone, Debug)]
 pub(crate) enum Eviction<'w> {
@@ -79,16 +100,13 @@ pub(crate) fn decide<'w>(snapshot: &Snapshot<'w>) -> Eviction<'w> {
 fn placement<'w>(snapshot: &Snapshot<'w>, eviction: &Object) -> Result<Placement<'w>, String> {
     let name = &spec(eviction).placement_name;
     let object = snapshot.find(&Family::Cluster.placement(), "", name);
-    let object = object.ok_or_else(|| format!("ClusterResourcePlacement {name:?} not found"))?;
+    let object = object.ok_or_else(|| MISSING_PLACEMENT.to_owned())?;
     if object.is_deleting() {
-        return Err(format!("ClusterResourcePlacement {name:?} is being deleted"));
+        return Err(DELETING_PLACEMENT.to_owned());
     }
     let placement = Placement::read(object).map_err(|unsound| unsound.to_string())?;
     match placement.policy.pick {
-        Pick::Fixed(_) => Err(format!(
-            "ClusterResourcePlacement {name:?} is of type PickFixed; remove the cluster from \
-             spec.policy.clusterNames instead"
-        )),
+        Pick::Fixed(_) => Err(FIXED_PLACEMENT.to_owned()),
         Pick::All | Pick::Number(_) => Ok(placement),
     }
 }
@@ -101,22 +119,20 @@ fn judge<'w>(
     going: &BTreeSet<&str>,
 ) -> Eviction<'w> {
     let cluster = spec(eviction).cluster_name;
-    let invalid = |message| Eviction::Invalid { message };
+    let invalid = |message: &str| Eviction::Invalid { message: message.to_owned() };
     let of_cluster = bindings.get(cluster.as_str()).map_or(&[][..], Vec::as_slice);
     let Some(binding) = of_cluster.first() else {
-        return invalid(format!("the placement has no binding for cluster {cluster:?}"));
+        return invalid(MISSING_BINDING);
     };
-    if let Some(second) = of_cluster.get(1) {
-        let (one, two) = (binding.name(), second.name());
-        return invalid(format!("cluster {cluster:?} has two bindings, {one} and {two}"));
+    if of_cluster.len() > 1 {
+        return invalid(SEVERAL_BINDINGS);
     }
     if binding.is_deleting() || going.contains(binding.name()) {
-        let message = "the binding is being deleted already".to_owned();
-        return Eviction::Evicted { delete: None, message };
+        return Eviction::Evicted { delete: None, message: BEING_REMOVED.to_owned() };
     }
     if !binding.is_placed() {
-        let message = format!("nothing is placed on cluster {cluster:?} yet");
-        let reason = HoldReason::NotDisruptable { detail: message.clone() };
+        let detail = format!("nothing is placed on cluster {cluster:?} yet");
+        let (reason, message) = (HoldReason::NotDisruptable { detail }, NOT_PLACED.to_owned());
         return Eviction::Refused { reason, message };
     }
     let works = !binding.has_failed() && !binding.is_diff_reported();
@@ -124,7 +140,7 @@ fn judge<'w>(
     let granted = gate::grant(1, &limits);
     let Some(permit) = granted.permit() else {
         let reason = granted.hold.expect("the gate says why nobody starts");
-        let message = format!("{}, {}", refusal(budget, &reason), standing.counted());
+        let message = refusal(budget, standing);
         return Eviction::Refused { reason, message };
     };
     let message = allowed(works, budget, standing);
@@ -134,23 +150,16 @@ fn judge<'w>(
 /// Why an eviction goes ahead, with the counts before it.
 fn allowed(works: bool, budget: Option<&DisruptionBudget<'_>>, standing: &Standing<'_>) -> String {
     match budget {
-        _ if !works => {
-            "the placement does not work on the cluster, so no budget is needed".to_owned()
-        }
-        None => format!("no disruption budget is set, {}", standing.counted()),
-        Some(budget) => {
-            format!("disruption budget {} allows it, {}", budget.name(), standing.counted())
-        }
+        _ if !works => PLACEMENT_FAILED.to_owned(),
+        None => NO_BUDGET.to_owned(),
+        Some(_) => format!("Eviction is allowed by specified {}", standing.counted()),
     }
 }
 
-fn refusal(budget: Option<&DisruptionBudget<'_>>, reason: &HoldReason) -> String {
-    match reason {
-        HoldReason::NotDisruptable { detail } => detail.clone(),
-        reason => {
-            let name = budget.map_or("", DisruptionBudget::name);
-            format!("disruption budget {name} does not allow one more: {reason}")
-        }
+fn refusal(budget: Option<&DisruptionBudget<'_>>, standing: &Standing<'_>) -> String {
+    match budget {
+        Some(DisruptionBudget::NotForPickAll { .. }) => MISCONFIGURED_BUDGET.to_owned(),
+        _ => format!("Eviction is blocked by specified {}", standing.counted()),
     }
 }
 
@@ -184,7 +193,10 @@ impl<'w> Standing<'w> {
     }
 
     fn counted(&self) -> String {
-        format!("{} of {} placements are available", self.available, self.total)
+        format!(
+            "ClusterResourcePlacementDisruptionBudget, availablePlacements: {}, totalPlacements: {}",
+            self.available, self.total
+        )
     }
 }
 
@@ -255,6 +267,40 @@ mod tests {
         assert_eq!(decided("c"), (json!([]), reason("NotExecuted")));
         assert_eq!(decided("d"), (json!([]), reason("Invalid")));
         assert_eq!(decided("e"), (json!([]), reason("Executed")), "the first one did it");
+    }
+
+    #[test]
+    fn messages_are_those_that_tools_compare() {
+        let policy = json!({"placementType": "PickN", "numberOfClusters": 3});
+        let fixed = json!({"placementType": "PickFixed", "clusterNames": ["c1"]});
+        let message = |policy: &Value, budget: Option<Value>| {
+            let mut objects = vec![
+                fleet::placement("web", policy.clone()).build(),
+                binding("c1"),
+                binding("c2"),
+                eviction("a", "c1"),
+            ];
+            objects.extend(
+                budget.map(|budget| {
+                    object("ClusterResourcePlacementDisruptionBudget", "web", &budget)
+                }),
+            );
+            let now = "2026-01-01T00:00:00Z".parse().unwrap();
+            let status = Fleet.step(&Snapshot::new(&objects[3], objects.iter()), now).status;
+            let last = status.unwrap()["conditions"].as_array().unwrap().last().unwrap().clone();
+            last["message"].as_str().unwrap().to_owned()
+        };
+        assert_eq!(
+            message(&policy, None),
+            "Eviction is allowed, no ClusterResourcePlacementDisruptionBudget specified"
+        );
+        let counted = "by specified ClusterResourcePlacementDisruptionBudget, \
+            availablePlacements: 2, totalPlacements: 2";
+        let allowed = format!("Eviction is allowed {counted}");
+        assert_eq!(message(&policy, Some(json!({"minAvailable": 1}))), allowed);
+        let blocked = format!("Eviction is blocked {counted}");
+        assert_eq!(message(&policy, Some(json!({"minAvailable": 2}))), blocked);
+        assert_eq!(message(&fixed, None), FIXED_PLACEMENT);
     }
 
     fn allowed(pick: &Value, budget: &Value, available: u32, total: u32) -> bool {

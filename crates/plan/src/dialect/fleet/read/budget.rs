@@ -44,13 +44,4 @@ impl<'w> DisruptionBudget<'w> {
             _ => Self::Unset { name },
         }
     }
-
-    pub(crate) fn name(&self) -> &'w str {
-        match self {
-            Self::MaxUnavailable { name, .. }
-            | Self::MinAvailable { name, .. }
-            | Self::Unset { name }
-            | Self::NotForPickAll { name } => name,
-        }
-    }
 }

@@ -9,7 +9,7 @@ use crate::dialect::fleet::decide::eviction::Eviction;
 use crate::dialect::fleet::names::{EXECUTED, VALID};
 use crate::dialect::fleet::read::placement::list;
 
-const IS_VALID: &str = "the eviction can be carried out as it is written";
+const IS_VALID: &str = "Eviction is valid";
 
 /// None: nothing is decided any more.
 pub(crate) fn status(eviction: &Object, decided: &Eviction<'_>, now: Timestamp) -> Option<Value> {

@@ -95,6 +95,13 @@ impl<'w> Draft<'_, 'w> {
     /// `Scheduled`, and the policy snapshot that says so; None while it says nothing.
     fn scheduled(&mut self) -> Option<&'w Object> {
         let generation = self.inputs.placement.object.generation();
+        if matches!(&self.inputs.placement.policy.pick, Pick::Fixed(names) if names.is_empty()) {
+            // As upstream, whose scheduler skips it: a list may be empty until somebody fills it.
+            let message = "spec.policy.clusterNames names no cluster yet";
+            self.set("Scheduled", "Unknown", "SchedulePending", message);
+            self.keep(&["Scheduled"]);
+            return None;
+        }
         let said = self.inputs.policy.and_then(|policy| {
             let condition = policy.condition("Scheduled")?;
             let number =
@@ -306,6 +313,28 @@ mod tests {
             .with("/metadata/generation", json!(1))
             .status(json!({"conditions": conditions}))
             .build()
+    }
+
+    #[test]
+    fn a_list_that_names_no_cluster_is_pending() {
+        let nobody = json!({"placementType": "PickFixed", "clusterNames": []});
+        let rollout =
+            fleet::placement("web", nobody).with("/metadata/generation", json!(3)).build();
+        let (policy, resources) = (policy(&[]), [resources(0, true)]);
+        let snapshot = Snapshot::new(&rollout, resources.iter());
+        let placement = Placement::read(&rollout).unwrap();
+        let now = NOW.parse().unwrap();
+        let inputs =
+            Inputs { snapshot: &snapshot, placement: &placement, policy: Some(&policy), now };
+        let status = status(inputs).0.unwrap();
+        assert_eq!(status["conditions"].as_array().map(Vec::len), Some(1));
+        let scheduled = &status["conditions"][0];
+        assert_eq!(
+            (&scheduled["status"], &scheduled["reason"]),
+            (&json!("Unknown"), &json!("SchedulePending"))
+        );
+        assert_eq!(status["selectedResources"][0]["name"], "shop");
+        assert_eq!(status["placementStatuses"], Value::Null);
     }
 
     fn rolled_up(strategy: &str, bindings: &[Object]) -> Value {

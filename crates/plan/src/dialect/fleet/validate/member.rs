@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::diagnostic::Diagnostic;
 use crate::dialect::fleet::read::placement::{list, text};
+use crate::dialect::fleet::validate::QUALIFIED_NAME;
 use crate::selector::{is_label_value, is_qualified_name};
 
 pub(crate) fn validate(object: &Object) -> Vec<Diagnostic> {
@@ -16,7 +17,7 @@ pub(crate) fn validate(object: &Object) -> Vec<Diagnostic> {
         let at = |field: &str| format!("spec.taints[{index}]{field}");
         let [key, value, effect] = ["key", "value", "effect"].map(|field| text(taint, field));
         if !is_qualified_name(key) {
-            let right = "want a qualified name such as example.com/dedicated";
+            let right = QUALIFIED_NAME;
             found.push(Diagnostic::invalid(object, at(".key"), &json!(key), right));
         }
         if !is_label_value(value) {

@@ -8,15 +8,15 @@ use serde_json::{Value, json};
 use crate::diagnostic::Diagnostic;
 use crate::dialect::fleet::names;
 use crate::dialect::fleet::read::placement::{field, list, text};
-use crate::dialect::fleet::validate::selector;
+use crate::dialect::fleet::validate::{Moment, notation, selector};
 use crate::world::World;
 
 /// The most overrides of one kind.
 const OVERRIDES_MAX: usize = 100;
 
-pub(crate) fn validate(world: &World, object: &Object) -> Vec<Diagnostic> {
+pub(crate) fn validate(world: &World, object: &Object, moment: Moment) -> Vec<Diagnostic> {
     let mut found = selectors(object);
-    found.extend(beside_others(world, object));
+    found.extend(beside_others(world, object, moment));
     for (index, rule) in list(field(object.spec(), "policy"), "overrideRules").iter().enumerate() {
         let at = format!("spec.policy.overrideRules[{index}]");
         found.extend(clusters(object, &at, field(rule, "clusterSelector")));
@@ -37,6 +37,15 @@ fn identity(term: &Value) -> [&str; 4] {
     ["group", "version", "kind", "name"].map(|field| text(term, field))
 }
 
+/// A selector as messages print it.
+fn printed(object: &Object, term: &Value) -> String {
+    if *object.kind() == names::CLUSTER_OVERRIDE {
+        notation::resource_term(term)
+    } else {
+        notation::resource(term)
+    }
+}
+
 fn selectors(object: &Object) -> Vec<Diagnostic> {
     let name = selector_field(object);
     let mut found = Vec::new();
@@ -44,39 +53,63 @@ fn selectors(object: &Object) -> Vec<Diagnostic> {
     for (index, term) in list(object.spec(), name).iter().enumerate() {
         let at = format!("spec.{name}[{index}]");
         if !field(term, "labelSelector").is_null() {
-            let message = "must be absent: overrides select by name";
+            let message = format!(
+                "label selector is not supported for resource selection {}: select it by name",
+                printed(object, term)
+            );
             found.push(Diagnostic::error(object, format!("{at}.labelSelector"), message));
-        }
-        if text(term, "name").is_empty() {
-            let at = format!("{at}.name");
-            found.push(Diagnostic::required(object, at, "overrides select by name"));
-        }
-        if !seen.insert(identity(term)) {
-            let message = format!("Duplicate value: {term}: resources must be unique");
+        } else if text(term, "name").is_empty() {
+            let why = format!(
+                "resource name is required for resource selection {}",
+                printed(object, term)
+            );
+            found.push(Diagnostic::required(object, format!("{at}.name"), &why));
+        } else if !seen.insert(identity(term)) {
+            let printed = printed(object, term);
+            let message = format!("resource selector {printed} already exists, and must be unique");
             found.push(Diagnostic::error(object, at, message));
         }
     }
     found
 }
 
-/// Of two overrides for one resource the later one is at fault, and so is the 101st.
-fn beside_others(world: &World, object: &Object) -> Vec<Diagnostic> {
+/// Of two overrides for one resource the later one is at fault, and so is the 101st. An object that
+/// is about to be stored comes after all that are.
+fn beside_others(world: &World, object: &Object, moment: Moment) -> Vec<Diagnostic> {
     let name = selector_field(object);
     let age = |other: &Object| (other.created_at(), other.key().clone());
     let own = age(object);
-    let earlier: Vec<&Object> = world.of(object.kind()).filter(|other| age(other) < own).collect();
+    let is_earlier = |other: &&Object| match moment {
+        Moment::Admission => other.key() != object.key(),
+        Moment::Planning => age(other) < own,
+    };
+    let neighbours: Vec<&Object> = world
+        .of(object.kind())
+        .filter(is_earlier)
+        .filter(|other| other.namespace() == object.namespace())
+        .collect();
     let mut found = Vec::new();
-    if earlier.len() >= OVERRIDES_MAX {
-        let message = format!("there are {OVERRIDES_MAX} overrides of this kind already");
+    let is_new = world.get(object.key()).is_none() || moment == Moment::Planning;
+    if is_new && neighbours.len() >= OVERRIDES_MAX {
+        let message = if *object.kind() == names::CLUSTER_OVERRIDE {
+            "clusterResourceOverride limit has been reached: at most 100 cluster resources can be created"
+        } else {
+            "resourceOverride limit has been reached: at most 100 resources can be created"
+        };
         found.push(Diagnostic::error(object, "metadata.name", message));
     }
-    let neighbours = earlier.iter().filter(|other| other.namespace() == object.namespace());
     for other in neighbours {
         let taken: BTreeSet<[&str; 4]> = list(other.spec(), name).iter().map(identity).collect();
         for (index, term) in list(object.spec(), name).iter().enumerate() {
             if taken.contains(&identity(term)) {
                 let at = format!("spec.{name}[{index}]");
-                let message = format!("{} selects the same resource: {term}", other.name());
+                let message = format!(
+                    "invalid resource selector {}: the resource has been selected by both {} and \
+                     {}, which is not supported",
+                    printed(object, term),
+                    object.name(),
+                    other.name()
+                );
                 found.push(Diagnostic::error(object, at, message));
             }
         }
@@ -92,10 +125,11 @@ fn clusters(object: &Object, at: &str, clusters: &Value) -> Vec<Diagnostic> {
             object,
             &format!("{at}.labelSelector"),
             field(term, "labelSelector"),
+            "cluster selector",
         ));
         for name in ["propertySelector", "propertySorter"] {
             if !field(term, name).is_null() {
-                let message = "must be absent: overrides select clusters by label";
+                let message = "invalid clusterSelector: only labelSelector is supported";
                 found.push(Diagnostic::error(object, format!("{at}.{name}"), message));
             }
         }
@@ -108,11 +142,11 @@ fn patches(object: &Object, at: &str, rule: &Value) -> Vec<Diagnostic> {
     let at = format!("{at}.jsonPatchOverrides");
     match (text(rule, "overrideType"), patches.is_empty()) {
         ("Delete", false) => {
-            let message = "must be absent: overrideType Delete leaves the object out";
+            let message = "JSONPatchOverrides cannot be set when the override type is Delete";
             return vec![Diagnostic::error(object, at, message)];
         }
         ("" | "JSONPatch", true) => {
-            return vec![Diagnostic::required(object, at, "overrideType JSONPatch needs patches")];
+            return vec![Diagnostic::required(object, at, "JSONPatchOverrides cannot be empty")];
         }
         _ => {}
     }
@@ -128,7 +162,7 @@ fn patches(object: &Object, at: &str, rule: &Value) -> Vec<Diagnostic> {
             ));
         }
         if text(patch, "op") == "remove" && !field(patch, "value").is_null() {
-            let message = "must be absent: op remove takes no value";
+            let message = "remove operation cannot have value";
             found.push(Diagnostic::error(object, format!("{at}[{index}].value"), message));
         }
     }
@@ -137,20 +171,25 @@ fn patches(object: &Object, at: &str, rule: &Value) -> Vec<Diagnostic> {
 
 /// Why a path may not be patched. None: it may.
 fn forbidden(path: &str) -> Option<&'static str> {
+    if path.is_empty() {
+        return Some("path cannot be empty");
+    }
     let Some(rest) = path.strip_prefix('/') else {
-        return Some("must begin with /");
+        return Some("path must start with /");
     };
     let parts: Vec<&str> = rest.split('/').collect();
-    if parts.iter().any(|part| part.is_empty()) {
-        return Some("must not have empty parts");
-    }
     match parts.as_slice() {
-        ["kind" | "apiVersion", ..] => Some("kind and apiVersion cannot be overridden"),
-        ["status", ..] => Some("status cannot be overridden"),
-        ["metadata", "annotations" | "labels", ..] => None,
-        ["metadata", ..] => Some("of metadata only annotations and labels can be overridden"),
-        _ => None,
+        ["kind" | "apiVersion", ..] => return Some("cannot override typeMeta fields"),
+        ["status", ..] => return Some("cannot override status fields"),
+        ["metadata"] => return Some("cannot override field metadata"),
+        ["metadata", "annotations" | "labels", ..] => {}
+        ["metadata", ..] => {
+            return Some("cannot override metadata fields except annotations and labels");
+        }
+        _ => {}
     }
+    let has_gap = parts.iter().any(|part| part.trim().is_empty());
+    has_gap.then_some("path cannot contain empty string")
 }
 
 #[cfg(test)]
@@ -190,7 +229,12 @@ mod tests {
         let late = made("a", "2026-01-02T00:00:00Z");
         let early = made("b", "2026-01-01T00:00:00Z");
         let world: World = [late.clone(), early.clone()].into_iter().collect();
-        assert!(beside_others(&world, &early).is_empty());
-        assert_eq!(beside_others(&world, &late)[0].field, "spec.clusterResourceSelectors[0]");
+        let planned = |object: &Object| beside_others(&world, object, Moment::Planning);
+        assert!(planned(&early).is_empty());
+        assert_eq!(planned(&late)[0].field, "spec.clusterResourceSelectors[0]");
+        // At admission every other one was there before.
+        let refused = &beside_others(&world, &early, Moment::Admission)[0].message;
+        let wanted = "the resource has been selected by both b and a, which is not supported";
+        assert!(refused.contains(wanted), "{refused}");
     }
 }

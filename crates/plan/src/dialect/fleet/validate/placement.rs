@@ -10,24 +10,29 @@ use crate::diagnostic::Diagnostic;
 use crate::dialect::fleet::names::Family;
 use crate::dialect::fleet::names::kind::{is_selectable, scope};
 use crate::dialect::fleet::read::placement::{field, list, text};
-use crate::dialect::fleet::validate::{NAME_MAX, policy, selector};
+use crate::dialect::fleet::validate::{Moment, NAME_MAX, policy, selector};
 use crate::world::World;
 
 const DEFINITION: GroupKind = GroupKind::new("apiextensions.k8s.io", "CustomResourceDefinition");
 
-pub(crate) fn validate(world: &World, object: &Object, family: Family) -> Vec<Diagnostic> {
+pub(crate) fn validate(
+    world: &World,
+    object: &Object,
+    family: Family,
+    moment: Moment,
+) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     if object.name().len() > NAME_MAX {
-        let right = "must have at most 63 characters";
+        let right = "the name field cannot have length exceeding 63";
         found.push(Diagnostic::invalid(object, "metadata.name", &json!(object.name()), right));
     }
-    found.extend(selectors(world, object, family));
+    found.extend(selectors(world, object, family, moment));
     found.extend(policy::validate(object, field(object.spec(), "policy")));
     found.extend(strategy(object, field(object.spec(), "strategy")));
     found
 }
 
-fn selectors(world: &World, object: &Object, family: Family) -> Vec<Diagnostic> {
+fn selectors(world: &World, object: &Object, family: Family, moment: Moment) -> Vec<Diagnostic> {
     let selectors = list(object.spec(), "resourceSelectors");
     let partial = selectors
         .iter()
@@ -36,7 +41,8 @@ fn selectors(world: &World, object: &Object, family: Family) -> Vec<Diagnostic> 
     for (index, term) in selectors.iter().enumerate() {
         let at = format!("spec.resourceSelectors[{index}]");
         let labels = field(term, "labelSelector");
-        found.extend(selector(object, &format!("{at}.labelSelector"), labels));
+        let labelled = format!("{at}.labelSelector");
+        found.extend(selector(object, &labelled, labels, "resource selector"));
         let kind = GroupKind {
             group: SmolStr::new(text(term, "group")),
             kind: SmolStr::new(text(term, "kind")),
@@ -46,19 +52,45 @@ fn selectors(world: &World, object: &Object, family: Family) -> Vec<Diagnostic> 
             found.push(Diagnostic::error(object, format!("{at}.kind"), message));
             continue;
         }
-        let wrong = match (family, known_scope(world, &kind)) {
+        let (version, at) = (text(term, "version"), format!("{at}.kind"));
+        let message = match (family, known_scope(world, &kind)) {
             // Beside a namespace that is taken in parts, the others select within it.
-            (Family::Cluster, Some(Scope::Namespaced)) if !partial => {
-                "has namespaced objects: select their Namespace, or use a ResourcePlacement"
-            }
-            (Family::Namespaced, Some(Scope::Cluster)) => {
-                "has objects of cluster scope: use a ClusterResourcePlacement"
-            }
+            (Family::Cluster, Some(Scope::Namespaced)) if !partial => format!(
+                "{NOT_FOUND} or it is not a cluster scoped resource: {}; select the Namespace, \
+                 or use a ResourcePlacement",
+                full_kind(&kind, version)
+            ),
+            (Family::Namespaced, Some(Scope::Cluster)) => format!(
+                "{NOT_FOUND} or it is a cluster scoped resource: {}; use a \
+                 ClusterResourcePlacement",
+                full_kind(&kind, version)
+            ),
+            (_, None) if moment == Moment::Admission && !may_be_served(&kind) => format!(
+                "failed to get GVR of the selector: no matches for kind {:?} in version {:?}",
+                kind.kind,
+                if kind.group.is_empty() {
+                    version.to_owned()
+                } else {
+                    format!("{}/{version}", kind.group)
+                }
+            ),
             _ => continue,
         };
-        found.push(Diagnostic::error(object, format!("{at}.kind"), format!("kind {kind} {wrong}")));
+        found.push(Diagnostic::error(object, at, message));
     }
     found
+}
+
+const NOT_FOUND: &str = "the resource is not found in schema (please retry)";
+
+fn full_kind(kind: &GroupKind, version: &str) -> String {
+    format!("{}/{version}, Kind={}", kind.group, kind.kind)
+}
+
+/// Whether an API server may have the kind though no definition tells: groups of Kubernetes gain
+/// kinds with its versions, or are served by other servers.
+fn may_be_served(kind: &GroupKind) -> bool {
+    kind.group.ends_with(".k8s.io")
 }
 
 /// The scope of a built-in kind, or of one whose definition is known.
@@ -81,7 +113,7 @@ fn strategy(object: &Object, strategy: &Value) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     let rolling = field(strategy, "rollingUpdate");
     if text(strategy, "type") == "External" && !rolling.is_null() {
-        let message = "must be absent: strategy type External does not use it";
+        let message = "rollingUpdate is not valid for strategy type External";
         found.push(Diagnostic::error(object, "spec.strategy.rollingUpdate", message));
     }
     for name in ["maxUnavailable", "maxSurge"] {
@@ -99,7 +131,7 @@ fn strategy(object: &Object, strategy: &Value) -> Vec<Diagnostic> {
     let configured = !field(apply, "serverSideApplyConfig").is_null();
     if configured && text(apply, "type") != "ServerSideApply" {
         let at = "spec.strategy.applyStrategy.serverSideApplyConfig";
-        let message = "must be absent: only type ServerSideApply uses it";
+        let message = "serverSideApplyConfig is only valid for ServerSideApply strategy type";
         found.push(Diagnostic::error(object, at, message));
     }
     found
@@ -114,7 +146,7 @@ mod tests {
             "apiVersion": "placement.kubernetes-fleet.io/v1beta1",
             "kind": "ClusterResourcePlacement", "metadata": {"name": "web"}, "spec": spec}))
         .unwrap();
-        let found = validate(&World::new(), &object, Family::Cluster);
+        let found = validate(&World::new(), &object, Family::Cluster, Moment::Planning);
         found.into_iter().map(|diagnostic| diagnostic.field).collect()
     }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::diagnostic::Diagnostic;
 use crate::dialect::fleet::read::placement::{field, list, text};
-use crate::dialect::fleet::validate::{NAME_MAX, property, selector};
+use crate::dialect::fleet::validate::{NAME_MAX, QUALIFIED_NAME, property, selector};
 use crate::selector::{is_dns_subdomain, is_label_value, is_qualified_name};
 
 const AFFINITY: &str = "spec.policy.affinity.clusterAffinity";
@@ -48,6 +48,7 @@ fn required(object: &Object, affinity: &Value) -> Vec<Diagnostic> {
             object,
             &format!("{at}.labelSelector"),
             field(term, "labelSelector"),
+            "cluster selector",
         ));
         if !field(term, "propertySorter").is_null() {
             let message = "must be absent: a required term either matches or not";
@@ -75,6 +76,7 @@ fn preferred(object: &Object, affinity: &Value, placement_type: &str) -> Vec<Dia
             object,
             &format!("{at}.labelSelector"),
             field(term, "labelSelector"),
+            "preferred cluster selector",
         ));
         if !field(term, "propertySelector").is_null() {
             let message = "must be absent: a preferred term ranks with propertySorter";
@@ -97,7 +99,7 @@ fn tolerations(object: &Object, policy: &Value) -> Vec<Diagnostic> {
         let [key, operator, value, effect] =
             ["key", "operator", "value", "effect"].map(|field| text(toleration, field));
         if !key.is_empty() && !is_qualified_name(key) {
-            let right = "want a qualified name such as example.com/dedicated";
+            let right = QUALIFIED_NAME;
             found.push(Diagnostic::invalid(object, at(".key"), &json!(key), right));
         }
         if !is_label_value(value) {

@@ -10,7 +10,7 @@ use smol_str::SmolStr;
 use crate::built_in_kind::rank;
 use crate::dialect::fleet::names::Family;
 use crate::dialect::fleet::names::kind::{is_reserved_namespace, is_selectable};
-use crate::dialect::fleet::read::placement::Placement;
+use crate::dialect::fleet::read::placement::{Placement, list, text};
 use crate::dialect::fleet::read::resource_selector::ResourceSelector;
 use crate::portable::{cleaned, is_derived};
 use crate::snapshot::Snapshot;
@@ -21,6 +21,11 @@ use crate::world::World;
 pub(crate) enum SelectionError {
     #[error("namespace {name:?} is reserved and cannot be selected")]
     Reserved { name: String },
+    #[error(
+        "the status is shown in namespace {from:?}, so namespace {to:?} cannot be selected \
+         instead; select {from:?} again, or create another placement"
+    )]
+    NamespaceChanged { from: String, to: String },
     #[error("{object} is selected twice")]
     Twice { object: ObjectKey },
     #[error("objects of kind {kind} are never selected")]
@@ -88,6 +93,7 @@ pub(crate) fn selected(
     placement: &Placement<'_>,
 ) -> Result<Vec<Value>, SelectionError> {
     let wanted = ResourceSelector::all(placement);
+    stays_in_namespace(placement, &wanted)?;
     let within = wanted
         .iter()
         .find(|wanted| wanted.scope == "NamespaceWithResourceSelectors" && wanted.is_namespace())
@@ -103,6 +109,29 @@ pub(crate) fn selected(
     let mut objects: Vec<&Object> = found.into_values().collect();
     objects.sort_by_cached_key(|object| order(object));
     Ok(objects.into_iter().map(cleaned).collect())
+}
+
+/// A placement whose status is shown in the namespace that it selects keeps to that namespace.
+fn stays_in_namespace(
+    placement: &Placement<'_>,
+    wanted: &[ResourceSelector<'_>],
+) -> Result<(), SelectionError> {
+    let object = placement.object;
+    let is_shown = text(object.spec(), "statusReportingScope") == "NamespaceAccessible";
+    if !is_shown || placement.family != Family::Cluster {
+        return Ok(());
+    }
+    let is_namespace =
+        |it: &&Value| text(it, "group").is_empty() && text(it, "kind") == "Namespace";
+    let known = list(object.status(), "selectedResources").iter().find(is_namespace);
+    let next = wanted.iter().find(|wanted| wanted.is_namespace());
+    match (known.map(|known| text(known, "name")), next) {
+        (Some(from), Some(next)) if from != next.name => Err(SelectionError::NamespaceChanged {
+            from: from.to_owned(),
+            to: next.name.to_owned(),
+        }),
+        _ => Ok(()),
+    }
 }
 
 fn matching<'w>(
