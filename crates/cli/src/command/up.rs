@@ -24,8 +24,9 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use self::members::{MemberFlags, MemberSettings, MemberTasks};
-use super::controller::Controller;
+use super::controller::{Controller, Options};
 use super::fleet::Simulation;
+use super::hub::{HubFlags, duration};
 use super::metrics;
 use super::signal::{second_signal, shutdown_signal};
 use super::skyhook::SkyhookFlags;
@@ -91,6 +92,8 @@ pub struct Args {
     output: Output,
     #[command(flatten)]
     skyhook: SkyhookFlags,
+    #[command(flatten)]
+    hub: HubFlags,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -145,6 +148,7 @@ async fn serve(args: Args) -> Result<()> {
         skip_admission,
         output,
         skyhook,
+        hub,
     } = args;
     let (scenario, members) = (simulation.scenario()?, members.resolve()?);
     let data_directory = data_directory(ephemeral, data_dir)?;
@@ -175,7 +179,8 @@ async fn serve(args: Args) -> Result<()> {
     };
     let home = Home::start(settings).await?;
     let controllers = chosen(controllers, scenario.is_some(), !members.is_empty());
-    let controllers = Controller::dialects(controllers, &skyhook.options());
+    let options = Options { skyhook: skyhook.options(), fleet: hub.options() };
+    let controllers = Controller::dialects(controllers, &options);
     let hub = client(&home.server, "");
     let control = ControllerTask::start(hub, controllers, metrics_listen).await?;
     let members = (members, scenario.clone().unwrap_or_default());
@@ -377,12 +382,6 @@ fn durability(text: &str) -> Result<Durability, String> {
             .ok_or_else(|| format!("invalid interval {interval:?}; use a value such as 50ms")),
         _ => Err("expected sync, interval:DURATION or none".to_owned()),
     }
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    let parsed: Option<convoy_api::text::GoDuration> = text.parse().ok();
-    let duration = parsed.and_then(|parsed| Duration::try_from(parsed.signed()).ok());
-    duration.ok_or_else(|| format!("invalid duration {text:?}; use a value such as 60s"))
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ use self::decide::selection::policy::PolicyHistory;
 use self::decide::selection::select::SelectionError;
 use self::decide::works::Phase;
 use self::names::{DIALECT, RolloutKind};
+pub use self::read::options::Options;
 use self::read::placement::Placement;
 use self::report::PartialStep;
 use self::status::binding::Synced;
@@ -39,8 +40,10 @@ use crate::world::World;
 pub struct Fleet;
 
 /// The controller of a hub. Unlike a plan it judges no objects of other kinds.
-#[derive(Clone, Copy, Debug)]
-pub struct Hub;
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Hub {
+    pub options: Options,
+}
 
 impl Dialect for Fleet {
     fn name(&self) -> &'static str {
@@ -80,15 +83,7 @@ impl Dialect for Fleet {
     }
 
     fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
-        match RolloutKind::of(snapshot.rollout().kind()) {
-            Some(RolloutKind::Placement(_)) => placement_step(snapshot, now),
-            Some(RolloutKind::Run(_)) => run_step(snapshot, now),
-            Some(RolloutKind::Binding(_)) => binding_step(snapshot, now),
-            Some(RolloutKind::Eviction) => eviction_step(snapshot, now),
-            Some(RolloutKind::Override) => override_step(snapshot),
-            Some(RolloutKind::Member) => member_step(snapshot, now),
-            None => report::available::step(snapshot.rollout()),
-        }
+        step(snapshot, now, &Options::new())
     }
 
     fn complaint(&self, snapshot: &Snapshot<'_>, denial: &Denial, now: Timestamp) -> Complaint {
@@ -156,7 +151,7 @@ impl Dialect for Hub {
     }
 
     fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
-        Fleet.step(snapshot, now)
+        step(snapshot, now, &self.options)
     }
 
     fn complaint(&self, snapshot: &Snapshot<'_>, denial: &Denial, now: Timestamp) -> Complaint {
@@ -164,11 +159,25 @@ impl Dialect for Hub {
     }
 }
 
-fn placement_step(snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
+fn step(snapshot: &Snapshot<'_>, now: Timestamp, options: &Options) -> Step {
+    let mut step = match RolloutKind::of(snapshot.rollout().kind()) {
+        Some(RolloutKind::Placement(_)) => placement_step(snapshot, now, options),
+        Some(RolloutKind::Run(_)) => run_step(snapshot, now),
+        Some(RolloutKind::Binding(_)) => binding_step(snapshot, now),
+        Some(RolloutKind::Eviction) => eviction_step(snapshot, now),
+        Some(RolloutKind::Override) => override_step(snapshot),
+        Some(RolloutKind::Member) => member_step(snapshot, now),
+        None => report::available::step(snapshot.rollout()),
+    };
+    step.series = report::series::series(snapshot.rollout(), step.status.as_ref());
+    step
+}
+
+fn placement_step(snapshot: &Snapshot<'_>, now: Timestamp, options: &Options) -> Step {
     let rollout = snapshot.rollout();
     match Placement::read(rollout) {
         Ok(placement) if rollout.is_deleting() => deleted_placement(snapshot, &placement, now),
-        Ok(placement) => live_placement(snapshot, &placement, now),
+        Ok(placement) => live_placement(snapshot, &placement, now, options),
         Err(unsound) => Step::invalid(DIALECT, rollout, vec![unsound.field]),
     }
 }
@@ -187,7 +196,12 @@ fn deleted_placement<'w>(
 }
 
 /// Joins the parts of the pipeline, which run independently on the objects as given.
-fn live_placement<'w>(snapshot: &Snapshot<'w>, placement: &Placement<'w>, now: Timestamp) -> Step {
+fn live_placement<'w>(
+    snapshot: &Snapshot<'w>,
+    placement: &Placement<'w>,
+    now: Timestamp,
+    options: &Options,
+) -> Step {
     let mut step = Step::new(DIALECT, placement.object, Verdict::Done);
     step.actions.extend(write::cleanup::guarded(placement));
     let history = PolicyHistory::of(snapshot, placement);
@@ -196,7 +210,7 @@ fn live_placement<'w>(snapshot: &Snapshot<'w>, placement: &Placement<'w>, now: T
     let ((selected, reported), rolled) = parallel::join(
         members >= parallel::MADE_MIN,
         || {
-            let selected = selected(snapshot, placement, now)
+            let selected = selected(snapshot, placement, now, options)
                 .map(|partial| (partial, scheduled(snapshot, placement, &history, now)));
             let reported = selected.is_ok().then(|| rollup::status(inputs));
             (selected, reported)
@@ -229,8 +243,9 @@ fn selected(
     snapshot: &Snapshot<'_>,
     placement: &Placement<'_>,
     now: Timestamp,
+    options: &Options,
 ) -> Result<PartialStep, SelectionError> {
-    let selection = decide::selection::decide(snapshot, placement, now)?;
+    let selection = decide::selection::decide(snapshot, placement, now, options)?;
     let mut partial = report::selection::partial(&selection);
     if let Selection::Compared(decision) = &selection {
         partial.actions = write::snapshot::actions(decision, placement, now);
