@@ -13,6 +13,7 @@ mod decision_log;
 #[cfg(feature = "server")]
 pub mod fleet;
 #[cfg(feature = "server")]
+mod hub;
 mod metrics;
 pub mod migrate;
 pub mod plan;

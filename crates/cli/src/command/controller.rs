@@ -3,8 +3,8 @@
 use clap::ValueEnum;
 use convoy_plan::Dialect;
 use convoy_plan::dialect::apps::{Deployments, ReplicaSets};
-use convoy_plan::dialect::fleet::Hub;
-use convoy_plan::dialect::skyhook::{Options, Skyhook};
+use convoy_plan::dialect::fleet::{self, Hub};
+use convoy_plan::dialect::skyhook::{self, Skyhook};
 use convoy_plan::dialect::workloads::{DAEMON_SETS, JOBS, STATEFUL_SETS};
 
 /// A controller, by the name that the flags use.
@@ -29,8 +29,15 @@ pub(crate) enum Controller {
     Fleet,
 }
 
+/// What the flags of the dialects ask for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Options {
+    pub(crate) skyhook: skyhook::Options,
+    pub(crate) fleet: fleet::Options,
+}
+
 impl Controller {
-    fn dialect(self, skyhook: &Options) -> &'static dyn Dialect {
+    fn dialect(self, options: &Options) -> &'static dyn Dialect {
         match self {
             Self::Apps => &Deployments,
             Self::ReplicaSets => &ReplicaSets,
@@ -38,8 +45,8 @@ impl Controller {
             Self::StatefulSets => &STATEFUL_SETS,
             Self::Jobs => &JOBS,
             // Created once, and used until the process exits.
-            Self::Skyhook => Box::leak(Box::new(Skyhook { options: skyhook.clone() })),
-            Self::Fleet => &Hub,
+            Self::Skyhook => Box::leak(Box::new(Skyhook { options: options.skyhook.clone() })),
+            Self::Fleet => Box::leak(Box::new(Hub { options: options.fleet })),
         }
     }
 
@@ -56,11 +63,11 @@ impl Controller {
     /// The dialects of `controllers`, each once.
     pub(crate) fn dialects(
         mut controllers: Vec<Self>,
-        skyhook: &Options,
+        options: &Options,
     ) -> Vec<&'static dyn Dialect> {
         controllers.sort_unstable();
         controllers.dedup();
-        controllers.into_iter().map(|controller| controller.dialect(skyhook)).collect()
+        controllers.into_iter().map(|controller| controller.dialect(options)).collect()
     }
 }
 
@@ -71,7 +78,7 @@ mod tests {
     #[test]
     fn each_is_run_once_under_the_name_it_was_asked_for_by() {
         let given = vec![Controller::Jobs, Controller::Apps, Controller::Jobs];
-        let options = Options::new();
+        let options = Options::default();
         let dialects = Controller::dialects(given, &options);
         let names: Vec<&str> = dialects.iter().map(|dialect| dialect.name()).collect();
         assert_eq!(names, ["apps", "jobs"]);

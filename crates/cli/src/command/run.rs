@@ -14,7 +14,8 @@ use convoy_controllers::lease::Election;
 use convoy_controllers::tenure::LeaseTiming;
 use convoy_controllers::{Settings, run as run_loop};
 
-use super::controller::Controller;
+use super::controller::{Controller, Options};
+use super::hub::HubFlags;
 use super::signal::shutdown_signal;
 use super::skyhook::SkyhookFlags;
 use super::webhooks::Webhooks;
@@ -69,6 +70,8 @@ pub struct Args {
     webhooks: Webhooks,
     #[command(flatten)]
     skyhook: SkyhookFlags,
+    #[command(flatten)]
+    hub: HubFlags,
 }
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
@@ -91,6 +94,7 @@ async fn serve(args: Args) -> Result<()> {
         metrics_listen,
         webhooks,
         skyhook,
+        hub,
     } = args;
     logging::init(tracing::Level::INFO);
     let shutdown = shutdown_signal()?;
@@ -102,11 +106,12 @@ async fn serve(args: Args) -> Result<()> {
         Some(timing) => connect_to_lead(kubeconfig, context, timing).await?,
         None => connect(kubeconfig, context).await?,
     };
+    let options = Options { skyhook: skyhook.options(), fleet: hub.options() };
     let settings = Settings {
         observe,
         concurrency: usize::from(concurrency),
         decision_log: decision_log::open(decision_log)?,
-        ..Settings::new(Controller::dialects(dialects, &skyhook.options()))
+        ..Settings::new(Controller::dialects(dialects, &options))
     };
     if let Some(address) = metrics_listen {
         metrics::serve(address, Arc::clone(&settings.metrics)).await?;

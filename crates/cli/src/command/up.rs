@@ -26,8 +26,9 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use self::members::{MemberFlags, MemberSettings, MemberTasks};
-use super::controller::Controller;
+use super::controller::{Controller, Options};
 use super::fleet::Simulation;
+use super::hub::{HubFlags, duration};
 use super::metrics;
 use super::signal::{second_signal, shutdown_signal};
 use super::skyhook::SkyhookFlags;
@@ -99,6 +100,8 @@ pub struct Args {
     output: Output,
     #[command(flatten)]
     skyhook: SkyhookFlags,
+    #[command(flatten)]
+    hub: HubFlags,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -155,6 +158,7 @@ async fn serve(args: Args) -> Result<()> {
         skip_admission,
         output,
         skyhook,
+        hub,
     } = args;
     let simulates_hub = members.is_none() || simulation.has_nodes();
     let scenario = simulation.scenario()?;
@@ -193,7 +197,8 @@ async fn serve(args: Args) -> Result<()> {
     // Beside members, a scenario describes the members' machines.
     let scenario = scenario.filter(|_| simulates_hub);
     let controllers = chosen(controllers, scenario.is_some(), !members.0.is_empty());
-    let controllers = Controller::dialects(controllers, &skyhook.options());
+    let options = Options { skyhook: skyhook.options(), fleet: hub.options() };
+    let controllers = Controller::dialects(controllers, &options);
     let hub = client(&home.server, "");
     let control = ControllerTask::start(hub, controllers, metrics_listen).await?;
     let mut fleet = scenario.map(|scenario| simulate(&home.server, "", scenario));
@@ -394,12 +399,6 @@ fn durability(text: &str) -> Result<Durability, String> {
             .ok_or_else(|| format!("invalid interval {interval:?}; use a value such as 50ms")),
         _ => Err("expected sync, interval:DURATION or none".to_owned()),
     }
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    let parsed: Option<convoy_api::text::GoDuration> = text.parse().ok();
-    let duration = parsed.and_then(|parsed| Duration::try_from(parsed.signed()).ok());
-    duration.ok_or_else(|| format!("invalid duration {text:?}; use a value such as 60s"))
 }
 
 #[cfg(test)]

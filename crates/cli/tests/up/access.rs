@@ -12,6 +12,7 @@ pub(crate) struct Access {
     pub(crate) kubeconfig: PathBuf,
     /// What kubectl works in; none: what the kubeconfig says.
     namespace: Option<String>,
+    context: Option<String>,
 }
 
 /// How long anything may take, on a machine that does much else.
@@ -19,13 +20,18 @@ const PATIENCE: Duration = Duration::from_mins(2);
 
 impl Access {
     pub(crate) fn new(kubeconfig: PathBuf) -> Self {
-        Self { kubeconfig, namespace: None }
+        Self { kubeconfig, namespace: None, context: None }
+    }
+
+    /// Another server that the same kubeconfig knows.
+    pub(crate) fn at(&self, context: &str) -> Self {
+        Self { context: Some(context.to_owned()), ..Self::new(self.kubeconfig.clone()) }
     }
 
     /// The same server, in a new namespace.
     pub(crate) fn within(&self, namespace: &str) -> Self {
         self.kubectl(&format!("create namespace {namespace}"));
-        Self { kubeconfig: self.kubeconfig.clone(), namespace: Some(namespace.to_owned()) }
+        Self { namespace: Some(namespace.to_owned()), ..self.clone() }
     }
 
     /// An object, or a list of them.
@@ -79,8 +85,10 @@ impl Access {
         let program = std::env::var_os("CONVOY_KUBECTL").unwrap_or_else(|| "kubectl".into());
         let mut command = Command::new(program);
         let namespace = self.namespace.iter().flat_map(|namespace| ["--namespace", namespace]);
+        let context = self.context.iter().flat_map(|context| ["--context", context]);
         command
             .args(namespace)
+            .args(context)
             .args(split(arguments))
             .env("KUBECONFIG", &self.kubeconfig)
             .env("KUBECACHEDIR", self.kubeconfig.with_file_name("kubectl-cache"))

@@ -11,7 +11,7 @@ mod options;
 mod order;
 mod packages;
 pub(crate) mod policies;
-mod record;
+pub(crate) mod record;
 mod removal;
 mod safety;
 mod sample_policy;

@@ -23,6 +23,7 @@ use self::decide::selection::policy::PolicyHistory;
 use self::decide::selection::select::SelectionError;
 use self::decide::works::Phase;
 use self::names::{DIALECT, RolloutKind};
+pub use self::read::options::Options;
 use self::read::placement::Placement;
 use self::report::PartialStep;
 use self::status::binding::Synced;
@@ -41,8 +42,10 @@ use crate::world::World;
 pub struct Fleet;
 
 /// The controller of a hub. Unlike a plan it judges no objects of other kinds.
-#[derive(Clone, Copy, Debug)]
-pub struct Hub;
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Hub {
+    pub options: Options,
+}
 
 impl Dialect for Fleet {
     fn name(&self) -> &'static str {
@@ -82,15 +85,7 @@ impl Dialect for Fleet {
     }
 
     fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
-        match RolloutKind::of(snapshot.rollout().kind()) {
-            Some(RolloutKind::Placement(_)) => placement_step(snapshot, now),
-            Some(RolloutKind::Run(_)) => run_step(snapshot, now),
-            Some(RolloutKind::Binding(_)) => binding_step(snapshot, now),
-            Some(RolloutKind::Eviction) => eviction_step(snapshot, now),
-            Some(RolloutKind::Override) => override_step(snapshot),
-            Some(RolloutKind::Member) => member_step(snapshot, now),
-            None => report::available::step(snapshot.rollout()),
-        }
+        step(snapshot, now, &Options::new())
     }
 
     fn complaint(&self, snapshot: &Snapshot<'_>, denial: &Denial, now: Timestamp) -> Complaint {
@@ -166,7 +161,7 @@ impl Dialect for Hub {
     }
 
     fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
-        Fleet.step(snapshot, now)
+        step(snapshot, now, &self.options)
     }
 
     fn complaint(&self, snapshot: &Snapshot<'_>, denial: &Denial, now: Timestamp) -> Complaint {
@@ -182,11 +177,25 @@ impl Dialect for Hub {
     }
 }
 
-fn placement_step(snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
+fn step(snapshot: &Snapshot<'_>, now: Timestamp, options: &Options) -> Step {
+    let mut step = match RolloutKind::of(snapshot.rollout().kind()) {
+        Some(RolloutKind::Placement(_)) => placement_step(snapshot, now, options),
+        Some(RolloutKind::Run(_)) => run_step(snapshot, now),
+        Some(RolloutKind::Binding(_)) => binding_step(snapshot, now),
+        Some(RolloutKind::Eviction) => eviction_step(snapshot, now),
+        Some(RolloutKind::Override) => override_step(snapshot),
+        Some(RolloutKind::Member) => member_step(snapshot, now),
+        None => report::available::step(snapshot.rollout()),
+    };
+    step.series = report::series::series(snapshot.rollout(), step.status.as_ref());
+    step
+}
+
+fn placement_step(snapshot: &Snapshot<'_>, now: Timestamp, options: &Options) -> Step {
     let rollout = snapshot.rollout();
     match Placement::read(rollout) {
         Ok(placement) if rollout.is_deleting() => deleted_placement(snapshot, &placement, now),
-        Ok(placement) => live_placement(snapshot, &placement, now),
+        Ok(placement) => live_placement(snapshot, &placement, now, options),
         Err(unsound) => Step::invalid(DIALECT, rollout, vec![unsound.field]),
     }
 }
@@ -205,7 +214,12 @@ fn deleted_placement<'w>(
 }
 
 /// Joins the parts of the pipeline, which run independently on the objects as given.
-fn live_placement<'w>(snapshot: &Snapshot<'w>, placement: &Placement<'w>, now: Timestamp) -> Step {
+fn live_placement<'w>(
+    snapshot: &Snapshot<'w>,
+    placement: &Placement<'w>,
+    now: Timestamp,
+    options: &Options,
+) -> Step {
     let mut step = Step::new(DIALECT, placement.object, Verdict::Done);
     step.actions.extend(write::cleanup::guarded(placement));
     let history = PolicyHistory::of(snapshot, placement);
@@ -214,7 +228,7 @@ fn live_placement<'w>(snapshot: &Snapshot<'w>, placement: &Placement<'w>, now: T
     let ((selected, reported), rolled) = parallel::join(
         members >= parallel::MADE_MIN,
         || {
-            let selected = selected(snapshot, placement, now)
+            let selected = selected(snapshot, placement, now, options)
                 .map(|partial| (partial, scheduled(snapshot, placement, &history, now)));
             let reported = selected.is_ok().then(|| rollup::status(inputs));
             (selected, reported)
@@ -247,8 +261,9 @@ fn selected(
     snapshot: &Snapshot<'_>,
     placement: &Placement<'_>,
     now: Timestamp,
+    options: &Options,
 ) -> Result<PartialStep, SelectionError> {
-    let selection = decide::selection::decide(snapshot, placement, now)?;
+    let selection = decide::selection::decide(snapshot, placement, now, options)?;
     let mut partial = report::selection::partial(&selection);
     if let Selection::Compared(decision) = &selection {
         partial.actions = write::snapshot::actions(decision, placement, now);

@@ -11,7 +11,6 @@ use convoy_apiserver::kubeconfig::ContextNames;
 use convoy_apiserver::server::Server;
 use convoy_apiserver::transport::Transport;
 use convoy_controllers::Cluster;
-use convoy_plan::dialect::skyhook::Options;
 use convoy_sim::fleet::Fleet;
 use convoy_sim::scenario::Scenario;
 use http::Method;
@@ -20,7 +19,7 @@ use serde_json::{Value, json};
 use super::{ControllerTask, client, simulate};
 use crate::command::agent;
 use crate::command::clusters::PATH as CLUSTERS;
-use crate::command::controller::Controller;
+use crate::command::controller::{Controller, Options};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const MEMBERS: &str = "/apis/cluster.kubernetes-fleet.io/v1beta1/memberclusters";
@@ -207,7 +206,7 @@ impl Member {
         // The agent notes on the member what it has applied.
         let own = |definition: &str| definition.starts_with("appliedworks.");
         install(&Transport::trusted(server, name), own).await?;
-        let dialects = Controller::dialects(Controller::of_cluster(), &Options::new());
+        let dialects = Controller::dialects(Controller::of_cluster(), &Options::default());
         let control = ControllerTask::start(client(server, name), dialects, None).await?;
         let [hub, member] = ["", name].map(|cluster| Cluster::new(client(server, cluster)));
         let clusters = agent::clusters(name, hub, member);

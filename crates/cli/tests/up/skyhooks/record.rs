@@ -45,7 +45,7 @@ fn name(object: &Value) -> String {
 
 impl Watch {
     /// Watches a path from now on, whenever the watch itself begins.
-    pub(super) fn start(access: &Access, path: &str, selector: &str, within: &Path) -> Self {
+    pub(crate) fn start(access: &Access, path: &str, selector: &str, within: &Path) -> Self {
         let list = access.kubectl(&format!("get --raw {path}?{selector}"));
         let mut list: Value = serde_json::from_str(&list).unwrap();
         let version = version(&list);
@@ -58,6 +58,11 @@ impl Watch {
         let mut command = access.kubectl_command(&format!("get --raw {watch}&{selector}"));
         let child = command.stdout(output).spawn().unwrap();
         Self { child, file, read: RefCell::default(), initial }
+    }
+
+    /// What was there when it began.
+    pub(crate) fn initial(&self) -> impl Iterator<Item = &Value> {
+        self.initial.values()
     }
 
     /// What is written so far.
@@ -109,7 +114,7 @@ impl Watch {
 
 impl Record {
     /// What a watch tells that is newer than a version.
-    pub(super) fn new(watch: Rc<Watch>, after: u64) -> Self {
+    pub(crate) fn new(watch: Rc<Watch>, after: u64) -> Self {
         Self { watch, after }
     }
 

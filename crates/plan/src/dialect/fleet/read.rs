@@ -5,6 +5,7 @@ pub(crate) mod binding;
 pub(crate) mod budget;
 pub(crate) mod eviction;
 pub(crate) mod member;
+pub(crate) mod options;
 pub(crate) mod overrides;
 pub(crate) mod placement;
 pub(crate) mod policy;

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 
 use self::group::Decision;
 use self::select::SelectionError;
+use crate::dialect::fleet::read::options::Options;
 use crate::dialect::fleet::read::placement::{Placement, Strategy};
 use crate::dialect::fleet::read::snapshot::ResourceGroup;
 use crate::snapshot::Snapshot;
@@ -31,8 +32,9 @@ pub(crate) fn decide<'w>(
     snapshot: &Snapshot<'w>,
     placement: &Placement<'_>,
     now: Timestamp,
+    options: &Options,
 ) -> Result<Selection<'w>, SelectionError> {
-    match group::decide(snapshot, placement, now, false) {
+    match group::decide(snapshot, placement, now, options) {
         Err(error) if error.is_users() => Err(error),
         _ if placement.strategy == Strategy::External => Ok(Selection::Left),
         // A world without a single object of a kind keeps what was selected before.
