@@ -9,6 +9,7 @@ use std::thread;
 use convoy_sim::seed::Seed;
 use convoy_sim::simulation::apps::Apps;
 use convoy_sim::simulation::cluster::ServerKind;
+use convoy_sim::simulation::fleets::Fleets;
 use convoy_sim::simulation::rehearsal::Rehearsal;
 use convoy_sim::simulation::skyhooks::Skyhooks;
 use convoy_sim::simulation::{RunSummary, Simulation};
@@ -34,6 +35,11 @@ fn run(seed: u64, server: ServerKind) -> Result<RunSummary, String> {
 
 fn run_skyhook(seed: u64, server: ServerKind) -> Result<RunSummary, String> {
     let (trial, settings) = Skyhooks::from_seed(seed, server);
+    Simulation::new(Seed::new(seed), settings, trial).run().map_err(|failure| failure.to_string())
+}
+
+fn run_fleet(seed: u64) -> Result<RunSummary, String> {
+    let (trial, settings) = Fleets::from_seed(seed);
     Simulation::new(Seed::new(seed), settings, trial).run().map_err(|failure| failure.to_string())
 }
 
@@ -68,6 +74,12 @@ fn no_compartment_has_more_in_progress_than_its_ceiling() {
 fn nor_has_it_on_the_real_server() {
     let name = "nor_has_it_on_the_real_server";
     every_seed(name, SEEDS_OF_REAL_SKYHOOKS, |seed| run_skyhook(seed, ServerKind::Real));
+}
+
+#[test]
+fn placements_keep_enough_clusters_working_whatever_happens() {
+    let name = "placements_keep_enough_clusters_working_whatever_happens";
+    every_seed(name, SEEDS, run_fleet);
 }
 
 #[test]
@@ -134,8 +146,12 @@ fn every_seed(test: &str, cases: u32, run: impl Fn(u64) -> Result<RunSummary, St
     let mut failures = failures.into_inner().expect("no panic while held");
     failures.sort();
     if let Some((seed, message)) = failures.first() {
-        let others: Vec<u64> = failures.iter().skip(1).map(|(seed, _)| *seed).collect();
+        let first = |text: &String| text.lines().next().unwrap_or_default().to_owned();
+        let others = failures.iter().skip(1);
+        let others: Vec<String> =
+            others.map(|(seed, message)| format!("seed {seed}: {}", first(message))).collect();
         let command = property::replay("convoy-sim", &format!("--test simulation {test}"), *seed);
-        panic!("seed {seed} (and {others:?}): {message}\nto see it again: {command}");
+        let others = others.join("\n");
+        panic!("seed {seed}: {message}\n{others}\nto see it again: {command}");
     }
 }
