@@ -14,6 +14,7 @@ pub mod fleets;
 pub mod leading;
 mod light;
 mod machines;
+pub mod placements;
 pub mod random;
 mod real;
 pub mod rehearsal;
@@ -228,6 +229,13 @@ impl<T: Trial> Simulation<T> {
     /// Runs with failures, then without: the desired state must be reached, and after that nothing
     /// is written any more, not even by restarted loops.
     pub fn run(mut self) -> Result<RunSummary, Failure> {
+        let summary = self.roll_out()?;
+        self.restart()?;
+        Ok(RunSummary { events: self.events, ..summary })
+    }
+
+    /// Runs with failures, then without, until the desired state is reached.
+    pub fn roll_out(&mut self) -> Result<RunSummary, Failure> {
         for request in self.trial.begin() {
             self.must_send(request)?;
         }
@@ -245,7 +253,12 @@ impl<T: Trial> Simulation<T> {
         self.run_until(unrest_ends, |_| false)?;
         self.end_faults()?;
         self.settle("come to rest")?;
-        let took = self.elapsed();
+        let (writes, events, took) = (self.cluster.written(), self.events, self.elapsed());
+        Ok(RunSummary { writes, events, took })
+    }
+
+    /// Starts all loops again in the state that is reached: nothing is written any more.
+    pub fn restart(&mut self) -> Result<(), Failure> {
         let written = self.cluster.written();
         self.restart_all();
         self.settle("come to rest after a new start")?;
@@ -256,7 +269,7 @@ impl<T: Trial> Simulation<T> {
         if let Some(record) = records.find(is_surplus) {
             return Err(self.failure(format!("written at rest: {}", line(record))));
         }
-        Ok(RunSummary { writes: written, events: self.events, took })
+        Ok(())
     }
 
     fn elapsed(&self) -> SignedDuration {

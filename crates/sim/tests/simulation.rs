@@ -1,11 +1,15 @@
 //! The control loop in virtual time, under everything that may go wrong. Each seed is a world;
 //! one that fails prints the command that runs it again.
 
+#[path = "simulation/generous.rs"]
+mod generous;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
+use convoy_plan::Dialect;
 use convoy_sim::seed::Seed;
 use convoy_sim::simulation::apps::Apps;
 use convoy_sim::simulation::cluster::ServerKind;
@@ -14,6 +18,8 @@ use convoy_sim::simulation::rehearsal::Rehearsal;
 use convoy_sim::simulation::skyhooks::Skyhooks;
 use convoy_sim::simulation::{RunSummary, Simulation};
 use convoy_testkit::property;
+
+use generous::{GENEROUS, Generous};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc; // as the binary has
@@ -40,6 +46,12 @@ fn run_skyhook(seed: u64, server: ServerKind) -> Result<RunSummary, String> {
 
 fn run_fleet(seed: u64) -> Result<RunSummary, String> {
     let (trial, settings) = Fleets::from_seed(seed);
+    Simulation::new(Seed::new(seed), settings, trial).run().map_err(|failure| failure.to_string())
+}
+
+fn run_hub(seed: u64, hub: &'static dyn Dialect) -> Result<RunSummary, String> {
+    let (trial, settings) = Fleets::from_seed(seed);
+    let trial = trial.with_hub(hub);
     Simulation::new(Seed::new(seed), settings, trial).run().map_err(|failure| failure.to_string())
 }
 
@@ -80,6 +92,19 @@ fn nor_has_it_on_the_real_server() {
 fn placements_keep_enough_clusters_working_whatever_happens() {
     let name = "placements_keep_enough_clusters_working_whatever_happens";
     every_seed(name, SEEDS, run_fleet);
+}
+
+/// The worlds above would show a hub that lets one more cluster go or come than it may.
+#[test]
+fn a_hub_that_admits_one_more_is_found_out() {
+    for (field, found) in
+        [("maxUnavailable", "clusters that work"), ("maxSurge", "carry resources")]
+    {
+        let hub: &'static Generous = if field == "maxSurge" { &GENEROUS[1] } else { &GENEROUS[0] };
+        let failures: Vec<String> = (0..30).filter_map(|seed| run_hub(seed, hub).err()).collect();
+        let shown = failures.iter().filter(|failure| failure.contains(found)).count();
+        assert!(shown >= 2, "{field}: {failures:#?}");
+    }
 }
 
 #[test]

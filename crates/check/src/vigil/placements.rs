@@ -15,7 +15,7 @@ use convoy_api::{GroupKind, Object, ObjectKey};
 use jiff::{SignedDuration, Timestamp};
 
 use self::binding::Binding;
-use self::bounds::Bounds;
+use self::bounds::{Bounds, Limits};
 use super::Hand;
 
 const GROUP: &str = "placement.kubernetes-fleet.io";
@@ -51,8 +51,6 @@ struct Watched {
     former: Vec<Bounds>,
     /// When clusters stopped working that no update and no removal of the rollout had touched.
     lost: VecDeque<Timestamp>,
-    /// When clusters were de-selected, which makes the target of a PickAll placement smaller.
-    dropped: VecDeque<Timestamp>,
 }
 
 impl Placements {
@@ -87,7 +85,6 @@ impl Placements {
         for watched in self.placements.values_mut() {
             watched.former.clear();
             watched.lost.clear();
-            watched.dropped.clear();
         }
     }
 
@@ -119,8 +116,8 @@ impl Placements {
                 }
             }
             None => {
-                let (lost, dropped) = (VecDeque::new(), VecDeque::new());
-                let watched = Watched { is_deleting, bounds, former: Vec::new(), lost, dropped };
+                let (former, lost) = (Vec::new(), VecDeque::new());
+                let watched = Watched { is_deleting, bounds, former, lost };
                 self.placements.insert(name, watched);
             }
         }
@@ -185,62 +182,63 @@ impl Placements {
     }
 
     fn judge(&mut self, change: &Change<'_>, by: Hand, now: Timestamp) -> Result<(), String> {
-        let Change { before, .. } = change;
+        let before = change.before;
         let Some(watched) = self.placements.get(&before.placement) else { return Ok(()) };
         let period = watched.bounds.period;
         let was_ready = before.is_ready(period, now);
-        let lost = was_ready && !change.after.is_some_and(|it| it.is_ready(period, now));
+        let is_lost = was_ready && !change.after.is_some_and(|it| it.is_ready(period, now));
         let is_exempt = by != Hand::Loop
             || watched.is_deleting
             || watched.bounds.is_external
             || self.is_evicted(before);
-        let kind = change.kind();
-        let limits = |bounds: &Bounds| bounds.limits(self.picked(&before.placement));
-        let all = std::iter::once(&watched.bounds).chain(&watched.former).map(limits);
-        let all: Vec<bounds::Limits> = all.collect();
-        let ready = self.ready(&before.placement, period, now);
-        let spare = recent(&watched.lost, now);
-        let carrying = self.carrying(&before.placement);
-        let says = |what: &str, floor: u32| {
-            format!(
-                "{what} {} leaves {ready} clusters that work, where {floor} have to",
-                before.name
-            )
-        };
+        let kind = if is_exempt { Kind::Other } else { change.kind() };
+        let limits = self.limits(watched, &before.placement);
+        let ready = self.ready(&before.placement, period, now) + recent(&watched.lost, now);
         let verdict = match kind {
-            _ if is_exempt => Ok(()),
-            Kind::Bind => {
-                let most = all.iter().map(|it| it.most).max().unwrap_or(u32::MAX)
-                    + recent(&watched.dropped, now);
-                if carrying > most {
-                    Err(format!(
-                        "binding {} makes {carrying} clusters that carry the resources, where {most} may",
-                        before.name
-                    ))
-                } else {
-                    Ok(())
-                }
-            }
+            Kind::Bind => self.judge_bind(before, &limits),
             Kind::Update if was_ready => {
-                let least = all.iter().map(|it| it.least_updating).min().unwrap_or(0);
-                if ready + spare < least { Err(says("updating", least)) } else { Ok(()) }
+                is_enough(ready, limits.least_updating, "updating", before)
             }
-            Kind::Remove if was_ready => {
-                let least = all.iter().map(|it| it.least).min().unwrap_or(0);
-                if ready + spare < least { Err(says("removing", least)) } else { Ok(()) }
-            }
+            Kind::Remove if was_ready => is_enough(ready, limits.least, "removing", before)
+                .and_then(|()| self.judge_order(before, &limits)),
             Kind::Update | Kind::Remove | Kind::Other => Ok(()),
         };
-        let is_dropped = before.is_picked() && !change.after.is_some_and(Binding::is_picked);
-        if let Some(watched) = self.placements.get_mut(&before.placement) {
-            if lost && (is_exempt || kind == Kind::Other) {
-                watched.lost.push_back(now);
-            }
-            if is_dropped {
-                watched.dropped.push_back(now);
-            }
+        if let Some(watched) = self.placements.get_mut(&before.placement)
+            && is_lost
+            && kind == Kind::Other
+        {
+            watched.lost.push_back(now);
         }
         verdict
+    }
+
+    /// The weakest limits of which the loops may know.
+    fn limits(&self, watched: &Watched, placement: &str) -> Limits {
+        let picked = self.picked(placement);
+        let former = watched.former.iter().map(|bounds| bounds.limits(picked));
+        former.fold(watched.bounds.limits(picked), Limits::weaker)
+    }
+
+    fn judge_bind(&self, binding: &Binding, limits: &Limits) -> Result<(), String> {
+        let (carrying, most) = (self.carrying(&binding.placement), limits.most);
+        if carrying <= most {
+            return Ok(());
+        }
+        let name = &binding.name;
+        Err(format!("binding {name} makes {carrying} clusters that carry resources; {most} may"))
+    }
+
+    /// A cluster that works goes after those that replace it have come.
+    fn judge_order(&self, removed: &Binding, limits: &Limits) -> Result<(), String> {
+        let carrying = self.carrying(&removed.placement);
+        let mut waiting = self.of(&removed.placement).filter(|it| it.is_waiting());
+        match waiting.next() {
+            Some(next) if carrying < limits.least_most => Err(format!(
+                "removing {} before {} is bound, with {carrying} clusters where {} may be",
+                removed.name, next.name, limits.least_most
+            )),
+            _ => Ok(()),
+        }
     }
 
     fn of<'p>(&'p self, placement: &'p str) -> impl Iterator<Item = &'p Binding> {
@@ -311,6 +309,13 @@ impl Change<'_> {
             Kind::Other
         }
     }
+}
+
+fn is_enough(ready: u32, least: u32, verb: &str, binding: &Binding) -> Result<(), String> {
+    if ready >= least {
+        return Ok(());
+    }
+    Err(format!("{verb} {} leaves {ready} clusters that work; {least} have to", binding.name))
 }
 
 /// How many of these instants are not long ago.

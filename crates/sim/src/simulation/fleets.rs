@@ -65,8 +65,13 @@ impl Fleets {
         let settings = RunSettings {
             server: ServerKind::Light,
             faults: Faults::random(&mut random),
-            fault_phase: random.millis(30_000, 150_000),
-            user_actions_every: (1_000, 25_000),
+            // Most worlds are short: many of them meet more than a few long ones.
+            fault_phase: if random.happens(100) {
+                random.millis(60_000, 200_000)
+            } else {
+                random.millis(10_000, 60_000)
+            },
+            user_actions_every: (1_000, 15_000),
             lifetimes: random.happens(500).then_some((1_000, 40_000)),
             behaviour: LoopBehaviour {
                 reaction_delay: SignedDuration::from_millis(

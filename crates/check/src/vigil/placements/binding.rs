@@ -66,6 +66,11 @@ impl Binding {
         self.is_bound() || self.state == "Scheduled"
     }
 
+    /// Whether its cluster is picked and has nothing yet.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.state == "Scheduled" && !self.is_deleting
+    }
+
     /// Whether resources may be on the cluster because of it.
     pub(super) fn is_placed(&self) -> bool {
         self.is_bound() || self.state == "Unscheduled" && self.was_bound

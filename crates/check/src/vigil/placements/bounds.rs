@@ -20,8 +20,9 @@ pub(super) struct Bounds {
 /// The same as numbers of clusters.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// Clusters that carry the resources, at most.
+    /// Clusters that carry the resources, at most; of several limits the weakest and the strictest.
     pub(super) most: u32,
+    pub(super) least_most: u32,
     /// Clusters that work, at least, when one is removed.
     pub(super) least: u32,
     /// The same when one is updated in place: one may always be unavailable for that.
@@ -53,10 +54,24 @@ impl Bounds {
     pub(super) fn limits(&self, picked: u32) -> Limits {
         let target = self.target.unwrap_or(picked);
         let unavailable = resolved(&self.max_unavailable, target);
+        let most = target.saturating_add(resolved(&self.max_surge, target));
         Limits {
-            most: target.saturating_add(resolved(&self.max_surge, target)),
+            most,
+            least_most: most,
             least: target.saturating_sub(unavailable),
             least_updating: target.saturating_sub(unavailable.max(1)),
+        }
+    }
+}
+
+impl Limits {
+    /// What holds whichever of two limits does.
+    pub(super) fn weaker(self, other: Self) -> Self {
+        Self {
+            most: self.most.max(other.most),
+            least_most: self.least_most.min(other.least_most),
+            least: self.least.min(other.least),
+            least_updating: self.least_updating.min(other.least_updating),
         }
     }
 }

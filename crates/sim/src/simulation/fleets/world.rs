@@ -35,7 +35,7 @@ pub(super) fn objects(members: u32, random: &mut Random) -> Vec<(&'static str, V
             let body = json!({"apiVersion": "cluster.kubernetes-fleet.io/v1beta1",
                 "kind": "MemberCluster",
                 "metadata": {"name": name, "labels": {"region": region}},
-                "spec": {"identity": identity, "heartbeatPeriodSeconds": 60}});
+                "spec": {"identity": identity, "heartbeatPeriodSeconds": 200}});
             (MEMBERS, body)
         })
         .collect();
