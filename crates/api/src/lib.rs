@@ -7,6 +7,7 @@
 pub mod apps;
 pub mod cel;
 pub mod fleet;
+pub mod json_path;
 pub mod karpenter;
 pub mod kinds;
 pub mod object;

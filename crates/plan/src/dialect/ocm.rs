@@ -4,7 +4,7 @@
 //! clusters and in which groups, the second hands its template through those groups.
 
 mod decide;
-mod names;
+pub(crate) mod names;
 mod read;
 mod report;
 mod status;
