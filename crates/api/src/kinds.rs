@@ -17,4 +17,13 @@ pub const REPLICA_SET: GroupKind = GroupKind::new("apps", "ReplicaSet");
 pub const STATEFUL_SET: GroupKind = GroupKind::new("apps", "StatefulSet");
 pub const JOB: GroupKind = GroupKind::new("batch", "Job");
 
+pub const LEASE: GroupKind = GroupKind::new("coordination.k8s.io", "Lease");
+
+/// The API group of rights.
+pub const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
+pub const CLUSTER_ROLE: GroupKind = GroupKind::new(RBAC_GROUP, "ClusterRole");
+pub const CLUSTER_ROLE_BINDING: GroupKind = GroupKind::new(RBAC_GROUP, "ClusterRoleBinding");
+pub const ROLE: GroupKind = GroupKind::new(RBAC_GROUP, "Role");
+pub const ROLE_BINDING: GroupKind = GroupKind::new(RBAC_GROUP, "RoleBinding");
+
 pub const POD_DISRUPTION_BUDGET: GroupKind = GroupKind::new("policy", "PodDisruptionBudget");

@@ -9,6 +9,7 @@ pub mod cel;
 mod definition;
 mod derive;
 pub mod fleet;
+pub mod json_path;
 pub mod karpenter;
 pub mod kinds;
 pub mod object;

@@ -8,7 +8,6 @@ mod builtin;
 mod cells;
 mod column;
 mod custom;
-pub mod json_path;
 mod network;
 mod pod;
 mod scaling;

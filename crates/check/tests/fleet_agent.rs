@@ -3,6 +3,8 @@
 #[path = "fleet_agent/world.rs"]
 mod world;
 
+#[path = "common/damage.rs"]
+mod damage;
 #[path = "fleet_agent/damaged.rs"]
 mod damaged;
 #[path = "fleet_agent/placed.rs"]

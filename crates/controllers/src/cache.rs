@@ -124,6 +124,9 @@ impl Cache {
 
     /// Finds out what a decision about `rollout` needs, so that all of it is watched.
     pub fn update_needs(&mut self, rollout: &Rollout) {
+        if rollout.is_standing() {
+            return;
+        }
         let with = self.dialects[rollout.dialect];
         let object = self.world.get(&rollout.key);
         let object = object.filter(|object| with.is_rollout(&self.world, object));

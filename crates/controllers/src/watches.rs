@@ -125,6 +125,9 @@ impl Watches {
             watches.watch(collection, Claim::default(), true);
         }
         watches.start_pending("");
+        for (dialect, with) in watches.dialects.clone().into_iter().enumerate() {
+            watches.renew(&Rollout::standing(dialect), with.standing_needs());
+        }
         watches
     }
 

@@ -14,7 +14,7 @@ pub(crate) enum Scope {
 use Scope::{Cluster, Namespaced};
 
 /// The built-in kinds that can be selected.
-const BUILT_IN: [(GroupKind, Scope); 38] = [
+static BUILT_IN: [(GroupKind, Scope); 38] = [
     (GroupKind::new("", "ConfigMap"), Namespaced),
     (GroupKind::new("", "Endpoints"), Namespaced),
     (GroupKind::new("", "LimitRange"), Namespaced),
@@ -99,4 +99,9 @@ pub(crate) fn rank(kind: &str) -> usize {
 /// The scope of a built-in kind; none for custom kinds.
 pub(crate) fn scope(kind: &GroupKind) -> Option<Scope> {
     BUILT_IN.iter().find(|(known, _)| known == kind).map(|(_, scope)| *scope)
+}
+
+/// The built-in kinds that are known here.
+pub(crate) fn kinds() -> impl Iterator<Item = &'static GroupKind> {
+    BUILT_IN.iter().map(|(kind, _)| kind)
 }

@@ -5,6 +5,7 @@ pub mod fleet;
 pub mod fleet_agent;
 pub mod karpenter;
 pub mod ocm;
+pub mod ocm_agent;
 pub mod skyhook;
 pub mod workloads;
 
@@ -39,6 +40,12 @@ pub trait Dialect: Sync {
     /// loop asks again whenever it looks at the rollout, and decides nothing about it before
     /// all of this is in its cache; objects of these kinds are kept whole.
     fn needs(&self, _world: &World, _rollout: &Object) -> Vec<Need> {
+        Vec::new()
+    }
+
+    /// The same for what has to be known whether or not there is a rollout, because rollouts are
+    /// among it.
+    fn standing_needs(&self) -> Vec<Need> {
         Vec::new()
     }
 

@@ -1,10 +1,10 @@
 //! The columns that a definition gives its kind.
 
+use convoy_api::json_path::JsonPath;
 use serde_json::{Value, json};
 
 use super::age;
 use super::column::{Row, definition};
-use super::json_path::JsonPath;
 use crate::custom::Column;
 
 pub(super) enum CustomColumn<'c> {

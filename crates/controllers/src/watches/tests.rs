@@ -2,6 +2,7 @@
 
 use convoy_api::Object;
 use convoy_api::kinds::{CONFIG_MAP, NAMESPACE, SERVICE};
+use convoy_plan::dialect::ocm_agent::{OcmAgent, Options};
 use convoy_testkit::NOW;
 use serde_json::json;
 
@@ -228,4 +229,23 @@ fn the_number_of_watched_kinds_is_bounded() {
     assert!(missing.contains("500 kinds of this cluster are watched already"), "{missing}");
     watches.set_needs(&rollout(0), Vec::new());
     assert_eq!(watches.take_changes().len(), 2, "one ends, and the next one begins");
+}
+
+#[test]
+fn what_a_dialect_always_needs_is_watched_without_a_rollout() {
+    let options = Options::new("a", "https://hub");
+    let mut watches = Watches::new(vec![Box::leak(Box::new(OcmAgent::new(options)))]);
+    let started = |watches: &mut Watches| {
+        let kinds = watches.take_changes().into_iter().map(|change| match change {
+            WatchChange::Start { collection, .. } => {
+                format!("{} in {:?}", collection.kind.kind, collection.cluster.as_str())
+            }
+            other => panic!("{other:?}"),
+        });
+        kinds.collect::<Vec<_>>()
+    };
+    assert_eq!(started(&mut watches), ["ManifestWork in \"\""]);
+    watches.join(&SmolStr::new("a"));
+    let expected = ["CustomResourceDefinition in \"a\"", "AppliedManifestWork in \"a\""];
+    assert_eq!(started(&mut watches), expected);
 }

@@ -7,7 +7,7 @@
 
 mod decide;
 pub mod names;
-mod read;
+pub(crate) mod read;
 mod report;
 mod status;
 mod watch;

@@ -4,7 +4,7 @@
 //! clusters and in which groups, the second hands its template through those groups.
 
 mod decide;
-mod names;
+pub(crate) mod names;
 mod read;
 mod report;
 mod status;
@@ -12,23 +12,73 @@ mod validate;
 mod watch;
 mod write;
 
-use convoy_api::ocm::names::{MANIFEST_WORK_REPLICA_SET, PLACEMENT};
+use convoy_api::kinds::NAMESPACE;
+use convoy_api::ocm::names::{
+    MANAGED_CLUSTER, MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING, MANIFEST_WORK_REPLICA_SET,
+    PLACEMENT,
+};
 use convoy_api::{GroupKind, Object, ObjectKey};
 use jiff::Timestamp;
 
+use self::names::DIALECT;
 use super::{Dialect, Watch};
 use crate::diagnostic::Diagnostic;
 use crate::snapshot::Snapshot;
 use crate::step::Step;
 use crate::world::World;
 
-/// The `ocm` dialect.
+/// The `ocm` dialect of plans.
 #[derive(Clone, Copy, Debug)]
 pub struct Ocm;
 
+/// The controllers of a hub. Unlike a plan they look after managed clusters and cluster sets
+/// too, and a replica set goes by the decisions that are written.
+#[derive(Clone, Copy, Debug)]
+pub struct Hub {
+    pub parts: Parts,
+}
+
+/// Which controllers of a hub run: people run some of upstream's beside ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each part is on or off by itself")]
+pub struct Parts {
+    /// Placements and their decisions.
+    pub placement: bool,
+    /// Replica sets and their works.
+    pub work: bool,
+    /// What clusters get on the hub, and whether they are available.
+    pub registration: bool,
+    /// Taints of clusters that are not available.
+    pub taints: bool,
+    /// What cluster sets and their bindings report.
+    pub cluster_sets: bool,
+    /// The sets `default` and `global` always exist.
+    pub built_in_sets: bool,
+}
+
+impl Parts {
+    pub const ALL: Self = Self {
+        placement: true,
+        work: true,
+        registration: true,
+        taints: true,
+        cluster_sets: true,
+        built_in_sets: true,
+    };
+
+    pub const NONE: Self = Self {
+        placement: false,
+        work: false,
+        registration: false,
+        taints: false,
+        cluster_sets: false,
+        built_in_sets: false,
+    };
+}
+
 impl Dialect for Ocm {
     fn name(&self) -> &'static str {
-        "ocm"
+        DIALECT
     }
 
     fn watches(&self) -> &'static [Watch] {
@@ -71,6 +121,70 @@ impl Dialect for Ocm {
             let actions = write::work::actions(rollout, &decision, now);
             let status = status::replica_set::status(rollout, &decision, now);
             report::replica_set::step(rollout, &decision, actions, status, now)
+        }
+    }
+}
+
+impl Dialect for Hub {
+    fn name(&self) -> &'static str {
+        DIALECT
+    }
+
+    fn watches(&self) -> &'static [Watch] {
+        watch::hub::WATCHES
+    }
+
+    fn validates(&self, kind: &GroupKind) -> bool {
+        Ocm.validates(kind)
+    }
+
+    fn validate(&self, world: &World, object: &Object) -> Vec<Diagnostic> {
+        Ocm.validate(world, object)
+    }
+
+    fn rollouts<'w>(&self, world: &'w World) -> Vec<&'w Object> {
+        watch::hub::rollouts(self.parts, world)
+    }
+
+    fn is_rollout(&self, _world: &World, object: &Object) -> bool {
+        watch::hub::is_rollout(self.parts, object)
+    }
+
+    fn affected(&self, world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
+        watch::hub::affected(self.parts, world, changed)
+    }
+
+    fn snapshot<'w>(&self, world: &'w World, rollout: &'w Object) -> Snapshot<'w> {
+        watch::hub::snapshot(world, rollout)
+    }
+
+    fn hangs_on(&self, world: &World, rollout: &Object, refused: &Object) -> bool {
+        let is_decided = [PLACEMENT, MANIFEST_WORK_REPLICA_SET].contains(rollout.kind());
+        is_decided && Ocm.hangs_on(world, rollout, refused)
+    }
+
+    fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
+        let rollout = snapshot.rollout();
+        let kind = rollout.kind();
+        if *kind == MANAGED_CLUSTER {
+            let registration = decide::registration::decide(snapshot, self.parts, now);
+            let actions = write::registration::actions(snapshot, &registration, now);
+            let status = status::registration::cluster(rollout, &registration, now);
+            report::registration::cluster(rollout, &registration, actions, status)
+        } else if *kind == MANAGED_CLUSTER_SET {
+            let restored =
+                self.parts.built_in_sets.then(|| write::registration::set_restored(rollout));
+            let actions = restored.flatten().into_iter().collect();
+            let status = status::registration::set(snapshot, now);
+            report::registration::simple(rollout, actions, status)
+        } else if *kind == MANAGED_CLUSTER_SET_BINDING {
+            let status = status::registration::binding(snapshot, now);
+            report::registration::simple(rollout, Vec::new(), status)
+        } else if *kind == NAMESPACE {
+            let actions = write::registration::sets_created(snapshot);
+            report::registration::simple(rollout, actions, None)
+        } else {
+            Ocm.step(snapshot, now)
         }
     }
 }

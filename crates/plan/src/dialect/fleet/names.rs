@@ -35,9 +35,7 @@ pub const SKYHOOK: GroupKind = GroupKind::new(SKYHOOK_GROUP, "Skyhook");
 pub const NODE_POOL: GroupKind = GroupKind::new("karpenter.sh", "NodePool");
 
 /// Where the rights of member agents are kept.
-pub const RBAC: &str = "rbac.authorization.k8s.io";
-pub const ROLE: GroupKind = GroupKind::new(RBAC, "Role");
-pub const ROLE_BINDING: GroupKind = GroupKind::new(RBAC, "RoleBinding");
+pub use convoy_api::kinds::{RBAC_GROUP as RBAC, ROLE, ROLE_BINDING};
 
 /// The kinds that lie in a member's namespace and matter here.
 pub const IN_MEMBER_NAMESPACE: [GroupKind; 4] = [INTERNAL_MEMBER_CLUSTER, ROLE, ROLE_BINDING, WORK];

@@ -22,6 +22,7 @@ pub(crate) mod group;
 pub(crate) mod placement;
 mod predicate;
 mod prioritizer;
+pub(crate) mod registration;
 pub(crate) mod replica_set;
 pub(crate) mod satisfaction;
 pub(crate) mod schedule;

@@ -1,6 +1,9 @@
 //! Condition types and reasons that upstream fixes. Kinds, labels and annotations are in
 //! `convoy_api::ocm::names`, because other crates need them too.
 
+/// The name of the dialect.
+pub(crate) const DIALECT: &str = "ocm";
+
 /// The most characters that a label value may have.
 pub(crate) const LABEL_VALUE_MAX: usize = 63;
 /// The field at fault where a name does not fit.
@@ -28,3 +31,32 @@ pub(crate) const APPLIED: &str = "Applied";
 pub(crate) const AVAILABLE: &str = "Available";
 pub(crate) const PROGRESSING: &str = "Progressing";
 pub(crate) const DEGRADED: &str = "Degraded";
+
+/// Finalizers of a managed cluster: its rights, and what lies in its namespace.
+pub(crate) const CLUSTER_FINALIZER: &str =
+    "cluster.open-cluster-management.io/api-resource-cleanup";
+pub(crate) const CLEANUP_FINALIZER: &str = "cluster.open-cluster-management.io/resource-cleanup";
+/// Finalizer of works, and of what lets an agent delete them.
+pub(crate) const WORK_FINALIZER: &str = "cluster.open-cluster-management.io/manifest-work-cleanup";
+/// On what belongs to a managed cluster.
+pub(crate) const CLUSTER_NAME_LABEL: &str = "open-cluster-management.io/cluster-name";
+/// On what lies in a cluster's namespace: 0 to 100, the lowest is deleted first.
+pub(crate) const CLEANUP_PRIORITY: &str = "open-cluster-management.io/cleanup-priority";
+/// On a cluster: `"true"` takes its clock as synchronized.
+pub(crate) const SKIP_CLOCK_CHECK: &str =
+    "registration.open-cluster-management.io/skip-clock-sync-check";
+/// On a built-in set: `"false"` leaves it as it is.
+pub(crate) const AUTO_UPDATE: &str = "cluster.open-cluster-management.io/autoupdate";
+/// The set that every cluster belongs to.
+pub(crate) const GLOBAL_CLUSTER_SET: &str = "global";
+
+/// The Lease that an agent renews, in the namespace of its cluster.
+pub(crate) const CLUSTER_LEASE: &str = "managed-cluster-lease";
+pub(crate) const UNAVAILABLE_TAINT: &str = "cluster.open-cluster-management.io/unavailable";
+pub(crate) const UNREACHABLE_TAINT: &str = "cluster.open-cluster-management.io/unreachable";
+
+/// Conditions of a managed cluster.
+pub(crate) const HUB_ACCEPTED: &str = "HubAcceptedManagedCluster";
+pub(crate) const CLUSTER_AVAILABLE: &str = "ManagedClusterConditionAvailable";
+pub(crate) const CLOCK_SYNCED: &str = "ManagedClusterConditionClockSynced";
+pub(crate) const DELETING: &str = "Deleting";

@@ -8,6 +8,7 @@
 pub(crate) mod cluster;
 pub(crate) mod decisions;
 pub(crate) mod placement;
+pub(crate) mod registration;
 pub(crate) mod replica_set;
 pub(crate) mod score;
 pub(crate) mod strategy;

@@ -1,6 +1,7 @@
 //! Decisions as steps: the verdict, groups, holds, and the summary that plans print.
 
 pub(crate) mod placement;
+pub(crate) mod registration;
 pub(crate) mod replica_set;
 
 use jiff::Timestamp;

@@ -1,4 +1,5 @@
-//! What placements and replica sets say about themselves.
+//! What placements, replica sets, clusters and their sets say about themselves.
 
 pub(crate) mod placement;
+pub(crate) mod registration;
 pub(crate) mod replica_set;

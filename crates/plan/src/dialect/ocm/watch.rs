@@ -1,6 +1,8 @@
 //! What the dialect looks at: the kinds it reads, the part of the world one decision sees,
 //! and which decisions a change touches.
 
+pub(crate) mod hub;
+
 use std::collections::BTreeSet;
 
 use convoy_api::ocm::names::{

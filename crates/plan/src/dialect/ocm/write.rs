@@ -1,5 +1,7 @@
-//! Writes: decisions of placements, and works of replica sets.
+//! Writes: decisions of placements, works of replica sets, what a managed cluster gets on the hub.
 
 pub(crate) mod decision;
 mod order;
+pub(crate) mod registration;
+mod rights;
 pub(crate) mod work;

@@ -140,7 +140,7 @@ impl Identifier {
 }
 
 /// The resource that a kind is served as, by the rule that most kinds follow.
-fn plural(kind: &str) -> String {
+pub(crate) fn plural(kind: &str) -> String {
     let kind = kind.to_lowercase();
     match kind.as_bytes().last() {
         None => kind,

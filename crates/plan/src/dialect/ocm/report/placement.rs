@@ -12,6 +12,7 @@ use crate::dialect::ocm::decide::group::Group;
 use crate::dialect::ocm::decide::group_title;
 use crate::dialect::ocm::decide::placement::{Decision, Scheduling};
 use crate::dialect::ocm::decide::slice::Slice;
+use crate::dialect::ocm::names::DIALECT;
 use crate::dialect::ocm::read::decisions::Decisions;
 use crate::hold::{Hold, HoldReason};
 use crate::step::{Action, Event, GroupReport, MemberState, Step, Verdict};
@@ -25,7 +26,7 @@ pub(crate) fn step(
     now: Timestamp,
 ) -> Step {
     let moving = !actions.is_empty() || status.is_some();
-    let mut step = Step::new("ocm", placement, verdict(decision, moving));
+    let mut step = Step::new(DIALECT, placement, verdict(decision, moving));
     step.actions = actions;
     step.events = events;
     step.status = status;

@@ -13,6 +13,7 @@ use crate::dialect::ocm::decide::replica_set::{
     Decision, PlacementRollout, Reference, Removals, Rolling,
 };
 use crate::dialect::ocm::decide::schedule::earlier;
+use crate::dialect::ocm::names::DIALECT;
 use crate::dialect::ocm::names::NAME_FIELD;
 use crate::dialect::ocm::read::replica_set::referenced;
 use crate::dialect::ocm::read::work_status::RolloutStatus;
@@ -27,7 +28,7 @@ pub(crate) fn step(
     status: Option<Value>,
     now: Timestamp,
 ) -> Step {
-    let mut step = Step::new("ocm", replica_set, Verdict::Done);
+    let mut step = Step::new(DIALECT, replica_set, Verdict::Done);
     step.actions = actions;
     step.status = status;
     match decision {

@@ -1,4 +1,5 @@
-//! JSON paths as columns of definitions write them: `.status.conditions[?(@.type=="Ready")].status`.
+//! JSON paths as kubectl, the columns of definitions and feedback rules write them:
+//! `.status.conditions[?(@.type=="Ready")].status`.
 //!
 //! Fields, indices, slices, unions, wildcards, descent and filters, with the meaning that
 //! kubectl gives them. What a path cannot be applied to has no result; nothing is an error.

@@ -1,0 +1,41 @@
+//! The kinds, finalizers, annotations and reasons of the work agent. Those that it shares with the
+//! hub are in the names of `ocm`.
+
+use convoy_api::GroupKind;
+
+pub(crate) use crate::dialect::ocm::names::{
+    APPLIED, AVAILABLE, DELETING, PROGRESSING, WORK_FINALIZER,
+};
+
+/// The word that decision logs use.
+pub const DIALECT: &str = "ocm-agent";
+
+pub const CUSTOM_RESOURCE_DEFINITION: GroupKind =
+    GroupKind::new("apiextensions.k8s.io", "CustomResourceDefinition");
+
+/// The version of `AppliedManifestWork` that owner references name.
+pub(crate) const WORK_API: &str = "work.open-cluster-management.io/v1";
+
+/// Keeps an `AppliedManifestWork` until its objects are gone.
+pub const APPLIED_WORK_FINALIZER: &str =
+    "cluster.open-cluster-management.io/applied-manifest-work-cleanup";
+
+/// On an `AppliedManifestWork`: which manifests were applied in full.
+pub const APPLIED_MANIFESTS: &str = "convoy.dev/applied-manifests";
+
+/// Condition types of works and manifests.
+pub(crate) const COMPLETE: &str = "Complete";
+pub(crate) const FEEDBACK_SYNCED: &str = "StatusFeedbackSynced";
+
+/// Reasons of a manifest's `Applied`.
+pub(crate) const APPLY_COMPLETE: &str = "AppliedManifestComplete";
+pub(crate) const APPLY_FAILED: &str = "AppliedManifestFailed";
+
+/// What the message of a manifest that was not applied begins with.
+pub(crate) const FAILED_PREFIX: &str = "Failed to apply manifest: ";
+
+/// Reasons of conditions that rules give begin with this.
+pub(crate) const RULE_PREFIX: &str = "ConditionRule";
+pub(crate) const RULE_EVALUATED: &str = "ConditionRuleEvaluated";
+pub(crate) const RULE_INVALID: &str = "ConditionRuleInvalid";
+pub(crate) const RULE_FAILED: &str = "ConditionRuleExpressionError";
