@@ -16,6 +16,8 @@ pub mod fleet;
 mod hub;
 mod metrics;
 pub mod migrate;
+#[cfg(feature = "server")]
+mod ocm;
 pub mod plan;
 #[cfg(feature = "server")]
 pub mod run;

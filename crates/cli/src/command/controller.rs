@@ -4,6 +4,7 @@ use clap::ValueEnum;
 use convoy_plan::Dialect;
 use convoy_plan::dialect::apps::{Deployments, ReplicaSets};
 use convoy_plan::dialect::fleet::{self, Hub};
+use convoy_plan::dialect::ocm;
 use convoy_plan::dialect::skyhook::{self, Skyhook};
 use convoy_plan::dialect::workloads::{DAEMON_SETS, JOBS, STATEFUL_SETS};
 
@@ -27,6 +28,9 @@ pub(crate) enum Controller {
     Skyhook,
     /// Placements, update runs and member clusters; replaces KubeFleet's hub agent
     Fleet,
+    /// Placements, ManifestWorkReplicaSets, managed clusters and their sets; replaces the hub
+    /// controllers of Open Cluster Management
+    Ocm,
 }
 
 /// What the flags of the dialects ask for.
@@ -34,6 +38,7 @@ pub(crate) enum Controller {
 pub(crate) struct Options {
     pub(crate) skyhook: skyhook::Options,
     pub(crate) fleet: fleet::Options,
+    pub(crate) ocm: ocm::Parts,
 }
 
 impl Controller {
@@ -47,6 +52,7 @@ impl Controller {
             // Created once, and used until the process exits.
             Self::Skyhook => Box::leak(Box::new(Skyhook { options: options.skyhook.clone() })),
             Self::Fleet => Box::leak(Box::new(Hub { options: options.fleet })),
+            Self::Ocm => Box::leak(Box::new(ocm::Hub { parts: options.ocm })),
         }
     }
 
@@ -57,7 +63,7 @@ impl Controller {
     /// The controllers of a single cluster without kube-controller-manager.
     pub(crate) fn of_cluster() -> Vec<Self> {
         let all = Self::value_variants().iter().copied();
-        all.filter(|controller| *controller != Self::Fleet).collect()
+        all.filter(|controller| ![Self::Fleet, Self::Ocm].contains(controller)).collect()
     }
 
     /// The dialects of `controllers`, each once.

@@ -16,6 +16,7 @@ use convoy_controllers::{Settings, run as run_loop};
 
 use super::controller::{Controller, Options};
 use super::hub::HubFlags;
+use super::ocm::OcmFlags;
 use super::signal::shutdown_signal;
 use super::skyhook::SkyhookFlags;
 use super::webhooks::Webhooks;
@@ -72,6 +73,8 @@ pub struct Args {
     skyhook: SkyhookFlags,
     #[command(flatten)]
     hub: HubFlags,
+    #[command(flatten)]
+    ocm: OcmFlags,
 }
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
@@ -95,6 +98,7 @@ async fn serve(args: Args) -> Result<()> {
         webhooks,
         skyhook,
         hub,
+        ocm,
     } = args;
     logging::init(tracing::Level::INFO);
     let shutdown = shutdown_signal()?;
@@ -106,7 +110,7 @@ async fn serve(args: Args) -> Result<()> {
         Some(timing) => connect_to_lead(kubeconfig, context, timing).await?,
         None => connect(kubeconfig, context).await?,
     };
-    let options = Options { skyhook: skyhook.options(), fleet: hub.options() };
+    let options = Options { skyhook: skyhook.options(), fleet: hub.options(), ocm: ocm.parts() };
     let settings = Settings {
         observe,
         concurrency: usize::from(concurrency),

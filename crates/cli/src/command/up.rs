@@ -30,6 +30,7 @@ use super::controller::{Controller, Options};
 use super::fleet::Simulation;
 use super::hub::{HubFlags, duration};
 use super::metrics;
+use super::ocm::OcmFlags;
 use super::signal::{second_signal, shutdown_signal};
 use super::skyhook::SkyhookFlags;
 use crate::{logging, output, process};
@@ -102,6 +103,8 @@ pub struct Args {
     skyhook: SkyhookFlags,
     #[command(flatten)]
     hub: HubFlags,
+    #[command(flatten)]
+    ocm: OcmFlags,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -159,6 +162,7 @@ async fn serve(args: Args) -> Result<()> {
         output,
         skyhook,
         hub,
+        ocm,
     } = args;
     let simulates_hub = members.is_none() || simulation.has_nodes();
     let scenario = simulation.scenario()?;
@@ -197,7 +201,7 @@ async fn serve(args: Args) -> Result<()> {
     // Beside members, a scenario describes the members' machines.
     let scenario = scenario.filter(|_| simulates_hub);
     let controllers = chosen(controllers, scenario.is_some(), !members.0.is_empty());
-    let options = Options { skyhook: skyhook.options(), fleet: hub.options() };
+    let options = Options { skyhook: skyhook.options(), fleet: hub.options(), ocm: ocm.parts() };
     let controllers = Controller::dialects(controllers, &options);
     let hub = client(&home.server, "");
     let control = ControllerTask::start(hub, controllers, metrics_listen).await?;

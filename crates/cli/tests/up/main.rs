@@ -17,6 +17,7 @@ mod kubectl;
 mod kubectl_skyhook;
 mod leadership;
 mod members;
+mod ocm;
 mod placements;
 mod process;
 mod rollouts;

@@ -56,6 +56,12 @@ pub struct Parts {
     pub built_in_sets: bool,
 }
 
+impl Default for Parts {
+    fn default() -> Self {
+        Self::ALL
+    }
+}
+
 impl Parts {
     pub const ALL: Self = Self {
         placement: true,

@@ -1,0 +1,80 @@
+//! The Open Cluster Management flags of `convoy run` and `convoy up`.
+
+use clap::ValueEnum;
+use convoy_plan::dialect::ocm::Parts;
+
+/// Options of the ocm controller.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Open Cluster Management")]
+pub(crate) struct OcmFlags {
+    /// Parts of the ocm controller that run, separated by commas; leave out those that upstream's
+    /// controllers do
+    #[arg(long, value_name = "PARTS", value_delimiter = ',', default_values_t = Part::all())]
+    ocm_parts: Vec<Part>,
+}
+
+/// A part of the ocm controller, by the name that the flag uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// Placements and their decisions
+    Placement,
+    /// ManifestWorkReplicaSets and their ManifestWorks
+    Work,
+    /// Namespace, rights and Lease of accepted clusters; whether they are available
+    Registration,
+    /// Taints of clusters that are not available
+    Taints,
+    /// Status of cluster sets and of their bindings
+    ClusterSets,
+    /// The cluster sets default and global
+    BuiltInSets,
+}
+
+impl Part {
+    fn all() -> Vec<Self> {
+        Self::value_variants().to_vec()
+    }
+}
+
+impl std::fmt::Display for Part {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let value = self.to_possible_value();
+        f.write_str(value.as_ref().map_or("", clap::builder::PossibleValue::get_name))
+    }
+}
+
+impl OcmFlags {
+    pub(crate) fn parts(&self) -> Parts {
+        let has = |part| self.ocm_parts.contains(&part);
+        Parts {
+            placement: has(Part::Placement),
+            work: has(Part::Work),
+            registration: has(Part::Registration),
+            taints: has(Part::Taints),
+            cluster_sets: has(Part::ClusterSets),
+            built_in_sets: has(Part::BuiltInSets),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        flags: OcmFlags,
+    }
+
+    #[test]
+    fn parts_run_unless_they_are_left_out() {
+        let of = |line: &[&str]| Line::try_parse_from(line).map(|line| line.flags.parts());
+        assert_eq!(of(&["x"]).unwrap(), Parts::ALL);
+        let two = Parts { placement: true, taints: true, ..Parts::NONE };
+        assert_eq!(of(&["x", "--ocm-parts", "taints,placement"]).unwrap(), two);
+        assert!(of(&["x", "--ocm-parts", "agent"]).is_err());
+    }
+}
