@@ -4,10 +4,14 @@
 use std::collections::BTreeSet;
 
 use convoy_plan::Dialect;
+use convoy_plan::dialect::Watch;
 use convoy_plan::dialect::apps::Deployments;
+use convoy_plan::dialect::fleet::Hub;
+use convoy_plan::dialect::fleet_agent::FleetAgent;
 use convoy_plan::dialect::skyhook::Skyhook;
 use serde_json::Value;
 
+use crate::access::Access;
 use crate::home;
 
 const APPS: &str = "convoy-system";
@@ -18,10 +22,23 @@ fn the_accounts_may_read_what_their_dialects_name() {
     reads("convoy-apps", &Deployments);
     crate::skyhooks::site::real();
     reads("convoy-skyhook", &Skyhook::new());
+    let placements = crate::placements::site::real();
+    reads("convoy-fleet", &Hub::default());
+    let [far, ..] = crate::placements::site::REAL;
+    let agent = FleetAgent::new(far);
+    compare(placements.member(far), "clusterrole convoy-agent", agent.member_watches());
+    // What it has on the hub is granted by the hub, in its own namespace.
+    let role = format!("role fleet-role-{far} -n fleet-member-{far}");
+    compare(&home::real().access, &role, agent.watches());
 }
 
 fn reads(role: &str, dialect: &dyn Dialect) {
-    let role = home::real().access.get(&format!("clusterrole {role}"));
+    compare(&home::real().access, &format!("clusterrole {role}"), dialect.watches());
+}
+
+/// A role names the kinds that are watched, and no others.
+fn compare(access: &Access, role: &str, watches: &[Watch]) {
+    let role = access.get(role);
     let words = |value: &Value| -> Vec<String> {
         let words = value.as_array().unwrap().iter();
         words.map(|word| word.as_str().unwrap().to_owned()).collect()
@@ -30,11 +47,18 @@ fn reads(role: &str, dialect: &dyn Dialect) {
     for rule in role["rules"].as_array().unwrap() {
         if words(&rule["verbs"]).contains(&"watch".to_owned()) {
             let group = &words(&rule["apiGroups"])[0];
-            watched.extend(words(&rule["resources"]).iter().map(|name| format!("{group}/{name}")));
+            let resources = words(&rule["resources"]);
+            let whole = resources.iter().filter(|name| !name.contains('/'));
+            watched.extend(whole.map(|name| format!("{group}/{name}")));
         }
     }
-    let named = dialect.watches().iter().map(|watch| {
-        let plural = format!("{}s", watch.kind.kind.to_lowercase()).replace("ys", "ies");
+    let named = watches.iter().map(|watch| {
+        let name = watch.kind.kind.to_lowercase();
+        let plural = match name.strip_suffix('y') {
+            Some(stem) => format!("{stem}ies"),
+            None if name.ends_with('s') => format!("{name}es"),
+            None => format!("{name}s"),
+        };
         format!("{}/{plural}", watch.kind.group)
     });
     assert_eq!(watched, named.collect());
@@ -62,11 +86,50 @@ fn the_accounts_may_do_nothing_else() {
         (SKYHOOKS, "delete", "skyhooks", "no"),
         (SKYHOOKS, "patch", "deploymentpolicies", "no"),
     ] {
-        let who = format!("--as=system:serviceaccount:{account}:convoy");
-        let asked = format!("auth can-i {verb} {resource} --all-namespaces {who}");
-        let answer = home::real().access.try_kubectl(&asked, "").stdout;
-        let answer = String::from_utf8(answer).unwrap();
-        assert_eq!(answer.trim(), want, "{account} {verb} {resource}");
+        let who = format!("{account}:convoy --all-namespaces");
+        assert_eq!(
+            may(&home::real().access, verb, resource, &who),
+            want,
+            "{account} {verb} {resource}"
+        );
+    }
+}
+
+/// Whether an account, given with flags, may do something.
+fn may(access: &Access, verb: &str, resource: &str, who: &str) -> String {
+    let asked = format!("auth can-i {verb} {resource} --as=system:serviceaccount:{who}");
+    let answer = String::from_utf8(access.try_kubectl(&asked, "").stdout).unwrap();
+    answer.trim().to_owned()
+}
+
+/// The hub reads everything and writes only its own kinds; an agent keeps to its namespace there.
+#[test]
+fn accounts_of_a_fleet_may_do_nothing_else() {
+    let placements = crate::placements::site::real();
+    let [one, other] = crate::placements::site::REAL;
+    let hub = &home::real().access;
+    let [own, foreign] =
+        [one, other].map(|name| format!("fleet-system:{one} -n fleet-member-{name}"));
+    let everywhere = "fleet-system:convoy --all-namespaces";
+    let agent = "fleet-system:convoy-agent --all-namespaces";
+    for (access, verb, resource, who, want) in [
+        (hub, "delete", "clusterresourcebindings", everywhere, "yes"),
+        (hub, "list", "secrets", everywhere, "yes"),
+        (hub, "patch", "secrets", everywhere, "no"),
+        (hub, "create", "deployments", everywhere, "no"),
+        (hub, "delete", "clusterresourceplacements", everywhere, "no"),
+        (hub, "create", "memberclusters", everywhere, "no"),
+        (hub, "create", "clusterrolebindings", everywhere, "no"),
+        (hub, "patch", "works --subresource=status", &own, "yes"),
+        (hub, "list", "works", &foreign, "no"),
+        (hub, "get", "secrets", &own, "no"),
+        (hub, "list", "memberclusters", &own, "no"),
+        (placements.member(one), "create", "deployments", agent, "yes"),
+        (placements.member(one), "create", "clusterrolebindings", agent, "no"),
+        (placements.member(one), "delete", "nodes", agent, "no"),
+        (placements.member(one), "delete", "pods", agent, "no"),
+    ] {
+        assert_eq!(may(access, verb, resource, who), want, "{who} {verb} {resource}");
     }
 }
 

@@ -1,12 +1,13 @@
 //! The two homes of the control loop, each started once for all the tests that meet it: our
 //! own server with its simulated nodes, and a real Kubernetes with the same nodes attached.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use convoy_kubernetes::{ControlPlane, Process, Programs, Running, WITHOUT_DEPLOYMENTS};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::access::Access;
 
@@ -108,12 +109,61 @@ pub(crate) fn real() -> &'static Home {
 pub(crate) fn real_with_skyhooks(metrics: u16) -> (Access, Process) {
     let home = real();
     let ServerKind::Real(control_plane) = &home.running else { unreachable!("it is real") };
-    crate::skyhooks::site::define(&home.access);
+    define(&home.access, "skyhook");
     let account = deploy(control_plane, &home.access, "deploy/skyhook", "skyhook");
     let mut control = control_loop(&account, "skyhook");
     control.arg(format!("--metrics-listen=127.0.0.1:{metrics}"));
     let (control, _) = start(&control_plane.running, &mut control);
     (home.access.clone(), control)
+}
+
+/// The same Kubernetes as the hub of member clusters that are real, too: a loop with the account of
+/// `deploy/fleet`, and agents with the account of `deploy/fleet-agent` on their member and one on
+/// the hub that may do what the hub grants to it.
+pub(crate) fn real_with_members(
+    names: &[&str],
+    flags: &[&str],
+) -> (Access, BTreeMap<String, Access>, Vec<Process>) {
+    let home = real();
+    let ServerKind::Real(hub) = &home.running else { unreachable!("it is real") };
+    let access = &home.access;
+    define(access, "fleet");
+    let mut control = control_loop(&deploy(hub, access, "deploy/fleet", "fleet-system"), "fleet");
+    let (control, _) = start(&hub.running, control.args(flags));
+    let mut processes = vec![control];
+    let mut members = BTreeMap::new();
+    for name in names {
+        let member = real_control_plane();
+        processes.push(member.manage("*", &[]).unwrap());
+        processes.push(fleet(&member));
+        let at = Access::new(member.kubeconfig.clone());
+        define(&at, "fleet");
+        install(&at, "deploy/fleet-agent");
+        access.kubectl(&format!("create serviceaccount {name} -n fleet-system"));
+        let identity = json!({"kind": "ServiceAccount", "namespace": "fleet-system", "name": name});
+        let registered = json!({"apiVersion": "cluster.kubernetes-fleet.io/v1beta1",
+            "kind": "MemberCluster", "metadata": {"name": name, "labels": {"name": name}},
+            "spec": {"identity": identity, "heartbeatPeriodSeconds": 15}});
+        access.kubectl_with("apply -f -", &registered.to_string());
+        let mut agent = Command::new(CONVOY);
+        agent.args(["agent", "--cluster", name, "--hub-kubeconfig"]);
+        agent.arg(account(hub, access, "fleet-system", name)).arg("--member-kubeconfig");
+        agent.arg(account(&member, &at, "fleet-system", "convoy-agent"));
+        processes.push(start(&member.running, &mut agent).0);
+        // It is gone with this process: what is in a static is never dropped.
+        std::mem::forget(member);
+        members.insert((*name).to_owned(), at);
+    }
+    access.kubectl("wait --for=condition=Joined memberclusters --all --timeout=120s");
+    (access.clone(), members, processes)
+}
+
+/// Makes the kinds of a dialect known.
+pub(crate) fn define(access: &Access, dialect: &str) {
+    let definitions = Command::new(CONVOY).args(["crds", "--dialect", dialect]).output().unwrap();
+    let definitions = String::from_utf8(definitions.stdout).unwrap();
+    access.kubectl_with("apply --server-side -f -", &definitions);
+    access.kubectl("wait --for=condition=established crd --all --timeout=60s");
 }
 
 pub(crate) fn real_control_plane() -> ControlPlane {
@@ -139,10 +189,19 @@ fn attach(control_plane: &ControlPlane, scenario: &str) -> Process {
 
 /// Applies manifests; a kubeconfig of the account that they make.
 fn deploy(control_plane: &ControlPlane, access: &Access, manifests: &str, within: &str) -> PathBuf {
+    install(access, manifests);
+    account(control_plane, access, within, "convoy")
+}
+
+fn install(access: &Access, manifests: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(manifests);
     access.kubectl(&format!("apply -k {}", path.display()));
-    let token = access.kubectl(&format!("create token convoy -n {within} --duration=2h"));
-    control_plane.kubeconfig_of(within, token.trim()).unwrap()
+}
+
+/// A kubeconfig of an account.
+fn account(control_plane: &ControlPlane, access: &Access, within: &str, name: &str) -> PathBuf {
+    let token = access.kubectl(&format!("create token {name} -n {within} --duration=2h"));
+    control_plane.kubeconfig_of(&format!("{within}-{name}"), token.trim()).unwrap()
 }
 
 /// `convoy run`, to be started.

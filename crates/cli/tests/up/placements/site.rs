@@ -14,6 +14,9 @@ use crate::home::{self, CONVOY};
 
 pub(super) const MEMBERS: [&str; 4] = ["member-1", "member-2", "member-3", "member-4"];
 
+/// The members that have servers of their own.
+pub(crate) const REAL: [&str; 2] = ["far-1", "far-2"];
+
 /// The labels of the seed's two examples.
 const LABELS: &str =
     "env=prod,member-1:loc=west,member-2:loc=west,member-3:loc=east,member-4:loc=east";
@@ -37,6 +40,15 @@ pub(super) fn changing() -> MutexGuard<'static, Home> {
     let home = HOME.get_or_init(|| Mutex::new(start("members")));
     // A test that failed says so itself.
     home.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A hub and two members, each on a real kube-apiserver.
+pub(crate) fn real() -> &'static Home {
+    static HOME: OnceLock<Home> = OnceLock::new();
+    HOME.get_or_init(|| {
+        let (hub, members, _processes) = home::real_with_members(&REAL, &SNAPSHOTS_AT_ONCE);
+        Home { hub, members, _processes }
+    })
 }
 
 /// `convoy up` with four members, which takes snapshots at once.
@@ -65,12 +77,9 @@ pub(crate) const SNAPSHOTS_AT_ONCE: [&str; 2] = [
 ];
 
 impl Home {
-    pub(crate) fn new(
-        hub: Access,
-        members: BTreeMap<String, Access>,
-        processes: Vec<Process>,
-    ) -> Self {
-        Self { hub, members, _processes: processes }
+    /// A member as its administrator sees it.
+    pub(crate) fn member(&self, name: &str) -> &Access {
+        &self.members[name]
     }
 
     /// A namespace on the hub, for a placement of the same name.

@@ -46,7 +46,7 @@ pub(crate) fn embedded() -> &'static Home {
         // It is gone with this process: what is in a static is never dropped.
         std::mem::forget(running);
         let access = Access::new(kubeconfig);
-        define(&access);
+        home::define(&access, "skyhook");
         access.kubectl("create namespace skyhook");
         let amounts = json!({"cpu": "500m", "memory": "256Mi"});
         let limit = json!({"type": "Container", "default": amounts, "defaultRequest": amounts});
@@ -65,17 +65,6 @@ pub(crate) fn real() -> &'static Home {
         let (access, control) = home::real_with_skyhooks(metrics);
         Home { access, taken: AtomicUsize::new(0), metrics, _processes: vec![control] }
     })
-}
-
-/// Makes the kinds known.
-pub(crate) fn define(access: &Access) {
-    let definitions = std::process::Command::new(CONVOY)
-        .args(["crds", "--dialect", "skyhook"])
-        .output()
-        .unwrap()
-        .stdout;
-    access.kubectl_with("apply -f -", std::str::from_utf8(&definitions).unwrap());
-    access.kubectl("wait --for=condition=established crd --all --timeout=60s");
 }
 
 impl Home {
@@ -133,7 +122,7 @@ impl Site {
         std::fs::write(&scenario, home::scenario(&format!("[{{count: {count}}}]"))).unwrap();
         let more = ["--scenario", scenario.to_str().unwrap(), "--controllers", "all"];
         let running = Running::start_in(directory.path(), &[&more, flags].concat());
-        define(&running);
+        home::define(&running, "skyhook");
         running.kubectl("create namespace skyhook");
         let nodes = (0..count).map(|at| format!("node-{at}")).collect();
         let access = Access::clone(&running);
