@@ -15,7 +15,7 @@ use convoy_api::{GroupKind, Object, ObjectKey};
 use convoy_check::{Hand, Placements};
 use convoy_controllers::request::Request;
 use convoy_plan::Dialect;
-use convoy_plan::dialect::fleet::Hub;
+use convoy_plan::dialect::fleet::{Hub, Options};
 use convoy_plan::dialect::fleet_agent::FleetAgent;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -29,6 +29,8 @@ use super::random::Random;
 use super::{EVENTS_MAX, LoopBehaviour, RunSettings, Trial};
 use crate::scenario::Scenario;
 use crate::seed::Seed;
+
+static HUB: Hub = Hub { options: Options::new() };
 
 const GROUP: &str = "placement.kubernetes-fleet.io";
 const PLACEMENT: GroupKind = GroupKind::new(GROUP, "ClusterResourcePlacement");
@@ -88,7 +90,7 @@ impl Fleets {
         let members = u32::try_from(random.between(2, i64::from(world::MEMBERS_MAX))).unwrap_or(2);
         let trial = Self {
             members,
-            hub: &Hub,
+            hub: &HUB,
             objects: world::objects(members, &mut random),
             seen: BTreeMap::new(),
             vigil: Placements::default(),

@@ -9,7 +9,7 @@ use convoy_api::{GroupKind, Object};
 use convoy_check::{Hand, Placements};
 use convoy_controllers::request::Request;
 use convoy_plan::Dialect;
-use convoy_plan::dialect::fleet::Hub;
+use convoy_plan::dialect::fleet::{Hub, Options};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -19,6 +19,8 @@ use super::random::Random;
 use super::{LoopBehaviour, RunSettings, Trial};
 use crate::kubelet::stamp;
 use crate::scenario::Scenario;
+
+static HUB: Hub = Hub { options: Options::new() };
 
 const PLACEMENT_API: &str = "/apis/placement.kubernetes-fleet.io/v1beta1";
 const CLUSTER_API: &str = "/apis/cluster.kubernetes-fleet.io/v1beta1";
@@ -87,7 +89,7 @@ fn member_name(number: u32) -> String {
 
 impl Trial for PlacementRehearsal {
     fn loops(&self) -> Vec<Vec<&'static dyn Dialect>> {
-        vec![vec![&Hub]]
+        vec![vec![&HUB]]
     }
 
     fn scenario(&self) -> Scenario {
