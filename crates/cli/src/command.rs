@@ -3,6 +3,8 @@
 #[cfg(feature = "server")]
 pub mod agent;
 #[cfg(feature = "server")]
+mod agent_timings;
+#[cfg(feature = "server")]
 pub mod clusters;
 pub mod completions;
 #[cfg(feature = "server")]
@@ -13,7 +15,7 @@ mod decision_log;
 #[cfg(feature = "server")]
 pub mod fleet;
 #[cfg(feature = "server")]
-mod fleet_timings;
+mod hub;
 #[cfg(feature = "server")]
 mod leadership;
 #[cfg(feature = "server")]

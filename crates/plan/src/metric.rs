@@ -5,20 +5,32 @@
 pub struct Metric {
     pub name: &'static str,
     pub help: &'static str,
+    /// The upper bounds of a histogram's buckets, in ascending order; none: a gauge.
+    pub buckets: &'static [u32],
 }
 
 impl Metric {
     pub const fn new(name: &'static str, help: &'static str) -> Self {
-        Self { name, help }
+        Self { name, help, buckets: &[] }
+    }
+
+    pub const fn histogram(
+        name: &'static str,
+        help: &'static str,
+        buckets: &'static [u32],
+    ) -> Self {
+        Self { name, help, buckets }
     }
 }
 
-/// One number about one rollout, as it stands now.
+/// One number about one rollout, as it stands now, or the numbers that a histogram counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Series {
     pub metric: &'static Metric,
     pub labels: Vec<(&'static str, String)>,
     pub value: i64,
+    /// What a histogram counts; empty for a gauge.
+    pub observed: Vec<u32>,
 }
 
 /// Something that a decision was, or found, to be added up over all decisions.
@@ -43,6 +55,15 @@ impl Series {
         value: impl TryInto<i64>,
     ) -> Self {
         let labels = labels.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-        Self { metric, labels, value: value.try_into().unwrap_or(i64::MAX) }
+        Self { metric, labels, value: value.try_into().unwrap_or(i64::MAX), observed: Vec::new() }
+    }
+
+    /// A series of a histogram.
+    pub fn observed(
+        metric: &'static Metric,
+        labels: &[(&'static str, &str)],
+        observed: Vec<u32>,
+    ) -> Self {
+        Self { observed, ..Self::new(metric, labels, 0) }
     }
 }

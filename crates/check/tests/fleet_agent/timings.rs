@@ -1,7 +1,7 @@
 //! The waits of agents and hubs, as their flags set them.
 
 use convoy_api::kinds::{CONFIG_MAP, NAMESPACE};
-use convoy_plan::dialect::fleet::{Hub, HubTimings};
+use convoy_plan::dialect::fleet::{Hub, Options};
 use convoy_plan::dialect::fleet_agent::{AgentTimings, Requeue};
 use convoy_plan::{Dialect, Verb, World, decide};
 use convoy_testkit::{NOW, object};
@@ -93,7 +93,7 @@ fn the_wait_for_deletions_is_a_setting() {
 #[test]
 fn a_silent_member_is_given_up_after_the_wait_that_was_set() {
     let wait = SignedDuration::from_mins(1);
-    let hub = Hub::new(HubTimings { force_delete: wait, ..HubTimings::new() });
+    let hub = Hub { options: Options { force_delete_wait: wait, ..Options::new() } };
     let home = "fleet-member-eu";
     let joined = json!([{"type": "Joined", "status": "True", "reason": "x"}]);
     let world: World = [

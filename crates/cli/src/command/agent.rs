@@ -14,7 +14,7 @@ use convoy_controllers::{Cluster, Clusters, Members, Settings, run as run_loop};
 use convoy_plan::dialect::fleet::names::member_namespace;
 use convoy_plan::dialect::fleet_agent::{AgentTimings, FleetAgent};
 
-use super::fleet_timings::AgentTimingFlags;
+use super::agent_timings::AgentTimingFlags;
 use super::leadership::{identity, lead};
 use super::signal::shutdown_signal;
 use super::{decision_log, metrics};

@@ -3,8 +3,8 @@
 use clap::ValueEnum;
 use convoy_plan::Dialect;
 use convoy_plan::dialect::apps::{Deployments, ReplicaSets};
-use convoy_plan::dialect::fleet::{Hub, HubTimings};
-use convoy_plan::dialect::skyhook::{Options, Skyhook};
+use convoy_plan::dialect::fleet::{self, Hub};
+use convoy_plan::dialect::skyhook::{self, Skyhook};
 use convoy_plan::dialect::workloads::{DAEMON_SETS, JOBS, STATEFUL_SETS};
 
 /// A controller, by the name that the flags use.
@@ -29,8 +29,15 @@ pub(crate) enum Controller {
     Fleet,
 }
 
+/// What the flags of the dialects ask for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Options {
+    pub(crate) skyhook: skyhook::Options,
+    pub(crate) fleet: fleet::Options,
+}
+
 impl Controller {
-    fn dialect(self, skyhook: &Options, hub: HubTimings) -> &'static dyn Dialect {
+    fn dialect(self, options: &Options) -> &'static dyn Dialect {
         match self {
             Self::Apps => &Deployments,
             Self::ReplicaSets => &ReplicaSets,
@@ -38,8 +45,8 @@ impl Controller {
             Self::StatefulSets => &STATEFUL_SETS,
             Self::Jobs => &JOBS,
             // Created once, and used until the process exits.
-            Self::Skyhook => Box::leak(Box::new(Skyhook { options: skyhook.clone() })),
-            Self::Fleet => Box::leak(Box::new(Hub::new(hub))),
+            Self::Skyhook => Box::leak(Box::new(Skyhook { options: options.skyhook.clone() })),
+            Self::Fleet => Box::leak(Box::new(Hub { options: options.fleet })),
         }
     }
 
@@ -56,12 +63,11 @@ impl Controller {
     /// The dialects of `controllers`, each once.
     pub(crate) fn dialects(
         mut controllers: Vec<Self>,
-        skyhook: &Options,
-        hub: HubTimings,
+        options: &Options,
     ) -> Vec<&'static dyn Dialect> {
         controllers.sort_unstable();
         controllers.dedup();
-        controllers.into_iter().map(|controller| controller.dialect(skyhook, hub)).collect()
+        controllers.into_iter().map(|controller| controller.dialect(options)).collect()
     }
 }
 
@@ -72,14 +78,13 @@ mod tests {
     #[test]
     fn each_is_run_once_under_the_name_it_was_asked_for_by() {
         let given = vec![Controller::Jobs, Controller::Apps, Controller::Jobs];
-        let options = Options::new();
-        let dialects = Controller::dialects(given, &options, HubTimings::new());
+        let options = Options::default();
+        let dialects = Controller::dialects(given, &options);
         let names: Vec<&str> = dialects.iter().map(|dialect| dialect.name()).collect();
         assert_eq!(names, ["apps", "jobs"]);
         for controller in Controller::all() {
             let value = controller.to_possible_value().expect("none is hidden");
-            let dialect = controller.dialect(&options, HubTimings::new());
-            assert_eq!(value.get_name(), dialect.name());
+            assert_eq!(value.get_name(), controller.dialect(&options).name());
         }
     }
 }

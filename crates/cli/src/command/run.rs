@@ -12,8 +12,8 @@ use convoy_controllers::lease::Election;
 use convoy_controllers::tenure::LeaseTiming;
 use convoy_controllers::{Settings, run as run_loop};
 
-use super::controller::Controller;
-use super::fleet_timings::HubTimingFlags;
+use super::controller::{Controller, Options};
+use super::hub::HubFlags;
 use super::leadership::{identity, lead};
 use super::signal::shutdown_signal;
 use super::skyhook::SkyhookFlags;
@@ -70,7 +70,7 @@ pub struct Args {
     #[command(flatten)]
     skyhook: SkyhookFlags,
     #[command(flatten)]
-    hub: HubTimingFlags,
+    hub: HubFlags,
 }
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
@@ -105,11 +105,12 @@ async fn serve(args: Args) -> Result<()> {
         Some(timing) => connect_to_lead(kubeconfig, context, timing).await?,
         None => connect(kubeconfig, context).await?,
     };
+    let options = Options { skyhook: skyhook.options(), fleet: hub.options() };
     let settings = Settings {
         observe,
         concurrency: usize::from(concurrency),
         decision_log: decision_log::open(decision_log)?,
-        ..Settings::new(Controller::dialects(dialects, &skyhook.options(), hub.resolve()))
+        ..Settings::new(Controller::dialects(dialects, &options))
     };
     if let Some(address) = metrics_listen {
         metrics::serve(address, Arc::clone(&settings.metrics)).await?;

@@ -24,9 +24,10 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use self::members::{MemberFlags, MemberSettings, MemberTasks};
-use super::controller::Controller;
+use super::agent_timings::AgentTimingFlags;
+use super::controller::{Controller, Options};
 use super::fleet::Simulation;
-use super::fleet_timings::HubTimingFlags;
+use super::hub::{HubFlags, duration};
 use super::metrics;
 use super::signal::{second_signal, shutdown_signal};
 use super::skyhook::SkyhookFlags;
@@ -93,7 +94,9 @@ pub struct Args {
     #[command(flatten)]
     skyhook: SkyhookFlags,
     #[command(flatten)]
-    hub: HubTimingFlags,
+    hub: HubFlags,
+    #[command(flatten)]
+    agent: AgentTimingFlags,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -149,8 +152,9 @@ async fn serve(args: Args) -> Result<()> {
         output,
         skyhook,
         hub,
+        agent,
     } = args;
-    let (scenario, members) = (simulation.scenario()?, members.resolve()?);
+    let (scenario, members) = (simulation.scenario()?, members.resolve(agent.resolve()?)?);
     let data_directory = data_directory(ephemeral, data_dir)?;
     if durability != Durability::Sync && data_directory.is_some() {
         eprintln!(
@@ -179,7 +183,8 @@ async fn serve(args: Args) -> Result<()> {
     };
     let home = Home::start(settings).await?;
     let controllers = chosen(controllers, scenario.is_some(), !members.is_empty());
-    let controllers = Controller::dialects(controllers, &skyhook.options(), hub.resolve());
+    let options = Options { skyhook: skyhook.options(), fleet: hub.options() };
+    let controllers = Controller::dialects(controllers, &options);
     let hub = client(&home.server, "");
     let control = ControllerTask::start(hub, controllers, metrics_listen).await?;
     let members = (members, scenario.clone().unwrap_or_default());
@@ -381,12 +386,6 @@ fn durability(text: &str) -> Result<Durability, String> {
             .ok_or_else(|| format!("invalid interval {interval:?}; use a value such as 50ms")),
         _ => Err("expected sync, interval:DURATION or none".to_owned()),
     }
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    let parsed: Option<convoy_api::text::GoDuration> = text.parse().ok();
-    let duration = parsed.and_then(|parsed| Duration::try_from(parsed.signed()).ok());
-    duration.ok_or_else(|| format!("invalid duration {text:?}; use a value such as 60s"))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use convoy_plan::series::{Metric, Series};
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
 
@@ -40,14 +40,38 @@ impl Collector for RolloutSeries {
             of_metric.or_insert_with(|| (series.metric, Vec::new())).1.push(series);
         }
         for (metric, all) in by_metric.into_values() {
-            let mut family =
-                encoder.encode_descriptor(metric.name, metric.help, None, MetricType::Gauge)?;
+            let kind = match metric.buckets {
+                [] => MetricType::Gauge,
+                _ => MetricType::Histogram,
+            };
+            let mut family = encoder.encode_descriptor(metric.name, metric.help, None, kind)?;
             for series in all {
-                ConstGauge::new(series.value).encode(family.encode_family(&series.labels)?)?;
+                let mut line = family.encode_family(&series.labels)?;
+                if metric.buckets.is_empty() {
+                    ConstGauge::new(series.value).encode(line)?;
+                } else {
+                    let (sum, count, buckets) = histogram(series);
+                    line.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)?;
+                }
             }
         }
         Ok(())
     }
+}
+
+/// The sum and number of what was observed, and how much of it is in each bucket.
+fn histogram(series: &Series) -> (f64, u64, Vec<(f64, u64)>) {
+    let bounds = series.metric.buckets.iter().map(|bound| f64::from(*bound)).chain([f64::MAX]);
+    let mut buckets: Vec<(f64, u64)> = bounds.map(|bound| (bound, 0)).collect();
+    let mut sum = 0.0;
+    for value in series.observed.iter().map(|value| f64::from(*value)) {
+        sum += value;
+        // The last bound is that of every number.
+        if let Some((_, count)) = buckets.iter_mut().find(|(bound, _)| value <= *bound) {
+            *count += 1;
+        }
+    }
+    (sum, buckets.iter().map(|(_, count)| count).sum(), buckets)
 }
 
 #[cfg(test)]
@@ -57,7 +81,8 @@ mod tests {
     use super::super::Metrics;
     use super::*;
 
-    const NODES: Metric = Metric { name: "skyhook_node_target_count", help: "Targeted nodes" };
+    const NODES: Metric = Metric::new("skyhook_node_target_count", "Targeted nodes");
+    const STAGES: Metric = Metric::histogram("stage_seconds", "Duration of stages", &[15, 30]);
 
     #[test]
     fn series_are_replaced_and_removed_with_their_rollout() {
@@ -73,5 +98,25 @@ mod tests {
         assert_eq!(lines, [r#"skyhook_node_target_count{skyhook_name="tuning"} 4"#]);
         metrics.remove_series(&rollout);
         assert!(!metrics.text().contains("tuning"));
+    }
+
+    #[test]
+    fn a_histogram_counts_what_was_observed() {
+        let metrics = Metrics::default();
+        let key = GroupKind::new("placement.kubernetes-fleet.io", "ClusterStagedUpdateRun");
+        let rollout = Rollout { dialect: 0, key: key.key("", "run") };
+        let series = Series::observed(&STAGES, &[("name", "run")], vec![15, 16, 4000]);
+        metrics.set_series(&rollout, vec![series]);
+        let text = metrics.text();
+        for line in [
+            "# TYPE stage_seconds histogram",
+            r#"stage_seconds_bucket{le="15.0",name="run"} 1"#,
+            r#"stage_seconds_bucket{le="30.0",name="run"} 2"#,
+            r#"stage_seconds_bucket{le="+Inf",name="run"} 3"#,
+            r#"stage_seconds_sum{name="run"} 4031.0"#,
+            r#"stage_seconds_count{name="run"} 3"#,
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} is not among\n{text}");
+        }
     }
 }

@@ -22,8 +22,8 @@ use self::decide::selection::policy::PolicyHistory;
 use self::decide::selection::select::SelectionError;
 use self::decide::works::Phase;
 use self::names::{DIALECT, RolloutKind};
+pub use self::read::options::Options;
 use self::read::placement::Placement;
-pub use self::read::timings::HubTimings;
 use self::report::PartialStep;
 use self::status::binding::Synced;
 use self::status::rollup;
@@ -40,15 +40,9 @@ use crate::world::World;
 pub struct Fleet;
 
 /// The controller of a hub. Unlike a plan it judges no objects of other kinds.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Hub {
-    timings: HubTimings,
-}
-
-impl Hub {
-    pub const fn new(timings: HubTimings) -> Self {
-        Self { timings }
-    }
+    pub options: Options,
 }
 
 impl Dialect for Fleet {
@@ -89,7 +83,7 @@ impl Dialect for Fleet {
     }
 
     fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
-        step(snapshot, HubTimings::new(), now)
+        step(snapshot, now, &Options::new())
     }
 
     fn complaint(&self, snapshot: &Snapshot<'_>, denial: &Denial, now: Timestamp) -> Complaint {
@@ -157,7 +151,7 @@ impl Dialect for Hub {
     }
 
     fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
-        step(snapshot, self.timings, now)
+        step(snapshot, now, &self.options)
     }
 
     fn complaint(&self, snapshot: &Snapshot<'_>, denial: &Denial, now: Timestamp) -> Complaint {
@@ -165,23 +159,25 @@ impl Dialect for Hub {
     }
 }
 
-fn step(snapshot: &Snapshot<'_>, timings: HubTimings, now: Timestamp) -> Step {
-    match RolloutKind::of(snapshot.rollout().kind()) {
-        Some(RolloutKind::Placement(_)) => placement_step(snapshot, timings, now),
+fn step(snapshot: &Snapshot<'_>, now: Timestamp, options: &Options) -> Step {
+    let mut step = match RolloutKind::of(snapshot.rollout().kind()) {
+        Some(RolloutKind::Placement(_)) => placement_step(snapshot, now, options),
         Some(RolloutKind::Run(_)) => run_step(snapshot, now),
         Some(RolloutKind::Binding(_)) => binding_step(snapshot, now),
         Some(RolloutKind::Eviction) => eviction_step(snapshot, now),
         Some(RolloutKind::Override) => override_step(snapshot),
-        Some(RolloutKind::Member) => member_step(snapshot, timings, now),
+        Some(RolloutKind::Member) => member_step(snapshot, now, options),
         None => report::available::step(snapshot.rollout()),
-    }
+    };
+    step.series = report::series::series(snapshot.rollout(), step.status.as_ref());
+    step
 }
 
-fn placement_step(snapshot: &Snapshot<'_>, timings: HubTimings, now: Timestamp) -> Step {
+fn placement_step(snapshot: &Snapshot<'_>, now: Timestamp, options: &Options) -> Step {
     let rollout = snapshot.rollout();
     match Placement::read(rollout) {
         Ok(placement) if rollout.is_deleting() => deleted_placement(snapshot, &placement, now),
-        Ok(placement) => live_placement(snapshot, &placement, timings, now),
+        Ok(placement) => live_placement(snapshot, &placement, now, options),
         Err(unsound) => Step::invalid(DIALECT, rollout, vec![unsound.field]),
     }
 }
@@ -203,8 +199,8 @@ fn deleted_placement<'w>(
 fn live_placement<'w>(
     snapshot: &Snapshot<'w>,
     placement: &Placement<'w>,
-    timings: HubTimings,
     now: Timestamp,
+    options: &Options,
 ) -> Step {
     let mut step = Step::new(DIALECT, placement.object, Verdict::Done);
     step.actions.extend(write::cleanup::guarded(placement));
@@ -214,7 +210,7 @@ fn live_placement<'w>(
     let ((selected, reported), rolled) = parallel::join(
         members >= parallel::MADE_MIN,
         || {
-            let selected = selected(snapshot, placement, timings, now)
+            let selected = selected(snapshot, placement, now, options)
                 .map(|partial| (partial, scheduled(snapshot, placement, &history, now)));
             let reported = selected.is_ok().then(|| rollup::status(inputs));
             (selected, reported)
@@ -246,10 +242,10 @@ fn live_placement<'w>(
 fn selected(
     snapshot: &Snapshot<'_>,
     placement: &Placement<'_>,
-    timings: HubTimings,
     now: Timestamp,
+    options: &Options,
 ) -> Result<PartialStep, SelectionError> {
-    let selection = decide::selection::decide(snapshot, placement, timings, now)?;
+    let selection = decide::selection::decide(snapshot, placement, now, options)?;
     let mut partial = report::selection::partial(&selection);
     if let Selection::Compared(decision) = &selection {
         partial.actions = write::snapshot::actions(decision, placement, now);
@@ -369,9 +365,9 @@ fn override_step(snapshot: &Snapshot<'_>) -> Step {
     report::overrides::step(rollout, write::override_snapshot::actions(rollout, &history))
 }
 
-fn member_step(snapshot: &Snapshot<'_>, timings: HubTimings, now: Timestamp) -> Step {
+fn member_step(snapshot: &Snapshot<'_>, now: Timestamp, options: &Options) -> Step {
     let member = snapshot.rollout();
-    let membership = decide::membership::decide(snapshot, timings, now);
+    let membership = decide::membership::decide(snapshot, options, now);
     let actions = write::membership::actions(snapshot, &membership);
     let mut step = report::membership::step(member, &membership, actions);
     step.status = status::membership::status(member, &membership, now);

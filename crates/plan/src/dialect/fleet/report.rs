@@ -10,6 +10,7 @@ pub(crate) mod rollout;
 pub(crate) mod run;
 pub(crate) mod schedule;
 pub(crate) mod selection;
+pub(crate) mod series;
 pub(crate) mod works;
 
 use jiff::Timestamp;

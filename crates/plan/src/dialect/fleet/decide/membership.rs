@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use crate::dialect::fleet::names::{INTERNAL_MEMBER_CLUSTER, member_namespace};
 use crate::dialect::fleet::read::member::joined;
-use crate::dialect::fleet::read::timings::HubTimings;
+use crate::dialect::fleet::read::options::Options;
 use crate::snapshot::Snapshot;
 
 /// Where a cluster stands between joining and leaving.
@@ -37,14 +37,14 @@ pub(crate) enum Phase<'w> {
 
 pub(crate) fn decide<'w>(
     snapshot: &Snapshot<'w>,
-    timings: HubTimings,
+    options: &Options,
     now: Timestamp,
 ) -> Membership<'w> {
     let member = snapshot.rollout();
     let home = member_namespace(member.name());
     let internal = snapshot.find(&INTERNAL_MEMBER_CLUSTER, &home, member.name());
     let joined = joined(internal);
-    let until = member.deleted_at().and_then(|at| at.checked_add(timings.force_delete).ok());
+    let until = member.deleted_at().and_then(|at| at.checked_add(options.force_delete_wait).ok());
     let given_up = until.is_none_or(|until| until <= now);
     let gone = internal.is_none() || joined == "False";
     let phase = match snapshot.find(&NAMESPACE, "", &home) {

@@ -9,9 +9,9 @@ use jiff::Timestamp;
 
 use self::group::Decision;
 use self::select::SelectionError;
+use crate::dialect::fleet::read::options::Options;
 use crate::dialect::fleet::read::placement::{Placement, Strategy};
 use crate::dialect::fleet::read::snapshot::ResourceGroup;
-use crate::dialect::fleet::read::timings::HubTimings;
 use crate::snapshot::Snapshot;
 
 /// What becomes of a placement's resource snapshots.
@@ -31,10 +31,10 @@ pub(crate) enum Selection<'w> {
 pub(crate) fn decide<'w>(
     snapshot: &Snapshot<'w>,
     placement: &Placement<'_>,
-    timings: HubTimings,
     now: Timestamp,
+    options: &Options,
 ) -> Result<Selection<'w>, SelectionError> {
-    match group::decide(snapshot, placement, now, Some(timings)) {
+    match group::decide(snapshot, placement, now, options) {
         Err(error) if error.is_users() => Err(error),
         _ if placement.strategy == Strategy::External => Ok(Selection::Left),
         // A world without a single object of a kind keeps what was selected before.

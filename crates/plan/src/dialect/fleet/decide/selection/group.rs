@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use crate::dialect::fleet::decide::selection::select::{SelectionError, selected};
 use crate::dialect::fleet::names;
+use crate::dialect::fleet::read::options::Options;
 use crate::dialect::fleet::read::placement::Placement;
 use crate::dialect::fleet::read::snapshot::{ResourceGroup, candidate_seen, contents, hash_of};
-use crate::dialect::fleet::read::timings::HubTimings;
 use crate::snapshot::Snapshot;
 
 /// What one snapshot object may hold; the API server takes about 1.5 MiB in all.
@@ -39,12 +39,12 @@ pub(crate) struct Old<'w> {
     pub(crate) pruned: Vec<&'w Object>,
 }
 
-/// What becomes of the resource snapshots. Without `timings` nothing is waited for.
+/// What becomes of the resource snapshots.
 pub(crate) fn decide<'w>(
     snapshot: &Snapshot<'w>,
     placement: &Placement<'_>,
     now: Timestamp,
-    timings: Option<HubTimings>,
+    options: &Options,
 ) -> Result<Decision<'w>, SelectionError> {
     let resources = selected(snapshot, placement)?;
     let masters = masters(snapshot, placement);
@@ -70,7 +70,7 @@ pub(crate) fn decide<'w>(
         let missing = missing_parts(snapshot, placement, index, &resources);
         return Ok(Decision::Completed { index, resources, missing });
     }
-    if let Some(waiting) = timings.and_then(|timings| collecting(newest, timings, now)) {
+    if let Some(waiting) = collecting(newest, now, options) {
         return Ok(waiting);
     }
     let last =
@@ -90,11 +90,11 @@ fn masters<'w>(snapshot: &Snapshot<'w>, placement: &Placement<'_>) -> Vec<&'w Ob
 }
 
 /// Whether to wait for further changes.
-fn collecting(newest: &Object, timings: HubTimings, now: Timestamp) -> Option<Decision<'_>> {
+fn collecting<'w>(newest: &'w Object, now: Timestamp, options: &Options) -> Option<Decision<'w>> {
     let seen = candidate_seen(newest).filter(|seen| *seen <= now);
-    let collected = seen.unwrap_or(now).saturating_add(timings.collecting).ok()?;
-    let spaced = newest.created_at();
-    let spaced = spaced.and_then(|at| at.saturating_add(timings.snapshot_interval).ok());
+    let collected = seen.unwrap_or(now).saturating_add(options.changes_collection).ok()?;
+    let spaced =
+        newest.created_at().and_then(|at| at.saturating_add(options.snapshot_interval).ok());
     let until = spaced.map_or(collected, |spaced| spaced.max(collected));
     if until <= now {
         return None;
@@ -155,9 +155,46 @@ pub(crate) fn split(resources: &[Value]) -> Vec<&[Value]> {
 
 #[cfg(test)]
 mod tests {
+    use convoy_testkit::object;
+    use jiff::SignedDuration;
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn changes_are_collected_as_long_as_the_options_say() {
+        let at = |secs: i64| Timestamp::from_second(1_767_225_600 + secs).unwrap();
+        let (secs, upstream) = (SignedDuration::from_secs, Options::new());
+        let short =
+            Options { snapshot_interval: secs(0), changes_collection: secs(2), ..Options::new() };
+        let old = |seen: Option<i64>| {
+            let mut master =
+                object("placement.kubernetes-fleet.io/v1", "ClusterResourceSnapshot", "a")
+                    .created_at("2026-01-01T00:00:00Z");
+            if let Some(seen) = seen {
+                master = master.annotation(names::CANDIDATE_SEEN, &at(seen).to_string());
+            }
+            master.build()
+        };
+        // options, first difference seen, now, wait until
+        let cases = [
+            ("seen just now", upstream, None, 100, Some(115)),
+            ("collecting", upstream, Some(95), 100, Some(110)),
+            ("collected", upstream, Some(85), 100, None),
+            ("too soon after the last one", upstream, Some(5), 21, Some(30)),
+            ("shorter, by the flags", short, None, 1, Some(3)),
+            ("shorter, collected", short, Some(1), 3, None),
+            ("at once", Options::AT_ONCE, None, 0, None),
+        ];
+        for (name, options, seen, now, want) in cases {
+            let master = old(seen);
+            let found = collecting(&master, at(now), &options).map(|waiting| match waiting {
+                Decision::Collecting { until, .. } => until,
+                other => panic!("{name}: {other:?}"),
+            });
+            assert_eq!(found, want.map(at), "{name}");
+        }
+    }
 
     #[test]
     fn a_large_selection_is_cut_into_parts() {

@@ -1,41 +1,9 @@
-//! The timing flags of KubeFleet's hub and member agents, under their upstream names and with
-//! their defaults and ranges.
+//! The timing flags of KubeFleet's member agent, under their upstream names and with their defaults
+//! and ranges.
 
 use anyhow::{Result, ensure};
-use convoy_api::text::GoDuration;
-use convoy_plan::dialect::fleet::HubTimings;
 use convoy_plan::dialect::fleet_agent::{AgentTimings, Requeue};
 use jiff::SignedDuration;
-
-/// How long the controller of a hub waits.
-#[derive(Clone, Debug, clap::Args)]
-#[command(next_help_heading = "KubeFleet hub")]
-pub(crate) struct HubTimingFlags {
-    /// How long to wait for the agent of a deleted MemberCluster before its namespace is deleted
-    #[arg(long, value_name = "DURATION", default_value = "15m", value_parser = force_delete)]
-    force_delete_wait_time: GoDuration,
-    /// Minimum time between two resource snapshots of a placement
-    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = interval)]
-    resource_snapshot_creation_minimum_interval: GoDuration,
-    /// How long to collect changes of selected objects into one resource snapshot
-    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = collection)]
-    resource_changes_collection_duration: GoDuration,
-}
-
-impl HubTimingFlags {
-    pub(crate) fn resolve(self) -> HubTimings {
-        let Self {
-            force_delete_wait_time,
-            resource_snapshot_creation_minimum_interval,
-            resource_changes_collection_duration,
-        } = self;
-        HubTimings {
-            force_delete: force_delete_wait_time.signed(),
-            snapshot_interval: resource_snapshot_creation_minimum_interval.signed(),
-            collecting: resource_changes_collection_duration.signed(),
-        }
-    }
-}
 
 /// How long the agent of a member waits.
 #[derive(Clone, Debug, clap::Args)]
@@ -105,24 +73,6 @@ impl AgentTimingFlags {
     }
 }
 
-fn force_delete(text: &str) -> Result<GoDuration, String> {
-    within(text, 30, 3600, "from 30s to 1h")
-}
-
-fn interval(text: &str) -> Result<GoDuration, String> {
-    within(text, 0, 300, "from 0s to 5m")
-}
-
-fn collection(text: &str) -> Result<GoDuration, String> {
-    within(text, 0, 60, "from 0s to 1m")
-}
-
-fn within(text: &str, least: i64, most: i64, expected: &str) -> Result<GoDuration, String> {
-    let given: GoDuration = text.parse().map_err(|error| format!("{error}"))?;
-    let range = GoDuration::from_secs(least)..=GoDuration::from_secs(most);
-    if range.contains(&given) { Ok(given) } else { Err(format!("expected {expected}")) }
-}
-
 fn slow_factor(text: &str) -> Result<u32, String> {
     factor(text, 1050, "from 1.05 to 2")
 }
@@ -152,28 +102,23 @@ mod tests {
     #[derive(Debug, Parser)]
     struct Program {
         #[command(flatten)]
-        hub: HubTimingFlags,
-        #[command(flatten)]
         agent: AgentTimingFlags,
     }
 
-    fn timings(flags: &[&str]) -> Result<(HubTimings, AgentTimings)> {
-        let Program { hub, agent } = Program::try_parse_from([&["convoy"], flags].concat())?;
-        Ok((hub.resolve(), agent.resolve()?))
+    fn timings(flags: &[&str]) -> Result<AgentTimings> {
+        let Program { agent } = Program::try_parse_from([&["convoy"], flags].concat())?;
+        agent.resolve()
     }
 
     #[test]
     fn defaults_are_those_of_the_dialects() {
-        assert_eq!(timings(&[]).unwrap(), (HubTimings::new(), AgentTimings::new()));
+        assert_eq!(timings(&[]).unwrap(), AgentTimings::new());
     }
 
     #[test]
     fn flags_reach_the_timings() {
         let prefix = "--work-applier-requeue-rate-limiter";
-        let (hub, agent) = timings(&[
-            "--force-delete-wait-time=1m",
-            "--resource-snapshot-creation-minimum-interval=0m",
-            "--resource-changes-collection-duration=1s",
+        let agent = timings(&[
             "--deletion-wait-time=2",
             &format!("{prefix}-max-slow-backoff-delay-seconds=5"),
             &format!("{prefix}-max-fast-backoff-delay-seconds=5"),
@@ -181,9 +126,6 @@ mod tests {
             &format!("{prefix}-exponential-base-for-fast-backoff=2"),
         ])
         .unwrap();
-        assert_eq!(hub.force_delete, SignedDuration::from_mins(1));
-        assert_eq!(hub.snapshot_interval, SignedDuration::ZERO);
-        assert_eq!(hub.collecting, SignedDuration::from_secs(1));
         assert_eq!(agent.deletion_wait, SignedDuration::from_mins(2));
         let Requeue { slow_max, fast_max, slow_permille, fast_permille, .. } = agent.requeue;
         assert_eq!((slow_max.as_secs(), fast_max.as_secs()), (5, 5));
@@ -194,8 +136,6 @@ mod tests {
     fn values_outside_upstreams_ranges_are_refused() {
         let prefix = "--work-applier-requeue-rate-limiter";
         let wrong = [
-            "--force-delete-wait-time=29s".to_owned(),
-            "--resource-changes-collection-duration=61s".to_owned(),
             "--deletion-wait-time=0".to_owned(),
             format!("{prefix}-max-fast-backoff-delay-seconds=14"),
             format!("{prefix}-exponential-base-for-slow-backoff=1"),

@@ -1,0 +1,111 @@
+//! The KubeFleet flags of `convoy run` and `convoy up`: those of upstream's hub agent, under the same
+//! names.
+
+use std::time::Duration;
+
+use convoy_api::text::GoDuration;
+use convoy_plan::dialect::fleet::Options;
+use jiff::SignedDuration;
+
+/// The limits that upstream puts on the durations.
+const INTERVAL_MAX: Duration = Duration::from_mins(5);
+const COLLECTION_MAX: Duration = Duration::from_mins(1);
+const FORCE_DELETE_MAX: Duration = Duration::from_hours(1);
+
+/// Options of the fleet controller.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "KubeFleet")]
+pub(crate) struct HubFlags {
+    /// Least time between two resource snapshots of a placement; at most 5m
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = interval)]
+    resource_snapshot_creation_minimum_interval: SignedDuration,
+    /// How long changes are collected before they become a resource snapshot; at most 1m
+    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = collection)]
+    resource_changes_collection_duration: SignedDuration,
+    /// How long to wait for the agent of a deleted MemberCluster; from 30s to 1h
+    #[arg(long, value_name = "DURATION", default_value = "15m", value_parser = force_delete)]
+    force_delete_wait_time: SignedDuration,
+}
+
+impl HubFlags {
+    pub(crate) fn options(self) -> Options {
+        Options {
+            snapshot_interval: self.resource_snapshot_creation_minimum_interval,
+            changes_collection: self.resource_changes_collection_duration,
+            force_delete_wait: self.force_delete_wait_time,
+        }
+    }
+}
+
+fn interval(text: &str) -> Result<SignedDuration, String> {
+    at_most(text, INTERVAL_MAX)
+}
+
+fn collection(text: &str) -> Result<SignedDuration, String> {
+    at_most(text, COLLECTION_MAX)
+}
+
+fn force_delete(text: &str) -> Result<SignedDuration, String> {
+    let found = at_most(text, FORCE_DELETE_MAX)?;
+    if found < SignedDuration::from_secs(30) {
+        return Err("expected at least 30s".to_owned());
+    }
+    Ok(found)
+}
+
+fn at_most(text: &str, most: Duration) -> Result<SignedDuration, String> {
+    let found = duration(text)?;
+    if found > most {
+        return Err(format!("expected at most {}s", most.as_secs()));
+    }
+    SignedDuration::try_from(found).map_err(|error| error.to_string())
+}
+
+/// A duration as Go writes it; not negative.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let parsed: Option<GoDuration> = text.parse().ok();
+    let duration = parsed.and_then(|parsed| Duration::try_from(parsed.signed()).ok());
+    duration.ok_or_else(|| format!("invalid duration {text:?}; use a value such as 60s"))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Program {
+        #[command(flatten)]
+        flags: HubFlags,
+    }
+
+    fn options(flags: &[&str]) -> Result<Options, clap::Error> {
+        let program = Program::try_parse_from([&["convoy"], flags].concat())?;
+        Ok(program.flags.options())
+    }
+
+    #[test]
+    fn durations_are_upstreams_and_bounded_as_there() {
+        assert_eq!(options(&[]).unwrap(), Options::new());
+        let flags = [
+            "--resource-snapshot-creation-minimum-interval=0s",
+            "--resource-changes-collection-duration=500ms",
+            "--force-delete-wait-time=1m",
+        ];
+        let short = options(&flags).unwrap();
+        assert_eq!(short.snapshot_interval, SignedDuration::ZERO);
+        assert_eq!(short.changes_collection, SignedDuration::from_millis(500));
+        assert_eq!(short.force_delete_wait, SignedDuration::from_mins(1));
+        for flag in [
+            "--resource-snapshot-creation-minimum-interval=6m",
+            "--resource-changes-collection-duration=61s",
+            "--resource-changes-collection-duration=-1s",
+            "--resource-changes-collection-duration=soon",
+            "--force-delete-wait-time=29s",
+            "--force-delete-wait-time=61m",
+        ] {
+            assert!(options(&[flag]).is_err(), "{flag}");
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! How the hub works, beyond what its objects say: upstream's hub agent has a flag for each.
+
+use jiff::SignedDuration;
+
+/// How long the hub waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// At least so long between two snapshots of one placement.
+    pub snapshot_interval: SignedDuration,
+    /// So long changes are collected after the first difference was seen.
+    pub changes_collection: SignedDuration,
+    /// So long a leaving member is given to answer.
+    pub force_delete_wait: SignedDuration,
+}
+
+impl Options {
+    /// Nothing is waited for.
+    pub(crate) const AT_ONCE: Self = Self {
+        snapshot_interval: SignedDuration::ZERO,
+        changes_collection: SignedDuration::ZERO,
+        force_delete_wait: SignedDuration::ZERO,
+    };
+
+    /// Those of upstream.
+    pub const fn new() -> Self {
+        Self {
+            snapshot_interval: SignedDuration::from_secs(30),
+            changes_collection: SignedDuration::from_secs(15),
+            force_delete_wait: SignedDuration::from_mins(15),
+        }
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self::new()
+    }
+}
