@@ -26,6 +26,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use self::members::{MemberFlags, MemberSettings, MemberTasks};
+use super::agent_timings::AgentTimingFlags;
 use super::controller::{Controller, Options};
 use super::fleet::Simulation;
 use super::hub::{HubFlags, duration};
@@ -105,6 +106,8 @@ pub struct Args {
     hub: HubFlags,
     #[command(flatten)]
     ocm: OcmFlags,
+    #[command(flatten)]
+    agent: AgentTimingFlags,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -163,10 +166,11 @@ async fn serve(args: Args) -> Result<()> {
         skyhook,
         hub,
         ocm,
+        agent,
     } = args;
     let simulates_hub = members.is_none() || simulation.has_nodes();
     let scenario = simulation.scenario()?;
-    let members = members.resolve(scenario.as_ref())?;
+    let members = members.resolve(scenario.as_ref(), agent.resolve()?)?;
     let contexts = ContextNames { first: context, prefix: context_prefix };
     members.check(&contexts)?;
     let data_directory = data_directory(ephemeral, data_dir)?;

@@ -11,6 +11,7 @@ use convoy_apiserver::kubeconfig::ContextNames;
 use convoy_apiserver::server::Server;
 use convoy_apiserver::transport::Transport;
 use convoy_controllers::Cluster;
+use convoy_plan::dialect::fleet_agent::AgentTimings;
 use convoy_sim::fleet::Fleet;
 use convoy_sim::scenario::Scenario;
 use http::Method;
@@ -57,6 +58,7 @@ pub(super) struct MemberSettings {
     /// In the order of the flags.
     members: Vec<Member>,
     is_registered: bool,
+    timings: AgentTimings,
 }
 
 /// A member cluster to run.
@@ -87,7 +89,11 @@ impl MemberFlags {
     }
 
     /// The members, with the labels and node counts that the scenario gives unless a flag does.
-    pub(super) fn resolve(self, scenario: Option<&Scenario>) -> Result<MemberSettings> {
+    pub(super) fn resolve(
+        self,
+        scenario: Option<&Scenario>,
+        timings: AgentTimings,
+    ) -> Result<MemberSettings> {
         let Self { members, member_names, member_nodes, member_labels, register_members } = self;
         let numbered = (1..=members.unwrap_or(0)).map(|number| format!("member-{number}"));
         let names: Vec<String> = member_names.into_iter().chain(numbered).collect();
@@ -112,7 +118,7 @@ impl MemberFlags {
         for label in member_labels {
             set_label(&mut members, &label)?;
         }
-        Ok(MemberSettings { members, is_registered: register_members })
+        Ok(MemberSettings { members, is_registered: register_members, timings })
     }
 }
 
@@ -210,7 +216,8 @@ impl Member {
         let control = ControllerTask::start(client(server, name), dialects, None).await?;
         let [hub, member] = ["", name].map(|cluster| Cluster::new(client(server, cluster)));
         let clusters = agent::clusters(name, hub, member);
-        let agent = ControllerTask::start(clusters, vec![agent::agent(name)], None).await?;
+        let agent =
+            ControllerTask::start(clusters, vec![agent::agent(name, self.timings)], None).await?;
         let scenario = (self.nodes > 0).then(|| scenario.clone().with_nodes(self.nodes));
         let fleet = scenario.map(|scenario| simulate(server, name, scenario));
         Ok(MemberTask { agent, control, fleet })
