@@ -28,6 +28,7 @@ use tokio::task::JoinHandle;
 use self::members::{MemberFlags, MemberSettings, MemberTasks};
 use super::controller::Controller;
 use super::fleet::Simulation;
+use super::fleet_timings::HubTimingFlags;
 use super::metrics;
 use super::signal::{second_signal, shutdown_signal};
 use super::skyhook::SkyhookFlags;
@@ -91,7 +92,7 @@ pub struct Args {
     /// Serve the controllers' /metrics, /healthz and /readyz here; port 0 picks a free port
     #[arg(long, value_name = "ADDRESS")]
     metrics_listen: Option<SocketAddr>,
-    /// Skip defaulting and validation of Skyhooks and DeploymentPolicies at admission
+    /// Skip defaulting and validation of the dialects' objects at admission
     #[arg(long)]
     skip_admission: bool,
     /// Format of the message printed when the server is ready
@@ -99,6 +100,8 @@ pub struct Args {
     output: Output,
     #[command(flatten)]
     skyhook: SkyhookFlags,
+    #[command(flatten)]
+    hub: HubTimingFlags,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -155,6 +158,7 @@ async fn serve(args: Args) -> Result<()> {
         skip_admission,
         output,
         skyhook,
+        hub,
     } = args;
     let simulates_hub = members.is_none() || simulation.has_nodes();
     let scenario = simulation.scenario()?;
@@ -193,7 +197,7 @@ async fn serve(args: Args) -> Result<()> {
     // Beside members, a scenario describes the members' machines.
     let scenario = scenario.filter(|_| simulates_hub);
     let controllers = chosen(controllers, scenario.is_some(), !members.0.is_empty());
-    let controllers = Controller::dialects(controllers, &skyhook.options());
+    let controllers = Controller::dialects(controllers, &skyhook.options(), hub.resolve());
     let hub = client(&home.server, "");
     let control = ControllerTask::start(hub, controllers, metrics_listen).await?;
     let mut fleet = scenario.map(|scenario| simulate(&home.server, "", scenario));

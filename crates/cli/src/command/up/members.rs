@@ -11,6 +11,8 @@ use convoy_apiserver::kubeconfig::ContextNames;
 use convoy_apiserver::server::Server;
 use convoy_apiserver::transport::Transport;
 use convoy_controllers::Cluster;
+use convoy_plan::dialect::fleet::HubTimings;
+use convoy_plan::dialect::fleet_agent::AgentTimings;
 use convoy_plan::dialect::skyhook::Options;
 use convoy_sim::fleet::Fleet;
 use convoy_sim::scenario::Scenario;
@@ -21,6 +23,7 @@ use super::{ControllerTask, client, simulate};
 use crate::command::agent;
 use crate::command::clusters::PATH as CLUSTERS;
 use crate::command::controller::Controller;
+use crate::command::fleet_timings::AgentTimingFlags;
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const MEMBERS: &str = "/apis/cluster.kubernetes-fleet.io/v1beta1/memberclusters";
@@ -50,6 +53,8 @@ pub(super) struct MemberFlags {
     /// Whether to create a MemberCluster on the hub for each member cluster
     #[arg(long, value_name = "BOOL", action = clap::ArgAction::Set, default_value_t = true)]
     register_members: bool,
+    #[command(flatten)]
+    timings: AgentTimingFlags,
 }
 
 /// What the flags ask for.
@@ -58,6 +63,7 @@ pub(super) struct MemberSettings {
     /// In the order of the flags.
     members: Vec<Member>,
     is_registered: bool,
+    timings: AgentTimings,
 }
 
 /// A member cluster to run.
@@ -89,7 +95,8 @@ impl MemberFlags {
 
     /// The members, with the labels and node counts that the scenario gives unless a flag does.
     pub(super) fn resolve(self, scenario: Option<&Scenario>) -> Result<MemberSettings> {
-        let Self { members, member_names, member_nodes, member_labels, register_members } = self;
+        let Self { members, member_names, member_nodes, member_labels, register_members, timings } =
+            self;
         let numbered = (1..=members.unwrap_or(0)).map(|number| format!("member-{number}"));
         let names: Vec<String> = member_names.into_iter().chain(numbered).collect();
         let count = names.len();
@@ -113,7 +120,8 @@ impl MemberFlags {
         for label in member_labels {
             set_label(&mut members, &label)?;
         }
-        Ok(MemberSettings { members, is_registered: register_members })
+        let timings = timings.resolve()?;
+        Ok(MemberSettings { members, is_registered: register_members, timings })
     }
 }
 
@@ -179,7 +187,7 @@ impl MemberSettings {
         }
         let mut tasks = Vec::new();
         for member in &self.members {
-            tasks.push(member.start(server, scenario).await?);
+            tasks.push(member.start(server, scenario, self.timings).await?);
         }
         for fleet in tasks.iter_mut().filter_map(|task| task.fleet.as_mut()) {
             fleet.ready().await;
@@ -202,16 +210,23 @@ impl MemberSettings {
 }
 
 impl Member {
-    async fn start(&self, server: &Arc<Server>, scenario: &Scenario) -> Result<MemberTask> {
+    async fn start(
+        &self,
+        server: &Arc<Server>,
+        scenario: &Scenario,
+        timings: AgentTimings,
+    ) -> Result<MemberTask> {
         let name = self.name.as_str();
         // The agent notes on the member what it has applied.
         let own = |definition: &str| definition.starts_with("appliedworks.");
         install(&Transport::trusted(server, name), own).await?;
-        let dialects = Controller::dialects(Controller::of_cluster(), &Options::new());
+        let dialects =
+            Controller::dialects(Controller::of_cluster(), &Options::new(), HubTimings::new());
         let control = ControllerTask::start(client(server, name), dialects, None).await?;
         let [hub, member] = ["", name].map(|cluster| Cluster::new(client(server, cluster)));
         let clusters = agent::clusters(name, hub, member);
-        let agent = ControllerTask::start(clusters, vec![agent::agent(name)], None).await?;
+        let agent =
+            ControllerTask::start(clusters, vec![agent::agent(name, timings)], None).await?;
         let scenario = (self.nodes > 0).then(|| scenario.clone().with_nodes(self.nodes));
         let fleet = scenario.map(|scenario| simulate(server, name, scenario));
         Ok(MemberTask { agent, control, fleet })
@@ -284,16 +299,21 @@ fn is_established(definition: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
 
+    #[derive(Debug, clap::Parser)]
+    struct Up {
+        #[command(flatten)]
+        flags: MemberFlags,
+    }
+
     fn flags(names: &str, nodes: &[u32], labels: &[&str]) -> MemberFlags {
-        MemberFlags {
-            members: None,
-            member_names: names.split(',').map(str::to_owned).collect(),
-            member_nodes: nodes.to_vec(),
-            member_labels: labels.iter().map(|&label| label.to_owned()).collect(),
-            register_members: true,
-        }
+        let mut arguments = vec!["up".to_owned(), format!("--member-names={names}")];
+        arguments.extend(nodes.iter().map(|count| format!("--member-nodes={count}")));
+        arguments.extend(labels.iter().map(|label| format!("--member-labels={label}")));
+        Up::parse_from(arguments).flags
     }
 
     fn labels(settings: &MemberSettings, index: usize) -> Vec<String> {
