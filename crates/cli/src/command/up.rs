@@ -94,7 +94,7 @@ pub struct Args {
     /// Serve the controllers' /metrics, /healthz and /readyz here; port 0 picks a free port
     #[arg(long, value_name = "ADDRESS")]
     metrics_listen: Option<SocketAddr>,
-    /// Skip defaulting and validation of Skyhooks and DeploymentPolicies at admission
+    /// Skip defaulting and validation of the dialects' objects at admission
     #[arg(long)]
     skip_admission: bool,
     /// Format of the message printed when the server is ready

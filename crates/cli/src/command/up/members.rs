@@ -184,7 +184,7 @@ impl MemberSettings {
         }
         let mut tasks = Vec::new();
         for member in &self.members {
-            tasks.push(member.start(server, scenario).await?);
+            tasks.push(member.start(server, scenario, self.timings).await?);
         }
         for fleet in tasks.iter_mut().filter_map(|task| task.fleet.as_mut()) {
             fleet.ready().await;
@@ -207,7 +207,12 @@ impl MemberSettings {
 }
 
 impl Member {
-    async fn start(&self, server: &Arc<Server>, scenario: &Scenario) -> Result<MemberTask> {
+    async fn start(
+        &self,
+        server: &Arc<Server>,
+        scenario: &Scenario,
+        timings: AgentTimings,
+    ) -> Result<MemberTask> {
         let name = self.name.as_str();
         // The agent notes on the member what it has applied.
         let own = |definition: &str| definition.starts_with("appliedworks.");
@@ -217,7 +222,7 @@ impl Member {
         let [hub, member] = ["", name].map(|cluster| Cluster::new(client(server, cluster)));
         let clusters = agent::clusters(name, hub, member);
         let agent =
-            ControllerTask::start(clusters, vec![agent::agent(name, self.timings)], None).await?;
+            ControllerTask::start(clusters, vec![agent::agent(name, timings)], None).await?;
         let scenario = (self.nodes > 0).then(|| scenario.clone().with_nodes(self.nodes));
         let fleet = scenario.map(|scenario| simulate(server, name, scenario));
         Ok(MemberTask { agent, control, fleet })
@@ -290,16 +295,21 @@ fn is_established(definition: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
 
+    #[derive(Debug, clap::Parser)]
+    struct Up {
+        #[command(flatten)]
+        flags: MemberFlags,
+    }
+
     fn flags(names: &str, nodes: &[u32], labels: &[&str]) -> MemberFlags {
-        MemberFlags {
-            members: None,
-            member_names: names.split(',').map(str::to_owned).collect(),
-            member_nodes: nodes.to_vec(),
-            member_labels: labels.iter().map(|&label| label.to_owned()).collect(),
-            register_members: true,
-        }
+        let mut arguments = vec!["up".to_owned(), format!("--member-names={names}")];
+        arguments.extend(nodes.iter().map(|count| format!("--member-nodes={count}")));
+        arguments.extend(labels.iter().map(|label| format!("--member-labels={label}")));
+        Up::parse_from(arguments).flags
     }
 
     fn labels(settings: &MemberSettings, index: usize) -> Vec<String> {

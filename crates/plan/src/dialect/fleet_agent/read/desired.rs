@@ -72,12 +72,15 @@ pub(crate) fn comparable(object: &Value) -> Value {
     copy
 }
 
+/// Takes reserved keys away. The map stays though it is empty, so that a key that only one side has
+/// is a difference at that key, and not of the whole map.
 fn drop_reserved(metadata: &mut Map<String, Value>, name: &str) {
-    let Some(entries) = metadata.get_mut(name).and_then(Value::as_object_mut) else { return };
-    entries.retain(|key, _| !RESERVED_DOMAINS.iter().any(|domain| key.contains(domain)));
-    if entries.is_empty() {
-        metadata.shift_remove(name);
+    let entries = metadata.entry(name).or_insert(Value::Null);
+    if entries.is_null() {
+        *entries = json!({});
     }
+    let Some(entries) = entries.as_object_mut() else { return };
+    entries.retain(|key, _| !RESERVED_DOMAINS.iter().any(|domain| key.contains(domain)));
 }
 
 /// Whether an object carries the manifest that was applied to it.
@@ -215,4 +218,21 @@ pub(crate) fn owners(live: &Object, kept: &[&str], applied_work: &Object) -> Vec
     let uid = applied_work.uid().unwrap_or_default();
     let others = present.filter(|entry| kept.iter().any(|kept| is(entry, kept)) && !is(entry, uid));
     others.cloned().chain([own]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json_diff::differences;
+
+    #[test]
+    fn a_label_that_one_side_has_is_a_difference_at_that_label() {
+        let hub = json!({"kind": "ConfigMap", "metadata": {"name": "a", "labels": null}});
+        let member = json!({"kind": "ConfigMap", "metadata": {"name": "a",
+            "annotations": {"kubernetes-fleet.io/spec-hash": "1"}, "labels": {"foo": "bar"}}});
+        let found = differences(&comparable(&hub), &comparable(&member), 10);
+        let paths: Vec<&str> = found.iter().map(|it| it.path.as_str()).collect();
+        assert_eq!(paths, ["/metadata/labels/foo"]);
+        assert_eq!(found[0].in_member.as_deref(), Some("bar"));
+    }
 }
