@@ -9,6 +9,8 @@ mod damage;
 mod damaged;
 #[path = "ocm_agent/deletion.rs"]
 mod deletion;
+#[path = "ocm_agent/executor.rs"]
+mod executor;
 #[path = "ocm_agent/reported.rs"]
 mod reported;
 #[path = "ocm_agent/rolled_out.rs"]

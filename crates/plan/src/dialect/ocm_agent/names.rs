@@ -4,7 +4,7 @@
 use convoy_api::GroupKind;
 
 pub(crate) use crate::dialect::ocm::names::{
-    APPLIED, AVAILABLE, DELETING, PROGRESSING, WORK_FINALIZER,
+    APPLIED, AVAILABLE, COMPLETE, DELETING, PROGRESSING, WORK_FINALIZER,
 };
 
 /// The word that decision logs use.
@@ -23,8 +23,7 @@ pub const APPLIED_WORK_FINALIZER: &str =
 /// On an `AppliedManifestWork`: which manifests were applied in full.
 pub const APPLIED_MANIFESTS: &str = "convoy.dev/applied-manifests";
 
-/// Condition types of works and manifests.
-pub(crate) const COMPLETE: &str = "Complete";
+/// A condition type of manifests.
 pub(crate) const FEEDBACK_SYNCED: &str = "StatusFeedbackSynced";
 
 /// Reasons of a manifest's `Applied`.

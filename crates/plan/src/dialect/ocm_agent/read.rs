@@ -2,6 +2,7 @@
 
 pub(crate) mod config;
 pub(crate) mod desired;
+pub(crate) mod executor;
 pub(crate) mod feedback;
 pub(crate) mod kinds;
 pub(crate) mod manifest;

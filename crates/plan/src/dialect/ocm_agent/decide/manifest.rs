@@ -61,6 +61,8 @@ pub(crate) struct Context<'a> {
     pub(crate) denied: Option<&'a str>,
     /// The manifest is through, and not written any more.
     pub(crate) is_complete: bool,
+    /// Why the executor of the work may not apply it.
+    pub(crate) refused: Option<&'a str>,
 }
 
 impl<'w> Processed<'w> {
@@ -73,7 +75,14 @@ impl<'w> Processed<'w> {
             self.outcome = Outcome::Failed { message: problem.message().to_owned() };
             return self;
         }
-        if context.is_complete || self.config.strategy == Strategy::ReadOnly {
+        if context.is_complete {
+            return self;
+        }
+        if let Some(message) = context.refused {
+            self.outcome = Outcome::Failed { message: message.to_owned() };
+            return self;
+        }
+        if self.config.strategy == Strategy::ReadOnly {
             return self;
         }
         let write = match (self.live, self.config.strategy) {
