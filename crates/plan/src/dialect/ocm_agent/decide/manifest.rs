@@ -107,11 +107,10 @@ impl<'w> Processed<'w> {
     fn updated(&mut self, live: &Object, context: Context<'_>) -> Option<Wanted> {
         let hash = self.hash(context);
         let left = desired::difference(&self.item, live).map(|it| hash_of_difference(&it));
-        let (is_current, left) = match (context.record.get(&hash), left) {
-            (None, _) => (false, None),
-            (Some(_), None) => (true, None),
-            (Some(known), Some(left)) => (known == Some(left.as_str()), Some(left)),
-        };
+        let is_known = context.record.has(&hash);
+        let is_current =
+            is_known && (left.is_none() || context.record.left(&hash) == left.as_deref());
+        let left = left.filter(|_| is_known);
         self.entry = Some((hash, left));
         let wanted =
             if is_current { live.raw().clone() } else { desired::overwritten(&self.item, live) };
