@@ -15,6 +15,8 @@ mod executor;
 mod reported;
 #[path = "ocm_agent/rolled_out.rs"]
 mod rolled_out;
+#[path = "ocm_agent/server_side.rs"]
+mod server_side;
 
 use convoy_api::kinds::{CONFIG_MAP, DEPLOYMENT, NAMESPACE};
 use convoy_api::{GroupKind, Object, ObjectKey};

@@ -13,6 +13,10 @@ mod decision_log;
 #[cfg(feature = "server")]
 pub mod fleet;
 #[cfg(feature = "server")]
+mod fleet_timings;
+#[cfg(feature = "server")]
+mod leadership;
+#[cfg(feature = "server")]
 mod metrics;
 pub mod migrate;
 pub mod plan;

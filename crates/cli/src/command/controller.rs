@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use convoy_plan::Dialect;
 use convoy_plan::dialect::apps::{Deployments, ReplicaSets};
-use convoy_plan::dialect::fleet::Hub;
+use convoy_plan::dialect::fleet::{Hub, HubTimings};
 use convoy_plan::dialect::skyhook::{Options, Skyhook};
 use convoy_plan::dialect::workloads::{DAEMON_SETS, JOBS, STATEFUL_SETS};
 
@@ -30,7 +30,7 @@ pub(crate) enum Controller {
 }
 
 impl Controller {
-    fn dialect(self, skyhook: &Options) -> &'static dyn Dialect {
+    fn dialect(self, skyhook: &Options, hub: HubTimings) -> &'static dyn Dialect {
         match self {
             Self::Apps => &Deployments,
             Self::ReplicaSets => &ReplicaSets,
@@ -39,7 +39,7 @@ impl Controller {
             Self::Jobs => &JOBS,
             // Created once, and used until the process exits.
             Self::Skyhook => Box::leak(Box::new(Skyhook { options: skyhook.clone() })),
-            Self::Fleet => &Hub,
+            Self::Fleet => Box::leak(Box::new(Hub::new(hub))),
         }
     }
 
@@ -57,10 +57,11 @@ impl Controller {
     pub(crate) fn dialects(
         mut controllers: Vec<Self>,
         skyhook: &Options,
+        hub: HubTimings,
     ) -> Vec<&'static dyn Dialect> {
         controllers.sort_unstable();
         controllers.dedup();
-        controllers.into_iter().map(|controller| controller.dialect(skyhook)).collect()
+        controllers.into_iter().map(|controller| controller.dialect(skyhook, hub)).collect()
     }
 }
 
@@ -72,12 +73,13 @@ mod tests {
     fn each_is_run_once_under_the_name_it_was_asked_for_by() {
         let given = vec![Controller::Jobs, Controller::Apps, Controller::Jobs];
         let options = Options::new();
-        let dialects = Controller::dialects(given, &options);
+        let dialects = Controller::dialects(given, &options, HubTimings::new());
         let names: Vec<&str> = dialects.iter().map(|dialect| dialect.name()).collect();
         assert_eq!(names, ["apps", "jobs"]);
         for controller in Controller::all() {
             let value = controller.to_possible_value().expect("none is hidden");
-            assert_eq!(value.get_name(), controller.dialect(&options).name());
+            let dialect = controller.dialect(&options, HubTimings::new());
+            assert_eq!(value.get_name(), dialect.name());
         }
     }
 }

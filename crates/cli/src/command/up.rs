@@ -26,6 +26,7 @@ use tokio::task::JoinHandle;
 use self::members::{MemberFlags, MemberSettings, MemberTasks};
 use super::controller::Controller;
 use super::fleet::Simulation;
+use super::fleet_timings::HubTimingFlags;
 use super::metrics;
 use super::signal::{second_signal, shutdown_signal};
 use super::skyhook::SkyhookFlags;
@@ -91,6 +92,8 @@ pub struct Args {
     output: Output,
     #[command(flatten)]
     skyhook: SkyhookFlags,
+    #[command(flatten)]
+    hub: HubTimingFlags,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -145,6 +148,7 @@ async fn serve(args: Args) -> Result<()> {
         skip_admission,
         output,
         skyhook,
+        hub,
     } = args;
     let (scenario, members) = (simulation.scenario()?, members.resolve()?);
     let data_directory = data_directory(ephemeral, data_dir)?;
@@ -175,7 +179,7 @@ async fn serve(args: Args) -> Result<()> {
     };
     let home = Home::start(settings).await?;
     let controllers = chosen(controllers, scenario.is_some(), !members.is_empty());
-    let controllers = Controller::dialects(controllers, &skyhook.options());
+    let controllers = Controller::dialects(controllers, &skyhook.options(), hub.resolve());
     let hub = client(&home.server, "");
     let control = ControllerTask::start(hub, controllers, metrics_listen).await?;
     let members = (members, scenario.clone().unwrap_or_default());

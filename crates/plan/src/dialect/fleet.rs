@@ -23,6 +23,7 @@ use self::decide::selection::select::SelectionError;
 use self::decide::works::Phase;
 use self::names::{DIALECT, RolloutKind};
 use self::read::placement::Placement;
+pub use self::read::timings::HubTimings;
 use self::report::PartialStep;
 use self::status::binding::Synced;
 use self::status::rollup;
@@ -40,7 +41,15 @@ pub struct Fleet;
 
 /// The controller of a hub. Unlike a plan it judges no objects of other kinds.
 #[derive(Clone, Copy, Debug)]
-pub struct Hub;
+pub struct Hub {
+    timings: HubTimings,
+}
+
+impl Hub {
+    pub const fn new(timings: HubTimings) -> Self {
+        Self { timings }
+    }
+}
 
 impl Dialect for Fleet {
     fn name(&self) -> &'static str {
@@ -80,15 +89,7 @@ impl Dialect for Fleet {
     }
 
     fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
-        match RolloutKind::of(snapshot.rollout().kind()) {
-            Some(RolloutKind::Placement(_)) => placement_step(snapshot, now),
-            Some(RolloutKind::Run(_)) => run_step(snapshot, now),
-            Some(RolloutKind::Binding(_)) => binding_step(snapshot, now),
-            Some(RolloutKind::Eviction) => eviction_step(snapshot, now),
-            Some(RolloutKind::Override) => override_step(snapshot),
-            Some(RolloutKind::Member) => member_step(snapshot, now),
-            None => report::available::step(snapshot.rollout()),
-        }
+        step(snapshot, HubTimings::new(), now)
     }
 
     fn complaint(&self, snapshot: &Snapshot<'_>, denial: &Denial, now: Timestamp) -> Complaint {
@@ -156,7 +157,7 @@ impl Dialect for Hub {
     }
 
     fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
-        Fleet.step(snapshot, now)
+        step(snapshot, self.timings, now)
     }
 
     fn complaint(&self, snapshot: &Snapshot<'_>, denial: &Denial, now: Timestamp) -> Complaint {
@@ -164,11 +165,23 @@ impl Dialect for Hub {
     }
 }
 
-fn placement_step(snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
+fn step(snapshot: &Snapshot<'_>, timings: HubTimings, now: Timestamp) -> Step {
+    match RolloutKind::of(snapshot.rollout().kind()) {
+        Some(RolloutKind::Placement(_)) => placement_step(snapshot, timings, now),
+        Some(RolloutKind::Run(_)) => run_step(snapshot, now),
+        Some(RolloutKind::Binding(_)) => binding_step(snapshot, now),
+        Some(RolloutKind::Eviction) => eviction_step(snapshot, now),
+        Some(RolloutKind::Override) => override_step(snapshot),
+        Some(RolloutKind::Member) => member_step(snapshot, timings, now),
+        None => report::available::step(snapshot.rollout()),
+    }
+}
+
+fn placement_step(snapshot: &Snapshot<'_>, timings: HubTimings, now: Timestamp) -> Step {
     let rollout = snapshot.rollout();
     match Placement::read(rollout) {
         Ok(placement) if rollout.is_deleting() => deleted_placement(snapshot, &placement, now),
-        Ok(placement) => live_placement(snapshot, &placement, now),
+        Ok(placement) => live_placement(snapshot, &placement, timings, now),
         Err(unsound) => Step::invalid(DIALECT, rollout, vec![unsound.field]),
     }
 }
@@ -187,7 +200,12 @@ fn deleted_placement<'w>(
 }
 
 /// Joins the parts of the pipeline, which run independently on the objects as given.
-fn live_placement<'w>(snapshot: &Snapshot<'w>, placement: &Placement<'w>, now: Timestamp) -> Step {
+fn live_placement<'w>(
+    snapshot: &Snapshot<'w>,
+    placement: &Placement<'w>,
+    timings: HubTimings,
+    now: Timestamp,
+) -> Step {
     let mut step = Step::new(DIALECT, placement.object, Verdict::Done);
     step.actions.extend(write::cleanup::guarded(placement));
     let history = PolicyHistory::of(snapshot, placement);
@@ -196,7 +214,7 @@ fn live_placement<'w>(snapshot: &Snapshot<'w>, placement: &Placement<'w>, now: T
     let ((selected, reported), rolled) = parallel::join(
         members >= parallel::MADE_MIN,
         || {
-            let selected = selected(snapshot, placement, now)
+            let selected = selected(snapshot, placement, timings, now)
                 .map(|partial| (partial, scheduled(snapshot, placement, &history, now)));
             let reported = selected.is_ok().then(|| rollup::status(inputs));
             (selected, reported)
@@ -228,9 +246,10 @@ fn live_placement<'w>(snapshot: &Snapshot<'w>, placement: &Placement<'w>, now: T
 fn selected(
     snapshot: &Snapshot<'_>,
     placement: &Placement<'_>,
+    timings: HubTimings,
     now: Timestamp,
 ) -> Result<PartialStep, SelectionError> {
-    let selection = decide::selection::decide(snapshot, placement, now)?;
+    let selection = decide::selection::decide(snapshot, placement, timings, now)?;
     let mut partial = report::selection::partial(&selection);
     if let Selection::Compared(decision) = &selection {
         partial.actions = write::snapshot::actions(decision, placement, now);
@@ -350,9 +369,9 @@ fn override_step(snapshot: &Snapshot<'_>) -> Step {
     report::overrides::step(rollout, write::override_snapshot::actions(rollout, &history))
 }
 
-fn member_step(snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
+fn member_step(snapshot: &Snapshot<'_>, timings: HubTimings, now: Timestamp) -> Step {
     let member = snapshot.rollout();
-    let membership = decide::membership::decide(snapshot, now);
+    let membership = decide::membership::decide(snapshot, timings, now);
     let actions = write::membership::actions(snapshot, &membership);
     let mut step = report::membership::step(member, &membership, actions);
     step.status = status::membership::status(member, &membership, now);

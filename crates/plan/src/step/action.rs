@@ -105,6 +105,19 @@ pub enum Write {
         subresource: Option<Subresource>,
         precondition: Precondition,
     },
+    /// A server-side apply: the fields that `object` has become those of the dialect's field
+    /// manager, and fields that it applied before and are not in `object` go. Creates the object
+    /// where there is none and the precondition has no uid.
+    Apply {
+        object: Value,
+        /// Whether fields of other managers are taken from them. Fields that the same manager set
+        /// by other writes are no conflict either way.
+        force: bool,
+        /// Another field manager than the dialect's.
+        #[serde(rename = "fieldManager", skip_serializing_if = "Option::is_none")]
+        manager: Option<String>,
+        precondition: Precondition,
+    },
     Delete {
         precondition: Precondition,
         propagation: Propagation,
@@ -218,6 +231,29 @@ impl Action {
     /// Creates `object` under `target`.
     pub fn create(verb: Verb, target: ObjectKey, object: Value, why: Why) -> Self {
         Self { verb, target, why, write: Write::Create { object }, concurrent: true }
+    }
+
+    /// Applies `object` on the server to the object that was observed.
+    pub fn apply(verb: Verb, observed: &Object, object: Value, force: bool, why: Why) -> Self {
+        let precondition = Precondition::observed(observed);
+        let write = Write::Apply { object, force, manager: None, precondition };
+        Self { verb, target: observed.key().clone(), why, write, concurrent: false }
+    }
+
+    /// Creates `object` under `target` by a server-side apply.
+    pub fn apply_new(verb: Verb, target: ObjectKey, object: Value, force: bool, why: Why) -> Self {
+        let precondition = Precondition::default();
+        let write = Write::Apply { object, force, manager: None, precondition };
+        Self { verb, target, why, write, concurrent: false }
+    }
+
+    /// The same as an apply of another field manager than the dialect's.
+    #[must_use]
+    pub fn managed_by(mut self, name: &str) -> Self {
+        if let Write::Apply { manager, .. } = &mut self.write {
+            *manager = Some(name.to_owned());
+        }
+        self
     }
 
     /// Deletes the object that was observed.

@@ -10,6 +10,8 @@ use convoy_api::schema::crds;
 use convoy_apiserver::server::Server;
 use convoy_apiserver::transport::Transport;
 use convoy_controllers::Cluster;
+use convoy_plan::dialect::fleet::HubTimings;
+use convoy_plan::dialect::fleet_agent::AgentTimings;
 use convoy_plan::dialect::skyhook::Options;
 use convoy_sim::fleet::Fleet;
 use convoy_sim::scenario::Scenario;
@@ -20,6 +22,7 @@ use super::{ControllerTask, client, simulate};
 use crate::command::agent;
 use crate::command::clusters::PATH as CLUSTERS;
 use crate::command::controller::Controller;
+use crate::command::fleet_timings::AgentTimingFlags;
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const MEMBERS: &str = "/apis/cluster.kubernetes-fleet.io/v1beta1/memberclusters";
@@ -46,6 +49,8 @@ pub(super) struct MemberFlags {
     /// Whether to create a MemberCluster on the hub for each member cluster
     #[arg(long, value_name = "BOOL", action = clap::ArgAction::Set, default_value_t = true)]
     register_members: bool,
+    #[command(flatten)]
+    timings: AgentTimingFlags,
 }
 
 /// What the flags ask for.
@@ -55,6 +60,7 @@ pub(super) struct MemberSettings {
     members: BTreeMap<String, BTreeMap<String, String>>,
     nodes: u32,
     is_registered: bool,
+    timings: AgentTimings,
 }
 
 /// Member clusters that run.
@@ -71,7 +77,8 @@ struct MemberTask {
 
 impl MemberFlags {
     pub(super) fn resolve(self) -> Result<MemberSettings> {
-        let Self { members, member_names, member_nodes, member_labels, register_members } = self;
+        let Self { members, member_names, member_nodes, member_labels, register_members, timings } =
+            self;
         let numbered = (1..=members.unwrap_or(0)).map(|number| format!("member-{number}"));
         let names = member_names.into_iter().chain(numbered);
         let mut members: BTreeMap<String, BTreeMap<String, String>> =
@@ -93,7 +100,12 @@ impl MemberFlags {
                 }
             }
         }
-        Ok(MemberSettings { members, nodes: member_nodes, is_registered: register_members })
+        Ok(MemberSettings {
+            members,
+            nodes: member_nodes,
+            is_registered: register_members,
+            timings: timings.resolve()?,
+        })
     }
 }
 
@@ -145,11 +157,13 @@ impl MemberSettings {
         // The agent notes on the member what it has applied.
         let own = |definition: &str| definition.starts_with("appliedworks.");
         install(&Transport::trusted(server, name), own).await?;
-        let dialects = Controller::dialects(Controller::of_cluster(), &Options::new());
+        let dialects =
+            Controller::dialects(Controller::of_cluster(), &Options::new(), HubTimings::new());
         let control = ControllerTask::start(client(server, name), dialects, None).await?;
         let [hub, member] = ["", name].map(|cluster| Cluster::new(client(server, cluster)));
         let clusters = agent::clusters(name, hub, member);
-        let agent = ControllerTask::start(clusters, vec![agent::agent(name)], None).await?;
+        let agent =
+            ControllerTask::start(clusters, vec![agent::agent(name, self.timings)], None).await?;
         let scenario = (self.nodes > 0).then(|| scenario.clone().with_nodes(self.nodes));
         let fleet = scenario.map(|scenario| simulate(server, name, scenario));
         Ok(MemberTask { agent, control, fleet })

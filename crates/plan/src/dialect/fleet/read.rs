@@ -13,4 +13,5 @@ pub(crate) mod resource_selector;
 pub(crate) mod run;
 pub(crate) mod snapshot;
 pub(crate) mod strategy;
+pub(crate) mod timings;
 pub(crate) mod work;

@@ -10,4 +10,5 @@ pub(crate) mod owner;
 pub(crate) mod record;
 pub(crate) mod recorded;
 pub(crate) mod rule;
+pub(crate) mod server_side;
 pub(crate) mod work;

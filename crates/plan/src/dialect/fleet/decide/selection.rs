@@ -11,6 +11,7 @@ use self::group::Decision;
 use self::select::SelectionError;
 use crate::dialect::fleet::read::placement::{Placement, Strategy};
 use crate::dialect::fleet::read::snapshot::ResourceGroup;
+use crate::dialect::fleet::read::timings::HubTimings;
 use crate::snapshot::Snapshot;
 
 /// What becomes of a placement's resource snapshots.
@@ -30,9 +31,10 @@ pub(crate) enum Selection<'w> {
 pub(crate) fn decide<'w>(
     snapshot: &Snapshot<'w>,
     placement: &Placement<'_>,
+    timings: HubTimings,
     now: Timestamp,
 ) -> Result<Selection<'w>, SelectionError> {
-    match group::decide(snapshot, placement, now, false) {
+    match group::decide(snapshot, placement, now, Some(timings)) {
         Err(error) if error.is_users() => Err(error),
         _ if placement.strategy == Strategy::External => Ok(Selection::Left),
         // A world without a single object of a kind keeps what was selected before.

@@ -1,23 +1,18 @@
 //! Groups of resource snapshots: what was selected at one moment, split where it is large.
 
 use convoy_api::Object;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::dialect::fleet::decide::selection::select::{SelectionError, selected};
 use crate::dialect::fleet::names;
 use crate::dialect::fleet::read::placement::Placement;
 use crate::dialect::fleet::read::snapshot::{ResourceGroup, candidate_seen, contents, hash_of};
+use crate::dialect::fleet::read::timings::HubTimings;
 use crate::snapshot::Snapshot;
 
 /// What one snapshot object may hold; the API server takes about 1.5 MiB in all.
 const PART_BYTES: usize = 800 * 1024;
-
-/// At least so long between two groups.
-const INTERVAL: SignedDuration = SignedDuration::from_secs(30);
-
-/// So long changes are collected after the first difference was seen.
-const COLLECTING: SignedDuration = SignedDuration::from_secs(15);
 
 /// How the newest group compares with what is selected now.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,12 +39,12 @@ pub(crate) struct Old<'w> {
     pub(crate) pruned: Vec<&'w Object>,
 }
 
-/// What becomes of the resource snapshots. With `at_once` nothing is waited for.
+/// What becomes of the resource snapshots. Without `timings` nothing is waited for.
 pub(crate) fn decide<'w>(
     snapshot: &Snapshot<'w>,
     placement: &Placement<'_>,
     now: Timestamp,
-    at_once: bool,
+    timings: Option<HubTimings>,
 ) -> Result<Decision<'w>, SelectionError> {
     let resources = selected(snapshot, placement)?;
     let masters = masters(snapshot, placement);
@@ -75,7 +70,7 @@ pub(crate) fn decide<'w>(
         let missing = missing_parts(snapshot, placement, index, &resources);
         return Ok(Decision::Completed { index, resources, missing });
     }
-    if !at_once && let Some(waiting) = collecting(newest, now) {
+    if let Some(waiting) = timings.and_then(|timings| collecting(newest, timings, now)) {
         return Ok(waiting);
     }
     let last =
@@ -95,10 +90,11 @@ fn masters<'w>(snapshot: &Snapshot<'w>, placement: &Placement<'_>) -> Vec<&'w Ob
 }
 
 /// Whether to wait for further changes.
-fn collecting(newest: &Object, now: Timestamp) -> Option<Decision<'_>> {
+fn collecting(newest: &Object, timings: HubTimings, now: Timestamp) -> Option<Decision<'_>> {
     let seen = candidate_seen(newest).filter(|seen| *seen <= now);
-    let collected = seen.unwrap_or(now).saturating_add(COLLECTING).ok()?;
-    let spaced = newest.created_at().and_then(|at| at.saturating_add(INTERVAL).ok());
+    let collected = seen.unwrap_or(now).saturating_add(timings.collecting).ok()?;
+    let spaced = newest.created_at();
+    let spaced = spaced.and_then(|at| at.saturating_add(timings.snapshot_interval).ok());
     let until = spaced.map_or(collected, |spaced| spaced.max(collected));
     if until <= now {
         return None;

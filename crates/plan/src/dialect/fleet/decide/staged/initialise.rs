@@ -58,7 +58,7 @@ fn resources<'w>(pass: &mut Pass<'_, 'w>, scope: &Scope<'w>) -> Result<ResourceG
 /// are none, and the run is initialised in the next pass.
 fn fresh<'w>(pass: &mut Pass<'_, 'w>, scope: &Scope<'w>) -> Result<u32, Halt> {
     let placement = &scope.placement;
-    let decision = match group::decide(pass.snapshot, placement, pass.stamp.now, true) {
+    let decision = match group::decide(pass.snapshot, placement, pass.stamp.now, None) {
         Ok(decision) => decision,
         Err(error) if error.is_users() => return Err(Halt::abort(error.to_string())),
         // What is selected cannot be told; the newest snapshot is the best there is.
