@@ -14,6 +14,7 @@ pub mod karpenter;
 pub mod kinds;
 pub mod object;
 pub mod ocm;
+pub mod rbac;
 pub mod schema;
 pub mod size;
 pub mod skyhook;

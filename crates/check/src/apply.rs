@@ -119,7 +119,7 @@ impl Applier {
                 let found = self.observed(target, precondition, before)?;
                 self.patch(&found, patch, *subresource)
             }
-            Write::Apply { object, force, precondition } => {
+            Write::Apply { object, force, precondition, .. } => {
                 if self.world.get(target).is_none() && precondition.uid.is_none() {
                     self.managed.note_applied(target, object);
                     return self.create(target, object);

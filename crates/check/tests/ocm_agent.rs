@@ -9,10 +9,14 @@ mod damage;
 mod damaged;
 #[path = "ocm_agent/deletion.rs"]
 mod deletion;
+#[path = "ocm_agent/executor.rs"]
+mod executor;
 #[path = "ocm_agent/reported.rs"]
 mod reported;
 #[path = "ocm_agent/rolled_out.rs"]
 mod rolled_out;
+#[path = "ocm_agent/server_side.rs"]
+mod server_side;
 
 use convoy_api::kinds::{CONFIG_MAP, DEPLOYMENT, NAMESPACE};
 use convoy_api::{GroupKind, Object, ObjectKey};

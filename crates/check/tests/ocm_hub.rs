@@ -276,3 +276,39 @@ fn a_replica_set_goes_by_the_decisions_that_are_written() {
     let set = site.get(&MANIFEST_WORK_REPLICA_SET.key("apps", "web"));
     assert_eq!(set.condition_status("PlacementVerified"), Some("True"));
 }
+
+#[test]
+fn a_work_that_is_through_goes_after_its_time() {
+    let work = |name: &str, ttl: Option<i64>, complete: &str| {
+        let condition = json!({"type": "Complete", "status": complete, "reason": "Done",
+            "message": "", "lastTransitionTime": NOW});
+        object(WORK_API, "ManifestWork", name)
+            .namespace("eu")
+            .spec(json!({"deleteOption": {"ttlSecondsAfterFinished": ttl}}))
+            .status(json!({"conditions": [condition]}))
+    };
+    let owned = work("owned", Some(0), "True").with(
+        "/metadata/labels",
+        json!({"work.open-cluster-management.io/manifestworkreplicaset": ""}),
+    );
+    let objects = vec![
+        work("now", Some(0), "True").build(),
+        work("later", Some(30), "True").build(),
+        work("never", Some(i64::MAX), "True").build(),
+        work("open", Some(0), "False").build(),
+        work("plain", None, "True").build(),
+        owned.build(),
+    ];
+    let mut site = Site::new(Parts { work: true, ..Parts::NONE }, objects);
+    let names = |site: &Site| -> Vec<String> {
+        let works = site.applier.world().in_namespace(&MANIFEST_WORK, "eu");
+        works.map(|work| work.name().to_string()).collect()
+    };
+    site.settle();
+    assert_eq!(names(&site), ["later", "never", "open", "owned", "plain"]);
+    let wake = site.steps().iter().filter_map(|step| step.wake_at).min();
+    assert_eq!(wake, Some(after(&site, 30)));
+    site.applier.advance_to(wake.unwrap());
+    site.settle();
+    assert_eq!(names(&site), ["never", "open", "owned", "plain"]);
+}

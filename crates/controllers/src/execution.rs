@@ -282,15 +282,18 @@ impl StepExecution {
     /// nobody is known to have set. A server takes these for others'. The apply is sent again
     /// with force, fenced by the same version, so that it takes nothing else.
     fn conflicts_with_itself(&self, index: usize, received: &RequestResult) -> bool {
-        let (Write::Apply { force: false, precondition, .. }, RequestResult::Response(response)) =
-            (&self.actions[index].write, received)
+        let (
+            Write::Apply { force: false, manager, precondition, .. },
+            RequestResult::Response(response),
+        ) = (&self.actions[index].write, received)
         else {
             return false;
         };
+        let own = manager.as_deref().unwrap_or(self.manager);
         let mut managers = response.conflicting_managers().peekable();
         managers.peek().is_some()
             && precondition.resource_version.is_some()
-            && managers.all(|manager| [self.manager, UNKNOWN_MANAGER].contains(&manager))
+            && managers.all(|manager| [own, UNKNOWN_MANAGER].contains(&manager))
     }
 
     /// Updates the cache with the state that a conflict or an uncertain write left, so that the

@@ -110,9 +110,20 @@ impl Request {
     /// The same as a write of another field manager.
     fn managed_by(mut self, manager: &str) -> Self {
         let path = self.path.split_once("?fieldManager=").map_or(&*self.path, |(path, _)| path);
-        self.path = format!("{path}?fieldManager={manager}");
+        self.path = format!("{path}?fieldManager={}", encoded(manager));
         self
     }
+}
+
+/// A name as the value of a query parameter: users may give managers names.
+fn encoded(name: &str) -> String {
+    let letter = |byte: u8| match byte {
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+            char::from(byte).to_string()
+        }
+        other => format!("%{other:02X}"),
+    };
+    name.bytes().map(letter).collect()
 }
 
 impl OwnVersions {
@@ -158,7 +169,8 @@ pub fn request(action: &Action, resource: &Resource, own: &OwnVersions, manager:
             let body = fenced(patch.clone(), &own.fence(target, precondition));
             Request::merge(&path, body).managed_by(manager)
         }
-        Write::Apply { object, force, precondition } => {
+        Write::Apply { object, force, manager: own_manager, precondition } => {
+            let manager = own_manager.as_deref().unwrap_or(manager);
             let path = resource.for_object(object).object(target);
             let body = fenced(object.clone(), &own.fence(target, precondition));
             let request = Request::write(Method::PATCH, &path, APPLY_PATCH, body);
@@ -303,6 +315,9 @@ mod tests {
         let action = Action::apply_new(Verb::Create, target, object.clone(), false, why());
         let sent = request(&action, &deployments, &OwnVersions::default(), "agent");
         assert_eq!(sent.body, object, "nothing is expected of an object that is not there");
+        let action = action.managed_by("work-agent a&b");
+        let sent = request(&action, &deployments, &OwnVersions::default(), "agent");
+        assert!(sent.path.ends_with("?fieldManager=work-agent%20a%26b"), "{}", sent.path);
     }
 
     #[test]

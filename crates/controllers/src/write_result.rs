@@ -181,7 +181,7 @@ mod tests {
     fn an_apply_tells_other_managers_from_a_newer_version() {
         let apply = |uid: Option<&str>| {
             let precondition = Precondition { uid: uid.map(str::to_owned), resource_version: None };
-            Write::Apply { object: json!({}), force: false, precondition }
+            Write::Apply { object: json!({}), force: false, manager: None, precondition }
         };
         let message = "Apply failed with 1 conflict: conflict with \"kubectl\": .data.a";
         let cause = json!({"reason": "FieldManagerConflict", "field": ".data.a",

@@ -31,6 +31,16 @@ impl ManagedFields {
             }
         };
         leaves(after, "", &mut changed);
+        // A field that another client has changed is the engine's no longer.
+        if let Some(applied) = self.applied.get_mut(before.key()) {
+            for path in edited.iter() {
+                let (parent, name) = path.rsplit_once('/').unwrap_or_default();
+                let name = name.replace("~1", "/").replace("~0", "~");
+                if let Some(Value::Object(fields)) = applied.pointer_mut(parent) {
+                    fields.shift_remove(&name);
+                }
+            }
+        }
     }
 
     pub(super) fn note_applied(&mut self, key: &ObjectKey, object: &Value) {

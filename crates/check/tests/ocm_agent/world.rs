@@ -7,7 +7,7 @@ use convoy_api::{GroupKind, Object, ObjectKey};
 use convoy_check::{Applier, ApplyError};
 use convoy_plan::dialect::ocm::{Hub, Parts};
 use convoy_plan::dialect::ocm_agent::{OcmAgent, Options};
-use convoy_plan::{Dialect, Step, World, decide};
+use convoy_plan::{Denial, Dialect, Step, World, complain, decide};
 use convoy_testkit::{NOW, object};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -92,17 +92,36 @@ impl Site {
 
     /// One round: everybody decides and writes. Whether anything was written.
     pub(crate) fn round(&mut self) -> bool {
-        let steps = self.steps();
-        let busy = steps.iter().any(|step| !step.is_quiet());
-        for step in &steps {
+        let mut busy = false;
+        for step in &self.steps() {
             match self.applier.apply(step) {
-                Ok(())
-                | Err(ApplyError::Stale(_) | ApplyError::Exists(_) | ApplyError::NotFound(_)) => {}
+                Ok(()) => busy |= !step.is_quiet(),
+                Err(ApplyError::Stale(_) | ApplyError::Exists(_) | ApplyError::NotFound(_)) => {
+                    busy = true;
+                }
+                Err(ApplyError::Denied(target, message)) => {
+                    busy |= self.complain(step, *target, message);
+                }
                 Err(error) => panic!("{error}"),
             }
         }
         let runs = self.run_workloads();
         busy || runs
+    }
+
+    /// Tells about a denied write as the control loop does. Whether that is news.
+    fn complain(&mut self, step: &Step, target: ObjectKey, message: String) -> bool {
+        let denial = Denial { target, verb: "apply", message };
+        let is_its = |agent: &&OcmAgent| agent.is_rollout(self.world(), self.get(&step.rollout));
+        let agent = self.agents.iter().find(is_its).expect("the agent that decided");
+        let (world, now) = (self.world(), self.applier.now());
+        let complaint = complain(agent, world, &[], &step.rollout, &denial, now);
+        let told = complaint.expect("the rollout is there").status;
+        let is_news = told.is_some();
+        if let Some(status) = told {
+            self.applier.edit(&step.rollout, |raw| raw["status"] = status);
+        }
+        is_news
     }
 
     /// Rounds until nobody writes; time stands still.

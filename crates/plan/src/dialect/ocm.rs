@@ -14,8 +14,8 @@ mod write;
 
 use convoy_api::kinds::NAMESPACE;
 use convoy_api::ocm::names::{
-    MANAGED_CLUSTER, MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING, MANIFEST_WORK_REPLICA_SET,
-    PLACEMENT,
+    MANAGED_CLUSTER, MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING, MANIFEST_WORK,
+    MANIFEST_WORK_REPLICA_SET, PLACEMENT,
 };
 use convoy_api::{GroupKind, Object, ObjectKey};
 use jiff::Timestamp;
@@ -44,7 +44,7 @@ pub struct Hub {
 pub struct Parts {
     /// Placements and their decisions.
     pub placement: bool,
-    /// Replica sets and their works.
+    /// Replica sets and their works, and works that go when they are through.
     pub work: bool,
     /// What clusters get on the hub, and whether they are available.
     pub registration: bool,
@@ -186,6 +186,10 @@ impl Dialect for Hub {
         } else if *kind == MANAGED_CLUSTER_SET_BINDING {
             let status = status::registration::binding(snapshot, now);
             report::registration::simple(rollout, Vec::new(), status)
+        } else if *kind == MANIFEST_WORK {
+            let completed = decide::completed::decide(rollout, now);
+            let actions = write::completed::actions(rollout, completed);
+            report::completed::work(rollout, completed, actions)
         } else if *kind == NAMESPACE {
             let actions = write::registration::sets_created(snapshot);
             report::registration::simple(rollout, actions, None)

@@ -23,7 +23,7 @@ use sha2::{Digest, Sha256};
 use smol_str::SmolStr;
 
 use self::decide::work::WorkPhase;
-use self::names::DIALECT;
+use self::names::{DIALECT, WORK_AGENT};
 use super::{Dialect, Need, Watch};
 use crate::snapshot::Snapshot;
 use crate::step::{Complaint, Denial, Step};
@@ -120,6 +120,10 @@ impl OcmAgent {
 impl Dialect for OcmAgent {
     fn name(&self) -> &'static str {
         DIALECT
+    }
+
+    fn field_manager(&self) -> &'static str {
+        WORK_AGENT
     }
 
     fn watches(&self) -> &'static [Watch] {

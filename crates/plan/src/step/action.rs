@@ -113,6 +113,9 @@ pub enum Write {
         /// Whether fields of other managers are taken from them. Fields that the same manager set
         /// by other writes are no conflict either way.
         force: bool,
+        /// Another field manager than the dialect's.
+        #[serde(rename = "fieldManager", skip_serializing_if = "Option::is_none")]
+        manager: Option<String>,
         precondition: Precondition,
     },
     Delete {
@@ -233,14 +236,24 @@ impl Action {
     /// Applies `object` on the server to the object that was observed.
     pub fn apply(verb: Verb, observed: &Object, object: Value, force: bool, why: Why) -> Self {
         let precondition = Precondition::observed(observed);
-        let write = Write::Apply { object, force, precondition };
+        let write = Write::Apply { object, force, manager: None, precondition };
         Self { verb, target: observed.key().clone(), why, write, concurrent: false }
     }
 
     /// Creates `object` under `target` by a server-side apply.
     pub fn apply_new(verb: Verb, target: ObjectKey, object: Value, force: bool, why: Why) -> Self {
-        let write = Write::Apply { object, force, precondition: Precondition::default() };
+        let precondition = Precondition::default();
+        let write = Write::Apply { object, force, manager: None, precondition };
         Self { verb, target, why, write, concurrent: false }
+    }
+
+    /// The same as an apply of another field manager than the dialect's.
+    #[must_use]
+    pub fn managed_by(mut self, name: &str) -> Self {
+        if let Write::Apply { manager, .. } = &mut self.write {
+            *manager = Some(name.to_owned());
+        }
+        self
     }
 
     /// Deletes the object that was observed.

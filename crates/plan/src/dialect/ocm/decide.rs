@@ -18,6 +18,7 @@
 //! Removals have no limits: a cluster that is no longer selected loses its work at once.
 
 mod balance;
+pub(crate) mod completed;
 pub(crate) mod group;
 pub(crate) mod placement;
 mod predicate;

@@ -31,6 +31,7 @@ pub(crate) const APPLIED: &str = "Applied";
 pub(crate) const AVAILABLE: &str = "Available";
 pub(crate) const PROGRESSING: &str = "Progressing";
 pub(crate) const DEGRADED: &str = "Degraded";
+pub(crate) const COMPLETE: &str = "Complete";
 
 /// Finalizers of a managed cluster: its rights, and what lies in its namespace.
 pub(crate) const CLUSTER_FINALIZER: &str =

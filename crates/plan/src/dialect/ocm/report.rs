@@ -1,5 +1,6 @@
 //! Decisions as steps: the verdict, groups, holds, and the summary that plans print.
 
+pub(crate) mod completed;
 pub(crate) mod placement;
 pub(crate) mod registration;
 pub(crate) mod replica_set;

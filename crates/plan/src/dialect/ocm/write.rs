@@ -1,5 +1,6 @@
 //! Writes: decisions of placements, works of replica sets, what a managed cluster gets on the hub.
 
+pub(crate) mod completed;
 pub(crate) mod decision;
 mod order;
 pub(crate) mod registration;

@@ -4,7 +4,7 @@
 use convoy_api::GroupKind;
 
 pub(crate) use crate::dialect::ocm::names::{
-    APPLIED, AVAILABLE, DELETING, PROGRESSING, WORK_FINALIZER,
+    APPLIED, AVAILABLE, COMPLETE, DELETING, PROGRESSING, WORK_FINALIZER,
 };
 
 /// The word that decision logs use.
@@ -23,13 +23,20 @@ pub const APPLIED_WORK_FINALIZER: &str =
 /// On an `AppliedManifestWork`: which manifests were applied in full.
 pub const APPLIED_MANIFESTS: &str = "convoy.dev/applied-manifests";
 
-/// Condition types of works and manifests.
-pub(crate) const COMPLETE: &str = "Complete";
+/// On objects that are applied by the server with fields left to others: what was applied.
+pub const CONFIG_SPEC_HASH: &str = "open-cluster-management.io/config-spec-hash";
+
+/// The field manager of the agent.
+pub const WORK_AGENT: &str = "work-agent";
+
+/// A condition type of manifests.
 pub(crate) const FEEDBACK_SYNCED: &str = "StatusFeedbackSynced";
 
 /// Reasons of a manifest's `Applied`.
 pub(crate) const APPLY_COMPLETE: &str = "AppliedManifestComplete";
 pub(crate) const APPLY_FAILED: &str = "AppliedManifestFailed";
+
+pub(crate) const IGNORE_FAILED: &str = "AppliedManifestSSAIgnoreFieldError";
 
 /// What the message of a manifest that was not applied begins with.
 pub(crate) const FAILED_PREFIX: &str = "Failed to apply manifest: ";

@@ -2,6 +2,7 @@
 
 pub(crate) mod config;
 pub(crate) mod desired;
+pub(crate) mod executor;
 pub(crate) mod feedback;
 pub(crate) mod kinds;
 pub(crate) mod manifest;
@@ -9,4 +10,5 @@ pub(crate) mod owner;
 pub(crate) mod record;
 pub(crate) mod recorded;
 pub(crate) mod rule;
+pub(crate) mod server_side;
 pub(crate) mod work;

@@ -70,9 +70,9 @@ fn judged(mut step: Step, actions: Vec<Action>) -> Step {
 /// Why one object is not as it should be.
 fn hold(processed: &Processed<'_>) -> Option<Hold> {
     let reason = match &processed.outcome {
-        Outcome::Retried { message, .. } | Outcome::Failed { message } => {
-            HoldReason::Failed { detail: message.clone() }
-        }
+        Outcome::Retried { message, .. }
+        | Outcome::Failed { message }
+        | Outcome::Misconfigured { message } => HoldReason::Failed { detail: message.clone() },
         Outcome::Applied | Outcome::Pending { .. } | Outcome::Frozen => return None,
     };
     Some(Hold::of_member(processed.item.identifier.shown(), reason))

@@ -11,6 +11,7 @@ use smol_str::SmolStr;
 use super::Options;
 use super::decide::work::applied_work;
 use super::names::CUSTOM_RESOURCE_DEFINITION;
+use super::read::executor::{RIGHTS, has_executor};
 use super::read::kinds::Kinds;
 use super::read::manifest::items;
 use super::read::recorded::{agent_id, applied_resources, work_name};
@@ -57,6 +58,8 @@ pub(super) fn snapshot<'w>(
     let is_work = *rollout.kind() == MANIFEST_WORK;
     if is_work {
         found.extend(world.get(&applied_work(rollout, options)));
+        let rights = RIGHTS.iter().filter(|_| has_executor(rollout));
+        found.extend(rights.flat_map(|kind| world.of_cluster(member, kind)));
     } else {
         found.extend(world.find(&MANIFEST_WORK, member, work_name(rollout)));
     }
@@ -89,6 +92,11 @@ pub(super) fn needs(world: &World, rollout: &Object, options: &Options) -> Vec<N
     needs.extend(
         known.map(|it| Need::Kind { collection: it.kind.in_cluster(member), version: it.version }),
     );
+    if is_work && has_executor(rollout) {
+        let rights = RIGHTS.iter().map(|kind| kind.in_cluster(member));
+        let version = SmolStr::new_static("v1");
+        needs.extend(rights.map(|collection| Need::Kind { collection, version: version.clone() }));
+    }
     let applied = if is_work { world.get(&applied_work(rollout, options)) } else { Some(rollout) };
     // Nothing is read for one that stays as it is.
     let applied = applied.filter(|it| is_work || it.is_deleting());

@@ -14,6 +14,7 @@ use super::Options;
 use super::decide::manifest::{Outcome, Processed, Wanted};
 use super::decide::work::{Application, Deletion, applied_work, in_order};
 use super::names::{APPLIED_WORK_FINALIZER, DELETING, WORK_API, WORK_FINALIZER};
+use super::read::server_side::ServerSide;
 use super::status::applied_work::listed;
 use crate::condition::{self, Condition};
 use crate::finalizer;
@@ -115,6 +116,16 @@ fn written(work: &Object, processed: &Processed<'_>, member: &str) -> Option<Act
     };
     let why = Why::new("ManifestApplied", format!("work {} asks for it", work.name()));
     match (write, processed.live) {
+        (Wanted::Applied(ServerSide { object, manager, force, .. }), live) => {
+            let apply = match live {
+                Some(live) => Action::apply(Verb::Advance, live, object.clone(), *force, why),
+                None => {
+                    let target = processed.item.key(member);
+                    Action::apply_new(Verb::Create, target, object.clone(), *force, why)
+                }
+            };
+            Some(apply.managed_by(manager))
+        }
         (Wanted::Changed(object), Some(live)) => {
             let patch = merge_patch::between(live.raw(), object)?;
             Some(Action::patch(Verb::Advance, live, patch, why))

@@ -3,11 +3,15 @@
 use std::collections::BTreeMap;
 
 use convoy_api::Object;
+use convoy_api::object::member::{field, text};
+use convoy_api::object::meta::timestamp;
 use convoy_api::ocm::names::{MANIFEST_WORK, PLACEMENT_NAME_LABEL, REPLICA_SET_LABEL};
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::replica_set::owner_value;
 use super::template::Template;
+use crate::dialect::ocm::names::COMPLETE;
 use crate::snapshot::Snapshot;
 
 /// The works of one replica set, by placement and cluster.
@@ -75,6 +79,21 @@ impl<'w> Works<'w> {
 /// The placement that a work was made for; empty where it does not say.
 pub(crate) fn placement_of(work: &Object) -> &str {
     work.label(PLACEMENT_NAME_LABEL).unwrap_or_default()
+}
+
+/// How long a work stays after it is through, in seconds. Those of replica sets are looked after
+/// by their set, whichever that is.
+pub(crate) fn ttl_secs(work: &Object) -> Option<i64> {
+    let option = field(work.spec(), "deleteOption");
+    let ttl = field(option, "ttlSecondsAfterFinished").as_i64();
+    ttl.filter(|_| work.label(REPLICA_SET_LABEL).is_none())
+}
+
+/// Since when a work is through.
+pub(crate) fn completed_at(work: &Object) -> Option<Timestamp> {
+    let complete = work.condition(COMPLETE)?;
+    let since = timestamp(complete.get("lastTransitionTime"));
+    since.filter(|_| text(complete, "status") == "True")
 }
 
 /// Whether a work carries exactly these labels.

@@ -13,6 +13,7 @@ use crate::dialect::ocm::Parts;
 use crate::dialect::ocm::names::{CLUSTER_LEASE, CLUSTER_NAME_LABEL, GLOBAL_CLUSTER_SET};
 use crate::dialect::ocm::read::registration::bound_set;
 use crate::dialect::ocm::read::replica_set::{owner_value, referenced};
+use crate::dialect::ocm::read::work::ttl_secs;
 use crate::dialect::ocm::write::registration::RIGHTS;
 use crate::dialect::{Keep, Watch};
 use crate::snapshot::Snapshot;
@@ -46,6 +47,7 @@ pub(crate) fn is_rollout(parts: Parts, object: &Object) -> bool {
     key.cluster.is_empty()
         && ((parts.placement && *kind == PLACEMENT)
             || (parts.work && *kind == MANIFEST_WORK_REPLICA_SET)
+            || (parts.work && *kind == MANIFEST_WORK && ttl_secs(object).is_some())
             || ((parts.registration || parts.taints) && *kind == MANAGED_CLUSTER)
             || (parts.cluster_sets
                 && [MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING].contains(kind))
@@ -54,8 +56,9 @@ pub(crate) fn is_rollout(parts: Parts, object: &Object) -> bool {
 
 /// Every object that these controllers look after, in key order.
 pub(crate) fn rollouts(parts: Parts, world: &World) -> Vec<&Object> {
-    const KINDS: [GroupKind; 5] = [
+    const KINDS: [GroupKind; 6] = [
         PLACEMENT,
+        MANIFEST_WORK,
         MANIFEST_WORK_REPLICA_SET,
         MANAGED_CLUSTER,
         MANAGED_CLUSTER_SET,
@@ -74,6 +77,9 @@ pub(crate) fn snapshot<'w>(world: &'w World, rollout: &'w Object) -> Snapshot<'w
     let kind = rollout.kind();
     if *kind == MANAGED_CLUSTER {
         return Snapshot::new(rollout, around_cluster(world, rollout));
+    }
+    if *kind == MANIFEST_WORK {
+        return Snapshot::new(rollout, []);
     }
     if *kind == MANAGED_CLUSTER_SET {
         return Snapshot::new(rollout, world.of(&MANAGED_CLUSTER));
@@ -134,7 +140,7 @@ pub(crate) fn affected(parts: Parts, world: &World, changed: &ObjectKey) -> Vec<
     } else if let Some(cluster) = owner_of(world, changed) {
         found.push(changed.sibling(&MANAGED_CLUSTER, "", &cluster));
     }
-    if *kind == NAMESPACE && changed.name == HOME {
+    if (*kind == NAMESPACE && changed.name == HOME) || *kind == MANIFEST_WORK {
         found.push(changed.clone());
     }
     found.sort();

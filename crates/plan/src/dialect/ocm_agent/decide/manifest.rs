@@ -8,6 +8,7 @@ use crate::dialect::ocm_agent::read::desired;
 use crate::dialect::ocm_agent::read::manifest::Item;
 use crate::dialect::ocm_agent::read::owner::Owners;
 use crate::dialect::ocm_agent::read::record::{Record, hash, hash_of_difference};
+use crate::dialect::ocm_agent::read::server_side::{ServerSide, server_side};
 
 /// A manifest, the object that it is about, and what became of it.
 #[derive(Clone, Debug)]
@@ -38,6 +39,10 @@ pub(crate) enum Outcome {
     Failed {
         message: String,
     },
+    /// Nothing is written: fields that are to be left to others cannot be found.
+    Misconfigured {
+        message: String,
+    },
     /// The work is through: whatever was told about the manifest stays.
     Frozen,
 }
@@ -48,6 +53,8 @@ pub(crate) enum Wanted {
     Created(Value),
     /// By a patch of the live object.
     Changed(Value),
+    /// By a server-side apply.
+    Applied(ServerSide),
 }
 
 /// What one manifest is judged by.
@@ -61,6 +68,8 @@ pub(crate) struct Context<'a> {
     pub(crate) denied: Option<&'a str>,
     /// The manifest is through, and not written any more.
     pub(crate) is_complete: bool,
+    /// Why the executor of the work may not apply it.
+    pub(crate) refused: Option<&'a str>,
 }
 
 impl<'w> Processed<'w> {
@@ -73,10 +82,26 @@ impl<'w> Processed<'w> {
             self.outcome = Outcome::Failed { message: problem.message().to_owned() };
             return self;
         }
-        if context.is_complete || self.config.strategy == Strategy::ReadOnly {
+        if context.is_complete {
+            return self;
+        }
+        if let Some(message) = context.refused {
+            self.outcome = Outcome::Failed { message: message.to_owned() };
+            return self;
+        }
+        if self.config.strategy == Strategy::ReadOnly {
             return self;
         }
         let write = match (self.live, self.config.strategy) {
+            (live, Strategy::ServerSideApply(options)) => {
+                match server_side(desired::manifest(&self.item), options, live) {
+                    Ok(apply) => self.applied(apply, context),
+                    Err(message) => {
+                        self.outcome = Outcome::Misconfigured { message };
+                        return self;
+                    }
+                }
+            }
             (None, _) => {
                 self.entry = Some((self.hash(context), None));
                 let owner = context.is_owned.then_some(context.applied_work);
@@ -96,17 +121,40 @@ impl<'w> Processed<'w> {
     /// An object is overwritten when its manifest is new, and when it no longer says what the
     /// manifest says: but for what the server has kept otherwise before.
     fn updated(&mut self, live: &Object, context: Context<'_>) -> Option<Wanted> {
-        let hash = self.hash(context);
-        let left = desired::difference(&self.item, live).map(|it| hash_of_difference(&it));
-        let (is_current, left) = match (context.record.get(&hash), left) {
-            (None, _) => (false, None),
-            (Some(_), None) => (true, None),
-            (Some(known), Some(left)) => (known == Some(left.as_str()), Some(left)),
-        };
-        self.entry = Some((hash, left));
+        let is_current = self.is_current(&self.item.clone(), live, context);
         let wanted =
             if is_current { live.raw().clone() } else { desired::overwritten(&self.item, live) };
         Self::changed(live, wanted, context)
+    }
+
+    /// The same with a server-side apply. The owner is no part of what is applied.
+    fn applied(&mut self, apply: ServerSide, context: Context<'_>) -> Option<Wanted> {
+        let Some(live) = self.live else {
+            self.entry = Some((self.hash(context), None));
+            return Some(Wanted::Applied(apply));
+        };
+        let is_current = if apply.is_hashed {
+            apply.is_applied_to(live)
+        } else {
+            self.is_current(&apply.item(&self.item), live, context)
+        };
+        if is_current {
+            Self::changed(live, live.raw().clone(), context)
+        } else {
+            Some(Wanted::Applied(apply))
+        }
+    }
+
+    /// Whether a manifest was applied to an object that still says so. What is recorded once it
+    /// is, is set.
+    fn is_current(&mut self, item: &Item<'_>, live: &Object, context: Context<'_>) -> bool {
+        let hash = self.hash(context);
+        let left = desired::difference(item, live).map(|it| hash_of_difference(&it));
+        let is_known = context.record.has(&hash);
+        let is_current =
+            is_known && (left.is_none() || context.record.left(&hash) == left.as_deref());
+        self.entry = Some((hash, left.filter(|_| is_known)));
+        is_current
     }
 
     /// The object with its owners as they should be; none if it reads so already.

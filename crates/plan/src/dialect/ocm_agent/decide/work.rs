@@ -9,6 +9,7 @@ use super::removal::Removal;
 use crate::dialect::ocm_agent::Options;
 use crate::dialect::ocm_agent::names::WORK_FINALIZER;
 use crate::dialect::ocm_agent::read::config::config;
+use crate::dialect::ocm_agent::read::executor::executor;
 use crate::dialect::ocm_agent::read::kinds::Kinds;
 use crate::dialect::ocm_agent::read::manifest::{Item, items};
 use crate::dialect::ocm_agent::read::record::Record;
@@ -121,21 +122,24 @@ fn application<'w>(
     let kinds = Kinds::of_snapshot(snapshot, member);
     let record = Record::of(applied_work);
     let is_frozen = work::is_complete(work);
-    let processed = items(work, &kinds).into_iter().map(|mut item| {
-        let entry = told(work, &mut item, &kinds);
+    let executor = executor(snapshot, member);
+    let processed = items(work, &kinds).into_iter().map(|item| {
+        let Told { item, denied, is_complete } = told(work, item, &kinds);
         let live = snapshot.get(&item.key(member)).filter(|_| item.problem.is_none());
-        let mut processed = Processed::new(item, config(work, &entry.item), live);
+        let config = config(work, &item);
+        let is_owned = work::owns(work, &item);
+        let refused = match &executor {
+            Ok(executor) => executor.as_ref().and_then(|it| it.refusal(&item, is_owned)),
+            Err(why) => Some((*why).to_owned()),
+        };
+        let mut processed = Processed::new(item, config, live);
         if is_frozen {
             processed.outcome = Outcome::Frozen;
             return processed;
         }
-        let context = Context {
-            applied_work,
-            record: &record,
-            is_owned: work::owns(work, &processed.item),
-            denied: entry.denied,
-            is_complete: entry.is_complete,
-        };
+        let refused = refused.as_deref();
+        let context =
+            Context { applied_work, record: &record, is_owned, denied, is_complete, refused };
         processed.decided(context)
     });
     let processed: Vec<Processed<'w>> = processed.collect();
@@ -156,19 +160,14 @@ struct Told<'w> {
 
 /// Reads what was told about a manifest. One whose kind the member did not serve is told
 /// without its resource, until somebody defines it.
-fn told<'w>(work: &'w Object, item: &mut Item<'w>, kinds: &Kinds<'_>) -> Told<'w> {
-    let mut entry = recorded::entry(work, item);
-    if entry.is_null() {
-        let mut unknown = item.clone();
-        unknown.resource.clear();
-        entry = recorded::entry(work, &unknown);
-    }
+fn told<'w>(work: &'w Object, mut item: Item<'w>, kinds: &Kinds<'_>) -> Told<'w> {
+    let entry = recorded::entry_of(work, &item);
     let denied = recorded::denial(work, entry);
     let is_unknown = denied.is_some_and(|why| why.starts_with(NO_RESOURCE));
     if is_unknown && !kinds.is_defined(&item.identifier.kind) {
         item.resource.clear();
     }
-    Told { item: item.clone(), denied, is_complete: recorded::is_complete(entry) }
+    Told { item, denied, is_complete: recorded::is_complete(entry) }
 }
 
 fn removals<'w>(

@@ -122,7 +122,7 @@ fn merged_metadata(wanted: &Value, live: &Value) -> Value {
 }
 
 /// A manifest without what only a server sets.
-fn manifest(item: &Item<'_>) -> Value {
+pub(crate) fn manifest(item: &Item<'_>) -> Value {
     let mut object = sanitized(item.raw);
     let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
     if let Some(metadata) = metadata.filter(|_| item.identifier.namespace.is_empty()) {

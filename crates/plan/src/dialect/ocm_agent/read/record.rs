@@ -29,9 +29,14 @@ impl Record {
         Self(entries.collect())
     }
 
-    /// None: not applied. Otherwise the difference that was left when it was applied.
-    pub(crate) fn get(&self, hash: &str) -> Option<Option<&str>> {
-        self.0.get(hash).map(Option::as_deref)
+    /// Whether a manifest was applied.
+    pub(crate) fn has(&self, hash: &str) -> bool {
+        self.0.contains_key(hash)
+    }
+
+    /// The difference that was left when a manifest was applied.
+    pub(crate) fn left(&self, hash: &str) -> Option<&str> {
+        self.0.get(hash)?.as_deref()
     }
 
     pub(crate) fn set(&mut self, hash: String, left: Option<String>) {
@@ -74,7 +79,7 @@ mod tests {
                 "annotations": {APPLIED_MANIFESTS: record.text()}}});
         let object = Object::from_value(object).unwrap();
         assert_eq!(Record::of(&object), record);
-        assert_eq!((record.get("a"), record.get("b")), (Some(Some("x")), Some(None)));
-        assert_eq!(record.get("c"), None);
+        assert_eq!((record.left("a"), record.left("b")), (Some("x"), None));
+        assert!(record.has("b") && !record.has("c"));
     }
 }

@@ -83,9 +83,20 @@ impl AppliedResource {
     }
 }
 
-/// The entry of a manifest in the status of its work; null if there is none. One of the same
-/// object with another ordinal counts, unless there are several.
-pub(crate) fn entry<'w>(work: &'w Object, item: &Item<'_>) -> &'w Value {
+/// The entry of a manifest in the status of its work, even if it was written while the member did
+/// not serve its kind; null if there is none.
+pub(crate) fn entry_of<'w>(work: &'w Object, item: &Item<'_>) -> &'w Value {
+    let known = entry(work, item);
+    if !known.is_null() {
+        return known;
+    }
+    let mut unknown = item.clone();
+    unknown.resource.clear();
+    entry(work, &unknown)
+}
+
+/// One of the same object with another ordinal counts, unless there are several.
+fn entry<'w>(work: &'w Object, item: &Item<'_>) -> &'w Value {
     let entries = list(field(work.status(), "resourceStatus"), "manifests");
     let names = ["group", "version", "kind", "resource", "name", "namespace"];
     let wanted = item.meta();

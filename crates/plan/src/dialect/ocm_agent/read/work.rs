@@ -32,8 +32,3 @@ fn is_orphaned(rule: &Value, item: &Item<'_>) -> bool {
 pub(crate) fn is_complete(work: &Object) -> bool {
     work.condition_status(COMPLETE) == Some("True")
 }
-
-/// Whether the work is to be applied on behalf of somebody else than the agent.
-pub(crate) fn executor(work: &Object) -> Option<&Value> {
-    Some(field(work.spec(), "executor")).filter(|executor| executor.is_object())
-}

@@ -9,7 +9,8 @@ use crate::condition::{self, Condition};
 use crate::dialect::ocm_agent::Options;
 use crate::dialect::ocm_agent::decide::manifest::{Outcome, Processed};
 use crate::dialect::ocm_agent::names::{
-    APPLIED, APPLY_COMPLETE, APPLY_FAILED, AVAILABLE, FAILED_PREFIX, FEEDBACK_SYNCED, RULE_PREFIX,
+    APPLIED, APPLY_COMPLETE, APPLY_FAILED, AVAILABLE, FAILED_PREFIX, FEEDBACK_SYNCED,
+    IGNORE_FAILED, RULE_PREFIX,
 };
 use crate::dialect::ocm_agent::read::feedback::feedback;
 use crate::dialect::ocm_agent::read::rule;
@@ -75,6 +76,10 @@ fn applied(processed: &Processed<'_>) -> Option<Condition<'static>> {
         Outcome::Retried { message, .. } | Outcome::Failed { message } => {
             let message = format!("{FAILED_PREFIX}{message}");
             Some(Condition::new(APPLIED, "False", APPLY_FAILED, message))
+        }
+        Outcome::Misconfigured { message } => {
+            let message = format!("Failed to process ignoreFields: {message}");
+            Some(Condition::new(APPLIED, "False", IGNORE_FAILED, message))
         }
         Outcome::Pending { .. } | Outcome::Frozen => None,
     }

@@ -13,7 +13,7 @@ use crate::dialect::ocm_agent::Options;
 use crate::dialect::ocm_agent::decide::manifest::Processed;
 use crate::dialect::ocm_agent::decide::work::Application;
 use crate::dialect::ocm_agent::names::{APPLIED, AVAILABLE, PROGRESSING};
-use crate::dialect::ocm_agent::read::recorded;
+use crate::dialect::ocm_agent::read::recorded::entry_of;
 
 /// The status of a work, and when there is more to tell.
 pub(crate) struct ToldStatus {
@@ -29,7 +29,7 @@ pub(crate) fn status(
     now: Timestamp,
 ) -> ToldStatus {
     let generation = work.generation();
-    let told = |it: &Processed<'_>| entry(it, before(work, it), generation, options, now);
+    let told = |it: &Processed<'_>| entry(it, entry_of(work, &it.item), generation, options, now);
     let entries: Vec<Entry> = application.processed.iter().map(told).collect();
     let wake_at = entries.iter().filter_map(|it| it.wake_at).min();
     let manifests: Vec<Value> = entries.into_iter().map(|it| it.value).collect();
@@ -44,17 +44,6 @@ pub(crate) fn status(
     status.insert("resourceStatus".into(), json!({"manifests": manifests}));
     let status = Value::Object(status);
     ToldStatus { status: (status != *work.status()).then_some(status), wake_at }
-}
-
-/// What was told about a manifest, even when the member did not serve its kind.
-fn before<'w>(work: &'w Object, processed: &Processed<'_>) -> &'w Value {
-    let known = recorded::entry(work, &processed.item);
-    if !known.is_null() {
-        return known;
-    }
-    let mut unknown = processed.item.clone();
-    unknown.resource.clear();
-    recorded::entry(work, &unknown)
 }
 
 /// Whether all manifests are applied. A work that is through keeps what it says.

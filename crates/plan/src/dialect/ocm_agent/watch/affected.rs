@@ -8,6 +8,7 @@ use super::{is_rollout, objects};
 use crate::built_in_kind;
 use crate::dialect::ocm_agent::Options;
 use crate::dialect::ocm_agent::names::CUSTOM_RESOURCE_DEFINITION;
+use crate::dialect::ocm_agent::read::executor::{RIGHTS, has_executor};
 use crate::dialect::ocm_agent::read::recorded::work_name;
 use crate::world::World;
 
@@ -47,10 +48,12 @@ fn of_object(world: &World, changed: &ObjectKey, options: &Options) -> Vec<Objec
     if changed.kind == POD && is_derived {
         return Vec::new();
     }
+    let is_right = RIGHTS.contains(&changed.kind);
     let is_definition = changed.kind == CUSTOM_RESOURCE_DEFINITION;
     let concerns = |rollout: &&Object| {
         let of_rollout = objects(world, rollout, options);
         of_rollout.contains(changed)
+            || is_right && has_executor(rollout)
             || is_definition
                 && of_rollout.iter().any(|key| built_in_kind::scope(&key.kind).is_none())
     };

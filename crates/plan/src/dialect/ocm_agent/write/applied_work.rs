@@ -54,8 +54,8 @@ pub(super) fn recorded(application: &Application<'_>, processed: &[&Processed<'_
 
 impl Recorded {
     pub(super) fn add(&mut self, processed: &Processed<'_>) {
-        let failed = matches!(processed.outcome, Outcome::Failed { .. } | Outcome::Frozen);
-        if let Some((hash, left)) = processed.entry.clone().filter(|_| !failed) {
+        let is_left = matches!(processed.outcome, Outcome::Failed { .. } | Outcome::Frozen);
+        if let Some((hash, left)) = processed.entry.clone().filter(|_| !is_left) {
             self.after.set(hash, left);
         }
     }

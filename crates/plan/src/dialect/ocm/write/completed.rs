@@ -1,0 +1,15 @@
+//! Writes about works that are through.
+
+use convoy_api::Object;
+
+use crate::dialect::ocm::decide::completed::Completed;
+use crate::step::{Action, Propagation, Verb, Why};
+
+/// Deletes a work whose time is over.
+pub(crate) fn actions(work: &Object, completed: Completed) -> Vec<Action> {
+    if completed != Completed::Expired {
+        return Vec::new();
+    }
+    let why = Why::new("WorkExpired", "it is through, and its ttlSecondsAfterFinished is over");
+    vec![Action::delete(Verb::Delete, work, Propagation::Background, why)]
+}
