@@ -319,7 +319,8 @@ mod tests {
 
     #[test]
     fn labels_are_for_all_members_or_for_one() {
-        let resolved = |labels: &[&str]| flags("b,a", &[], labels).resolve(None);
+        let resolved =
+            |labels: &[&str]| flags("b,a", &[], labels).resolve(None, AgentTimings::default());
         let settings = resolved(&["env=prod", "a:region=eu"]).expect("they are valid");
         assert_eq!(settings.names(), ["b", "a"], "in the order of the flag");
         assert_eq!(labels(&settings, 0), ["env=prod"]);
@@ -332,7 +333,7 @@ mod tests {
     #[test]
     fn node_counts_are_for_all_members_or_for_each() {
         let counts = |nodes: &[u32]| {
-            let settings = flags("c,a,b", nodes, &[]).resolve(None);
+            let settings = flags("c,a,b", nodes, &[]).resolve(None, AgentTimings::default());
             settings.map(|settings| settings.members.iter().map(|one| one.nodes).collect())
         };
         let cases: [(&[u32], Vec<u32>); 3] =
@@ -343,7 +344,9 @@ mod tests {
         }
         let refused = counts(&[1, 2]).expect_err("one is missing").to_string();
         assert!(refused.contains("2 numbers for 3 member clusters"), "{refused}");
-        let twice = flags("a,b,a", &[], &[]).resolve(None).expect_err("it is there twice");
+        let twice = flags("a,b,a", &[], &[])
+            .resolve(None, AgentTimings::default())
+            .expect_err("it is there twice");
         assert_eq!(twice.to_string(), "--member-names has \"a\" twice");
     }
 
@@ -351,11 +354,14 @@ mod tests {
     fn flags_win_over_the_scenario() {
         let scenario = "memberClusters: [{name: '*', labels: {env: prod, tier: '1'}, nodes: 7}]";
         let scenario = Scenario::from_yaml(scenario).expect("it is valid");
-        let given = flags("a", &[], &["env=canary"]).resolve(Some(&scenario));
+        let given =
+            flags("a", &[], &["env=canary"]).resolve(Some(&scenario), AgentTimings::default());
         let settings = given.expect("they are valid");
         assert_eq!(settings.members[0].nodes, 7);
         assert_eq!(labels(&settings, 0), ["env=canary", "tier=1"]);
-        let settings = flags("a", &[1], &[]).resolve(Some(&scenario)).expect("they are valid");
+        let settings = flags("a", &[1], &[])
+            .resolve(Some(&scenario), AgentTimings::default())
+            .expect("they are valid");
         assert_eq!(settings.members[0].nodes, 1);
     }
 }
