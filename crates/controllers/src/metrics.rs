@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use convoy_plan::Step;
-use convoy_plan::series::{Count, Series};
+use convoy_plan::series::{Increment, Series};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -16,7 +16,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use self::counts::Counts;
+use self::counts::DecisionCounts;
 use self::rollout_series::RolloutSeries;
 use crate::rollout::Rollout;
 
@@ -31,7 +31,7 @@ pub struct Metrics {
     conflicts: Counter,
     holds: Family<HoldLabels, Gauge>,
     rollout_series: RolloutSeries,
-    counts: Counts,
+    counts: DecisionCounts,
     is_ready: AtomicBool,
 }
 
@@ -75,7 +75,7 @@ impl Default for Metrics {
             conflicts: Counter::default(),
             holds: Family::default(),
             rollout_series: RolloutSeries::default(),
-            counts: Counts::default(),
+            counts: DecisionCounts::default(),
             is_ready: AtomicBool::new(false),
         };
         metrics.register();
@@ -134,7 +134,7 @@ impl Metrics {
     }
 
     /// Adds what a decision counts.
-    pub(crate) fn count(&self, counts: &[Count]) {
+    pub(crate) fn count(&self, counts: &[Increment]) {
         self.counts.add(counts);
     }
 

@@ -35,13 +35,13 @@ pub struct Series {
 
 /// Something that a decision was, or found, to be added up over all decisions.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Count {
+pub struct Increment {
     /// Named without the `_total` of the text format.
     pub metric: &'static Metric,
     pub labels: Vec<(&'static str, String)>,
 }
 
-impl Count {
+impl Increment {
     pub fn new(metric: &'static Metric, labels: &[(&'static str, &str)]) -> Self {
         let labels = labels.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
         Self { metric, labels }

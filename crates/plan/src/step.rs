@@ -15,7 +15,7 @@ pub use denial::{Complaint, Denial};
 pub use group::{BatchReport, GroupReport, MemberState};
 
 use crate::hold::{Hold, HoldReason};
-use crate::metric::{Count, Series};
+use crate::metric::{Increment, Series};
 
 /// What happens next in one rollout, and why nothing more does.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,7 +46,7 @@ pub struct Step {
     /// long that lasts, and numbers of a decision that no longer holds are worse than a gap.
     pub series: Vec<Series>,
     /// The dialect's own counters: each is one more by this decision.
-    pub counts: Vec<Count>,
+    pub counts: Vec<Increment>,
 }
 
 /// How long a rollout rests after planning it failed.

@@ -52,7 +52,7 @@ impl Failure {
             match segment {
                 Segment::Field(name) if path.is_empty() => path.push_str(name),
                 Segment::Field(name) => path.extend([".", name]),
-                Segment::Index(index) => path.push_str(&format!("[{index}]")),
+                Segment::Index(index) => path.extend(["[", &index.to_string(), "]"]),
             }
         }
         if path.is_empty() { ".".to_owned() } else { path }

@@ -89,10 +89,7 @@ fn settings(value: &str) -> String {
 }
 
 fn frozen(value: &str) -> String {
-    format!(
-        "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: frozen, namespace: shop}}\nimmutable: \
-         true\ndata: {{a: {value}}}\n"
-    )
+    settings(value).replace("name: settings", "name: frozen")
 }
 
 #[test]
@@ -107,8 +104,9 @@ fn a_refused_object_is_told_and_the_others_arrive() {
     let cautious = "type: ClientSideApply, whenToApply: IfNotDrifted, whenToTakeOver: IfNoDiff";
     hub.kubectl_with("apply -f -", &PLACEMENT.replace("type: ServerSideApply", cautious));
     until(&hub, &format!("{MEMBER} get configmap frozen -n shop -o name"), "frozen");
-    // What is immutable on the member is made anew on the hub.
-    hub.kubectl("delete configmap frozen -n shop");
+    // The member makes immutable what the hub changes.
+    let fixed = r#"{"immutable":true}"#;
+    hub.kubectl(&format!("{MEMBER} patch configmap frozen -n shop --type=merge -p {fixed}"));
     hub.kubectl_with("apply -f -", &frozen("two"));
     hub.kubectl_with("apply -f -", &settings("new"));
     let of = |name: &str| format!("{MEMBER} get configmap {name} -n shop -o jsonpath={{.data.a}}");

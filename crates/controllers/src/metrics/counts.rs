@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use convoy_plan::series::{Count, Metric};
+use convoy_plan::series::{Increment, Metric};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
@@ -13,7 +13,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 type Labels = Vec<(&'static str, String)>;
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Counts {
+pub(super) struct DecisionCounts {
     by_name: Arc<Mutex<BTreeMap<&'static str, Family>>>,
 }
 
@@ -23,12 +23,12 @@ struct Family {
     by_labels: BTreeMap<Labels, u64>,
 }
 
-impl Counts {
-    /// Counts all of them.
-    pub(super) fn add(&self, counts: &[Count]) {
+impl DecisionCounts {
+    /// DecisionCounts all of them.
+    pub(super) fn add(&self, counts: &[Increment]) {
         // A panic elsewhere leaves whole numbers behind.
         let mut by_name = self.by_name.lock().unwrap_or_else(PoisonError::into_inner);
-        for Count { metric, labels } in counts {
+        for Increment { metric, labels } in counts {
             let family = by_name.entry(metric.name);
             let family =
                 family.or_insert_with(|| Family { metric: *metric, by_labels: BTreeMap::new() });
@@ -37,7 +37,7 @@ impl Counts {
     }
 }
 
-impl Collector for Counts {
+impl Collector for DecisionCounts {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let by_name = self.by_name.lock().unwrap_or_else(PoisonError::into_inner);
         for Family { metric, by_labels } in by_name.values() {
@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn counts_add_up_by_their_labels() {
         let metrics = Metrics::default();
-        let count = |status: &str| Count::new(&WORKS, &[("apply_status", status)]);
+        let count = |status: &str| Increment::new(&WORKS, &[("apply_status", status)]);
         metrics.count(&[count("Applied"), count("Failed")]);
         metrics.count(&[count("Applied")]);
         let text = metrics.text();

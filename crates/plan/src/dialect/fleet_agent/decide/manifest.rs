@@ -79,7 +79,8 @@ pub(crate) fn decide<'w>(
         if strategy.only_reports() {
             processed.diffs = vec![Difference::of_whole_object()];
         } else {
-            processed.outcome = pending(writing::created(manifest, context), context);
+            processed.outcome =
+                pending(writing::created(manifest, strategy, context.applied_work), context);
         }
         return processed;
     };
@@ -148,10 +149,11 @@ fn applied<'w>(
             return processed;
         }
     }
-    processed.outcome = match writing::updated(manifest, live, owners, context) {
-        Some(write) if !unchanged || context.denied.is_some() => pending(write, context),
-        write => Outcome::Applied { write, availability: availability::judge(live) },
-    };
+    processed.outcome =
+        match writing::updated(manifest, live, owners, strategy, context.applied_work) {
+            Some(write) if !unchanged || context.denied.is_some() => pending(write, context),
+            write => Outcome::Applied { write, availability: availability::judge(live) },
+        };
     if strategy.comparison == Comparison::Full
         && matches!(processed.outcome, Outcome::Applied { .. })
     {

@@ -5,11 +5,10 @@ use convoy_api::Object;
 use convoy_api::object::member::list;
 use serde_json::Value;
 
-use super::manifest::Context;
 use super::owners::Owners;
 use crate::dialect::fleet_agent::read::desired::{self, LastApplied};
 use crate::dialect::fleet_agent::read::manifest::Manifest;
-use crate::dialect::fleet_agent::read::strategy::{Method, TakeOver};
+use crate::dialect::fleet_agent::read::strategy::{Method, Strategy, TakeOver};
 
 /// One write to the object of a manifest.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,9 +33,13 @@ pub(crate) enum Writing {
 /// For an object that is not there. An apply has no way to say that the object must not exist,
 /// so one that may not be taken over is created by a request that fails if it does; the fields are
 /// then not those of an apply, and stay when they leave the manifest.
-pub(crate) fn created(manifest: &Manifest<'_>, context: Context<'_>) -> Writing {
-    let owners = [desired::owner(context.applied_work)];
-    match (context.strategy.method, context.strategy.take_over) {
+pub(crate) fn created(
+    manifest: &Manifest<'_>,
+    strategy: Strategy,
+    applied_work: &Object,
+) -> Writing {
+    let owners = [desired::owner(applied_work)];
+    match (strategy.method, strategy.take_over) {
         (Method::ServerSide { force }, TakeOver::Always) => {
             Writing::ApplyNew { object: desired::sent(manifest, &owners, LastApplied::None), force }
         }
@@ -54,18 +57,19 @@ pub(crate) fn updated(
     manifest: &Manifest<'_>,
     live: &Object,
     owners: &Owners<'_>,
-    context: Context<'_>,
+    strategy: Strategy,
+    applied_work: &Object,
 ) -> Option<Writing> {
     let kept: Vec<&str> = owners.others.iter().map(|owner| owner.uid).collect();
-    let references = desired::owners(live, &kept, context.applied_work);
-    match context.strategy.method {
+    let references = desired::owners(live, &kept, applied_work);
+    match strategy.method {
         Method::ServerSide { force } => {
-            applied(manifest, live, references, (LastApplied::None, force), context)
+            applied(manifest, live, references, (LastApplied::None, force), applied_work)
         }
         // As with an apply of `kubectl`, what was applied last has to fit into an annotation. The
         // server does without.
         _ if desired::is_too_large(manifest, &references) => {
-            applied(manifest, live, references, (LastApplied::Annotated, false), context)
+            applied(manifest, live, references, (LastApplied::Annotated, false), applied_work)
         }
         _ => {
             let wanted = desired::updated(manifest, live, &references);
@@ -79,12 +83,12 @@ fn applied(
     live: &Object,
     references: Vec<Value>,
     (history, force): (LastApplied, bool),
-    context: Context<'_>,
+    applied_work: &Object,
 ) -> Option<Writing> {
     let present = list(live.metadata(), "ownerReferences");
     let is_owned = present.len() == references.len()
         && references.iter().all(|reference| present.contains(reference));
-    let object = desired::sent(manifest, &[desired::owner(context.applied_work)], history);
+    let object = desired::sent(manifest, &[desired::owner(applied_work)], history);
     if is_owned && desired::covers(live, &object) {
         return None;
     }

@@ -5,7 +5,7 @@ use convoy_api::object::member::{list, text};
 use serde_json::Value;
 
 use crate::dialect::fleet_agent::names::{APPLIED, AVAILABLE, DIFF_REPORTED};
-use crate::metric::{Count, Metric};
+use crate::metric::{Increment, Metric};
 
 // The text format adds `_total` to the names of counters.
 const WORKS: Metric = Metric::new(
@@ -18,14 +18,14 @@ const MANIFESTS: Metric = Metric::new(
 );
 
 /// What is counted when the status of a Work was decided.
-pub(crate) fn of_status(status: &Value) -> Vec<Count> {
-    let mut counts = vec![Count::new(&WORKS, &reasons(status))];
+pub(crate) fn of_status(status: &Value) -> Vec<Increment> {
+    let mut counts = vec![Increment::new(&WORKS, &reasons(status))];
     for entry in list(status, "manifestConditions") {
         let found = |name: &str| if entry.get(name).is_some() { "Found" } else { "NotFound" };
         let mut labels = reasons(entry).to_vec();
         labels.push(("drift_detection_status", found("driftDetails")));
         labels.push(("diff_detection_status", found("diffDetails")));
-        counts.push(Count::new(&MANIFESTS, &labels));
+        counts.push(Increment::new(&MANIFESTS, &labels));
     }
     counts
 }
