@@ -2,8 +2,9 @@
 //! generations, the status sub-resource, finalizers and owner references. No clock, no I/O.
 
 mod garbage;
+mod server_side;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use convoy_api::apps::DEPLOYMENT;
@@ -13,12 +14,17 @@ use convoy_plan::{Action, Step, World, Write};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
+use self::server_side::ManagedFields;
+
 /// A world that accepts writes.
 #[derive(Clone, Debug)]
 pub struct Applier {
     world: World,
     now: Timestamp,
     version: u64,
+    managed: ManagedFields,
+    /// The objects whose writes are denied, and in which words.
+    denied: BTreeMap<ObjectKey, String>,
 }
 
 /// Why a write was refused. The engine then plans again from fresh state.
@@ -32,11 +38,30 @@ pub enum ApplyError {
     Stale(Box<ObjectKey>),
     #[error("{0} would not be an object any more: {1}")]
     Broken(Box<ObjectKey>, String),
+    /// The same write is denied for as long as nothing else changes. The words are the server's.
+    #[error("{0}: {1}")]
+    Denied(Box<ObjectKey>, String),
 }
 
 impl Applier {
     pub fn new(world: World, now: Timestamp) -> Self {
-        Self { world, now, version: 1_000_000 } // above any version a test gives by hand
+        Self {
+            world,
+            now,
+            version: 1_000_000, // above any version a test gives by hand
+            managed: ManagedFields::default(),
+            denied: BTreeMap::new(),
+        }
+    }
+
+    /// Denies every write of a step to an object, as authorization or validation would.
+    pub fn deny(&mut self, key: &ObjectKey, message: &str) {
+        self.denied.insert(key.clone(), message.to_owned());
+    }
+
+    /// Writes to the object are accepted again.
+    pub fn allow(&mut self, key: &ObjectKey) {
+        self.denied.remove(key);
     }
 
     pub fn world(&self) -> &World {
@@ -57,6 +82,7 @@ impl Applier {
         let mut raw = object.raw().clone();
         change(&mut raw);
         let before = object.clone();
+        self.managed.note_edit(&before, &raw);
         self.store(&before, raw);
     }
 
@@ -84,11 +110,22 @@ impl Applier {
     /// Applies one action. Versions above `before` are our own writes of this step.
     fn act(&mut self, action: &Action, before: u64) -> Result<(), ApplyError> {
         let target = &action.target;
+        if let Some(message) = self.denied.get(target) {
+            return Err(ApplyError::Denied(Box::new(target.clone()), message.clone()));
+        }
         match &action.write {
             Write::Create { object } => self.create(target, object),
             Write::Patch { patch, subresource, precondition } => {
                 let found = self.observed(target, precondition, before)?;
                 self.patch(&found, patch, *subresource)
+            }
+            Write::Apply { object, force, precondition } => {
+                if self.world.get(target).is_none() && precondition.uid.is_none() {
+                    self.managed.note_applied(target, object);
+                    return self.create(target, object);
+                }
+                let found = self.observed(target, precondition, before)?;
+                self.apply_on_server(&found, object, *force)
             }
             Write::Delete { precondition, propagation } => {
                 let found = self.observed(target, precondition, before)?;

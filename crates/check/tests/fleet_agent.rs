@@ -3,10 +3,18 @@
 #[path = "fleet_agent/world.rs"]
 mod world;
 
+#[path = "fleet_agent/comparison.rs"]
+mod comparison;
 #[path = "fleet_agent/damaged.rs"]
 mod damaged;
 #[path = "fleet_agent/placed.rs"]
 mod placed;
+#[path = "fleet_agent/refused.rs"]
+mod refused;
+#[path = "fleet_agent/server_side.rs"]
+mod server_side;
+#[path = "fleet_agent/timings.rs"]
+mod timings;
 
 use convoy_api::kinds::{CONFIG_MAP, DEPLOYMENT, NAMESPACE, NODE};
 use convoy_api::{GroupKind, Object, ObjectKey};

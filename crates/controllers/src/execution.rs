@@ -27,6 +27,9 @@ use crate::write_result::{Effect, WriteResult};
 /// so that a server that rejects them is not sent five hundred.
 const WIDTH_MAX: usize = 32;
 
+/// The manager of fields that were set before a server kept account of managers.
+const UNKNOWN_MANAGER: &str = "before-first-apply";
+
 /// The delays between reads of the target of an uncertain write.
 const READ_BACKOFF_FIRST: Duration = Duration::from_millis(100);
 const READ_BACKOFF_MAX: Duration = Duration::from_secs(30);
@@ -93,6 +96,8 @@ pub struct StepExecution {
     /// How many of the actions are decisions; the one after them, if any, writes the status.
     decided: usize,
     own: OwnVersions,
+    /// The field manager of the writes.
+    manager: &'static str,
     /// The writes in flight, which come after the `completed` ones.
     batch: Vec<WriteState>,
     completed: usize,
@@ -124,6 +129,7 @@ impl StepExecution {
     pub(crate) fn new(
         mut actions: Vec<Action>,
         status: Option<Action>,
+        manager: &'static str,
         projections: Arc<Projections>,
         metrics: Arc<Metrics>,
     ) -> Self {
@@ -133,6 +139,7 @@ impl StepExecution {
             actions,
             decided,
             own: OwnVersions::default(),
+            manager,
             batch: Vec::new(),
             completed: 0,
             width: 1,
@@ -188,7 +195,7 @@ impl StepExecution {
     pub fn request(&self, id: RequestId, resource: &Resource) -> Request {
         let action = self.action(id);
         match id {
-            RequestId::Write(_) => request(action, resource, &self.own),
+            RequestId::Write(_) => request(action, resource, &self.own, self.manager),
             RequestId::Read(_) => Request::get(resource.object(&action.target)),
         }
     }
@@ -225,6 +232,14 @@ impl StepExecution {
         if let Some(code) = code {
             self.metrics.count_write(verb(&action.write), code);
         }
+        if self.conflicts_with_itself(index, &received) {
+            if let Write::Apply { force, .. } = &mut self.actions[index].write {
+                *force = true;
+            }
+            self.batch[at] = WriteState::Unsent;
+            return None;
+        }
+        let action = &self.actions[index];
         let is_uncertain = code.is_some_and(|code| code >= 500 || code == 408 || code == 0);
         let result = match &received {
             RequestResult::Response(response) => WriteResult::of(&action.write, response),
@@ -261,6 +276,21 @@ impl StepExecution {
         };
         self.batch[at] = WriteState::Finished { result, version };
         event
+    }
+
+    /// Whether an apply found only fields that its own manager has set by other writes, or that
+    /// nobody is known to have set. A server takes these for others'. The apply is sent again
+    /// with force, fenced by the same version, so that it takes nothing else.
+    fn conflicts_with_itself(&self, index: usize, received: &RequestResult) -> bool {
+        let (Write::Apply { force: false, precondition, .. }, RequestResult::Response(response)) =
+            (&self.actions[index].write, received)
+        else {
+            return false;
+        };
+        let mut managers = response.conflicting_managers().peekable();
+        managers.peek().is_some()
+            && precondition.resource_version.is_some()
+            && managers.all(|manager| [self.manager, UNKNOWN_MANAGER].contains(&manager))
     }
 
     /// Updates the cache with the state that a conflict or an uncertain write left, so that the
@@ -408,6 +438,7 @@ fn verb(write: &Write) -> &'static str {
     match write {
         Write::Create { .. } => "create",
         Write::Patch { .. } => "patch",
+        Write::Apply { .. } => "apply",
         Write::Delete { .. } => "delete",
         Write::Evict { .. } => "evict",
     }

@@ -1,5 +1,6 @@
 //! Metrics of the control loop, in the text format of Prometheus.
 
+mod counts;
 mod rollout_series;
 
 use std::collections::BTreeMap;
@@ -7,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use convoy_plan::Step;
-use convoy_plan::series::Series;
+use convoy_plan::series::{Increment, Series};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -15,6 +16,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+use self::counts::DecisionCounts;
 use self::rollout_series::RolloutSeries;
 use crate::rollout::Rollout;
 
@@ -29,6 +31,7 @@ pub struct Metrics {
     conflicts: Counter,
     holds: Family<HoldLabels, Gauge>,
     rollout_series: RolloutSeries,
+    counts: DecisionCounts,
     is_ready: AtomicBool,
 }
 
@@ -72,6 +75,7 @@ impl Default for Metrics {
             conflicts: Counter::default(),
             holds: Family::default(),
             rollout_series: RolloutSeries::default(),
+            counts: DecisionCounts::default(),
             is_ready: AtomicBool::new(false),
         };
         metrics.register();
@@ -97,6 +101,7 @@ impl Metrics {
         );
         registry.register("convoy_holds", "Current holds, by reason", self.holds.clone());
         registry.register_collector(Box::new(self.rollout_series.clone()));
+        registry.register_collector(Box::new(self.counts.clone()));
     }
 
     pub(crate) fn set_queue_depth(&self, depth: usize) {
@@ -126,6 +131,11 @@ impl Metrics {
         for (reason, by) in before.iter().map(|(reason, count)| (*reason, -count)).chain(after) {
             self.holds.get_or_create(&HoldLabels { dialect, reason }).inc_by(by);
         }
+    }
+
+    /// Adds what a decision counts.
+    pub(crate) fn count(&self, counts: &[Increment]) {
+        self.counts.add(counts);
     }
 
     /// Replaces the series of a rollout by those of its latest decision.

@@ -258,7 +258,7 @@ impl Reconciler {
         if let Some(action) = self.denial_report(&rollout, now) {
             let in_flight = InFlight { wake_at: None, events: Vec::new(), reports_denial: true };
             self.begin(&rollout, in_flight);
-            let execution = Some(self.execution(Vec::new(), Some(action)));
+            let execution = Some(self.execution(&rollout, Vec::new(), Some(action)));
             return Reconciliation { rollout, step: None, execution };
         }
         let step = self.cache.postpone(&rollout).or_else(|| self.cache.decide(&rollout, now));
@@ -275,6 +275,7 @@ impl Reconciler {
         self.metrics.count_decision(&step);
         self.set_holds(&rollout, metrics::holds(&step));
         self.metrics.set_series(&rollout, series::of_step(&step));
+        self.metrics.count(&step.counts);
         self.log_decision(&rollout, &step, now);
         let object = self.cache.world().get(&rollout.key);
         let status = object.and_then(|object| request::status(step.status.as_ref(), object));
@@ -293,7 +294,7 @@ impl Reconciler {
         let Step { wake_at, events, .. } = step;
         let in_flight = InFlight { wake_at, events, reports_denial: false };
         self.begin(&rollout, in_flight);
-        let execution = Some(self.execution(actions, status));
+        let execution = Some(self.execution(&rollout, actions, status));
         Reconciliation { rollout, step: decided, execution }
     }
 
@@ -304,9 +305,15 @@ impl Reconciler {
         !self.yielded.remove(rollout) && crowded && self.yielded.insert(rollout.clone())
     }
 
-    fn execution(&self, actions: Vec<Action>, status: Option<Action>) -> StepExecution {
+    fn execution(
+        &self,
+        rollout: &Rollout,
+        actions: Vec<Action>,
+        status: Option<Action>,
+    ) -> StepExecution {
+        let manager = self.cache.dialect(rollout).field_manager();
         let (projections, metrics) = (Arc::clone(self.projections()), Arc::clone(&self.metrics));
-        StepExecution::new(actions, status, projections, metrics)
+        StepExecution::new(actions, status, manager, projections, metrics)
     }
 
     /// The write that reports a denial in the status, before the step is tried again.

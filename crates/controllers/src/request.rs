@@ -11,11 +11,13 @@ use convoy_plan::{Action, Verb, Why, Write};
 use http::Method;
 use serde_json::{Map, Value, json};
 
-/// The field manager of our writes.
-pub const FIELD_MANAGER: &str = "convoy";
+/// The field manager of writes that no dialect decides.
+pub use convoy_plan::dialect::FIELD_MANAGER;
 
 const JSON: &str = "application/json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
+/// JSON is YAML; servers before 1.33 know no other name for it.
+const APPLY_PATCH: &str = "application/apply-patch+yaml";
 
 /// The API resource of a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,18 +92,26 @@ impl Request {
     }
 
     pub fn create(path: &str, body: Value) -> Self {
-        let path = format!("{path}?fieldManager={FIELD_MANAGER}");
-        Self { method: Method::POST, path, content_type: JSON, body }
+        Self::write(Method::POST, path, JSON, body)
     }
 
     pub fn replace(path: &str, body: Value) -> Self {
-        let path = format!("{path}?fieldManager={FIELD_MANAGER}");
-        Self { method: Method::PUT, path, content_type: JSON, body }
+        Self::write(Method::PUT, path, JSON, body)
     }
 
     pub fn merge(path: &str, body: Value) -> Self {
-        let path = format!("{path}?fieldManager={FIELD_MANAGER}");
-        Self { method: Method::PATCH, path, content_type: MERGE_PATCH, body }
+        Self::write(Method::PATCH, path, MERGE_PATCH, body)
+    }
+
+    fn write(method: Method, path: &str, content_type: &'static str, body: Value) -> Self {
+        Self { method, path: path.to_owned(), content_type, body }.managed_by(FIELD_MANAGER)
+    }
+
+    /// The same as a write of another field manager.
+    fn managed_by(mut self, manager: &str) -> Self {
+        let path = self.path.split_once("?fieldManager=").map_or(&*self.path, |(path, _)| path);
+        self.path = format!("{path}?fieldManager={manager}");
+        self
     }
 }
 
@@ -129,13 +139,14 @@ impl OwnVersions {
     }
 }
 
-/// The request that executes an action.
-pub fn request(action: &Action, resource: &Resource, own: &OwnVersions) -> Request {
+/// The request that executes an action as a write of `manager`.
+pub fn request(action: &Action, resource: &Resource, own: &OwnVersions, manager: &str) -> Request {
     let target = &action.target;
     match &action.write {
         Write::Create { object } => {
             let resource = resource.for_object(object);
-            Request::create(&resource.collection(&target.namespace), object.clone())
+            let path = resource.collection(&target.namespace);
+            Request::create(&path, object.clone()).managed_by(manager)
         }
         Write::Patch { patch, subresource, precondition } => {
             let below = match subresource {
@@ -144,7 +155,16 @@ pub fn request(action: &Action, resource: &Resource, own: &OwnVersions) -> Reque
                 _ => "",
             };
             let path = format!("{}{below}", resource.object(target));
-            Request::merge(&path, fenced(patch.clone(), &own.fence(target, precondition)))
+            let body = fenced(patch.clone(), &own.fence(target, precondition));
+            Request::merge(&path, body).managed_by(manager)
+        }
+        Write::Apply { object, force, precondition } => {
+            let path = resource.for_object(object).object(target);
+            let body = fenced(object.clone(), &own.fence(target, precondition));
+            let request = Request::write(Method::PATCH, &path, APPLY_PATCH, body);
+            let mut request = request.managed_by(manager);
+            request.path.push_str(if *force { "&force=true" } else { "" });
+            request
         }
         Write::Delete { precondition, propagation } => {
             let mut options = options(&own.fence(target, precondition));
@@ -185,6 +205,7 @@ pub fn precondition(write: &Write) -> Option<&Precondition> {
     match write {
         Write::Create { .. } => None,
         Write::Patch { precondition, .. }
+        | Write::Apply { precondition, .. }
         | Write::Delete { precondition, .. }
         | Write::Evict { precondition, .. } => Some(precondition),
     }
@@ -249,7 +270,12 @@ mod tests {
         let patch = json!({"metadata": {"annotations": {"a": "b"}}, "spec": {"replicas": 2}});
         let permit = convoy_plan::gate::grant(1, &[]).permit().expect("nothing limits");
         let action = Action::patch(Verb::Scale(permit), &deployment(), patch, why());
-        let sent = request(&action, &resource("apps", "deployments"), &OwnVersions::default());
+        let sent = request(
+            &action,
+            &resource("apps", "deployments"),
+            &OwnVersions::default(),
+            FIELD_MANAGER,
+        );
         assert_eq!(sent.method, Method::PATCH);
         assert_eq!(sent.path, "/apis/apps/v1/namespaces/shop/deployments/web?fieldManager=convoy");
         assert_eq!(
@@ -257,6 +283,26 @@ mod tests {
             json!({"metadata": {"annotations": {"a": "b"}, "uid": "u", "resourceVersion": "7"},
                 "spec": {"replicas": 2}})
         );
+    }
+
+    #[test]
+    fn an_apply_names_its_manager_and_whether_it_takes_fields_from_others() {
+        let object = json!({"apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": "web", "namespace": "shop"}, "spec": {"replicas": 2}});
+        let deployments = resource("apps", "deployments");
+        let path = "/apis/apps/v1/namespaces/shop/deployments/web?fieldManager=agent";
+        for (force, expected) in [(false, path.to_owned()), (true, format!("{path}&force=true"))] {
+            let action = Action::apply(Verb::Advance, &deployment(), object.clone(), force, why());
+            let sent = request(&action, &deployments, &OwnVersions::default(), "agent");
+            assert_eq!((sent.method, sent.path), (Method::PATCH, expected));
+            assert_eq!(sent.content_type, "application/apply-patch+yaml");
+            assert_eq!(sent.body["metadata"]["resourceVersion"], "7");
+            assert_eq!(sent.body["metadata"]["uid"], "u");
+        }
+        let target = DEPLOYMENT.key("shop", "web");
+        let action = Action::apply_new(Verb::Create, target, object.clone(), false, why());
+        let sent = request(&action, &deployments, &OwnVersions::default(), "agent");
+        assert_eq!(sent.body, object, "nothing is expected of an object that is not there");
     }
 
     #[test]
@@ -283,11 +329,11 @@ mod tests {
         step.status = Some(json!({"replicas": 2}));
         let action = status(step.status.as_ref(), &object).unwrap();
         let with_status = resource("apps", "deployments");
-        let sent = request(&action, &with_status, &OwnVersions::default());
+        let sent = request(&action, &with_status, &OwnVersions::default(), FIELD_MANAGER);
         assert!(sent.path.contains("/deployments/web/status?"), "{}", sent.path);
         assert_eq!(sent.body["status"], json!({"replicas": 2, "readyReplicas": null}));
         let without = Resource { has_status: false, ..with_status };
-        let sent = request(&action, &without, &OwnVersions::default());
+        let sent = request(&action, &without, &OwnVersions::default(), FIELD_MANAGER);
         assert!(sent.path.contains("/deployments/web?"), "{}", sent.path);
     }
 
@@ -299,14 +345,19 @@ mod tests {
             .build();
         let pods = resource("", "pods");
         let action = Action::delete(Verb::Delete, &pod, Propagation::Background, why());
-        let sent = request(&action, &pods, &OwnVersions::default());
+        let sent = request(&action, &pods, &OwnVersions::default(), FIELD_MANAGER);
         assert_eq!(
             (sent.method, sent.path.as_str()),
             (Method::DELETE, "/api/v1/namespaces/shop/pods/a")
         );
         assert_eq!(sent.body["preconditions"], json!({"uid": "u", "resourceVersion": "7"}));
         assert_eq!(sent.body["propagationPolicy"], "Background");
-        let sent = request(&Action::evict(&pod, Some(5), why()), &pods, &OwnVersions::default());
+        let sent = request(
+            &Action::evict(&pod, Some(5), why()),
+            &pods,
+            &OwnVersions::default(),
+            FIELD_MANAGER,
+        );
         assert!(sent.path.starts_with("/api/v1/namespaces/shop/pods/a/eviction"), "{}", sent.path);
         assert_eq!(sent.body["deleteOptions"]["preconditions"], json!({"uid": "u"}));
         assert_eq!(sent.body["deleteOptions"]["gracePeriodSeconds"], 5);
@@ -319,12 +370,17 @@ mod tests {
         assert_eq!(resource("", "pods").collection(""), "/api/v1/pods");
         let made = json!({"apiVersion": "v1", "kind": "Pod"});
         let create = Action::create(Verb::Create, POD.key("shop", "a"), made.clone(), why());
-        let sent = request(&create, &resource("", "pods"), &OwnVersions::default());
+        let sent = request(&create, &resource("", "pods"), &OwnVersions::default(), FIELD_MANAGER);
         assert_eq!(sent.path, "/api/v1/namespaces/shop/pods?fieldManager=convoy");
         assert_eq!((sent.method, sent.body), (Method::POST, made));
         let old = json!({"apiVersion": "apps/v1beta1", "kind": "Deployment"});
         let create = Action::create(Verb::Create, DEPLOYMENT.key("shop", "a"), old, why());
-        let sent = request(&create, &resource("apps", "deployments"), &OwnVersions::default());
+        let sent = request(
+            &create,
+            &resource("apps", "deployments"),
+            &OwnVersions::default(),
+            FIELD_MANAGER,
+        );
         assert!(sent.path.starts_with("/apis/apps/v1beta1/namespaces/"), "{}", sent.path);
     }
 }

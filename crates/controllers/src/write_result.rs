@@ -35,16 +35,26 @@ pub enum Effect {
     Unknown,
 }
 
+/// How etcd refuses a request of more than 1.5 MiB.
+const TOO_LARGE: &str = "request is too large";
+
 impl WriteResult {
     /// What `response` to `write` means.
     ///
-    /// | response             | create   | patch    | delete   | evict    |
-    /// |----------------------|----------|----------|----------|----------|
-    /// | 200, 201, 202        | done     | done     | done     | done     |
-    /// | 404                  | rejected | conflict | done     | done     |
-    /// | 409                  | conflict | conflict | conflict | conflict |
-    /// | 401, 408, 429, 5xx   | retry    | retry    | retry    | retry    |
-    /// | 400, 403, 422 …      | rejected | rejected | rejected | rejected |
+    /// | response             | create   | patch    | apply    | delete   | evict    |
+    /// |----------------------|----------|----------|----------|----------|----------|
+    /// | 200, 201, 202        | done     | done     | done     | done     | done     |
+    /// | 404                  | rejected | conflict | as below | done     | done     |
+    /// | 409                  | conflict | conflict | as below | conflict | conflict |
+    /// | 401, 408, 429, 5xx   | retry    | retry    | retry    | retry    | retry    |
+    /// | 400, 403, 413, 422 … | rejected | rejected | rejected | rejected | rejected |
+    ///
+    /// An apply that finds fields of other managers is rejected: planning again does not make
+    /// them ours. One of an object that has changed or gone is a conflict like any other. One that
+    /// creates the object and does not find its namespace is rejected, as a create is.
+    ///
+    /// Etcd refuses a request that is too large, which API servers report as an error of theirs
+    /// (500). It does not become smaller by trying again.
     ///
     /// 401 is retried because credentials expire and are replaced while the process runs: the
     /// client re-reads a token file once a minute and runs an exec plugin again when its token
@@ -55,10 +65,19 @@ impl WriteResult {
             404 => match write {
                 // A create does not find its namespace.
                 Write::Create { .. } => Self::Rejected { message: response.message() },
-                Write::Patch { .. } => Self::Conflict,
+                Write::Apply { precondition, .. } if precondition.uid.is_none() => {
+                    Self::Rejected { message: response.message() }
+                }
+                Write::Patch { .. } | Write::Apply { .. } => Self::Conflict,
                 Write::Delete { .. } | Write::Evict { .. } => Self::Done(Effect::Gone),
             },
+            409 if response.conflicting_managers().next().is_some() => {
+                Self::Rejected { message: response.message() }
+            }
             409 => Self::Conflict,
+            500 if response.message().contains(TOO_LARGE) => {
+                Self::Rejected { message: response.message() }
+            }
             401 | 408 | 429 | 500.. => {
                 let at_least = response.retry_after.unwrap_or_default();
                 Self::Retry { at_least, message: retry_message(response) }
@@ -87,7 +106,9 @@ fn effect(write: &Write, code: u16, body: &Value) -> Effect {
     match write {
         // The response to a patch of the scale is the scale.
         Write::Patch { subresource: Some(Subresource::Scale), .. } => Effect::Unknown,
-        Write::Create { .. } | Write::Patch { .. } if is_object => Effect::Returned,
+        Write::Create { .. } | Write::Patch { .. } | Write::Apply { .. } if is_object => {
+            Effect::Returned
+        }
         Write::Delete { .. } if is_object => {
             let metadata = &body["metadata"];
             let lingers = metadata["finalizers"].as_array().is_some_and(|list| !list.is_empty())
@@ -153,6 +174,36 @@ mod tests {
                 expected,
                 "{write:?} {code}"
             );
+        }
+    }
+
+    #[test]
+    fn an_apply_tells_other_managers_from_a_newer_version() {
+        let apply = |uid: Option<&str>| {
+            let precondition = Precondition { uid: uid.map(str::to_owned), resource_version: None };
+            Write::Apply { object: json!({}), force: false, precondition }
+        };
+        let message = "Apply failed with 1 conflict: conflict with \"kubectl\": .data.a";
+        let cause = json!({"reason": "FieldManagerConflict", "field": ".data.a",
+            "message": "conflict with \"kubectl\""});
+        let managers = json!({"message": message, "details": {"causes": [cause]}});
+        let rejected = WriteResult::Rejected { message: message.to_owned() };
+        let of = |uid: Option<&str>, code: u16, body: &Value| {
+            WriteResult::of(&apply(uid), &response(code, body.clone()))
+        };
+        assert_eq!(of(Some("u"), 409, &managers), rejected);
+        let stale = json!({"message": "the object has been modified"});
+        assert_eq!(of(Some("u"), 409, &stale), WriteResult::Conflict);
+        assert_eq!(of(Some("u"), 404, &stale), WriteResult::Conflict);
+        assert!(matches!(of(None, 404, &stale), WriteResult::Rejected { .. }));
+    }
+
+    #[test]
+    fn a_request_that_is_too_large_is_not_tried_again() {
+        let text = json!({"message": "etcdserver: request is too large"});
+        for code in [413, 500] {
+            let result = WriteResult::of(&create(), &response(code, text.clone()));
+            assert!(matches!(result, WriteResult::Rejected { .. }), "{code}");
         }
     }
 

@@ -22,10 +22,18 @@ use crate::world::World;
 pub const DIALECTS: &[&dyn Dialect] =
     &[&skyhook::Skyhook::new(), &fleet::Fleet, &apps::Apps, &karpenter::Karpenter, &ocm::Ocm];
 
+/// The field manager of dialects that have no other one.
+pub const FIELD_MANAGER: &str = "convoy";
+
 /// One API and its way of rolling out.
 pub trait Dialect: Sync {
     /// The word that `--dialects` and plans use.
     fn name(&self) -> &'static str;
+
+    /// The field manager of its writes.
+    fn field_manager(&self) -> &'static str {
+        FIELD_MANAGER
+    }
 
     /// The kinds it reads in the home cluster, with the fields it keeps of each.
     fn watches(&self) -> &'static [Watch];

@@ -43,7 +43,7 @@ mod status;
 pub mod step;
 pub mod taint;
 mod text;
-mod three_way;
+pub mod three_way;
 mod topology;
 pub mod validation;
 pub mod webhook;

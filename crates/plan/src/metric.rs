@@ -33,6 +33,21 @@ pub struct Series {
     pub observed: Vec<u32>,
 }
 
+/// Something that a decision was, or found, to be added up over all decisions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Increment {
+    /// Named without the `_total` of the text format.
+    pub metric: &'static Metric,
+    pub labels: Vec<(&'static str, String)>,
+}
+
+impl Increment {
+    pub fn new(metric: &'static Metric, labels: &[(&'static str, &str)]) -> Self {
+        let labels = labels.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+        Self { metric, labels }
+    }
+}
+
 impl Series {
     pub fn new(
         metric: &'static Metric,

@@ -1,7 +1,7 @@
 //! Numbers about rollouts for those who watch many of them: what a decision says, as series of
 //! the text format of Prometheus.
 
-pub use crate::metric::{Metric, Series};
+pub use crate::metric::{Increment, Metric, Series};
 use crate::step::{GroupReport, Step};
 
 const BATCH_NUMBER: Metric =

@@ -15,7 +15,7 @@ pub use denial::{Complaint, Denial};
 pub use group::{BatchReport, GroupReport, MemberState};
 
 use crate::hold::{Hold, HoldReason};
-use crate::metric::Series;
+use crate::metric::{Increment, Series};
 
 /// What happens next in one rollout, and why nothing more does.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,6 +45,8 @@ pub struct Step {
     /// A rollout that is refused, or held because another object is, has none: nobody knows how
     /// long that lasts, and numbers of a decision that no longer holds are worse than a gap.
     pub series: Vec<Series>,
+    /// The dialect's own counters: each is one more by this decision.
+    pub counts: Vec<Increment>,
 }
 
 /// How long a rollout rests after planning it failed.
@@ -83,6 +85,7 @@ impl Step {
             events: Vec::new(),
             wake_at: None,
             series: Vec::new(),
+            counts: Vec::new(),
         }
     }
 

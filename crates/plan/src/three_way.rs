@@ -47,7 +47,7 @@ struct Place<'p> {
 /// | null     | `{a: 2}` | `{a, b}`       | `{a: 2, b}`    |
 /// | `[x]`    | `[x]`    | `[x + default]`| `[x + default]`|
 /// | `[x]`    | `[y]`    | `[x + default]`| `[y]`          |
-pub(crate) fn merged(last: &Value, wanted: &Value, live: &Value, keyed: bool) -> Value {
+pub fn merged(last: &Value, wanted: &Value, live: &Value, keyed: bool) -> Value {
     merge(last, wanted, live, Place { field: "", keyed, is_quantity: false })
 }
 

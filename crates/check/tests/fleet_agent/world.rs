@@ -5,8 +5,9 @@ use convoy_api::kinds::DEPLOYMENT;
 use convoy_api::{GroupKind, Object, ObjectKey};
 use convoy_check::{Applier, ApplyError, check};
 use convoy_plan::dialect::fleet::Fleet;
-use convoy_plan::dialect::fleet_agent::FleetAgent;
-use convoy_plan::{Dialect, Step, World, decide, plan};
+use convoy_plan::dialect::fleet_agent::{AgentTimings, FleetAgent};
+use convoy_plan::step::EventType;
+use convoy_plan::{Denial, Dialect, Step, World, complain, decide, plan};
 use convoy_testkit::{NOW, object};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -30,13 +31,16 @@ pub(crate) struct Site {
     pub(crate) applier: Applier,
     agents: Vec<FleetAgent>,
     pub(crate) has_hub: bool,
+    /// The messages of Warning events about denied writes.
+    pub(crate) complaints: Vec<String>,
 }
 
 impl Site {
     pub(crate) fn new(objects: Vec<Object>, members: &[&str]) -> Self {
         let world: World = objects.into_iter().collect();
         let agents = members.iter().map(|member| FleetAgent::new(*member)).collect();
-        Self { applier: Applier::new(world, now()), agents, has_hub: true }
+        let applier = Applier::new(world, now());
+        Self { applier, agents, has_hub: true, complaints: Vec::new() }
     }
 
     /// One member whose hub only holds Works.
@@ -47,6 +51,12 @@ impl Site {
             .build();
         let objects = objects.into_iter().chain([internal]).collect();
         Self { has_hub: false, ..Self::new(objects, &[member]) }
+    }
+
+    /// The same with other waits of the agents.
+    pub(crate) fn waiting(mut self, timings: AgentTimings) -> Self {
+        self.agents = self.agents.into_iter().map(|agent| agent.with(timings)).collect();
+        self
     }
 
     pub(crate) fn world(&self) -> &World {
@@ -82,16 +92,45 @@ impl Site {
             let plan = plan(self.world(), self.applier.now());
             assert_eq!(check(self.world(), &plan), [], "the guarantees hold in every round");
         }
-        let busy = steps.iter().any(|step| !step.is_quiet());
+        let mut busy = false;
         for step in &steps {
             match self.applier.apply(step) {
-                Ok(())
-                | Err(ApplyError::Stale(_) | ApplyError::Exists(_) | ApplyError::NotFound(_)) => {}
+                Ok(()) => busy |= !step.is_quiet(),
+                Err(ApplyError::Stale(_) | ApplyError::Exists(_) | ApplyError::NotFound(_)) => {
+                    busy = true;
+                }
+                Err(ApplyError::Denied(target, message)) => {
+                    busy |= self.complain(step, *target, message);
+                }
                 Err(error) => panic!("{error}"),
             }
         }
         let runs = self.run_workloads();
         busy || runs
+    }
+
+    /// Tells about a denied write as the control loop does. Whether that is news.
+    fn complain(&mut self, step: &Step, target: ObjectKey, message: String) -> bool {
+        let denied = step.actions.iter().position(|action| action.target == target);
+        let agents = self.agents.iter().map(|agent| -> &dyn Dialect { agent });
+        let mut dialects = agents.chain([&Fleet as &dyn Dialect]);
+        let owns = |dialect: &&dyn Dialect| {
+            dialect.name() == step.dialect
+                && dialect.is_rollout(self.world(), self.get(&step.rollout))
+        };
+        let dialect = dialects.find(owns).expect("the dialect that decided");
+        let denial = Denial { target, verb: "apply", message };
+        let (world, now) = (self.world(), self.applier.now());
+        let complaint = complain(dialect, world, &[], &step.rollout, &denial, now);
+        let complaint = complaint.expect("the rollout is there");
+        assert_eq!(complaint.event.kind, EventType::Warning);
+        let told = complaint.status.filter(|status| status != self.get(&step.rollout).status());
+        let is_news = told.is_some();
+        if let Some(status) = told {
+            self.applier.edit(&step.rollout, |raw| raw["status"] = status);
+        }
+        self.complaints.push(complaint.event.message);
+        is_news || denied.is_some_and(|at| at > 0)
     }
 
     /// Rounds until nobody writes; time stands still.

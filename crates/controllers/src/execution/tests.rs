@@ -15,7 +15,7 @@ fn create(name: &str) -> Action {
 fn execution(names: &[&str]) -> StepExecution {
     let actions = names.iter().map(|name| create(name)).collect();
     let projections = Arc::new(Projections::of(&[&ReplicaSets]));
-    StepExecution::new(actions, None, projections, Arc::default())
+    StepExecution::new(actions, None, "convoy", projections, Arc::default())
 }
 
 fn ids(execution: &mut StepExecution) -> Vec<RequestId> {
@@ -56,7 +56,8 @@ fn patches_of_several_nodes_are_concurrent_and_those_of_one_node_are_not() {
     };
     let widths = |actions: Vec<Action>| {
         let projections = Arc::new(Projections::of(&[&ReplicaSets]));
-        let mut execution = StepExecution::new(actions, None, projections, Arc::default());
+        let mut execution =
+            StepExecution::new(actions, None, "convoy", projections, Arc::default());
         let mut widths = Vec::new();
         while execution.finished().is_none() {
             let batch = ids(&mut execution);
@@ -116,4 +117,43 @@ fn a_conflict_ends_the_step_and_the_applied_actions_are_known() {
     assert_eq!(finished.result, StepResult::Conflict);
     let was_applied = |name: &str| finished.applied(&POD.key("shop", name));
     assert_eq!(["a", "b", "c", "web"].map(was_applied), [true, false, true, false]);
+}
+
+#[test]
+fn an_apply_is_forced_over_fields_of_its_own_manager_only() {
+    let conflict = |managers: &[&str]| {
+        let cause = |manager: &&str| {
+            json!({"reason": "FieldManagerConflict", "field": ".data.a",
+                "message": format!("conflict with \"{manager}\" using v1")})
+        };
+        let causes: Vec<Value> = managers.iter().map(cause).collect();
+        let body = json!({"message": "Apply failed", "details": {"causes": causes}});
+        RequestResult::Response(Response { code: 409, retry_after: None, body })
+    };
+    let cases = [
+        (vec!["convoy"], true),
+        (vec!["convoy", "before-first-apply"], true),
+        (vec!["convoy", "kubectl"], false),
+    ];
+    for (managers, is_forced) in cases {
+        let object = convoy_testkit::object("v1", "Pod", "a").build();
+        let why = Why::new("Test", "a test");
+        let action = Action::apply(Verb::Advance, &object, object.raw().clone(), false, why);
+        let projections = Arc::new(Projections::of(&[&ReplicaSets]));
+        let mut execution =
+            StepExecution::new(vec![action], None, "convoy", projections, Arc::default());
+        let first = ids(&mut execution);
+        execution.handle(first[0], conflict(&managers));
+        let again = ids(&mut execution);
+        assert_eq!(again.len(), usize::from(is_forced), "{managers:?}");
+        let Write::Apply { force, .. } = &execution.actions()[0].write else { panic!() };
+        assert_eq!(*force, is_forced, "{managers:?}");
+        if is_forced {
+            // Forced once, whatever the server says then.
+            execution.handle(again[0], conflict(&managers));
+            assert_eq!(ids(&mut execution), []);
+        }
+        let result = execution.finished().expect("the step has ended").result;
+        assert!(matches!(result, StepResult::Denied(_)), "{result:?}");
+    }
 }

@@ -166,7 +166,7 @@ fn step(snapshot: &Snapshot<'_>, now: Timestamp, options: &Options) -> Step {
         Some(RolloutKind::Binding(_)) => binding_step(snapshot, now),
         Some(RolloutKind::Eviction) => eviction_step(snapshot, now),
         Some(RolloutKind::Override) => override_step(snapshot),
-        Some(RolloutKind::Member) => member_step(snapshot, now),
+        Some(RolloutKind::Member) => member_step(snapshot, now, options),
         None => report::available::step(snapshot.rollout()),
     };
     step.series = report::series::series(snapshot.rollout(), step.status.as_ref());
@@ -365,9 +365,9 @@ fn override_step(snapshot: &Snapshot<'_>) -> Step {
     report::overrides::step(rollout, write::override_snapshot::actions(rollout, &history))
 }
 
-fn member_step(snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
+fn member_step(snapshot: &Snapshot<'_>, now: Timestamp, options: &Options) -> Step {
     let member = snapshot.rollout();
-    let membership = decide::membership::decide(snapshot, now);
+    let membership = decide::membership::decide(snapshot, options, now);
     let actions = write::membership::actions(snapshot, &membership);
     let mut step = report::membership::step(member, &membership, actions);
     step.status = status::membership::status(member, &membership, now);

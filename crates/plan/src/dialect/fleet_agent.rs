@@ -19,6 +19,7 @@ use smol_str::SmolStr;
 
 use self::decide::work::WorkPhase;
 use self::names::{DIALECT, INTERNAL_MEMBER_CLUSTER, WORK};
+pub use self::read::timings::{AgentTimings, Requeue};
 use super::{Dialect, Need, Watch};
 use crate::snapshot::Snapshot;
 use crate::step::{Complaint, Denial, Step};
@@ -28,18 +29,29 @@ use crate::world::World;
 #[derive(Clone, Debug)]
 pub struct FleetAgent {
     member: SmolStr,
+    timings: AgentTimings,
 }
 
 impl FleetAgent {
     /// The agent of the member cluster that goes by this name.
     pub fn new(member: impl Into<SmolStr>) -> Self {
-        Self { member: member.into() }
+        Self { member: member.into(), timings: AgentTimings::new() }
+    }
+
+    /// The same with other waits.
+    #[must_use]
+    pub fn with(self, timings: AgentTimings) -> Self {
+        Self { timings, ..self }
     }
 }
 
 impl Dialect for FleetAgent {
     fn name(&self) -> &'static str {
         DIALECT
+    }
+
+    fn field_manager(&self) -> &'static str {
+        names::FIELD_MANAGER
     }
 
     fn watches(&self) -> &'static [Watch] {
@@ -89,8 +101,8 @@ impl Dialect for FleetAgent {
         if denial.target.cluster != self.member || *work.kind() != WORK {
             return complaint;
         }
-        if let WorkPhase::Applying(application) = decide::work::decide(snapshot, &self.member, now)
-        {
+        let phase = decide::work::decide(snapshot, &self.member, self.timings, now);
+        if let WorkPhase::Applying(application) = phase {
             complaint.status = status::work::denied(work, &application, denial, now);
         }
         complaint
@@ -100,7 +112,7 @@ impl Dialect for FleetAgent {
 impl FleetAgent {
     fn work_step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
         let work = snapshot.rollout();
-        let phase = decide::work::decide(snapshot, &self.member, now);
+        let phase = decide::work::decide(snapshot, &self.member, self.timings, now);
         let actions = match &phase {
             WorkPhase::NotJoined | WorkPhase::AwaitingOld => Vec::new(),
             WorkPhase::Released => write::released(work),
@@ -119,6 +131,7 @@ impl FleetAgent {
             && !application.is_pending()
         {
             step.status = status::work::status(work, application, now);
+            step.counts = report::counts::of_status(step.status.as_ref().unwrap_or(work.status()));
         }
         step
     }

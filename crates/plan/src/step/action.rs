@@ -105,6 +105,16 @@ pub enum Write {
         subresource: Option<Subresource>,
         precondition: Precondition,
     },
+    /// A server-side apply: the fields that `object` has become those of the dialect's field
+    /// manager, and fields that it applied before and are not in `object` go. Creates the object
+    /// where there is none and the precondition has no uid.
+    Apply {
+        object: Value,
+        /// Whether fields of other managers are taken from them. Fields that the same manager set
+        /// by other writes are no conflict either way.
+        force: bool,
+        precondition: Precondition,
+    },
     Delete {
         precondition: Precondition,
         propagation: Propagation,
@@ -218,6 +228,19 @@ impl Action {
     /// Creates `object` under `target`.
     pub fn create(verb: Verb, target: ObjectKey, object: Value, why: Why) -> Self {
         Self { verb, target, why, write: Write::Create { object }, concurrent: true }
+    }
+
+    /// Applies `object` on the server to the object that was observed.
+    pub fn apply(verb: Verb, observed: &Object, object: Value, force: bool, why: Why) -> Self {
+        let precondition = Precondition::observed(observed);
+        let write = Write::Apply { object, force, precondition };
+        Self { verb, target: observed.key().clone(), why, write, concurrent: false }
+    }
+
+    /// Creates `object` under `target` by a server-side apply.
+    pub fn apply_new(verb: Verb, target: ObjectKey, object: Value, force: bool, why: Why) -> Self {
+        let write = Write::Apply { object, force, precondition: Precondition::default() };
+        Self { verb, target, why, write, concurrent: false }
     }
 
     /// Deletes the object that was observed.

@@ -10,7 +10,7 @@ use super::action::{Event, EventType};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denial {
     pub target: ObjectKey,
-    /// `create`, `patch`, `delete` or `evict`.
+    /// `create`, `patch`, `apply`, `delete` or `evict`.
     pub verb: &'static str,
     /// The server's own words.
     pub message: String,

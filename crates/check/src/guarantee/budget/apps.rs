@@ -88,7 +88,8 @@ fn scaled<'o>(
                     entry.1 = u32::try_from(count.as_u64().unwrap_or(0)).unwrap_or(u32::MAX);
                 }
             }
-            Write::Evict { .. } => {}
+            // No controller of this dialect applies on the server.
+            Write::Apply { .. } | Write::Evict { .. } => {}
         }
     }
     wanted.into_values().collect()

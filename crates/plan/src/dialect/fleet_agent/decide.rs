@@ -7,3 +7,4 @@ pub(crate) mod manifest;
 pub(crate) mod membership;
 pub(crate) mod owners;
 pub(crate) mod work;
+pub(crate) mod writing;

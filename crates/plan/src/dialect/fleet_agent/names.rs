@@ -16,9 +16,17 @@ pub const APPLIED_WORK: GroupKind = GroupKind::new(PLACEMENT_GROUP, "AppliedWork
 /// The version that owner references name.
 pub const PLACEMENT_API: &str = "placement.kubernetes-fleet.io/v1beta1";
 
+/// The field manager of what is applied, as upstream's agent names it.
+pub const FIELD_MANAGER: &str = "work-api-agent";
+
 /// Annotations of objects on the member.
 pub const SPEC_HASH: &str = "kubernetes-fleet.io/spec-hash";
 pub const LAST_APPLIED: &str = "kubernetes-fleet.io/last-applied-configuration";
+
+/// Annotations that other programs keep about objects; a manifest taken from a cluster may have
+/// them, and they say nothing about another cluster.
+pub const FOREIGN_ANNOTATIONS: [&str; 2] =
+    ["kubectl.kubernetes.io/last-applied-configuration", "deployment.kubernetes.io/revision"];
 
 /// Domains whose labels and annotations no manifest sets.
 pub const RESERVED_DOMAINS: [&str; 3] = ["kubernetes.io/", "k8s.io/", "kubernetes-fleet.io/"];

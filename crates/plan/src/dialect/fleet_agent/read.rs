@@ -2,7 +2,9 @@
 
 pub(crate) mod comparison;
 pub(crate) mod desired;
+pub(crate) mod immutable;
 pub(crate) mod internal;
 pub(crate) mod manifest;
 pub(crate) mod recorded;
 pub(crate) mod strategy;
+pub(crate) mod timings;

@@ -1,5 +1,7 @@
 //! What is told about Works and about the membership.
 
+pub(crate) mod counts;
+
 use convoy_api::Object;
 use jiff::Timestamp;
 use serde_json::json;
@@ -29,6 +31,9 @@ pub(crate) fn work(work: &Object, phase: &WorkPhase<'_>, actions: Vec<Action>) -
             let objects: Vec<String> =
                 application.processed.iter().map(|it| it.manifest.identifier.shown()).collect();
             step.decision = json!({"objects": objects});
+            let differs = |it: &Processed<'_>| !it.drifts.is_empty() || !it.diffs.is_empty();
+            let is_observed = application.processed.iter().any(differs);
+            step.wake_at = application.looks.next.filter(|_| is_observed);
             application.processed.iter().filter_map(hold).collect()
         }
         WorkPhase::Released | WorkPhase::Owning | WorkPhase::Deleting(_) => Vec::new(),

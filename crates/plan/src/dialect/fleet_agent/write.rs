@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use self::announce::announced;
 use super::decide::manifest::{Outcome, Processed};
 use super::decide::work::{Application, Deletion, LeftOver, in_order};
+use super::decide::writing::Writing;
 use super::names::{APPLIED_WORK, PLACEMENT_API, WORK_CLEANUP};
 use super::read::manifest::{Manifest, manifests};
 use crate::finalizer;
@@ -89,24 +90,38 @@ pub(crate) fn applied(
     actions
 }
 
-fn written(work: &Object, processed: &Processed<'_>, member: &str) -> Option<Action> {
-    let write = match &processed.outcome {
-        Outcome::Applied { write, .. } => write.as_ref()?,
-        Outcome::Pending { write } | Outcome::Retried { write, .. } => write,
-        Outcome::Failed { .. } | Outcome::Reported => return None,
+fn written(work: &Object, processed: &Processed<'_>, member: &str) -> Vec<Action> {
+    let (write, reason) = match &processed.outcome {
+        Outcome::Applied { write: Some(write), .. } => (write, "DriftReverted"),
+        Outcome::Pending { write } | Outcome::Retried { write, .. } => (write, "ManifestApplied"),
+        Outcome::Applied { write: None, .. } | Outcome::Failed { .. } | Outcome::Reported => {
+            return Vec::new();
+        }
     };
-    let message = format!("Work {} asks for it", work.name());
-    let Some(live) = processed.live else {
-        let target = processed.manifest.identifier.key(member);
-        let why = Why::new("ManifestApplied", message);
-        return Some(Action::create(Verb::Create, target, write.clone(), why));
-    };
-    let patch = merge_patch::between(live.raw(), write)?;
-    let why = match processed.outcome {
-        Outcome::Applied { .. } => Why::new("DriftReverted", message),
-        _ => Why::new("ManifestApplied", message),
-    };
-    Some(Action::patch(Verb::Advance, live, patch, why))
+    let why = || Why::new(reason, format!("Work {} asks for it", work.name()));
+    let target = || processed.manifest.identifier.key(member);
+    match (write, processed.live) {
+        (Writing::ApplyNew { object, force }, _) => {
+            vec![Action::apply_new(Verb::Create, target(), object.clone(), *force, why())]
+        }
+        (Writing::Merge(wanted), Some(live)) => {
+            let patch = merge_patch::between(live.raw(), wanted);
+            let action = patch.map(|patch| Action::patch(Verb::Advance, live, patch, why()));
+            action.into_iter().collect()
+        }
+        (Writing::Apply { object, owners, force }, Some(live)) => {
+            let taken_over = owners.as_ref().map(|owners| {
+                let patch = nested(&["metadata", "ownerReferences"], json!(owners));
+                let message = format!("it belongs to Work {} from now on", work.name());
+                Action::patch(Verb::Adopt, live, patch, Why::new("ObjectTakenOver", message))
+            });
+            let apply = Action::apply(Verb::Advance, live, object.clone(), *force, why());
+            taken_over.into_iter().chain([apply]).collect()
+        }
+        (Writing::Create(object) | Writing::Merge(object) | Writing::Apply { object, .. }, _) => {
+            vec![Action::create(Verb::Create, target(), object.clone(), why())]
+        }
+    }
 }
 
 fn taken_away(left_over: &LeftOver<'_>, application: &Application<'_>) -> Action {

@@ -130,7 +130,7 @@ fn sorted(mut phase: Vec<Action>) -> Vec<Action> {
         Write::Patch { .. } if action.target.kind == NODE => 4,
         Write::Create { .. } | Write::Patch { .. } if action.target.kind == CONFIG_MAP => 1,
         Write::Create { .. } => 2,
-        Write::Patch { .. } | Write::Delete { .. } | Write::Evict { .. } => 3,
+        Write::Patch { .. } | Write::Apply { .. } | Write::Delete { .. } | Write::Evict { .. } => 3,
     };
     phase.sort_by_key(|action| (rank(action), action.verb));
     phase

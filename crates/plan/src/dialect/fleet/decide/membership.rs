@@ -3,14 +3,12 @@
 
 use convoy_api::Object;
 use convoy_api::kinds::NAMESPACE;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use crate::dialect::fleet::names::{INTERNAL_MEMBER_CLUSTER, member_namespace};
 use crate::dialect::fleet::read::member::joined;
+use crate::dialect::fleet::read::options::Options;
 use crate::snapshot::Snapshot;
-
-/// How long a leaving member is given to answer.
-const PATIENCE: SignedDuration = SignedDuration::from_mins(15);
 
 /// Where a cluster stands between joining and leaving.
 #[derive(Clone, Debug)]
@@ -37,12 +35,16 @@ pub(crate) enum Phase<'w> {
     Left,
 }
 
-pub(crate) fn decide<'w>(snapshot: &Snapshot<'w>, now: Timestamp) -> Membership<'w> {
+pub(crate) fn decide<'w>(
+    snapshot: &Snapshot<'w>,
+    options: &Options,
+    now: Timestamp,
+) -> Membership<'w> {
     let member = snapshot.rollout();
     let home = member_namespace(member.name());
     let internal = snapshot.find(&INTERNAL_MEMBER_CLUSTER, &home, member.name());
     let joined = joined(internal);
-    let until = member.deleted_at().and_then(|at| at.checked_add(PATIENCE).ok());
+    let until = member.deleted_at().and_then(|at| at.checked_add(options.force_delete_wait).ok());
     let given_up = until.is_none_or(|until| until <= now);
     let gone = internal.is_none() || joined == "False";
     let phase = match snapshot.find(&NAMESPACE, "", &home) {

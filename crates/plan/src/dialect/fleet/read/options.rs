@@ -2,25 +2,31 @@
 
 use jiff::SignedDuration;
 
-/// How often the hub takes snapshots of what placements select.
+/// How long the hub waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// At least so long between two snapshots of one placement.
     pub snapshot_interval: SignedDuration,
     /// So long changes are collected after the first difference was seen.
     pub changes_collection: SignedDuration,
+    /// So long a leaving member is given to answer.
+    pub force_delete_wait: SignedDuration,
 }
 
 impl Options {
     /// Nothing is waited for.
-    pub(crate) const AT_ONCE: Self =
-        Self { snapshot_interval: SignedDuration::ZERO, changes_collection: SignedDuration::ZERO };
+    pub(crate) const AT_ONCE: Self = Self {
+        snapshot_interval: SignedDuration::ZERO,
+        changes_collection: SignedDuration::ZERO,
+        force_delete_wait: SignedDuration::ZERO,
+    };
 
     /// Those of upstream.
     pub const fn new() -> Self {
         Self {
             snapshot_interval: SignedDuration::from_secs(30),
             changes_collection: SignedDuration::from_secs(15),
+            force_delete_wait: SignedDuration::from_mins(15),
         }
     }
 }

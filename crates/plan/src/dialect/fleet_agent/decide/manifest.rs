@@ -1,12 +1,12 @@
 //! What becomes of one manifest.
 
 use convoy_api::Object;
-use serde_json::Value;
 
 use super::owners::Owners;
+use super::writing::{self, Writing};
 use crate::availability::{self, Availability};
 use crate::dialect::fleet_agent::names::APPLY_FAILED;
-use crate::dialect::fleet_agent::read::comparison::compared;
+use crate::dialect::fleet_agent::read::comparison::{Compared, compared};
 use crate::dialect::fleet_agent::read::desired;
 use crate::dialect::fleet_agent::read::manifest::Manifest;
 use crate::dialect::fleet_agent::read::recorded::spec_hash;
@@ -25,17 +25,19 @@ pub(crate) struct Processed<'w> {
     pub(crate) drifts: Vec<Difference>,
     /// What differs before the object is taken over, or instead of applying.
     pub(crate) diffs: Vec<Difference>,
+    /// Whether more fields were compared than count.
+    pub(crate) is_degraded: bool,
 }
 
 /// What became of a manifest.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Outcome {
     /// The object is, or will be by this write, as the manifest says.
-    Applied { write: Option<Value>, availability: Availability },
+    Applied { write: Option<Writing>, availability: Availability },
     /// The object has to be written first; then it is looked at again.
-    Pending { write: Value },
+    Pending { write: Writing },
     /// The same, where the server has denied it before.
-    Retried { write: Value, reason: &'static str, message: String },
+    Retried { write: Writing, reason: &'static str, message: String },
     /// Nothing is written, and somebody has to look.
     Failed { reason: &'static str, message: String },
     /// Only compared.
@@ -65,6 +67,7 @@ pub(crate) fn decide<'w>(
         only_report: strategy.only_reports(),
         drifts: Vec::new(),
         diffs: Vec::new(),
+        is_degraded: false,
     };
     let manifest = &processed.manifest;
     if let Some(problem) = manifest.problem {
@@ -76,13 +79,14 @@ pub(crate) fn decide<'w>(
         if strategy.only_reports() {
             processed.diffs = vec![Difference::of_whole_object()];
         } else {
-            let write = desired::created(manifest, context.applied_work);
-            processed.outcome = pending(write, context);
+            processed.outcome =
+                pending(writing::created(manifest, strategy, context.applied_work), context);
         }
         return processed;
     };
     if strategy.only_reports() {
-        processed.diffs = compared(manifest, live, strategy.comparison);
+        let Compared { differences, is_degraded } = compared(manifest, live, strategy.comparison);
+        (processed.diffs, processed.is_degraded) = (differences, is_degraded);
         return processed;
     }
     let owners = Owners::of(live, context.applied_work, work_exists);
@@ -91,7 +95,7 @@ pub(crate) fn decide<'w>(
         return processed;
     }
     if !owners.is_ours && strategy.take_over == TakeOver::IfNoDiff {
-        let diffs = compared(manifest, live, strategy.comparison);
+        let diffs = compared(manifest, live, strategy.comparison).differences;
         if !diffs.is_empty() {
             let message = format!(
                 "{} fields differ from the object that is there, the first is {}; make them \
@@ -130,7 +134,8 @@ fn applied<'w>(
     let (manifest, strategy) = (&processed.manifest, context.strategy);
     let unchanged = owners.is_ours && spec_hash(live) == Some(&desired::hash_of(manifest));
     if unchanged && strategy.if_not_drifted {
-        let drifts = compared(manifest, live, strategy.comparison);
+        let Compared { differences: drifts, is_degraded } =
+            compared(manifest, live, strategy.comparison);
         if !drifts.is_empty() {
             let message = format!(
                 "{} fields were changed on the member, the first is {}; change them back, or set \
@@ -138,30 +143,26 @@ fn applied<'w>(
                 drifts.len(),
                 drifts[0].path
             );
-            processed.outcome = Outcome::Failed { reason: "FoundDrifts", message };
+            let reason = if is_degraded { "FoundDriftsInDegradedMode" } else { "FoundDrifts" };
+            processed.outcome = Outcome::Failed { reason, message };
             processed.drifts = drifts;
             return processed;
         }
     }
-    let kept: Vec<&str> = owners.others.iter().map(|owner| owner.uid).collect();
-    let references = desired::owners(live, &kept, context.applied_work);
-    let wanted = desired::updated(manifest, live, &references);
-    let differs = wanted != *live.raw();
-    processed.outcome = if !differs || unchanged && context.denied.is_none() {
-        let write = differs.then_some(wanted);
-        Outcome::Applied { write, availability: availability::judge(live) }
-    } else {
-        pending(wanted, context)
-    };
+    processed.outcome =
+        match writing::updated(manifest, live, owners, strategy, context.applied_work) {
+            Some(write) if !unchanged || context.denied.is_some() => pending(write, context),
+            write => Outcome::Applied { write, availability: availability::judge(live) },
+        };
     if strategy.comparison == Comparison::Full
         && matches!(processed.outcome, Outcome::Applied { .. })
     {
-        processed.drifts = compared(manifest, live, Comparison::Full);
+        processed.drifts = compared(manifest, live, Comparison::Full).differences;
     }
     processed
 }
 
-fn pending(write: Value, context: Context<'_>) -> Outcome {
+fn pending(write: Writing, context: Context<'_>) -> Outcome {
     match context.denied {
         Some((reason, message)) => Outcome::Retried { write, reason, message: message.to_owned() },
         None => Outcome::Pending { write },

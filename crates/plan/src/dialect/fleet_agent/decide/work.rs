@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use convoy_api::{Object, ObjectKey};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use super::manifest::{self, Context, Outcome, Processed};
 use super::owners::Owners;
@@ -14,10 +14,8 @@ use crate::dialect::fleet_agent::read::internal::{Wanted, wanted};
 use crate::dialect::fleet_agent::read::manifest::{Identifier, manifests, wave};
 use crate::dialect::fleet_agent::read::recorded::{self, Recorded};
 use crate::dialect::fleet_agent::read::strategy::Strategy;
+use crate::dialect::fleet_agent::read::timings::{AgentTimings, Looks};
 use crate::snapshot::Snapshot;
-
-/// How long an `AppliedWork` may take to go before objects with other owners let it.
-pub(crate) const DELETION_PATIENCE: SignedDuration = SignedDuration::from_mins(5);
 
 /// Where a Work stands.
 #[derive(Clone, Debug)]
@@ -59,6 +57,8 @@ pub(crate) struct Application<'w> {
     pub(crate) processed: Vec<Processed<'w>>,
     /// Objects that the Work has brought, and whose manifests it has no more.
     pub(crate) left_over: Vec<LeftOver<'w>>,
+    /// When it is looked at though nothing changes.
+    pub(crate) looks: Looks,
 }
 
 /// An object whose manifest has left the Work.
@@ -77,19 +77,28 @@ impl Application<'_> {
     }
 }
 
-pub(crate) fn decide<'w>(snapshot: &Snapshot<'w>, member: &str, now: Timestamp) -> WorkPhase<'w> {
+pub(crate) fn decide<'w>(
+    snapshot: &Snapshot<'w>,
+    member: &str,
+    timings: AgentTimings,
+    now: Timestamp,
+) -> WorkPhase<'w> {
     let work = snapshot.rollout();
     let internal = snapshot.find(&INTERNAL_MEMBER_CLUSTER, work.namespace(), member);
     let applied_work = snapshot.get(&on_member(&APPLIED_WORK.key("", work.name()), member));
     match (internal.and_then(wanted), applied_work) {
         (Some(Wanted::Leave), _) => WorkPhase::Released,
         _ if work.is_deleting() => {
-            WorkPhase::Deleting(deletion(snapshot, member, applied_work, now))
+            let until = |since: Timestamp| since.checked_add(timings.deletion_wait).ok();
+            WorkPhase::Deleting(deletion(snapshot, member, applied_work, until, now))
         }
         (None, _) => WorkPhase::NotJoined,
         (_, None) => WorkPhase::Owning,
         (_, Some(old)) if old.is_deleting() => WorkPhase::AwaitingOld,
-        (_, Some(applied_work)) => WorkPhase::Applying(application(snapshot, member, applied_work)),
+        (_, Some(applied_work)) => {
+            let looks = recorded::looks(work, timings.requeue, now);
+            WorkPhase::Applying(application(snapshot, member, applied_work, looks))
+        }
     }
 }
 
@@ -97,6 +106,7 @@ fn deletion<'w>(
     snapshot: &Snapshot<'w>,
     member: &str,
     applied_work: Option<&'w Object>,
+    patience: impl Fn(Timestamp) -> Option<Timestamp>,
     now: Timestamp,
 ) -> Deletion<'w> {
     let work = snapshot.rollout();
@@ -104,7 +114,7 @@ fn deletion<'w>(
         return Deletion::Done;
     };
     let Some(since) = applied_work.deleted_at() else { return Deletion::Deleting(applied_work) };
-    let until = since.checked_add(DELETION_PATIENCE).ok();
+    let until = patience(since);
     if until.is_some_and(|until| now < until) {
         return Deletion::Awaiting { until };
     }
@@ -121,6 +131,7 @@ fn application<'w>(
     snapshot: &Snapshot<'w>,
     member: &str,
     applied_work: &'w Object,
+    looks: Looks,
 ) -> Application<'w> {
     let work = snapshot.rollout();
     let strategy = Strategy::of(work);
@@ -140,7 +151,7 @@ fn application<'w>(
         .collect();
     let left_over = left_over(snapshot, member, applied_work, &processed);
     let left_over = if strategy.only_reports() { Vec::new() } else { left_over };
-    Application { applied_work, strategy, processed, left_over }
+    Application { applied_work, strategy, processed, left_over, looks }
 }
 
 /// Only objects that belong to this Work are its to take away.

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::manifest::{Manifest, is_built_in};
 use crate::dialect::fleet_agent::names::{
-    APPLIED_WORK, LAST_APPLIED, PLACEMENT_API, RESERVED_DOMAINS, SPEC_HASH,
+    APPLIED_WORK, FOREIGN_ANNOTATIONS, LAST_APPLIED, PLACEMENT_API, RESERVED_DOMAINS, SPEC_HASH,
 };
 use crate::hash::content as hash;
 use crate::three_way;
@@ -80,14 +80,18 @@ fn drop_reserved(metadata: &mut Map<String, Value>, name: &str) {
     }
 }
 
-/// The manifest as it is sent for an object that does not exist.
-pub(crate) fn created(manifest: &Manifest<'_>, applied_work: &Object) -> Value {
-    sent(manifest, &[owner(applied_work)])
+/// Whether an object carries the manifest that was applied to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LastApplied {
+    /// In an annotation, which is empty where the manifest is too large for it.
+    Annotated,
+    /// The server keeps it.
+    None,
 }
 
 /// `live` as it should read. Its owners are `owners` and this Work.
 pub(crate) fn updated(manifest: &Manifest<'_>, live: &Object, owners: &[Value]) -> Value {
-    let wanted = sent(manifest, owners);
+    let wanted = sent(manifest, owners, LastApplied::Annotated);
     let mut last = last_applied(live);
     if let Some(metadata) = last.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.shift_remove("ownerReferences");
@@ -125,7 +129,8 @@ pub(crate) fn owner(applied_work: &Object) -> Value {
     })
 }
 
-fn sent(manifest: &Manifest<'_>, owners: &[Value]) -> Value {
+/// The manifest as it is sent, with these owners.
+pub(crate) fn sent(manifest: &Manifest<'_>, owners: &[Value], history: LastApplied) -> Value {
     let mut object = sanitized(manifest.raw);
     let hash = hash_of(manifest);
     let metadata = &mut object["metadata"];
@@ -134,11 +139,36 @@ fn sent(manifest: &Manifest<'_>, owners: &[Value]) -> Value {
     }
     metadata["annotations"][SPEC_HASH] = json!(hash);
     metadata["ownerReferences"] = json!(owners);
-    let last = hash::sorted(&object).to_string();
-    // Too long an annotation is left out; fields that leave the manifest then stay on the member.
-    let last = if last.len() > ANNOTATION_BYTES_MAX { String::new() } else { last };
-    object["metadata"]["annotations"][LAST_APPLIED] = json!(last);
+    if history == LastApplied::Annotated {
+        let last = hash::sorted(&object).to_string();
+        let annotations = &mut object["metadata"]["annotations"];
+        annotations[LAST_APPLIED] = json!(last);
+        if annotation_bytes(annotations) > ANNOTATION_BYTES_MAX {
+            annotations[LAST_APPLIED] = json!("");
+        }
+    }
     object
+}
+
+/// Whether what was applied does not fit into an annotation, so that no client can merge it.
+pub(crate) fn is_too_large(manifest: &Manifest<'_>, owners: &[Value]) -> bool {
+    let sent = sent(manifest, owners, LastApplied::Annotated);
+    sent["metadata"]["annotations"][LAST_APPLIED] == json!("")
+}
+
+fn annotation_bytes(annotations: &Value) -> usize {
+    let entries = annotations.as_object().into_iter().flatten();
+    entries.map(|(key, value)| key.len() + value.as_str().map_or(0, str::len)).sum()
+}
+
+/// Whether `live` has every field of `sent`; owners are looked at elsewhere.
+pub(crate) fn covers(live: &Object, sent: &Value) -> bool {
+    let mut wanted = sent.clone();
+    if let Some(metadata) = wanted.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.shift_remove("ownerReferences");
+    }
+    wanted["apiVersion"] = json!(live.api_version());
+    three_way::merged(&wanted, &wanted, live.raw(), is_built_in(live.kind())) == *live.raw()
 }
 
 /// A manifest without what only a server sets, and in the form in which it is stored.
@@ -161,6 +191,11 @@ pub(crate) fn sanitized(manifest: &Value) -> Value {
     if let Some(metadata) = metadata.as_object_mut() {
         for name in SERVER_METADATA.iter().chain(&["ownerReferences"]) {
             metadata.shift_remove(*name);
+        }
+        if let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {
+            for name in FOREIGN_ANNOTATIONS.iter().chain(&[SPEC_HASH, LAST_APPLIED]) {
+                annotations.shift_remove(*name);
+            }
         }
     }
     object

@@ -3,10 +3,15 @@
 
 use convoy_api::Object;
 use convoy_api::object::member::{field, list, text};
+use convoy_api::object::meta::timestamp;
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::manifest::Identifier;
-use crate::dialect::fleet_agent::names::{APPLIED, APPLY_FAILED, DECODING_ERRED, SPEC_HASH};
+use super::timings::{Looks, Requeue};
+use crate::dialect::fleet_agent::names::{
+    APPLIED, APPLY_FAILED, AVAILABLE, DECODING_ERRED, DIFF_REPORTED, SPEC_HASH,
+};
 
 /// The status of one manifest as it was written down.
 #[derive(Clone, Debug)]
@@ -47,6 +52,17 @@ pub(crate) fn is_current(work: &Object) -> bool {
     let condition = work.condition(APPLIED);
     let observed = condition.map(|it| field(it, "observedGeneration").as_i64().unwrap_or_default());
     observed == Some(work.generation())
+}
+
+/// When a Work is looked at though nothing changes: counted from the last time that one of its
+/// conditions changed.
+pub(crate) fn looks(work: &Object, requeue: Requeue, now: Timestamp) -> Looks {
+    let entries = list(work.status(), "manifestConditions").iter();
+    let all = entries.chain([work.status()]).flat_map(|entry| list(entry, "conditions"));
+    let changed = all.filter_map(|entry| timestamp(entry.get("lastTransitionTime"))).max();
+    let is_true = |kind: &str| work.condition_status(kind) == Some("True");
+    let is_settled = is_true(AVAILABLE) || is_true(DIFF_REPORTED);
+    requeue.around(changed.unwrap_or(now), now, is_settled)
 }
 
 /// The hash of the manifest that an object was last applied from.

@@ -19,6 +19,9 @@ pub(crate) struct Strategy {
 pub(crate) enum Method {
     /// A patch that is made here from the manifest, the one before it, and the live object.
     ClientSide,
+    /// The server merges, and knows which fields are whose. With `force`, fields of others are
+    /// taken from them.
+    ServerSide { force: bool },
     /// Differences are reported, and nothing is written.
     ReportDiff,
 }
@@ -46,6 +49,10 @@ impl Strategy {
         Self {
             method: match text(given, "type") {
                 "ReportDiff" => Method::ReportDiff,
+                "ServerSideApply" => {
+                    let config = field(given, "serverSideApplyConfig");
+                    Method::ServerSide { force: field(config, "force").as_bool() == Some(true) }
+                }
                 _ => Method::ClientSide,
             },
             take_over: match text(given, "whenToTakeOver") {

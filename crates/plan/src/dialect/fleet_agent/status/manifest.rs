@@ -2,7 +2,7 @@
 
 use convoy_api::object::member::{field, list, text};
 use convoy_api::object::meta::timestamp;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::availability::Availability;
@@ -11,16 +11,13 @@ use crate::dialect::fleet_agent::decide::manifest::{Outcome, Processed};
 use crate::dialect::fleet_agent::names::{APPLIED, AVAILABLE, DIFF_REPORTED, PREPARING};
 use crate::json_diff::Difference;
 
-/// How old an observation may be when the status is looked at, before it is renewed.
-const OBSERVATION_AGE: SignedDuration = SignedDuration::from_secs(15);
-
 /// The entry of a manifest. `before` is the one that it takes the place of, `mirror` says whether
-/// the object's status is reported back.
+/// the object's status is reported back, and what was observed before `due` is observed again.
 pub(crate) fn entry(
     processed: &Processed<'_>,
     before: &Value,
     mirror: bool,
-    now: Timestamp,
+    (due, now): (Option<Timestamp>, Timestamp),
 ) -> Value {
     let mut conditions = list(before, "conditions").to_vec();
     let generation = processed.live.map_or(0, convoy_api::Object::generation);
@@ -46,7 +43,7 @@ pub(crate) fn entry(
     let diff =
         Details { name: "diffDetails", first: "firstDiffedObservedTime", list: "observedDiffs" };
     for (details, found) in [(drift, &processed.drifts), (diff, &processed.diffs)] {
-        if let Some(value) = details.told(found, live, before, now) {
+        if let Some(value) = details.told(found, live, before, (due, now)) {
             entry.insert(details.name.into(), value);
         }
     }
@@ -91,7 +88,9 @@ fn diff_reported<'p>(processed: &'p Processed<'_>) -> Option<Condition<'p>> {
         }
         Outcome::Reported => {
             let message = format!("{} fields differ", processed.diffs.len());
-            Some(Condition::new(DIFF_REPORTED, "True", "FoundDiff", message))
+            let reason =
+                if processed.is_degraded { "FoundDiffInDegradedMode" } else { "FoundDiff" };
+            Some(Condition::new(DIFF_REPORTED, "True", reason, message))
         }
         Outcome::Failed { message, .. } if processed.only_report => {
             let reason = "FailedToReportDiff";
@@ -111,13 +110,13 @@ struct Details {
 
 impl Details {
     /// None where nothing differs. When it was first seen stays; when it was last seen is renewed
-    /// now and then.
+    /// as it is due.
     fn told(
         self,
         found: &[Difference],
         generation: Option<i64>,
         before: &Value,
-        now: Timestamp,
+        (due, now): (Option<Timestamp>, Timestamp),
     ) -> Option<Value> {
         if found.is_empty() {
             return None;
@@ -125,7 +124,7 @@ impl Details {
         let before = field(before, self.name);
         let entries: Vec<Value> = found.iter().map(Difference::to_value).collect();
         let seen = timestamp(before.get("observationTime"));
-        let is_recent = seen.is_some_and(|seen| now.duration_since(seen) < OBSERVATION_AGE);
+        let is_recent = seen.is_some_and(|seen| due.is_none_or(|due| seen >= due));
         let same = list(before, self.list) == entries
             && field(before, "observedInMemberClusterGeneration").as_i64() == generation;
         let mut details = Map::new();

@@ -33,10 +33,10 @@ pub(crate) fn status(
 ) -> Option<Value> {
     let recorded = recorded::of_work(work);
     let mirror = mirrors(work);
-    let entries = application
-        .processed
-        .iter()
-        .map(|processed| entry(processed, before(&recorded, &processed.manifest), mirror, now));
+    let entries = application.processed.iter().map(|processed| {
+        let before = before(&recorded, &processed.manifest);
+        entry(processed, before, mirror, (application.looks.due, now))
+    });
     let entries: Vec<Value> = entries.collect();
     let mut status = work.status().as_object().cloned().unwrap_or_default();
     let mut conditions = list(work.status(), "conditions").to_vec();

@@ -165,7 +165,8 @@ mod tests {
     fn changes_are_collected_as_long_as_the_options_say() {
         let at = |secs: i64| Timestamp::from_second(1_767_225_600 + secs).unwrap();
         let (secs, upstream) = (SignedDuration::from_secs, Options::new());
-        let short = Options { snapshot_interval: secs(0), changes_collection: secs(2) };
+        let short =
+            Options { snapshot_interval: secs(0), changes_collection: secs(2), ..Options::new() };
         let old = |seen: Option<i64>| {
             let mut master =
                 object("placement.kubernetes-fleet.io/v1", "ClusterResourceSnapshot", "a")
