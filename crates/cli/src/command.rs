@@ -3,6 +3,8 @@
 #[cfg(feature = "server")]
 pub mod agent;
 #[cfg(feature = "server")]
+mod agent_timings;
+#[cfg(feature = "server")]
 pub mod clusters;
 pub mod completions;
 #[cfg(feature = "server")]
@@ -14,6 +16,9 @@ mod decision_log;
 pub mod fleet;
 #[cfg(feature = "server")]
 mod hub;
+#[cfg(feature = "server")]
+mod leadership;
+#[cfg(feature = "server")]
 mod metrics;
 pub mod migrate;
 pub mod plan;

@@ -1,17 +1,21 @@
 //! `convoy agent`: applies what a hub asks of one member cluster.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use convoy_controllers::connect::connect;
+use convoy_controllers::connect::{ConnectError, Connection, connect, connect_to_lead};
+use convoy_controllers::lease::Election;
+use convoy_controllers::tenure::LeaseTiming;
 use convoy_controllers::{Cluster, Clusters, Members, Settings, run as run_loop};
 use convoy_plan::dialect::fleet::names::member_namespace;
-use convoy_plan::dialect::fleet_agent::FleetAgent;
+use convoy_plan::dialect::fleet_agent::{AgentTimings, FleetAgent};
 
+use super::agent_timings::AgentTimingFlags;
+use super::leadership::{identity, lead};
 use super::signal::shutdown_signal;
 use super::{decision_log, metrics};
 use crate::{logging, output};
@@ -49,6 +53,21 @@ pub struct Args {
     /// Serve /metrics, /healthz and /readyz here; port 0 picks a free port
     #[arg(long, value_name = "ADDRESS")]
     metrics_listen: Option<SocketAddr>,
+    /// Run only while holding a Lease on the member cluster, for several replicas of which one is
+    /// active
+    #[arg(long)]
+    leader_elect: bool,
+    /// Namespace of the Lease
+    #[arg(long, value_name = "NAMESPACE", default_value = "convoy-system")]
+    lease_namespace: String,
+    /// Name of the Lease
+    #[arg(long, value_name = "NAME", default_value = "convoy-agent")]
+    lease_name: String,
+    /// Seconds for which the Lease is valid; no write may take longer than a third of it
+    #[arg(long, value_name = "SECONDS", default_value_t = 15, value_parser = clap::value_parser!(u64).range(3..=3600))]
+    lease_duration: u64,
+    #[command(flatten)]
+    timings: AgentTimingFlags,
 }
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
@@ -67,17 +86,25 @@ async fn serve(args: Args) -> Result<()> {
         observe,
         decision_log,
         metrics_listen,
+        leader_elect,
+        lease_namespace,
+        lease_name,
+        lease_duration,
+        timings,
     } = args;
     logging::init(tracing::Level::INFO);
     let shutdown = shutdown_signal()?;
-    let hub = connect(Some(&hub_kubeconfig), hub_context.as_deref()).await;
+    // An observer writes nothing, so it takes no Lease either.
+    let timing =
+        (leader_elect && !observe).then_some(LeaseTiming::new(Duration::from_secs(lease_duration)));
+    let hub = connected(Some(&hub_kubeconfig), hub_context.as_deref(), timing).await;
     let hub = hub.context("could not connect to the hub")?;
-    let member = connect(member_kubeconfig.as_deref(), member_context.as_deref()).await;
+    let member = connected(member_kubeconfig.as_deref(), member_context.as_deref(), timing).await;
     let member = member.context("could not connect to the member cluster")?;
     let settings = Settings {
         observe,
         decision_log: decision_log::open(decision_log)?,
-        ..Settings::new(vec![agent(&cluster)])
+        ..Settings::new(vec![agent(&cluster, timings.resolve()?)])
     };
     if let Some(address) = metrics_listen {
         metrics::serve(address, Arc::clone(&settings.metrics)).await?;
@@ -86,20 +113,36 @@ async fn serve(args: Args) -> Result<()> {
     let clusters = clusters(
         &cluster,
         Cluster { request_limit: limit, ..Cluster::new(hub.client) },
-        Cluster { request_limit: limit, ..Cluster::new(member.client) },
+        Cluster { request_limit: limit, ..Cluster::new(member.client.clone()) },
     );
     let does = if observe { "Observing" } else { "Running" };
     output::print(&format!(
         "{does} the agent of {cluster} between {} and {}\n",
         hub.url, member.url
     ))?;
-    run_loop(clusters, settings, shutdown).await;
-    Ok(())
+    let Some(timing) = timing else {
+        run_loop(clusters, settings, shutdown).await;
+        return Ok(());
+    };
+    // On the member, so that a large fleet does not burden its hub with renewals.
+    let election = Election::new(&lease_namespace, &lease_name, &identity());
+    lead(member.client, clusters, settings, Election { timing, ..election }, shutdown).await
+}
+
+async fn connected(
+    kubeconfig: Option<&Path>,
+    context: Option<&str>,
+    timing: Option<LeaseTiming>,
+) -> Result<Connection, ConnectError> {
+    match timing {
+        Some(timing) => connect_to_lead(kubeconfig, context, timing).await,
+        None => connect(kubeconfig, context).await,
+    }
 }
 
 /// The dialect of one member's agent. Created once, and used until the process exits.
-pub(super) fn agent(cluster: &str) -> &'static FleetAgent {
-    Box::leak(Box::new(FleetAgent::new(cluster)))
+pub(super) fn agent(cluster: &str, timings: AgentTimings) -> &'static FleetAgent {
+    Box::leak(Box::new(FleetAgent::new(cluster).with(timings)))
 }
 
 /// The hub and one member. On the hub an agent may read its own namespace only.

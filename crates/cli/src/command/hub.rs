@@ -7,9 +7,10 @@ use convoy_api::text::GoDuration;
 use convoy_plan::dialect::fleet::Options;
 use jiff::SignedDuration;
 
-/// The limits that upstream puts on the two durations.
+/// The limits that upstream puts on the durations.
 const INTERVAL_MAX: Duration = Duration::from_mins(5);
 const COLLECTION_MAX: Duration = Duration::from_mins(1);
+const FORCE_DELETE_MAX: Duration = Duration::from_hours(1);
 
 /// Options of the fleet controller.
 #[derive(Clone, Debug, clap::Args)]
@@ -21,6 +22,9 @@ pub(crate) struct HubFlags {
     /// How long changes are collected before they become a resource snapshot; at most 1m
     #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = collection)]
     resource_changes_collection_duration: SignedDuration,
+    /// How long to wait for the agent of a deleted MemberCluster; from 30s to 1h
+    #[arg(long, value_name = "DURATION", default_value = "15m", value_parser = force_delete)]
+    force_delete_wait_time: SignedDuration,
 }
 
 impl HubFlags {
@@ -28,6 +32,7 @@ impl HubFlags {
         Options {
             snapshot_interval: self.resource_snapshot_creation_minimum_interval,
             changes_collection: self.resource_changes_collection_duration,
+            force_delete_wait: self.force_delete_wait_time,
         }
     }
 }
@@ -38,6 +43,14 @@ fn interval(text: &str) -> Result<SignedDuration, String> {
 
 fn collection(text: &str) -> Result<SignedDuration, String> {
     at_most(text, COLLECTION_MAX)
+}
+
+fn force_delete(text: &str) -> Result<SignedDuration, String> {
+    let found = at_most(text, FORCE_DELETE_MAX)?;
+    if found < SignedDuration::from_secs(30) {
+        return Err("expected at least 30s".to_owned());
+    }
+    Ok(found)
 }
 
 fn at_most(text: &str, most: Duration) -> Result<SignedDuration, String> {
@@ -78,15 +91,19 @@ mod tests {
         let flags = [
             "--resource-snapshot-creation-minimum-interval=0s",
             "--resource-changes-collection-duration=500ms",
+            "--force-delete-wait-time=1m",
         ];
         let short = options(&flags).unwrap();
         assert_eq!(short.snapshot_interval, SignedDuration::ZERO);
         assert_eq!(short.changes_collection, SignedDuration::from_millis(500));
+        assert_eq!(short.force_delete_wait, SignedDuration::from_mins(1));
         for flag in [
             "--resource-snapshot-creation-minimum-interval=6m",
             "--resource-changes-collection-duration=61s",
             "--resource-changes-collection-duration=-1s",
             "--resource-changes-collection-duration=soon",
+            "--force-delete-wait-time=29s",
+            "--force-delete-wait-time=61m",
         ] {
             assert!(options(&[flag]).is_err(), "{flag}");
         }

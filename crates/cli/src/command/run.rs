@@ -1,21 +1,20 @@
 //! `convoy run`: the control loop against any Kubernetes API server.
 
-use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use convoy_controllers::connect::{Connection, connect, connect_to_lead};
-use convoy_controllers::leader::Leader;
 use convoy_controllers::lease::Election;
 use convoy_controllers::tenure::LeaseTiming;
 use convoy_controllers::{Settings, run as run_loop};
 
 use super::controller::{Controller, Options};
 use super::hub::HubFlags;
+use super::leadership::{identity, lead};
 use super::signal::shutdown_signal;
 use super::skyhook::SkyhookFlags;
 use super::webhooks::Webhooks;
@@ -123,52 +122,12 @@ async fn serve(args: Args) -> Result<()> {
         return Ok(());
     };
     let election = Election::new(&lease_namespace, &lease_name, &identity());
-    lead(&connection, settings, Election { timing, ..election }, shutdown).await
-}
-
-/// Runs while this process holds the Lease, and releases it at the end.
-async fn lead(
-    connection: &Connection,
-    settings: Settings,
-    election: Election,
-    shutdown: impl Future<Output = ()>,
-) -> Result<()> {
-    let name = format!("{}/{}", election.namespace, election.name);
-    let client = connection.client.clone();
-    let mut leader = Leader::new(client.clone(), election);
-    let settings = Settings { fence: leader.fence(), ..settings };
-    let mut shutdown = std::pin::pin!(shutdown);
-    // A standby is ready: a rolling update must not wait for it to become the leader.
-    settings.metrics.set_ready(true);
-    tokio::select! {
-        () = &mut shutdown => return Ok(()),
-        () = leader.acquire() => settings.metrics.set_ready(false),
-    }
-    let mut lost = None;
-    let ended = async {
-        tokio::select! {
-            () = &mut shutdown => {}
-            why = leader.hold() => lost = Some(why),
-        }
-    };
-    run_loop(client, settings, ended).await;
-    if let Some(why) = lost {
-        bail!("lost the Lease {name}: {why}");
-    }
-    leader.release().await;
-    Ok(())
+    let (client, election) = (connection.client, Election { timing, ..election });
+    lead(client.clone(), client, settings, election, shutdown).await
 }
 
 fn announce(connection: &Connection, settings: &Settings) -> Result<()> {
     let names: Vec<&str> = settings.dialects.iter().map(|dialect| dialect.name()).collect();
     let does = if settings.observe { "Observing" } else { "Running" };
     output::print(&format!("{does} {} on {}\n", names.join(", "), connection.url))
-}
-
-/// Identity of this candidate for the Lease; in a cluster, the host name is the pod's name. A
-/// container that is restarted has the same host name and process id, so those are not enough.
-fn identity() -> String {
-    let host = std::env::var("POD_NAME").or_else(|_| std::env::var("HOSTNAME"));
-    let unique = RandomState::new().hash_one(std::process::id());
-    format!("{}_{unique:016x}", host.unwrap_or_else(|_| "convoy".to_owned()))
 }

@@ -24,6 +24,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use self::members::{MemberFlags, MemberSettings, MemberTasks};
+use super::agent_timings::AgentTimingFlags;
 use super::controller::{Controller, Options};
 use super::fleet::Simulation;
 use super::hub::{HubFlags, duration};
@@ -94,6 +95,8 @@ pub struct Args {
     skyhook: SkyhookFlags,
     #[command(flatten)]
     hub: HubFlags,
+    #[command(flatten)]
+    agent: AgentTimingFlags,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -149,8 +152,9 @@ async fn serve(args: Args) -> Result<()> {
         output,
         skyhook,
         hub,
+        agent,
     } = args;
-    let (scenario, members) = (simulation.scenario()?, members.resolve()?);
+    let (scenario, members) = (simulation.scenario()?, members.resolve(agent.resolve()?)?);
     let data_directory = data_directory(ephemeral, data_dir)?;
     if durability != Durability::Sync && data_directory.is_some() {
         eprintln!(

@@ -15,6 +15,7 @@ mod home;
 mod kubectl;
 mod kubectl_skyhook;
 mod leadership;
+mod member_writes;
 mod members;
 mod process;
 mod rollouts;

@@ -99,14 +99,19 @@ metadata: {name: far}
 spec: {identity: {kind: User, name: far, apiGroup: rbac.authorization.k8s.io}}
 ";
     hub.kubectl_with("apply -f -", registered);
+    member.kubectl("create namespace convoy-system");
     let agent = Command::new(env!("CARGO_BIN_EXE_convoy"))
         .args(["agent", "--cluster", "far", "--hub-kubeconfig"])
         .arg(&hub.kubeconfig)
         .arg("--member-kubeconfig")
         .arg(&member.kubeconfig)
+        .args(["--leader-elect", "--lease-duration=3"])
         .spawn();
     let _agent = Agent(agent.unwrap());
     hub.kubectl("wait --for=condition=Joined membercluster/far --timeout=60s");
     place(&hub);
     until(&member, "get configmap settings -n shop -o name", "settings");
+    // Only the replica that holds the Lease acts, and the Lease is on the member.
+    let holder = "get lease convoy-agent -n convoy-system -o jsonpath={.spec.holderIdentity}";
+    assert_ne!(member.kubectl(holder), "");
 }

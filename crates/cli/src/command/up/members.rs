@@ -10,6 +10,7 @@ use convoy_api::schema::crds;
 use convoy_apiserver::server::Server;
 use convoy_apiserver::transport::Transport;
 use convoy_controllers::Cluster;
+use convoy_plan::dialect::fleet_agent::AgentTimings;
 use convoy_sim::fleet::Fleet;
 use convoy_sim::scenario::Scenario;
 use http::Method;
@@ -54,6 +55,7 @@ pub(super) struct MemberSettings {
     members: BTreeMap<String, BTreeMap<String, String>>,
     nodes: u32,
     is_registered: bool,
+    timings: AgentTimings,
 }
 
 /// Member clusters that run.
@@ -69,7 +71,7 @@ struct MemberTask {
 }
 
 impl MemberFlags {
-    pub(super) fn resolve(self) -> Result<MemberSettings> {
+    pub(super) fn resolve(self, timings: AgentTimings) -> Result<MemberSettings> {
         let Self { members, member_names, member_nodes, member_labels, register_members } = self;
         let numbered = (1..=members.unwrap_or(0)).map(|number| format!("member-{number}"));
         let names = member_names.into_iter().chain(numbered);
@@ -92,7 +94,12 @@ impl MemberFlags {
                 }
             }
         }
-        Ok(MemberSettings { members, nodes: member_nodes, is_registered: register_members })
+        Ok(MemberSettings {
+            members,
+            nodes: member_nodes,
+            is_registered: register_members,
+            timings,
+        })
     }
 }
 
@@ -148,7 +155,8 @@ impl MemberSettings {
         let control = ControllerTask::start(client(server, name), dialects, None).await?;
         let [hub, member] = ["", name].map(|cluster| Cluster::new(client(server, cluster)));
         let clusters = agent::clusters(name, hub, member);
-        let agent = ControllerTask::start(clusters, vec![agent::agent(name)], None).await?;
+        let agent =
+            ControllerTask::start(clusters, vec![agent::agent(name, self.timings)], None).await?;
         let scenario = (self.nodes > 0).then(|| scenario.clone().with_nodes(self.nodes));
         let fleet = scenario.map(|scenario| simulate(server, name, scenario));
         Ok(MemberTask { agent, control, fleet })
