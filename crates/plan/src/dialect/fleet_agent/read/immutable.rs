@@ -54,16 +54,16 @@ const FROZEN: [&str; 4] = ["/data", "/binaryData", "/immutable", "/stringData"];
 /// Whether a server refuses to change what is at `path` of `live`.
 pub(crate) fn is_immutable(live: &Object, path: &str) -> bool {
     let kind = live.kind();
-    let within = |fixed: &&str| {
-        path.strip_prefix(*fixed).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    let within = |fixed: &str| {
+        path.strip_prefix(fixed).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
     let is_frozen = kind.group.is_empty()
         && ["ConfigMap", "Secret"].contains(&kind.kind.as_str())
         && *field(live.raw(), "immutable") == Value::Bool(true);
     let mut rows =
         FIXED.iter().filter(|(group, name, _)| kind.group == *group && kind.kind == *name);
-    rows.any(|(_, _, paths)| paths.iter().any(|fixed| within(&fixed)))
-        || is_frozen && FROZEN.iter().any(|fixed| within(&fixed))
+    rows.any(|(_, _, paths)| paths.iter().any(|fixed| within(fixed)))
+        || is_frozen && FROZEN.iter().any(|fixed| within(fixed))
 }
 
 #[cfg(test)]
