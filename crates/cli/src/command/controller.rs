@@ -7,6 +7,9 @@ use convoy_plan::dialect::fleet::{self, Hub};
 use convoy_plan::dialect::skyhook::{self, Skyhook};
 use convoy_plan::dialect::workloads::{DAEMON_SETS, JOBS, STATEFUL_SETS};
 
+use super::hub::HubFlags;
+use super::skyhook::SkyhookFlags;
+
 /// A controller, by the name that the flags use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub(crate) enum Controller {
@@ -34,6 +37,12 @@ pub(crate) enum Controller {
 pub(crate) struct Options {
     pub(crate) skyhook: skyhook::Options,
     pub(crate) fleet: fleet::Options,
+}
+
+impl Options {
+    pub(crate) fn of(skyhook: SkyhookFlags, hub: HubFlags) -> Self {
+        Self { skyhook: skyhook.options(), fleet: hub.options() }
+    }
 }
 
 impl Controller {

@@ -179,8 +179,7 @@ async fn serve(args: Args) -> Result<()> {
     };
     let home = Home::start(settings).await?;
     let controllers = chosen(controllers, scenario.is_some(), !members.is_empty());
-    let options = Options { skyhook: skyhook.options(), fleet: hub.options() };
-    let controllers = Controller::dialects(controllers, &options);
+    let controllers = Controller::dialects(controllers, &Options::of(skyhook, hub));
     let hub = client(&home.server, "");
     let control = ControllerTask::start(hub, controllers, metrics_listen).await?;
     let members = (members, scenario.clone().unwrap_or_default());

@@ -47,8 +47,8 @@ pub(super) fn changing() -> MutexGuard<'static, Home> {
 pub(crate) fn real() -> &'static Home {
     static HOME: OnceLock<Home> = OnceLock::new();
     HOME.get_or_init(|| {
-        let (hub, members, _processes) = home::real_with_members(&REAL, &SNAPSHOTS_AT_ONCE);
-        Home { hub, members, _processes }
+        let (hub, members, processes) = home::real_with_members(&REAL, &SNAPSHOTS_AT_ONCE);
+        Home { hub, members, _processes: processes }
     })
 }
 
@@ -157,8 +157,7 @@ impl Site {
     /// Waits until all picked clusters have what is selected now, and it works there.
     pub(crate) fn finished(&self, index: u32) -> Value {
         self.until(|placement| {
-            placement["status"]["observedResourceIndex"] == index.to_string()
-                && placed(placement, "Available").starts_with("True")
+            has_selected(placement, index) && placed(placement, "Available").starts_with("True")
         })
     }
 
@@ -218,6 +217,12 @@ fn patiently(
         // Every look is a process, and many tests look at once.
         std::thread::sleep(Duration::from_millis(300));
     }
+}
+
+/// Whether a placement tells of the resources of an index.
+pub(crate) fn has_selected(placement: &Value, index: u32) -> bool {
+    let found = placement["status"]["observedResourceIndex"].as_str();
+    found.and_then(|found| found.parse().ok()) == Some(index)
 }
 
 /// A condition of a placement as `Status/Reason`, by its name without the kind; empty if there is none
