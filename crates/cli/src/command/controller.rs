@@ -8,6 +8,10 @@ use convoy_plan::dialect::ocm;
 use convoy_plan::dialect::skyhook::{self, Skyhook};
 use convoy_plan::dialect::workloads::{DAEMON_SETS, JOBS, STATEFUL_SETS};
 
+use super::hub::HubFlags;
+use super::ocm::OcmFlags;
+use super::skyhook::SkyhookFlags;
+
 /// A controller, by the name that the flags use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub(crate) enum Controller {
@@ -39,6 +43,12 @@ pub(crate) struct Options {
     pub(crate) skyhook: skyhook::Options,
     pub(crate) fleet: fleet::Options,
     pub(crate) ocm: ocm::Parts,
+}
+
+impl Options {
+    pub(crate) fn of(skyhook: SkyhookFlags, hub: HubFlags, ocm: &OcmFlags) -> Self {
+        Self { skyhook: skyhook.options(), fleet: hub.options(), ocm: ocm.parts() }
+    }
 }
 
 impl Controller {

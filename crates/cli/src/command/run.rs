@@ -109,12 +109,11 @@ async fn serve(args: Args) -> Result<()> {
         Some(timing) => connect_to_lead(kubeconfig, context, timing).await?,
         None => connect(kubeconfig, context).await?,
     };
-    let options = Options { skyhook: skyhook.options(), fleet: hub.options(), ocm: ocm.parts() };
     let settings = Settings {
         observe,
         concurrency: usize::from(concurrency),
         decision_log: decision_log::open(decision_log)?,
-        ..Settings::new(Controller::dialects(dialects, &options))
+        ..Settings::new(Controller::dialects(dialects, &Options::of(skyhook, hub, &ocm)))
     };
     if let Some(address) = metrics_listen {
         metrics::serve(address, Arc::clone(&settings.metrics)).await?;

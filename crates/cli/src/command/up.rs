@@ -205,8 +205,7 @@ async fn serve(args: Args) -> Result<()> {
     // Beside members, a scenario describes the members' machines.
     let scenario = scenario.filter(|_| simulates_hub);
     let controllers = chosen(controllers, scenario.is_some(), !members.0.is_empty());
-    let options = Options { skyhook: skyhook.options(), fleet: hub.options(), ocm: ocm.parts() };
-    let controllers = Controller::dialects(controllers, &options);
+    let controllers = Controller::dialects(controllers, &Options::of(skyhook, hub, &ocm));
     let hub = client(&home.server, "");
     let control = ControllerTask::start(hub, controllers, metrics_listen).await?;
     let mut fleet = scenario.map(|scenario| simulate(&home.server, "", scenario));

@@ -148,8 +148,8 @@ fn differences_are_only_reported_until_applying_is_asked_for() {
     });
     let entry = entry(&placement, MEMBER);
     assert!(paths(entry, "diffedPlacements", "observedDiffs").contains(&"/data/a"), "{entry}");
-    let missing = entry["diffedPlacements"].as_array().unwrap().iter();
-    let missing = missing.filter(|it| it["kind"] == "Secret").next().unwrap();
+    let mut missing = entry["diffedPlacements"].as_array().unwrap().iter();
+    let missing = missing.find(|it| it["kind"] == "Secret").unwrap();
     assert_eq!(missing["observedDiffs"][0]["path"], "/");
     assert_eq!(missing["observedDiffs"][0]["valueInHub"], "(the whole object)");
     for absent in ["Applied", "Available"] {

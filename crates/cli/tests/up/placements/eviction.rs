@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::site::{Site, changing, clusters, embedded, fixed, on_cluster, pick, rolling, word};
 
 /// Asks for an eviction, and waits for what becomes of it: `Valid` and `Executed`.
-fn evict(site: &Site, name: &str, cluster: &str) -> (String, String, String) {
+pub(super) fn evict(site: &Site, name: &str, cluster: &str) -> (String, String, String) {
     let name = format!("{}-{name}", site.name);
     site.apply(&json!({"apiVersion": "placement.kubernetes-fleet.io/v1beta1",
         "kind": "ClusterResourcePlacementEviction", "metadata": {"name": name},
@@ -23,7 +23,7 @@ fn evict(site: &Site, name: &str, cluster: &str) -> (String, String, String) {
     (told(&eviction, "Valid"), told(&eviction, "Executed"), message)
 }
 
-fn budget(site: &Site, spec: &Value) {
+pub(super) fn budget(site: &Site, spec: &Value) {
     site.apply(&json!({"apiVersion": "placement.kubernetes-fleet.io/v1beta1",
         "kind": "ClusterResourcePlacementDisruptionBudget", "metadata": {"name": site.name},
         "spec": spec}));

@@ -5,7 +5,9 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::record::{Moment, condition, is_available};
-use super::site::{Site, clusters, embedded, entry, on_cluster, pick, placed, rolling};
+use super::site::{
+    Site, clusters, embedded, entry, has_selected, on_cluster, pick, placed, rolling,
+};
 
 /// Three of four clusters have the Deployment in its first version.
 fn three_of_four(site: &Site) {
@@ -19,7 +21,7 @@ fn three_of_four(site: &Site) {
 /// The placement tells of a release that stopped at its first cluster, and nothing else.
 fn stopped_after_one(site: &Site, index: u32, first: &str, others: &[&str]) {
     let placement = site.until(|placement| {
-        placement["status"]["observedResourceIndex"] == index.to_string()
+        has_selected(placement, index)
             && on_cluster(placement, first, "Available").starts_with("False")
             && placed(placement, "RolloutStarted").starts_with("False")
     });

@@ -48,10 +48,7 @@ fn placements_are_counted_under_upstreams_names() {
         "shop",
         &json!({"resourceSelectors": selector, "policy": all}),
     );
-    let (status, run) = (
-        "fleet_workload_placement_status_last_timestamp_seconds",
-        "fleet_workload_update_run_status_last_timestamp_seconds",
-    );
+    let status = "fleet_workload_placement_status_last_timestamp_seconds";
     let labels = |kind: &str, word: &str, reason: &str, generation: u32| {
         format!(
             r#"namespace="",name="shop",generation="{generation}",conditionType="{kind}",status="{word}",reason="{reason}""#
@@ -64,39 +61,7 @@ fn placements_are_counted_under_upstreams_names() {
     let newest: jiff::Timestamp = times.max().unwrap().parse().unwrap();
     assert_eq!(value, newest.as_second().to_string());
 
-    let spec = json!({"placementName": "shop", "clusterName": "nowhere"});
-    apply(&hub, "ClusterResourcePlacementEviction", "bad", &spec);
-    until(
-        port,
-        "fleet_workload_eviction_complete",
-        r#"name="bad",isCompleted="true",isValid="false""#,
-    );
-
-    let patch = json!({"spec": {"strategy": {"type": "External", "rollingUpdate": null}}});
-    hub.kubectl(&format!("patch crp shop --type=merge -p {patch}"));
-    let stages = json!([{"name": "all", "labelSelector": {}}]);
-    apply(&hub, "ClusterStagedUpdateStrategy", "once", &json!({"stages": stages}));
-    hub.until("clusterresourceplacement shop", |it| {
-        it["status"]["conditions"][0]["observedGeneration"] == it["metadata"]["generation"]
-    });
-    let spec =
-        json!({"placementName": "shop", "stagedRolloutStrategyName": "once", "state": "Run"});
-    apply(&hub, "ClusterStagedUpdateRun", "one", &spec);
-    until(
-        port,
-        run,
-        r#"namespace="",name="one",state="Run",condition="Succeeded",status="True",reason="UpdateRunSucceeded",failureType="none""#,
-    );
-    let stage = "fleet_workload_update_run_stage_cluster_updating_duration_seconds";
-    assert_eq!(until(port, &format!("{stage}_count"), r#"namespace="",name="one""#), "1");
-    let spec =
-        json!({"placementName": "gone", "stagedRolloutStrategyName": "once", "state": "Run"});
-    apply(&hub, "ClusterStagedUpdateRun", "two", &spec);
-    until(
-        port,
-        run,
-        r#"namespace="",name="two",state="Run",condition="Initialized",status="False",reason="UpdateRunInitializedFailed",failureType="user_error""#,
-    );
+    evictions_and_runs(&hub, port);
     everything_is_in_the_reference(&scrape(port));
 
     // All of it goes with the placement.
@@ -106,6 +71,44 @@ fn placements_are_counted_under_upstreams_names() {
         assert!(begun.elapsed() < Duration::from_mins(1), "{}", scrape(port));
         std::thread::sleep(Duration::from_millis(50));
     }
+}
+
+/// What an eviction and two runs of the placement tell.
+fn evictions_and_runs(hub: &Running, port: u16) {
+    let run = "fleet_workload_update_run_status_last_timestamp_seconds";
+    let spec = json!({"placementName": "shop", "clusterName": "nowhere"});
+    apply(hub, "ClusterResourcePlacementEviction", "bad", &spec);
+    until(
+        port,
+        "fleet_workload_eviction_complete",
+        r#"name="bad",isCompleted="true",isValid="false""#,
+    );
+
+    let patch = json!({"spec": {"strategy": {"type": "External", "rollingUpdate": null}}});
+    hub.kubectl(&format!("patch crp shop --type=merge -p {patch}"));
+    let stages = json!([{"name": "all", "labelSelector": {}}]);
+    apply(hub, "ClusterStagedUpdateStrategy", "once", &json!({"stages": stages}));
+    hub.until("clusterresourceplacement shop", |it| {
+        it["status"]["conditions"][0]["observedGeneration"] == it["metadata"]["generation"]
+    });
+    let spec =
+        json!({"placementName": "shop", "stagedRolloutStrategyName": "once", "state": "Run"});
+    apply(hub, "ClusterStagedUpdateRun", "one", &spec);
+    until(
+        port,
+        run,
+        r#"namespace="",name="one",state="Run",condition="Succeeded",status="True",reason="UpdateRunSucceeded",failureType="none""#,
+    );
+    let stage = "fleet_workload_update_run_stage_cluster_updating_duration_seconds";
+    assert_eq!(until(port, &format!("{stage}_count"), r#"namespace="",name="one""#), "1");
+    let spec =
+        json!({"placementName": "gone", "stagedRolloutStrategyName": "once", "state": "Run"});
+    apply(hub, "ClusterStagedUpdateRun", "two", &spec);
+    until(
+        port,
+        run,
+        r#"namespace="",name="two",state="Run",condition="Initialized",status="False",reason="UpdateRunInitializedFailed",failureType="user_error""#,
+    );
 }
 
 /// No number is served that the reference does not explain.

@@ -78,7 +78,9 @@ impl Bindings {
     pub(crate) fn finally(&self, what: &str, is_so: impl Fn(&Moment) -> bool) {
         self.record.until(what, |events| {
             let mut now = self.initial.clone();
-            events.iter().for_each(|event| now.follow(event.clone()));
+            for event in events {
+                now.follow(event.clone());
+            }
             is_so(&now)
         });
     }

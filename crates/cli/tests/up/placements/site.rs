@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use convoy_kubernetes::{Process, Running};
 use serde_json::{Value, json};
@@ -46,8 +47,8 @@ pub(super) fn changing() -> MutexGuard<'static, Home> {
 pub(crate) fn real() -> &'static Home {
     static HOME: OnceLock<Home> = OnceLock::new();
     HOME.get_or_init(|| {
-        let (hub, members, _processes) = home::real_with_members(&REAL, &SNAPSHOTS_AT_ONCE);
-        Home { hub, members, _processes }
+        let (hub, members, processes) = home::real_with_members(&REAL, &SNAPSHOTS_AT_ONCE);
+        Home { hub, members, _processes: processes }
     })
 }
 
@@ -149,14 +150,14 @@ impl Site {
     }
 
     pub(crate) fn until_named(&self, name: &str, is_so: impl Fn(&Value) -> bool) -> Value {
-        self.hub.until(&format!("clusterresourceplacement {name}"), is_so)
+        let what = format!("clusterresourceplacement {name}");
+        patiently(&what, || Some(self.hub.get(&what)), is_so)
     }
 
     /// Waits until all picked clusters have what is selected now, and it works there.
     pub(crate) fn finished(&self, index: u32) -> Value {
         self.until(|placement| {
-            placement["status"]["observedResourceIndex"] == index.to_string()
-                && placed(placement, "Available").starts_with("True")
+            has_selected(placement, index) && placed(placement, "Available").starts_with("True")
         })
     }
 
@@ -187,18 +188,7 @@ impl Site {
         what: &str,
         is_so: impl Fn(&Value) -> bool,
     ) -> Value {
-        let begun = std::time::Instant::now();
-        loop {
-            let found = self.on(member, what).unwrap_or_default();
-            if is_so(&found) {
-                return found;
-            }
-            assert!(
-                begun.elapsed().as_secs() < 120,
-                "{what} on {member} never got there: {found:#}"
-            );
-            std::thread::sleep(std::time::Duration::from_millis(100));
-        }
+        patiently(&format!("{what} on {member}"), || self.on(member, what), is_so)
     }
 
     /// The members that have the Deployment, and its tag there.
@@ -209,6 +199,30 @@ impl Site {
         };
         self.members.keys().filter_map(tag).collect()
     }
+}
+
+/// Looks until something is as it should be; what is not there is null.
+fn patiently(
+    what: &str,
+    look: impl Fn() -> Option<Value>,
+    is_so: impl Fn(&Value) -> bool,
+) -> Value {
+    let begun = Instant::now();
+    loop {
+        let found = look().unwrap_or_default();
+        if is_so(&found) {
+            return found;
+        }
+        assert!(begun.elapsed() < Duration::from_mins(2), "{what} never got there: {found:#}");
+        // Every look is a process, and many tests look at once.
+        std::thread::sleep(Duration::from_millis(300));
+    }
+}
+
+/// Whether a placement tells of the resources of an index.
+pub(crate) fn has_selected(placement: &Value, index: u32) -> bool {
+    let found = placement["status"]["observedResourceIndex"].as_str();
+    found.and_then(|found| found.parse().ok()) == Some(index)
 }
 
 /// A condition of a placement as `Status/Reason`, by its name without the kind; empty if there is none

@@ -14,7 +14,7 @@ fn object(kind: &str, name: &str, spec: &Value) -> Value {
         "metadata": {"name": name}, "spec": spec})
 }
 
-fn strategy(site: &Site, stages: &Value) {
+pub(super) fn strategy(site: &Site, stages: &Value) {
     site.apply(&object("ClusterStagedUpdateStrategy", &site.name, &json!({"stages": stages})));
 }
 
@@ -25,14 +25,14 @@ fn stages(after_west: &Value) -> Value {
         {"name": "east", "labelSelector": in_("east"), "maxConcurrency": 2}])
 }
 
-fn run(site: &Site, name: &str, index: &str, state: &str) {
+pub(super) fn run(site: &Site, name: &str, index: &str, state: &str) {
     let spec = json!({"placementName": site.name, "resourceSnapshotIndex": index,
         "stagedRolloutStrategyName": site.name, "state": state});
     site.apply(&object("ClusterStagedUpdateRun", &of(site, name), &spec));
 }
 
 /// The name of a run of this test.
-fn of(site: &Site, name: &str) -> String {
+pub(super) fn of(site: &Site, name: &str) -> String {
     format!("{}-{name}", site.name)
 }
 
@@ -41,20 +41,20 @@ fn state(site: &Site, name: &str, state: &str) {
     site.patch(&what, &json!({"spec": {"state": state}}));
 }
 
-fn until_run(site: &Site, name: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+pub(super) fn until_run(site: &Site, name: &str, is_so: impl Fn(&Value) -> bool) -> Value {
     site.hub.until(&format!("clusterstagedupdaterun {}", of(site, name)), is_so)
 }
 
-fn told(run: &Value, kind: &str) -> String {
+pub(super) fn told(run: &Value, kind: &str) -> String {
     word(&run["status"]["conditions"], kind, &run["metadata"]["generation"])
 }
 
-fn succeeded(site: &Site, name: &str) -> Value {
+pub(super) fn succeeded(site: &Site, name: &str) -> Value {
     until_run(site, name, |run| told(run, "Succeeded") == "True/UpdateRunSucceeded")
 }
 
 /// Approves the only request of a run.
-fn approve(site: &Site, name: &str) {
+pub(super) fn approve(site: &Site, name: &str) {
     let requests = format!(
         "clusterapprovalrequests -l kubernetes-fleet.io/targetUpdateRun={}",
         of(site, name)

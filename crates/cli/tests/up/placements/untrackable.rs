@@ -66,7 +66,7 @@ fn changes_after_a_period(site: &Site, kind: &str, change: impl FnOnce(&Site)) {
         let settled = |it: &&str| {
             now.of(it).is_some_and(|binding| condition(binding, "Available").starts_with("True"))
         };
-        now.at(index).len() == CLUSTERS.len() && CLUSTERS.iter().all(|it| settled(&it))
+        now.at(index).len() == CLUSTERS.len() && CLUSTERS.iter().all(settled)
     });
     kept_its_distance(&record.moments(), index);
     site.finished(index);
