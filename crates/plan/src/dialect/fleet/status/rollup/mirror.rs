@@ -64,13 +64,20 @@ pub(crate) fn shown(draft: &mut Draft<'_, '_>) -> Vec<Action> {
                 "apiVersion": format!("{PLACEMENT_GROUP}/v1beta1"),
                 "kind": PLACEMENT_STATUS.kind,
                 "metadata": {"name": placement.name(), "namespace": name,
-                    "ownerReferences": [ownership::reference(placement.object)]},
+                    "ownerReferences": [owner(placement.object)]},
                 "sourceStatus": source,
                 "lastUpdatedTime": instant(draft.inputs.now),
             });
             vec![Action::create(Verb::Record, target, object, why)]
         }
     }
+}
+
+/// The placement as the owner of its mirror, in the version of the mirror.
+fn owner(placement: &Object) -> Value {
+    let mut owner = ownership::reference(placement);
+    owner["apiVersion"] = json!(format!("{PLACEMENT_GROUP}/v1beta1"));
+    owner
 }
 
 /// The status as the mirror has it: without the condition that tells about the mirror.
