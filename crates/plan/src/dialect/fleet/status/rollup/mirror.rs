@@ -157,4 +157,12 @@ mod tests {
         assert_eq!(condition(&status, "Scheduled"), "False/InvalidResourceSelectors");
         assert_eq!(status["selectedResources"][0]["name"], "shop");
     }
+
+    #[test]
+    fn a_mirror_that_is_gone_concerns_its_placement() {
+        let placement = placement("shop");
+        let gone = placement.key().sibling(&PLACEMENT_STATUS, "shop", "web");
+        let world: World = [placement.clone()].into_iter().collect();
+        assert_eq!(Fleet.affected(&world, &gone), [placement.key().clone()]);
+    }
 }
