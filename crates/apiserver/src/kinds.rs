@@ -19,6 +19,7 @@ mod node;
 mod pod;
 mod policy;
 mod priority;
+mod quota;
 #[cfg(test)]
 mod recorded;
 mod selector;
@@ -258,6 +259,7 @@ fn validate_core(plural: &str, object: &Value, old: Option<&Value>) -> Errors {
         "secrets" => config::secret(object, old),
         "nodes" => node::validate(object, old),
         "events" => event::validate("", object, old),
+        "resourcequotas" => quota::validate(object, old),
         "persistentvolumes" => storage::volume(object, old),
         "persistentvolumeclaims" => storage::claim(object, old),
         "replicationcontrollers" => workload::replication_controller(object),

@@ -42,13 +42,6 @@ const DEFINITIONS: Served = Served {
     version: "v1",
     plural: "customresourcedefinitions",
 };
-/// What members export to each other, by KubeFleet's networking agents.
-const SERVICE_EXPORTS: Served = Served {
-    kind: GroupKind::new("networking.fleet.azure.com", "InternalServiceExport"),
-    version: "v1alpha1",
-    plural: "internalserviceexports",
-};
-
 const WRITES: &[Operation] = &[Operation::Create, Operation::Update];
 
 pub(super) const WEBHOOKS: &[Webhook] = &[
@@ -85,8 +78,8 @@ pub(super) const WEBHOOKS: &[Webhook] = &[
         path: "/validate-cluster.kubernetes-fleet.io-v1beta1-membercluster",
         role: Role::Validates,
         about: MEMBERS,
-        operations: &[Operation::Create, Operation::Update, Operation::Delete],
-        beside: &[SERVICE_EXPORTS],
+        operations: WRITES,
+        beside: &[],
     },
     Webhook {
         name: "fleet.clusterresourceoverride.validating",
@@ -137,9 +130,6 @@ pub(super) fn admit(webhook: &Webhook, world: &World, request: &Request<'_>) -> 
             .old
             .and_then(|old| changed(&webhook.about.kind, old, object))
             .map_or_else(|| sound(world, object), |message| Verdict::Refused(message.to_owned())),
-        (Role::Validates, None) if webhook.about.kind == names::MEMBER_CLUSTER => {
-            may_leave(world, request)
-        }
         (_, None) => Verdict::allowed(),
     }
 }
@@ -200,25 +190,6 @@ fn sound(world: &World, object: &Value) -> Verdict {
         return Verdict::Allowed { changes: Vec::new(), warnings };
     }
     Verdict::Refused(errors.into_iter().map(printed).collect::<Vec<_>>().join("; "))
-}
-
-/// Keeps a member for as long as others use what it exports, unless its owner said otherwise.
-fn may_leave(world: &World, request: &Request<'_>) -> Verdict {
-    let options = request.old.map(|old| field(field(old, "spec"), "deleteOptions"));
-    if options.is_some_and(|options| text(options, "validationMode") == "Skip") {
-        return Verdict::allowed();
-    }
-    let namespace = names::member_namespace(request.name);
-    let exported = world
-        .of(&SERVICE_EXPORTS.kind)
-        .find(|export| export.namespace().as_str() == namespace && !export.is_deleting());
-    exported.map_or_else(Verdict::allowed, |export| {
-        let service = text(field(export.spec(), "serviceReference"), "namespacedName");
-        Verdict::Refused(format!(
-            "Please delete serviceExport {service} in the member cluster before leaving, request \
-             is denied"
-        ))
-    })
 }
 
 #[cfg(test)]

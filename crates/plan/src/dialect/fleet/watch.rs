@@ -193,6 +193,11 @@ pub(crate) fn affected(world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
     if changed.kind == names::DISRUPTION_BUDGET {
         found.extend(evictions_of(world, &changed.name));
     }
+    if changed.kind == names::PLACEMENT_STATUS {
+        // It is made again if somebody deletes it.
+        let placement = changed.sibling(&Family::Cluster.placement(), "", &changed.name);
+        found.extend(world.get(&placement).map(|object| object.key().clone()));
+    }
     if changed.kind == names::CLUSTER_OVERRIDE_SNAPSHOT || changed.kind == names::OVERRIDE_SNAPSHOT
     {
         found.extend(overrides(world));

@@ -97,7 +97,8 @@ fn identifier(work: &Object, manifest: &Value) -> Map<String, Value> {
     let mut entry = Map::new();
     for name in ["group", "version", "kind", "name", "namespace"] {
         let word = text(identifier, name);
-        if !word.is_empty() {
+        // The schema asks for a name, which an object with generateName does not have.
+        if !word.is_empty() || name == "name" {
             entry.insert(name.to_owned(), json!(word));
         }
     }
@@ -140,5 +141,19 @@ mod tests {
         assert_eq!(found.failed[0]["condition"]["type"], "Available");
         assert_eq!(found.failed[0].get("resource"), None);
         assert_eq!(found.drifted[0]["targetClusterObservedGeneration"], 4);
+    }
+
+    #[test]
+    fn an_object_without_a_name_has_an_empty_one() {
+        let work =
+            Object::from_value(json!({"apiVersion": "placement.kubernetes-fleet.io/v1beta1",
+            "kind": "Work", "metadata": {"name": "web-work"}, "status": {"manifestConditions": [
+                {"identifier": {"ordinal": 0, "version": "v1", "kind": "ConfigMap"}, "conditions":
+                    [{"type": "Applied", "status": "False", "reason": "FoundGenerateName"}]}]}}))
+            .unwrap();
+        let told = [Condition::new(APPLIED, "False", "NotAllWorkHaveBeenApplied", "")];
+        let found = Exceptions::of(&[&work], &told);
+        assert_eq!(found.failed[0]["name"], "");
+        assert_eq!(found.failed[0].get("group"), None);
     }
 }

@@ -64,13 +64,20 @@ pub(crate) fn shown(draft: &mut Draft<'_, '_>) -> Vec<Action> {
                 "apiVersion": format!("{PLACEMENT_GROUP}/v1beta1"),
                 "kind": PLACEMENT_STATUS.kind,
                 "metadata": {"name": placement.name(), "namespace": name,
-                    "ownerReferences": [ownership::reference(placement.object)]},
+                    "ownerReferences": [owner(placement.object)]},
                 "sourceStatus": source,
                 "lastUpdatedTime": instant(draft.inputs.now),
             });
             vec![Action::create(Verb::Record, target, object, why)]
         }
     }
+}
+
+/// The placement as the owner of its mirror, in the version of the mirror.
+fn owner(placement: &Object) -> Value {
+    let mut owner = ownership::reference(placement);
+    owner["apiVersion"] = json!(format!("{PLACEMENT_GROUP}/v1beta1"));
+    owner
 }
 
 /// The status as the mirror has it: without the condition that tells about the mirror.
@@ -149,5 +156,13 @@ mod tests {
         let (status, _) = decided(&placement("other"), &["shop", "other"]);
         assert_eq!(condition(&status, "Scheduled"), "False/InvalidResourceSelectors");
         assert_eq!(status["selectedResources"][0]["name"], "shop");
+    }
+
+    #[test]
+    fn a_mirror_that_is_gone_concerns_its_placement() {
+        let placement = placement("shop");
+        let gone = placement.key().sibling(&PLACEMENT_STATUS, "shop", "web");
+        let world: World = [placement.clone()].into_iter().collect();
+        assert_eq!(Fleet.affected(&world, &gone), [placement.key().clone()]);
     }
 }
