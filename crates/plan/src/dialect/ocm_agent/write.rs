@@ -117,12 +117,11 @@ fn written(work: &Object, processed: &Processed<'_>, member: &str) -> Option<Act
     let why = Why::new("ManifestApplied", format!("work {} asks for it", work.name()));
     match (write, processed.live) {
         (Wanted::Applied(ServerSide { object, manager, force, .. }), live) => {
-            let apply = match live {
-                Some(live) => Action::apply(Verb::Advance, live, object.clone(), *force, why),
-                None => {
-                    let target = processed.item.key(member);
-                    Action::apply_new(Verb::Create, target, object.clone(), *force, why)
-                }
+            let apply = if let Some(live) = live {
+                Action::apply(Verb::Advance, live, object.clone(), *force, why)
+            } else {
+                let target = processed.item.key(member);
+                Action::apply_new(Verb::Create, target, object.clone(), *force, why)
             };
             Some(apply.managed_by(manager))
         }
