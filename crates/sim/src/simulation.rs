@@ -507,7 +507,8 @@ impl<T: Trial> Simulation<T> {
     /// The connection of a loop to one of its clusters fails for a while, or becomes slow.
     fn fail_connection(&mut self) {
         let Some((_, (low, high))) = self.settings.outages else { return };
-        let index = self.random.number() as usize % self.loops.len();
+        let loops = i64::try_from(self.loops.len()).unwrap_or(i64::MAX);
+        let index = usize::try_from(self.random.between(0, loops - 1)).unwrap_or(0);
         let mut clusters = self.trial.members(index);
         clusters.push(SmolStr::default());
         let Some(cluster) = self.random.pick(&clusters).cloned() else { return };

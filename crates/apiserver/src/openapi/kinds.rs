@@ -131,9 +131,13 @@ fn library() -> String {
     settings.meta_schema = None;
     let mut generator = settings.into_generator();
     add_common(&mut generator);
-    KINDS.iter().for_each(|kind| (kind.add)(&mut generator));
+    for kind in KINDS {
+        (kind.add)(&mut generator);
+    }
     let types: BTreeMap<String, Value> = generator.take_definitions(false).into_iter().collect();
-    types.iter().map(|(name, schema)| format!("{name} {schema}\n")).collect()
+    let lines: Vec<String> =
+        types.iter().map(|(name, schema)| format!("{name} {schema}\n")).collect();
+    lines.concat()
 }
 
 #[test]

@@ -33,7 +33,7 @@ const UNDERWAY: SignedDuration = SignedDuration::from_secs(30);
 /// The observed placements.
 #[derive(Clone, Debug, Default)]
 pub struct Placements {
-    placements: BTreeMap<String, Watched>,
+    watched: BTreeMap<String, Watched>,
     bindings: BTreeMap<ObjectKey, Binding>,
     /// The Works of each binding, by its name.
     works: BTreeMap<String, BTreeSet<ObjectKey>>,
@@ -82,7 +82,7 @@ impl Placements {
     /// Called when the loops have processed all events and have nothing to do: from here on the
     /// current bounds apply.
     pub fn rest(&mut self) {
-        for watched in self.placements.values_mut() {
+        for watched in self.watched.values_mut() {
             watched.former.clear();
             watched.lost.clear();
         }
@@ -94,7 +94,7 @@ impl Placements {
         if let Some((binding, works)) = self.works.iter().find(|(name, _)| !is_known(name)) {
             return Err(format!("{works:?} have no binding {binding}"));
         }
-        let orphan = self.bindings.values().find(|it| !self.placements.contains_key(&it.placement));
+        let orphan = self.bindings.values().find(|it| !self.watched.contains_key(&it.placement));
         orphan.map_or(Ok(()), |binding| {
             Err(format!("binding {} has no placement {}", binding.name, binding.placement))
         })
@@ -103,23 +103,19 @@ impl Placements {
     fn see_placement(&mut self, object: &Object, is_gone: bool) {
         let name = object.name().to_string();
         if is_gone {
-            self.placements.remove(&name);
+            self.watched.remove(&name);
             return;
         }
         let bounds = Bounds::read(object);
         let is_deleting = object.is_deleting();
-        match self.placements.get_mut(&name) {
-            Some(watched) => {
-                watched.is_deleting |= is_deleting;
-                if watched.bounds != bounds {
-                    watched.former.push(std::mem::replace(&mut watched.bounds, bounds));
-                }
+        if let Some(watched) = self.watched.get_mut(&name) {
+            watched.is_deleting |= is_deleting;
+            if watched.bounds != bounds {
+                watched.former.push(std::mem::replace(&mut watched.bounds, bounds));
             }
-            None => {
-                let (former, lost) = (Vec::new(), VecDeque::new());
-                let watched = Watched { is_deleting, bounds, former, lost };
-                self.placements.insert(name, watched);
-            }
+        } else {
+            let (former, lost) = (Vec::new(), VecDeque::new());
+            self.watched.insert(name, Watched { is_deleting, bounds, former, lost });
         }
     }
 
@@ -183,7 +179,7 @@ impl Placements {
 
     fn judge(&mut self, change: &Change<'_>, by: Hand, now: Timestamp) -> Result<(), String> {
         let before = change.before;
-        let Some(watched) = self.placements.get(&before.placement) else { return Ok(()) };
+        let Some(watched) = self.watched.get(&before.placement) else { return Ok(()) };
         let period = watched.bounds.period;
         let was_ready = before.is_ready(period, now);
         let is_lost = was_ready && !change.after.is_some_and(|it| it.is_ready(period, now));
@@ -203,7 +199,7 @@ impl Placements {
                 .and_then(|()| self.judge_order(before, &limits)),
             Kind::Update | Kind::Remove | Kind::Other => Ok(()),
         };
-        if let Some(watched) = self.placements.get_mut(&before.placement)
+        if let Some(watched) = self.watched.get_mut(&before.placement)
             && is_lost
             && kind == Kind::Other
         {

@@ -16,7 +16,7 @@ fn delete(site: &mut Site, key: &convoy_api::ObjectKey) {
 fn listed(site: &Site) -> Vec<String> {
     let resources = site.get(&applied("web")).status()["appliedResources"].clone();
     let names = resources.as_array().cloned().unwrap_or_default();
-    names.iter().map(|it| it["resource"].as_str().unwrap().to_owned()).collect()
+    names.iter().map(|it| it["resource"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
 fn drop_config(site: &mut Site) {

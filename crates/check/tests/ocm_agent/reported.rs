@@ -9,8 +9,9 @@ use super::{configured, front, manifest, options, settings, site};
 
 fn values(site: &Site, at: usize) -> Vec<String> {
     let values = manifest(site, at)["statusFeedback"]["values"].clone();
-    let shown =
-        |it: &Value| format!("{}={}", it["name"].as_str().unwrap(), it["fieldValue"]["integer"]);
+    let shown = |it: &Value| {
+        format!("{}={}", it["name"].as_str().unwrap_or_default(), it["fieldValue"]["integer"])
+    };
     values.as_array().cloned().unwrap_or_default().iter().map(shown).collect()
 }
 

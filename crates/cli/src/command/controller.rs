@@ -37,6 +37,17 @@ pub(crate) enum Controller {
     Ocm,
 }
 
+/// The flags of the dialects.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct DialectFlags {
+    #[command(flatten)]
+    skyhook: SkyhookFlags,
+    #[command(flatten)]
+    hub: HubFlags,
+    #[command(flatten)]
+    ocm: OcmFlags,
+}
+
 /// What the flags of the dialects ask for.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Options {
@@ -45,9 +56,10 @@ pub(crate) struct Options {
     pub(crate) ocm: ocm::Parts,
 }
 
-impl Options {
-    pub(crate) fn of(skyhook: SkyhookFlags, hub: HubFlags, ocm: &OcmFlags) -> Self {
-        Self { skyhook: skyhook.options(), fleet: hub.options(), ocm: ocm.parts() }
+impl DialectFlags {
+    pub(crate) fn options(self) -> Options {
+        let Self { skyhook, hub, ocm } = self;
+        Options { skyhook: skyhook.options(), fleet: hub.options(), ocm: ocm.parts() }
     }
 }
 

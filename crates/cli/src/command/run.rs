@@ -12,12 +12,9 @@ use convoy_controllers::lease::Election;
 use convoy_controllers::tenure::LeaseTiming;
 use convoy_controllers::{Settings, run as run_loop};
 
-use super::controller::{Controller, Options};
-use super::hub::HubFlags;
+use super::controller::{Controller, DialectFlags};
 use super::leadership::{identity, lead};
-use super::ocm::OcmFlags;
 use super::signal::shutdown_signal;
-use super::skyhook::SkyhookFlags;
 use super::webhooks::Webhooks;
 use super::{decision_log, metrics};
 use crate::{logging, output};
@@ -69,11 +66,7 @@ pub struct Args {
     #[command(flatten)]
     webhooks: Webhooks,
     #[command(flatten)]
-    skyhook: SkyhookFlags,
-    #[command(flatten)]
-    hub: HubFlags,
-    #[command(flatten)]
-    ocm: OcmFlags,
+    flags: DialectFlags,
 }
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
@@ -95,9 +88,7 @@ async fn serve(args: Args) -> Result<()> {
         lease_duration,
         metrics_listen,
         webhooks,
-        skyhook,
-        hub,
-        ocm,
+        flags,
     } = args;
     logging::init(tracing::Level::INFO);
     let shutdown = shutdown_signal()?;
@@ -113,7 +104,7 @@ async fn serve(args: Args) -> Result<()> {
         observe,
         concurrency: usize::from(concurrency),
         decision_log: decision_log::open(decision_log)?,
-        ..Settings::new(Controller::dialects(dialects, &Options::of(skyhook, hub, &ocm)))
+        ..Settings::new(Controller::dialects(dialects, &flags.options()))
     };
     if let Some(address) = metrics_listen {
         metrics::serve(address, Arc::clone(&settings.metrics)).await?;

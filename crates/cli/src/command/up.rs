@@ -27,13 +27,11 @@ use tokio::task::JoinHandle;
 
 use self::members::{MemberFlags, MemberSettings, MemberTasks};
 use super::agent_timings::AgentTimingFlags;
-use super::controller::{Controller, Options};
+use super::controller::{Controller, DialectFlags};
 use super::fleet::Simulation;
-use super::hub::{HubFlags, duration};
+use super::hub::duration;
 use super::metrics;
-use super::ocm::OcmFlags;
 use super::signal::{second_signal, shutdown_signal};
-use super::skyhook::SkyhookFlags;
 use crate::{logging, output, process};
 
 /// Run a Kubernetes API server in this process
@@ -101,11 +99,7 @@ pub struct Args {
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
     #[command(flatten)]
-    skyhook: SkyhookFlags,
-    #[command(flatten)]
-    hub: HubFlags,
-    #[command(flatten)]
-    ocm: OcmFlags,
+    flags: DialectFlags,
     #[command(flatten)]
     agent: AgentTimingFlags,
 }
@@ -163,9 +157,7 @@ async fn serve(args: Args) -> Result<()> {
         metrics_listen,
         skip_admission,
         output,
-        skyhook,
-        hub,
-        ocm,
+        flags,
         agent,
     } = args;
     let simulates_hub = members.is_none() || simulation.has_nodes();
@@ -174,21 +166,11 @@ async fn serve(args: Args) -> Result<()> {
     let contexts = ContextNames { first: context, prefix: context_prefix };
     members.check(&contexts)?;
     let data_directory = data_directory(ephemeral, data_dir)?;
-    if durability != Durability::Sync && data_directory.is_some() {
-        eprintln!(
-            "warning: with --durability {durability:?}, a crash can lose acknowledged writes"
-        );
-    }
+    warn_of_loss(durability, data_directory.as_deref());
     let kubeconfig = kubeconfig.unwrap_or_else(|| default_kubeconfig(data_directory.as_deref()));
     // Registered before anything starts, so that no signal is missed.
     let (shutdown, hurry) = (shutdown_signal()?, second_signal()?);
-    let access = AccessSettings {
-        authorization: authorization.into(),
-        token_file: token_auth_file,
-        audit_log,
-        audit_policy,
-    };
-    let limits = Limits { shutdown_timeout, ..Limits::default() };
+    let (authorization, token_file) = (authorization.into(), token_auth_file);
     let settings = Settings {
         data_directory,
         durability,
@@ -196,8 +178,8 @@ async fn serve(args: Args) -> Result<()> {
         listen,
         kubeconfig,
         contexts,
-        limits,
-        access,
+        limits: Limits { shutdown_timeout, ..Limits::default() },
+        access: AccessSettings { authorization, token_file, audit_log, audit_policy },
         own_webhooks: !skip_admission,
     };
     let home = Home::start(settings).await?;
@@ -205,7 +187,7 @@ async fn serve(args: Args) -> Result<()> {
     // Beside members, a scenario describes the members' machines.
     let scenario = scenario.filter(|_| simulates_hub);
     let controllers = chosen(controllers, scenario.is_some(), !members.0.is_empty());
-    let controllers = Controller::dialects(controllers, &Options::of(skyhook, hub, &ocm));
+    let controllers = Controller::dialects(controllers, &flags.options());
     let hub = client(&home.server, "");
     let control = ControllerTask::start(hub, controllers, metrics_listen).await?;
     let mut fleet = scenario.map(|scenario| simulate(&home.server, "", scenario));
@@ -213,6 +195,15 @@ async fn serve(args: Args) -> Result<()> {
         fleet.ready().await;
     }
     Box::pin(run_until(home, control, fleet, members, output, shutdown, hurry)).await
+}
+
+/// In memory nobody expects a crash to leave anything.
+fn warn_of_loss(durability: Durability, data_directory: Option<&Path>) {
+    if durability != Durability::Sync && data_directory.is_some() {
+        eprintln!(
+            "warning: with --durability {durability:?}, a crash can lose acknowledged writes"
+        );
+    }
 }
 
 /// Serves until `shutdown` is done, then ends everything in order.

@@ -1,11 +1,13 @@
 //! A hub with a defect: one of its limits is higher by one than the placement says.
 
 use convoy_api::{GroupKind, Object, ObjectKey};
-use convoy_plan::dialect::fleet::Hub;
+use convoy_plan::dialect::fleet::{Hub, Options};
 use convoy_plan::dialect::{Need, Watch};
 use convoy_plan::{Dialect, Snapshot, Step, World};
 use jiff::Timestamp;
 use serde_json::{Value, json};
+
+static HUB: Hub = Hub { options: Options::new() };
 
 pub(crate) struct Generous {
     field: &'static str,
@@ -28,42 +30,42 @@ impl Generous {
 
 impl Dialect for Generous {
     fn name(&self) -> &'static str {
-        Hub.name()
+        HUB.name()
     }
 
     fn watches(&self) -> &'static [Watch] {
-        Hub.watches()
+        HUB.watches()
     }
 
     fn needs(&self, world: &World, rollout: &Object) -> Vec<Need> {
-        Hub.needs(world, rollout)
+        HUB.needs(world, rollout)
     }
 
     fn takes_along(&self, kind: &GroupKind) -> bool {
-        Hub.takes_along(kind)
+        HUB.takes_along(kind)
     }
 
     fn rollouts<'w>(&self, world: &'w World) -> Vec<&'w Object> {
-        Hub.rollouts(world)
+        HUB.rollouts(world)
     }
 
     fn is_rollout(&self, world: &World, object: &Object) -> bool {
-        Hub.is_rollout(world, object)
+        HUB.is_rollout(world, object)
     }
 
     fn affected(&self, world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
-        Hub.affected(world, changed)
+        HUB.affected(world, changed)
     }
 
     fn snapshot<'w>(&self, world: &'w World, rollout: &'w Object) -> Snapshot<'w> {
-        Hub.snapshot(world, rollout)
+        HUB.snapshot(world, rollout)
     }
 
     fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
         if snapshot.rollout().kind().kind != "ClusterResourcePlacement" {
-            return Hub.step(snapshot, now);
+            return HUB.step(snapshot, now);
         }
         let raised = self.raised(snapshot.rollout());
-        Hub.step(&Snapshot::new(&raised, snapshot.iter()), now)
+        HUB.step(&Snapshot::new(&raised, snapshot.iter()), now)
     }
 }
