@@ -14,6 +14,7 @@ pub mod fleets;
 pub mod leading;
 mod light;
 mod machines;
+mod outages;
 pub mod placements;
 pub mod random;
 mod real;
@@ -31,7 +32,7 @@ use smol_str::SmolStr;
 
 use self::cluster::{Author, Cluster, ServerKind, WriteRecord};
 pub use self::controller::LoopBehaviour;
-use self::controller::{Controller, LinkState, Links, Program};
+use self::controller::{Controller, Links, Program};
 use self::elector::Elector;
 use self::environment::environment;
 use self::faults::Faults;
@@ -174,6 +175,8 @@ pub struct Simulation<T> {
     /// The number of records that were checked.
     checked: usize,
     is_collecting: bool,
+    /// Reactions that are still to come.
+    reactions: usize,
     are_faults_on: bool,
     events: u64,
     /// How often the leader changed.
@@ -215,6 +218,7 @@ impl<T: Trial> Simulation<T> {
             machines,
             checked: 0,
             is_collecting: false,
+            reactions: 0,
             are_faults_on: true,
             events: 0,
             terms: 0,
@@ -369,7 +373,10 @@ impl<T: Trial> Simulation<T> {
             Event::Suspend(index) if self.are_faults_on => self.suspend(index),
             Event::Resume(index) => self.resume(index),
             Event::MeddleWithLease if self.are_faults_on => self.meddle(),
-            Event::Reaction(request) => _ = self.cluster.send(&request, Author::Machines),
+            Event::Reaction(request) => {
+                self.reactions -= 1;
+                self.cluster.send(&request, Author::Machines);
+            }
             Event::Outage if self.are_faults_on => self.fail_connection(),
             Event::EndOutage(index, cluster) => self.set_link(index, cluster, None),
             Event::Outage
@@ -392,6 +399,7 @@ impl<T: Trial> Simulation<T> {
             }
             reactions.extend(self.trial.react(record, &mut self.random));
         }
+        self.reactions += reactions.len();
         for (delay, request) in reactions {
             self.after(delay, Event::Reaction(request));
         }
@@ -432,6 +440,9 @@ impl<T: Trial> Simulation<T> {
     }
 
     fn is_quiet(&self) -> bool {
+        if self.reactions > 0 {
+            return false;
+        }
         let quiet = |slot: &ControllerSlot| {
             slot.process.as_ref().is_some_and(|process| process.is_quiet(&self.cluster))
         };
@@ -495,42 +506,6 @@ impl<T: Trial> Simulation<T> {
         let (low, high) = self.settings.user_actions_every;
         let delay = self.random.millis(low, high);
         self.after(delay, Event::UserAction);
-    }
-
-    fn schedule_outage(&mut self) {
-        if let Some(((low, high), _)) = self.settings.outages {
-            let delay = self.random.millis(low, high);
-            self.after(delay, Event::Outage);
-        }
-    }
-
-    /// The connection of a loop to one of its clusters fails for a while, or becomes slow.
-    fn fail_connection(&mut self) {
-        let Some((_, (low, high))) = self.settings.outages else { return };
-        let loops = i64::try_from(self.loops.len()).unwrap_or(i64::MAX);
-        let index = usize::try_from(self.random.between(0, loops - 1)).unwrap_or(0);
-        let mut clusters = self.trial.members(index);
-        clusters.push(SmolStr::default());
-        let Some(cluster) = self.random.pick(&clusters).cloned() else { return };
-        let state = match self.random.between(0, 2) {
-            0 => LinkState::Slow(SignedDuration::from_millis(self.random.between(50, 3_000))),
-            _ => LinkState::Down,
-        };
-        let delay = self.random.millis(low, high);
-        self.set_link(index, cluster.clone(), Some(state));
-        self.after(delay, Event::EndOutage(index, cluster));
-        self.schedule_outage();
-    }
-
-    fn set_link(&mut self, index: usize, cluster: SmolStr, state: Option<LinkState>) {
-        let slot = &mut self.loops[index];
-        if let Some(process) = &mut slot.process {
-            process.set_link(&cluster, state);
-        }
-        match state {
-            Some(state) => _ = slot.links.insert(cluster, state),
-            None => _ = slot.links.remove(&cluster),
-        }
     }
 
     fn schedule_stop(&mut self, index: usize) {

@@ -7,7 +7,7 @@ mod kinds;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use convoy_api::kinds::NAMESPACE;
+use convoy_api::kinds::{DEPLOYMENT, NAMESPACE};
 use convoy_api::object::member::same;
 use convoy_api::{GroupKind, Object, ObjectKey};
 use convoy_store::Change;
@@ -67,6 +67,9 @@ impl Light {
         }
         let target = self.target(cluster, path).ok_or((404, "NotFound"))?;
         let key = target.key(&target.served.kind, target.name);
+        if self.is_denied(&key) && parts.method != Method::GET && target.below.is_empty() {
+            return Err((403, "Forbidden"));
+        }
         match parts.method {
             Method::GET if target.name.is_empty() => {
                 Ok((200, self.list(cluster, &target.served.kind).into()))
@@ -297,6 +300,16 @@ impl Server for Light {
 fn split_cluster(path: &str) -> (&str, &str) {
     let Some(rest) = path.strip_prefix("/clusters/") else { return ("", path) };
     rest.find('/').map_or((rest, "/"), |at| rest.split_at(at))
+}
+
+/// While a cluster has a namespace of this name, it denies its clients every write to Deployments.
+pub(super) const DENIAL: &str = "deny-deployments";
+
+impl Light {
+    fn is_denied(&self, key: &ObjectKey) -> bool {
+        let marker = ObjectKey { cluster: key.cluster.clone(), ..NAMESPACE.key("", DENIAL) };
+        key.kind == DEPLOYMENT && self.objects.contains_key(&place(&marker))
+    }
 }
 
 impl Target<'_> {

@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 
 use super::user::{delete, of_placement};
 use super::world::{NAME, PLACEMENTS, image_of, member_name};
-use super::{APPLIED_WORK, BINDING, Fleets, MEMBER, PLACEMENT, SNAPSHOT, WORK};
+use super::{APPLIED_WORK, BINDING, Fleets, MEMBER, PLACEMENT, SNAPSHOT, WORK, path_in};
+use crate::simulation::light::DENIAL;
 use crate::simulation::random::Random;
 
 /// The last action of the users.
@@ -41,6 +42,15 @@ impl Fleets {
             Ending::Contained => vec![self.release("bad")],
             Ending::Deleted => vec![delete(format!("{PLACEMENTS}/{NAME}"))],
         };
+        for number in 1..=self.members {
+            let path = format!("/api/v1/namespaces/{DENIAL}");
+            requests.push(delete(path_in(&member_name(number), &path)));
+        }
+        if self.ending != Ending::Deleted
+            && self.get(&PLACEMENT, NAME).is_none_or(Object::is_deleting)
+        {
+            self.ending = Ending::Deleted;
+        }
         // Without either limit a move, and with more clusters than there are any change, stands
         // still for good.
         let mut patch = json!({"strategy": {"rollingUpdate": {"maxUnavailable": 1}}});

@@ -6,14 +6,18 @@ use serde_json::{Value, json};
 
 use super::world::{
     BUDGETS, DEPLOYMENTS, EVICTIONS, MEMBERS, NAME, PLACEMENTS, affinity, limits, member_name,
-    names, number,
+    names, number, placement,
 };
 use super::{BINDING, Fleets, PLACEMENT, path_in};
+use crate::simulation::light::DENIAL;
 use crate::simulation::random::Random;
 
 impl Fleets {
     pub(super) fn user_action(&mut self, random: &mut Random) -> Option<Request> {
-        match random.between(0, 15) {
+        if self.get(&PLACEMENT, NAME).is_none() {
+            return Some(Request::create(PLACEMENTS, placement(self.members, random)));
+        }
+        match random.between(0, 17) {
             0..=3 => {
                 let kind = random.pick(&["good", "good", "good", "bad", "bad", "slow"])?;
                 Some(self.release(kind))
@@ -24,6 +28,8 @@ impl Fleets {
             11 => Some(self.taint(random)),
             12..=13 => Some(self.evict(random)),
             14 => Some(change_budget(random)),
+            15 => Some(self.deny(random)),
+            16 if random.happens(300) => Some(delete(format!("{PLACEMENTS}/{NAME}"))),
             _ => self.meddle(random),
         }
     }
@@ -76,6 +82,15 @@ impl Fleets {
             "metadata": {"name": format!("eviction-{}", self.evictions)},
             "spec": {"placementName": NAME, "clusterName": self.any_member(random)}});
         Request::create(EVICTIONS, body)
+    }
+
+    /// A member denies writes, or does so no longer.
+    fn deny(&self, random: &mut Random) -> Request {
+        let path = path_in(&self.any_member(random), "/api/v1/namespaces");
+        if random.happens(500) {
+            return delete(format!("{path}/{DENIAL}"));
+        }
+        Request::create(&path, json!({"metadata": {"name": DENIAL}}))
     }
 
     /// Somebody edits or deletes what was placed, or a binding.

@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::dialect::fleet::decide::rollout::counts::Counts;
 use crate::dialect::fleet::names::MEMBER_CLUSTER;
-use crate::dialect::fleet::read::binding::{Binding, Readiness, State};
+use crate::dialect::fleet::read::binding::{Binding, Readiness, State, previous_state};
 use crate::dialect::fleet::read::overrides::{Applicable, Overrides, UnknownCluster};
 use crate::dialect::fleet::read::placement::{Placement, RollingUpdate};
 use crate::snapshot::Snapshot;
@@ -17,8 +17,8 @@ pub(crate) struct Groups<'w> {
     pub(crate) bind: Vec<Change<'w>>,
     /// De-selected clusters that may go.
     pub(crate) remove: Vec<Binding<'w>>,
-    /// De-selected clusters on which the resources do not work: they go first, so that others
-    /// can come in their place.
+    /// De-selected clusters on which the resources do not work, or never were: they go first, so
+    /// that others can come in their place.
     pub(crate) discard: Vec<Binding<'w>>,
     /// Clusters with an older version.
     pub(crate) update: Vec<Change<'w>>,
@@ -66,15 +66,12 @@ impl<'w> Groups<'w> {
                 groups.bind.push(change(snapshot, binding, wanted.overrides)?);
                 continue;
             }
-            let has_failed = binding.has_failed();
-            let is_member =
-                has_failed && snapshot.find(&MEMBER_CLUSTER, "", binding.cluster()).is_some();
-            groups.counts.failed += u32::from(is_member);
-            let ready = groups.note(binding, binding.readiness(period, now), has_failed);
+            let burden = Burden::of(snapshot, binding);
+            let ready = groups.note(binding, binding.readiness(period, now), burden);
             if binding.is_deleting() {
                 groups.counts.leaving += u32::from(ready);
                 groups.leaving.push(binding);
-            } else if binding.state == State::Unscheduled && is_member {
+            } else if binding.state == State::Unscheduled && burden != Burden::Full {
                 groups.discard.push(binding);
             } else if binding.state == State::Unscheduled {
                 groups.remove.push(binding);
@@ -97,14 +94,18 @@ impl<'w> Groups<'w> {
     }
 
     /// Counts a binding that has, or had, resources on its cluster; says whether it is ready.
-    fn note(&mut self, binding: Binding<'w>, readiness: Readiness, has_failed: bool) -> bool {
+    fn note(&mut self, binding: Binding<'w>, readiness: Readiness, burden: Burden) -> bool {
         let ready = readiness == Readiness::Ready;
         self.counts.ready += u32::from(ready);
         if !ready {
             self.unready.push((binding, readiness));
         }
-        let can_be_ready = !has_failed && !binding.is_diff_reported();
-        self.counts.can_be_ready += u32::from(can_be_ready);
+        let can_be_ready = !binding.has_failed() && !binding.is_diff_reported();
+        match burden {
+            Burden::Full => self.counts.can_be_ready += u32::from(can_be_ready),
+            Burden::Failed => self.counts.failed += 1,
+            Burden::Nothing => {}
+        }
         ready
     }
 
@@ -119,6 +120,31 @@ impl<'w> Groups<'w> {
         } else {
             self.update.push(change);
         }
+    }
+}
+
+/// What is lost with the resources of a cluster of the fleet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Burden {
+    /// They work, or may come to, or the cluster has left the fleet and nobody knows.
+    Full,
+    /// They do not work.
+    Failed,
+    /// It was de-selected before it got any.
+    Nothing,
+}
+
+impl Burden {
+    fn of(snapshot: &Snapshot<'_>, binding: Binding<'_>) -> Self {
+        let is_empty =
+            binding.state == State::Unscheduled && previous_state(binding.object) == "Scheduled";
+        let burden = match () {
+            () if is_empty => Self::Nothing,
+            () if binding.has_failed() => Self::Failed,
+            () => return Self::Full,
+        };
+        let is_member = snapshot.find(&MEMBER_CLUSTER, "", binding.cluster()).is_some();
+        if is_member { burden } else { Self::Full }
     }
 }
 
@@ -172,6 +198,24 @@ mod tests {
         let rollout: &Object = &objects[0];
         let step = Fleet.step(&Snapshot::new(rollout, objects.iter()), NOW.parse().unwrap());
         ["remove", "roll", "blocked"].map(|field| step.decision[field].clone())
+    }
+
+    #[test]
+    fn a_cluster_that_was_de_selected_before_it_got_anything_is_in_nobodys_way() {
+        let policy = json!({"placementType": "PickN", "numberOfClusters": 1});
+        let rolling = json!({"rollingUpdate": {"maxUnavailable": 0, "maxSurge": 0}});
+        let mut objects = vec![
+            fleet::placement("web", policy).with("/spec/strategy", rolling).build(),
+            fleet::resource_snapshot("web", 0, true, &[]).build(),
+            fleet::binding("web", "c1", "Unscheduled", "")
+                .annotation("kubernetes-fleet.io/previous-binding-state", "Scheduled")
+                .build(),
+            fleet::binding("web", "c2", "Scheduled", "").build(),
+        ];
+        objects.extend(["c1", "c2"].map(|name| fleet::member(name, NOW).build()));
+        let step = Fleet.step(&Snapshot::new(&objects[0], objects.iter()), NOW.parse().unwrap());
+        assert_eq!(step.decision["remove"], json!(["web-c1"]));
+        assert_eq!(step.decision["roll"], json!(["web-c2"]));
     }
 
     #[test]
