@@ -6,6 +6,7 @@
 //! | decision                                            | limits                                |
 //! |-----------------------------------------------------|---------------------------------------|
 //! | rolling update: remove a cluster no longer picked   | [`removal_limits`]: maxUnavailable    |
+//! | rolling update: remove one that does not work       | none, nothing is lost                 |
 //! | rolling update: update a cluster in place           | [`update_limits`]: maxUnavailable     |
 //! | rolling update: update a cluster that does not work | none, it cannot get worse             |
 //! | rolling update: place resources on a new cluster    | [`bind_limits`]: maxSurge             |
@@ -85,16 +86,18 @@ pub(crate) fn update_limits(groups: &Groups<'_>, removals: &Admission<'_>) -> Ve
 
 /// Clusters that carry the resources, or may come to, beyond the target.
 ///
-/// | target | maxSurge | can be ready | room | because                                     |
-/// |-------:|---------:|-------------:|-----:|---------------------------------------------|
-/// |      3 |        1 |            0 |    4 | a first rollout                             |
-/// |      3 |        1 |            3 |    1 |                                             |
-/// |      2 |        2 |            4 |    0 | those that leave count until they are gone  |
+/// | target | maxSurge | can be ready | failed | room | because                                    |
+/// |-------:|---------:|-------------:|-------:|-----:|--------------------------------------------|
+/// |      3 |        1 |            0 |      0 |    4 | a first rollout                            |
+/// |      3 |        1 |            3 |      0 |    1 |                                            |
+/// |      2 |        2 |            4 |      0 |    0 | those that leave count until they are gone |
+/// |      2 |        0 |            0 |      2 |    0 | so do those that do not work               |
 pub(crate) fn bind_limits(groups: &Groups<'_>) -> Vec<Limit> {
     let counts = &groups.counts;
     let ceiling = counts.target.saturating_add(counts.max_surge);
-    let outgoing = first_names(groups.remove.iter().chain(&groups.leaving), NAMED);
-    vec![Limit::slots("maxSurge", counts.can_be_ready, ceiling, outgoing)]
+    let outgoing = groups.discard.iter().chain(&groups.remove).chain(&groups.leaving);
+    let carrying = counts.can_be_ready.saturating_add(counts.failed);
+    vec![Limit::slots("maxSurge", carrying, ceiling, first_names(outgoing, NAMED))]
 }
 
 /// What a disruption budget leaves to evictions; nothing limits where there is none.
@@ -170,25 +173,32 @@ mod tests {
 
     #[test]
     fn budgets_of_a_rolling_update_leave_this_much_room() {
-        // target, maxUnavailable, maxSurge, ready, leaving, can be ready; removals wanted;
+        // target, maxUnavailable, maxSurge, ready, leaving, can be ready, failed; removals wanted;
         // removals, updates, binds granted
         let cases = [
-            ("update one of three", [3, 1, 1, 3, 0, 3], 0, [0, 1, 1]),
-            ("one is unavailable already", [3, 1, 1, 2, 0, 2], 0, [0, 0, 2]),
-            ("move two by surge", [2, 1, 2, 2, 0, 2], 2, [1, 0, 2]),
-            ("a deleting one is lost already", [2, 1, 2, 2, 1, 4], 1, [0, 0, 0]),
-            ("no downtime for removals", [5, 0, 0, 5, 0, 5], 1, [0, 1, 0]),
-            ("the surplus goes", [3, 0, 0, 4, 0, 4], 1, [1, 1, 0]),
-            ("removals come first", [3, 2, 0, 4, 0, 4], 1, [1, 2, 0]),
-            ("nothing to keep", [0, 0, 0, 0, 0, 2], 2, [2, 0, 0]),
-            ("first rollout", [3, 1, 1, 0, 0, 0], 0, [0, 0, 4]),
-            ("none ready, all may be missing", [1, 2, 0, 0, 0, 2], 2, [1, 0, 0]),
-            ("huge budgets", [3, u32::MAX, u32::MAX, 3, 0, 3], 1, [1, u32::MAX - 1, u32::MAX - 3]),
+            ("update one of three", [3, 1, 1, 3, 0, 3, 0], 0, [0, 1, 1]),
+            ("one is unavailable already", [3, 1, 1, 2, 0, 2, 0], 0, [0, 0, 2]),
+            ("move two by surge", [2, 1, 2, 2, 0, 2, 0], 2, [1, 0, 2]),
+            ("a deleting one is lost already", [2, 1, 2, 2, 1, 4, 0], 1, [0, 0, 0]),
+            ("no downtime for removals", [5, 0, 0, 5, 0, 5, 0], 1, [0, 1, 0]),
+            ("the surplus goes", [3, 0, 0, 4, 0, 4, 0], 1, [1, 1, 0]),
+            ("removals come first", [3, 2, 0, 4, 0, 4, 0], 1, [1, 2, 0]),
+            ("nothing to keep", [0, 0, 0, 0, 0, 2, 0], 2, [2, 0, 0]),
+            ("first rollout", [3, 1, 1, 0, 0, 0, 0], 0, [0, 0, 4]),
+            ("two that do not work are in the way", [2, 0, 0, 0, 0, 0, 2], 0, [0, 0, 0]),
+            ("none ready, all may be missing", [1, 2, 0, 0, 0, 2, 0], 2, [1, 0, 0]),
+            (
+                "huge budgets",
+                [3, u32::MAX, u32::MAX, 3, 0, 3, 0],
+                1,
+                [1, u32::MAX - 1, u32::MAX - 3],
+            ),
         ];
         for (name, numbers, removals, want) in cases {
-            let [target, max_unavailable, max_surge, ready, leaving, can_be_ready] = numbers;
+            let [target, max_unavailable, max_surge, ready, leaving, can_be_ready, failed] =
+                numbers;
             let counts =
-                Counts { target, max_unavailable, max_surge, ready, leaving, can_be_ready };
+                Counts { target, max_unavailable, max_surge, ready, leaving, can_be_ready, failed };
             let groups = Groups { counts, ..Groups::default() };
             let removed = grant(removals, &removal_limits(&groups)).count;
             let member = crate::gate::Member { name: "gone", index: 0 };

@@ -51,6 +51,7 @@ pub(crate) struct Roll<'w> {
     pub(crate) rolling: RollingUpdate,
     /// When upstream's controller would look again.
     pub(crate) requeue_secs: Option<i64>,
+    pub(crate) discards: Admission<'w>,
     pub(crate) removals: Admission<'w>,
     pub(crate) updates: Admission<'w>,
     pub(crate) retries: Admission<'w>,
@@ -101,6 +102,8 @@ impl<'w> Roll<'w> {
         rolling: RollingUpdate,
         requeue_secs: Option<i64>,
     ) -> Self {
+        // Nothing is lost with what does not work.
+        let discards = gate::admit(candidates(groups.discard.iter()), &[]);
         let removals = gate::admit(candidates(groups.remove.iter()), &removal_limits(&groups));
         let changes =
             |changes: &[Change<'w>]| candidates(changes.iter().map(|change| &change.binding));
@@ -108,7 +111,17 @@ impl<'w> Roll<'w> {
         // What does not work cannot get worse.
         let retries = gate::admit(changes(&groups.retry), &[]);
         let binds = gate::admit(changes(&groups.bind), &bind_limits(&groups));
-        Self { groups, resource_snapshot, rolling, requeue_secs, removals, updates, retries, binds }
+        Self {
+            groups,
+            resource_snapshot,
+            rolling,
+            requeue_secs,
+            discards,
+            removals,
+            updates,
+            retries,
+            binds,
+        }
     }
 
     /// The bindings written now: those that do not work, out-of-date ones, then new clusters.
@@ -121,7 +134,12 @@ impl<'w> Roll<'w> {
 
     /// The bindings deleted now.
     pub(crate) fn removed(&self) -> impl Iterator<Item = (&Binding<'w>, Verb)> {
-        started(&self.groups.remove, &self.removals, Verb::Remove)
+        let groups = &self.groups;
+        started(&groups.discard, &self.discards, Verb::Remove).chain(started(
+            &groups.remove,
+            &self.removals,
+            Verb::Remove,
+        ))
     }
 
     /// The bindings that wait to be updated, then those that wait to be bound.

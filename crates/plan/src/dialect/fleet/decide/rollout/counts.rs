@@ -15,6 +15,9 @@ pub(crate) struct Counts {
     pub(crate) leaving: u32,
     /// Bindings whose resources work or may come to work.
     pub(crate) can_be_ready: u32,
+    /// Bindings whose resources do not work, and are on their clusters all the same. One whose
+    /// cluster left the fleet is not counted: nobody takes the resources off it.
+    pub(crate) failed: u32,
 }
 
 impl Counts {

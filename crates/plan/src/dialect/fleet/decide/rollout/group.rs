@@ -4,19 +4,22 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::dialect::fleet::decide::rollout::counts::Counts;
 use crate::dialect::fleet::names::MEMBER_CLUSTER;
-use crate::dialect::fleet::read::binding::{Binding, Readiness, State};
+use crate::dialect::fleet::read::binding::{Binding, Readiness, State, previous_state};
 use crate::dialect::fleet::read::overrides::{Applicable, Overrides, UnknownCluster};
 use crate::dialect::fleet::read::placement::{Placement, RollingUpdate};
 use crate::snapshot::Snapshot;
 
 /// The bindings of a placement, in list order within each group. Every binding is in exactly
-/// one of the first six.
+/// one of the first seven.
 #[derive(Debug, Default)]
 pub(crate) struct Groups<'w> {
     /// Picked clusters that have nothing yet.
     pub(crate) bind: Vec<Change<'w>>,
     /// De-selected clusters that may go.
     pub(crate) remove: Vec<Binding<'w>>,
+    /// De-selected clusters on which the resources do not work, or never were: they go first, so
+    /// that others can come in their place.
+    pub(crate) discard: Vec<Binding<'w>>,
     /// Clusters with an older version.
     pub(crate) update: Vec<Change<'w>>,
     /// Clusters with an older version that does not work.
@@ -63,10 +66,13 @@ impl<'w> Groups<'w> {
                 groups.bind.push(change(snapshot, binding, wanted.overrides)?);
                 continue;
             }
-            let ready = groups.note(binding, binding.readiness(period, now));
+            let burden = Burden::of(snapshot, binding);
+            let ready = groups.note(binding, binding.readiness(period, now), burden);
             if binding.is_deleting() {
                 groups.counts.leaving += u32::from(ready);
                 groups.leaving.push(binding);
+            } else if binding.state == State::Unscheduled && burden != Burden::Full {
+                groups.discard.push(binding);
             } else if binding.state == State::Unscheduled {
                 groups.remove.push(binding);
             } else {
@@ -83,19 +89,23 @@ impl<'w> Groups<'w> {
 
     /// Whether any binding is not as it should be.
     pub(crate) fn is_out_of_date(&self) -> bool {
-        let candidates = self.bind.len() + self.remove.len() + self.update.len() + self.retry.len();
-        candidates > 0
+        let going = self.remove.len() + self.discard.len();
+        going + self.bind.len() + self.update.len() + self.retry.len() > 0
     }
 
     /// Counts a binding that has, or had, resources on its cluster; says whether it is ready.
-    fn note(&mut self, binding: Binding<'w>, readiness: Readiness) -> bool {
+    fn note(&mut self, binding: Binding<'w>, readiness: Readiness, burden: Burden) -> bool {
         let ready = readiness == Readiness::Ready;
         self.counts.ready += u32::from(ready);
         if !ready {
             self.unready.push((binding, readiness));
         }
         let can_be_ready = !binding.has_failed() && !binding.is_diff_reported();
-        self.counts.can_be_ready += u32::from(can_be_ready);
+        match burden {
+            Burden::Full => self.counts.can_be_ready += u32::from(can_be_ready),
+            Burden::Failed => self.counts.failed += 1,
+            Burden::Nothing => {}
+        }
         ready
     }
 
@@ -113,6 +123,31 @@ impl<'w> Groups<'w> {
     }
 }
 
+/// What is lost with the resources of a cluster of the fleet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Burden {
+    /// They work, or may come to, or the cluster has left the fleet and nobody knows.
+    Full,
+    /// They do not work.
+    Failed,
+    /// It was de-selected before it got any.
+    Nothing,
+}
+
+impl Burden {
+    fn of(snapshot: &Snapshot<'_>, binding: Binding<'_>) -> Self {
+        let is_empty =
+            binding.state == State::Unscheduled && previous_state(binding.object) == "Scheduled";
+        let burden = match () {
+            () if is_empty => Self::Nothing,
+            () if binding.has_failed() => Self::Failed,
+            () => return Self::Full,
+        };
+        let is_member = snapshot.find(&MEMBER_CLUSTER, "", binding.cluster()).is_some();
+        if is_member { burden } else { Self::Full }
+    }
+}
+
 fn change<'w>(
     snapshot: &Snapshot<'w>,
     binding: Binding<'w>,
@@ -124,4 +159,70 @@ fn change<'w>(
     let cluster = binding.cluster();
     let member = snapshot.find(&MEMBER_CLUSTER, "", cluster);
     Ok(Change { binding, overrides: overrides.concerning(cluster, member)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use convoy_api::Object;
+    use convoy_testkit::{NOW, fleet};
+    use serde_json::{Value, json};
+
+    use crate::dialect::Dialect;
+    use crate::dialect::fleet::Fleet;
+    use crate::snapshot::Snapshot;
+
+    /// A move of two clusters without surge. The old ones do not work.
+    fn decided(has_members: bool) -> [Value; 3] {
+        let policy = json!({"placementType": "PickN", "numberOfClusters": 2});
+        let rolling = json!({"rollingUpdate": {"maxUnavailable": 0, "maxSurge": 0}});
+        let failed = |cluster: &str| {
+            let condition =
+                fleet::condition("Available", "False", "NotAllWorkAreAvailable", 1, NOW);
+            fleet::binding("web", cluster, "Unscheduled", "web-0-snapshot")
+                .annotation("kubernetes-fleet.io/previous-binding-state", "Bound")
+                .with("/metadata/generation", json!(1))
+                .status(json!({"conditions": [condition]}))
+                .build()
+        };
+        let mut objects = vec![
+            fleet::placement("web", policy).with("/spec/strategy", rolling).build(),
+            fleet::resource_snapshot("web", 0, true, &[]).build(),
+            failed("c1"),
+            failed("c2"),
+            fleet::binding("web", "c3", "Scheduled", "").build(),
+            fleet::binding("web", "c4", "Scheduled", "").build(),
+        ];
+        if has_members {
+            objects.extend(["c1", "c2", "c3", "c4"].map(|name| fleet::member(name, NOW).build()));
+        }
+        let rollout: &Object = &objects[0];
+        let step = Fleet.step(&Snapshot::new(rollout, objects.iter()), NOW.parse().unwrap());
+        ["remove", "roll", "blocked"].map(|field| step.decision[field].clone())
+    }
+
+    #[test]
+    fn a_cluster_that_was_de_selected_before_it_got_anything_is_in_nobodys_way() {
+        let policy = json!({"placementType": "PickN", "numberOfClusters": 1});
+        let rolling = json!({"rollingUpdate": {"maxUnavailable": 0, "maxSurge": 0}});
+        let mut objects = vec![
+            fleet::placement("web", policy).with("/spec/strategy", rolling).build(),
+            fleet::resource_snapshot("web", 0, true, &[]).build(),
+            fleet::binding("web", "c1", "Unscheduled", "")
+                .annotation("kubernetes-fleet.io/previous-binding-state", "Scheduled")
+                .build(),
+            fleet::binding("web", "c2", "Scheduled", "").build(),
+        ];
+        objects.extend(["c1", "c2"].map(|name| fleet::member(name, NOW).build()));
+        let step = Fleet.step(&Snapshot::new(&objects[0], objects.iter()), NOW.parse().unwrap());
+        assert_eq!(step.decision["remove"], json!(["web-c1"]));
+        assert_eq!(step.decision["roll"], json!(["web-c2"]));
+    }
+
+    #[test]
+    fn clusters_that_do_not_work_and_are_not_wanted_go_first() {
+        let (old, new) = (json!(["web-c1", "web-c2"]), json!(["web-c3", "web-c4"]));
+        assert_eq!(decided(true), [old, json!([]), new.clone()]);
+        // Nobody takes the resources off clusters that have left the fleet.
+        assert_eq!(decided(false), [json!([]), new, json!([])]);
+    }
 }
