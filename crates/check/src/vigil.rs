@@ -8,6 +8,7 @@
 
 mod batches;
 mod compartments;
+mod placements;
 
 use std::collections::BTreeMap;
 
@@ -21,6 +22,7 @@ use serde_json::Value;
 use crate::guarantee::budget::apps::{Promise, promise};
 
 pub use compartments::Compartments;
+pub use placements::Placements;
 
 /// Who made a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -139,7 +139,7 @@ async fn kinds_of_group(
 }
 
 /// The namespaced kinds in the resource list of a version that can be listed and watched.
-fn watchable(list: &Value, group: &str) -> BTreeSet<GroupKind> {
+pub fn watchable(list: &Value, group: &str) -> BTreeSet<GroupKind> {
     let resources = list["resources"].as_array().into_iter().flatten();
     let can = |resource: &Value, verb: &str| {
         resource["verbs"].as_array().is_some_and(|verbs| verbs.iter().any(|other| other == verb))

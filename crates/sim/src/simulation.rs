@@ -10,9 +10,11 @@ mod controller;
 mod elector;
 mod environment;
 pub mod faults;
+pub mod fleets;
 pub mod leading;
 mod light;
 mod machines;
+pub mod placements;
 pub mod random;
 mod real;
 pub mod rehearsal;
@@ -25,10 +27,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use convoy_controllers::request::Request;
 use convoy_plan::Dialect;
 use jiff::{SignedDuration, Timestamp};
+use smol_str::SmolStr;
 
 use self::cluster::{Author, Cluster, ServerKind, WriteRecord};
-use self::controller::Controller;
 pub use self::controller::LoopBehaviour;
+use self::controller::{Controller, LinkState, Links, Program};
 use self::elector::Elector;
 use self::environment::environment;
 use self::faults::Faults;
@@ -44,6 +47,11 @@ pub trait Trial {
     /// The dialects of each control loop; each loop is a process of its own.
     fn loops(&self) -> Vec<Vec<&'static dyn Dialect>>;
 
+    /// The member clusters to which a loop is connected, beside the home cluster.
+    fn members(&self, _index: usize) -> Vec<SmolStr> {
+        Vec::new()
+    }
+
     /// The scenario of the machines.
     fn scenario(&self) -> Scenario;
 
@@ -58,6 +66,20 @@ pub trait Trial {
 
     /// Checks one write. `Err` names the invariant that is violated.
     fn see(&mut self, record: &WriteRecord) -> Result<(), String>;
+
+    /// What others do about a write, each after a delay: controllers that are not under test.
+    fn react(
+        &mut self,
+        _record: &WriteRecord,
+        _random: &mut Random,
+    ) -> Vec<(SignedDuration, Request)> {
+        Vec::new()
+    }
+
+    /// Whether a loop makes this write again and again, also when nothing is left to do.
+    fn is_routine(&self, _record: &WriteRecord) -> bool {
+        false
+    }
 
     /// All loops have seen all writes and have nothing to do.
     fn rest(&mut self, now: Timestamp);
@@ -86,6 +108,9 @@ pub struct RunSettings {
     /// Drop records that every process has seen. A run with failures needs all of them, because
     /// an expired watch lists again.
     pub drops_old_records: bool,
+    /// The range of the interval between two failures of a connection, and of how long one lasts,
+    /// in milliseconds.
+    pub outages: Option<((i64, i64), (i64, i64))>,
     /// Leader election among the loops, which are all alike then; `None`: all of them work.
     pub leadership: Option<Leadership>,
 }
@@ -129,6 +154,10 @@ enum Event {
     Suspend(usize),
     Resume(usize),
     MeddleWithLease,
+    /// A controller that is not under test writes.
+    Reaction(Request),
+    Outage,
+    EndOutage(usize, SmolStr),
 }
 
 /// A simulation of one trial.
@@ -145,6 +174,8 @@ pub struct Simulation<T> {
     /// The number of records that were checked.
     checked: usize,
     is_collecting: bool,
+    /// Reactions that are still to come.
+    reactions: usize,
     are_faults_on: bool,
     events: u64,
     /// How often the leader changed.
@@ -167,6 +198,7 @@ struct ControllerSlot {
     elector: Option<Elector>,
     term: u64,
     is_suspended: bool,
+    links: Links,
     /// What the process does when it is resumed.
     deferred: Vec<Event>,
 }
@@ -185,6 +217,7 @@ impl<T: Trial> Simulation<T> {
             machines,
             checked: 0,
             is_collecting: false,
+            reactions: 0,
             are_faults_on: true,
             events: 0,
             terms: 0,
@@ -199,6 +232,13 @@ impl<T: Trial> Simulation<T> {
     /// Runs with failures, then without: the desired state must be reached, and after that nothing
     /// is written any more, not even by restarted loops.
     pub fn run(mut self) -> Result<RunSummary, Failure> {
+        let summary = self.roll_out()?;
+        self.restart()?;
+        Ok(RunSummary { events: self.events, ..summary })
+    }
+
+    /// Runs with failures, then without, until the desired state is reached.
+    pub fn roll_out(&mut self) -> Result<RunSummary, Failure> {
         for request in self.trial.begin() {
             self.must_send(request)?;
         }
@@ -211,19 +251,28 @@ impl<T: Trial> Simulation<T> {
         }
         self.schedule_meddling();
         self.schedule_user_action();
+        self.schedule_outage();
         let unrest_ends = START.checked_add(self.settings.fault_phase).unwrap_or(Timestamp::MAX);
         self.run_until(unrest_ends, |_| false)?;
         self.end_faults()?;
         self.settle("come to rest")?;
-        let took = self.elapsed();
+        let (writes, events, took) = (self.cluster.written(), self.events, self.elapsed());
+        Ok(RunSummary { writes, events, took })
+    }
+
+    /// Starts all loops again in the state that is reached: nothing is written any more.
+    pub fn restart(&mut self) -> Result<(), Failure> {
         let written = self.cluster.written();
         self.restart_all();
         self.settle("come to rest after a new start")?;
         let mut records = self.cluster.records(written).iter();
-        if let Some(record) = records.find(|record| record.by == Author::Controller) {
+        let is_surplus = |record: &&WriteRecord| {
+            record.by == Author::Controller && !self.trial.is_routine(record)
+        };
+        if let Some(record) = records.find(is_surplus) {
             return Err(self.failure(format!("written at rest: {}", line(record))));
         }
-        Ok(RunSummary { writes: written, events: self.events, took })
+        Ok(())
     }
 
     fn elapsed(&self) -> SignedDuration {
@@ -235,6 +284,10 @@ impl<T: Trial> Simulation<T> {
         (self.are_faults_on, self.faults) = (false, Faults::default());
         for index in 0..self.loops.len() {
             self.resume(index);
+            let clusters: Vec<SmolStr> = self.loops[index].links.keys().cloned().collect();
+            for cluster in clusters {
+                self.set_link(index, cluster, None);
+            }
         }
         for request in self.trial.end(&mut self.cluster) {
             self.must_send(request)?;
@@ -319,7 +372,17 @@ impl<T: Trial> Simulation<T> {
             Event::Suspend(index) if self.are_faults_on => self.suspend(index),
             Event::Resume(index) => self.resume(index),
             Event::MeddleWithLease if self.are_faults_on => self.meddle(),
-            Event::UserAction | Event::Stop(_) | Event::Suspend(_) | Event::MeddleWithLease => {}
+            Event::Reaction(request) => {
+                self.reactions -= 1;
+                self.cluster.send(&request, Author::Machines);
+            }
+            Event::Outage if self.are_faults_on => self.fail_connection(),
+            Event::EndOutage(index, cluster) => self.set_link(index, cluster, None),
+            Event::Outage
+            | Event::UserAction
+            | Event::Stop(_)
+            | Event::Suspend(_)
+            | Event::MeddleWithLease => {}
         }
     }
 
@@ -328,10 +391,16 @@ impl<T: Trial> Simulation<T> {
         if let Some(message) = self.deposed.take() {
             return Err(self.failure(message));
         }
+        let mut reactions = Vec::new();
         for record in self.cluster.records(self.checked) {
             if let Err(message) = self.trial.see(record) {
                 return Err(self.failure(message));
             }
+            reactions.extend(self.trial.react(record, &mut self.random));
+        }
+        self.reactions += reactions.len();
+        for (delay, request) in reactions {
+            self.after(delay, Event::Reaction(request));
         }
         if self.checked < self.cluster.written() {
             self.notify();
@@ -370,6 +439,9 @@ impl<T: Trial> Simulation<T> {
     }
 
     fn is_quiet(&self) -> bool {
+        if self.reactions > 0 {
+            return false;
+        }
         let quiet = |slot: &ControllerSlot| {
             slot.process.as_ref().is_some_and(|process| process.is_quiet(&self.cluster))
         };
@@ -397,9 +469,11 @@ impl<T: Trial> Simulation<T> {
     /// Runs the control loop.
     fn launch(&mut self, index: usize) {
         let mut environment = environment(&mut self.cluster, &mut self.random, &self.faults);
-        let dialects = &self.trial.loops()[index];
-        let (process, scheduled) =
-            Controller::start(dialects, self.settings.behaviour, &mut environment);
+        let (dialects, members) =
+            (self.trial.loops().swap_remove(index), self.trial.members(index));
+        let program = Program { dialects, members, behaviour: self.settings.behaviour };
+        let links = self.loops[index].links.clone();
+        let (process, scheduled) = Controller::start(program, links, &mut environment);
         self.loops[index].process = Some(process);
         self.schedule_loop(index, scheduled);
     }
@@ -433,6 +507,41 @@ impl<T: Trial> Simulation<T> {
         self.after(delay, Event::UserAction);
     }
 
+    fn schedule_outage(&mut self) {
+        if let Some(((low, high), _)) = self.settings.outages {
+            let delay = self.random.millis(low, high);
+            self.after(delay, Event::Outage);
+        }
+    }
+
+    /// The connection of a loop to one of its clusters fails for a while, or becomes slow.
+    fn fail_connection(&mut self) {
+        let Some((_, (low, high))) = self.settings.outages else { return };
+        let index = self.random.number() as usize % self.loops.len();
+        let mut clusters = self.trial.members(index);
+        clusters.push(SmolStr::default());
+        let Some(cluster) = self.random.pick(&clusters).cloned() else { return };
+        let state = match self.random.between(0, 2) {
+            0 => LinkState::Slow(SignedDuration::from_millis(self.random.between(50, 3_000))),
+            _ => LinkState::Down,
+        };
+        let delay = self.random.millis(low, high);
+        self.set_link(index, cluster.clone(), Some(state));
+        self.after(delay, Event::EndOutage(index, cluster));
+        self.schedule_outage();
+    }
+
+    fn set_link(&mut self, index: usize, cluster: SmolStr, state: Option<LinkState>) {
+        let slot = &mut self.loops[index];
+        if let Some(process) = &mut slot.process {
+            process.set_link(&cluster, state);
+        }
+        match state {
+            Some(state) => _ = slot.links.insert(cluster, state),
+            None => _ = slot.links.remove(&cluster),
+        }
+    }
+
     fn schedule_stop(&mut self, index: usize) {
         if let Some((low, high)) = self.settings.lifetimes {
             let delay = self.random.millis(low, high);
@@ -456,8 +565,10 @@ impl<T: Trial> Simulation<T> {
     }
 
     fn failure(&self, message: String) -> Failure {
-        let last = self.cluster.records(self.cluster.written().saturating_sub(HISTORY));
-        let lines: Vec<String> = last.iter().map(line).collect();
+        let last = self.cluster.records(0).iter().rev();
+        let last = last.filter(|record| !self.trial.is_routine(record)).take(HISTORY);
+        let mut lines: Vec<String> = last.map(line).collect();
+        lines.reverse();
         Failure { after: self.elapsed(), message, history: lines.join("\n") }
     }
 }
@@ -466,7 +577,9 @@ impl<T: Trial> Simulation<T> {
 fn line(record: &WriteRecord) -> String {
     let object = &record.object;
     let after = record.at.duration_since(START);
-    let what = apps::summary(object);
+    let is_fleet =
+        object.kind().group.ends_with("kubernetes-fleet.io") || !object.key().cluster.is_empty();
+    let what = if is_fleet { fleets::world::summary(object) } else { apps::summary(object) };
     let (change, by, revision) = (record.change, record.by, record.revision);
     format!("+{after:?} #{revision} {by:?} {change:?} {}{what}", object.key())
 }

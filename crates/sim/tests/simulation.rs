@@ -1,18 +1,25 @@
 //! The control loop in virtual time, under everything that may go wrong. Each seed is a world;
 //! one that fails prints the command that runs it again.
 
+#[path = "simulation/generous.rs"]
+mod generous;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
+use convoy_plan::Dialect;
 use convoy_sim::seed::Seed;
 use convoy_sim::simulation::apps::Apps;
 use convoy_sim::simulation::cluster::ServerKind;
+use convoy_sim::simulation::fleets::Fleets;
 use convoy_sim::simulation::rehearsal::Rehearsal;
 use convoy_sim::simulation::skyhooks::Skyhooks;
 use convoy_sim::simulation::{RunSummary, Simulation};
 use convoy_testkit::property;
+
+use generous::{GENEROUS, Generous};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc; // as the binary has
@@ -34,6 +41,17 @@ fn run(seed: u64, server: ServerKind) -> Result<RunSummary, String> {
 
 fn run_skyhook(seed: u64, server: ServerKind) -> Result<RunSummary, String> {
     let (trial, settings) = Skyhooks::from_seed(seed, server);
+    Simulation::new(Seed::new(seed), settings, trial).run().map_err(|failure| failure.to_string())
+}
+
+fn run_fleet(seed: u64) -> Result<RunSummary, String> {
+    let (trial, settings) = Fleets::from_seed(seed);
+    Simulation::new(Seed::new(seed), settings, trial).run().map_err(|failure| failure.to_string())
+}
+
+fn run_hub(seed: u64, hub: &'static dyn Dialect) -> Result<RunSummary, String> {
+    let (trial, settings) = Fleets::from_seed(seed);
+    let trial = trial.with_hub(hub);
     Simulation::new(Seed::new(seed), settings, trial).run().map_err(|failure| failure.to_string())
 }
 
@@ -68,6 +86,25 @@ fn no_compartment_has_more_in_progress_than_its_ceiling() {
 fn nor_has_it_on_the_real_server() {
     let name = "nor_has_it_on_the_real_server";
     every_seed(name, SEEDS_OF_REAL_SKYHOOKS, |seed| run_skyhook(seed, ServerKind::Real));
+}
+
+#[test]
+fn placements_keep_enough_clusters_working_whatever_happens() {
+    let name = "placements_keep_enough_clusters_working_whatever_happens";
+    every_seed(name, SEEDS, run_fleet);
+}
+
+/// The worlds above would show a hub that lets one more cluster go or come than it may.
+#[test]
+fn a_hub_that_admits_one_more_is_found_out() {
+    for (field, found) in
+        [("maxUnavailable", "clusters that work"), ("maxSurge", "carry resources")]
+    {
+        let hub: &'static Generous = if field == "maxSurge" { &GENEROUS[1] } else { &GENEROUS[0] };
+        let failures: Vec<String> = (0..30).filter_map(|seed| run_hub(seed, hub).err()).collect();
+        let shown = failures.iter().filter(|failure| failure.contains(found)).count();
+        assert!(shown >= 2, "{field}: {failures:#?}");
+    }
 }
 
 #[test]
@@ -134,8 +171,12 @@ fn every_seed(test: &str, cases: u32, run: impl Fn(u64) -> Result<RunSummary, St
     let mut failures = failures.into_inner().expect("no panic while held");
     failures.sort();
     if let Some((seed, message)) = failures.first() {
-        let others: Vec<u64> = failures.iter().skip(1).map(|(seed, _)| *seed).collect();
+        let first = |text: &String| text.lines().next().unwrap_or_default().to_owned();
+        let others = failures.iter().skip(1);
+        let others: Vec<String> =
+            others.map(|(seed, message)| format!("seed {seed}: {}", first(message))).collect();
         let command = property::replay("convoy-sim", &format!("--test simulation {test}"), *seed);
-        panic!("seed {seed} (and {others:?}): {message}\nto see it again: {command}");
+        let others = others.join("\n");
+        panic!("seed {seed}: {message}\n{others}\nto see it again: {command}");
     }
 }

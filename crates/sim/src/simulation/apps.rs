@@ -59,6 +59,7 @@ impl Apps {
             settle_timeout: SignedDuration::from_mins(30),
             events_max: EVENTS_MAX,
             drops_old_records: false,
+            outages: None,
             leadership: None,
         };
         let trial = Self {

@@ -1,14 +1,16 @@
-//! An API server in virtual time. Every write becomes a [`WriteRecord`], in order.
+//! An API server in virtual time, with member clusters as its logical clusters. Every write becomes
+//! a [`WriteRecord`], in order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use convoy_api::{GroupKind, Object};
+use convoy_api::{CollectionKey, GroupKind, Object};
 use convoy_controllers::discovery;
 use convoy_controllers::request::{Request, Resource};
 use convoy_controllers::response::Response;
 use convoy_store::Change;
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use smol_str::SmolStr;
 
 use super::light::Light;
 use super::real::Real;
@@ -62,6 +64,11 @@ pub(crate) fn http_parts(request: &Request) -> HttpParts<'_> {
     HttpParts { method: method.clone(), uri: path.clone(), content_type, body }
 }
 
+/// The path of a request to a cluster; the home cluster's name is empty.
+pub fn path_in(cluster: &str, path: &str) -> String {
+    if cluster.is_empty() { path.to_owned() } else { format!("/clusters/{cluster}{path}") }
+}
+
 /// Old records are dropped in batches of at least this size.
 const FORGOTTEN_MIN: usize = 1_000;
 
@@ -74,7 +81,7 @@ pub struct Cluster {
     /// How many older records were dropped.
     forgotten: usize,
     /// The resources discovered so far.
-    resources: BTreeMap<GroupKind, Resource>,
+    resources: BTreeMap<CollectionKey, Resource>,
 }
 
 impl Cluster {
@@ -151,23 +158,31 @@ impl Cluster {
         self.take_in(Author::Server);
     }
 
-    /// The resource of a kind.
-    pub(crate) fn resource(&mut self, kind: &GroupKind) -> Option<Resource> {
-        if let Some(known) = self.resources.get(kind) {
+    /// The resource of a kind in a cluster.
+    pub(crate) fn resource(&mut self, collection: &CollectionKey) -> Option<Resource> {
+        if let Some(known) = self.resources.get(collection) {
             return Some(known.clone());
         }
-        let found = self.discover(kind)?;
-        self.resources.insert(kind.clone(), found.clone());
+        let found = self.discover(collection)?;
+        self.resources.insert(collection.clone(), found.clone());
         Some(found)
     }
 
-    fn discover(&mut self, kind: &GroupKind) -> Option<Resource> {
+    /// The namespaced kinds of a cluster.
+    pub(crate) fn namespaced_kinds(&mut self, cluster: &SmolStr) -> BTreeSet<GroupKind> {
+        self.server.namespaced_kinds(cluster)
+    }
+
+    fn discover(&mut self, collection: &CollectionKey) -> Option<Resource> {
+        let CollectionKey { cluster, kind } = collection;
         if kind.group.is_empty() {
-            return discovery::find_resource(&self.get("/api/v1"), kind, "v1");
+            let list = self.get(&path_in(cluster, "/api/v1"));
+            return discovery::find_resource(&list, kind, "v1");
         }
-        let group = self.get(&format!("/apis/{}", kind.group));
-        discovery::versions(&group).into_iter().find_map(|version| {
-            let list = self.get(&format!("/apis/{}/{version}", kind.group));
+        let group = path_in(cluster, &format!("/apis/{}", kind.group));
+        let found = self.get(&group);
+        discovery::versions(&found).into_iter().find_map(|version| {
+            let list = self.get(&format!("{group}/{version}"));
             discovery::find_resource(&list, kind, &version)
         })
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use convoy_controllers::Settings;
+use convoy_controllers::cache::CacheEvent;
 use convoy_controllers::execution::{PendingRequest, RequestId, RequestResult, StepExecution};
 use convoy_controllers::reconciler::{Reconciler, Reconciliation};
 use convoy_controllers::reflector::{Reflector, ReflectorRequest, StreamEvent, WatchEnd};
@@ -17,8 +18,9 @@ use convoy_controllers::rollout::Rollout;
 use convoy_controllers::watches::WatchChange;
 use convoy_plan::Dialect;
 use jiff::{SignedDuration, Timestamp};
+use smol_str::SmolStr;
 
-use super::cluster::{Author, Cluster, WriteRecord, http_parts};
+use super::cluster::{Author, Cluster, WriteRecord, http_parts, path_in};
 use super::environment::Environment;
 use super::faults::{RequestFault, WatchFault};
 
@@ -38,6 +40,8 @@ pub(crate) enum ControllerEvent {
     Arrive(u64),
     /// Its response comes back.
     Return(u64, RequestResult),
+    /// It finds out which kinds a cluster serves.
+    Discover(SmolStr),
 }
 
 /// Events to schedule, with their delays.
@@ -52,6 +56,29 @@ pub struct LoopBehaviour {
     pub batches_events: bool,
 }
 
+/// The connection of a process to a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LinkState {
+    /// Nothing gets through, in either direction.
+    Down,
+    /// Requests and events take up to this long.
+    Slow(SignedDuration),
+}
+
+/// The connections that are not as they should be.
+pub(crate) type Links = BTreeMap<SmolStr, LinkState>;
+
+/// What a process runs.
+pub(crate) struct Program {
+    pub(crate) dialects: Vec<&'static dyn Dialect>,
+    /// The member clusters to which it is connected.
+    pub(crate) members: Vec<SmolStr>,
+    pub(crate) behaviour: LoopBehaviour,
+}
+
+/// The time between two attempts to find out what a cluster serves.
+const DISCOVERY_RETRY: SignedDuration = SignedDuration::from_secs(5);
+
 /// One process, from start to stop.
 pub(crate) struct Controller {
     reconciler: Reconciler,
@@ -64,10 +91,13 @@ pub(crate) struct Controller {
     behaviour: LoopBehaviour,
     /// A reconciliation is scheduled.
     is_reacting: bool,
+    links: Links,
 }
 
 struct Stream {
     reflector: Reflector,
+    /// Nobody needs it any more.
+    is_stopped: bool,
     /// The position of the watch in the records of the cluster.
     at: Option<usize>,
     is_scheduled: bool,
@@ -77,42 +107,102 @@ struct Stream {
 struct Sent {
     execution: u64,
     id: RequestId,
+    cluster: SmolStr,
     request: Request,
     has_arrived: bool,
 }
 
 impl Controller {
     pub(crate) fn start(
-        dialects: &[&'static dyn Dialect],
-        behaviour: LoopBehaviour,
+        program: Program,
+        links: Links,
         environment: &mut Environment<'_>,
     ) -> (Self, Scheduled) {
-        let mut reconciler = Reconciler::new(Settings::new(dialects.to_vec()));
-        let changes = reconciler.take_watch_changes().into_iter();
-        let streams = changes.filter_map(|change| match change {
-            WatchChange::Start { collection, .. } => Some(Stream {
-                reflector: Reflector::new(collection, Arc::clone(reconciler.projections())),
-                at: None,
-                is_scheduled: false,
-            }),
-            _ => None,
-        });
-        let streams: Vec<Stream> = streams.collect();
-        let scheduled = (0..streams.len())
-            .map(|stream| (environment.random.millis(0, 50), ControllerEvent::Follow(stream)))
-            .collect();
-        let (executions, sent) = (BTreeMap::new(), BTreeMap::new());
-        let controller = Self {
-            reconciler,
-            streams,
-            executions,
-            sent,
+        let Program { dialects, members, behaviour } = program;
+        let mut controller = Self {
+            reconciler: Reconciler::new(Settings::new(dialects)),
+            streams: Vec::new(),
+            executions: BTreeMap::new(),
+            sent: BTreeMap::new(),
             numbers: 0,
             alarm: None,
             behaviour,
             is_reacting: false,
+            links,
         };
+        for cluster in members {
+            controller.reconciler.handle(CacheEvent::Joined { cluster });
+        }
+        let mut scheduled = Scheduled::new();
+        controller.change_watches(environment, &mut scheduled);
         (controller, scheduled)
+    }
+
+    /// A connection fails, becomes slow or is as it should be.
+    pub(crate) fn set_link(&mut self, cluster: &SmolStr, state: Option<LinkState>) {
+        match state {
+            Some(state) => _ = self.links.insert(cluster.clone(), state),
+            None => _ = self.links.remove(cluster),
+        }
+    }
+
+    fn is_down(&self, cluster: &str) -> bool {
+        self.links.get(cluster) == Some(&LinkState::Down)
+    }
+
+    /// What a slow connection adds to an exchange.
+    fn lag(&self, cluster: &str, environment: &mut Environment<'_>) -> SignedDuration {
+        match self.links.get(cluster) {
+            Some(LinkState::Slow(most)) => {
+                environment.random.millis(0, i64::try_from(most.as_millis()).unwrap_or(0))
+            }
+            _ => SignedDuration::ZERO,
+        }
+    }
+
+    /// Begins and ends the watches that rollouts need now.
+    fn change_watches(&mut self, environment: &mut Environment<'_>, scheduled: &mut Scheduled) {
+        for change in self.reconciler.take_watch_changes() {
+            let delay = environment.random.millis(0, 50);
+            match change {
+                WatchChange::Start { collection, .. } => {
+                    let projections = Arc::clone(self.reconciler.projections());
+                    let reflector = Reflector::new(collection, projections);
+                    let stream =
+                        Stream { reflector, is_stopped: false, at: None, is_scheduled: false };
+                    self.streams.push(stream);
+                    scheduled.push((delay, ControllerEvent::Follow(self.streams.len() - 1)));
+                }
+                WatchChange::Stop { collection } => {
+                    let is_it = |stream: &&mut Stream| {
+                        !stream.is_stopped && *stream.reflector.collection() == collection
+                    };
+                    if let Some(stream) = self.streams.iter_mut().find(is_it) {
+                        stream.is_stopped = true;
+                    }
+                }
+                WatchChange::StartDiscovery { cluster } => {
+                    scheduled.push((delay, ControllerEvent::Discover(cluster)));
+                }
+                WatchChange::StopDiscovery { .. } => {}
+            }
+        }
+    }
+
+    fn discover(
+        &mut self,
+        cluster: SmolStr,
+        environment: &mut Environment<'_>,
+        scheduled: &mut Scheduled,
+    ) {
+        let fault = environment.faults.of_read(environment.random);
+        let kinds = if self.is_down(&cluster) || fault != RequestFault::None {
+            scheduled.push((DISCOVERY_RETRY, ControllerEvent::Discover(cluster.clone())));
+            Err("no response".to_owned())
+        } else {
+            Ok(environment.cluster.namespaced_kinds(&cluster))
+        };
+        self.reconciler.handle(CacheEvent::Served { cluster, kinds });
     }
 
     /// Whether nothing is due, in flight or undelivered.
@@ -125,6 +215,7 @@ impl Controller {
             && self
                 .streams
                 .iter()
+                .filter(|stream| !stream.is_stopped)
                 .all(|stream| stream.at.is_some_and(|at| stream.next(cluster, at).is_none()))
     }
 
@@ -135,7 +226,8 @@ impl Controller {
 
     /// The index before which it needs no records; `None` if a watch has no position.
     pub(crate) fn needs_from(&self) -> Option<usize> {
-        let places = self.streams.iter().map(|stream| stream.at);
+        let streams = self.streams.iter().filter(|stream| !stream.is_stopped);
+        let places = streams.map(|stream| stream.at);
         places.min_by_key(|at| at.unwrap_or(0)).flatten()
     }
 
@@ -161,8 +253,12 @@ impl Controller {
             ControllerEvent::Return(number, result) => {
                 self.returned(number, result, environment, &mut scheduled);
             }
+            ControllerEvent::Discover(cluster) => {
+                self.discover(cluster, environment, &mut scheduled);
+            }
         }
         self.react(environment, &mut scheduled, is_time);
+        self.change_watches(environment, &mut scheduled);
         scheduled
     }
 
@@ -251,13 +347,16 @@ impl Controller {
         }
         for PendingRequest { id, delay } in requests {
             let Some((_, execution)) = self.executions.get(&number) else { return };
-            let kind = execution.kind(id).clone();
-            let resource = environment.cluster.resource(&kind);
+            let cluster = execution.cluster(id).clone();
+            let resource = environment.cluster.resource(&execution.kind(id).in_cluster(&cluster));
             // A kind that is not served gets a 404.
             let path = || Request::get(format!("/unserved/{}", execution.kind(id)));
-            let request = resource.as_ref().map_or_else(path, |known| execution.request(id, known));
+            let mut request =
+                resource.as_ref().map_or_else(path, |known| execution.request(id, known));
+            request.path = path_in(&cluster, &request.path);
             self.numbers += 1;
-            let sent = Sent { execution: number, id, request, has_arrived: false };
+            let lag = self.lag(&cluster, environment);
+            let sent = Sent { execution: number, id, cluster, request, has_arrived: false };
             self.sent.insert(self.numbers, sent);
             let transit = match id {
                 RequestId::Write(_) if !environment.may_write => {
@@ -270,7 +369,8 @@ impl Controller {
                 RequestId::Read(_) => environment.random.millis(0, 10),
             };
             let delay = SignedDuration::try_from(delay).unwrap_or(SignedDuration::MAX);
-            scheduled.push((delay.saturating_add(transit), ControllerEvent::Arrive(self.numbers)));
+            let delay = delay.saturating_add(transit).saturating_add(lag);
+            scheduled.push((delay, ControllerEvent::Arrive(self.numbers)));
         }
     }
 
@@ -281,8 +381,18 @@ impl Controller {
         environment: &mut Environment<'_>,
         scheduled: &mut Scheduled,
     ) {
+        let links = &self.links;
         let Some(sent) = self.sent.get_mut(&number) else { return };
         sent.has_arrived = true;
+        if links.get(&sent.cluster) == Some(&LinkState::Down) {
+            // It arrives and its response is lost, or it never arrives.
+            if environment.random.happens(200) {
+                environment.cluster.send(&sent.request, Author::Controller);
+            }
+            let result = RequestResult::Lost("no response".to_owned());
+            let transit = environment.random.millis(0, 10_000);
+            return scheduled.push((transit, ControllerEvent::Return(number, result)));
+        }
         let fault = match sent.id {
             RequestId::Write(_) => environment.faults.of_write(environment.random),
             RequestId::Read(_) => environment.faults.of_read(environment.random),
@@ -331,11 +441,22 @@ impl Controller {
         environment: &mut Environment<'_>,
         scheduled: &mut Scheduled,
     ) {
+        let is_down = self.is_down(&self.streams[index].reflector.collection().cluster);
         let stream = &mut self.streams[index];
         stream.at = None;
+        if stream.is_stopped {
+            return;
+        }
+        let cluster = stream.reflector.collection().cluster.clone();
         match stream.reflector.next_request().0 {
+            _ if is_down => {
+                scheduled.push((
+                    environment.random.millis(0, 5_000),
+                    ControllerEvent::Listed(index, None),
+                ));
+            }
             ReflectorRequest::Discover => {
-                let resource = environment.cluster.resource(stream.reflector.kind());
+                let resource = environment.cluster.resource(stream.reflector.collection());
                 if let Some(event) = stream.reflector.discovered(resource) {
                     self.reconciler.handle(event);
                 }
@@ -344,6 +465,7 @@ impl Controller {
             ReflectorRequest::List { path } => {
                 let response = match environment.faults.of_read(environment.random) {
                     RequestFault::None => {
+                        let path = path_in(&cluster, &path);
                         Some(environment.cluster.send(&Request::get(path), Author::Controller))
                     }
                     RequestFault::Refused(code) => Some(Response { code, ..Response::default() }),
@@ -385,15 +507,16 @@ impl Controller {
         scheduled: &mut Scheduled,
     ) {
         let reflector = &mut self.streams[index].reflector;
-        let listed =
-            response.ok_or_else(String::new).and_then(|response| reflector.listed(response));
-        match listed {
-            Ok(event) => {
-                if let Some(event) = event {
-                    self.reconciler.handle(event);
-                }
-            }
-            Err(_) => reflector.failed(),
+        let listed = response
+            .ok_or_else(|| "no response".to_owned())
+            .and_then(|response| reflector.listed(response));
+        let event = listed.unwrap_or_else(|why| {
+            reflector.failed();
+            let collection = reflector.collection().clone();
+            Some(CacheEvent::Failed { collection, why })
+        });
+        if let Some(event) = event.filter(|_| !self.streams[index].is_stopped) {
+            self.reconciler.handle(event);
         }
         self.follow_on(index, environment, scheduled);
     }
@@ -405,18 +528,22 @@ impl Controller {
         environment: &mut Environment<'_>,
         scheduled: &mut Scheduled,
     ) {
+        let is_down = self.is_down(&self.streams[index].reflector.collection().cluster);
         let stream = &mut self.streams[index];
         stream.is_scheduled = false;
-        let Some(at) = stream.at else { return };
+        let Some(at) = stream.at.filter(|_| !stream.is_stopped) else { return };
         let end = match environment.faults.of_watch(environment.random) {
+            _ if is_down => Some(WatchEnd::Broken("no response".to_owned())),
             WatchFault::None => None,
             WatchFault::Ended => Some(WatchEnd::Closed),
             WatchFault::Broken => Some(WatchEnd::Broken("broken".to_owned())),
             WatchFault::Expired => Some(WatchEnd::Expired),
         };
         if let Some(end) = end {
-            // The reason for listing again does not matter here.
-            drop(stream.reflector.watch_ended(end));
+            if let Err(why) = stream.reflector.watch_ended(end) {
+                let collection = stream.reflector.collection().clone();
+                self.reconciler.handle(CacheEvent::Failed { collection, why });
+            }
             return self.follow_on(index, environment, scheduled);
         }
         let mut from = at;
@@ -445,14 +572,14 @@ impl Controller {
         environment: &mut Environment<'_>,
         scheduled: &mut Scheduled,
     ) {
+        let lag = self.lag(&self.streams[index].reflector.collection().cluster, environment);
         let stream = &mut self.streams[index];
-        let Some(at) = stream.at.filter(|_| !stream.is_scheduled) else { return };
+        let is_idle = !stream.is_scheduled && !stream.is_stopped;
+        let Some(at) = stream.at.filter(|_| is_idle) else { return };
         if stream.next(environment.cluster, at).is_some() {
             stream.is_scheduled = true;
-            scheduled.push((
-                environment.faults.delay(environment.random),
-                ControllerEvent::Deliver(index),
-            ));
+            let delay = environment.faults.delay(environment.random).saturating_add(lag);
+            scheduled.push((delay, ControllerEvent::Deliver(index)));
         } else {
             stream.at = Some(environment.cluster.written());
         }
@@ -460,11 +587,14 @@ impl Controller {
 }
 
 impl Stream {
-    /// The next record of its kind.
+    /// The next record of its collection.
     fn next<'c>(&self, cluster: &'c Cluster, at: usize) -> Option<(usize, &'c WriteRecord)> {
         let mut records = cluster.records(at).iter().enumerate();
-        let (found, record) =
-            records.find(|(_, record)| record.object.kind() == self.reflector.kind())?;
+        let collection = self.reflector.collection();
+        let (found, record) = records.find(|(_, record)| {
+            let key = record.object.key();
+            key.kind == collection.kind && key.cluster == collection.cluster
+        })?;
         Some((at + found, record))
     }
 }

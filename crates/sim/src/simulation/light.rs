@@ -2,59 +2,42 @@
 //! sub-resources, graceful deletion and background garbage collection, and no defaults, no rules
 //! and no owners of fields. What it does, it does as the real one, which every trial also runs on.
 
+mod garbage;
+mod kinds;
+
 use std::collections::{BTreeMap, BTreeSet};
 
+use convoy_api::kinds::{DEPLOYMENT, NAMESPACE};
 use convoy_api::object::member::same;
 use convoy_api::{GroupKind, Object, ObjectKey};
 use convoy_store::Change;
 use http::Method;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
+use self::garbage::Garbage;
+use self::kinds::{Served, served};
 use super::server::{Server, ServerResponse, Written};
 use crate::component::hash_of;
 use crate::fleet::send::HttpParts;
 use crate::kubelet::stamp;
 use crate::shared_object::SharedObject;
 
-/// A kind that is served.
-#[derive(Clone, Debug)]
-struct Served {
-    kind: GroupKind,
-    version: &'static str,
-    plural: &'static str,
-    namespaced: bool,
-}
-
-const KINDS: [(&str, &str, &str, &str, bool); 10] = [
-    ("", "v1", "Pod", "pods", true),
-    ("", "v1", "Node", "nodes", false),
-    ("", "v1", "Namespace", "namespaces", false),
-    ("", "v1", "ConfigMap", "configmaps", true),
-    ("apps", "v1", "Deployment", "deployments", true),
-    ("apps", "v1", "ReplicaSet", "replicasets", true),
-    ("coordination.k8s.io", "v1", "Lease", "leases", true),
-    ("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", true),
-    ("skyhook.nvidia.com", "v1alpha1", "Skyhook", "skyhooks", false),
-    ("skyhook.nvidia.com", "v1alpha1", "DeploymentPolicy", "deploymentpolicies", false),
-];
-
 #[derive(Debug)]
 pub(super) struct Light {
     kinds: Vec<Served>,
     /// In no order that means anything, but one that is found without reading long names.
     objects: BTreeMap<(u64, ObjectKey), Object>,
-    /// By the uid of its controller, what it may leave behind.
-    owned: BTreeMap<String, BTreeSet<ObjectKey>>,
+    garbage: Garbage,
     revision: u64,
     written: Vec<Written>,
-    /// Whose owner may be gone.
-    suspects: BTreeSet<ObjectKey>,
     now: Timestamp,
 }
 
 /// What a path names.
 struct Target<'p> {
+    /// Empty for the home cluster.
+    cluster: &'p str,
     served: Served,
     namespace: &'p str,
     name: &'p str,
@@ -66,33 +49,30 @@ type Refused = (u16, &'static str);
 
 impl Light {
     pub(super) fn new() -> Self {
-        let served = |(group, version, kind, plural, namespaced)| Served {
-            kind: GroupKind::new(group, kind),
-            version,
-            plural,
-            namespaced,
-        };
         Self {
-            kinds: KINDS.into_iter().map(served).collect(),
+            kinds: served(),
             objects: BTreeMap::new(),
-            owned: BTreeMap::new(),
+            garbage: Garbage::default(),
             revision: 0,
             written: Vec::new(),
-            suspects: BTreeSet::new(),
             now: Timestamp::UNIX_EPOCH,
         }
     }
 
     fn answer(&mut self, parts: &HttpParts<'_>) -> Result<(u16, SharedObject), Refused> {
         let path = parts.uri.split('?').next().unwrap_or_default();
+        let (cluster, path) = split_cluster(path);
         if let Some(document) = self.discovery(path) {
             return Ok((200, document.into()));
         }
-        let target = self.target(path).ok_or((404, "NotFound"))?;
-        let key = target.served.kind.key(target.namespace, target.name);
+        let target = self.target(cluster, path).ok_or((404, "NotFound"))?;
+        let key = target.key(&target.served.kind, target.name);
+        if self.is_denied(&key) && parts.method != Method::GET && target.below.is_empty() {
+            return Err((403, "Forbidden"));
+        }
         match parts.method {
             Method::GET if target.name.is_empty() => {
-                Ok((200, self.list(&target.served.kind).into()))
+                Ok((200, self.list(cluster, &target.served.kind).into()))
             }
             Method::GET => self.objects.get(&place(&key)).map(shown).ok_or((404, "NotFound")),
             Method::POST if target.below == "binding" => self.bind(&key, parts.body),
@@ -127,7 +107,7 @@ impl Light {
         Some(json!({"resources": resources.collect::<Vec<_>>()}))
     }
 
-    fn target<'p>(&self, path: &'p str) -> Option<Target<'p>> {
+    fn target<'p>(&self, cluster: &'p str, path: &'p str) -> Option<Target<'p>> {
         let mut parts: Vec<&str> = path.trim_matches('/').split('/').collect();
         let group = match *parts.first()? {
             "api" => "",
@@ -149,11 +129,12 @@ impl Light {
         let found = |served: &&Served| served.kind.group == group && served.plural == plural;
         let served = self.kinds.iter().find(found)?.clone();
         let part = |at: usize| parts.get(at).copied().unwrap_or_default();
-        Some(Target { served, namespace, name: part(1), below: part(2) })
+        Some(Target { cluster, served, namespace, name: part(1), below: part(2) })
     }
 
-    fn list(&self, kind: &GroupKind) -> Value {
-        let items = self.objects.values().filter(|object| object.kind() == kind);
+    fn list(&self, cluster: &str, kind: &GroupKind) -> Value {
+        let is_listed = |object: &&Object| object.kind() == kind && object.key().cluster == cluster;
+        let items = self.objects.values().filter(is_listed);
         let mut items: Vec<&Object> = items.collect();
         items.sort_by_key(|object| object.key());
         let items: Vec<Value> = items.into_iter().map(|object| object.raw().clone()).collect();
@@ -189,6 +170,10 @@ impl Light {
         metadata["generation"] = json!(1);
         metadata["resourceVersion"] = json!(version);
         let object = Object::from_value(raw).map_err(|_| (400, "BadRequest"))?;
+        let object = object.in_cluster(target.cluster);
+        if target.served.namespaced {
+            self.is_open(&target.key(&NAMESPACE, target.namespace))?;
+        }
         if self.objects.contains_key(&place(object.key())) {
             return Err((409, "AlreadyExists"));
         }
@@ -256,25 +241,6 @@ impl Light {
         Ok((201, json!({"kind": "Status", "status": "Success"}).into()))
     }
 
-    fn delete(&mut self, key: &ObjectKey, options: &Value) -> Result<(u16, SharedObject), Refused> {
-        let object = self.objects.get(&place(key)).ok_or((404, "NotFound"))?.clone();
-        is_as_observed(&object, options.get("preconditions").unwrap_or(&Value::Null))?;
-        let secs = if key.kind.kind == "Pod" { grace(&object, options) } else { 0 };
-        let due = object.metadata().get("deletionGracePeriodSeconds").and_then(Value::as_i64);
-        if secs == 0 {
-            let last = self.next_version(&object, object.raw().clone());
-            return Ok((200, self.store(last, Change::Deleted)));
-        }
-        if due.is_some_and(|due| due <= secs) {
-            return Ok(shown(&object));
-        }
-        let mut raw = object.raw().clone();
-        let at = self.now.checked_add(SignedDuration::from_secs(secs)).unwrap_or(self.now);
-        raw["metadata"]["deletionTimestamp"] = json!(stamp(at));
-        raw["metadata"]["deletionGracePeriodSeconds"] = json!(secs);
-        Ok((200, self.restore(&object, raw)))
-    }
-
     /// The next version of an object.
     fn next_version(&self, object: &Object, mut raw: Value) -> Object {
         raw["metadata"]["resourceVersion"] = json!((self.revision + 1).to_string());
@@ -283,7 +249,9 @@ impl Light {
 
     fn restore(&mut self, object: &Object, raw: Value) -> SharedObject {
         let object = self.next_version(object, raw);
-        self.store(object, Change::Modified)
+        let shown = self.store(object.clone(), Change::Modified);
+        self.remove_unheld(&object);
+        shown
     }
 
     /// Writes one version of an object; gives it back.
@@ -291,36 +259,14 @@ impl Light {
         self.revision += 1;
         let key = object.key();
         let before = if change == Change::Deleted {
-            self.suspects.extend(
-                self.owned.get(object.uid().unwrap_or_default()).into_iter().flatten().cloned(),
-            );
             self.objects.remove(&place(key))
         } else {
             self.objects.insert(place(key), object.clone())
         };
-        self.note_owner(before.as_ref(), (change != Change::Deleted).then_some(&object));
+        self.note_owners(before.as_ref(), (change != Change::Deleted).then_some(&object));
         let revision = self.revision;
         self.written.push(Written { revision, change, object: object.clone() });
         SharedObject::Object(object)
-    }
-
-    fn note_owner(&mut self, before: Option<&Object>, after: Option<&Object>) {
-        let owner = |object: Option<&Object>| Some(object?.controller()?.uid.to_owned());
-        let (former, current) = (owner(before), owner(after));
-        if former == current {
-            return;
-        }
-        if let (Some(uid), Some(object)) = (former, before)
-            && let Some(keys) = self.owned.get_mut(&uid)
-        {
-            keys.remove(object.key());
-            if keys.is_empty() {
-                self.owned.remove(&uid);
-            }
-        }
-        if let (Some(uid), Some(object)) = (current, after) {
-            self.owned.entry(uid).or_default().insert(object.key().clone());
-        }
     }
 }
 
@@ -335,16 +281,41 @@ impl Server for Light {
         ServerResponse { code, body }
     }
 
+    fn namespaced_kinds(&mut self, _cluster: &str) -> BTreeSet<GroupKind> {
+        let namespaced = self.kinds.iter().filter(|served| served.namespaced);
+        namespaced.map(|served| served.kind.clone()).collect()
+    }
+
     fn collect_garbage(&mut self, now: Timestamp) {
         self.now = now;
-        while let Some(key) = self.suspects.pop_first() {
-            // One that is not there any more needs no collector.
-            drop(self.delete(&key, &Value::Object(Map::new())));
-        }
+        self.collect();
     }
 
     fn written(&mut self) -> Vec<Written> {
         std::mem::take(&mut self.written)
+    }
+}
+
+/// The cluster that a path is about, and the path within it.
+fn split_cluster(path: &str) -> (&str, &str) {
+    let Some(rest) = path.strip_prefix("/clusters/") else { return ("", path) };
+    rest.find('/').map_or((rest, "/"), |at| rest.split_at(at))
+}
+
+/// While a cluster has a namespace of this name, it denies its clients every write to Deployments.
+pub(super) const DENIAL: &str = "deny-deployments";
+
+impl Light {
+    fn is_denied(&self, key: &ObjectKey) -> bool {
+        let marker = ObjectKey { cluster: key.cluster.clone(), ..NAMESPACE.key("", DENIAL) };
+        key.kind == DEPLOYMENT && self.objects.contains_key(&place(&marker))
+    }
+}
+
+impl Target<'_> {
+    fn key(&self, kind: &GroupKind, name: &str) -> ObjectKey {
+        let namespace = if *kind == NAMESPACE { "" } else { self.namespace };
+        ObjectKey { cluster: self.cluster.into(), ..kind.key(namespace, name) }
     }
 }
 
@@ -386,15 +357,4 @@ fn is_as_observed(object: &Object, fence: &Value) -> Result<(), Refused> {
         return Ok(());
     }
     Err((409, "Conflict"))
-}
-
-/// How long a pod may take to end.
-fn grace(pod: &Object, options: &Value) -> i64 {
-    let phase = pod.status().get("phase").and_then(Value::as_str).unwrap_or_default();
-    if pod.spec().get("nodeName").is_none() || ["Failed", "Succeeded"].contains(&phase) {
-        return 0;
-    }
-    let asked = options.get("gracePeriodSeconds").and_then(Value::as_i64);
-    let given = || pod.spec().get("terminationGracePeriodSeconds").and_then(Value::as_i64);
-    asked.or_else(given).unwrap_or(30).max(0)
 }

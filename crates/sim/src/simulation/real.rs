@@ -1,12 +1,13 @@
 //! Convoy's own API server in virtual time: in memory, with a clock that the simulation sets and
 //! randomness that its seed gives.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use bytes::Bytes;
-use convoy_api::Object;
+use convoy_api::{GroupKind, Object};
 use convoy_apiserver::access::Peer;
 use convoy_apiserver::chores::Chores;
 use convoy_apiserver::encoding::{read_entry, set_revision};
@@ -14,11 +15,14 @@ use convoy_apiserver::handler::handle;
 use convoy_apiserver::object_meta::{ObjectMeta, Store};
 use convoy_apiserver::server::{Limits, Server as ApiServer};
 use convoy_apiserver::surroundings::Surroundings;
+use convoy_controllers::discovery;
+use convoy_controllers::response::Response;
 use convoy_store::{MemoryBackend, Revision, Settings, Watch};
 use http_body_util::{BodyExt, Full};
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::cluster::path_in;
 use super::server::{Server, ServerResponse, Written};
 use crate::fleet::send::HttpParts;
 use crate::seed::Seed;
@@ -76,6 +80,14 @@ impl Real {
     }
 }
 
+impl Real {
+    fn get(&mut self, path: &str) -> Value {
+        let (method, content_type) = (http::Method::GET, "application/json");
+        let parts = HttpParts { method, uri: path.to_owned(), content_type, body: &Value::Null };
+        Response::from(self.send(&parts, self.clock.now())).body
+    }
+}
+
 impl Server for Real {
     fn send(&mut self, parts: &HttpParts<'_>, now: Timestamp) -> ServerResponse {
         self.clock.set(now);
@@ -97,6 +109,20 @@ impl Server for Real {
         })
     }
 
+    fn namespaced_kinds(&mut self, cluster: &str) -> BTreeSet<GroupKind> {
+        let core = self.get(&path_in(cluster, "/api/v1"));
+        let mut kinds = discovery::watchable(&core, "");
+        let groups = self.get(&path_in(cluster, "/apis"));
+        for group in groups["groups"].as_array().into_iter().flatten() {
+            let name = group["name"].as_str().unwrap_or_default();
+            for version in discovery::versions(group) {
+                let list = self.get(&path_in(cluster, &format!("/apis/{name}/{version}")));
+                kinds.extend(discovery::watchable(&list, name));
+            }
+        }
+        kinds
+    }
+
     fn collect_garbage(&mut self, now: Timestamp) {
         self.clock.set(now);
         self.runtime.block_on(self.chores.settle());
@@ -112,6 +138,7 @@ impl Server for Real {
                 let mut object = read_entry(&event.entry);
                 set_revision(&mut object, event.revision.0);
                 if let Ok(object) = Object::from_value(object) {
+                    let object = object.in_cluster(&event.entry.key.shelf.cluster);
                     let (revision, change) = (event.revision.0, event.change);
                     written.push(Written { revision, change, object });
                 }

@@ -67,6 +67,7 @@ impl Rehearsal {
             settle_timeout: SignedDuration::from_hours(12),
             events_max: u64::MAX,
             drops_old_records: true,
+            outages: None,
             leadership: None,
         };
         (trial, settings)

@@ -1,8 +1,9 @@
 //! The interface of the simulated API servers: requests in, responses and writes out.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
-use convoy_api::Object;
+use convoy_api::{GroupKind, Object};
 use convoy_controllers::response::Response;
 use convoy_store::Change;
 use jiff::Timestamp;
@@ -13,6 +14,9 @@ use crate::shared_object::SharedObject;
 /// A simulated API server.
 pub(super) trait Server: fmt::Debug {
     fn send(&mut self, parts: &HttpParts<'_>, now: Timestamp) -> ServerResponse;
+
+    /// The namespaced kinds of a cluster.
+    fn namespaced_kinds(&mut self, cluster: &str) -> BTreeSet<GroupKind>;
 
     /// Collects garbage.
     fn collect_garbage(&mut self, now: Timestamp);

@@ -77,6 +77,7 @@ impl Skyhooks {
             settle_timeout: SignedDuration::from_hours(2),
             events_max: EVENTS_MAX,
             drops_old_records: false,
+            outages: None,
             leadership: None,
         };
         let trial = Self {

@@ -1,0 +1,202 @@
+//! A hub of KubeFleet and its members under trial: people who release, move and resize placements,
+//! change limits, label, taint and evict; releases that never work, members that do not answer,
+//! and processes that end between any two writes. After every write enough clusters work and not
+//! too many carry the resources.
+
+mod end;
+mod user;
+pub(super) mod world;
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use convoy_api::kinds::DEPLOYMENT;
+use convoy_api::{GroupKind, Object, ObjectKey};
+use convoy_check::{Hand, Placements};
+use convoy_controllers::request::Request;
+use convoy_plan::Dialect;
+use convoy_plan::dialect::fleet::Hub;
+use convoy_plan::dialect::fleet_agent::FleetAgent;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+use smol_str::{SmolStr, format_smolstr};
+
+use self::end::Ending;
+use self::world::{HUB_DEPLOYMENT, member_name, workload};
+use super::cluster::{Author, Cluster, ServerKind, WriteRecord, path_in};
+use super::faults::Faults;
+use super::random::Random;
+use super::{EVENTS_MAX, LoopBehaviour, RunSettings, Trial};
+use crate::scenario::Scenario;
+use crate::seed::Seed;
+
+const GROUP: &str = "placement.kubernetes-fleet.io";
+const PLACEMENT: GroupKind = GroupKind::new(GROUP, "ClusterResourcePlacement");
+const BINDING: GroupKind = GroupKind::new(GROUP, "ClusterResourceBinding");
+const SNAPSHOT: GroupKind = GroupKind::new(GROUP, "ClusterResourceSnapshot");
+const WORK: GroupKind = GroupKind::new(GROUP, "Work");
+const APPLIED_WORK: GroupKind = GroupKind::new(GROUP, "AppliedWork");
+const MEMBER: GroupKind = GroupKind::new("cluster.kubernetes-fleet.io", "MemberCluster");
+const INTERNAL: GroupKind = GroupKind::new("cluster.kubernetes-fleet.io", "InternalMemberCluster");
+
+/// The agents of all members that a trial may have.
+static AGENTS: LazyLock<Vec<FleetAgent>> =
+    LazyLock::new(|| (1..=world::MEMBERS_MAX).map(|n| FleetAgent::new(member_name(n))).collect());
+
+/// One placement on a few members, and what befalls it.
+pub struct Fleets {
+    members: u32,
+    hub: &'static dyn Dialect,
+    /// What is created first.
+    objects: Vec<(&'static str, Value)>,
+    seen: BTreeMap<ObjectKey, Object>,
+    vigil: Placements,
+    ending: Ending,
+    /// The images that were released so far, and the evictions.
+    releases: u32,
+    evictions: u32,
+    has_writes: bool,
+}
+
+impl Fleets {
+    /// A trial and its settings, as a seed has it.
+    pub fn from_seed(seed: u64) -> (Self, RunSettings) {
+        let mut random = Random::new(Seed::new(seed).child("trial", "fleet"));
+        let settings = RunSettings {
+            server: ServerKind::Light,
+            faults: Faults::random(&mut random),
+            // Most worlds are short: many of them meet more than a few long ones.
+            fault_phase: if random.happens(100) {
+                random.millis(60_000, 200_000)
+            } else {
+                random.millis(10_000, 60_000)
+            },
+            user_actions_every: (1_000, 15_000),
+            lifetimes: random.happens(500).then_some((1_000, 40_000)),
+            behaviour: LoopBehaviour {
+                reaction_delay: SignedDuration::from_millis(
+                    *random.pick(&[0, 20, 300]).unwrap_or(&0),
+                ),
+                batches_events: random.happens(300),
+            },
+            settle_timeout: SignedDuration::from_mins(20),
+            events_max: EVENTS_MAX,
+            drops_old_records: false,
+            outages: random.happens(500).then_some(((2_000, 30_000), (500, 60_000))),
+            leadership: None,
+        };
+        let members = u32::try_from(random.between(2, i64::from(world::MEMBERS_MAX))).unwrap_or(2);
+        let trial = Self {
+            members,
+            hub: &Hub,
+            objects: world::objects(members, &mut random),
+            seen: BTreeMap::new(),
+            vigil: Placements::default(),
+            ending: Ending::random(&mut random),
+            releases: 1,
+            evictions: 0,
+            has_writes: false,
+        };
+        (trial, settings)
+    }
+
+    /// The same with another controller of the hub.
+    #[must_use]
+    pub fn with_hub(self, hub: &'static dyn Dialect) -> Self {
+        Self { hub, ..self }
+    }
+
+    fn of(&self, kind: GroupKind) -> impl Iterator<Item = &Object> {
+        self.seen.values().filter(move |object| *object.kind() == kind)
+    }
+
+    fn get(&self, kind: &GroupKind, name: &str) -> Option<&Object> {
+        self.seen.get(&kind.key("", name))
+    }
+
+    /// The next image; some never work.
+    fn release(&mut self, kind: &str) -> Request {
+        self.releases += 1;
+        let image = format!("{kind}-{}", self.releases);
+        let containers = json!([{"name": "app", "image": image}]);
+        let patch = json!({"spec": {"template": {"spec": {"containers": containers}}}});
+        Request::merge(HUB_DEPLOYMENT, patch)
+    }
+}
+
+impl Trial for Fleets {
+    fn loops(&self) -> Vec<Vec<&'static dyn Dialect>> {
+        let agents = AGENTS.iter().take(self.members as usize);
+        let agents = agents.map(|agent| -> Vec<&'static dyn Dialect> { vec![agent] });
+        std::iter::once(vec![self.hub]).chain(agents).collect()
+    }
+
+    fn members(&self, index: usize) -> Vec<SmolStr> {
+        if index == 0 { Vec::new() } else { vec![format_smolstr!("member-{index}")] }
+    }
+
+    fn scenario(&self) -> Scenario {
+        Scenario::from_yaml("seed: 1\nnodes: []\n").expect("the text above is a scenario")
+    }
+
+    fn begin(&mut self) -> Vec<Request> {
+        self.objects.iter().map(|(path, body)| Request::create(path, body.clone())).collect()
+    }
+
+    fn act(&mut self, random: &mut Random, _cluster: &mut Cluster) -> Vec<Request> {
+        self.user_action(random).into_iter().collect()
+    }
+
+    fn end(&mut self, _cluster: &mut Cluster) -> Vec<Request> {
+        self.last_action()
+    }
+
+    fn see(&mut self, record: &WriteRecord) -> Result<(), String> {
+        self.has_writes = true;
+        let key = record.object.key();
+        if record.is_deletion() {
+            self.seen.remove(key);
+        } else {
+            self.seen.insert(key.clone(), record.object.clone());
+        }
+        let by = if record.by == Author::Controller { Hand::Loop } else { Hand::Other };
+        self.vigil.see(&record.object, record.is_deletion(), by, record.at)
+    }
+
+    /// The workload controllers of the members.
+    fn react(
+        &mut self,
+        record: &WriteRecord,
+        random: &mut Random,
+    ) -> Vec<(SignedDuration, Request)> {
+        let object = &record.object;
+        let key = object.key();
+        let is_new = key.kind == DEPLOYMENT
+            && !key.cluster.is_empty()
+            && !record.is_deletion()
+            && object.status().get("observedGeneration") != Some(&json!(object.generation()));
+        if is_new { workload(object, random) } else { Vec::new() }
+    }
+
+    /// Heartbeats.
+    fn is_routine(&self, record: &WriteRecord) -> bool {
+        [MEMBER, INTERNAL].contains(record.object.kind())
+    }
+
+    fn rest(&mut self, _now: Timestamp) {
+        if std::mem::take(&mut self.has_writes) {
+            self.vigil.rest();
+        }
+    }
+
+    fn is_complete(&self) -> Result<(), String> {
+        self.vigil.left_behind()?;
+        self.has_ended()
+    }
+}
+
+impl std::fmt::Debug for Fleets {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Fleets").field("members", &self.members).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,99 @@
+//! The kinds that the small server serves, in every cluster.
+
+use convoy_api::GroupKind;
+
+/// A kind that is served.
+#[derive(Clone, Debug)]
+pub(super) struct Served {
+    pub(super) kind: GroupKind,
+    pub(super) version: &'static str,
+    pub(super) plural: &'static str,
+    pub(super) namespaced: bool,
+}
+
+const PLACEMENT: &str = "placement.kubernetes-fleet.io";
+const CLUSTER: &str = "cluster.kubernetes-fleet.io";
+const RBAC: &str = "rbac.authorization.k8s.io";
+const SKYHOOK: &str = "skyhook.nvidia.com";
+
+/// Group, version, kind, plural, and whether it is namespaced.
+const KINDS: [(&str, &str, &str, &str, bool); 38] = [
+    ("", "v1", "Pod", "pods", true),
+    ("", "v1", "Node", "nodes", false),
+    ("", "v1", "Namespace", "namespaces", false),
+    ("", "v1", "ConfigMap", "configmaps", true),
+    ("", "v1", "Service", "services", true),
+    ("apps", "v1", "Deployment", "deployments", true),
+    ("apps", "v1", "ReplicaSet", "replicasets", true),
+    ("coordination.k8s.io", "v1", "Lease", "leases", true),
+    ("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", true),
+    (RBAC, "v1", "Role", "roles", true),
+    (RBAC, "v1", "RoleBinding", "rolebindings", true),
+    (SKYHOOK, "v1alpha1", "Skyhook", "skyhooks", false),
+    (SKYHOOK, "v1alpha1", "DeploymentPolicy", "deploymentpolicies", false),
+    (CLUSTER, "v1beta1", "MemberCluster", "memberclusters", false),
+    (CLUSTER, "v1beta1", "InternalMemberCluster", "internalmemberclusters", true),
+    (PLACEMENT, "v1beta1", "ClusterResourcePlacement", "clusterresourceplacements", false),
+    (PLACEMENT, "v1beta1", "ResourcePlacement", "resourceplacements", true),
+    (
+        PLACEMENT,
+        "v1beta1",
+        "ClusterResourcePlacementStatus",
+        "clusterresourceplacementstatuses",
+        true,
+    ),
+    (PLACEMENT, "v1beta1", "ClusterResourceBinding", "clusterresourcebindings", false),
+    (PLACEMENT, "v1beta1", "ResourceBinding", "resourcebindings", true),
+    (PLACEMENT, "v1beta1", "ClusterResourceSnapshot", "clusterresourcesnapshots", false),
+    (PLACEMENT, "v1beta1", "ResourceSnapshot", "resourcesnapshots", true),
+    (
+        PLACEMENT,
+        "v1beta1",
+        "ClusterSchedulingPolicySnapshot",
+        "clusterschedulingpolicysnapshots",
+        false,
+    ),
+    (PLACEMENT, "v1beta1", "SchedulingPolicySnapshot", "schedulingpolicysnapshots", true),
+    (PLACEMENT, "v1beta1", "Work", "works", true),
+    (PLACEMENT, "v1beta1", "AppliedWork", "appliedworks", false),
+    (PLACEMENT, "v1beta1", "ClusterResourceOverride", "clusterresourceoverrides", false),
+    (
+        PLACEMENT,
+        "v1beta1",
+        "ClusterResourceOverrideSnapshot",
+        "clusterresourceoverridesnapshots",
+        false,
+    ),
+    (PLACEMENT, "v1beta1", "ResourceOverride", "resourceoverrides", true),
+    (PLACEMENT, "v1beta1", "ResourceOverrideSnapshot", "resourceoverridesnapshots", true),
+    (
+        PLACEMENT,
+        "v1beta1",
+        "ClusterResourcePlacementEviction",
+        "clusterresourceplacementevictions",
+        false,
+    ),
+    (
+        PLACEMENT,
+        "v1beta1",
+        "ClusterResourcePlacementDisruptionBudget",
+        "clusterresourceplacementdisruptionbudgets",
+        false,
+    ),
+    (PLACEMENT, "v1beta1", "ClusterStagedUpdateRun", "clusterstagedupdateruns", false),
+    (PLACEMENT, "v1beta1", "StagedUpdateRun", "stagedupdateruns", true),
+    (PLACEMENT, "v1beta1", "ClusterStagedUpdateStrategy", "clusterstagedupdatestrategies", false),
+    (PLACEMENT, "v1beta1", "StagedUpdateStrategy", "stagedupdatestrategies", true),
+    (PLACEMENT, "v1beta1", "ClusterApprovalRequest", "clusterapprovalrequests", false),
+    (PLACEMENT, "v1beta1", "ApprovalRequest", "approvalrequests", true),
+];
+
+pub(super) fn served() -> Vec<Served> {
+    let served = |(group, version, kind, plural, namespaced)| Served {
+        kind: GroupKind::new(group, kind),
+        version,
+        plural,
+        namespaced,
+    };
+    KINDS.into_iter().map(served).collect()
+}
