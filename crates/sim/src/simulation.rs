@@ -14,6 +14,7 @@ pub mod fleets;
 pub mod leading;
 mod light;
 mod machines;
+mod outages;
 pub mod placements;
 pub mod random;
 mod real;
@@ -31,7 +32,7 @@ use smol_str::SmolStr;
 
 use self::cluster::{Author, Cluster, ServerKind, WriteRecord};
 pub use self::controller::LoopBehaviour;
-use self::controller::{Controller, LinkState, Links, Program};
+use self::controller::{Controller, Links, Program};
 use self::elector::Elector;
 use self::environment::environment;
 use self::faults::Faults;
@@ -505,41 +506,6 @@ impl<T: Trial> Simulation<T> {
         let (low, high) = self.settings.user_actions_every;
         let delay = self.random.millis(low, high);
         self.after(delay, Event::UserAction);
-    }
-
-    fn schedule_outage(&mut self) {
-        if let Some(((low, high), _)) = self.settings.outages {
-            let delay = self.random.millis(low, high);
-            self.after(delay, Event::Outage);
-        }
-    }
-
-    /// The connection of a loop to one of its clusters fails for a while, or becomes slow.
-    fn fail_connection(&mut self) {
-        let Some((_, (low, high))) = self.settings.outages else { return };
-        let index = self.random.number() as usize % self.loops.len();
-        let mut clusters = self.trial.members(index);
-        clusters.push(SmolStr::default());
-        let Some(cluster) = self.random.pick(&clusters).cloned() else { return };
-        let state = match self.random.between(0, 2) {
-            0 => LinkState::Slow(SignedDuration::from_millis(self.random.between(50, 3_000))),
-            _ => LinkState::Down,
-        };
-        let delay = self.random.millis(low, high);
-        self.set_link(index, cluster.clone(), Some(state));
-        self.after(delay, Event::EndOutage(index, cluster));
-        self.schedule_outage();
-    }
-
-    fn set_link(&mut self, index: usize, cluster: SmolStr, state: Option<LinkState>) {
-        let slot = &mut self.loops[index];
-        if let Some(process) = &mut slot.process {
-            process.set_link(&cluster, state);
-        }
-        match state {
-            Some(state) => _ = slot.links.insert(cluster, state),
-            None => _ = slot.links.remove(&cluster),
-        }
     }
 
     fn schedule_stop(&mut self, index: usize) {

@@ -14,6 +14,7 @@ use smol_str::SmolStr;
 
 use super::light::Light;
 use super::real::Real;
+pub use super::server::path_in;
 use super::server::{Server, ServerResponse, Written};
 use crate::fleet::send::HttpParts;
 use crate::seed::Seed;
@@ -62,11 +63,6 @@ impl WriteRecord {
 pub(crate) fn http_parts(request: &Request) -> HttpParts<'_> {
     let Request { method, path, content_type, body } = request;
     HttpParts { method: method.clone(), uri: path.clone(), content_type, body }
-}
-
-/// The path of a request to a cluster; the home cluster's name is empty.
-pub fn path_in(cluster: &str, path: &str) -> String {
-    if cluster.is_empty() { path.to_owned() } else { format!("/clusters/{cluster}{path}") }
 }
 
 /// Old records are dropped in batches of at least this size.

@@ -22,8 +22,7 @@ use http_body_util::{BodyExt, Full};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::cluster::path_in;
-use super::server::{Server, ServerResponse, Written};
+use super::server::{Server, ServerResponse, Written, path_in};
 use crate::fleet::send::HttpParts;
 use crate::seed::Seed;
 

@@ -11,6 +11,11 @@ use jiff::Timestamp;
 use crate::fleet::send::HttpParts;
 use crate::shared_object::SharedObject;
 
+/// The path of a request to a cluster; the home cluster's name is empty.
+pub fn path_in(cluster: &str, path: &str) -> String {
+    if cluster.is_empty() { path.to_owned() } else { format!("/clusters/{cluster}{path}") }
+}
+
 /// A simulated API server.
 pub(super) trait Server: fmt::Debug {
     fn send(&mut self, parts: &HttpParts<'_>, now: Timestamp) -> ServerResponse;
