@@ -22,117 +22,25 @@ pub mod rehearsal;
 mod server;
 pub mod skyhooks;
 mod timeline;
+mod trial;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use convoy_controllers::request::Request;
-use convoy_plan::Dialect;
 use jiff::{SignedDuration, Timestamp};
 use smol_str::SmolStr;
 
-use self::cluster::{Author, Cluster, ServerKind, WriteRecord};
+use self::cluster::{Author, Cluster, WriteRecord};
 pub use self::controller::LoopBehaviour;
 use self::controller::{Controller, Links, Program};
 use self::elector::Elector;
 use self::environment::environment;
 use self::faults::Faults;
-use self::leading::Leadership;
 use self::machines::Machines;
 use self::random::Random;
 use self::timeline::Timeline;
-use crate::scenario::Scenario;
+pub use self::trial::{Failure, RunSettings, RunSummary, Trial};
 use crate::seed::Seed;
-
-/// A dialect under test.
-pub trait Trial {
-    /// The dialects of each control loop; each loop is a process of its own.
-    fn loops(&self) -> Vec<Vec<&'static dyn Dialect>>;
-
-    /// The member clusters to which a loop is connected, beside the home cluster.
-    fn members(&self, _index: usize) -> Vec<SmolStr> {
-        Vec::new()
-    }
-
-    /// The scenario of the machines.
-    fn scenario(&self) -> Scenario;
-
-    /// The requests that create the initial objects.
-    fn begin(&mut self) -> Vec<Request>;
-
-    /// A random user action.
-    fn act(&mut self, random: &mut Random, cluster: &mut Cluster) -> Vec<Request>;
-
-    /// The last user action, after which the rollout can finish.
-    fn end(&mut self, cluster: &mut Cluster) -> Vec<Request>;
-
-    /// Checks one write. `Err` names the invariant that is violated.
-    fn see(&mut self, record: &WriteRecord) -> Result<(), String>;
-
-    /// What others do about a write, each after a delay: controllers that are not under test.
-    fn react(
-        &mut self,
-        _record: &WriteRecord,
-        _random: &mut Random,
-    ) -> Vec<(SignedDuration, Request)> {
-        Vec::new()
-    }
-
-    /// Whether a loop makes this write again and again, also when nothing is left to do.
-    fn is_routine(&self, _record: &WriteRecord) -> bool {
-        false
-    }
-
-    /// All loops have seen all writes and have nothing to do.
-    fn rest(&mut self, now: Timestamp);
-
-    /// Whether the desired state is reached. `Err` says what is missing.
-    fn is_complete(&self) -> Result<(), String>;
-}
-
-/// Duration, failures and timing of a run.
-#[derive(Clone, Copy, Debug)]
-pub struct RunSettings {
-    pub server: ServerKind,
-    pub faults: Faults,
-    /// How long users act and requests fail.
-    pub fault_phase: SignedDuration,
-    /// The range of the interval between two user actions, in milliseconds.
-    pub user_actions_every: (i64, i64),
-    /// The range of the lifetime of a loop, in milliseconds; `None`: it is never stopped.
-    pub lifetimes: Option<(i64, i64)>,
-    /// The timing of the control loops.
-    pub behaviour: LoopBehaviour,
-    /// The time limit for reaching the desired state afterwards.
-    pub settle_timeout: SignedDuration,
-    /// A run with more events than this fails.
-    pub events_max: u64,
-    /// Drop records that every process has seen. A run with failures needs all of them, because
-    /// an expired watch lists again.
-    pub drops_old_records: bool,
-    /// The range of the interval between two failures of a connection, and of how long one lasts,
-    /// in milliseconds.
-    pub outages: Option<((i64, i64), (i64, i64))>,
-    /// Leader election among the loops, which are all alike then; `None`: all of them work.
-    pub leadership: Option<Leadership>,
-}
-
-/// The result of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RunSummary {
-    pub writes: usize,
-    pub events: u64,
-    pub took: SignedDuration,
-}
-
-/// A violated invariant, and the writes that led to it.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("at +{after:?}: {message}\n{history}")]
-pub struct Failure {
-    pub after: SignedDuration,
-    pub message: String,
-    /// The last writes.
-    pub history: String,
-}
 
 /// The start of simulated time.
 const START: Timestamp = Timestamp::constant(1_767_225_600, 0);
