@@ -10,7 +10,7 @@ use http::Method;
 use kube::config::Kubeconfig;
 use serde_json::{Value, json};
 
-use super::up::default_directory;
+use super::up::{LOGICAL_CLUSTERS, default_directory};
 use crate::client::{self, Client};
 use crate::output::{self, Format};
 use crate::text;
@@ -54,9 +54,6 @@ enum Action {
     },
 }
 
-/// The path of logical clusters.
-pub(super) const PATH: &str = "/apis/convoy.dev/v1/logicalclusters";
-
 /// How long to wait for a cluster to become ready, or to be deleted.
 const PHASE_TIMEOUT: Duration = Duration::from_mins(1);
 /// How long to wait for the server to add the contexts to the kubeconfig.
@@ -89,7 +86,7 @@ async fn act(args: Args) -> Result<()> {
         }
         Action::Delete { names } => {
             for name in &names {
-                client.send(Method::DELETE, &format!("{PATH}/{name}"), None).await?;
+                client.send(Method::DELETE, &format!("{LOGICAL_CLUSTERS}/{name}"), None).await?;
             }
             await_phase(&client, &names, None).await?;
             for name in &names {
@@ -108,7 +105,7 @@ async fn create(client: &Client, name: &str, description: Option<&str>) -> Resul
     if let Some(description) = description {
         cluster["spec"] = json!({"description": description});
     }
-    client.send(Method::POST, PATH, Some(&cluster)).await?;
+    client.send(Method::POST, LOGICAL_CLUSTERS, Some(&cluster)).await?;
     Ok(())
 }
 
@@ -117,7 +114,7 @@ async fn create(client: &Client, name: &str, description: Option<&str>) -> Resul
 async fn await_phase(client: &Client, names: &[String], phase: Option<&str>) -> Result<()> {
     let begun = Instant::now();
     loop {
-        let answer = client.send(Method::GET, PATH, None).await?;
+        let answer = client.send(Method::GET, LOGICAL_CLUSTERS, None).await?;
         let found = |name: &str| {
             let mut items = answer["items"].as_array().into_iter().flatten();
             items.find(|item| item["metadata"]["name"] == name)
@@ -169,7 +166,7 @@ fn context_of<'a>(client: &Client, config: &'a Kubeconfig, name: &str) -> Option
 }
 
 async fn list(client: &Client, config: &Kubeconfig, output: Format) -> Result<()> {
-    let answer = client.send(Method::GET, PATH, None).await?;
+    let answer = client.send(Method::GET, LOGICAL_CLUSTERS, None).await?;
     let items = answer["items"].as_array().into_iter().flatten();
     let clusters: Vec<Value> = items
         .map(|item| {

@@ -34,6 +34,9 @@ use super::metrics;
 use super::signal::{second_signal, shutdown_signal};
 use crate::{logging, output, process};
 
+/// Where the API server keeps its logical clusters.
+pub(super) const LOGICAL_CLUSTERS: &str = "/apis/convoy.dev/v1/logicalclusters";
+
 /// Run a Kubernetes API server in this process
 ///
 /// Objects, certificates and keys persist in the data directory. SIGINT or SIGTERM shuts the

@@ -17,9 +17,8 @@ use convoy_sim::scenario::Scenario;
 use http::Method;
 use serde_json::{Value, json};
 
-use super::{ControllerTask, client, simulate};
+use super::{ControllerTask, LOGICAL_CLUSTERS, client, simulate};
 use crate::command::agent;
-use crate::command::clusters::PATH as CLUSTERS;
 use crate::command::controller::{Controller, Options};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -172,11 +171,11 @@ impl MemberSettings {
         for name in self.names() {
             let cluster = json!({"apiVersion": "convoy.dev/v1", "kind": "LogicalCluster",
                 "metadata": {"name": name}});
-            create(&hub, CLUSTERS, &cluster).await?;
+            create(&hub, LOGICAL_CLUSTERS, &cluster).await?;
         }
         for name in self.names() {
             let is_ready = |cluster: &Value| cluster["status"]["phase"] == "Ready";
-            await_object(&hub, &format!("{CLUSTERS}/{name}"), is_ready).await?;
+            await_object(&hub, &format!("{LOGICAL_CLUSTERS}/{name}"), is_ready).await?;
         }
         install(&hub, |_| true).await?;
         if self.is_registered {
