@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 
 use super::cluster::{Author, Cluster, ServerKind, WriteRecord};
 use super::faults::Faults;
-use super::leading::Leadership;
 use super::random::Random;
+use super::trial::Leadership;
 use super::{EVENTS_MAX, LoopBehaviour, RunSettings, Trial};
 use crate::scenario::Scenario;
 use crate::seed::Seed;

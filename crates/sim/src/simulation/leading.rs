@@ -4,7 +4,6 @@
 //! After every write one more invariant is checked: no leader writes after its successor has.
 
 use convoy_controllers::request::Request;
-use convoy_controllers::tenure::LeaseTiming;
 use http::Method;
 use jiff::SignedDuration;
 use serde_json::json;
@@ -13,42 +12,11 @@ use super::cluster::Author;
 use super::controller::{Controller, ControllerEvent};
 use super::elector::{Elector, ElectorChange, ElectorEvent, LEASE, LocalClock, NAMESPACE};
 use super::environment::environment;
-use super::random::Random;
-use super::{Event, Simulation, Trial};
-
-/// Leader election among the loops of a trial. Periods are ranges in milliseconds.
-#[derive(Clone, Copy, Debug)]
-pub struct Leadership {
-    pub timing: LeaseTiming,
-    /// The time between two suspensions of a process, and how long they last.
-    pub suspends_every: (i64, i64),
-    pub suspended_for: (i64, i64),
-    /// The time between two interventions in the lease: it is deleted, cleared or stolen.
-    pub meddles_every: (i64, i64),
-    /// The most that a clock is fast or slow, in thousandths.
-    pub skew: i64,
-    /// Writes that arrive late, in thousandths.
-    pub late: u32,
-    /// Whether a process looks at its tenure before it writes. Without it, the invariants fail.
-    pub is_fenced: bool,
-}
+use super::trial::{Leadership, Trial};
+use super::{Event, Simulation};
 
 /// A write that was applied by a leader whose successor had already written.
 pub(super) type Deposed = Option<String>;
-
-impl Leadership {
-    pub fn random(random: &mut Random) -> Self {
-        Self {
-            timing: LeaseTiming::new(std::time::Duration::from_secs(15)),
-            suspends_every: (2_000, 40_000),
-            suspended_for: (500, 60_000),
-            meddles_every: (10_000, 120_000),
-            skew: *random.pick(&[0, 10, 50]).unwrap_or(&0),
-            late: *random.pick(&[0, 20, 200]).unwrap_or(&0),
-            is_fenced: true,
-        }
-    }
-}
 
 impl<T: Trial> Simulation<T> {
     pub(super) fn start_elector(&mut self, index: usize, leadership: Leadership) {

@@ -1,6 +1,7 @@
 //! What is tried in a simulation, how long and under which faults, and how that ended.
 
 use convoy_controllers::request::Request;
+use convoy_controllers::tenure::LeaseTiming;
 use convoy_plan::Dialect;
 use jiff::{SignedDuration, Timestamp};
 use smol_str::SmolStr;
@@ -8,7 +9,6 @@ use smol_str::SmolStr;
 use super::cluster::{Cluster, ServerKind, WriteRecord};
 use super::controller::LoopBehaviour;
 use super::faults::Faults;
-use super::leading::Leadership;
 use super::random::Random;
 use crate::scenario::Scenario;
 
@@ -101,4 +101,35 @@ pub struct Failure {
     pub message: String,
     /// The last writes.
     pub history: String,
+}
+
+/// Leader election among the loops of a trial. Periods are ranges in milliseconds.
+#[derive(Clone, Copy, Debug)]
+pub struct Leadership {
+    pub timing: LeaseTiming,
+    /// The time between two suspensions of a process, and how long they last.
+    pub suspends_every: (i64, i64),
+    pub suspended_for: (i64, i64),
+    /// The time between two interventions in the lease: it is deleted, cleared or stolen.
+    pub meddles_every: (i64, i64),
+    /// The most that a clock is fast or slow, in thousandths.
+    pub skew: i64,
+    /// Writes that arrive late, in thousandths.
+    pub late: u32,
+    /// Whether a process looks at its tenure before it writes. Without it, the invariants fail.
+    pub is_fenced: bool,
+}
+
+impl Leadership {
+    pub fn random(random: &mut Random) -> Self {
+        Self {
+            timing: LeaseTiming::new(std::time::Duration::from_secs(15)),
+            suspends_every: (2_000, 40_000),
+            suspended_for: (500, 60_000),
+            meddles_every: (10_000, 120_000),
+            skew: *random.pick(&[0, 10, 50]).unwrap_or(&0),
+            late: *random.pick(&[0, 20, 200]).unwrap_or(&0),
+            is_fenced: true,
+        }
+    }
 }
