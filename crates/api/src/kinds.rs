@@ -17,6 +17,9 @@ pub const REPLICA_SET: GroupKind = GroupKind::new("apps", "ReplicaSet");
 pub const STATEFUL_SET: GroupKind = GroupKind::new("apps", "StatefulSet");
 pub const JOB: GroupKind = GroupKind::new("batch", "Job");
 
+pub const CUSTOM_RESOURCE_DEFINITION: GroupKind =
+    GroupKind::new("apiextensions.k8s.io", "CustomResourceDefinition");
+
 pub const LEASE: GroupKind = GroupKind::new("coordination.k8s.io", "Lease");
 
 /// The API group of rights.

@@ -11,6 +11,7 @@ use convoy_store::{BackendError, MemoryBackend};
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use serde_json::Value;
+use tokio::sync::watch;
 
 use crate::access::{AccessError, AccessSettings, Signer, SignerError};
 use crate::authority::{Authority, AuthorityError, server_names};
@@ -213,8 +214,15 @@ impl Home {
             }
             Durability::Sync | Durability::None => None,
         };
-        let refreshing =
-            refresh_kubeconfig(Arc::clone(&server), kubeconfig, authority, (url, contexts));
+        // Subscribed before anything runs that makes clusters, so that none is missed.
+        let comings = server.comings();
+        let refreshing = refresh_kubeconfig(
+            Arc::clone(&server),
+            comings,
+            kubeconfig,
+            authority,
+            (url, contexts),
+        );
         let refreshing = tokio::spawn(refreshing);
         let chores = chores::start(Arc::clone(&server), server.ending());
         listener.serve(Arc::clone(&server), shutdown, hurry).await;
@@ -237,11 +245,11 @@ const REFRESH_PAUSE: Duration = Duration::from_millis(20);
 /// Keeps the contexts of the kubeconfig those of the clusters that are served.
 async fn refresh_kubeconfig(
     server: Arc<Server>,
+    mut comings: watch::Receiver<u64>,
     path: PathBuf,
     authority: Arc<Authority>,
     address: (String, ContextNames),
 ) {
-    let mut comings = server.comings();
     while comings.changed().await.is_ok() {
         // Those that come together are written together.
         tokio::time::sleep(REFRESH_PAUSE).await;

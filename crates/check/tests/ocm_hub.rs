@@ -26,8 +26,11 @@ struct Site {
 
 impl Site {
     fn new(parts: Parts, objects: Vec<Object>) -> Self {
-        let home = object("v1", "Namespace", "default").build();
-        let world: World = objects.into_iter().chain([home]).collect();
+        let established = json!({"conditions": [{"type": "Established", "status": "True"}]});
+        let name = "managedclustersets.cluster.open-cluster-management.io";
+        let definition = object("apiextensions.k8s.io/v1", "CustomResourceDefinition", name);
+        let definition = definition.with("/status", established).build();
+        let world: World = objects.into_iter().chain([definition]).collect();
         let now = NOW.parse().expect("a fixed instant");
         Self { applier: Applier::new(world, now), hub: Hub { parts } }
     }

@@ -20,7 +20,12 @@ fn objects() -> Vec<Object> {
                 .build()
         })
         .collect();
-    objects.push(object("v1", "Namespace", "default").build());
+    let definition = "managedclustersets.cluster.open-cluster-management.io";
+    objects.push(
+        object("apiextensions.k8s.io/v1", "CustomResourceDefinition", definition)
+            .with("/status", json!({"conditions": [{"type": "Established", "status": "True"}]}))
+            .build(),
+    );
     objects.push(
         object(&format!("{CLUSTER_API}/v1beta2"), "ManagedClusterSetBinding", "global")
             .namespace("apps")

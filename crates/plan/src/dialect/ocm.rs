@@ -12,7 +12,7 @@ mod validate;
 mod watch;
 mod write;
 
-use convoy_api::kinds::NAMESPACE;
+use convoy_api::kinds::CUSTOM_RESOURCE_DEFINITION;
 use convoy_api::ocm::names::{
     MANAGED_CLUSTER, MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING, MANIFEST_WORK,
     MANIFEST_WORK_REPLICA_SET, PLACEMENT,
@@ -190,7 +190,7 @@ impl Dialect for Hub {
             let completed = decide::completed::decide(rollout, now);
             let actions = write::completed::actions(rollout, completed);
             report::completed::work(rollout, completed, actions)
-        } else if *kind == NAMESPACE {
+        } else if *kind == CUSTOM_RESOURCE_DEFINITION {
             let actions = write::registration::sets_created(snapshot);
             report::registration::simple(rollout, actions, None)
         } else {

@@ -24,9 +24,13 @@ pub(super) fn evict(site: &Site, name: &str, cluster: &str) -> (String, String, 
 }
 
 pub(super) fn budget(site: &Site, spec: &Value) {
-    site.apply(&json!({"apiVersion": "placement.kubernetes-fleet.io/v1beta1",
+    site.apply(&disruption_budget(site, spec));
+}
+
+fn disruption_budget(site: &Site, spec: &Value) -> Value {
+    json!({"apiVersion": "placement.kubernetes-fleet.io/v1beta1",
         "kind": "ClusterResourcePlacementDisruptionBudget", "metadata": {"name": site.name},
-        "spec": spec}));
+        "spec": spec})
 }
 
 /// A cluster that is tainted before it is evicted stays empty; any other is picked again.
@@ -120,9 +124,12 @@ fn budgets_of_all_clusters_are_numbers_and_fixed_clusters_are_not_evicted() {
     site.place(&json!({"placementType": "PickAll"}), &rolling(&json!({})));
     site.finished(0);
     let total = clusters(&site.finished(0)).len();
+    for spec in [json!({"minAvailable": "10%"}), json!({"maxUnavailable": 1})] {
+        let budget = disruption_budget(&site, &spec).to_string();
+        let refused = site.hub.refused("apply -f -", &budget);
+        assert!(refused.contains("policy type PickAll is not supported with"), "{refused}");
+    }
     for (name, spec, allowed) in [
-        ("percent", json!({"minAvailable": "10%"}), false),
-        ("max", json!({"maxUnavailable": 1}), false),
         ("all-of-them", json!({"minAvailable": total}), false),
         ("some-of-them", json!({"minAvailable": 1}), true),
     ] {

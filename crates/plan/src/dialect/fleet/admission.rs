@@ -3,6 +3,7 @@
 
 mod defaults;
 
+use convoy_api::kinds::CUSTOM_RESOURCE_DEFINITION;
 use convoy_api::{GroupKind, Object};
 use serde_json::Value;
 
@@ -37,11 +38,8 @@ const BUDGETS: Served = Served {
     version: VERSION,
     plural: "clusterresourceplacementdisruptionbudgets",
 };
-const DEFINITIONS: Served = Served {
-    kind: GroupKind::new("apiextensions.k8s.io", "CustomResourceDefinition"),
-    version: "v1",
-    plural: "customresourcedefinitions",
-};
+const DEFINITIONS: Served =
+    Served { kind: CUSTOM_RESOURCE_DEFINITION, version: "v1", plural: "customresourcedefinitions" };
 const WRITES: &[Operation] = &[Operation::Create, Operation::Update];
 
 pub(super) const WEBHOOKS: &[Webhook] = &[

@@ -1,7 +1,7 @@
 //! The kinds, finalizers, annotations and reasons of the work agent. Those that it shares with the
 //! hub are in the names of `ocm`.
 
-use convoy_api::GroupKind;
+pub use convoy_api::kinds::CUSTOM_RESOURCE_DEFINITION;
 
 pub(crate) use crate::dialect::ocm::names::{
     APPLIED, AVAILABLE, COMPLETE, DELETING, PROGRESSING, WORK_FINALIZER,
@@ -9,9 +9,6 @@ pub(crate) use crate::dialect::ocm::names::{
 
 /// The word that decision logs use.
 pub const DIALECT: &str = "ocm-agent";
-
-pub const CUSTOM_RESOURCE_DEFINITION: GroupKind =
-    GroupKind::new("apiextensions.k8s.io", "CustomResourceDefinition");
 
 /// The version of `AppliedManifestWork` that owner references name.
 pub(crate) const WORK_API: &str = "work.open-cluster-management.io/v1";

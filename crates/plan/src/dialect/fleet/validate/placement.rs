@@ -1,5 +1,6 @@
 //! Placements: selectors, strategy, and what depends on other objects.
 
+use convoy_api::kinds::CUSTOM_RESOURCE_DEFINITION;
 use convoy_api::{GroupKind, Object};
 use serde_json::{Value, json};
 use smol_str::SmolStr;
@@ -12,8 +13,6 @@ use crate::dialect::fleet::names::kind::{is_selectable, scope};
 use crate::dialect::fleet::read::placement::{field, list, text};
 use crate::dialect::fleet::validate::{Moment, NAME_MAX, policy, selector};
 use crate::world::World;
-
-const DEFINITION: GroupKind = GroupKind::new("apiextensions.k8s.io", "CustomResourceDefinition");
 
 pub(crate) fn validate(
     world: &World,
@@ -98,7 +97,7 @@ fn known_scope(world: &World, kind: &GroupKind) -> Option<Scope> {
     if let Some(scope) = scope(kind) {
         return Some(scope);
     }
-    let definition = world.of(&DEFINITION).find(|definition| {
+    let definition = world.of(&CUSTOM_RESOURCE_DEFINITION).find(|definition| {
         let spec = definition.spec();
         text(spec, "group") == kind.group && text(field(spec, "names"), "kind") == kind.kind
     })?;

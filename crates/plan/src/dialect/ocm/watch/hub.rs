@@ -1,7 +1,9 @@
 //! What the controllers of a hub look at beside placements and replica sets: managed clusters
 //! with what belongs to them, and cluster sets.
 
-use convoy_api::kinds::{CLUSTER_ROLE, CLUSTER_ROLE_BINDING, LEASE, NAMESPACE, ROLE_BINDING};
+use convoy_api::kinds::{
+    CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CUSTOM_RESOURCE_DEFINITION, LEASE, NAMESPACE, ROLE_BINDING,
+};
 use convoy_api::ocm::names::{
     ADD_ON_PLACEMENT_SCORE, DEFAULT_CLUSTER_SET, MANAGED_CLUSTER, MANAGED_CLUSTER_SET,
     MANAGED_CLUSTER_SET_BINDING, MANIFEST_WORK, MANIFEST_WORK_REPLICA_SET, PLACEMENT,
@@ -19,9 +21,9 @@ use crate::dialect::{Keep, Watch};
 use crate::snapshot::Snapshot;
 use crate::world::World;
 
-/// The namespace that every API server has. The built-in cluster sets belong to no object; they
-/// are looked after as if they belonged to this one.
-const HOME: &str = "default";
+/// The definition of cluster sets. The built-in sets belong to no object; they are looked after
+/// as if they belonged to this one, and so are made as soon as the server takes them.
+const SETS: &str = "managedclustersets.cluster.open-cluster-management.io";
 
 /// The kinds of [`super::WATCHES`], and those of registration.
 pub(crate) const WATCHES: &[Watch] = &[
@@ -34,6 +36,7 @@ pub(crate) const WATCHES: &[Watch] = &[
     Watch { kind: MANIFEST_WORK_REPLICA_SET, keep: Keep::Whole },
     Watch { kind: MANIFEST_WORK, keep: Keep::Whole },
     Watch { kind: NAMESPACE, keep: Keep::Fields(&[]) },
+    Watch { kind: CUSTOM_RESOURCE_DEFINITION, keep: Keep::Fields(&["status.conditions"]) },
     Watch { kind: LEASE, keep: Keep::Fields(&["spec.renewTime"]) },
     Watch { kind: CLUSTER_ROLE, keep: Keep::Fields(&["rules"]) },
     Watch { kind: CLUSTER_ROLE_BINDING, keep: Keep::Fields(&["subjects"]) },
@@ -51,7 +54,7 @@ pub(crate) fn is_rollout(parts: Parts, object: &Object) -> bool {
             || ((parts.registration || parts.taints) && *kind == MANAGED_CLUSTER)
             || (parts.cluster_sets
                 && [MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING].contains(kind))
-            || (parts.built_in_sets && *kind == NAMESPACE && key.name == HOME))
+            || (parts.built_in_sets && *kind == CUSTOM_RESOURCE_DEFINITION && key.name == SETS))
 }
 
 /// Every object that these controllers look after, in key order.
@@ -65,7 +68,7 @@ pub(crate) fn rollouts(parts: Parts, world: &World) -> Vec<&Object> {
         MANAGED_CLUSTER_SET_BINDING,
     ];
     let mut found: Vec<&Object> = KINDS.iter().flat_map(|kind| world.of(kind)).collect();
-    found.extend(world.find(&NAMESPACE, "", HOME));
+    found.extend(world.find(&CUSTOM_RESOURCE_DEFINITION, "", SETS));
     found.retain(|object| is_rollout(parts, object));
     found.sort_by(|one, other| one.key().cmp(other.key()));
     found
@@ -84,7 +87,7 @@ pub(crate) fn snapshot<'w>(world: &'w World, rollout: &'w Object) -> Snapshot<'w
     if *kind == MANAGED_CLUSTER_SET {
         return Snapshot::new(rollout, world.of(&MANAGED_CLUSTER));
     }
-    if *kind == MANAGED_CLUSTER_SET_BINDING || *kind == NAMESPACE {
+    if *kind == MANAGED_CLUSTER_SET_BINDING || *kind == CUSTOM_RESOURCE_DEFINITION {
         return Snapshot::new(rollout, world.of(&MANAGED_CLUSTER_SET));
     }
     if *kind == MANIFEST_WORK_REPLICA_SET {
@@ -133,14 +136,15 @@ pub(crate) fn affected(parts: Parts, world: &World, changed: &ObjectKey) -> Vec<
         let bound = bindings.filter(|binding| bound_set(binding) == changed.name);
         found.extend(bound.map(|binding| binding.key().clone()));
         if [DEFAULT_CLUSTER_SET, GLOBAL_CLUSTER_SET].contains(&changed.name.as_str()) {
-            found.push(changed.sibling(&NAMESPACE, "", HOME));
+            found.push(changed.sibling(&CUSTOM_RESOURCE_DEFINITION, "", SETS));
         }
     } else if *kind == MANAGED_CLUSTER_SET_BINDING {
         found.push(changed.clone());
     } else if let Some(cluster) = owner_of(world, changed) {
         found.push(changed.sibling(&MANAGED_CLUSTER, "", &cluster));
     }
-    if (*kind == NAMESPACE && changed.name == HOME) || *kind == MANIFEST_WORK {
+    let is_sets = *kind == CUSTOM_RESOURCE_DEFINITION && changed.name == SETS;
+    if is_sets || *kind == MANIFEST_WORK {
         found.push(changed.clone());
     }
     found.sort();

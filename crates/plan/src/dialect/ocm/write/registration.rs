@@ -157,11 +157,14 @@ pub(crate) fn built_in_sets() -> [(&'static str, Value); 2] {
     ]
 }
 
-/// Creates the built-in sets that are missing. `home` is the hub's own object.
+/// Creates the built-in sets that are missing, once their definition is served.
 pub(crate) fn sets_created(snapshot: &Snapshot<'_>) -> Vec<Action> {
-    let home = snapshot.rollout();
+    let definition = snapshot.rollout();
+    if definition.condition_status("Established") != Some("True") || definition.is_deleting() {
+        return Vec::new();
+    }
     let missing = built_in_sets().into_iter().filter_map(|(name, selector)| {
-        let target = home.key().sibling(&MANAGED_CLUSTER_SET, "", name);
+        let target = definition.key().sibling(&MANAGED_CLUSTER_SET, "", name);
         let why = Why::new("SetMissing", format!("cluster set {name} always exists"));
         let object = json!({
             "apiVersion": "cluster.open-cluster-management.io/v1beta2",
