@@ -61,7 +61,7 @@ impl Collector for RolloutSeries {
 
 /// The sum and number of what was observed, and how much of it is in each bucket.
 fn histogram(series: &Series) -> (f64, u64, Vec<(f64, u64)>) {
-    let bounds = series.metric.buckets.iter().map(|bound| f64::from(*bound)).chain([f64::MAX]);
+    let bounds = series.metric.buckets.iter().map(|bound| f64::from(*bound)).chain([f64::INFINITY]);
     let mut buckets: Vec<(f64, u64)> = bounds.map(|bound| (bound, 0)).collect();
     let mut sum = 0.0;
     for value in series.observed.iter().map(|value| f64::from(*value)) {
