@@ -101,7 +101,7 @@ fn a_hub_that_admits_one_more_is_found_out() {
         [("maxUnavailable", "clusters that work"), ("maxSurge", "carry resources")]
     {
         let hub: &'static Generous = if field == "maxSurge" { &GENEROUS[1] } else { &GENEROUS[0] };
-        let failures: Vec<String> = (0..30).filter_map(|seed| run_hub(seed, hub).err()).collect();
+        let failures: Vec<String> = (0..60).filter_map(|seed| run_hub(seed, hub).err()).collect();
         let shown = failures.iter().filter(|failure| failure.contains(found)).count();
         assert!(shown >= 2, "{field}: {failures:#?}");
     }

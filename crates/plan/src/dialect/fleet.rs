@@ -34,7 +34,7 @@ use crate::diagnostic::Diagnostic;
 use crate::hold::{Hold, HoldReason};
 use crate::parallel;
 use crate::snapshot::Snapshot;
-use crate::step::{Action, Complaint, Denial, Step, Verdict};
+use crate::step::{Action, Complaint, Denial, Step, Verb, Verdict};
 use crate::world::World;
 
 /// The `fleet` dialect of plans.
@@ -161,7 +161,7 @@ impl Dialect for Hub {
     }
 
     fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
-        step(snapshot, now, &self.options)
+        picks_first(step(snapshot, now, &self.options))
     }
 
     fn complaint(&self, snapshot: &Snapshot<'_>, denial: &Denial, now: Timestamp) -> Complaint {
@@ -175,6 +175,16 @@ impl Dialect for Hub {
     fn admit(&self, webhook: &Webhook, world: &World, request: &Request<'_>) -> Admitted {
         Fleet.admit(webhook, world, request)
     }
+}
+
+/// The stages of a step run independently on the objects as given, so the rollout does not count
+/// a cluster that is being picked: with none of the new ones known, all former ones could go. Who
+/// goes is decided when the picks are seen.
+fn picks_first(mut step: Step) -> Step {
+    if step.actions.iter().any(|action| action.verb == Verb::Schedule) {
+        step.actions.retain(|action| !matches!(action.verb, Verb::Remove(_)));
+    }
+    step
 }
 
 fn step(snapshot: &Snapshot<'_>, now: Timestamp, options: &Options) -> Step {

@@ -144,8 +144,9 @@ fn budgets_of_all_clusters_are_numbers_and_fixed_clusters_are_not_evicted() {
     fixed_site.kubectl("create configmap settings --from-literal=a=b");
     fixed_site.place(&fixed(&["member-1"]), &rolling(&json!({})));
     fixed_site.finished(0);
-    let (valid, executed, _) = evict(&fixed_site, "never", "member-1");
-    assert_eq!((valid.as_str(), executed.as_str()), ("False/Invalid", ""));
-    let (valid, ..) = evict(&fixed_site, "nowhere", "member-2");
-    assert_eq!(valid, "False/Invalid");
+    let eviction = json!({"apiVersion": "placement.kubernetes-fleet.io/v1beta1",
+        "kind": "ClusterResourcePlacementEviction", "metadata": {"name": "never"},
+        "spec": {"placementName": fixed_site.name, "clusterName": "member-1"}});
+    let refused = fixed_site.hub.refused("apply -f -", &eviction.to_string());
+    assert!(refused.contains("policy type PickFixed is not supported"), "{refused}");
 }
