@@ -30,7 +30,8 @@ use super::{EVENTS_MAX, LoopBehaviour, RunSettings, Trial};
 use crate::scenario::Scenario;
 use crate::seed::Seed;
 
-static HUB: Hub = Hub { options: Options::new() };
+/// Without the intervals by which changes are collected: what is at rest then stays at rest.
+static HUB: Hub = Hub { options: Options::AT_ONCE };
 
 const GROUP: &str = "placement.kubernetes-fleet.io";
 const PLACEMENT: GroupKind = GroupKind::new(GROUP, "ClusterResourcePlacement");

@@ -20,7 +20,8 @@ use super::{LoopBehaviour, RunSettings, Trial};
 use crate::kubelet::stamp;
 use crate::scenario::Scenario;
 
-static HUB: Hub = Hub { options: Options::new() };
+/// Without the intervals by which changes are collected: what is at rest then stays at rest.
+static HUB: Hub = Hub { options: Options::AT_ONCE };
 
 const PLACEMENT_API: &str = "/apis/placement.kubernetes-fleet.io/v1beta1";
 const CLUSTER_API: &str = "/apis/cluster.kubernetes-fleet.io/v1beta1";

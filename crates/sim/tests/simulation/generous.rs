@@ -7,7 +7,8 @@ use convoy_plan::{Dialect, Snapshot, Step, World};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-static HUB: Hub = Hub { options: Options::new() };
+/// Without the intervals by which changes are collected: what is at rest then stays at rest.
+static HUB: Hub = Hub { options: Options::AT_ONCE };
 
 pub(crate) struct Generous {
     field: &'static str,

@@ -15,7 +15,7 @@ pub struct Options {
 
 impl Options {
     /// Nothing is waited for.
-    pub(crate) const AT_ONCE: Self = Self {
+    pub const AT_ONCE: Self = Self {
         snapshot_interval: SignedDuration::ZERO,
         changes_collection: SignedDuration::ZERO,
         force_delete_wait: SignedDuration::ZERO,
