@@ -212,7 +212,9 @@ impl Controller {
             && self.sent.is_empty()
             && !self.reconciler.has_failures()
             && self.reconciler.idle_for(cluster.now()) != Some(Duration::ZERO);
+        // A process that has just started watches nothing yet.
         rests
+            && !self.streams.is_empty()
             && self
                 .streams
                 .iter()
