@@ -1,10 +1,11 @@
-//! `cargo xtask bench`: benchmarks that compare Convoy with Kubernetes' own programs.
+//! `cargo xtask bench`: benchmarks, most of which compare Convoy with Kubernetes' own programs.
 //!
 //! `bench apiserver` measures `convoy up`, and kube-apiserver with etcd, on the same machine under
 //! the same load. Both sync every write, use TLS and RBAC, and authenticate the client by its
 //! certificate. Each phase is bounded in count and time, and everything runs on loopback.
 
 mod controllers;
+mod fleet;
 mod servers;
 mod table;
 
@@ -26,6 +27,8 @@ pub(crate) enum Bench {
     Apiserver(Settings),
     /// Compare the control loops: roll out Deployments
     Controllers(controllers::Settings),
+    /// Measure a hub and its member clusters: roll out placements, and restart
+    Fleet(fleet::Settings),
 }
 
 #[derive(Clone, Debug, clap::Args)]
@@ -63,6 +66,7 @@ pub(crate) fn run(bench: Bench) -> Result<()> {
     match bench {
         Bench::Apiserver(settings) => apiserver(&settings),
         Bench::Controllers(settings) => controllers::run(&settings),
+        Bench::Fleet(settings) => fleet::run(&settings),
     }
 }
 

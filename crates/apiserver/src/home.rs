@@ -40,8 +40,8 @@ pub struct Settings {
     pub contexts: ContextNames,
     pub limits: Limits,
     pub access: AccessSettings,
-    /// Whether the rules of the dialects about their own kinds are built in.
-    pub own_webhooks: bool,
+    /// The dialects whose rules about their own kinds are built in.
+    pub own_webhooks: Vec<&'static str>,
 }
 
 impl Settings {
@@ -56,7 +56,7 @@ impl Settings {
             contexts: ContextNames::default(),
             limits: Limits::default(),
             access: AccessSettings::default(),
-            own_webhooks: false,
+            own_webhooks: Vec::new(),
         }
     }
 }
@@ -161,7 +161,7 @@ impl Home {
         let server = Server::new(store, Arc::new(System), settings.limits)
             .with_access(access)
             .with_metrics(metrics);
-        let server = if settings.own_webhooks { server.with_own_webhooks() } else { server };
+        let server = server.with_own_webhooks(&settings.own_webhooks);
         let server = Arc::new(server);
         for cluster in server.clusters() {
             let done = bootstrap(&server, &cluster).await;

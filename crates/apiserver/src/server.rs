@@ -167,10 +167,10 @@ impl Server {
         Self { metrics, ..self }
     }
 
-    /// The same server, with the rules of the dialects about their own kinds built in.
+    /// The same server, with the rules of these dialects about their own kinds built in.
     #[must_use]
-    pub fn with_own_webhooks(self) -> Self {
-        Self { own_hooks: OwnHooks::of_dialects(), ..self }
+    pub fn with_own_webhooks(self, dialects: &[&str]) -> Self {
+        Self { own_hooks: OwnHooks::of_dialects(dialects), ..self }
     }
 
     /// Ends every watch cleanly, so that clients reconnect to the next server.

@@ -9,6 +9,7 @@
 mod batches;
 mod compartments;
 mod placements;
+mod replica_sets;
 
 use std::collections::BTreeMap;
 
@@ -23,6 +24,7 @@ use crate::guarantee::budget::apps::{Promise, promise};
 
 pub use compartments::Compartments;
 pub use placements::Placements;
+pub use replica_sets::ReplicaSets;
 
 /// Who made a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,12 +9,16 @@ mod comparison;
 mod damage;
 #[path = "fleet_agent/damaged.rs"]
 mod damaged;
+#[path = "common/manifests.rs"]
+mod manifests;
 #[path = "fleet_agent/placed.rs"]
 mod placed;
 #[path = "fleet_agent/refused.rs"]
 mod refused;
 #[path = "fleet_agent/server_side.rs"]
 mod server_side;
+#[path = "common/site.rs"]
+mod site;
 #[path = "fleet_agent/timings.rs"]
 mod timings;
 
@@ -25,16 +29,11 @@ use convoy_plan::dialect::fleet_agent::FleetAgent;
 use convoy_plan::{Denial, Dialect, complain};
 use serde_json::{Value, json};
 
-use world::{
-    APPLIED_WORK, PLACEMENT_API, Site, WORK, conditions, config, deployment, now, on, work,
-};
+use manifests::{conditions, config, deployment, now, on, shop};
+use world::{APPLIED_WORK, PLACEMENT_API, Site, WORK, work};
 
 const EU: &str = "eu";
 const HOME: &str = "fleet-member-eu";
-
-fn shop() -> Value {
-    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
-}
 
 fn web() -> ObjectKey {
     WORK.key(HOME, "web-work")

@@ -11,12 +11,16 @@ mod damaged;
 mod deletion;
 #[path = "ocm_agent/executor.rs"]
 mod executor;
+#[path = "common/manifests.rs"]
+mod manifests;
 #[path = "ocm_agent/reported.rs"]
 mod reported;
 #[path = "ocm_agent/rolled_out.rs"]
 mod rolled_out;
 #[path = "ocm_agent/server_side.rs"]
 mod server_side;
+#[path = "common/site.rs"]
+mod site;
 
 use convoy_api::kinds::{CONFIG_MAP, DEPLOYMENT, NAMESPACE};
 use convoy_api::{GroupKind, Object, ObjectKey};
@@ -25,9 +29,8 @@ use convoy_plan::dialect::ocm_agent::Options;
 use convoy_plan::{Denial, Dialect, complain};
 use serde_json::{Value, json};
 
-use world::{
-    EU, HUB, Site, WORK_API, applied, conditions, config, deployment, now, on, shop, web, work,
-};
+use manifests::{conditions, config, deployment, now, on, shop};
+use world::{EU, HUB, Site, WORK_API, applied, web, work};
 
 fn options() -> Options {
     Options::new(EU, HUB)

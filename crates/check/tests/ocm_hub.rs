@@ -1,28 +1,28 @@
 //! The controllers of an Open Cluster Management hub: clusters that register, fall silent and
 //! leave, cluster sets, and a replica set on its way through a placement's decisions.
 
+#[path = "common/site.rs"]
+mod site;
+
 use convoy_api::kinds::{CLUSTER_ROLE, LEASE, NAMESPACE, ROLE_BINDING};
 use convoy_api::ocm::names::{
     MANAGED_CLUSTER, MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING, MANIFEST_WORK,
     MANIFEST_WORK_REPLICA_SET, PLACEMENT, PLACEMENT_DECISION,
 };
 use convoy_api::{Object, ObjectKey};
-use convoy_check::{Applier, ApplyError};
+use convoy_plan::Dialect;
 use convoy_plan::dialect::ocm::{Hub, Parts};
-use convoy_plan::{Dialect, Step, World, decide};
+use convoy_plan::dialect::ocm_agent::OcmAgent;
 use convoy_testkit::{NOW, object};
 use jiff::{SignedDuration, Timestamp};
-use serde_json::{Value, json};
+use serde_json::json;
 
 const CLUSTER_API: &str = "cluster.open-cluster-management.io/v1";
 const PLACEMENT_API: &str = "cluster.open-cluster-management.io/v1beta1";
 const SET_API: &str = "cluster.open-cluster-management.io/v1beta2";
 const WORK_API: &str = "work.open-cluster-management.io/v1";
 
-struct Site {
-    applier: Applier,
-    hub: Hub,
-}
+type Site = site::Site<OcmAgent>;
 
 impl Site {
     fn new(parts: Parts, objects: Vec<Object>) -> Self {
@@ -30,36 +30,7 @@ impl Site {
         let name = "managedclustersets.cluster.open-cluster-management.io";
         let definition = object("apiextensions.k8s.io/v1", "CustomResourceDefinition", name);
         let definition = definition.with("/status", established).build();
-        let world: World = objects.into_iter().chain([definition]).collect();
-        let now = NOW.parse().expect("a fixed instant");
-        Self { applier: Applier::new(world, now), hub: Hub { parts } }
-    }
-
-    fn steps(&self) -> Vec<Step> {
-        let (world, now) = (self.applier.world(), self.applier.now());
-        let rollouts = self.hub.rollouts(world).into_iter();
-        rollouts.filter_map(|it| decide(&self.hub, world, &[], it.key(), now)).collect()
-    }
-
-    /// Rounds until nobody writes; time stands still.
-    fn settle(&mut self) {
-        for _ in 0..40 {
-            let steps = self.steps();
-            if steps.iter().all(Step::is_quiet) {
-                return;
-            }
-            for step in &steps {
-                match self.applier.apply(step) {
-                    Ok(()) | Err(ApplyError::Stale(_)) => {}
-                    Err(error) => panic!("{error}"),
-                }
-            }
-        }
-        panic!("still writing: {:#?}", self.steps());
-    }
-
-    fn get(&self, key: &ObjectKey) -> &Object {
-        self.applier.world().get(key).unwrap_or_else(|| panic!("{key} is missing"))
+        Self::with(objects.into_iter().chain([definition]).collect(), Some(hub(parts)), Vec::new())
     }
 
     fn cluster(&self) -> &Object {
@@ -69,10 +40,6 @@ impl Site {
     fn taints(&self) -> Vec<String> {
         let taints = self.cluster().spec()["taints"].as_array().cloned().unwrap_or_default();
         taints.iter().map(|taint| taint["key"].as_str().unwrap_or_default().to_owned()).collect()
-    }
-
-    fn edit(&mut self, key: &ObjectKey, change: impl FnOnce(&mut Value)) {
-        self.applier.edit(key, change);
     }
 
     /// What the registration agent of a cluster does.
@@ -89,6 +56,10 @@ impl Site {
                 "lastTransitionTime": NOW}));
         });
     }
+}
+
+fn hub(parts: Parts) -> Box<dyn Dialect> {
+    Box::new(Hub { parts })
 }
 
 fn cluster(accepted: bool) -> Object {
@@ -245,7 +216,7 @@ fn a_binding_says_whether_its_set_exists() {
 fn parts_that_are_off_are_left_to_others() {
     let mut site = Site::new(Parts::NONE, vec![cluster(true)]);
     assert_eq!(site.steps().len(), 0);
-    site.hub.parts = Parts { taints: true, ..Parts::NONE };
+    site.hub = Some(hub(Parts { taints: true, ..Parts::NONE }));
     site.settle();
     assert_eq!(site.taints(), ["cluster.open-cluster-management.io/unreachable"]);
     assert!(site.applier.world().find(&NAMESPACE, "", "eu").is_none());
@@ -270,7 +241,7 @@ fn a_replica_set_goes_by_the_decisions_that_are_written() {
     site.settle();
     assert_eq!(site.applier.world().of(&MANIFEST_WORK).count(), 0, "nobody decided yet");
     site.report("True");
-    site.hub.parts = Parts::ALL;
+    site.hub = Some(hub(Parts::ALL));
     site.settle();
     assert_eq!(site.applier.world().of(&PLACEMENT_DECISION).count(), 1);
     assert_eq!(site.applier.world().in_namespace(&MANIFEST_WORK, "eu").count(), 1);
@@ -278,6 +249,40 @@ fn a_replica_set_goes_by_the_decisions_that_are_written() {
     assert_eq!(status, Some("True"));
     let set = site.get(&MANIFEST_WORK_REPLICA_SET.key("apps", "web"));
     assert_eq!(set.condition_status("PlacementVerified"), Some("True"));
+}
+
+#[test]
+fn works_stay_while_decisions_are_missing() {
+    let placement = object(PLACEMENT_API, "Placement", "web").namespace("apps").build();
+    let set = object("work.open-cluster-management.io/v1alpha1", "ManifestWorkReplicaSet", "web")
+        .namespace("apps")
+        .spec(json!({"placementRefs": [{"name": "web"}], "manifestWorkTemplate": {"workload":
+            {"manifests": [{"apiVersion": "v1", "kind": "ConfigMap",
+                "metadata": {"name": "a", "namespace": "default"}}]}}}))
+        .build();
+    let binding = object(SET_API, "ManagedClusterSetBinding", "global")
+        .namespace("apps")
+        .spec(json!({"clusterSet": "global"}))
+        .build();
+    let mut site = Site::new(Parts::ALL, vec![cluster(true), placement, set, binding]);
+    site.settle();
+    site.report("True");
+    site.settle();
+    let uid = |site: &Site| {
+        let mut works = site.applier.world().in_namespace(&MANIFEST_WORK, "eu");
+        works.next().and_then(|work| work.uid().map(str::to_owned))
+    };
+    let before = uid(&site);
+    assert!(before.is_some(), "it is rolled out");
+    // Somebody deletes the decision, and then the placement and makes it anew.
+    site.applier.remove(&PLACEMENT_DECISION.key("apps", "web-decision-1"));
+    site.settle();
+    assert_eq!(uid(&site), before);
+    site.applier.remove(&PLACEMENT_DECISION.key("apps", "web-decision-1"));
+    site.edit(&PLACEMENT.key("apps", "web"), |raw| raw["status"] = json!({}));
+    site.settle();
+    assert_eq!(uid(&site), before);
+    assert_eq!(site.applier.world().of(&PLACEMENT_DECISION).count(), 1);
 }
 
 #[test]

@@ -23,6 +23,8 @@ mod metrics;
 pub mod migrate;
 #[cfg(feature = "server")]
 mod ocm;
+#[cfg(feature = "server")]
+mod ocm_agent;
 pub mod plan;
 #[cfg(feature = "server")]
 pub mod run;

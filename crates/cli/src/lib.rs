@@ -38,7 +38,7 @@ enum Command {
     Crds(command::crds::Args),
     Migrate(command::migrate::Args),
     #[cfg(feature = "server")]
-    Up(command::up::Args),
+    Up(Box<command::up::Args>),
     #[cfg(feature = "server")]
     Clusters(command::clusters::Args),
     #[cfg(feature = "server")]
@@ -62,7 +62,7 @@ pub fn main() -> ExitCode {
         Command::Crds(args) => command::crds::run(&args),
         Command::Migrate(args) => command::migrate::run(args),
         #[cfg(feature = "server")]
-        Command::Up(args) => command::up::run(args),
+        Command::Up(args) => command::up::run(*args),
         #[cfg(feature = "server")]
         Command::Clusters(args) => command::clusters::run(args),
         #[cfg(feature = "server")]

@@ -55,6 +55,11 @@ pub struct Cache {
     delivered: BTreeMap<CollectionKey, u64>,
     /// The first error of objects that became invalid, or are so for another reason now.
     refused: Vec<Diagnostic>,
+    /// The latest instant of a decision.
+    decided_at: Timestamp,
+    /// The home cluster is being listed: all rollouts are looked at once it is, so that nobody
+    /// needs to find those that a single object affects.
+    is_starting: bool,
 }
 
 impl Cache {
@@ -69,6 +74,8 @@ impl Cache {
             versions: BTreeMap::new(),
             delivered: BTreeMap::new(),
             refused: Vec::new(),
+            decided_at: Timestamp::MIN,
+            is_starting: false,
         }
     }
 
@@ -94,8 +101,10 @@ impl Cache {
         &self.versions
     }
 
-    /// Applies an event. Returns the rollouts to look at again.
+    /// Applies an event. Returns the rollouts to look at again; not those of single objects before
+    /// the home cluster is listed, because all are looked at then.
     pub fn handle(&mut self, event: CacheEvent) -> BTreeSet<Rollout> {
+        self.is_starting = !self.watches.is_home_listed();
         match event {
             CacheEvent::Listed { collection, version, objects } => {
                 self.replace(&collection, version, objects)
@@ -151,7 +160,8 @@ impl Cache {
     }
 
     /// The next step of `rollout`; `None` if it is gone.
-    pub fn decide(&self, rollout: &Rollout, now: Timestamp) -> Option<Step> {
+    pub fn decide(&mut self, rollout: &Rollout, now: Timestamp) -> Option<Step> {
+        self.decided_at = self.decided_at.max(now);
         let invalid = self.invalid[rollout.dialect].list();
         convoy_plan::decide(self.dialect(rollout), &self.world, invalid, &rollout.key, now)
     }
@@ -218,13 +228,11 @@ impl Cache {
         }
         self.tombstones.remove(&key);
         let known = self.world.get(&key);
-        let is_own_matter = |dialect: &&dyn Dialect| {
-            known.is_some_and(|known| dialect.is_own_matter(known, &object))
+        let affected_by = |dialect: &&dyn Dialect| {
+            dialect.affected_by(&self.world, known?, &object, self.decided_at)
         };
-        let own: Vec<bool> = self.dialects.iter().map(is_own_matter).collect();
-        let mut affected = self.change(&key, |world| _ = world.insert(object));
-        affected.retain(|rollout| !own[rollout.dialect] || rollout.key == key);
-        affected
+        let fewer: Vec<_> = self.dialects.iter().map(affected_by).collect();
+        self.change_for(&key, fewer, |world| _ = world.insert(object))
     }
 
     /// Removes an object whose deletion a watch delivered, with its last state.
@@ -330,8 +338,25 @@ impl Cache {
     /// Changes the world and finds the affected rollouts, before and after the change: only one
     /// of the two states may name the owner.
     fn change(&mut self, key: &ObjectKey, change: impl FnOnce(&mut World)) -> BTreeSet<Rollout> {
+        self.change_for(key, vec![None; self.dialects.len()], change)
+    }
+
+    /// The same, where `fewer` has the rollouts of each dialect that knows which ones look at what
+    /// changed.
+    fn change_for(
+        &mut self,
+        key: &ObjectKey,
+        fewer: Vec<Option<Vec<ObjectKey>>>,
+        change: impl FnOnce(&mut World),
+    ) -> BTreeSet<Rollout> {
         let mut affected = BTreeSet::new();
-        self.affected(key, &mut affected);
+        let others: Vec<usize> =
+            (0..fewer.len()).filter(|dialect| fewer[*dialect].is_none()).collect();
+        for (dialect, keys) in fewer.into_iter().enumerate() {
+            let keys = keys.into_iter().flatten();
+            affected.extend(keys.map(|key| Rollout { dialect, key }));
+        }
+        self.affected(key, &others, &mut affected);
         let before = self.world.get(key).cloned();
         change(&mut self.world);
         for (dialect, invalid) in self.invalid.iter_mut().enumerate() {
@@ -351,14 +376,18 @@ impl Cache {
                 affected.extend(keys.map(|key| Rollout { dialect, key }));
             }
         }
-        self.affected(key, &mut affected);
+        self.affected(key, &others, &mut affected);
         affected
     }
 
-    fn affected(&self, key: &ObjectKey, found: &mut BTreeSet<Rollout>) {
-        for (dialect, with) in self.dialects.iter().enumerate() {
+    /// The rollouts of these dialects that a change affects.
+    fn affected(&self, key: &ObjectKey, dialects: &[usize], found: &mut BTreeSet<Rollout>) {
+        if self.is_starting {
+            return;
+        }
+        for dialect in dialects.iter().copied() {
             if self.watches.is_read_by(dialect, key) {
-                let keys = with.affected(&self.world, key).into_iter();
+                let keys = self.dialects[dialect].affected(&self.world, key).into_iter();
                 found.extend(keys.map(|key| Rollout { dialect, key }));
             }
         }

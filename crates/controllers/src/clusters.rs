@@ -6,19 +6,21 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use convoy_api::GroupKind;
 use kube::Client;
 use smol_str::SmolStr;
 use tokio::sync::watch;
 
+use crate::reflector::Scope;
 use crate::transport;
 
 /// A connection to one cluster.
 #[derive(Clone)]
 pub struct Cluster {
     pub client: Client,
-    /// The only namespace whose objects are read, for clients that may not read the others; empty
-    /// for all. Objects of cluster scope are read in any case.
-    pub namespace: String,
+    /// Which objects of a kind are read, for clients that may not read the others; of kinds that
+    /// have no entry, all.
+    pub scopes: BTreeMap<GroupKind, Scope>,
     /// The time limit of a request that is not a watch. Writes under a Lease have the Lease's.
     pub request_limit: Duration,
 }
@@ -37,7 +39,7 @@ pub struct Clusters {
 
 impl Cluster {
     pub fn new(client: Client) -> Self {
-        Self { client, namespace: String::new(), request_limit: transport::TIMEOUT }
+        Self { client, scopes: BTreeMap::new(), request_limit: transport::TIMEOUT }
     }
 }
 
@@ -58,7 +60,7 @@ impl From<Client> for Clusters {
 impl fmt::Debug for Cluster {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cluster")
-            .field("namespace", &self.namespace)
+            .field("scopes", &self.scopes)
             .field("request_limit", &self.request_limit)
             .finish_non_exhaustive()
     }

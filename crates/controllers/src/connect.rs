@@ -25,6 +25,8 @@ pub enum ConnectError {
 pub struct Connection {
     pub client: Client,
     pub url: String,
+    /// The address of the server as its kubeconfig writes it; without one, the URL.
+    pub server: String,
 }
 
 impl std::fmt::Debug for Connection {
@@ -40,10 +42,10 @@ pub fn connect<'a>(
     context: Option<&'a str>,
 ) -> BoxFuture<'a, Result<Connection, ConnectError>> {
     Box::pin(async move {
-        let config = configuration(kubeconfig, context).await?;
+        let (config, server) = configuration(kubeconfig, context).await?;
         let url = config.cluster_url.to_string();
         let client = Client::try_from(config).map_err(ConnectError::Client)?;
-        Ok(Connection { client, url })
+        Ok(Connection { client, url, server })
     })
 }
 
@@ -55,28 +57,41 @@ pub fn connect_to_lead<'a>(
     timing: LeaseTiming,
 ) -> BoxFuture<'a, Result<Connection, ConnectError>> {
     Box::pin(async move {
-        let config = configuration(kubeconfig, context).await?;
+        let (config, server) = configuration(kubeconfig, context).await?;
         let url = config.cluster_url.to_string();
         let client = connection::client(config, timing.margin()).map_err(ConnectError::Client)?;
-        Ok(Connection { client, url })
+        Ok(Connection { client, url, server })
     })
 }
 
+/// The configuration, and the address of the server as it is written.
 async fn configuration(
     kubeconfig: Option<&Path>,
     context: Option<&str>,
-) -> Result<Config, ConnectError> {
+) -> Result<(Config, String), ConnectError> {
     let options =
         KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
-    match (kubeconfig, context) {
-        (Some(path), _) => {
-            let read = Kubeconfig::read_from(path).map_err(ConnectError::Kubeconfig)?;
-            let config = Config::from_custom_kubeconfig(read, &options).await;
-            config.map_err(ConnectError::Kubeconfig)
+    let read = match (kubeconfig, context) {
+        (Some(path), _) => Kubeconfig::read_from(path).map_err(ConnectError::Kubeconfig)?,
+        (None, Some(_)) => Kubeconfig::read().map_err(ConnectError::Kubeconfig)?,
+        (None, None) => {
+            let config = Config::infer().await.map_err(ConnectError::Infer)?;
+            let server = config.cluster_url.to_string();
+            return Ok((config, server));
         }
-        (None, Some(_)) => {
-            Config::from_kubeconfig(&options).await.map_err(ConnectError::Kubeconfig)
-        }
-        (None, None) => Config::infer().await.map_err(ConnectError::Infer),
-    }
+    };
+    let server = written_server(&read, context);
+    let config = Config::from_custom_kubeconfig(read, &options).await;
+    let config = config.map_err(ConnectError::Kubeconfig)?;
+    let server = server.unwrap_or_else(|| config.cluster_url.to_string());
+    Ok((config, server))
+}
+
+/// The server of a context, or of the current one.
+fn written_server(kubeconfig: &Kubeconfig, context: Option<&str>) -> Option<String> {
+    let context = context.or(kubeconfig.current_context.as_deref())?;
+    let mut contexts = kubeconfig.contexts.iter().filter(|it| it.name == context);
+    let cluster = &contexts.next()?.context.as_ref()?.cluster;
+    let mut clusters = kubeconfig.clusters.iter().filter(|it| it.name == *cluster);
+    clusters.next()?.cluster.as_ref()?.server.clone()
 }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use convoy_plan::Denial;
 use futures_util::future::join_all;
 use tokio::sync::mpsc;
 
@@ -64,7 +65,7 @@ impl Executor {
                     Err(error) => RequestResult::Lost(transport::chain(&error)),
                 }
             }
-            Ok(None) => RequestResult::Unsupported(format!("the server does not serve {kind}")),
+            Ok(None) => RequestResult::Unsupported(Denial::of_unknown_kind(kind)),
             Err(error) => RequestResult::Unsent(transport::chain(&error)),
         };
         (id, Some(link), result)

@@ -47,6 +47,7 @@ pub mod webhooks;
 
 pub use clusters::{Cluster, Clusters, Members};
 pub use reconciler::Settings;
+pub use reflector::Scope;
 pub use run::run;
 
 /// A dialect that spans clusters, shared with the integration tests.

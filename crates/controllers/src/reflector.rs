@@ -32,8 +32,7 @@ const RESUMES: u32 = 3;
 #[derive(Debug)]
 pub struct Reflector {
     collection: CollectionKey,
-    /// The only namespace to list, for clients that may not read the others.
-    namespace: String,
+    scope: Scope,
     projections: Arc<Projections>,
     phase: Phase,
     /// Consecutive failures of discovery and lists.
@@ -41,6 +40,17 @@ pub struct Reflector {
     /// Consecutive watches that ended without an event.
     resumes: u32,
     delay: Duration,
+}
+
+/// The part of a collection that is read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Scope {
+    #[default]
+    All,
+    /// The objects of one namespace.
+    Namespace(String),
+    /// The one object of this name, of a kind of cluster scope.
+    Name(String),
 }
 
 #[derive(Debug)]
@@ -99,7 +109,7 @@ impl Reflector {
     pub fn new(collection: CollectionKey, projections: Arc<Projections>) -> Self {
         Self {
             collection,
-            namespace: String::new(),
+            scope: Scope::All,
             projections,
             phase: Phase::Discovering,
             failures: 0,
@@ -108,11 +118,10 @@ impl Reflector {
         }
     }
 
-    /// The same, restricted to one namespace if the kind is namespaced.
+    /// The same, restricted to a part of the collection.
     #[must_use]
-    pub fn in_namespace(mut self, namespace: &str) -> Self {
-        namespace.clone_into(&mut self.namespace);
-        self
+    pub fn within(self, scope: Scope) -> Self {
+        Self { scope, ..self }
     }
 
     pub fn kind(&self) -> &GroupKind {
@@ -128,17 +137,29 @@ impl Reflector {
         let request = match &self.phase {
             Phase::Discovering => ReflectorRequest::Discover,
             Phase::Listing { resource, token, .. } => ReflectorRequest::List {
-                path: format!("{}?limit={PAGE}{token}", resource.collection(&self.namespace)),
+                path: format!("{}limit={PAGE}{token}", self.query(resource)),
             },
             Phase::Watching { resource, version, .. } => {
                 let path = format!(
-                    "{}?watch=true&allowWatchBookmarks=true&timeoutSeconds={WATCH_SECS}&resourceVersion={version}",
-                    resource.collection(&self.namespace)
+                    "{}watch=true&allowWatchBookmarks=true&timeoutSeconds={WATCH_SECS}&resourceVersion={version}",
+                    self.query(resource)
                 );
                 ReflectorRequest::Watch { path, version: version.clone() }
             }
         };
         (request, self.delay)
+    }
+
+    /// The path of the collection and the beginning of its query. Names of objects need no
+    /// escapes.
+    fn query(&self, resource: &Resource) -> String {
+        match &self.scope {
+            Scope::All => format!("{}?", resource.collection("")),
+            Scope::Namespace(namespace) => format!("{}?", resource.collection(namespace)),
+            Scope::Name(name) => {
+                format!("{}?fieldSelector=metadata.name%3D{name}&", resource.collection(""))
+            }
+        }
     }
 
     /// Discovery has finished; `None` if the server does not serve the kind.
@@ -299,6 +320,26 @@ mod tests {
         let resource = Resource { group, version, plural, namespaced: true, has_status: true };
         assert!(reflector.discovered(Some(resource)).is_none());
         reflector
+    }
+
+    #[test]
+    fn a_part_of_a_collection_is_asked_for_by_namespace_or_by_name() {
+        let path = |scope: Scope, namespaced: bool| {
+            let mut reflector = Reflector::new(POD.in_cluster(""), Arc::default()).within(scope);
+            let (group, version, plural) = (String::new(), "v1".to_owned(), "pods".to_owned());
+            let resource = Resource { group, version, plural, namespaced, has_status: true };
+            assert!(reflector.discovered(Some(resource)).is_none());
+            match reflector.next_request().0 {
+                ReflectorRequest::List { path } => path,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(path(Scope::All, true), "/api/v1/pods?limit=100");
+        let shop = Scope::Namespace("shop".to_owned());
+        assert_eq!(path(shop.clone(), true), "/api/v1/namespaces/shop/pods?limit=100");
+        assert_eq!(path(shop, false), "/api/v1/pods?limit=100");
+        let one = "/api/v1/pods?fieldSelector=metadata.name%3Deu&limit=100";
+        assert_eq!(path(Scope::Name("eu".to_owned()), false), one);
     }
 
     fn page(names: &[&str], version: &str, token: &str) -> Response {

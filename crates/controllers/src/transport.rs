@@ -111,6 +111,15 @@ pub(crate) async fn read(
     Ok(fetch_within(client, path, TIMEOUT).await?.read())
 }
 
+/// Sends a question, which an API server answers and does not store, and parses the response.
+pub(crate) async fn ask(
+    client: &Client,
+    path: &str,
+    question: Value,
+) -> Result<Response, TransportError> {
+    Ok(exchange(client, http_request(Request::create(path, question))?, TIMEOUT).await?.read())
+}
+
 /// Reads a path within a time limit and returns the response, whatever its code.
 pub(crate) async fn fetch_within(
     client: &Client,
@@ -156,12 +165,16 @@ pub(crate) fn http_request(request: Request) -> Result<http::Request<Vec<u8>>, T
     sent.map_err(|source| TransportError::Build { path, source })
 }
 
-/// An error with its causes, in one line.
+/// An error with its causes, in one line. Some errors name their cause themselves: nothing is said
+/// twice.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut message = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        message = format!("{message}: {error}");
+        let text = error.to_string();
+        if !message.ends_with(&text) {
+            message = format!("{message}: {text}");
+        }
         cause = error.source();
     }
     message
@@ -170,6 +183,12 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cause_that_an_error_names_is_not_repeated() {
+        let error = TransportError::Send(kube::Error::Service("no route".into()));
+        assert_eq!(chain(&error), "could not reach the server: ServiceError: no route");
+    }
 
     #[test]
     fn the_server_is_told_when_to_give_up() {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use convoy_api::ObjectKey;
+use convoy_api::{GroupKind, ObjectKey};
 use convoy_plan::{Diagnostic, Dialect, Severity, World};
 
 /// The errors that one dialect finds in the objects of a world.
@@ -37,18 +37,13 @@ impl ValidationErrors {
         key: &ObjectKey,
     ) -> Vec<ObjectKey> {
         let mut changed = Vec::new();
-        if dialect.validates_alone() {
-            if self.validate(dialect, world, key) {
-                changed.push(key.clone());
-            }
-        } else {
-            let validated = world.by_kind().filter(|(kind, _)| dialect.validates(kind));
-            let mut keys: Vec<ObjectKey> = validated
-                .flat_map(|(_, objects)| objects.map(|object| object.key().clone()))
-                .collect();
-            keys.push(key.clone());
-            changed.extend(keys.into_iter().filter(|key| self.validate(dialect, world, key)));
-        }
+        let is_beside =
+            |kind: &GroupKind| dialect.validates(kind) && dialect.validates_beside(kind, &key.kind);
+        let validated = world.by_kind().filter(|(kind, _)| is_beside(kind));
+        let mut keys: Vec<ObjectKey> =
+            validated.flat_map(|(_, objects)| objects.map(|object| object.key().clone())).collect();
+        keys.push(key.clone());
+        changed.extend(keys.into_iter().filter(|key| self.validate(dialect, world, key)));
         if !changed.is_empty() {
             self.list = self.by_object.values().flatten().cloned().collect();
             self.list.sort();

@@ -64,8 +64,9 @@ impl Watchers {
     fn start(&mut self, collection: CollectionKey, version: &SmolStr) {
         let Some(link) = self.links.get(&collection.cluster) else { return };
         link.discovery.prefer(&collection.kind, version);
-        let reflector = Reflector::new(collection.clone(), Arc::clone(&self.projections))
-            .in_namespace(&link.cluster.namespace);
+        let scope = link.cluster.scopes.get(&collection.kind).cloned().unwrap_or_default();
+        let reflector =
+            Reflector::new(collection.clone(), Arc::clone(&self.projections)).within(scope);
         let watcher = Watcher { link, reflector, messages: self.messages.clone() };
         abort(self.collections.insert(collection, self.tasks.spawn(watcher.run())));
     }

@@ -100,7 +100,7 @@ fn retry_message(response: &Response) -> String {
 
 /// A server that removes an object at once responds with a `Status` or with the last state of
 /// the object; one that waits for finalizers or a grace period responds with the object marked
-/// for deletion.
+/// for deletion. Those of a Namespace stand in its spec as well.
 fn effect(write: &Write, code: u16, body: &Value) -> Effect {
     let is_object = body.pointer("/metadata/name").is_some();
     match write {
@@ -111,7 +111,11 @@ fn effect(write: &Write, code: u16, body: &Value) -> Effect {
         }
         Write::Delete { .. } if is_object => {
             let metadata = &body["metadata"];
-            let lingers = metadata["finalizers"].as_array().is_some_and(|list| !list.is_empty())
+            let is_held = |part: &Value| {
+                part["finalizers"].as_array().is_some_and(|finalizers| !finalizers.is_empty())
+            };
+            let lingers = is_held(metadata)
+                || body["kind"] == "Namespace" && is_held(&body["spec"])
                 || metadata["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) > 0;
             if !metadata["deletionTimestamp"].is_null() && lingers {
                 Effect::Returned
@@ -224,10 +228,16 @@ mod tests {
             "deletionGracePeriodSeconds": 30}));
         let gone = object(json!({"name": "a", "deletionTimestamp": "2026-01-01T00:00:00Z",
             "deletionGracePeriodSeconds": 0}));
+        let namespace = |finalizers: Value| {
+            json!({"kind": "Namespace", "spec": {"finalizers": finalizers},
+                "metadata": {"name": "a", "deletionTimestamp": "2026-01-01T00:00:00Z"}})
+        };
         let status = json!({"kind": "Status", "metadata": {}, "status": "Success"});
         let done = |body: &Value| WriteResult::of(&delete(), &response(200, body.clone()));
         assert_eq!(done(&going), WriteResult::Done(Effect::Returned));
         assert_eq!(done(&gone), WriteResult::Done(Effect::Gone));
+        assert_eq!(done(&namespace(json!(["kubernetes"]))), WriteResult::Done(Effect::Returned));
+        assert_eq!(done(&namespace(json!([]))), WriteResult::Done(Effect::Gone));
         assert_eq!(done(&status), WriteResult::Done(Effect::Gone));
         let accepted = WriteResult::of(&delete(), &response(202, status));
         assert_eq!(accepted, WriteResult::Done(Effect::Unknown));

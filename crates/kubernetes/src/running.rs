@@ -102,6 +102,9 @@ impl Running {
     }
 }
 
+/// The unit of times in /proc, which Linux fixes for programs.
+const TICKS_PER_SECOND: f64 = 100.0;
+
 impl Process {
     /// Waits for the first line of output; the command must pipe it.
     pub fn first_line(&mut self) -> Result<String> {
@@ -115,6 +118,21 @@ impl Process {
     /// Peak resident memory.
     pub fn peak_mib(&self) -> Result<f64> {
         self.memory_mib("VmHWM:")
+    }
+
+    /// Resident memory.
+    pub fn resident_mib(&self) -> Result<f64> {
+        self.memory_mib("VmRSS:")
+    }
+
+    /// Processor time used so far, in seconds.
+    pub fn processor_seconds(&self) -> Result<f64> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        // The name of the program, in parentheses, may have spaces.
+        let (_, fields) = stat.rsplit_once(") ").context("no times in /proc")?;
+        let times = fields.split(' ').skip(11).take(2).map(str::parse::<f64>);
+        let ticks: f64 = times.sum::<Result<f64, _>>()?;
+        Ok(ticks / TICKS_PER_SECOND)
     }
 
     fn memory_mib(&self, line: &str) -> Result<f64> {

@@ -6,10 +6,12 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::dialect::Dialect;
-pub use crate::webhook::{Operation, Request, Role, Served, Verdict, Webhook};
+pub use crate::webhook::{
+    Circumstances, NeededRight, Operation, Request, Role, Served, Verdict, Webhook,
+};
 use crate::world::World;
 
 /// How long an API server waits for an answer.
@@ -23,17 +25,49 @@ pub fn answer(
     webhook: &Webhook,
     world: &World,
     review: &Value,
+    circumstances: Circumstances<'_>,
 ) -> Option<Value> {
     let request = review.get("request").filter(|request| request.is_object())?;
     let uid = request.get("uid").filter(|uid| uid.is_string())?;
-    // What is done to a part of the object, and what it is not registered for, is not its matter.
-    let part = request.get("subResource").and_then(Value::as_str).unwrap_or_default();
-    let asked = self::request(request)
-        .filter(|asked| part.is_empty() && webhook.operations.contains(&asked.operation));
+    let asked = asked(webhook, request, circumstances);
     let verdict =
         asked.map_or_else(Verdict::allowed, |asked| dialect.admit(webhook, world, &asked));
     Some(json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1",
         "response": response(&verdict, uid)}))
+}
+
+/// The rights that the user of a review needs, and that whoever carries it has to ask for.
+pub fn rights(dialect: &dyn Dialect, webhook: &Webhook, review: &Value) -> Vec<NeededRight> {
+    let request = review.get("request").and_then(|it| asked(webhook, it, Circumstances::default()));
+    request.map_or_else(Vec::new, |request| dialect.rights(webhook, &request))
+}
+
+/// The `SubjectAccessReview` that asks whether the user of a review has a right.
+pub fn access_review(right: &NeededRight, review: &Value) -> Value {
+    let NeededRight { verb, group, resource, subresource, namespace, name } = right;
+    let mut spec = Map::new();
+    let attributes = json!({"verb": verb, "group": group, "resource": resource,
+        "subresource": subresource, "namespace": namespace, "name": name});
+    spec.insert("resourceAttributes".into(), attributes);
+    for (part, from) in
+        [("user", "username"), ("uid", "uid"), ("groups", "groups"), ("extra", "extra")]
+    {
+        let value = review.pointer(&format!("/request/userInfo/{from}"));
+        spec.extend(value.map(|value| (part.to_owned(), value.clone())));
+    }
+    json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec})
+}
+
+/// What is asked. What is done to a part of the object, and what the webhook is not registered
+/// for, is not its matter.
+fn asked<'r>(
+    webhook: &Webhook,
+    request: &'r Value,
+    circumstances: Circumstances<'r>,
+) -> Option<Request<'r>> {
+    let part = request.get("subResource").and_then(Value::as_str).unwrap_or_default();
+    let asked = self::request(request, circumstances)?;
+    (part.is_empty() && webhook.operations.contains(&asked.operation)).then_some(asked)
 }
 
 /// The objects that register `webhooks`, by configuration in the order of the first webhook of
@@ -61,16 +95,17 @@ pub fn configurations(webhooks: &[Webhook], client: impl Fn(&Webhook) -> Value) 
     all
 }
 
-/// A webhook that cannot be asked refuses: nothing unchecked gets in.
+/// A webhook that cannot be asked refuses: nothing unchecked gets in. One that only warns does not.
 fn registration(webhook: &Webhook, client: Value) -> Value {
-    let Webhook { name, about, operations, .. } = webhook;
+    let Webhook { name, about, operations, role, .. } = webhook;
+    let failure_policy = if *role == Role::Warns { "Ignore" } else { "Fail" };
     let operations: Vec<&str> = operations.iter().map(|operation| operation.word()).collect();
     json!({
         "name": name,
         "clientConfig": client,
         "rules": [{"apiGroups": [about.kind.group], "apiVersions": [about.version],
             "operations": operations, "resources": [about.plural], "scope": "*"}],
-        "failurePolicy": "Fail",
+        "failurePolicy": failure_policy,
         "matchPolicy": "Equivalent",
         "sideEffects": "None",
         "timeoutSeconds": TIMEOUT_SECS,
@@ -80,12 +115,14 @@ fn registration(webhook: &Webhook, client: Value) -> Value {
 
 /// Reads the request of an `AdmissionReview`; none if it is about something else than
 /// objects.
-fn request(request: &Value) -> Option<Request<'_>> {
+fn request<'r>(request: &'r Value, circumstances: Circumstances<'r>) -> Option<Request<'r>> {
     Some(Request {
         operation: operation(request.get("operation")?.as_str()?)?,
         name: request.get("name").and_then(Value::as_str).unwrap_or_default(),
         object: request.get("object").filter(|object| object.is_object()),
         old: request.get("oldObject").filter(|object| object.is_object()),
+        user: request.pointer("/userInfo/username").and_then(Value::as_str).unwrap_or_default(),
+        circumstances,
     })
 }
 
@@ -99,6 +136,8 @@ fn response(verdict: &Verdict, uid: &Value) -> Value {
     match verdict {
         Verdict::Refused(message) => json!({"uid": uid, "allowed": false,
             "status": {"code": 403, "reason": "Forbidden", "message": message}}),
+        Verdict::Invalid(message) => json!({"uid": uid, "allowed": false,
+            "status": {"code": 400, "reason": "BadRequest", "message": message}}),
         Verdict::Allowed { changes, warnings } => {
             let mut response = json!({"uid": uid, "allowed": true});
             if !changes.is_empty() {
@@ -146,8 +185,31 @@ mod tests {
     }
 
     #[test]
+    fn a_right_is_asked_for_in_the_words_of_an_authorizer() {
+        let right = NeededRight {
+            verb: "create",
+            group: "example.com",
+            resource: "sets",
+            subresource: "join",
+            namespace: String::new(),
+            name: "a".to_owned(),
+        };
+        let who = json!({"username": "ann", "groups": ["ops"]});
+        let asked = access_review(&right, &json!({"request": {"userInfo": who}}));
+        assert_eq!(
+            asked["spec"],
+            json!({"user": "ann", "groups": ["ops"], "resourceAttributes": {"verb": "create",
+                "group": "example.com", "resource": "sets", "subresource": "join",
+                "namespace": "", "name": "a"}})
+        );
+    }
+
+    #[test]
     fn what_is_no_review_gets_no_answer() {
-        let ask = |review: Value| answer(&Skyhook::new(), &webhooks()[0], &World::new(), &review);
+        let ask = |review: Value| {
+            let (dialect, world) = (Skyhook::new(), World::new());
+            answer(&dialect, &webhooks()[0], &world, &review, Circumstances::default())
+        };
         assert_eq!(ask(json!({})), None);
         assert_eq!(ask(json!({"request": {"operation": "CREATE"}})), None);
         // What a webhook is not registered for passes.

@@ -6,6 +6,7 @@ pub mod fleet_agent;
 pub mod karpenter;
 pub mod ocm;
 pub mod ocm_agent;
+pub mod ocm_registration;
 pub mod skyhook;
 pub mod workloads;
 
@@ -16,7 +17,7 @@ use smol_str::SmolStr;
 use crate::diagnostic::Diagnostic;
 use crate::snapshot::Snapshot;
 use crate::step::{Complaint, Denial, Step};
-use crate::webhook::{Request, Verdict, Webhook};
+use crate::webhook::{NeededRight, Request, Verdict, Webhook};
 use crate::world::World;
 
 /// Every dialect, in the order in which plans list them.
@@ -73,10 +74,11 @@ pub trait Dialect: Sync {
         Vec::new()
     }
 
-    /// Whether an object is judged by itself, whatever stands beside it. Then it needs to be
-    /// validated only when it changes; otherwise when any object that is validated changes.
-    fn validates_alone(&self) -> bool {
-        false
+    /// Whether an object of a kind is judged beside those of another one, which are validated
+    /// too: then it is validated again when one of those changes, otherwise only when it changes
+    /// itself.
+    fn validates_beside(&self, _kind: &GroupKind, _other: &GroupKind) -> bool {
+        true
     }
 
     /// The rollout objects in `world`, in key order.
@@ -91,10 +93,17 @@ pub trait Dialect: Sync {
     /// of the world before and after: an owner may be known from only one of them.
     fn affected(&self, world: &World, changed: &ObjectKey) -> Vec<ObjectKey>;
 
-    /// Whether what changed from `before` to `after` is looked at by nobody but the rollout that
-    /// the object is, so that the others need not look again: its own status, as a rule.
-    fn is_own_matter(&self, _before: &Object, _after: &Object) -> bool {
-        false
+    /// The rollouts that look at what changed from `before` to `after`, where these are fewer than
+    /// [`Dialect::affected`] finds by the object alone: a heartbeat concerns next to nobody. None:
+    /// all of those. No decision was made later than `decided_at`.
+    fn affected_by(
+        &self,
+        _world: &World,
+        _before: &Object,
+        _after: &Object,
+        _decided_at: Timestamp,
+    ) -> Option<Vec<ObjectKey>> {
+        None
     }
 
     /// What a decision about `rollout` looks at.
@@ -119,6 +128,12 @@ pub trait Dialect: Sync {
     /// The webhooks by which it has a say before objects are stored.
     fn webhooks(&self) -> &'static [Webhook] {
         &[]
+    }
+
+    /// The rights that a user needs for what is asked of a webhook, beside the right to write the
+    /// object.
+    fn rights(&self, _webhook: &Webhook, _request: &Request<'_>) -> Vec<NeededRight> {
+        Vec::new()
     }
 
     /// What one of its webhooks says. `world` holds the kinds that the webhook looks at.

@@ -60,6 +60,12 @@ impl<'w> Snapshot<'w> {
         !self.of(kind).is_empty() || self.world.is_some_and(|world| world.knows(kind))
     }
 
+    /// Whether objects of a kind in a member cluster are known, if there are none here. A snapshot
+    /// that is not of a world says yes: nobody can tell.
+    pub(crate) fn knows_in(&self, cluster: &str, kind: &GroupKind) -> bool {
+        self.world.is_none_or(|world| world.knows_in(cluster, kind))
+    }
+
     /// What `read` makes of each object of a kind, in the order of [`Snapshot::of`].
     pub(crate) fn readings<T: Clone + Send + Sync + 'static>(
         &self,

@@ -97,6 +97,23 @@ impl Step {
         step
     }
 
+    /// The same with these actions, and with the verdict that they and the holds give: it moves,
+    /// something of it has failed, it waits, or nothing is left to do.
+    pub(crate) fn judged(mut self, actions: Vec<Action>) -> Self {
+        let failed = |hold: &Hold| matches!(hold.reason, HoldReason::Failed { .. });
+        self.verdict = if !actions.is_empty() {
+            Verdict::Moving
+        } else if self.holds.iter().any(failed) {
+            Verdict::Stopped
+        } else if self.holds.is_empty() {
+            Verdict::Done
+        } else {
+            Verdict::Held
+        };
+        self.actions = actions;
+        self
+    }
+
     /// The step of a rollout whose planning panicked: it is tried again after a pause, and
     /// whenever something changes.
     pub(crate) fn failed(

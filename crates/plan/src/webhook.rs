@@ -1,6 +1,7 @@
 //! Webhooks of dialects: what they are registered for, what is asked of them, what they say.
 
 use convoy_api::GroupKind;
+use jiff::Timestamp;
 use serde_json::Value;
 
 /// One webhook of a dialect.
@@ -26,6 +27,8 @@ pub enum Role {
     Mutates,
     /// Refuse.
     Validates,
+    /// Warn: it never refuses, and nothing is refused when it cannot be asked.
+    Warns,
 }
 
 /// A kind as an API server serves it.
@@ -52,6 +55,29 @@ pub struct Request<'r> {
     pub object: Option<&'r Value>,
     /// As it is; absent when it is new.
     pub old: Option<&'r Value>,
+    /// The name of the user who makes the request.
+    pub user: &'r str,
+    pub circumstances: Circumstances<'r>,
+}
+
+/// What a review does not say: whoever carries it finds that out.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Circumstances<'r> {
+    pub now: Timestamp,
+    /// The rights of [`Dialect::rights`](crate::Dialect::rights) that the user does not have.
+    pub denied: &'r [NeededRight],
+}
+
+/// A right that a user needs for a request, beside the right to write the object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NeededRight {
+    pub verb: &'static str,
+    pub group: &'static str,
+    pub resource: &'static str,
+    pub subresource: &'static str,
+    /// Empty: cluster-wide.
+    pub namespace: String,
+    pub name: String,
 }
 
 /// What a webhook says.
@@ -62,7 +88,10 @@ pub enum Verdict {
         changes: Vec<Value>,
         warnings: Vec<String>,
     },
+    /// Forbidden.
     Refused(String),
+    /// A bad request.
+    Invalid(String),
 }
 
 impl Operation {
@@ -81,7 +110,7 @@ impl Role {
     pub fn configuration_kind(self) -> &'static str {
         match self {
             Self::Mutates => "MutatingWebhookConfiguration",
-            Self::Validates => "ValidatingWebhookConfiguration",
+            Self::Validates | Self::Warns => "ValidatingWebhookConfiguration",
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Every object known, by kind, namespace and name; possibly of several clusters.
 
+mod collection;
+
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,6 +9,9 @@ use std::sync::Arc;
 use convoy_api::{CollectionKey, GroupKind, Object, ObjectKey};
 use smol_str::SmolStr;
 
+#[cfg(test)]
+pub(crate) use self::collection::indexed_label;
+use self::collection::{Collection, NamespacedName, Visible};
 use crate::memory::Memory;
 
 /// The objects that decisions read. Iteration is in key order, whatever order they arrived in.
@@ -21,91 +26,6 @@ pub struct World {
     hidden: BTreeMap<CollectionKey, BTreeSet<NamespacedName>>,
     /// Shared by all clones.
     memory: Arc<Memory>,
-}
-
-type NamespacedName = (SmolStr, SmolStr);
-
-/// The objects of one kind in one cluster.
-#[derive(Clone, Debug, Default)]
-struct Collection {
-    objects: BTreeMap<NamespacedName, Object>,
-    /// Index of the namespaced objects by the uid of their controller, empty for those without
-    /// one: a namespace may have thousands of pods, of which a ReplicaSet owns three. One set for
-    /// all controllers takes less memory than thousands of small ones.
-    controlled: BTreeSet<(SmolStr, NamespacedName)>,
-}
-
-/// A collection as a world shows it.
-#[derive(Clone, Copy)]
-struct Visible<'w> {
-    collection: &'w Collection,
-    hidden: Option<&'w BTreeSet<NamespacedName>>,
-}
-
-impl Collection {
-    fn insert(&mut self, object: Object) -> Option<Object> {
-        let name = (object.namespace().clone(), object.name().clone());
-        let controller = controller(&object);
-        let before = self.objects.insert(name.clone(), object);
-        let known = before.as_ref().and_then(self::controller);
-        if known != controller {
-            self.forget_controller(known, &name);
-            if let Some(uid) = controller {
-                index(&mut self.controlled, uid, name);
-            }
-        }
-        before
-    }
-
-    fn remove(&mut self, name: &NamespacedName) -> Option<Object> {
-        let removed = self.objects.remove(name)?;
-        self.forget_controller(controller(&removed), name);
-        Some(removed)
-    }
-
-    fn forget_controller(&mut self, controller: Option<SmolStr>, name: &NamespacedName) {
-        if let Some(uid) = controller {
-            self.controlled.remove(&(uid, name.clone()));
-        }
-    }
-}
-
-/// The uid under which an object is indexed; none for objects of cluster scope.
-fn controller(object: &Object) -> Option<SmolStr> {
-    let uid = || object.controller().map_or_else(SmolStr::default, |owner| SmolStr::new(owner.uid));
-    (!object.namespace().is_empty()).then(uid)
-}
-
-/// Adds an object to the index; all objects of one controller share the text of its uid.
-fn index(controlled: &mut BTreeSet<(SmolStr, NamespacedName)>, uid: SmolStr, name: NamespacedName) {
-    let from = (uid, NamespacedName::default());
-    let next = controlled.range(&from..).next();
-    let known = next.filter(|(known, _)| *known == from.0).map(|(known, _)| known.clone());
-    controlled.insert((known.unwrap_or(from.0), name));
-}
-
-impl<'w> Visible<'w> {
-    fn get(self, name: &NamespacedName) -> Option<&'w Object> {
-        self.collection.objects.get(name).filter(|_| self.shows(name))
-    }
-
-    fn objects(self) -> impl Iterator<Item = &'w Object> {
-        let objects = self.collection.objects.iter();
-        objects.filter(move |(name, _)| self.shows(name)).map(|(_, object)| object)
-    }
-
-    /// The objects from a name on, with their names.
-    fn from(self, name: NamespacedName) -> impl Iterator<Item = (&'w NamespacedName, &'w Object)> {
-        self.collection.objects.range(name..).filter(move |(name, _)| self.shows(name))
-    }
-
-    fn shows(self, name: &NamespacedName) -> bool {
-        self.hidden.is_none_or(|hidden| !hidden.contains(name))
-    }
-
-    fn len(self) -> usize {
-        self.collection.objects.len() - self.hidden.map_or(0, BTreeSet::len)
-    }
 }
 
 impl World {
@@ -186,13 +106,22 @@ impl World {
         namespace: &str,
         uid: &str,
     ) -> impl Iterator<Item = &'w Object> + use<'w> {
-        let from = (SmolStr::new(uid), (SmolStr::new(namespace), SmolStr::default()));
-        self.collection("", kind).into_iter().flat_map(move |visible| {
-            let (uid, (namespace, _)) = from.clone();
-            let near = visible.collection.controlled.range(&from..);
-            let near = near.take_while(move |(of, name)| *of == uid && name.0 == namespace);
-            near.filter_map(move |(_, name)| visible.get(name))
-        })
+        let (namespace, uid) = (SmolStr::new(namespace), SmolStr::new(uid));
+        let collection = self.collection("", kind).into_iter();
+        collection.flat_map(move |visible| visible.controlled(&namespace, &uid))
+    }
+
+    /// The objects of a kind in one namespace of the home cluster whose indexed label has this
+    /// value, by name: the label that names the placement of a binding or snapshot.
+    pub fn labelled<'w>(
+        &'w self,
+        kind: &GroupKind,
+        namespace: &str,
+        value: &str,
+    ) -> impl Iterator<Item = &'w Object> + use<'w> {
+        let (namespace, value) = (SmolStr::new(namespace), SmolStr::new(value));
+        let collection = self.collection("", kind).into_iter();
+        collection.flat_map(move |visible| visible.labelled(&namespace, &value))
     }
 
     /// The kinds of which the home cluster has, or had, objects, in order.
@@ -211,8 +140,13 @@ impl World {
     /// Whether the objects of a kind in the home cluster are known: there are, or were, some, or it
     /// was noted that there are none. If all of them are left out, nobody can tell.
     pub(crate) fn knows(&self, kind: &GroupKind) -> bool {
+        self.knows_in("", kind)
+    }
+
+    /// The same in one cluster.
+    pub(crate) fn knows_in(&self, cluster: &str, kind: &GroupKind) -> bool {
         let is_whole = |visible: Visible<'_>| visible.hidden.is_none_or(BTreeSet::is_empty);
-        self.collection("", kind).is_some_and(|visible| visible.len() > 0 || is_whole(visible))
+        self.collection(cluster, kind).is_some_and(|visible| visible.len() > 0 || is_whole(visible))
     }
 
     /// Leaves out a whole collection, of which nothing is known from now on.
@@ -306,19 +240,6 @@ impl FromIterator<Object> for World {
     }
 }
 
-impl FromIterator<(NamespacedName, Object)> for Collection {
-    fn from_iter<I: IntoIterator<Item = (NamespacedName, Object)>>(objects: I) -> Self {
-        let objects: BTreeMap<NamespacedName, Object> = objects.into_iter().collect();
-        let mut controlled = BTreeSet::new();
-        for (name, object) in &objects {
-            if let Some(uid) = controller(object) {
-                index(&mut controlled, uid, name.clone());
-            }
-        }
-        Self { objects, controlled }
-    }
-}
-
 fn named(object: Object) -> (NamespacedName, Object) {
     ((object.namespace().clone(), object.name().clone()), object)
 }
@@ -390,6 +311,42 @@ mod tests {
         world.insert(pod("a", "1"));
         world.remove(&POD.key("a", "2"));
         assert_eq!((names(&world, "x"), names(&world, "")), (vec!["3".into()], vec!["1".into()]));
+    }
+
+    #[test]
+    fn bindings_are_found_by_their_placement() {
+        let kind = GroupKind::new("placement.kubernetes-fleet.io", "ResourceBinding");
+        let binding = |namespace: &str, name: &str, parent: &str| {
+            let labels = json!({"kubernetes-fleet.io/parent-CRP": parent});
+            let metadata = json!({"namespace": namespace, "name": name, "labels": labels});
+            let object = json!({"apiVersion": "placement.kubernetes-fleet.io/v1beta1",
+                "kind": "ResourceBinding", "metadata": metadata});
+            Object::from_value(object).unwrap()
+        };
+        let objects = [
+            binding("a", "2", "web"),
+            binding("a", "1", "web"),
+            binding("b", "3", "web"),
+            binding("a", "4", "web-2"),
+        ];
+        let mut world: World = objects.clone().into_iter().collect();
+        let mut grown = World::new();
+        for object in objects {
+            grown.insert(object);
+        }
+        let names = |world: &World, parent: &str| -> Vec<String> {
+            let found = world.labelled(&kind, "a", parent);
+            found.map(|object| object.name().to_string()).collect()
+        };
+        for world in [&world, &grown] {
+            assert_eq!(names(world, "web"), ["1", "2"]);
+            assert_eq!(names(world, "we"), [""; 0]);
+        }
+        world.insert(binding("a", "1", "web-2"));
+        world.remove(&kind.key("a", "2"));
+        assert_eq!((names(&world, "web").len(), names(&world, "web-2").len()), (0, 2));
+        let hidden = world.without(&[kind.key("a", "4")].into_iter().collect()).into_owned();
+        assert_eq!(names(&hidden, "web-2"), ["1"]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! The components decide what to write.
 
 mod connect;
+pub mod link;
 pub(crate) mod send;
 mod watch;
 

@@ -6,6 +6,7 @@
 mod behaviour;
 mod latency;
 mod member_cluster;
+mod member_event;
 mod package;
 mod pattern;
 
@@ -18,6 +19,7 @@ use serde_json::Value;
 pub use behaviour::{Adjustment, Behaviour, Failure, PREFIX};
 pub use latency::Latency;
 pub use member_cluster::MemberClusterRule;
+pub use member_event::{LinkSchedule, LinkState, MemberClusterEvent, Towards};
 pub use package::{PackageCondition, Step};
 pub use pattern::Pattern;
 
@@ -39,6 +41,8 @@ pub struct Scenario {
     pub heartbeat: Latency,
     /// What member clusters are like; later ones win.
     pub member_clusters: Vec<MemberClusterRule>,
+    /// What happens to the connections of member clusters, and when.
+    pub member_cluster_events: Vec<MemberClusterEvent>,
 }
 
 /// A group of like nodes, named `NAME-0` and onwards.
@@ -185,7 +189,7 @@ impl Scenario {
         if self.heartbeat.shortest().is_zero() {
             return Err(refused("heartbeat", &"0s", "want a positive duration"));
         }
-        Ok(())
+        self.check_member_events()
     }
 }
 
@@ -226,6 +230,7 @@ impl Default for Scenario {
             node_events: Vec::new(),
             heartbeat: Latency::from_millis(10_000, 10_000),
             member_clusters: Vec::new(),
+            member_cluster_events: Vec::new(),
         }
     }
 }

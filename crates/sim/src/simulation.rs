@@ -8,17 +8,20 @@ pub mod apps;
 pub mod cluster;
 mod controller;
 mod elector;
+mod ending;
 mod environment;
 pub mod faults;
 pub mod fleets;
 pub mod leading;
 mod light;
 mod machines;
+pub mod ocm;
 mod outages;
 pub mod placements;
 pub mod random;
 mod real;
 pub mod rehearsal;
+pub mod replica_sets;
 mod server;
 pub mod skyhooks;
 mod timeline;
@@ -453,7 +456,12 @@ fn line(record: &WriteRecord) -> String {
     let after = record.at.duration_since(START);
     let is_fleet =
         object.kind().group.ends_with("kubernetes-fleet.io") || !object.key().cluster.is_empty();
-    let what = if is_fleet { fleets::world::summary(object) } else { apps::summary(object) };
+    let is_ocm = object.kind().group.ends_with("open-cluster-management.io");
+    let what = match (is_ocm, is_fleet) {
+        (true, _) => ocm::world::summary(object),
+        (_, true) => fleets::world::summary(object),
+        _ => apps::summary(object),
+    };
     let (change, by, revision) = (record.change, record.by, record.revision);
     format!("+{after:?} #{revision} {by:?} {change:?} {}{what}", object.key())
 }

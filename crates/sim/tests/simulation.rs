@@ -3,6 +3,8 @@
 
 #[path = "simulation/generous.rs"]
 mod generous;
+#[path = "simulation/ocm.rs"]
+mod ocm;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
@@ -30,11 +32,6 @@ const SEEDS: u32 = 1_000;
 const SEEDS_OF_REAL: u32 = 30;
 /// The same of Skyhooks, which write more.
 const SEEDS_OF_REAL_SKYHOOKS: u32 = 8;
-
-/// Of hubs with their members, which write most. Of 1,000 two are still open: 777 removes a cluster
-/// before its successor is bound; in 684 the simulation takes a hub
-/// for resting that has not seen the last change yet.
-const SEEDS_OF_FLEETS: u32 = 600;
 
 /// Enough to stop a leader between any two of its requests.
 const SEEDS_OF_LEADERS: u32 = 150;
@@ -96,7 +93,7 @@ fn nor_has_it_on_the_real_server() {
 #[test]
 fn placements_keep_enough_clusters_working_whatever_happens() {
     let name = "placements_keep_enough_clusters_working_whatever_happens";
-    every_seed(name, SEEDS_OF_FLEETS, run_fleet);
+    every_seed(name, SEEDS, run_fleet);
 }
 
 /// The worlds above would show a hub that lets one more cluster go or come than it may.
@@ -106,9 +103,9 @@ fn a_hub_that_admits_one_more_is_found_out() {
         [("maxUnavailable", "clusters that work"), ("maxSurge", "carry resources")]
     {
         let hub: &'static Generous = if field == "maxSurge" { &GENEROUS[1] } else { &GENEROUS[0] };
-        let failures: Vec<String> = (0..60).filter_map(|seed| run_hub(seed, hub).err()).collect();
-        let shown = failures.iter().filter(|failure| failure.contains(found)).count();
-        assert!(shown >= 1, "{field}: {failures:#?}");
+        let failures = (0..200).filter_map(|seed| run_hub(seed, hub).err());
+        let shown = failures.filter(|failure| failure.contains(found)).take(2).count();
+        assert_eq!(shown, 2, "{field}: more by one goes unseen in almost all of 200 worlds");
     }
 }
 

@@ -2,8 +2,11 @@
 //! decides reads them through these functions. Where both spellings of one thing are
 //! present, today's wins.
 
+mod old;
+
 use serde_json::{Map, Value};
 
+pub use self::old::{old_in_decision, old_in_placement, old_in_selector};
 use super::names::{GROUP_INDEX_LABELS, GROUP_NAME_LABELS};
 use crate::object::Object;
 
@@ -43,27 +46,6 @@ pub fn selector(selector: &Value) -> Value {
 pub fn decision_group(decision: &Object) -> (Option<&str>, &str) {
     let label = |keys: [&str; 2]| keys.iter().find_map(|key| decision.label(key));
     (label(GROUP_INDEX_LABELS), label(GROUP_NAME_LABELS).unwrap_or_default())
-}
-
-/// The old spellings that `spec` of a Placement uses: where, and what they are today.
-pub fn old_in_placement(spec: &Value) -> Vec<(String, &'static str)> {
-    let mut found = Vec::new();
-    let mut strategy = spec.get("decisionStrategy");
-    if let Some(old) = spec.get("DecisionStrategy") {
-        found.push(("spec.DecisionStrategy".to_owned(), "decisionStrategy"));
-        strategy = strategy.or(Some(old));
-    }
-    let strategy = strategy.and_then(Value::as_object);
-    for (field, now) in [
-        ("clustersPerDecisionGroup", "groupStrategy.clustersPerDecisionGroup"),
-        ("decisionGroups", "groupStrategy.decisionGroups"),
-        ("DecisionGroups", "groupStrategy.decisionGroups"),
-    ] {
-        if strategy.is_some_and(|strategy| strategy.contains_key(field)) {
-            found.push((format!("spec.decisionStrategy.{field}"), now));
-        }
-    }
-    found
 }
 
 fn decision_strategy(strategy: &mut Map<String, Value>) {
@@ -167,7 +149,6 @@ mod tests {
             json!({"decisionStrategy": {"groupStrategy": "x", "decisionGroups": [7]}}),
         ] {
             _ = placement_spec(&odd);
-            _ = old_in_placement(&odd);
         }
     }
 }

@@ -4,11 +4,13 @@
 use std::fmt;
 
 use convoy_api::Object;
-use convoy_plan::admission::{Role, Webhook, answer};
+use convoy_api::rbac::{AccessTarget, Attributes};
+use convoy_plan::admission::{Circumstances, NeededRight, Role, Webhook, answer, rights};
 use convoy_plan::{DIALECTS, Dialect, World};
 use serde_json::Value;
 
 use super::hook::Hook;
+use crate::access;
 use crate::encoding;
 use crate::resource_request::ResourceRequest;
 
@@ -27,15 +29,15 @@ pub(super) struct Own {
 }
 
 impl OwnHooks {
-    /// Those of every dialect.
-    pub(crate) fn of_dialects() -> Self {
+    /// Those of the dialects of these names.
+    pub(crate) fn of_dialects(names: &[&str]) -> Self {
         let mut hooks = Self::default();
-        for dialect in DIALECTS {
+        for dialect in DIALECTS.iter().filter(|dialect| names.contains(&dialect.name())) {
             for webhook in dialect.webhooks() {
                 let hook = Hook::own(Own { dialect: *dialect, webhook });
                 match webhook.role {
                     Role::Mutates => hooks.mutating.extend(hook),
-                    Role::Validates => hooks.validating.extend(hook),
+                    Role::Validates | Role::Warns => hooks.validating.extend(hook),
                 }
             }
         }
@@ -73,7 +75,10 @@ impl Own {
     /// What it says to a review.
     pub(super) fn call(&self, request: &ResourceRequest, review: &Value) -> Result<Value, String> {
         let world = self.beside(request);
-        let answer = answer(self.dialect, self.webhook, &world, review);
+        let mut denied = rights(self.dialect, self.webhook, review);
+        denied.retain(|right| !may(request, right));
+        let circumstances = Circumstances { now: request.server.now(), denied: &denied };
+        let answer = answer(self.dialect, self.webhook, &world, review, circumstances);
         answer.ok_or_else(|| "what was sent is no review".to_owned())
     }
 
@@ -94,6 +99,14 @@ impl Own {
         }
         world
     }
+}
+
+/// Whether the caller has a right.
+fn may(request: &ResourceRequest, right: &NeededRight) -> bool {
+    let NeededRight { verb, group, resource, subresource, namespace, name } = right;
+    let target = AccessTarget::Resource { group, resource, subresource, name };
+    let attributes = Attributes { verb, namespace, target };
+    access::may(&request.server, &request.cluster, &request.caller, &attributes)
 }
 
 impl fmt::Debug for Own {

@@ -35,6 +35,8 @@ const UNDERWAY: SignedDuration = SignedDuration::from_secs(30);
 pub struct Placements {
     watched: BTreeMap<String, Watched>,
     bindings: BTreeMap<ObjectKey, Binding>,
+    /// The same by the name of their placement, which has few of them.
+    by_placement: BTreeMap<String, BTreeSet<ObjectKey>>,
     /// The Works of each binding, by its name.
     works: BTreeMap<String, BTreeSet<ObjectKey>>,
     /// Evictions that are not decided, as (placement, cluster).
@@ -51,6 +53,11 @@ struct Watched {
     former: Vec<Bounds>,
     /// When clusters stopped working that no update and no removal of the rollout had touched.
     lost: VecDeque<Timestamp>,
+    /// When clusters lost their resources for good. A loop that has not heard of it yet makes no
+    /// use of their places.
+    freed: VecDeque<Timestamp>,
+    /// When clusters that worked began an update in place, which may take more than removals.
+    updated: VecDeque<Timestamp>,
 }
 
 impl Placements {
@@ -85,6 +92,8 @@ impl Placements {
         for watched in self.watched.values_mut() {
             watched.former.clear();
             watched.lost.clear();
+            watched.freed.clear();
+            watched.updated.clear();
         }
     }
 
@@ -114,8 +123,15 @@ impl Placements {
                 watched.former.push(std::mem::replace(&mut watched.bounds, bounds));
             }
         } else {
-            let (former, lost) = (Vec::new(), VecDeque::new());
-            self.watched.insert(name, Watched { is_deleting, bounds, former, lost });
+            let watched = Watched {
+                is_deleting,
+                bounds,
+                former: Vec::new(),
+                lost: VecDeque::new(),
+                freed: VecDeque::new(),
+                updated: VecDeque::new(),
+            };
+            self.watched.insert(name, watched);
         }
     }
 
@@ -162,7 +178,7 @@ impl Placements {
         now: Timestamp,
     ) -> Result<(), String> {
         let after = Binding::read(object);
-        let before = self.bindings.remove(object.key());
+        let before = self.forget(object.key());
         if is_gone
             && self.members.contains(&after.cluster)
             && let Some(works) = self.works.get(&after.name)
@@ -170,11 +186,28 @@ impl Placements {
             return Err(format!("{} is gone, and {works:?} are left behind", object.key()));
         }
         if !is_gone {
+            let peers = self.by_placement.entry(after.placement.clone()).or_default();
+            peers.insert(object.key().clone());
             self.bindings.insert(object.key().clone(), after.clone());
+        } else if after.is_placed()
+            && let Some(watched) = self.watched.get_mut(&after.placement)
+        {
+            watched.freed.push_back(now);
         }
         let Some(before) = before else { return Ok(()) };
         let change = Change { before: &before, after: (!is_gone).then_some(&after) };
         self.judge(&change, by, now)
+    }
+
+    fn forget(&mut self, key: &ObjectKey) -> Option<Binding> {
+        let known = self.bindings.remove(key)?;
+        if let Some(peers) = self.by_placement.get_mut(&known.placement) {
+            peers.remove(key);
+            if peers.is_empty() {
+                self.by_placement.remove(&known.placement);
+            }
+        }
+        Some(known)
     }
 
     fn judge(&mut self, change: &Change<'_>, by: Hand, now: Timestamp) -> Result<(), String> {
@@ -190,20 +223,25 @@ impl Placements {
         let kind = if is_exempt { Kind::Other } else { change.kind() };
         let limits = self.limits(watched, &before.placement);
         let ready = self.ready(&before.placement, period, now) + recent(&watched.lost, now);
+        let updating =
+            recent(&watched.updated, now).min(limits.least.saturating_sub(limits.least_updating));
         let verdict = match kind {
             Kind::Bind => self.judge_bind(before, &limits),
             Kind::Update if was_ready => {
                 is_enough(ready, limits.least_updating, "updating", before)
             }
-            Kind::Remove if was_ready => is_enough(ready, limits.least, "removing", before)
-                .and_then(|()| self.judge_order(before, &limits)),
+            Kind::Remove if was_ready => {
+                is_enough(ready + updating, limits.least, "removing", before)
+                    .and_then(|()| self.judge_order(before, &limits, recent(&watched.freed, now)))
+            }
             Kind::Update | Kind::Remove | Kind::Other => Ok(()),
         };
-        if let Some(watched) = self.watched.get_mut(&before.placement)
-            && is_lost
-            && kind == Kind::Other
-        {
-            watched.lost.push_back(now);
+        if let Some(watched) = self.watched.get_mut(&before.placement).filter(|_| is_lost) {
+            match kind {
+                Kind::Other => watched.lost.push_back(now),
+                Kind::Update => watched.updated.push_back(now),
+                Kind::Bind | Kind::Remove => {}
+            }
         }
         verdict
     }
@@ -225,8 +263,8 @@ impl Placements {
     }
 
     /// A cluster that works goes after those that replace it have come.
-    fn judge_order(&self, removed: &Binding, limits: &Limits) -> Result<(), String> {
-        let carrying = self.carrying(&removed.placement);
+    fn judge_order(&self, removed: &Binding, limits: &Limits, freed: u32) -> Result<(), String> {
+        let carrying = self.carrying(&removed.placement) + freed;
         let mut waiting = self.of(&removed.placement).filter(|it| it.is_waiting());
         match waiting.next() {
             Some(next) if carrying < limits.least_most => Err(format!(
@@ -238,7 +276,8 @@ impl Placements {
     }
 
     fn of<'p>(&'p self, placement: &'p str) -> impl Iterator<Item = &'p Binding> {
-        self.bindings.values().filter(move |binding| binding.placement == placement)
+        let keys = self.by_placement.get(placement).into_iter().flatten();
+        keys.filter_map(|key| self.bindings.get(key))
     }
 
     /// The number of clusters that are picked.

@@ -3,9 +3,9 @@
 use convoy_api::kinds::DEPLOYMENT;
 use serde_json::{Value, json};
 
-use super::world::{Site, config};
-use super::{EU, existing, shop, site, told, web};
-use crate::world::on;
+use super::manifests::{config, on, shop};
+use super::world::Site;
+use super::{EU, existing, site, told, web};
 
 /// A manifest, and the same object with what an API server adds to it.
 fn defaulted() -> Vec<(Value, Value)> {

@@ -8,7 +8,8 @@ use convoy_testkit::{NOW, fleet, object};
 use serde_json::json;
 
 use super::damage::survives;
-use super::world::{PLACEMENT_API, Site, config, deployment, work};
+use super::manifests::{config, deployment};
+use super::world::{PLACEMENT_API, Site, work};
 
 #[test]
 fn a_damaged_object_fails_no_decision_of_an_agent() {

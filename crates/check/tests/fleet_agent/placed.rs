@@ -6,7 +6,8 @@ use convoy_api::{GroupKind, Object};
 use convoy_testkit::object;
 use serde_json::{Value, json};
 
-use super::world::{PLACEMENT_API, Site, WORK, conditions, deployment, member, on};
+use super::manifests::{conditions, deployment, on};
+use super::world::{PLACEMENT_API, Site, WORK, member};
 
 const PLACEMENT: GroupKind =
     GroupKind::new("placement.kubernetes-fleet.io", "ClusterResourcePlacement");

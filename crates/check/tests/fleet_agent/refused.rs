@@ -4,8 +4,9 @@ use convoy_api::ObjectKey;
 use convoy_api::kinds::{CONFIG_MAP, NAMESPACE};
 use serde_json::{Value, json};
 
-use super::world::{Site, WORK, conditions, config, deployment, on};
-use super::{EU, HOME, settings, shop, site, told, web};
+use super::manifests::{conditions, config, deployment, on, shop};
+use super::world::{Site, WORK};
+use super::{EU, HOME, settings, site, told, web};
 
 fn front() -> ObjectKey {
     on(EU, &convoy_api::kinds::DEPLOYMENT, "shop", "front")

@@ -4,8 +4,9 @@ use convoy_plan::Write;
 use convoy_plan::step::Verb;
 use serde_json::{Value, json};
 
-use super::world::{Site, conditions, config};
-use super::{existing, settings, shop, site, told, web};
+use super::manifests::{conditions, config, shop};
+use super::world::Site;
+use super::{existing, settings, site, told, web};
 
 fn server_side(force: bool) -> Value {
     json!({"type": "ServerSideApply", "serverSideApplyConfig": {"force": force}})

@@ -8,8 +8,9 @@ use convoy_testkit::{NOW, object};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::world::{APPLIED_WORK, Site, config, now, on};
-use super::{EU, settings, shop, site, web};
+use super::manifests::{config, now, on, shop};
+use super::world::{APPLIED_WORK, Site};
+use super::{EU, settings, site, web};
 
 /// When the Work is looked at next.
 fn wake(site: &Site) -> Option<SignedDuration> {

@@ -5,7 +5,8 @@ use convoy_testkit::NOW;
 use serde_json::json;
 
 use super::damage::survives;
-use super::world::{EU, HUB, Site, applied, config, deployment, web, work};
+use super::manifests::{config, deployment};
+use super::world::{EU, HUB, Site, applied, web, work};
 
 #[test]
 fn a_damaged_object_fails_no_decision() {

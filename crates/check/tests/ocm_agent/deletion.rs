@@ -6,7 +6,8 @@ use convoy_testkit::NOW;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use super::world::{EU, HUB, Site, applied, conditions, config, deployment, shop, web, work};
+use super::manifests::{conditions, config, deployment, shop};
+use super::world::{EU, HUB, Site, applied, web, work};
 use super::{front, options, settings, site};
 
 fn delete(site: &mut Site, key: &convoy_api::ObjectKey) {

@@ -3,7 +3,8 @@
 use convoy_api::kinds::CLUSTER_ROLE;
 use serde_json::{Value, json};
 
-use super::world::{EU, Site, conditions, config, on, shop, web};
+use super::manifests::{conditions, config, on, shop};
+use super::world::{EU, Site, web};
 use super::{existing, manifest, settings, site};
 
 const RBAC: &str = "rbac.authorization.k8s.io/v1";

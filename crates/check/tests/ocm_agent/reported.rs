@@ -4,7 +4,8 @@ use convoy_plan::dialect::ocm_agent::Options;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use super::world::{Site, conditions, config, deployment, shop, web, work};
+use super::manifests::{conditions, config, deployment, shop};
+use super::world::{Site, web, work};
 use super::{configured, front, manifest, options, settings, site};
 
 fn values(site: &Site, at: usize) -> Vec<String> {

@@ -6,7 +6,8 @@ use convoy_api::ocm::names::{MANAGED_CLUSTER, MANIFEST_WORK, MANIFEST_WORK_REPLI
 use convoy_testkit::{NOW, object};
 use serde_json::{Value, json};
 
-use super::world::{Site, deployment, on, shop};
+use super::manifests::{deployment, on, shop};
+use super::world::Site;
 
 const CLUSTERS: [&str; 3] = ["alpha", "beta", "gamma"];
 const CLUSTER_API: &str = "cluster.open-cluster-management.io";

@@ -3,7 +3,8 @@
 use convoy_plan::Write;
 use serde_json::{Value, json};
 
-use super::world::{Site, conditions, config, deployment, shop, web};
+use super::manifests::{conditions, config, deployment, shop};
+use super::world::{Site, web};
 use super::{configured, front, manifest, settings, site};
 
 fn applied(options: Value) -> Value {

@@ -7,28 +7,50 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use clap::ValueEnum;
+use convoy_api::GroupKind;
+use convoy_api::kinds::LEASE;
+use convoy_api::ocm::names::{MANAGED_CLUSTER, MANIFEST_WORK};
 use convoy_controllers::connect::{ConnectError, Connection, connect, connect_to_lead};
 use convoy_controllers::lease::Election;
 use convoy_controllers::tenure::LeaseTiming;
-use convoy_controllers::{Cluster, Clusters, Members, Settings, run as run_loop};
+use convoy_controllers::{Cluster, Clusters, Members, Scope, Settings, run as run_loop};
+use convoy_plan::Dialect;
 use convoy_plan::dialect::fleet::names::member_namespace;
+use convoy_plan::dialect::fleet_agent::names::{INTERNAL_MEMBER_CLUSTER, WORK};
 use convoy_plan::dialect::fleet_agent::{AgentTimings, FleetAgent};
+use kube::Client;
 
 use super::agent_timings::AgentTimingFlags;
 use super::leadership::{identity, lead};
+use super::ocm_agent::{AgentPart, OcmAgentFlags, OcmAgents, Surroundings};
 use super::signal::shutdown_signal;
 use super::{decision_log, metrics};
 use crate::{logging, output};
 
-/// Apply the Works of a KubeFleet hub on a member cluster; replaces KubeFleet's member agent
+/// Apply what a hub asks of a member cluster; replaces KubeFleet's member agent and the work and
+/// registration agents of Open Cluster Management
 ///
 /// Start one process for each member cluster. SIGINT or SIGTERM stops it after the writes in
 /// progress.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Name of the member cluster, as its MemberCluster on the hub
-    #[arg(long, value_name = "NAME")]
+    /// Name of the member cluster, as its MemberCluster or ManagedCluster on the hub
+    #[arg(long, value_name = "NAME", visible_alias = "spoke-cluster-name")]
     cluster: String,
+    /// APIs to serve, separated by commas
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_value = "fleet",
+        env = "CONVOY_AGENT_API"
+    )]
+    api: Vec<Api>,
+    /// Agents of Open Cluster Management to run, separated by commas; leave out the one that
+    /// upstream's agent does
+    #[arg(long, value_enum, value_name = "PARTS", value_delimiter = ',', default_values = ["work-agent", "registration-agent"])]
+    ocm_parts: Vec<AgentPart>,
     /// Kubeconfig file of the hub
     #[arg(long, value_name = "FILE")]
     hub_kubeconfig: PathBuf,
@@ -68,6 +90,24 @@ pub struct Args {
     lease_duration: u64,
     #[command(flatten)]
     timings: AgentTimingFlags,
+    #[command(flatten)]
+    ocm: OcmAgentFlags,
+}
+
+/// The API of a hub.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Api {
+    /// KubeFleet: Works, and the membership of the cluster
+    Fleet,
+    /// Open Cluster Management: ManifestWorks, and the registration of the cluster
+    Ocm,
+}
+
+/// The agents that run for a member cluster.
+#[derive(Debug, Default)]
+pub(super) struct Agents {
+    pub(super) fleet: Option<AgentTimings>,
+    pub(super) ocm: Option<OcmAgents>,
 }
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
@@ -78,6 +118,8 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
 async fn serve(args: Args) -> Result<()> {
     let Args {
         cluster,
+        api,
+        ocm_parts,
         hub_kubeconfig,
         hub_context,
         member_kubeconfig,
@@ -91,7 +133,13 @@ async fn serve(args: Args) -> Result<()> {
         lease_name,
         lease_duration,
         timings,
+        ocm,
     } = args;
+    let (timings, ocm) = (timings.resolve()?, ocm.resolve(ocm_parts)?);
+    let agents = Agents {
+        fleet: api.contains(&Api::Fleet).then_some(timings),
+        ocm: api.contains(&Api::Ocm).then_some(ocm),
+    };
     logging::init(tracing::Level::INFO);
     let shutdown = shutdown_signal()?;
     // An observer writes nothing, so it takes no Lease either.
@@ -101,10 +149,11 @@ async fn serve(args: Args) -> Result<()> {
     let hub = hub.context("could not connect to the hub")?;
     let member = connected(member_kubeconfig.as_deref(), member_context.as_deref(), timing).await;
     let member = member.context("could not connect to the member cluster")?;
+    let dialects = agents.dialects(&cluster, &hub.server, &member.client).await;
     let settings = Settings {
         observe,
         decision_log: decision_log::open(decision_log)?,
-        ..Settings::new(vec![agent(&cluster, timings.resolve()?)])
+        ..Settings::new(dialects)
     };
     if let Some(address) = metrics_listen {
         metrics::serve(address, Arc::clone(&settings.metrics)).await?;
@@ -140,14 +189,49 @@ async fn connected(
     }
 }
 
-/// The dialect of one member's agent. Created once, and used until the process exits.
-pub(super) fn agent(cluster: &str, timings: AgentTimings) -> &'static FleetAgent {
-    Box::leak(Box::new(FleetAgent::new(cluster).with(timings)))
+impl Agents {
+    /// The dialects of one member's agents. Created once, and used until the process exits.
+    pub(super) async fn dialects(
+        &self,
+        cluster: &str,
+        hub_server: &str,
+        member: &Client,
+    ) -> Vec<&'static dyn Dialect> {
+        let mut dialects: Vec<&'static dyn Dialect> = Vec::new();
+        if let Some(timings) = self.fleet {
+            dialects.push(Box::leak(Box::new(FleetAgent::new(cluster).with(timings))));
+        }
+        if let Some(ocm) = &self.ocm {
+            let version = kubernetes_version(member).await;
+            let kubernetes_version = version.as_str();
+            dialects.extend(ocm.dialects(Surroundings { cluster, hub_server, kubernetes_version }));
+        }
+        dialects
+    }
 }
 
-/// The hub and one member. On the hub an agent may read its own namespace only.
+/// The version of an API server; empty if it does not answer.
+async fn kubernetes_version(client: &Client) -> String {
+    match client.apiserver_version().await {
+        Ok(version) => version.git_version,
+        Err(error) => {
+            tracing::warn!(%error, "the version of the member cluster is not known");
+            String::new()
+        }
+    }
+}
+
+/// The hub and one member. On the hub an agent may read only what is the member's.
 pub(super) fn clusters(name: &str, hub: Cluster, member: Cluster) -> Clusters {
-    let namespace = member_namespace(name);
+    let fleet = Scope::Namespace(member_namespace(name));
+    let own = Scope::Namespace(name.to_owned());
+    let scopes: [(GroupKind, Scope); 5] = [
+        (WORK, fleet.clone()),
+        (INTERNAL_MEMBER_CLUSTER, fleet),
+        (MANIFEST_WORK, own.clone()),
+        (LEASE, own),
+        (MANAGED_CLUSTER, Scope::Name(name.to_owned())),
+    ];
     let members = Members::from([(name.into(), Arc::new(member))]);
-    Clusters::fixed(Cluster { namespace, ..hub }, members)
+    Clusters::fixed(Cluster { scopes: scopes.into(), ..hub }, members)
 }

@@ -10,6 +10,7 @@ use convoy_plan::dialect::workloads::{DAEMON_SETS, JOBS, STATEFUL_SETS};
 
 use super::hub::HubFlags;
 use super::ocm::OcmFlags;
+use super::ocm_agent::AgentPart;
 use super::skyhook::SkyhookFlags;
 
 /// A controller, by the name that the flags use.
@@ -54,12 +55,19 @@ pub(crate) struct Options {
     pub(crate) skyhook: skyhook::Options,
     pub(crate) fleet: fleet::Options,
     pub(crate) ocm: ocm::Parts,
+    /// The agents of Open Cluster Management that run for each member cluster.
+    pub(crate) ocm_agents: Vec<AgentPart>,
 }
 
 impl DialectFlags {
     pub(crate) fn options(self) -> Options {
         let Self { skyhook, hub, ocm } = self;
-        Options { skyhook: skyhook.options(), fleet: hub.options(), ocm: ocm.parts() }
+        Options {
+            skyhook: skyhook.options(),
+            fleet: hub.options(),
+            ocm: ocm.parts(),
+            ocm_agents: ocm.agents(),
+        }
     }
 }
 

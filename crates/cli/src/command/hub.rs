@@ -25,6 +25,16 @@ pub(crate) struct HubFlags {
     /// How long to wait for the agent of a deleted MemberCluster; from 30s to 1h
     #[arg(long, value_name = "DURATION", default_value = "15m", value_parser = force_delete)]
     force_delete_wait_time: SignedDuration,
+    /// Workloads run on the hub itself: PersistentVolumeClaims there are not placed on members
+    #[arg(
+        long,
+        value_name = "BOOL",
+        default_value_t = false,
+        default_missing_value = "true",
+        num_args = 0..=1,
+        action = clap::ArgAction::Set
+    )]
+    enable_workload: bool,
 }
 
 impl HubFlags {
@@ -33,6 +43,7 @@ impl HubFlags {
             snapshot_interval: self.resource_snapshot_creation_minimum_interval,
             changes_collection: self.resource_changes_collection_duration,
             force_delete_wait: self.force_delete_wait_time,
+            runs_workloads: self.enable_workload,
         }
     }
 }
@@ -97,6 +108,9 @@ mod tests {
         assert_eq!(short.snapshot_interval, SignedDuration::ZERO);
         assert_eq!(short.changes_collection, SignedDuration::from_millis(500));
         assert_eq!(short.force_delete_wait, SignedDuration::from_mins(1));
+        for (flag, runs) in [("--enable-workload", true), ("--enable-workload=false", false)] {
+            assert_eq!(options(&[flag]).unwrap().runs_workloads, runs);
+        }
         for flag in [
             "--resource-snapshot-creation-minimum-interval=6m",
             "--resource-changes-collection-duration=61s",

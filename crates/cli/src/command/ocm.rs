@@ -3,6 +3,8 @@
 use clap::ValueEnum;
 use convoy_plan::dialect::ocm::Parts;
 
+use super::ocm_agent::AgentPart;
+
 /// Options of the ocm controller.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Open Cluster Management")]
@@ -28,6 +30,12 @@ enum Part {
     ClusterSets,
     /// The cluster sets default and global
     BuiltInSets,
+    /// Rules that are checked, and values that are set, before objects are stored
+    Admission,
+    /// Work agents of the member clusters of `convoy up`
+    WorkAgent,
+    /// Registration agents of the member clusters of `convoy up`
+    RegistrationAgent,
 }
 
 impl Part {
@@ -53,7 +61,18 @@ impl OcmFlags {
             taints: has(Part::Taints),
             cluster_sets: has(Part::ClusterSets),
             built_in_sets: has(Part::BuiltInSets),
+            admission: has(Part::Admission),
         }
+    }
+
+    /// The agents that run for each member cluster.
+    pub(crate) fn agents(&self) -> Vec<AgentPart> {
+        let agents = [
+            (Part::WorkAgent, AgentPart::WorkAgent),
+            (Part::RegistrationAgent, AgentPart::RegistrationAgent),
+        ];
+        let runs = agents.into_iter().filter(|(part, _)| self.ocm_parts.contains(part));
+        runs.map(|(_, agent)| agent).collect()
     }
 }
 
@@ -76,5 +95,9 @@ mod tests {
         let two = Parts { placement: true, taints: true, ..Parts::NONE };
         assert_eq!(of(&["x", "--ocm-parts", "taints,placement"]).unwrap(), two);
         assert!(of(&["x", "--ocm-parts", "agent"]).is_err());
+        let agents = |line: &[&str]| Line::try_parse_from(line).unwrap().flags.agents();
+        assert_eq!(agents(&["x"]), AgentPart::value_variants());
+        let only = agents(&["x", "--ocm-parts", "work,registration-agent"]);
+        assert_eq!(only, [AgentPart::RegistrationAgent]);
     }
 }

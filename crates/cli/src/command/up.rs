@@ -17,7 +17,8 @@ use convoy_apiserver::kubeconfig::ContextNames;
 use convoy_apiserver::server::{Limits, Server};
 use convoy_apiserver::transport::Transport;
 use convoy_controllers::Clusters;
-use convoy_plan::Dialect;
+use convoy_plan::dialect::ocm;
+use convoy_plan::{DIALECTS, Dialect};
 use convoy_sim::fleet::{self, Client, Fleet};
 use convoy_sim::scenario::Scenario;
 use convoy_store::backend::{Durability, OnLoss};
@@ -26,11 +27,13 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use self::members::{MemberFlags, MemberSettings, MemberTasks};
+use super::agent::Agents;
 use super::agent_timings::AgentTimingFlags;
-use super::controller::{Controller, DialectFlags};
+use super::controller::{Controller, DialectFlags, Options};
 use super::fleet::Simulation;
 use super::hub::duration;
 use super::metrics;
+use super::ocm_agent::OcmAgentFlags;
 use super::signal::{second_signal, shutdown_signal};
 use crate::{logging, output, process};
 
@@ -89,7 +92,7 @@ pub struct Args {
     #[command(flatten)]
     members: MemberFlags,
     /// Controllers to run in this process: `all`, `none`, or a comma-separated list [default: all
-    /// but fleet with simulated nodes, fleet with member clusters, otherwise none]
+    /// but fleet and ocm with simulated nodes, fleet and ocm with member clusters, otherwise none]
     #[arg(long, value_name = "NAMES", value_parser = controllers)]
     controllers: Option<Controllers>,
     /// Serve the controllers' /metrics, /healthz and /readyz here; port 0 picks a free port
@@ -105,6 +108,8 @@ pub struct Args {
     flags: DialectFlags,
     #[command(flatten)]
     agent: AgentTimingFlags,
+    #[command(flatten)]
+    ocm_agent: OcmAgentFlags,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -162,10 +167,14 @@ async fn serve(args: Args) -> Result<()> {
         output,
         flags,
         agent,
+        ocm_agent,
     } = args;
     let simulates_hub = members.is_none() || simulation.has_nodes();
     let scenario = simulation.scenario()?;
-    let members = members.resolve(scenario.as_ref(), agent.resolve()?)?;
+    let options = flags.options();
+    let controllers = chosen(controllers, scenario.is_some() && simulates_hub, !members.is_none());
+    let agents = agents(agent, ocm_agent, &controllers, &options)?;
+    let members = members.resolve(scenario.as_ref(), agents)?;
     let contexts = ContextNames { first: context, prefix: context_prefix };
     members.check(&contexts)?;
     let data_directory = data_directory(ephemeral, data_dir)?;
@@ -183,21 +192,37 @@ async fn serve(args: Args) -> Result<()> {
         contexts,
         limits: Limits { shutdown_timeout, ..Limits::default() },
         access: AccessSettings { authorization, token_file, audit_log, audit_policy },
-        own_webhooks: !skip_admission,
+        own_webhooks: built_in_rules(skip_admission, options.ocm),
     };
     let home = Home::start(settings).await?;
     let members = (members, scenario.clone().unwrap_or_default());
     // Beside members, a scenario describes the members' machines.
     let scenario = scenario.filter(|_| simulates_hub);
-    let controllers = chosen(controllers, scenario.is_some(), !members.0.is_empty());
-    let controllers = Controller::dialects(controllers, &flags.options());
-    let hub = client(&home.server, "");
-    let control = ControllerTask::start(hub, controllers, metrics_listen).await?;
+    let dialects = Controller::dialects(controllers, &options);
+    let control = ControllerTask::start(client(&home.server, ""), dialects, metrics_listen).await?;
     let mut fleet = scenario.map(|scenario| simulate(&home.server, "", scenario));
     if let Some(fleet) = &mut fleet {
         fleet.ready().await;
     }
     Box::pin(run_until(home, control, fleet, members, output, shutdown, hurry)).await
+}
+
+/// The agents of each member: those of Open Cluster Management where its controller runs.
+fn agents(
+    fleet: AgentTimingFlags,
+    ocm: OcmAgentFlags,
+    controllers: &[Controller],
+    options: &Options,
+) -> Result<Agents> {
+    let ocm = ocm.resolve(options.ocm_agents.clone())?;
+    let ocm = controllers.contains(&Controller::Ocm).then_some(ocm);
+    Ok(Agents { fleet: Some(fleet.resolve()?), ocm })
+}
+
+/// The dialects whose admission rules the server has.
+fn built_in_rules(skip_admission: bool, ocm: ocm::Parts) -> Vec<&'static str> {
+    let is_on = |name: &&str| !skip_admission && (*name != "ocm" || ocm.admission);
+    DIALECTS.iter().map(|dialect| dialect.name()).filter(is_on).collect()
 }
 
 /// In memory nobody expects a crash to leave anything.
@@ -228,7 +253,7 @@ async fn run_until(
             let tasks = if members.is_empty() {
                 MemberTasks::none()
             } else {
-                members.start(&server, &scenario).await?
+                members.start(&server, &url, &scenario).await?
             };
             announce(&url, &kubeconfig, &members, output)?;
             anyhow::Ok(tasks)
@@ -370,7 +395,8 @@ fn chosen(named: Option<Controllers>, simulates: bool, has_members: bool) -> Vec
         return named;
     }
     let of_cluster = if simulates { Controller::of_cluster() } else { Vec::new() };
-    of_cluster.into_iter().chain(has_members.then_some(Controller::Fleet)).collect()
+    let of_hub = [Controller::Fleet, Controller::Ocm].into_iter().filter(|_| has_members);
+    of_cluster.into_iter().chain(of_hub).collect()
 }
 
 fn controllers(text: &str) -> Result<Controllers, String> {

@@ -40,7 +40,8 @@ impl Webhooks {
         let Some(address) = listen else { return Ok(()) };
         if dialects.iter().all(|dialect| dialect.webhooks().is_empty()) {
             bail!(
-                "no selected dialect has webhooks; remove --webhook-listen or add skyhook or fleet"
+                "no selected dialect has webhooks; remove --webhook-listen, or add skyhook, fleet \
+                 or ocm"
             );
         }
         let failed = || format!("could not serve webhooks on {address}");

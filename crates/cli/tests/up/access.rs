@@ -52,6 +52,21 @@ impl Access {
         }
     }
 
+    /// Runs kubectl until it succeeds and prints `wanted`, and gives back what it prints.
+    pub(crate) fn until_prints(&self, arguments: &str, wanted: &str) -> String {
+        let started = Instant::now();
+        loop {
+            let output = self.try_kubectl(arguments, "");
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            if output.status.success() && text.contains(wanted) {
+                return text;
+            }
+            let late = started.elapsed() > PATIENCE;
+            assert!(!late, "kubectl {arguments} never prints {wanted:?}: {output:?}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
     /// Runs kubectl; its output must be a success.
     pub(crate) fn kubectl(&self, arguments: &str) -> String {
         self.kubectl_with(arguments, "")

@@ -8,6 +8,9 @@ use convoy_plan::dialect::Watch;
 use convoy_plan::dialect::apps::Deployments;
 use convoy_plan::dialect::fleet::Hub;
 use convoy_plan::dialect::fleet_agent::FleetAgent;
+use convoy_plan::dialect::ocm;
+use convoy_plan::dialect::ocm_agent::{self, OcmAgent};
+use convoy_plan::dialect::ocm_registration::{self, OcmRegistration};
 use convoy_plan::dialect::skyhook::Skyhook;
 use serde_json::Value;
 
@@ -30,6 +33,38 @@ fn the_accounts_may_read_what_their_dialects_name() {
     // What it has on the hub is granted by the hub, in its own namespace.
     let role = format!("role fleet-role-{far} -n fleet-member-{far}");
     compare(&home::real().access, &role, agent.watches());
+}
+
+#[test]
+fn accounts_of_ocm_may_read_what_their_dialects_name_and_do_nothing_else() {
+    let hub = crate::ocm_real::hub();
+    reads("convoy-ocm", &ocm::Hub { parts: ocm::Parts::ALL });
+    let work = OcmAgent::new(ocm_agent::Options::new(home::MANAGED, ""));
+    let registration = OcmRegistration::new(ocm_registration::Options::new(home::MANAGED));
+    let watches = [work.member_watches(), registration.member_watches()].concat();
+    compare(hub, "clusterrole convoy-ocm-agent", &watches);
+    let loops = "open-cluster-management-hub:convoy --all-namespaces";
+    let member = "open-cluster-management-agent:convoy-agent --all-namespaces";
+    let account = format!("open-cluster-management-hub:{}", home::MANAGED);
+    let own = format!("{account} -n {}", home::MANAGED);
+    let foreign = format!("{account} -n default");
+    for (verb, resource, who, want) in [
+        ("delete", "manifestworks", loops, "yes"),
+        ("delete", "manifestworkreplicasets", loops, "no"),
+        ("create", "managedclusters", loops, "no"),
+        ("list", "secrets", loops, "no"),
+        ("create", "deployments", loops, "no"),
+        ("patch", "manifestworks --subresource=status", &own, "yes"),
+        ("create", "manifestworks", &own, "no"),
+        ("list", "manifestworks", &foreign, "no"),
+        ("list", "managedclusters", &own, "no"),
+        ("patch", "leases", &foreign, "no"),
+        ("create", "deployments", member, "yes"),
+        ("create", "clusterrolebindings", member, "no"),
+        ("delete", "nodes", member, "no"),
+    ] {
+        assert_eq!(may(hub, verb, resource, who), want, "{who} {verb} {resource}");
+    }
 }
 
 fn reads(role: &str, dialect: &dyn Dialect) {

@@ -158,6 +158,44 @@ pub(crate) fn real_with_members(
     (access.clone(), members, processes)
 }
 
+/// The cluster that the hub of Open Cluster Management manages in [`real_with_ocm`]: itself.
+pub(crate) const MANAGED: &str = "local-cluster";
+
+/// The same Kubernetes as a hub of Open Cluster Management that manages itself: a loop with the
+/// account of `deploy/ocm`, and agents with the account of `deploy/ocm-agent` and one that has the
+/// roles that the hub makes for the cluster.
+pub(crate) fn real_with_ocm() -> (Access, Vec<Process>) {
+    const HUB: &str = "open-cluster-management-hub";
+    let home = real();
+    let ServerKind::Real(hub) = &home.running else { unreachable!("it is real") };
+    let access = &home.access;
+    define(access, "ocm");
+    let mut control = control_loop(&deploy(hub, access, "deploy/ocm", HUB), "ocm");
+    let (control, _) = start(&hub.running, &mut control);
+    install(access, "deploy/ocm-agent");
+    let registered = json!({"apiVersion": "cluster.open-cluster-management.io/v1",
+        "kind": "ManagedCluster", "metadata": {"name": MANAGED},
+        "spec": {"hubAcceptsClient": true}});
+    access.kubectl_with("apply -f -", &registered.to_string());
+    let accepted = "wait --for=condition=HubAcceptedManagedCluster managedcluster --all";
+    access.kubectl(&format!("{accepted} --timeout=60s"));
+    access.kubectl(&format!("create serviceaccount {MANAGED} -n {HUB}"));
+    let (role, who) = ("open-cluster-management:managedcluster", format!("{HUB}:{MANAGED}"));
+    let bind = |binding: &str, role: &str| {
+        access.kubectl(&format!("create {binding} --clusterrole={role} --serviceaccount={who}"));
+    };
+    bind(&format!("clusterrolebinding convoy:{MANAGED}"), &format!("{role}:{MANAGED}"));
+    for agent in ["registration", "work"] {
+        bind(&format!("rolebinding convoy:{agent} -n {MANAGED}"), &format!("{role}:{agent}"));
+    }
+    let mut agent = Command::new(CONVOY);
+    agent.args(["agent", "--api", "ocm", "--cluster", MANAGED, "--hub-kubeconfig"]);
+    agent.arg(account(hub, access, HUB, MANAGED)).arg("--member-kubeconfig");
+    agent.arg(account(hub, access, "open-cluster-management-agent", "convoy-agent"));
+    let (agent, _) = start(&hub.running, &mut agent);
+    (access.clone(), vec![control, agent])
+}
+
 /// Makes the kinds of a dialect known.
 pub(crate) fn define(access: &Access, dialect: &str) {
     let definitions = Command::new(CONVOY).args(["crds", "--dialect", dialect]).output().unwrap();

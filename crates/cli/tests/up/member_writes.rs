@@ -29,23 +29,6 @@ fn start(directory: &std::path::Path) -> Running {
     hub
 }
 
-/// Waits until a command prints something.
-fn until(hub: &Running, arguments: &str, wanted: &str) -> String {
-    let begun = Instant::now();
-    loop {
-        let output = hub.try_kubectl(arguments, "");
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        if output.status.success() && text.contains(wanted) {
-            return text;
-        }
-        if begun.elapsed() > Duration::from_mins(1) {
-            let state = hub.kubectl("get clusterresourceplacement,work -A -o yaml");
-            panic!("kubectl {arguments} never prints {wanted:?}: {output:?}\n{state}");
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    }
-}
-
 #[test]
 fn a_server_side_apply_names_conflicts_and_takes_fields_by_force() {
     let directory = tempfile::tempdir().unwrap();
@@ -53,7 +36,7 @@ fn a_server_side_apply_names_conflicts_and_takes_fields_by_force() {
     hub.kubectl("create configmap settings -n shop --from-literal=a=b --from-literal=old=x");
     hub.kubectl_with("apply -f -", PLACEMENT);
     let managed = format!("{MEMBER} get configmap settings -n shop -o yaml --show-managed-fields");
-    let live = until(&hub, &managed, "manager: work-api-agent");
+    let live = hub.until_prints(&managed, "manager: work-api-agent");
     assert!(live.contains("operation: Apply"), "{live}");
     // A field that leaves the manifest leaves the member too: the server knows whose it is.
     hub.kubectl_with("replace -f -", &settings("b"));
@@ -67,17 +50,17 @@ fn a_server_side_apply_names_conflicts_and_takes_fields_by_force() {
     hub.kubectl_with(&format!("{MEMBER} {theirs}"), &settings("theirs"));
     let failed = "get clusterresourceplacement shop -o \
         jsonpath={.status.placementStatuses[*].failedPlacements[*].condition.message}";
-    until(&hub, failed, "conflict with \"somebody\"");
+    hub.until_prints(failed, "conflict with \"somebody\"");
     assert!(hub.kubectl(&data).contains("theirs"));
     let events = "get events -n fleet-member-member-1 -o jsonpath={.items[*].message}";
-    until(&hub, events, "conflict with \"somebody\"");
+    hub.until_prints(events, "conflict with \"somebody\"");
     let forced =
         r#"{"spec":{"strategy":{"applyStrategy":{"serverSideApplyConfig":{"force":true}}}}}"#;
     hub.kubectl(&format!("patch clusterresourceplacement shop --type=merge -p {forced}"));
-    until(&hub, &data, r#""a":"b""#);
+    hub.until_prints(&data, r#""a":"b""#);
     let available = "get clusterresourceplacement shop -o \
         jsonpath={.status.conditions[?(@.status==\"True\")].type}";
-    until(&hub, available, "ClusterResourcePlacementAvailable");
+    hub.until_prints(available, "ClusterResourcePlacementAvailable");
     assert_eq!(hub.end("TERM"), Some(0));
 }
 
@@ -103,31 +86,31 @@ fn a_refused_object_is_told_and_the_others_arrive() {
     // What the member's server adds to the objects is no drift.
     let cautious = "type: ClientSideApply, whenToApply: IfNotDrifted, whenToTakeOver: IfNoDiff";
     hub.kubectl_with("apply -f -", &PLACEMENT.replace("type: ServerSideApply", cautious));
-    until(&hub, &format!("{MEMBER} get configmap frozen -n shop -o name"), "frozen");
+    hub.until_prints(&format!("{MEMBER} get configmap frozen -n shop -o name"), "frozen");
     // The member makes immutable what the hub changes.
     let fixed = r#"{"immutable":true}"#;
     hub.kubectl(&format!("{MEMBER} patch configmap frozen -n shop --type=merge -p {fixed}"));
     hub.kubectl_with("apply -f -", &frozen("two"));
     hub.kubectl_with("apply -f -", &settings("new"));
     let of = |name: &str| format!("{MEMBER} get configmap {name} -n shop -o jsonpath={{.data.a}}");
-    until(&hub, &of("settings"), "new");
+    hub.until_prints(&of("settings"), "new");
     let failed = "get clusterresourceplacement shop -o \
         jsonpath={.status.placementStatuses[*].failedPlacements[*].condition.message}";
-    until(&hub, failed, "field is immutable");
+    hub.until_prints(failed, "field is immutable");
     assert_eq!(hub.kubectl(&of("frozen")), "one");
     let events = "get events -n fleet-member-member-1 -o jsonpath={.items[*].message}";
-    until(&hub, events, "field is immutable");
+    hub.until_prints(events, "field is immutable");
     // Somebody makes room on the member.
     hub.kubectl(&format!("{MEMBER} delete configmap frozen -n shop"));
-    until(&hub, &of("frozen"), "two");
+    hub.until_prints(&of("frozen"), "two");
     let available = "get clusterresourceplacement shop -o \
         jsonpath={.status.conditions[?(@.status==\"True\")].type}";
-    until(&hub, available, "ClusterResourcePlacementAvailable");
+    hub.until_prints(available, "ClusterResourcePlacementAvailable");
     let drifted = "get clusterresourceplacement shop -o \
         jsonpath={.status.placementStatuses[*].driftedPlacements}";
     assert_eq!(hub.kubectl(drifted), "");
     let properties = "get membercluster member-1 -o jsonpath={.status.properties}";
-    until(&hub, properties, r#""value":"2""#);
+    hub.until_prints(properties, r#""value":"2""#);
     let usage = hub.kubectl("get membercluster member-1 -o jsonpath={.status.resourceUsage}");
     for part in ["capacity", "allocatable", "available", "cpu", "memory"] {
         assert!(usage.contains(part), "{usage}");

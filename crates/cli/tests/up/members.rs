@@ -1,7 +1,6 @@
 //! A hub and its member clusters in one process, met with stock kubectl.
 
 use std::process::{Child, Command};
-use std::time::{Duration, Instant};
 
 use crate::running::{Running, command};
 
@@ -12,23 +11,6 @@ spec:
   resourceSelectors: [{group: '', version: v1, kind: Namespace, name: shop}]
   policy: {placementType: PickAll}
 ";
-
-/// Waits until a command prints something.
-fn until(hub: &Running, arguments: &str, wanted: &str) -> String {
-    let begun = Instant::now();
-    loop {
-        let output = hub.try_kubectl(arguments, "");
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        if output.status.success() && text.contains(wanted) {
-            return text;
-        }
-        if begun.elapsed() > Duration::from_mins(1) {
-            let placement = hub.kubectl("get clusterresourceplacement,work -A -o yaml");
-            panic!("kubectl {arguments}: {output:?}\n{placement}");
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    }
-}
 
 fn place(hub: &Running) {
     hub.kubectl("create namespace shop");
@@ -53,7 +35,7 @@ fn a_hub_places_resources_on_its_members() {
         let nodes = hub.kubectl(&format!("--context convoy-{member} get nodes -o name"));
         assert_eq!(nodes.lines().count(), 1, "{nodes}");
         let copied = format!("--context convoy-{member} get configmap settings -n shop -o name");
-        until(&hub, &copied, "settings");
+        hub.until_prints(&copied, "settings");
         // The member runs what it is given, and the hub does not.
         let rolled = "rollout status deployment/web -n shop --timeout=60s";
         hub.kubectl(&format!("--context convoy-{member} {rolled}"));
@@ -61,12 +43,15 @@ fn a_hub_places_resources_on_its_members() {
     assert_eq!(hub.kubectl("get pods -n shop -o name"), "");
     let conditions = "get clusterresourceplacement shop -o \
         jsonpath={.status.conditions[?(@.status==\"True\")].type}";
-    until(&hub, conditions, "ClusterResourcePlacementAvailable");
+    hub.until_prints(conditions, "ClusterResourcePlacementAvailable");
     // A change of what is selected is noticed, and so is one on a member.
     hub.kubectl("create service clusterip web -n shop --tcp=80");
-    until(&hub, "--context convoy-member-2 get service web -n shop -o name", "web");
+    hub.until_prints("--context convoy-member-2 get service web -n shop -o name", "web");
     hub.kubectl("--context convoy-member-1 delete configmap settings -n shop");
-    until(&hub, "--context convoy-member-1 get configmap settings -n shop -o name", "settings");
+    hub.until_prints(
+        "--context convoy-member-1 get configmap settings -n shop -o name",
+        "settings",
+    );
     hub.kubectl("delete clusterresourceplacement shop --timeout=60s");
     let gone = hub.refused("--context convoy-member-1 get configmap settings -n shop", "");
     assert!(gone.contains("NotFound"), "{gone}");
@@ -145,7 +130,7 @@ spec: {identity: {kind: User, name: far, apiGroup: rbac.authorization.k8s.io}}
     let _agent = Agent(agent.unwrap());
     hub.kubectl("wait --for=condition=Joined membercluster/far --timeout=60s");
     place(&hub);
-    until(&member, "get configmap settings -n shop -o name", "settings");
+    member.until_prints("get configmap settings -n shop -o name", "settings");
     // Only the replica that holds the Lease acts, and the Lease is on the member.
     let holder = "get lease convoy-agent -n convoy-system -o jsonpath={.spec.holderIdentity}";
     assert_ne!(member.kubectl(holder), "");

@@ -2,7 +2,6 @@
 //! the life of a managed cluster, a ManifestWorkReplicaSet with mandatory canaries.
 
 use std::fmt::Write as _;
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -67,23 +66,6 @@ fn clusters(count: usize, canary: usize) -> String {
     })
 }
 
-fn read(hub: &Running, arguments: &str) -> Value {
-    serde_json::from_str(&hub.kubectl(&format!("get {arguments} -o json"))).unwrap()
-}
-
-/// Waits until what kubectl reads is as wanted.
-fn until(hub: &Running, arguments: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-    let begun = Instant::now();
-    loop {
-        let found = read(hub, arguments);
-        if wanted(&found) {
-            return found;
-        }
-        assert!(begun.elapsed() < Duration::from_mins(1), "{arguments}: {found:#}");
-        std::thread::sleep(Duration::from_millis(100));
-    }
-}
-
 /// Name, number of clusters and number of decisions of each group.
 fn groups(placement: &Value) -> Vec<(String, u64, usize)> {
     let groups = placement["status"]["decisionGroups"].as_array().cloned().unwrap_or_default();
@@ -106,9 +88,9 @@ fn the_seeds_placements_cut_320_clusters_into_groups() {
             .map(|(name, count, slices)| ((*name).into(), *count, *slices))
             .collect();
         let is_cut = |placement: &Value| groups(placement) == expected;
-        let placement = until(&hub, "placement ztp-placement -n ztp", is_cut);
+        let placement = hub.until("placement ztp-placement -n ztp", is_cut);
         assert_eq!(placement["status"]["numberOfSelectedClusters"], 320);
-        let decisions = read(&hub, "placementdecisions -n ztp");
+        let decisions = hub.get("placementdecisions -n ztp");
         let listed = decisions["items"].as_array().unwrap().iter();
         let listed: usize =
             listed.map(|it| it["status"]["decisions"].as_array().map_or(0, Vec::len)).sum();
@@ -123,11 +105,11 @@ fn the_seeds_placements_cut_320_clusters_into_groups() {
     placed(one, &[(west, 10, 1), ("", 310, 4)]);
     let fifths = "  decisionStrategy: {groupStrategy: {clustersPerDecisionGroup: 20%}}\n";
     placed(fifths, &[("", 64, 1), ("", 64, 1), ("", 64, 1), ("", 64, 1), ("", 64, 1)]);
-    let sets = read(&hub, "managedclusterset global");
+    let sets = hub.get("managedclusterset global");
     assert_eq!(sets["status"]["conditions"][0]["message"], "320 ManagedClusters selected");
     // A placement that goes takes its decisions with it.
     hub.kubectl("delete placement ztp-placement -n ztp");
-    until(&hub, "placementdecisions -n ztp", |it| it["items"].as_array().unwrap().is_empty());
+    hub.until("placementdecisions -n ztp", |it| it["items"].as_array().unwrap().is_empty());
     assert_eq!(hub.end("TERM"), Some(0));
 }
 
@@ -138,20 +120,20 @@ fn a_managed_cluster_is_accepted_judged_by_its_lease_and_leaves() {
     hub.kubectl(
         "wait --for=condition=HubAcceptedManagedCluster managedcluster cls000 --timeout=30s",
     );
-    until(&hub, "lease -n cls000", |it| it["items"].as_array().is_some_and(|it| it.len() == 1));
+    hub.until("lease -n cls000", |it| it["items"].as_array().is_some_and(|it| it.len() == 1));
     let taints = |cluster: &Value| cluster["spec"]["taints"].as_array().map_or(0, Vec::len);
-    until(&hub, "managedcluster cls000", |cluster| taints(cluster) == 1);
+    hub.until("managedcluster cls000", |cluster| taints(cluster) == 1);
     // Nobody plays its agent; here the agent says that it is well.
     let well = "{\"status\":{\"conditions\":[{\"type\":\"ManagedClusterConditionAvailable\",\
         \"status\":\"True\",\"reason\":\"ManagedClusterAvailable\",\"message\":\"\",\
         \"lastTransitionTime\":\"2026-01-01T00:00:00Z\"}]}}";
     let patch = "patch managedcluster cls000 --subresource=status --type=merge -p";
     hub.kubectl(&format!("{patch} {well}"));
-    until(&hub, "managedcluster cls000", |cluster| taints(cluster) == 0);
+    hub.until("managedcluster cls000", |cluster| taints(cluster) == 0);
     // Then it falls silent: five times its lease duration of one second.
     let silent = "{\"spec\":{\"leaseDurationSeconds\":1}}";
     hub.kubectl(&format!("patch managedcluster cls000 --type=merge -p {silent}"));
-    let cluster = until(&hub, "managedcluster cls000", |cluster| taints(cluster) == 1);
+    let cluster = hub.until("managedcluster cls000", |cluster| taints(cluster) == 1);
     let key = &cluster["spec"]["taints"][0]["key"];
     assert_eq!(key, "cluster.open-cluster-management.io/unreachable");
     hub.kubectl("delete managedcluster cls000 --timeout=30s");

@@ -7,7 +7,7 @@ mod envelopes;
 mod eviction;
 mod examples;
 mod failures;
-mod guide;
+pub(crate) mod guide;
 mod membership;
 mod metrics;
 mod real;

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use convoy_api::Object;
-use convoy_plan::admission::{Served, Webhook, answer};
+use convoy_plan::admission::{
+    Circumstances, NeededRight, Served, Webhook, access_review, answer, rights,
+};
 use convoy_plan::{Dialect, World};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
@@ -14,6 +16,7 @@ use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use jiff::Timestamp;
 use kube::Client;
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
@@ -117,7 +120,14 @@ impl Server {
         for served in webhook.beside {
             self.read(served, &mut world).await.map_err(Failure::Unread)?;
         }
-        let answer = answer(*dialect, webhook, &world, &review)
+        let mut denied = Vec::new();
+        for right in rights(*dialect, webhook, &review) {
+            if !self.may(&right, &review).await.map_err(Failure::Unread)? {
+                denied.push(right);
+            }
+        }
+        let circumstances = Circumstances { now: Timestamp::now(), denied: &denied };
+        let answer = answer(*dialect, webhook, &world, &review, circumstances)
             .ok_or_else(|| Failure::NoReview("it has no request with a uid".to_owned()))?;
         if answer["response"]["allowed"] == false {
             let why = answer["response"]["status"]["message"].as_str().unwrap_or_default();
@@ -126,10 +136,26 @@ impl Server {
         Ok(answer)
     }
 
+    /// Asks the API server whether the user of a review has a right.
+    async fn may(&self, right: &NeededRight, review: &Value) -> Result<bool, String> {
+        let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+        let asked = access_review(right, review);
+        let response = transport::ask(&self.client, path, asked).await;
+        let response = response.map_err(|error| format!("{path}: {}", transport::chain(&error)))?;
+        if !response.is_success() {
+            return Err(format!("{path}: {}", response.message()));
+        }
+        Ok(response.body["status"]["allowed"] == true)
+    }
+
     /// Puts all objects of a kind into `world`; a kind that is not served has none.
     async fn read(&self, served: &Served, world: &mut World) -> Result<(), String> {
         let (group, kind) = (&served.kind.group, &served.kind.kind);
-        let path = format!("/apis/{group}/{}/{}", served.version, served.plural);
+        let (version, plural) = (served.version, served.plural);
+        let path = match group.as_str() {
+            "" => format!("/api/{version}/{plural}"),
+            group => format!("/apis/{group}/{version}/{plural}"),
+        };
         let response = transport::read(&self.client, path.as_str()).await;
         let mut response =
             response.map_err(|error| format!("{path}: {}", transport::chain(&error)))?;
@@ -143,7 +169,8 @@ impl Server {
             return Err(format!("{path}: the response is not a list"));
         };
         for mut item in items {
-            item["apiVersion"] = json!(format!("{group}/{}", served.version));
+            let slash = if group.is_empty() { "" } else { "/" };
+            item["apiVersion"] = json!(format!("{group}{slash}{version}"));
             item["kind"] = json!(kind);
             let object = Object::from_value(item).map_err(|error| {
                 format!("{path}: an object is malformed: {}: {}", error.field, error.message)

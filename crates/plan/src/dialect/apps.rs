@@ -97,8 +97,8 @@ impl Dialect for Deployments {
         validate::findings(object)
     }
 
-    fn validates_alone(&self) -> bool {
-        true
+    fn validates_beside(&self, _kind: &GroupKind, _other: &GroupKind) -> bool {
+        false
     }
 
     fn rollouts<'w>(&self, world: &'w World) -> Vec<&'w Object> {
@@ -148,8 +148,8 @@ impl Dialect for ReplicaSets {
         validate::findings(object)
     }
 
-    fn validates_alone(&self) -> bool {
-        true
+    fn validates_beside(&self, _kind: &GroupKind, _other: &GroupKind) -> bool {
+        false
     }
 
     fn rollouts<'w>(&self, world: &'w World) -> Vec<&'w Object> {

@@ -80,6 +80,20 @@ impl Dialect for Fleet {
         Snapshot::new(rollout, watch::surroundings(world, rollout)).within(world)
     }
 
+    fn validates_beside(&self, kind: &GroupKind, other: &GroupKind) -> bool {
+        validate::validates_beside(kind, other)
+    }
+
+    fn affected_by(
+        &self,
+        world: &World,
+        before: &Object,
+        after: &Object,
+        decided_at: Timestamp,
+    ) -> Option<Vec<ObjectKey>> {
+        watch::member_change::affected(world, before, after, decided_at)
+    }
+
     fn hangs_on(&self, world: &World, rollout: &Object, refused: &Object) -> bool {
         watch::hangs_on(world, rollout, refused)
     }
@@ -156,12 +170,31 @@ impl Dialect for Hub {
         Fleet.snapshot(world, rollout)
     }
 
+    fn validates_beside(&self, kind: &GroupKind, other: &GroupKind) -> bool {
+        Fleet.validates_beside(kind, other)
+    }
+
+    fn affected_by(
+        &self,
+        world: &World,
+        before: &Object,
+        after: &Object,
+        decided_at: Timestamp,
+    ) -> Option<Vec<ObjectKey>> {
+        Fleet.affected_by(world, before, after, decided_at)
+    }
+
     fn hangs_on(&self, world: &World, rollout: &Object, refused: &Object) -> bool {
         Fleet.hangs_on(world, rollout, refused)
     }
 
     fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
-        picks_first(step(snapshot, now, &self.options))
+        let mut step = picks_first(step(snapshot, now, &self.options));
+        if let Some(RolloutKind::Placement(_)) = RolloutKind::of(snapshot.rollout().kind()) {
+            let until = decide::schedule::reasons_hold_until(snapshot, now);
+            step.wake_at = [step.wake_at, until].into_iter().flatten().min();
+        }
+        step
     }
 
     fn complaint(&self, snapshot: &Snapshot<'_>, denial: &Denial, now: Timestamp) -> Complaint {
@@ -190,7 +223,7 @@ fn picks_first(mut step: Step) -> Step {
 fn step(snapshot: &Snapshot<'_>, now: Timestamp, options: &Options) -> Step {
     let mut step = match RolloutKind::of(snapshot.rollout().kind()) {
         Some(RolloutKind::Placement(_)) => placement_step(snapshot, now, options),
-        Some(RolloutKind::Run(_)) => run_step(snapshot, now),
+        Some(RolloutKind::Run(_)) => run_step(snapshot, now, options),
         Some(RolloutKind::Binding(_)) => binding_step(snapshot, now),
         Some(RolloutKind::Eviction) => eviction_step(snapshot, now),
         Some(RolloutKind::Override) => override_step(snapshot),
@@ -318,7 +351,7 @@ fn join_rollout(mut rolled: PartialStep, step: &mut Step) {
     rolled.join(step);
 }
 
-fn run_step(snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
+fn run_step(snapshot: &Snapshot<'_>, now: Timestamp, options: &Options) -> Step {
     let run = snapshot.rollout();
     if run.is_deleting() {
         let mut step = report::run::quiet(run);
@@ -328,7 +361,7 @@ fn run_step(snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
         }
         return step;
     }
-    let pass = decide::staged::decide(snapshot, now);
+    let pass = decide::staged::decide(snapshot, now, options);
     if pass.is_over {
         return report::run::over(run, &pass.record);
     }

@@ -3,6 +3,7 @@
 //! A Placement and a `ManifestWorkReplicaSet` are each a rollout: the first decides which
 //! clusters and in which groups, the second hands its template through those groups.
 
+mod admission;
 mod decide;
 pub(crate) mod names;
 mod read;
@@ -25,6 +26,7 @@ use super::{Dialect, Watch};
 use crate::diagnostic::Diagnostic;
 use crate::snapshot::Snapshot;
 use crate::step::Step;
+use crate::webhook::{NeededRight, Request, Verdict as Admitted, Webhook};
 use crate::world::World;
 
 /// The `ocm` dialect of plans.
@@ -54,6 +56,8 @@ pub struct Parts {
     pub cluster_sets: bool,
     /// The sets `default` and `global` always exist.
     pub built_in_sets: bool,
+    /// The webhooks.
+    pub admission: bool,
 }
 
 impl Default for Parts {
@@ -70,6 +74,7 @@ impl Parts {
         taints: true,
         cluster_sets: true,
         built_in_sets: true,
+        admission: true,
     };
 
     pub const NONE: Self = Self {
@@ -79,6 +84,7 @@ impl Parts {
         taints: false,
         cluster_sets: false,
         built_in_sets: false,
+        admission: false,
     };
 }
 
@@ -97,6 +103,11 @@ impl Dialect for Ocm {
 
     fn validate(&self, _world: &World, object: &Object) -> Vec<Diagnostic> {
         validate::validate(object)
+    }
+
+    /// No object is judged beside others, of which there are thousands.
+    fn validates_beside(&self, _kind: &GroupKind, _other: &GroupKind) -> bool {
+        false
     }
 
     fn rollouts<'w>(&self, world: &'w World) -> Vec<&'w Object> {
@@ -129,6 +140,18 @@ impl Dialect for Ocm {
             report::replica_set::step(rollout, &decision, actions, status, now)
         }
     }
+
+    fn webhooks(&self) -> &'static [Webhook] {
+        admission::WEBHOOKS
+    }
+
+    fn rights(&self, webhook: &Webhook, request: &Request<'_>) -> Vec<NeededRight> {
+        admission::rights(webhook, request)
+    }
+
+    fn admit(&self, webhook: &Webhook, world: &World, request: &Request<'_>) -> Admitted {
+        admission::admit(webhook, world, request)
+    }
 }
 
 impl Dialect for Hub {
@@ -146,6 +169,10 @@ impl Dialect for Hub {
 
     fn validate(&self, world: &World, object: &Object) -> Vec<Diagnostic> {
         Ocm.validate(world, object)
+    }
+
+    fn validates_beside(&self, kind: &GroupKind, other: &GroupKind) -> bool {
+        Ocm.validates_beside(kind, other)
     }
 
     fn rollouts<'w>(&self, world: &'w World) -> Vec<&'w Object> {
@@ -196,6 +223,18 @@ impl Dialect for Hub {
         } else {
             Ocm.step(snapshot, now)
         }
+    }
+
+    fn webhooks(&self) -> &'static [Webhook] {
+        if self.parts.admission { Ocm.webhooks() } else { &[] }
+    }
+
+    fn rights(&self, webhook: &Webhook, request: &Request<'_>) -> Vec<NeededRight> {
+        Ocm.rights(webhook, request)
+    }
+
+    fn admit(&self, webhook: &Webhook, world: &World, request: &Request<'_>) -> Admitted {
+        Ocm.admit(webhook, world, request)
     }
 }
 

@@ -77,8 +77,14 @@ impl Dialect for Skyhook {
         watch::affected(world, changed)
     }
 
-    fn is_own_matter(&self, before: &Object, after: &Object) -> bool {
-        watch::is_own_matter(before, after)
+    fn affected_by(
+        &self,
+        _world: &World,
+        before: &Object,
+        after: &Object,
+        _decided_at: Timestamp,
+    ) -> Option<Vec<ObjectKey>> {
+        watch::is_own_matter(before, after).then(|| vec![after.key().clone()])
     }
 
     fn snapshot<'w>(&self, world: &'w World, rollout: &'w Object) -> Snapshot<'w> {

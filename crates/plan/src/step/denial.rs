@@ -1,6 +1,6 @@
 //! Writes that a server denies, and what people are told about them.
 
-use convoy_api::{Object, ObjectKey};
+use convoy_api::{GroupKind, Object, ObjectKey};
 use serde_json::Value;
 
 use super::action::{Event, EventType};
@@ -14,6 +14,21 @@ pub struct Denial {
     pub verb: &'static str,
     /// The server's own words.
     pub message: String,
+}
+
+/// How servers and clients say that they do not serve a kind.
+const UNKNOWN_KIND: [&str; 2] = ["no matches for kind", "could not find the requested resource"];
+
+impl Denial {
+    /// What is said about a write that cannot be sent, because no resource of its kind is known.
+    pub fn of_unknown_kind(kind: &GroupKind) -> String {
+        format!("no matches for kind {:?} in group {:?}", kind.kind.as_str(), kind.group.as_str())
+    }
+
+    /// Whether the server does not have the kind of the object.
+    pub(crate) fn is_of_unknown_kind(&self) -> bool {
+        UNKNOWN_KIND.iter().any(|words| self.message.contains(words))
+    }
 }
 
 /// What is told about a denial.

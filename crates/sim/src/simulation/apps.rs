@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use convoy_api::apps::{DEPLOYMENT, POD, REPLICA_SET, annotation};
 use convoy_api::{GroupKind, Object, ObjectKey};
-use convoy_check::{Hand, Vigil};
+use convoy_check::Vigil;
 use convoy_controllers::request::Request;
 use convoy_plan::Dialect;
 use convoy_plan::dialect::apps::{Deployments, ReplicaSets};
@@ -13,7 +13,7 @@ use http::Method;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::cluster::{Author, Cluster, ServerKind, WriteRecord};
+use super::cluster::{Cluster, ServerKind, WriteRecord};
 use super::faults::Faults;
 use super::random::Random;
 use super::trial::Leadership;
@@ -197,8 +197,7 @@ impl Trial for Apps {
         } else {
             self.objects.insert(key.clone(), record.object.clone());
         }
-        let by = if record.by == Author::Controller { Hand::Loop } else { Hand::Other };
-        self.vigil.see(&record.object, record.is_deletion(), by, record.at)
+        self.vigil.see(&record.object, record.is_deletion(), record.hand(), record.at)
     }
 
     fn rest(&mut self, now: Timestamp) {

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use convoy_api::{CollectionKey, GroupKind, Object};
+use convoy_check::Hand;
 use convoy_controllers::discovery;
 use convoy_controllers::request::{Request, Resource};
 use convoy_controllers::response::Response;
@@ -56,6 +57,11 @@ pub struct WriteRecord {
 impl WriteRecord {
     pub fn is_deletion(&self) -> bool {
         self.change == Change::Deleted
+    }
+
+    /// Who wrote, as a watcher tells them apart.
+    pub fn hand(&self) -> Hand {
+        if self.by == Author::Controller { Hand::Loop } else { Hand::Other }
     }
 }
 

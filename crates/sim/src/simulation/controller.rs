@@ -3,7 +3,7 @@
 
 mod streams;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -93,6 +93,8 @@ pub(crate) struct Controller {
     /// A reconciliation is scheduled.
     is_reacting: bool,
     links: Links,
+    /// The clusters of which it does not know yet which kinds they serve.
+    discovering: BTreeSet<SmolStr>,
 }
 
 struct Stream {
@@ -130,6 +132,7 @@ impl Controller {
             behaviour,
             is_reacting: false,
             links,
+            discovering: BTreeSet::new(),
         };
         for cluster in members {
             controller.reconciler.handle(CacheEvent::Joined { cluster });
@@ -183,9 +186,10 @@ impl Controller {
                     }
                 }
                 WatchChange::StartDiscovery { cluster } => {
+                    self.discovering.insert(cluster.clone());
                     scheduled.push((delay, ControllerEvent::Discover(cluster)));
                 }
-                WatchChange::StopDiscovery { .. } => {}
+                WatchChange::StopDiscovery { cluster } => _ = self.discovering.remove(&cluster),
             }
         }
     }
@@ -196,11 +200,15 @@ impl Controller {
         environment: &mut Environment<'_>,
         scheduled: &mut Scheduled,
     ) {
+        if !self.discovering.contains(&cluster) {
+            return;
+        }
         let fault = environment.faults.of_read(environment.random);
         let kinds = if self.is_down(&cluster) || fault != RequestFault::None {
             scheduled.push((DISCOVERY_RETRY, ControllerEvent::Discover(cluster.clone())));
             Err("no response".to_owned())
         } else {
+            self.discovering.remove(&cluster);
             Ok(environment.cluster.namespaced_kinds(&cluster))
         };
         self.reconciler.handle(CacheEvent::Served { cluster, kinds });
@@ -210,6 +218,7 @@ impl Controller {
     pub(crate) fn is_quiet(&self, cluster: &Cluster) -> bool {
         let rests = self.executions.is_empty()
             && self.sent.is_empty()
+            && self.discovering.is_empty()
             && !self.reconciler.has_failures()
             && self.reconciler.idle_for(cluster.now()) != Some(Duration::ZERO);
         // A process that has just started watches nothing yet.

@@ -10,9 +10,8 @@ pub(super) mod world;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use convoy_api::kinds::DEPLOYMENT;
 use convoy_api::{GroupKind, Object, ObjectKey};
-use convoy_check::{Hand, Placements};
+use convoy_check::Placements;
 use convoy_controllers::request::Request;
 use convoy_plan::Dialect;
 use convoy_plan::dialect::fleet::{Hub, Options};
@@ -21,13 +20,12 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use smol_str::{SmolStr, format_smolstr};
 
-use self::end::Ending;
 use self::world::{HUB_DEPLOYMENT, member_name, workload};
-use super::cluster::{Author, Cluster, ServerKind, WriteRecord, path_in};
-use super::faults::Faults;
+use super::cluster::{Cluster, WriteRecord, path_in};
+use super::ending::Ending;
 use super::random::Random;
-use super::{EVENTS_MAX, LoopBehaviour, RunSettings, Trial};
-use crate::scenario::Scenario;
+use super::trial::FaultPhases;
+use super::{RunSettings, Trial};
 use crate::seed::Seed;
 
 /// Without the intervals by which changes are collected: what is at rest then stays at rest.
@@ -65,29 +63,9 @@ impl Fleets {
     /// A trial and its settings, as a seed has it.
     pub fn from_seed(seed: u64) -> (Self, RunSettings) {
         let mut random = Random::new(Seed::new(seed).child("trial", "fleet"));
-        let settings = RunSettings {
-            server: ServerKind::Light,
-            faults: Faults::random(&mut random),
-            // Most worlds are short: many of them meet more than a few long ones.
-            fault_phase: if random.happens(100) {
-                random.millis(60_000, 200_000)
-            } else {
-                random.millis(10_000, 60_000)
-            },
-            user_actions_every: (1_000, 15_000),
-            lifetimes: random.happens(500).then_some((1_000, 40_000)),
-            behaviour: LoopBehaviour {
-                reaction_delay: SignedDuration::from_millis(
-                    *random.pick(&[0, 20, 300]).unwrap_or(&0),
-                ),
-                batches_events: random.happens(300),
-            },
-            settle_timeout: SignedDuration::from_mins(20),
-            events_max: EVENTS_MAX,
-            drops_old_records: false,
-            outages: random.happens(500).then_some(((2_000, 30_000), (500, 60_000))),
-            leadership: None,
-        };
+        let phases =
+            FaultPhases { short: (10_000, 60_000), long: (60_000, 200_000), long_ones: 100 };
+        let settings = RunSettings::disturbed(&mut random, phases);
         let members = u32::try_from(random.between(2, i64::from(world::MEMBERS_MAX))).unwrap_or(2);
         let trial = Self {
             members,
@@ -138,10 +116,6 @@ impl Trial for Fleets {
         if index == 0 { Vec::new() } else { vec![format_smolstr!("member-{index}")] }
     }
 
-    fn scenario(&self) -> Scenario {
-        Scenario::from_yaml("seed: 1\nnodes: []\n").expect("the text above is a scenario")
-    }
-
     fn begin(&mut self) -> Vec<Request> {
         self.objects.iter().map(|(path, body)| Request::create(path, body.clone())).collect()
     }
@@ -162,8 +136,7 @@ impl Trial for Fleets {
         } else {
             self.seen.insert(key.clone(), record.object.clone());
         }
-        let by = if record.by == Author::Controller { Hand::Loop } else { Hand::Other };
-        self.vigil.see(&record.object, record.is_deletion(), by, record.at)
+        self.vigil.see(&record.object, record.is_deletion(), record.hand(), record.at)
     }
 
     /// The workload controllers of the members.
@@ -172,13 +145,7 @@ impl Trial for Fleets {
         record: &WriteRecord,
         random: &mut Random,
     ) -> Vec<(SignedDuration, Request)> {
-        let object = &record.object;
-        let key = object.key();
-        let is_new = key.kind == DEPLOYMENT
-            && !key.cluster.is_empty()
-            && !record.is_deletion()
-            && object.status().get("observedGeneration") != Some(&json!(object.generation()));
-        if is_new { workload(object, random) } else { Vec::new() }
+        workload(record, random)
     }
 
     /// Heartbeats.

@@ -91,14 +91,16 @@ impl Light {
             ("apis", group, version, None) => (group, version),
             _ => return None,
         };
-        if version.is_none() {
-            let mut of_group = self.kinds.iter().filter(|served| served.kind.group == group);
-            let version = of_group.next()?.version;
-            let version = json!({"groupVersion": format!("{group}/{version}"), "version": version});
-            return Some(json!({"preferredVersion": version, "versions": [version]}));
-        }
         let of_group = self.kinds.iter().filter(|served| served.kind.group == group);
-        let resources = of_group.flat_map(|served| {
+        let Some(version) = version else {
+            let mut names: Vec<&str> = of_group.map(|served| served.version).collect();
+            names.dedup();
+            let entry = |name| json!({"groupVersion": format!("{group}/{name}"), "version": name});
+            let versions: Vec<Value> = names.into_iter().map(entry).collect();
+            return Some(json!({"preferredVersion": versions.first()?, "versions": versions}));
+        };
+        let of_version = of_group.filter(|served| served.version == version);
+        let resources = of_version.flat_map(|served| {
             let entry = |name: String| {
                 json!({"name": name, "kind": served.kind.kind, "namespaced": served.namespaced})
             };

@@ -6,19 +6,17 @@ use std::collections::BTreeMap;
 
 use convoy_api::object::member::text;
 use convoy_api::{GroupKind, Object};
-use convoy_check::{Hand, Placements};
+use convoy_check::Placements;
 use convoy_controllers::request::Request;
 use convoy_plan::Dialect;
 use convoy_plan::dialect::fleet::{Hub, Options};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::cluster::{Author, Cluster, ServerKind, WriteRecord};
-use super::faults::Faults;
+use super::cluster::{Author, Cluster, WriteRecord};
 use super::random::Random;
-use super::{LoopBehaviour, RunSettings, Trial};
+use super::{RunSettings, Trial};
 use crate::kubelet::stamp;
-use crate::scenario::Scenario;
 
 /// Without the intervals by which changes are collected: what is at rest then stays at rest.
 static HUB: Hub = Hub { options: Options::AT_ONCE };
@@ -48,22 +46,7 @@ impl PlacementRehearsal {
     pub fn new(members: u32, placements: u32, clusters: u32) -> (Self, RunSettings) {
         let vigil = Placements::default();
         let trial = Self { members, placements, clusters, vigil, available: BTreeMap::new() };
-        let behaviour =
-            LoopBehaviour { reaction_delay: SignedDuration::from_secs(4), batches_events: true };
-        let settings = RunSettings {
-            server: ServerKind::Light,
-            faults: Faults::default(),
-            fault_phase: SignedDuration::ZERO,
-            user_actions_every: (1, 1),
-            lifetimes: None,
-            behaviour,
-            settle_timeout: SignedDuration::from_hours(12),
-            events_max: u64::MAX,
-            drops_old_records: true,
-            outages: None,
-            leadership: None,
-        };
-        (trial, settings)
+        (trial, RunSettings::undisturbed())
     }
 
     fn placement(&self, number: u32) -> Value {
@@ -91,10 +74,6 @@ fn member_name(number: u32) -> String {
 impl Trial for PlacementRehearsal {
     fn loops(&self) -> Vec<Vec<&'static dyn Dialect>> {
         vec![vec![&HUB]]
-    }
-
-    fn scenario(&self) -> Scenario {
-        Scenario::from_yaml("seed: 1\nnodes: []\n").expect("the text above is a scenario")
     }
 
     fn begin(&mut self) -> Vec<Request> {
@@ -143,8 +122,7 @@ impl Trial for PlacementRehearsal {
                 names.remove(object.name().as_str());
             }
         }
-        let by = if record.by == Author::Controller { Hand::Loop } else { Hand::Other };
-        self.vigil.see(object, record.is_deletion(), by, record.at)
+        self.vigil.see(object, record.is_deletion(), record.hand(), record.at)
     }
 
     /// The agents of the members.

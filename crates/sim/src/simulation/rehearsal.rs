@@ -10,13 +10,12 @@ use convoy_check::Compartments;
 use convoy_controllers::request::Request;
 use convoy_plan::Dialect;
 use convoy_plan::dialect::skyhook::Skyhook;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::cluster::{Cluster, ServerKind, WriteRecord};
-use super::faults::Faults;
+use super::cluster::{Cluster, WriteRecord};
 use super::random::Random;
-use super::{LoopBehaviour, RunSettings, Trial};
+use super::{RunSettings, Trial};
 use crate::scenario::Scenario;
 
 const NAME: &str = "fleet";
@@ -55,22 +54,7 @@ impl Rehearsal {
             word: String::new(),
             has_writes: false,
         };
-        let behaviour =
-            LoopBehaviour { reaction_delay: SignedDuration::from_secs(4), batches_events: true };
-        let settings = RunSettings {
-            server: ServerKind::Light,
-            faults: Faults::default(),
-            fault_phase: SignedDuration::ZERO,
-            user_actions_every: (1, 1),
-            lifetimes: None,
-            behaviour,
-            settle_timeout: SignedDuration::from_hours(12),
-            events_max: u64::MAX,
-            drops_old_records: true,
-            outages: None,
-            leadership: None,
-        };
-        (trial, settings)
+        (trial, RunSettings::undisturbed())
     }
 
     fn pools(&self) -> u32 {

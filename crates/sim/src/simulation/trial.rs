@@ -6,6 +6,7 @@ use convoy_plan::Dialect;
 use jiff::{SignedDuration, Timestamp};
 use smol_str::SmolStr;
 
+use super::EVENTS_MAX;
 use super::cluster::{Cluster, ServerKind, WriteRecord};
 use super::controller::LoopBehaviour;
 use super::faults::Faults;
@@ -22,8 +23,10 @@ pub trait Trial {
         Vec::new()
     }
 
-    /// The scenario of the machines.
-    fn scenario(&self) -> Scenario;
+    /// The scenario of the machines; no machines, unless it is given.
+    fn scenario(&self) -> Scenario {
+        Scenario::default()
+    }
 
     /// The requests that create the initial objects.
     fn begin(&mut self) -> Vec<Request>;
@@ -83,6 +86,62 @@ pub struct RunSettings {
     pub outages: Option<((i64, i64), (i64, i64))>,
     /// Leader election among the loops, which are all alike then; `None`: all of them work.
     pub leadership: Option<Leadership>,
+}
+
+/// How long a fault phase is, in milliseconds. Most are short: many worlds meet more than a few
+/// long ones.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FaultPhases {
+    pub(super) short: (i64, i64),
+    pub(super) long: (i64, i64),
+    /// The share of long ones, in thousandths.
+    pub(super) long_ones: u32,
+}
+
+impl RunSettings {
+    /// A run of a hub and its members in which everything may fail.
+    pub(super) fn disturbed(random: &mut Random, phases: FaultPhases) -> Self {
+        let faults = Faults::random(random);
+        let (low, high) = if random.happens(phases.long_ones) { phases.long } else { phases.short };
+        Self {
+            server: ServerKind::Light,
+            faults,
+            fault_phase: random.millis(low, high),
+            user_actions_every: (1_000, 15_000),
+            lifetimes: random.happens(500).then_some((1_000, 40_000)),
+            behaviour: LoopBehaviour {
+                reaction_delay: SignedDuration::from_millis(
+                    *random.pick(&[0, 20, 300]).unwrap_or(&0),
+                ),
+                batches_events: random.happens(300),
+            },
+            settle_timeout: SignedDuration::from_mins(20),
+            events_max: EVENTS_MAX,
+            drops_old_records: false,
+            outages: random.happens(500).then_some(((2_000, 30_000), (500, 60_000))),
+            leadership: None,
+        }
+    }
+
+    /// A run in which nothing fails and nobody interferes, as a rehearsal of any size needs it:
+    /// events are taken together, and old records go.
+    pub fn undisturbed() -> Self {
+        let behaviour =
+            LoopBehaviour { reaction_delay: SignedDuration::from_secs(4), batches_events: true };
+        Self {
+            server: ServerKind::Light,
+            faults: Faults::default(),
+            fault_phase: SignedDuration::ZERO,
+            user_actions_every: (1, 1),
+            lifetimes: None,
+            behaviour,
+            settle_timeout: SignedDuration::from_hours(12),
+            events_max: u64::MAX,
+            drops_old_records: true,
+            outages: None,
+            leadership: None,
+        }
+    }
 }
 
 /// The result of a run.

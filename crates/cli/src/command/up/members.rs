@@ -1,34 +1,28 @@
 //! The member clusters of `convoy up`: logical clusters with simulated nodes and the controllers of
 //! a cluster, registered on the hub, which is the first logical cluster.
 
+mod registration;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
-use convoy_api::schema::crds;
+use anyhow::{Context, Result, ensure};
 use convoy_apiserver::kubeconfig::ContextNames;
 use convoy_apiserver::server::Server;
 use convoy_apiserver::transport::Transport;
 use convoy_controllers::Cluster;
-use convoy_plan::dialect::fleet_agent::AgentTimings;
-use convoy_sim::fleet::Fleet;
-use convoy_sim::scenario::Scenario;
-use http::Method;
+use convoy_sim::fleet::link::Link;
+use convoy_sim::fleet::{Client, Fleet};
+use convoy_sim::scenario::{LinkSchedule, Scenario, Towards};
 use serde_json::{Value, json};
 
+use self::registration::{await_object, create, install};
 use super::{ControllerTask, LOGICAL_CLUSTERS, client, simulate};
-use crate::command::agent;
+use crate::command::agent::{self, Agents};
 use crate::command::controller::{Controller, Options};
 
-const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-const MEMBERS: &str = "/apis/cluster.kubernetes-fleet.io/v1beta1/memberclusters";
-
-/// How long to wait for a cluster, or a definition, to become ready.
-const READY_TIMEOUT: Duration = Duration::from_mins(1);
 /// Number of nodes of a member for which nobody gives one.
 const NODES: u32 = 3;
-const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The flags that describe member clusters.
 #[derive(Debug, clap::Args)]
@@ -43,10 +37,12 @@ pub(super) struct MemberFlags {
     /// [default: those of the scenario, or 3]
     #[arg(long, value_name = "N", value_delimiter = ',')]
     member_nodes: Vec<u32>,
-    /// Labels of each MemberCluster, separated by commas: KEY=VALUE for all, NAME:KEY=VALUE for one
+    /// Labels of each MemberCluster and ManagedCluster, separated by commas: KEY=VALUE for all,
+    /// NAME:KEY=VALUE for one
     #[arg(long, value_name = "LABELS", value_delimiter = ',')]
     member_labels: Vec<String>,
-    /// Whether to create a MemberCluster on the hub for each member cluster
+    /// Whether to create a MemberCluster on the hub for each member cluster, and a ManagedCluster
+    /// if the ocm controller runs
     #[arg(long, value_name = "BOOL", action = clap::ArgAction::Set, default_value_t = true)]
     register_members: bool,
 }
@@ -57,14 +53,14 @@ pub(super) struct MemberSettings {
     /// In the order of the flags.
     members: Vec<Member>,
     is_registered: bool,
-    timings: AgentTimings,
+    agents: Agents,
 }
 
 /// A member cluster to run.
 #[derive(Debug)]
 struct Member {
     name: String,
-    /// Labels of its MemberCluster.
+    /// Labels of its MemberCluster and ManagedCluster.
     labels: BTreeMap<String, String>,
     nodes: u32,
 }
@@ -91,7 +87,7 @@ impl MemberFlags {
     pub(super) fn resolve(
         self,
         scenario: Option<&Scenario>,
-        timings: AgentTimings,
+        agents: Agents,
     ) -> Result<MemberSettings> {
         let Self { members, member_names, member_nodes, member_labels, register_members } = self;
         let numbered = (1..=members.unwrap_or(0)).map(|number| format!("member-{number}"));
@@ -117,7 +113,7 @@ impl MemberFlags {
         for label in member_labels {
             set_label(&mut members, &label)?;
         }
-        Ok(MemberSettings { members, is_registered: register_members, timings })
+        Ok(MemberSettings { members, is_registered: register_members, agents })
     }
 }
 
@@ -161,10 +157,11 @@ impl MemberSettings {
         Ok(())
     }
 
-    /// Makes the clusters, and starts what runs in them.
+    /// Makes the clusters, and starts what runs in them. `url` is the hub's, as in the kubeconfig.
     pub(super) async fn start(
         &self,
         server: &Arc<Server>,
+        url: &str,
         scenario: &Scenario,
     ) -> Result<MemberTasks> {
         let hub = Transport::trusted(server, "");
@@ -177,31 +174,25 @@ impl MemberSettings {
             let is_ready = |cluster: &Value| cluster["status"]["phase"] == "Ready";
             await_object(&hub, &format!("{LOGICAL_CLUSTERS}/{name}"), is_ready).await?;
         }
-        install(&hub, |_| true).await?;
-        if self.is_registered {
-            self.register(&hub).await?;
+        let has_ocm = self.agents.ocm.is_some();
+        install(&hub, "fleet", |_| true).await?;
+        if has_ocm {
+            install(&hub, "ocm", |_| true).await?;
+        }
+        for member in self.members.iter().filter(|_| self.is_registered) {
+            registration::member_cluster(&hub, member).await?;
+            if has_ocm {
+                registration::managed_cluster(&hub, member).await?;
+            }
         }
         let mut tasks = Vec::new();
         for member in &self.members {
-            tasks.push(member.start(server, scenario, self.timings).await?);
+            tasks.push(member.start(server, url, scenario, &self.agents).await?);
         }
         for fleet in tasks.iter_mut().filter_map(|task| task.fleet.as_mut()) {
             fleet.ready().await;
         }
         Ok(MemberTasks { tasks })
-    }
-
-    /// Creates a MemberCluster for each member.
-    async fn register(&self, hub: &Transport) -> Result<()> {
-        for Member { name, labels, .. } in &self.members {
-            let identity = json!({"kind": "ServiceAccount", "apiGroup": "",
-                "namespace": "fleet-system", "name": name});
-            let member = json!({"apiVersion": "cluster.kubernetes-fleet.io/v1beta1",
-                "kind": "MemberCluster", "metadata": {"name": name, "labels": labels},
-                "spec": {"identity": identity, "heartbeatPeriodSeconds": 15}});
-            create(hub, MEMBERS, &member).await?;
-        }
-        Ok(())
     }
 }
 
@@ -209,19 +200,31 @@ impl Member {
     async fn start(
         &self,
         server: &Arc<Server>,
+        url: &str,
         scenario: &Scenario,
-        timings: AgentTimings,
+        agents: &Agents,
     ) -> Result<MemberTask> {
         let name = self.name.as_str();
-        // The agent notes on the member what it has applied.
-        let own = |definition: &str| definition.starts_with("appliedworks.");
-        install(&Transport::trusted(server, name), own).await?;
+        let member = Transport::trusted(server, name);
+        // The agents note on the member what they have applied.
+        install(&member, "fleet", |definition| definition.starts_with("appliedworks.")).await?;
+        if agents.ocm.is_some() {
+            let own = ["appliedmanifestworks.", "clusterclaims."];
+            let is_own = |name: &str| own.iter().any(|start| name.starts_with(start));
+            install(&member, "ocm", is_own).await?;
+            registration::claims(&member, name).await?;
+        }
         let dialects = Controller::dialects(Controller::of_cluster(), &Options::default());
         let control = ControllerTask::start(client(server, name), dialects, None).await?;
-        let [hub, member] = ["", name].map(|cluster| Cluster::new(client(server, cluster)));
+        // What the agents are told at their start does not depend on the scenario.
+        let dialects = agents.dialects(name, url, &client(server, name)).await;
+        let link = |cluster: &str, towards: Towards| {
+            linked(server, cluster, scenario.link_of_member(name, towards))
+        };
+        let [hub, member] = [("", Towards::Hub), (name, Towards::Member)]
+            .map(|(cluster, towards)| Cluster::new(link(cluster, towards)));
         let clusters = agent::clusters(name, hub, member);
-        let agent =
-            ControllerTask::start(clusters, vec![agent::agent(name, timings)], None).await?;
+        let agent = ControllerTask::start(clusters, dialects, None).await?;
         let scenario = (self.nodes > 0).then(|| scenario.clone().with_nodes(self.nodes));
         let fleet = scenario.map(|scenario| simulate(server, name, scenario));
         Ok(MemberTask { agent, control, fleet })
@@ -244,52 +247,12 @@ impl MemberTasks {
     }
 }
 
-/// Installs the definitions of KubeFleet whose names are wanted, and waits until they are served.
-async fn install(cluster: &Transport, is_wanted: impl Fn(&str) -> bool) -> Result<()> {
-    let mut names = Vec::new();
-    for definition in crds("fleet").unwrap_or_default() {
-        let definition = serde_json::to_value(definition).context("could not write a CRD")?;
-        let name = definition["metadata"]["name"].as_str().unwrap_or_default();
-        if is_wanted(name) {
-            create(cluster, DEFINITIONS, &definition).await?;
-            names.push(name.to_owned());
-        }
+/// A client of a logical cluster, with what a scenario does to its connection.
+fn linked(server: &Arc<Server>, cluster: &str, schedule: LinkSchedule) -> Client {
+    if schedule.is_empty() {
+        return client(server, cluster);
     }
-    for name in names {
-        await_object(cluster, &format!("{DEFINITIONS}/{name}"), is_established).await?;
-    }
-    Ok(())
-}
-
-/// Creates an object, unless it is there from an earlier start.
-async fn create(hub: &Transport, path: &str, object: &Value) -> Result<()> {
-    let (code, answer) = hub.send(Method::POST, path, Some(object)).await;
-    if code < 300 || code == 409 {
-        return Ok(());
-    }
-    let name = object["metadata"]["name"].as_str().unwrap_or_default();
-    let message = answer["message"].as_str().unwrap_or("the server sent no message");
-    bail!("could not create {} {name}: {message} ({code})", object["kind"]);
-}
-
-async fn await_object(
-    hub: &Transport,
-    path: &str,
-    is_ready: impl Fn(&Value) -> bool,
-) -> Result<()> {
-    let begun = Instant::now();
-    while !is_ready(&hub.send(Method::GET, path, None).await.1) {
-        ensure!(begun.elapsed() < READY_TIMEOUT, "timed out waiting for {path}");
-        tokio::time::sleep(POLL_INTERVAL).await;
-    }
-    Ok(())
-}
-
-fn is_established(definition: &Value) -> bool {
-    let conditions = definition["status"]["conditions"].as_array();
-    let mut established =
-        conditions.into_iter().flatten().filter(|condition| condition["type"] == "Established");
-    established.any(|condition| condition["status"] == "True")
+    Client::new(Link::new(Transport::trusted(server, cluster), schedule), "default")
 }
 
 #[cfg(test)]
@@ -318,8 +281,7 @@ mod tests {
 
     #[test]
     fn labels_are_for_all_members_or_for_one() {
-        let resolved =
-            |labels: &[&str]| flags("b,a", &[], labels).resolve(None, AgentTimings::default());
+        let resolved = |labels: &[&str]| flags("b,a", &[], labels).resolve(None, Agents::default());
         let settings = resolved(&["env=prod", "a:region=eu"]).expect("they are valid");
         assert_eq!(settings.names(), ["b", "a"], "in the order of the flag");
         assert_eq!(labels(&settings, 0), ["env=prod"]);
@@ -332,7 +294,7 @@ mod tests {
     #[test]
     fn node_counts_are_for_all_members_or_for_each() {
         let counts = |nodes: &[u32]| {
-            let settings = flags("c,a,b", nodes, &[]).resolve(None, AgentTimings::default());
+            let settings = flags("c,a,b", nodes, &[]).resolve(None, Agents::default());
             settings.map(|settings| settings.members.iter().map(|one| one.nodes).collect())
         };
         let cases: [(&[u32], Vec<u32>); 3] =
@@ -344,7 +306,7 @@ mod tests {
         let refused = counts(&[1, 2]).expect_err("one is missing").to_string();
         assert!(refused.contains("2 numbers for 3 member clusters"), "{refused}");
         let twice = flags("a,b,a", &[], &[])
-            .resolve(None, AgentTimings::default())
+            .resolve(None, Agents::default())
             .expect_err("it is there twice");
         assert_eq!(twice.to_string(), "--member-names has \"a\" twice");
     }
@@ -353,13 +315,12 @@ mod tests {
     fn flags_win_over_the_scenario() {
         let scenario = "memberClusters: [{name: '*', labels: {env: prod, tier: '1'}, nodes: 7}]";
         let scenario = Scenario::from_yaml(scenario).expect("it is valid");
-        let given =
-            flags("a", &[], &["env=canary"]).resolve(Some(&scenario), AgentTimings::default());
+        let given = flags("a", &[], &["env=canary"]).resolve(Some(&scenario), Agents::default());
         let settings = given.expect("they are valid");
         assert_eq!(settings.members[0].nodes, 7);
         assert_eq!(labels(&settings, 0), ["env=canary", "tier=1"]);
         let settings = flags("a", &[1], &[])
-            .resolve(Some(&scenario), AgentTimings::default())
+            .resolve(Some(&scenario), Agents::default())
             .expect("they are valid");
         assert_eq!(settings.members[0].nodes, 1);
     }

@@ -14,7 +14,12 @@ const PATIENCE: Duration = Duration::from_mins(2);
 
 #[test]
 fn the_guide_prints_what_it_shows() {
-    let text = std::fs::read_to_string(GUIDE).unwrap();
+    run_through(GUIDE, 20);
+}
+
+/// Runs a guide of which more than so many commands are known.
+pub(crate) fn run_through(guide: &str, least: usize) {
+    let text = std::fs::read_to_string(guide).unwrap();
     let directory = tempfile::tempdir().unwrap();
     let mut hub = None;
     let mut shown = 0;
@@ -33,7 +38,7 @@ fn the_guide_prints_what_it_shows() {
             _ => {}
         }
     }
-    assert!(shown > 20, "only {shown} commands were found");
+    assert!(shown > least, "only {shown} commands were found");
 }
 
 /// The fenced blocks, in order.

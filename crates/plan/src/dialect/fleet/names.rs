@@ -90,6 +90,8 @@ pub const PLACEMENT_CLEANUP: &str = "kubernetes-fleet.io/crp-cleanup";
 pub const SCHEDULER_CLEANUP: &str = "kubernetes-fleet.io/scheduler-cleanup";
 pub const BINDING_CLEANUP: &str = "kubernetes-fleet.io/scheduler-crb-cleanup";
 pub const RUN_CLEANUP: &str = "kubernetes-fleet.io/stagedupdaterun-finalizer";
+/// The condition of a member cluster that the hub has made room for.
+pub const READY_TO_JOIN: &str = "ReadyToJoin";
 pub const MEMBER_CLEANUP: &str = "kubernetes-fleet.io/membercluster-finalizer";
 pub const WORK_CLEANUP: &str = "kubernetes-fleet.io/work-cleanup";
 pub const OVERRIDE_CLEANUP: &str = "kubernetes-fleet.io/override-cleanup";

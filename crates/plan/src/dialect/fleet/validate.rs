@@ -43,6 +43,18 @@ pub(crate) fn validates(kind: &GroupKind) -> bool {
     Family::ALL.into_iter().any(of_family) || others.contains(kind)
 }
 
+/// Whether what is said about an object of a kind depends on those of another one. A fleet has
+/// thousands of placements and members, and none of them depends on its peers.
+pub(crate) fn validates_beside(kind: &GroupKind, other: &GroupKind) -> bool {
+    match kind {
+        kind if [names::CLUSTER_OVERRIDE, names::OVERRIDE].contains(kind) => kind == other,
+        kind if [names::DISRUPTION_BUDGET, names::EVICTION].contains(kind) => {
+            *other == Family::Cluster.placement()
+        }
+        _ => false,
+    }
+}
+
 /// When an object is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moment {

@@ -1,6 +1,7 @@
 //! The kinds that are read, what a decision about a rollout looks at, and which rollouts a change
 //! concerns.
 
+pub(crate) mod member_change;
 pub(crate) mod needs;
 
 use convoy_api::kinds::NAMESPACE;
@@ -70,8 +71,7 @@ fn around_binding<'w>(world: &'w World, binding: &Object, family: Family) -> Vec
     let mut found: Vec<&Object> = world.find(&MEMBER_CLUSTER, "", cluster).into_iter().collect();
     let parent = binding.label(names::PARENT).unwrap_or_default();
     found.extend(world.find(&family.placement(), namespace, parent));
-    let snapshots = world.in_namespace(&family.resource_snapshot(), namespace);
-    found.extend(snapshots.filter(|part| part.label(names::PARENT) == Some(parent)));
+    found.extend(world.labelled(&family.resource_snapshot(), namespace, parent));
     let overrides = Applicable::of_binding(binding);
     let cluster_scoped = overrides.cluster.iter();
     found.extend(
@@ -133,12 +133,7 @@ fn around_placement<'w>(world: &'w World, rollout: &Object) -> Vec<&'w Object> {
 /// The bindings and snapshots of a placement.
 fn owned<'w>(world: &'w World, family: Family, namespace: &str, name: &str) -> Vec<&'w Object> {
     let kinds = [family.binding(), family.resource_snapshot(), family.policy_snapshot()];
-    let mut found = Vec::new();
-    for kind in &kinds {
-        let all = world.in_namespace(kind, namespace);
-        found.extend(all.filter(|object| object.label(names::PARENT) == Some(name)));
-    }
-    found
+    kinds.iter().flat_map(|kind| world.labelled(kind, namespace, name)).collect()
 }
 
 /// Whether a rollout has to stand still because an object that it looks at was refused.
@@ -170,8 +165,7 @@ pub(crate) fn hangs_on(world: &World, rollout: &Object, refused: &Object) -> boo
 /// no doubt.
 fn may_be_on(world: &World, placement: &Object, cluster: &str) -> bool {
     let family = Family::of(placement);
-    let bindings = world.in_namespace(&family.binding(), placement.namespace());
-    let mut own = bindings.filter(|it| it.label(names::PARENT) == Some(placement.name()));
+    let mut own = world.labelled(&family.binding(), placement.namespace(), placement.name());
     own.any(|binding| target(binding) == cluster)
         || Placement::read(placement).is_ok_and(|placement| match placement.policy.pick {
             Pick::Fixed(names) => names.iter().any(|name| name == cluster),
@@ -225,10 +219,9 @@ fn affected_of(
     }
     let parts = [family.binding(), family.resource_snapshot(), family.policy_snapshot()];
     if parts.contains(kind) {
-        // What vanished no longer says whose it was.
-        let parent = itself.and_then(|object| object.label(names::PARENT));
-        let Some(parent) = parent else {
-            return placements().into_iter().chain(runs()).collect();
+        // One that is gone was asked about while it was there, and said whose it was.
+        let Some(parent) = itself.and_then(|object| object.label(names::PARENT)) else {
+            return Vec::new();
         };
         let placement = changed.sibling(&family.placement(), &changed.namespace, parent);
         let mut found = dependants(world, family, &placement);
@@ -259,38 +252,31 @@ fn bindings_of(world: &World, changed: &ObjectKey, itself: Option<&Object>) -> V
         let binding = itself.and_then(binding_of).and_then(|key| world.get(&key));
         return keys(binding.filter(concerned).into_iter().collect());
     }
-    let is_parent = |family: Family, binding: &Object| {
-        let parent = itself.and_then(|object| object.label(names::PARENT));
-        let names = changed.namespace == *binding.namespace()
-            && (parent.is_none() || parent == binding.label(names::PARENT));
-        changed.kind == family.resource_snapshot() && names
-    };
-    let touches = |binding: &Object| match &changed.kind {
+    let mut found: Vec<&Object> = Vec::new();
+    for family in Family::ALL {
+        if changed.kind == family.resource_snapshot() {
+            let parent = itself.and_then(|object| object.label(names::PARENT));
+            let bindings =
+                parent.map(|parent| world.labelled(&family.binding(), &changed.namespace, parent));
+            found.extend(bindings.into_iter().flatten().filter(concerned));
+        }
+    }
+    let touches = |binding: &&Object| match &changed.kind {
         kind if *kind == MEMBER_CLUSTER => target(binding) == changed.name.as_str(),
         kind if *kind == names::CLUSTER_OVERRIDE_SNAPSHOT => {
             Applicable::of_binding(binding).cluster.contains(&changed.name)
         }
-        kind if *kind == names::OVERRIDE_SNAPSHOT => {
+        _ => {
             let name = (changed.namespace.clone(), changed.name.clone());
             Applicable::of_binding(binding).namespaced.contains(&name)
         }
-        _ => false,
     };
-    let of_family = |family: Family| {
-        let bindings = world.of(&family.binding());
-        bindings.filter(move |binding| is_parent(family, binding) || touches(binding))
-    };
-    let sources = [
-        MEMBER_CLUSTER,
-        names::CLUSTER_OVERRIDE_SNAPSHOT,
-        names::OVERRIDE_SNAPSHOT,
-        Family::Cluster.resource_snapshot(),
-        Family::Namespaced.resource_snapshot(),
-    ];
-    if !sources.contains(&changed.kind) {
-        return Vec::new();
+    let sources = [MEMBER_CLUSTER, names::CLUSTER_OVERRIDE_SNAPSHOT, names::OVERRIDE_SNAPSHOT];
+    if sources.contains(&changed.kind) {
+        let all = Family::ALL.into_iter().flat_map(|family| world.of(&family.binding()));
+        found.extend(all.filter(touches).filter(concerned));
     }
-    keys(Family::ALL.into_iter().flat_map(of_family).filter(concerned).collect())
+    keys(found)
 }
 
 /// The runs and evictions that refer to a placement.
@@ -359,11 +345,14 @@ pub(crate) fn own_rollouts(world: &World) -> Vec<&Object> {
     found
 }
 
-/// Whether the Works of a binding are made here.
+/// Whether the Works of a binding are made here. One that is being deleted, and whose cluster was
+/// forced out of the fleet with its namespace, is let go here too: nobody else would.
 fn generates(world: &World, binding: &Object) -> bool {
     let cluster = target(binding);
     let home = names::member_namespace(cluster);
-    world.find(&names::INTERNAL_MEMBER_CLUSTER, &home, cluster).is_some() && is_generated(binding)
+    let has_agent = world.find(&names::INTERNAL_MEMBER_CLUSTER, &home, cluster).is_some();
+    let is_orphan = || binding.is_deleting() && world.find(&MEMBER_CLUSTER, "", cluster).is_none();
+    (has_agent || is_orphan()) && is_generated(binding)
 }
 
 /// Whether the hub has something to do with this cluster: it is new, it leaves, or its agent's

@@ -38,18 +38,7 @@ pub(crate) fn work(work: &Object, phase: &WorkPhase<'_>, actions: Vec<Action>) -
         }
         WorkPhase::Released | WorkPhase::Owning | WorkPhase::Deleting(_) => Vec::new(),
     };
-    let failed = |hold: &Hold| matches!(hold.reason, HoldReason::Failed { .. });
-    step.verdict = if !actions.is_empty() {
-        Verdict::Moving
-    } else if step.holds.iter().any(failed) {
-        Verdict::Stopped
-    } else if step.holds.is_empty() {
-        Verdict::Done
-    } else {
-        Verdict::Held
-    };
-    step.actions = actions;
-    step
+    step.judged(actions)
 }
 
 /// Why one object is not as it should be.

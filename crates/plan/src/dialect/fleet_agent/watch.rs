@@ -103,7 +103,7 @@ pub(super) fn snapshot<'w>(world: &'w World, rollout: &'w Object, member: &str) 
     let keys: BTreeSet<ObjectKey> =
         identifiers(rollout).chain(recorded).map(|it| it.key(member)).collect();
     found.extend(keys.iter().filter_map(|key| world.get(key)));
-    Snapshot::new(rollout, found)
+    Snapshot::new(rollout, found).within(world)
 }
 
 /// What a decision about a rollout reads on the member: for a Work also the kinds of its

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use convoy_api::object::member::{list, member, text};
+use convoy_api::object::member::{field, list, member, text};
 use convoy_api::ocm::names::{
     ADD_ON_PLACEMENT_SCORE, APPLIED_MANIFEST_WORK, CLUSTER_CLAIM, MANAGED_CLUSTER,
     MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING, MANIFEST_WORK, MANIFEST_WORK_REPLICA_SET,
@@ -40,6 +40,7 @@ pub(crate) const KINDS: &[GroupKind] = &[
 
 pub(crate) fn validate(object: &Object) -> Vec<Diagnostic> {
     let mut found = validation::schema(object);
+    found.extend(ignored_labels(object));
     let kind = object.kind();
     if *kind == MANAGED_CLUSTER {
         cluster(object, &mut found);
@@ -47,6 +48,11 @@ pub(crate) fn validate(object: &Object) -> Vec<Diagnostic> {
         if let Err(error) = Membership::read(object) {
             found.push(Diagnostic::error(object, "spec.clusterSelector", error));
         }
+        let selector = field(field(object.spec(), "clusterSelector"), "labelSelector");
+        let old = spelling::old_in_selector("spec.clusterSelector.labelSelector", selector);
+        found.extend(old_spellings_of(object, old));
+    } else if *kind == PLACEMENT_DECISION {
+        found.extend(old_spellings_of(object, spelling::old_in_decision(object)));
     } else if *kind == MANAGED_CLUSTER_SET_BINDING {
         binding(object, &mut found);
     } else if *kind == PLACEMENT {
@@ -58,6 +64,23 @@ pub(crate) fn validate(object: &Object) -> Vec<Diagnostic> {
         replica_set(object, &mut found);
     }
     found
+}
+
+/// Labels and annotations that are no texts, as YAML has it that leaves the quotes out. Groups and
+/// sets go by labels, so that an ignored one must not go unnoticed.
+fn ignored_labels(object: &Object) -> impl Iterator<Item = Diagnostic> {
+    let parts = ["labels", "annotations"].into_iter();
+    let entries = parts.flat_map(|part| {
+        let members = field(object.metadata(), part).as_object().into_iter().flatten();
+        members.map(move |(key, value)| (part, key, value))
+    });
+    entries.filter(|(_, _, value)| !value.is_string()).map(|(part, key, value)| {
+        let message = format!(
+            "the value {value} is no text and is ignored, and an API server refuses it; write \
+             \"{value}\" in quotes"
+        );
+        Diagnostic::warning(object, format!("metadata.{part}[{key}]"), message)
+    })
 }
 
 fn cluster(object: &Object, found: &mut Vec<Diagnostic>) {
@@ -100,9 +123,7 @@ fn placement(object: &Object, found: &mut Vec<Diagnostic>) {
         Err(_) if has_error(found) => {}
         Err(error) => found.push(Diagnostic::error(object, error.field, error.message)),
     }
-    for (field, now) in spelling::old_in_placement(object.spec()) {
-        found.push(old_spelling(object, field, now));
-    }
+    found.extend(old_spellings_of(object, spelling::old_in_placement(object)));
 }
 
 fn has_error(found: &[Diagnostic]) -> bool {
@@ -156,24 +177,58 @@ fn replica_set(object: &Object, found: &mut Vec<Diagnostic>) {
     }
 }
 
+fn old_spellings_of(
+    object: &Object,
+    found: Vec<(String, &'static str)>,
+) -> impl Iterator<Item = Diagnostic> {
+    found.into_iter().map(|(field, now)| old_spelling(object, field, now))
+}
+
 fn old_spelling(object: &Object, field: String, now: &str) -> Diagnostic {
     Diagnostic::warning(object, field, format!("old spelling, read as: {now}"))
 }
 
 /// What a work must be to be applied: named, distinct manifests that fit into one object.
 fn manifests(object: &Object, spec: &Value, at: &str, empty: &str, found: &mut Vec<Diagnostic>) {
-    let field = format!("{at}.workload.manifests");
+    for Finding { field, message, is_missing } in manifest_findings(spec, empty) {
+        let field = format!("{at}.{field}");
+        found.push(if is_missing {
+            Diagnostic::required(object, field, &message)
+        } else {
+            Diagnostic::error(object, field, message)
+        });
+    }
+}
+
+/// The first thing that is wrong with the manifests of a work, as upstream's admission tells it.
+pub(crate) fn manifests_problem(spec: &Value, empty: &str) -> Option<String> {
+    manifest_findings(spec, empty).into_iter().next().map(|finding| finding.message)
+}
+
+/// Something that is wrong with the manifests of a work.
+struct Finding {
+    field: String,
+    message: String,
+    /// Something has to be there, and is not.
+    is_missing: bool,
+}
+
+fn manifest_findings(spec: &Value, empty: &str) -> Vec<Finding> {
+    let wrong = |field: String, message: String| Finding { field, message, is_missing: false };
+    let missing =
+        |field: String, what: &str| Finding { field, message: what.to_owned(), is_missing: true };
+    let field = "workload.manifests";
     let manifests = list(member(spec, "workload").unwrap_or(&Value::Null), "manifests");
     if manifests.is_empty() {
-        found.push(Diagnostic::required(object, field, empty));
-        return;
+        return vec![missing(field.to_owned(), empty)];
     }
+    let mut found = Vec::new();
     let bytes: usize = manifests.iter().map(|manifest| manifest.to_string().len()).sum();
     if bytes > MANIFEST_BYTES_MAX {
         let message = format!(
             "the size of manifests is {bytes} bytes which exceeds the {MANIFEST_BYTES_MAX} limit"
         );
-        found.push(Diagnostic::error(object, field.clone(), message));
+        found.push(wrong(field.to_owned(), message));
     }
     let mut seen = BTreeSet::new();
     for (index, manifest) in manifests.iter().enumerate() {
@@ -182,18 +237,53 @@ fn manifests(object: &Object, spec: &Value, at: &str, empty: &str, found: &mut V
         let [api_version, kind] = ["apiVersion", "kind"].map(|field| text(manifest, field));
         let [name, namespace] = ["name", "namespace"].map(|field| text(metadata, field));
         if api_version.is_empty() || kind.is_empty() {
-            found.push(Diagnostic::required(object, at, "apiVersion and kind of the manifest"));
+            found.push(missing(at, "apiVersion and kind of the manifest"));
         } else if !text(metadata, "generateName").is_empty() {
-            let message = "generateName must not be set in manifest";
-            found.push(Diagnostic::error(object, format!("{at}.metadata.generateName"), message));
+            let message = "generateName must not be set in manifest".to_owned();
+            found.push(wrong(format!("{at}.metadata.generateName"), message));
         } else if name.is_empty() {
-            let message = "name must be set in manifest";
-            found.push(Diagnostic::error(object, format!("{at}.metadata.name"), message));
+            let message = "name must be set in manifest".to_owned();
+            found.push(wrong(format!("{at}.metadata.name"), message));
         } else if !seen.insert((api_version, kind, namespace, name)) {
             let message = format!(
                 "duplicate manifest for resource {namespace}/{name} with resource type {api_version}.{kind}"
             );
-            found.push(Diagnostic::error(object, at, message));
+            found.push(wrong(at, message));
         }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use convoy_testkit::object;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn labels_that_are_no_texts_are_told() {
+        let decision =
+            object("cluster.open-cluster-management.io/v1beta1", "PlacementDecision", "p")
+                .namespace("n")
+                .with("/metadata/labels", json!({"index": 0, "name": "a"}))
+                .with("/status", json!({"decisions": []}))
+                .build();
+        let found = validate(&decision);
+        let told: Vec<(&str, Severity)> =
+            found.iter().map(|it| (it.field.as_str(), it.severity)).collect();
+        assert_eq!(told, [("metadata.labels[index]", Severity::Warning)]);
+        assert!(found[0].message.ends_with("write \"0\" in quotes"), "{}", found[0].message);
+    }
+
+    #[test]
+    fn old_operators_of_sets_are_told() {
+        let set = object("cluster.open-cluster-management.io/v1beta2", "ManagedClusterSet", "s")
+            .spec(json!({"clusterSelector": {"selectorType": "LabelSelector", "labelSelector":
+                {"matchExpressions": [{"key": "a", "operator": "Exist"}]}}}))
+            .build();
+        let found = validate(&set);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].message, "old spelling, read as: Exists");
     }
 }

@@ -24,7 +24,7 @@ pub(crate) fn work(work: &Object, phase: &WorkPhase<'_>, actions: Vec<Action>) -
         }
         WorkPhase::Owning | WorkPhase::Deleting(_) => Vec::new(),
     };
-    judged(step, actions)
+    step.judged(actions)
 }
 
 pub(crate) fn applied_work(
@@ -45,26 +45,11 @@ pub(crate) fn applied_work(
         | AppliedPhase::Removed
         | AppliedPhase::Released => Vec::new(),
     };
-    judged(step, actions)
+    step.judged(actions)
 }
 
 fn waits(on: &str) -> Vec<Hold> {
     vec![Hold::of_rollout(HoldReason::Depends { on: on.to_owned() })]
-}
-
-fn judged(mut step: Step, actions: Vec<Action>) -> Step {
-    let failed = |hold: &Hold| matches!(hold.reason, HoldReason::Failed { .. });
-    step.verdict = if !actions.is_empty() {
-        Verdict::Moving
-    } else if step.holds.iter().any(failed) {
-        Verdict::Stopped
-    } else if step.holds.is_empty() {
-        Verdict::Done
-    } else {
-        Verdict::Held
-    };
-    step.actions = actions;
-    step
 }
 
 /// Why one object is not as it should be.

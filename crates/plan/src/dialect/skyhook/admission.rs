@@ -73,7 +73,7 @@ pub(super) fn admit(webhook: &Webhook, world: &World, request: &Request<'_>) -> 
         (Role::Validates, None) if webhook.about.kind == DEPLOYMENT_POLICY => {
             unreferenced(world, request)
         }
-        (_, None) => Verdict::allowed(),
+        (Role::Warns, _) | (_, None) => Verdict::allowed(),
     }
 }
 
@@ -122,6 +122,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::admission::Circumstances;
 
     const VERSION: &str = "skyhook.nvidia.com/v1alpha1";
 
@@ -141,13 +142,15 @@ mod tests {
             _ => Operation::Delete,
         };
         let name = object.or(old).and_then(|object| object["metadata"]["name"].as_str());
-        let request = Request { operation, name: name.unwrap_or_default(), object, old };
+        let name = name.unwrap_or_default();
+        let circumstances = Circumstances::default();
+        let request = Request { operation, name, object, old, user: "", circumstances };
         admit(&WEBHOOKS[at], world, &request)
     }
 
     fn refusal(verdict: Verdict) -> String {
         match verdict {
-            Verdict::Refused(message) => message,
+            Verdict::Refused(message) | Verdict::Invalid(message) => message,
             Verdict::Allowed { .. } => String::new(),
         }
     }

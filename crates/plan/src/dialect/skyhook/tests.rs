@@ -60,6 +60,9 @@ fn others_look_again_unless_a_skyhook_only_tells_how_far_it_is() {
     ];
     for (is_own, after) in cases {
         let after = after.build();
-        assert_eq!(Skyhook::new().is_own_matter(&before, &after), is_own, "{after:?}");
+        let affected =
+            Skyhook::new().affected_by(&World::new(), &before, &after, jiff::Timestamp::MIN);
+        let own = is_own.then(|| vec![after.key().clone()]);
+        assert_eq!(affected, own, "{after:?}");
     }
 }

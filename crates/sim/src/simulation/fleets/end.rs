@@ -11,29 +11,8 @@ use serde_json::{Value, json};
 use super::user::{delete, of_placement};
 use super::world::{NAME, PLACEMENTS, image_of, member_name};
 use super::{APPLIED_WORK, BINDING, Fleets, MEMBER, PLACEMENT, SNAPSHOT, WORK, path_in};
+use crate::simulation::ending::Ending;
 use crate::simulation::light::DENIAL;
-use crate::simulation::random::Random;
-
-/// The last action of the users.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Ending {
-    /// A release that works: it reaches every cluster.
-    Released,
-    /// One that does not: it stops at as many clusters as may be unavailable.
-    Contained,
-    /// The placement is deleted: nothing is left of it.
-    Deleted,
-}
-
-impl Ending {
-    pub(super) fn random(random: &mut Random) -> Self {
-        match random.between(0, 9) {
-            0..=6 => Self::Released,
-            7 => Self::Contained,
-            _ => Self::Deleted,
-        }
-    }
-}
 
 impl Fleets {
     pub(super) fn last_action(&mut self) -> Vec<Request> {

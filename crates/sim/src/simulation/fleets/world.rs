@@ -1,12 +1,14 @@
 //! The objects of a trial: members, a workload, a placement, and how workloads come to run.
 
 use convoy_api::Object;
+use convoy_api::kinds::DEPLOYMENT;
 use convoy_api::object::member::text;
 use convoy_controllers::request::Request;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::path_in;
+use crate::simulation::cluster::WriteRecord;
 use crate::simulation::random::Random;
 
 pub(super) const MEMBERS_MAX: u32 = 4;
@@ -106,15 +108,26 @@ pub(super) fn number(members: u32, random: &mut Random) -> i64 {
     random.between(least, i64::from(members))
 }
 
-pub(super) fn image_of(deployment: &Value) -> &str {
+pub(in crate::simulation) fn image_of(deployment: &Value) -> &str {
     let container = deployment.pointer("/spec/template/spec/containers/0");
     container.map_or("", |container| text(container, "image"))
 }
 
-/// What the controllers of a member make of a Deployment: it runs after a while, unless its image
-/// is bad.
-pub(super) fn workload(deployment: &Object, random: &mut Random) -> Vec<(SignedDuration, Request)> {
+/// What the controllers of a member make of a write of a Deployment: a new one runs after a while,
+/// unless its image is bad.
+pub(in crate::simulation) fn workload(
+    record: &WriteRecord,
+    random: &mut Random,
+) -> Vec<(SignedDuration, Request)> {
+    let deployment = &record.object;
     let key = deployment.key();
+    let is_new = key.kind == DEPLOYMENT
+        && !key.cluster.is_empty()
+        && !record.is_deletion()
+        && deployment.status().get("observedGeneration") != Some(&json!(deployment.generation()));
+    if !is_new {
+        return Vec::new();
+    }
     let path =
         format!("/apis/apps/v1/namespaces/{}/deployments/{}/status", key.namespace, key.name);
     let path = path_in(&key.cluster, &path);

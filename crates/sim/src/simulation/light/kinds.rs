@@ -15,9 +15,11 @@ const PLACEMENT: &str = "placement.kubernetes-fleet.io";
 const CLUSTER: &str = "cluster.kubernetes-fleet.io";
 const RBAC: &str = "rbac.authorization.k8s.io";
 const SKYHOOK: &str = "skyhook.nvidia.com";
+const OCM_CLUSTER: &str = "cluster.open-cluster-management.io";
+const OCM_WORK: &str = "work.open-cluster-management.io";
 
 /// Group, version, kind, plural, and whether it is namespaced.
-const KINDS: [(&str, &str, &str, &str, bool); 38] = [
+const KINDS: [(&str, &str, &str, &str, bool); 51] = [
     ("", "v1", "Pod", "pods", true),
     ("", "v1", "Node", "nodes", false),
     ("", "v1", "Namespace", "namespaces", false),
@@ -29,6 +31,19 @@ const KINDS: [(&str, &str, &str, &str, bool); 38] = [
     ("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", true),
     (RBAC, "v1", "Role", "roles", true),
     (RBAC, "v1", "RoleBinding", "rolebindings", true),
+    (RBAC, "v1", "ClusterRole", "clusterroles", false),
+    (RBAC, "v1", "ClusterRoleBinding", "clusterrolebindings", false),
+    ("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", false),
+    (OCM_CLUSTER, "v1", "ManagedCluster", "managedclusters", false),
+    (OCM_CLUSTER, "v1beta2", "ManagedClusterSet", "managedclustersets", false),
+    (OCM_CLUSTER, "v1beta2", "ManagedClusterSetBinding", "managedclustersetbindings", true),
+    (OCM_CLUSTER, "v1beta1", "Placement", "placements", true),
+    (OCM_CLUSTER, "v1beta1", "PlacementDecision", "placementdecisions", true),
+    (OCM_CLUSTER, "v1alpha1", "AddOnPlacementScore", "addonplacementscores", true),
+    (OCM_WORK, "v1", "ManifestWork", "manifestworks", true),
+    (OCM_WORK, "v1", "AppliedManifestWork", "appliedmanifestworks", false),
+    (OCM_WORK, "v1alpha1", "ManifestWorkReplicaSet", "manifestworkreplicasets", true),
+    ("", "v1", "Secret", "secrets", true),
     (SKYHOOK, "v1alpha1", "Skyhook", "skyhooks", false),
     (SKYHOOK, "v1alpha1", "DeploymentPolicy", "deploymentpolicies", false),
     (CLUSTER, "v1beta1", "MemberCluster", "memberclusters", false),

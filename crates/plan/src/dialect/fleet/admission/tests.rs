@@ -4,6 +4,7 @@ use convoy_testkit::object;
 use serde_json::json;
 
 use super::*;
+use crate::admission::Circumstances;
 
 fn webhook(name: &str) -> &'static Webhook {
     let name = format!("fleet.{name}.validating");
@@ -25,9 +26,11 @@ fn refusal(hook: &str, world: &World, object: &Object, old: Option<&Object>) -> 
         name: object.name(),
         object: Some(object.raw()),
         old: old.map(Object::raw),
+        user: "",
+        circumstances: Circumstances::default(),
     };
     match admit(webhook(hook), world, &request) {
-        Verdict::Refused(message) => message,
+        Verdict::Refused(message) | Verdict::Invalid(message) => message,
         Verdict::Allowed { .. } => String::new(),
     }
 }

@@ -26,6 +26,7 @@ use crate::dialect::fleet::decide::selection::group::Decision;
 use crate::dialect::fleet::decide::stage_limits;
 use crate::dialect::fleet::names::{INITIALIZED, STARTED};
 use crate::dialect::fleet::read::binding::Binding;
+use crate::dialect::fleet::read::options::Options;
 use crate::dialect::fleet::read::overrides::Applicable;
 use crate::dialect::fleet::read::placement::Placement;
 use crate::dialect::fleet::read::run::{Record, Stage, Stamp, spec};
@@ -84,6 +85,7 @@ pub(crate) enum Change<'w> {
 #[derive(Debug)]
 pub(crate) struct Pass<'s, 'w> {
     snapshot: &'s Snapshot<'w>,
+    options: Options,
     pub(crate) run: &'w Object,
     spec: UpdateRunSpec,
     pub(crate) stamp: Stamp,
@@ -124,11 +126,16 @@ impl Wait {
 }
 
 /// One pass over an update run that is not being deleted.
-pub(crate) fn decide<'s, 'w>(snapshot: &'s Snapshot<'w>, now: Timestamp) -> Pass<'s, 'w> {
+pub(crate) fn decide<'s, 'w>(
+    snapshot: &'s Snapshot<'w>,
+    now: Timestamp,
+    options: &Options,
+) -> Pass<'s, 'w> {
     let run = snapshot.rollout();
     let generation = run.generation();
     let record = Record::read(run.status(), generation);
     let mut pass = Pass {
+        options: options.at_once(),
         snapshot,
         run,
         spec: spec(run),

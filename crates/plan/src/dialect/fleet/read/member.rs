@@ -14,17 +14,21 @@ use crate::taint::Taint;
 /// How long a silent or unhealthy cluster is given the benefit of the doubt.
 const PATIENCE: SignedDuration = SignedDuration::from_mins(5);
 
+/// The shortest time there is.
+const INSTANT: SignedDuration = SignedDuration::from_nanos(1);
+
+/// The field of an agent's status with the instant at which it was heard.
+pub(crate) const HEARTBEAT: &str = "lastReceivedHeartbeat";
+
 /// Why a cluster may not be given resources. None: it may.
 pub(crate) fn ineligibility(cluster: &Object, now: Timestamp) -> Option<&'static str> {
     if cluster.is_deleting() {
         return Some("cluster is leaving");
     }
-    let agents = list(cluster.status(), "agentStatus");
-    let Some(agent) = agents.iter().find(|agent| text(agent, "type") == "MemberAgent") else {
+    let Some(agent) = agent(cluster) else {
         return Some("cluster has not reported through its member agent");
     };
-    let heartbeat = timestamp(agent.get("lastReceivedHeartbeat"));
-    if heartbeat.is_none_or(|at| now.duration_since(at) > PATIENCE) {
+    if is_silent(cluster, now) {
         return Some("cluster is silent: last heartbeat is more than 5m old");
     }
     let condition = |kind: &str| {
@@ -40,6 +44,33 @@ pub(crate) fn ineligibility(cluster: &Object, now: Timestamp) -> Option<&'static
     let recent = since.is_some_and(|at| now.duration_since(at) <= PATIENCE);
     let healthy = text(health, "status") == "True" || recent;
     (!healthy).then_some("cluster has been unhealthy for more than 5m")
+}
+
+fn agent(cluster: &Object) -> Option<&Value> {
+    let agents = list(cluster.status(), "agentStatus");
+    agents.iter().find(|agent| text(agent, "type") == "MemberAgent")
+}
+
+/// When the member agent was heard last.
+pub(crate) fn heartbeat(cluster: &Object) -> Option<Timestamp> {
+    timestamp(agent(cluster)?.get(HEARTBEAT))
+}
+
+/// Whether the member agent has not been heard for too long.
+pub(crate) fn is_silent(cluster: &Object, now: Timestamp) -> bool {
+    heartbeat(cluster).is_none_or(|at| now.duration_since(at) > PATIENCE)
+}
+
+/// When a cluster that is trusted now no longer is, should its agent say nothing more. Heartbeats
+/// make nobody decide again, so whoever tells why it was not picked looks again then.
+pub(crate) fn trusted_until(cluster: &Object, now: Timestamp) -> Option<Timestamp> {
+    let health =
+        list(agent(cluster)?, "conditions").iter().find(|it| text(it, "type") == "Healthy");
+    let unhealthy = health.filter(|health| text(health, "status") != "True");
+    let since = unhealthy.and_then(|health| timestamp(health.get("lastTransitionTime")));
+    // Strictly longer than that.
+    let end = |since: Timestamp| since.checked_add(PATIENCE).ok()?.checked_add(INSTANT).ok();
+    [heartbeat(cluster), since].into_iter().flatten().filter_map(end).filter(|at| *at > now).min()
 }
 
 /// The value of a property, if the cluster reports it and it is a quantity.

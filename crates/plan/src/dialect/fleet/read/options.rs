@@ -2,7 +2,7 @@
 
 use jiff::SignedDuration;
 
-/// How long the hub waits.
+/// How long the hub waits, and what it takes along.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// At least so long between two snapshots of one placement.
@@ -11,6 +11,9 @@ pub struct Options {
     pub changes_collection: SignedDuration,
     /// So long a leaving member is given to answer.
     pub force_delete_wait: SignedDuration,
+    /// Whether workloads run on the hub itself. The volume claims there are those of its own
+    /// StatefulSets then, and are not taken along.
+    pub runs_workloads: bool,
 }
 
 impl Options {
@@ -19,7 +22,13 @@ impl Options {
         snapshot_interval: SignedDuration::ZERO,
         changes_collection: SignedDuration::ZERO,
         force_delete_wait: SignedDuration::ZERO,
+        runs_workloads: false,
     };
+
+    /// The same hub, where nothing is waited for.
+    pub(crate) const fn at_once(self) -> Self {
+        Self { runs_workloads: self.runs_workloads, ..Self::AT_ONCE }
+    }
 
     /// Those of upstream.
     pub const fn new() -> Self {
@@ -27,6 +36,7 @@ impl Options {
             snapshot_interval: SignedDuration::from_secs(30),
             changes_collection: SignedDuration::from_secs(15),
             force_delete_wait: SignedDuration::from_mins(15),
+            runs_workloads: false,
         }
     }
 }

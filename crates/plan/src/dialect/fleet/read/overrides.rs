@@ -2,7 +2,7 @@
 //! cluster. Of a snapshot the parts are read as they are needed: what it puts in for an object can
 //! be large, and is of no concern here.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use convoy_api::Object;
 use convoy_api::fleet::overrides::{PlacementRef, ResourceSelector};
@@ -68,11 +68,10 @@ impl<'w> Overrides<'w> {
         for resource in group.iter().flat_map(|part| list(part.spec(), "selectedResources")) {
             collect(resource, &mut selected);
         }
-        let touching = |object: &&&'w Object| {
-            names::is_latest(object) && is_for(object, placement) && touches(object, &selected)
-        };
+        let touching =
+            |object: &&'w Object| is_for(object, placement) && touches(object, &selected);
         let read = |objects: &[&'w Object]| -> Vec<Override<'w>> {
-            objects.iter().filter(touching).map(|object| Override::read(object)).collect()
+            in_force(objects).into_iter().filter(touching).map(Override::read).collect()
         };
         Self { cluster: read(cluster), namespaced: read(namespaced) }
     }
@@ -177,6 +176,31 @@ pub(crate) fn cluster_terms(rule: &Value) -> Option<Vec<Selector>> {
 /// Whether a snapshot holds what the override says now.
 pub(crate) fn is_snapshot_of(snapshot: &Object, overrides: &Object) -> bool {
     snapshot.spec().get("overrideSpec") == Some(overrides.spec())
+}
+
+/// The snapshots in force, in the order given. While an override changes two of its snapshots say
+/// that they are the latest, and the newest of them counts.
+fn in_force<'w>(snapshots: &[&'w Object]) -> Vec<&'w Object> {
+    let latest: Vec<&'w Object> =
+        snapshots.iter().copied().filter(|object| names::is_latest(object)).collect();
+    let index = |object: &Object| names::index(object, names::OVERRIDE_INDEX);
+    let mut newest: BTreeMap<(&str, &str), Option<u32>> = BTreeMap::new();
+    for &object in &latest {
+        if let Some(parent) = parent(object) {
+            let known = newest.entry(parent).or_default();
+            *known = (*known).max(index(object));
+        }
+    }
+    let counts = |object: &&Object| {
+        parent(object).is_none_or(|parent| newest.get(&parent) == Some(&index(object)))
+    };
+    latest.into_iter().filter(counts).collect()
+}
+
+/// Namespace and name of the override that a snapshot is of.
+fn parent(snapshot: &Object) -> Option<(&str, &str)> {
+    let name = snapshot.label(names::PARENT_OVERRIDE)?;
+    Some((snapshot.namespace().as_str(), name))
 }
 
 /// Whether an override is meant for this placement: it names none, or this one.
@@ -301,6 +325,28 @@ mod tests {
             let concerning = overrides.concerning("west-1", Some(&member)).unwrap();
             assert_eq!(!concerning.cluster.is_empty(), applies, "{name}");
         }
+    }
+
+    #[test]
+    fn of_two_snapshots_of_one_override_the_newest_counts() {
+        let snapshot = |override_name: &str, index: u32, latest: bool| {
+            let api = "placement.kubernetes-fleet.io/v1beta1";
+            let name = format!("{override_name}-{index}");
+            convoy_testkit::object(api, "ClusterResourceOverrideSnapshot", &name)
+                .label(names::PARENT_OVERRIDE, override_name)
+                .label(names::OVERRIDE_INDEX, &index.to_string())
+                .label(names::LATEST, if latest { "true" } else { "false" })
+                .build()
+        };
+        let all = [
+            snapshot("cpu", 10, true),
+            snapshot("cpu", 9, true),
+            snapshot("image", 0, true),
+            snapshot("image", 1, false),
+        ];
+        let all: Vec<&Object> = all.iter().collect();
+        let names: Vec<&str> = in_force(&all).iter().map(|found| found.name().as_str()).collect();
+        assert_eq!(names, ["cpu-10", "image-0"]);
     }
 
     #[test]

@@ -90,6 +90,14 @@ impl<'p> SchedulingPolicy<'p> {
     }
 }
 
+impl SchedulingPolicy<'_> {
+    /// Whether it looks at what clusters report about themselves.
+    pub(crate) fn reads_properties(&self) -> bool {
+        self.required.iter().any(|term| !term.properties.is_empty())
+            || self.preferred.iter().any(|term| term.sorter.is_some())
+    }
+}
+
 fn toleration(given: &wire::Toleration) -> Toleration<'_> {
     let [key, operator, value, effect] = [&given.key, &given.operator, &given.value, &given.effect]
         .map(|part| part.as_deref().unwrap_or_default());

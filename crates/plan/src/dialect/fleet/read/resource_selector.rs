@@ -2,10 +2,11 @@
 
 use convoy_api::fleet::placement::ResourceSelectorTerm;
 use convoy_api::kinds::NAMESPACE;
-use convoy_api::{GroupKind, Object};
+use convoy_api::{GroupKind, Object, ObjectKey};
+use serde_json::Value;
 use smol_str::SmolStr;
 
-use crate::dialect::fleet::read::placement::Placement;
+use crate::dialect::fleet::read::placement::{Placement, list, text};
 use crate::selector::Selector;
 
 /// One entry of `resourceSelectors`.
@@ -33,12 +34,18 @@ impl<'p> ResourceSelector<'p> {
         }
     }
 
+    /// The namespace whose contents the other entries of a placement select from, if there is one.
+    pub(crate) fn within(all: &[Self]) -> Option<&'p str> {
+        let inside = |it: &&Self| it.scope == "NamespaceWithResourceSelectors" && it.is_namespace();
+        all.iter().find(inside).map(|it| it.name)
+    }
+
     pub(crate) fn is_namespace(&self) -> bool {
         self.kind == NAMESPACE
     }
 
     pub(crate) fn takes_contents(&self) -> bool {
-        self.is_namespace() && matches!(self.scope, "" | "NamespaceWithResources")
+        self.is_namespace() && is_whole(self.scope)
     }
 
     pub(crate) fn matches(&self, object: &Object) -> bool {
@@ -47,4 +54,25 @@ impl<'p> ResourceSelector<'p> {
             name => object.name() == name,
         }
     }
+}
+
+/// Whether a namespace is selected with everything in it.
+fn is_whole(scope: &str) -> bool {
+    matches!(scope, "" | "NamespaceWithResources")
+}
+
+/// Whether an entry of a placement may ask for an object of this name, or for anything in its
+/// namespace. Every object of the hub that changes is held against every placement, so this reads
+/// the few fields that it needs, and no view of the whole.
+pub(crate) fn any_may_ask_for(placement: &Object, changed: &ObjectKey) -> bool {
+    list(placement.spec(), "resourceSelectors").iter().any(|term: &Value| {
+        let [group, kind, name] = ["group", "kind", "name"].map(|field| text(term, field));
+        let is_named = |wanted: &SmolStr| name.is_empty() || name == wanted.as_str();
+        let is_kind = changed.kind.group == group && changed.kind.kind == kind;
+        let contents = !changed.namespace.is_empty()
+            && NAMESPACE.group == group
+            && NAMESPACE.kind == kind
+            && is_whole(text(term, "selectionScope"));
+        contents && is_named(&changed.namespace) || is_kind && is_named(&changed.name)
+    })
 }

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::condition::{self, Condition};
 use crate::dialect::fleet::decide::membership::Membership;
+use crate::dialect::fleet::names::READY_TO_JOIN;
 use crate::dialect::fleet::read::placement::{field, list, text};
 
 /// The status: what the agent says, and where membership stands. None: it reads so already.
@@ -35,7 +36,7 @@ pub(crate) fn status(
         condition::set(&mut conditions, &wanted, now);
     };
     let message = "the hub has made room for the cluster";
-    say("ReadyToJoin", "True", "MemberClusterReadyToJoin", message);
+    say(READY_TO_JOIN, "True", "MemberClusterReadyToJoin", message);
     match membership.joined {
         "True" => say("Joined", "True", "MemberClusterJoined", "every agent has joined"),
         "False" => say("Joined", "False", "MemberClusterLeft", "every agent has left"),

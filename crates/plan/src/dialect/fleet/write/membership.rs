@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 use crate::dialect::fleet::decide::membership::{Membership, Phase};
 use crate::dialect::fleet::names::{
     CLUSTER_GROUP, FLEET_RESOURCE, Family, INTERNAL_MEMBER_CLUSTER, MEMBER_CLEANUP, MEMBER_CLUSTER,
-    MEMBER_NAME, PLACEMENT_GROUP, RBAC, ROLE, ROLE_BINDING, WORK, WORK_CLEANUP, member_namespace,
+    MEMBER_NAME, PLACEMENT_GROUP, RBAC, READY_TO_JOIN, ROLE, ROLE_BINDING, WORK, WORK_CLEANUP,
+    member_namespace,
 };
 use crate::dialect::fleet::read::placement::{field, text};
 use crate::finalizer;
@@ -74,10 +75,15 @@ fn leaving(snapshot: &Snapshot<'_>, phase: Phase<'_>) -> Vec<Action> {
     actions
 }
 
-/// The finalizer, and the label by which selectors find a single cluster.
+/// The finalizer, and the label by which selectors find a single cluster. A finalizer that
+/// somebody takes off from a member that was ready stays off until its spec changes: who forces a
+/// cluster out takes the finalizers first, and deletes it then.
 fn guarded(member: &Object) -> Option<Action> {
     let mut metadata = Map::new();
-    if let Some(finalizers) = finalizer::with(member, &[MEMBER_CLEANUP]) {
+    let ready = member.condition(READY_TO_JOIN);
+    let observed = ready.and_then(|it| field(it, "observedGeneration").as_i64());
+    let was_ready = observed == Some(member.generation());
+    if let Some(finalizers) = finalizer::with(member, &[MEMBER_CLEANUP]).filter(|_| !was_ready) {
         metadata.insert("finalizers".into(), finalizers);
     }
     if member.label(MEMBER_NAME) != Some(member.name().as_str()) {

@@ -21,20 +21,22 @@ fn recorded(rollout: &Object, history: &OverrideHistory<'_>) -> Vec<Action> {
     let why = Why::new("OverrideGuarded", "its snapshots are to be deleted with it");
     let mut actions: Vec<Action> =
         finalizer::added(rollout, &[names::OVERRIDE_CLEANUP], why).into_iter().collect();
-    let snapshots = &history.snapshots;
-    let Some(next) = history.next else {
-        let newest = snapshots.last().filter(|newest| !names::is_latest(newest));
-        actions.extend(newest.map(|newest| labelled(newest, "true")));
-        return actions;
+    // The new one comes before the old ones go: of two that are in force the newest counts, and
+    // with none the placements would roll out what nobody has overridden.
+    let (newest, old) = match (history.next, history.snapshots.split_last()) {
+        (None, Some((newest, old))) => (Some(newest), old),
+        _ => (None, &history.snapshots[..]),
     };
-    let latest = snapshots.iter().filter(|object| names::is_latest(object));
+    let newest = newest.filter(|newest| !names::is_latest(newest));
+    actions.extend(newest.map(|newest| labelled(newest, "true")));
+    actions.extend(history.next.map(|next| created(rollout, next)));
+    let latest = old.iter().filter(|object| names::is_latest(object));
     actions.extend(latest.map(|object| labelled(object, "false")));
-    let surplus = (snapshots.len() + 1).saturating_sub(HISTORY);
-    actions.extend(snapshots.iter().take(surplus).map(|object| {
+    let surplus = (old.len() + 1).saturating_sub(HISTORY);
+    actions.extend(old.iter().take(surplus).map(|object| {
         let why = Why::new("HistoryLimit", format!("{HISTORY} snapshots are kept"));
         Action::delete(Verb::Delete, object, Propagation::Background, why)
     }));
-    actions.push(created(rollout, next));
     actions
 }
 

@@ -11,7 +11,9 @@ use crate::dialect::fleet_agent::names::{
     APPLIED_WORK, INTERNAL_MEMBER_CLUSTER, WORK, WORK_CLEANUP,
 };
 use crate::dialect::fleet_agent::read::internal::{Wanted, wanted};
-use crate::dialect::fleet_agent::read::manifest::{Identifier, manifests, wave};
+use crate::dialect::fleet_agent::read::manifest::{
+    Identifier, Manifest, Problem, is_built_in, manifests, wave,
+};
 use crate::dialect::fleet_agent::read::recorded::{self, Recorded};
 use crate::dialect::fleet_agent::read::strategy::Strategy;
 use crate::dialect::fleet_agent::read::timings::{AgentTimings, Looks};
@@ -140,7 +142,11 @@ fn application<'w>(
     let work_exists = |name: &str| snapshot.find(&WORK, work.namespace(), name).is_some();
     let processed: Vec<Processed<'w>> = manifests(work)
         .into_iter()
-        .map(|manifest| {
+        .map(|mut manifest| {
+            // Where objects are written the server's own answer is told.
+            if strategy.only_reports() && !is_served(snapshot, member, &manifest) {
+                manifest.problem = manifest.problem.or(Some(Problem::NotServed));
+            }
             let key = manifest.identifier.key(member);
             let is_it = |entry: &&Recorded<'_>| entry.identifier.key(member) == key;
             let entry = recorded.iter().find(is_it).filter(|_| is_current);
@@ -152,6 +158,14 @@ fn application<'w>(
     let left_over = left_over(snapshot, member, applied_work, &processed);
     let left_over = if strategy.only_reports() { Vec::new() } else { left_over };
     Application { applied_work, strategy, processed, left_over, looks }
+}
+
+/// Whether the member has the kind of a manifest. Kinds of Kubernetes are there even if none of
+/// their objects is known; the others are known once they are listed, and before that nothing is
+/// decided.
+fn is_served(snapshot: &Snapshot<'_>, member: &str, manifest: &Manifest<'_>) -> bool {
+    let kind = &manifest.identifier.kind;
+    is_built_in(kind) || snapshot.knows_in(member, kind)
 }
 
 /// Only objects that belong to this Work are its to take away.

@@ -35,12 +35,14 @@ pub(crate) enum Problem {
     NotAnObject,
     GenerateName,
     Duplicate,
+    /// The member serves no such kind.
+    NotServed,
 }
 
 impl Problem {
     pub(crate) fn reason(self) -> &'static str {
         match self {
-            Self::NotAnObject => DECODING_ERRED,
+            Self::NotAnObject | Self::NotServed => DECODING_ERRED,
             Self::GenerateName => "FoundGenerateName",
             Self::Duplicate => "Duplicated",
         }
@@ -53,6 +55,9 @@ impl Problem {
                 "the manifest has metadata.generateName instead of a name; name the object"
             }
             Self::Duplicate => "the Work has an earlier manifest of the same object; remove one",
+            Self::NotServed => {
+                "the member serves no objects of this kind; install its definition there"
+            }
         }
     }
 }
@@ -112,14 +117,20 @@ impl Identifier {
         ObjectKey { cluster: SmolStr::new(cluster), ..key }
     }
 
+    /// As a status records it.
     pub(crate) fn to_value(&self) -> Value {
+        self.served_as(&plural(&self.kind.kind))
+    }
+
+    /// The same where the resource that serves the kind is known, or known to be missing: empty.
+    pub(crate) fn served_as(&self, resource: &str) -> Value {
         let mut entry = Map::new();
         entry.insert("ordinal".into(), json!(self.ordinal));
         let words = [
             ("group", self.kind.group.as_str()),
             ("version", self.version.as_str()),
             ("kind", self.kind.kind.as_str()),
-            ("resource", &plural(&self.kind.kind)),
+            ("resource", resource),
             ("namespace", self.namespace.as_str()),
             ("name", self.name.as_str()),
         ];

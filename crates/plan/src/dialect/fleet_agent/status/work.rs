@@ -19,9 +19,6 @@ use crate::dialect::fleet_agent::read::recorded::{self, Recorded};
 use crate::dialect::fleet_agent::read::strategy::mirrors;
 use crate::step::Denial;
 
-/// How servers and clients say that they do not serve a kind.
-const UNKNOWN_KIND: [&str; 2] = ["no matches for kind", "could not find the requested resource"];
-
 /// Etcd takes requests of up to 1.5 MiB.
 const WORK_BYTES_MAX: usize = 1_415_578;
 
@@ -61,8 +58,7 @@ pub(crate) fn denied(
     denial: &Denial,
     now: Timestamp,
 ) -> Option<Value> {
-    let unknown = UNKNOWN_KIND.iter().any(|words| denial.message.contains(words));
-    let reason = if unknown { DECODING_ERRED } else { APPLY_FAILED };
+    let reason = if denial.is_of_unknown_kind() { DECODING_ERRED } else { APPLY_FAILED };
     let object = &denial.target;
     let mut application = application.clone();
     for processed in &mut application.processed {

@@ -2,6 +2,7 @@
 //! that objects can be found again should this process end in between.
 
 use convoy_api::Object;
+use convoy_api::object::member::field;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -9,7 +10,6 @@ use crate::condition::{self, Condition};
 use crate::dialect::fleet_agent::names::{APPLIED, PREPARING};
 use crate::dialect::fleet_agent::read::manifest::Manifest;
 use crate::dialect::fleet_agent::read::recorded::{self, Recorded};
-use crate::merge_patch::nested;
 use crate::step::{Action, Verb, Why};
 
 /// Names the manifests; none if they are named already.
@@ -26,7 +26,12 @@ pub(super) fn announced(
         return None;
     }
     let entries = write_ahead(work, manifests, now);
-    let patch = nested(&["status", "manifestConditions"], Value::Array(entries));
+    let mut status = json!({"manifestConditions": entries});
+    // The definition of Works asks for it in every status, also in one that tells nothing yet.
+    if !field(work.status(), "conditions").is_array() {
+        status["conditions"] = json!([]);
+    }
+    let patch = json!({"status": status});
     let why = Why::new("PreparingToProcess", "the objects are named before they are written");
     Some(Action::patch_status(Verb::Record, work, patch, why))
 }

@@ -101,7 +101,7 @@ fn keep<'w>(bucket: &Bucket<'w>, current: &Decisions<'_>, length: usize) -> Vec<
     let mut newcomers: BTreeMap<&str, &'w str> =
         bucket.clusters.iter().map(|cluster| (*cluster, *cluster)).collect();
     let mut groups: Vec<Vec<&'w str>> = Vec::new();
-    for group in current.groups.iter().filter(|group| group.name == bucket.name) {
+    for group in current.groups_by_name.iter().filter(|group| group.name == bucket.name) {
         // A group that became too large, because a share shrank, gives up its last members.
         let members = group.clusters.iter().copied();
         let members = members.filter(|cluster| newcomers.contains_key(cluster)).take(length);

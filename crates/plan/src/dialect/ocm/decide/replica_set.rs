@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use convoy_api::Object;
-use convoy_api::ocm::names::PLACEMENT;
+use convoy_api::ocm::names::{MANAGED_CLUSTER, PLACEMENT};
 use jiff::Timestamp;
 use serde_json::Value;
 use smol_str::SmolStr;
@@ -203,7 +203,7 @@ impl<'w> Rolling<'w> {
         let total = count(rollout.groups.iter().map(|group| group.members.len()).sum());
         let group_length = policy.map_or(total, |policy| length(policy.grouping.per_group, total));
         rollout.selected = selected_count(placement).unwrap_or(u64::from(total));
-        let deferral = self.deferral(placement, &decisions);
+        let deferral = self.deferral(snapshot, placement, &decisions);
         if deferral.is_none() {
             rollout.removals = Removals::of(removed);
             rollout.surplus = Removals::of(surplus);
@@ -228,13 +228,22 @@ impl<'w> Rolling<'w> {
     }
 
     /// Why nothing starts or goes now, whatever the strategy says.
-    fn deferral(&self, placement: &Object, decisions: &Decisions<'_>) -> Option<HoldReason> {
+    fn deferral(
+        &self,
+        snapshot: &Snapshot<'_>,
+        placement: &Object,
+        decisions: &Decisions<'_>,
+    ) -> Option<HoldReason> {
+        // A placement always has a decision, if only an empty one. Until it is written, or while
+        // somebody has deleted it, only those who know all clusters can tell who is selected.
+        let is_unsettled = if decisions.objects.is_empty() {
+            snapshot.of(&MANAGED_CLUSTER).is_empty()
+        } else {
+            !decisions.is_settled(placement)
+        };
         let on = if !self.is_protected {
             "its replica set to be protected by a finalizer".to_owned()
-        } else if !is_disabled(placement)
-            && !decisions.objects.is_empty()
-            && !decisions.is_settled(placement)
-        {
+        } else if !is_disabled(placement) && is_unsettled {
             format!("placement {} to finish writing its decisions", placement.name())
         } else {
             return None;

@@ -19,6 +19,8 @@ pub(crate) struct Decisions<'w> {
     pub(crate) objects: Vec<&'w Object>,
     /// By index; each cluster is in one group only.
     pub(crate) groups: Vec<DecidedGroup<'w>>,
+    /// The same, where a cluster may be in groups of several names.
+    pub(crate) groups_by_name: Vec<DecidedGroup<'w>>,
     clusters: BTreeSet<&'w str>,
 }
 
@@ -42,7 +44,7 @@ impl<'w> Decisions<'w> {
     }
 
     fn of(decisions: Vec<&'w Object>) -> Self {
-        let mut entries: Vec<(i64, &'w str, &'w str)> = Vec::new();
+        let mut entries: Vec<Entry<'w>> = Vec::new();
         for decision in &decisions {
             let (index, name) = decision_group(decision);
             let index = index.and_then(|index| index.parse().ok()).unwrap_or(0);
@@ -52,23 +54,15 @@ impl<'w> Decisions<'w> {
         // group counts: it waits longer, so nothing starts too early.
         entries.sort_unstable_by_key(|entry| std::cmp::Reverse(*entry));
         let mut clusters = BTreeSet::new();
-        let mut groups: Vec<DecidedGroup<'w>> = Vec::new();
-        for (index, name, cluster) in entries {
-            if !clusters.insert(cluster) {
-                continue;
-            }
-            match groups.last_mut() {
-                Some(group) if group.index == index && group.name == name => {
-                    group.clusters.push(cluster);
-                }
-                _ => groups.push(DecidedGroup { index, name, clusters: vec![cluster] }),
-            }
-        }
-        groups.reverse();
-        for group in &mut groups {
-            group.clusters.reverse();
-        }
-        Self { objects: decisions, groups, clusters }
+        let groups = grouped(&entries, |(_, _, cluster)| clusters.insert(cluster));
+        // Which of the two a cluster is about to leave shows in the name, where they differ.
+        let mut named = BTreeSet::new();
+        let groups_by_name = if entries.len() == clusters.len() {
+            groups.clone()
+        } else {
+            grouped(&entries, |(_, name, cluster)| named.insert((name, cluster)))
+        };
+        Self { objects: decisions, groups, groups_by_name, clusters }
     }
 
     /// Whether a cluster is decided.
@@ -139,6 +133,33 @@ impl<'w> Decisions<'w> {
         }
         Some(count)
     }
+}
+
+/// Group number and name of a cluster.
+type Entry<'w> = (i64, &'w str, &'w str);
+
+/// Those of the entries, from the last, that `counts`, as groups by index.
+fn grouped<'w>(
+    entries: &[Entry<'w>],
+    mut counts: impl FnMut(Entry<'w>) -> bool,
+) -> Vec<DecidedGroup<'w>> {
+    let mut groups: Vec<DecidedGroup<'w>> = Vec::new();
+    for (index, name, cluster) in entries.iter().copied() {
+        if !counts((index, name, cluster)) {
+            continue;
+        }
+        match groups.last_mut() {
+            Some(group) if group.index == index && group.name == name => {
+                group.clusters.push(cluster);
+            }
+            _ => groups.push(DecidedGroup { index, name, clusters: vec![cluster] }),
+        }
+    }
+    groups.reverse();
+    for group in &mut groups {
+        group.clusters.reverse();
+    }
+    groups
 }
 
 /// The clusters one decision lists, in its order.

@@ -1,6 +1,6 @@
 //! Rollout strategies: how a template is handed through a placement's decision groups.
 
-use convoy_api::object::member::member;
+use convoy_api::object::member::{list, member};
 use convoy_api::object::view::view_of;
 use convoy_api::ocm::{IntOrText, MandatoryGroup, RolloutProgressive, RolloutStrategy};
 use convoy_api::text::duration::GoDuration;
@@ -229,6 +229,16 @@ pub(crate) fn old_spellings(value: &Value) -> Vec<(String, &'static str)> {
         if below.is_some_and(|below| given(below, "timeout").is_some()) {
             let path = if block.is_empty() { String::new() } else { format!("{block}.") };
             found.push((format!("{path}timeout"), "progressDeadline"));
+        }
+        let groups = below.map_or(&[][..], |below| list(below, "mandatoryDecisionGroups"));
+        for (index, group) in groups.iter().enumerate() {
+            let now = match group {
+                Value::String(_) => "an object with groupName, or with groupIndex",
+                Value::Number(_) => "an object with groupIndex",
+                _ => continue,
+            };
+            let path = if block.is_empty() { String::new() } else { format!("{block}.") };
+            found.push((format!("{path}mandatoryDecisionGroups[{index}]"), now));
         }
     }
     found

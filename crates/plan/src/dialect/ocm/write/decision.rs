@@ -72,14 +72,20 @@ impl Writer<'_, '_> {
                     self.rewrite(&slices[at], found[at], &wide);
                 }
                 Rewrite::Settle(at) => {
+                    // Whoever leaves the slice is in its new one by now. Whoever comes must not
+                    // be found in a group of another name, should nothing more be written.
+                    if let Some(found) = found[at] {
+                        self.rename(&slices[at], found);
+                    }
                     self.rewrite(&slices[at], found[at], &after[at]);
                     self.record_update(&slices[at].name);
                 }
             }
         }
-        for (slice, found) in slices.iter().zip(&found) {
+        let is_rewritten = |at: usize| before[at] != after[at];
+        for (at, (slice, found)) in slices.iter().zip(&found).enumerate() {
             if let Some(found) = found {
-                self.relabel(slice, found);
+                self.relabel(slice, found, is_rewritten(at));
             }
         }
         for decision in &current.objects {
@@ -143,11 +149,21 @@ impl Writer<'_, '_> {
         });
     }
 
-    fn relabel(&mut self, slice: &Slice<'_>, found: &Object) {
+    /// Gives a decision that is about to be rewritten the number and name of its group.
+    fn rename(&mut self, slice: &Slice<'_>, found: &Object) {
         let labels = self.labels(slice);
-        let labelled = labels.iter().all(|(key, value)| found.label(key) == value.as_str());
+        if !is_labelled(found, &labels) {
+            let patch = json!({"metadata": {"labels": labels}});
+            let why = Why::new("GroupLabels", self.sentence(slice));
+            self.actions.push(Action::patch(Verb::Record, found, patch, why));
+        }
+    }
+
+    /// Says how a decision is cut. That comes last: until then the groups are cut anew.
+    fn relabel(&mut self, slice: &Slice<'_>, found: &Object, is_renamed: bool) {
+        let labels = self.labels(slice);
         let hashed = found.annotation(STRATEGY_HASH) == Some(self.hash);
-        if labelled && hashed {
+        if hashed && (is_renamed || is_labelled(found, &labels)) {
             return;
         }
         let patch = json!({"metadata": {"labels": labels,
@@ -196,6 +212,10 @@ impl Writer<'_, '_> {
     fn record(&mut self, reason: &str, kind: EventType, message: String) {
         self.events.push(Event::new(self.placement.key(), kind, reason, message));
     }
+}
+
+fn is_labelled(found: &Object, labels: &Map<String, Value>) -> bool {
+    labels.iter().all(|(key, value)| found.label(key) == value.as_str())
 }
 
 /// `name:score ` for every cluster, as many as fit.

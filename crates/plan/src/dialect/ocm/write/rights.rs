@@ -43,9 +43,10 @@ impl Right {
 /// The roles that the agents of all clusters share.
 pub(crate) fn common() -> [Right; 2] {
     let addons = "addon.open-cluster-management.io";
+    // Upstream's agent updates its Lease, Convoy's patches it.
     let registration = json!({"rules": [
         {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"],
-            "verbs": ["get", "list", "watch", "update"]},
+            "verbs": ["get", "list", "watch", "update", "patch"]},
         {"apiGroups": [addons], "resources": ["managedclusteraddons"],
             "verbs": ["get", "list", "watch"]},
         {"apiGroups": [addons], "resources": ["managedclusteraddons/status"],

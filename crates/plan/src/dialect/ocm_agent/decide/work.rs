@@ -18,8 +18,7 @@ use crate::dialect::ocm_agent::read::work;
 use crate::snapshot::Snapshot;
 use crate::step::Denial;
 
-/// How servers and clients say that they do not serve a kind, and how works say so.
-const UNKNOWN_KIND: [&str; 2] = ["no matches for kind", "could not find the requested resource"];
+/// How works say that the server does not have the kind of an object.
 const NO_RESOURCE: &str = "the server doesn't have a resource type";
 
 /// Where a work stands.
@@ -69,7 +68,7 @@ impl Application<'_> {
 
     /// The same after the server has denied a write.
     pub(crate) fn denied(&self, denial: &Denial, member: &str) -> Self {
-        let is_unknown = UNKNOWN_KIND.iter().any(|words| denial.message.contains(words));
+        let is_unknown = denial.is_of_unknown_kind();
         let mut after = self.clone();
         for processed in &mut after.processed {
             let is_written =

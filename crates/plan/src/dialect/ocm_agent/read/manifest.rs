@@ -1,7 +1,7 @@
 //! The manifests of a work, each with the resource that it is applied to.
 
 use convoy_api::{Object, ObjectKey};
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use super::kinds::Kinds;
 use crate::dialect::fleet_agent::read::manifest::{Identifier, Problem, manifests};
@@ -39,21 +39,7 @@ impl Item<'_> {
 
     /// The manifest as the status of a work names it.
     pub(crate) fn meta(&self) -> Value {
-        let it = &self.identifier;
-        let mut meta = Map::new();
-        meta.insert("ordinal".into(), json!(it.ordinal));
-        let words = [
-            ("group", it.kind.group.as_str()),
-            ("version", it.version.as_str()),
-            ("kind", it.kind.kind.as_str()),
-            ("resource", self.resource.as_str()),
-            ("name", it.name.as_str()),
-            ("namespace", it.namespace.as_str()),
-        ];
-        for (name, word) in words.into_iter().filter(|(_, word)| !word.is_empty()) {
-            meta.insert(name.into(), json!(word));
-        }
-        Value::Object(meta)
+        self.identifier.served_as(&self.resource)
     }
 
     /// Where a kind stands in the order of application: what others need comes first.

@@ -46,7 +46,7 @@ pub(crate) fn decide<'w>(
     now: Timestamp,
     options: &Options,
 ) -> Result<Decision<'w>, SelectionError> {
-    let resources = selected(snapshot, placement)?;
+    let resources = selected(snapshot, placement, options)?;
     let masters = masters(snapshot, placement);
     let marked = masters.iter().rfind(|master| names::is_latest(master));
     let Some(newest) = marked.or(masters.last()).copied() else {

@@ -10,11 +10,14 @@ use smol_str::SmolStr;
 use crate::built_in_kind::rank;
 use crate::dialect::fleet::names::Family;
 use crate::dialect::fleet::names::kind::{is_reserved_namespace, is_selectable};
+use crate::dialect::fleet::read::options::Options;
 use crate::dialect::fleet::read::placement::{Placement, list, text};
-use crate::dialect::fleet::read::resource_selector::ResourceSelector;
+use crate::dialect::fleet::read::resource_selector::{ResourceSelector, any_may_ask_for};
 use crate::portable::{cleaned, is_derived};
 use crate::snapshot::Snapshot;
 use crate::world::World;
+
+const VOLUME_CLAIM: GroupKind = GroupKind::new("", "PersistentVolumeClaim");
 
 /// Why nothing can be selected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -28,6 +31,12 @@ pub(crate) enum SelectionError {
     NamespaceChanged { from: String, to: String },
     #[error("{object} is selected twice")]
     Twice { object: ObjectKey },
+    /// In upstream's words.
+    #[error(
+        "NamespaceWithResourceSelectors mode requires exactly one namespace, but no namespaces \
+         were selected; create namespace {name:?}, or select another"
+    )]
+    NoNamespace { name: String },
     #[error("objects of kind {kind} are never selected")]
     NotSelectable { kind: GroupKind },
     /// Not a mistake of the user: without a single object of the kind nobody can tell whether
@@ -45,21 +54,31 @@ impl SelectionError {
 
 /// The objects of `world` that a selection of this placement may look at.
 pub(crate) fn candidates<'w>(world: &'w World, placement: &Placement<'_>) -> Vec<&'w Object> {
-    let wanted = ResourceSelector::all(placement);
+    let all = ResourceSelector::all(placement);
+    let namespace = placement.namespace();
     let mut found: Vec<&'w Object> = Vec::new();
-    for wanted in wanted.iter().filter(|wanted| is_selectable(&wanted.kind)) {
-        match placement.family {
-            Family::Cluster => found.extend(world.of(&wanted.kind)),
-            Family::Namespaced => {
-                found.extend(world.in_namespace(&wanted.kind, placement.namespace()));
-                // One of any namespace shows that the kind is known, should this one have none.
-                found.extend(world.of(&wanted.kind).next());
+    for wanted in all.iter().filter(|wanted| is_selectable(&wanted.kind)) {
+        // One of any name shows that the kind is known, should there be none of this one.
+        found.extend(world.of(&wanted.kind).next());
+        // Endpoints are held against all Services.
+        let name = if wanted.kind == SERVICE { "" } else { wanted.name };
+        match (placement.family, name) {
+            (Family::Cluster, "") => found.extend(world.of(&wanted.kind)),
+            (Family::Cluster, name) => {
+                let spaces = ["", ResourceSelector::within(&all).unwrap_or_default()];
+                let named = spaces.iter().filter_map(|it| world.find(&wanted.kind, it, name));
+                found.extend(named);
             }
+            (Family::Namespaced, "") => found.extend(world.in_namespace(&wanted.kind, namespace)),
+            (Family::Namespaced, name) => found.extend(world.find(&wanted.kind, namespace, name)),
         }
         if !wanted.takes_contents() {
             continue;
         }
-        let chosen = world.of(&NAMESPACE).filter(|namespace| wanted.matches(namespace));
+        let chosen: Vec<&Object> = match wanted.name {
+            "" => world.of(&NAMESPACE).filter(|namespace| wanted.matches(namespace)).collect(),
+            name => world.find(&NAMESPACE, "", name).into_iter().collect(),
+        };
         for namespace in chosen {
             for kind in world.kinds().filter(|kind| is_selectable(kind)) {
                 found.extend(world.in_namespace(kind, namespace.name()));
@@ -73,31 +92,20 @@ pub(crate) fn candidates<'w>(world: &'w World, placement: &Placement<'_>) -> Vec
 
 /// Whether a placement may select an object of this name, or anything in its namespace.
 pub(crate) fn may_select(placement: &Object, changed: &ObjectKey) -> bool {
-    let Ok(placement) = Placement::read(placement) else {
-        return false;
-    };
     let reachable =
-        placement.family == Family::Cluster || changed.namespace == *placement.namespace();
-    reachable
-        && ResourceSelector::all(&placement).iter().any(|wanted| {
-            let contents = wanted.takes_contents() && !changed.namespace.is_empty();
-            let named = wanted.name.is_empty() || wanted.name == changed.namespace;
-            let itself = wanted.name.is_empty() || wanted.name == changed.name;
-            contents && named || wanted.kind == changed.kind && itself
-        })
+        Family::of(placement) == Family::Cluster || changed.namespace == *placement.namespace();
+    reachable && any_may_ask_for(placement, changed)
 }
 
 /// What the placement selects, cleaned, in the order of application.
 pub(crate) fn selected(
     snapshot: &Snapshot<'_>,
     placement: &Placement<'_>,
+    options: &Options,
 ) -> Result<Vec<Value>, SelectionError> {
     let wanted = ResourceSelector::all(placement);
     stays_in_namespace(placement, &wanted)?;
-    let within = wanted
-        .iter()
-        .find(|wanted| wanted.scope == "NamespaceWithResourceSelectors" && wanted.is_namespace())
-        .map(|wanted| wanted.name);
+    let within = ResourceSelector::within(&wanted);
     let mut found: BTreeMap<&ObjectKey, &Object> = BTreeMap::new();
     for wanted in &wanted {
         for object in matching(snapshot, placement, wanted, within)? {
@@ -106,7 +114,12 @@ pub(crate) fn selected(
             }
         }
     }
-    let mut objects: Vec<&Object> = found.into_values().collect();
+    let has_namespace = found.keys().any(|key| key.kind == NAMESPACE);
+    if let Some(name) = within.filter(|_| !has_namespace) {
+        return Err(SelectionError::NoNamespace { name: name.to_owned() });
+    }
+    let stays = |object: &&Object| options.runs_workloads && *object.kind() == VOLUME_CLAIM;
+    let mut objects: Vec<&Object> = found.into_values().filter(|it| !stays(it)).collect();
     objects.sort_by_cached_key(|object| order(object));
     Ok(objects.into_iter().map(cleaned).collect())
 }
@@ -227,7 +240,7 @@ mod tests {
         let world = hub();
         let placement = Placement::read(&placement).unwrap();
         let snapshot = Snapshot::new(placement.object, candidates(&world, &placement));
-        let found = selected(&snapshot, &placement)?;
+        let found = selected(&snapshot, &placement, &Options::new())?;
         let name =
             |value: &Value| format!("{}/{}", text(value, "kind"), text(&value["metadata"], "name"));
         Ok(found.iter().map(name).collect())
@@ -256,6 +269,11 @@ mod tests {
         let system =
             json!([{"group": "", "version": "v1", "kind": "Namespace", "name": "kube-system"}]);
         assert!(names(&system).unwrap_err().is_users());
+        let absent = json!([{"group": "", "version": "v1", "kind": "Namespace", "name": "absent",
+            "selectionScope": "NamespaceWithResourceSelectors"}]);
+        let refused = names(&absent).unwrap_err();
+        assert!(refused.is_users(), "{refused}");
+        assert!(refused.to_string().contains("but no namespaces were selected"), "{refused}");
         let unknown = json!([{"group": "x.dev", "version": "v1", "kind": "Thing"}]);
         assert!(!names(&unknown).unwrap_err().is_users());
     }

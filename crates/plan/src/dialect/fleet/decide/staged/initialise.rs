@@ -6,7 +6,6 @@ use super::{Change, Halt, Pass, stages};
 use crate::dialect::fleet::decide::selection::group::{self, Decision};
 use crate::dialect::fleet::names::{self, DELETE_STAGE, MEMBER_CLUSTER, RESOURCE_INDEX};
 use crate::dialect::fleet::read::binding::Binding;
-use crate::dialect::fleet::read::options::Options;
 use crate::dialect::fleet::read::overrides::Overrides;
 use crate::dialect::fleet::read::run::{Initial, Node, Stage};
 use crate::dialect::fleet::read::snapshot::ResourceGroup;
@@ -59,8 +58,7 @@ fn resources<'w>(pass: &mut Pass<'_, 'w>, scope: &Scope<'w>) -> Result<ResourceG
 /// are none, and the run is initialised in the next pass.
 fn fresh<'w>(pass: &mut Pass<'_, 'w>, scope: &Scope<'w>) -> Result<u32, Halt> {
     let placement = &scope.placement;
-    let decision = match group::decide(pass.snapshot, placement, pass.stamp.now, &Options::AT_ONCE)
-    {
+    let decision = match group::decide(pass.snapshot, placement, pass.stamp.now, &pass.options) {
         Ok(decision) => decision,
         Err(error) if error.is_users() => return Err(Halt::abort(error.to_string())),
         // What is selected cannot be told; the newest snapshot is the best there is.
