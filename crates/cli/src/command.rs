@@ -13,6 +13,8 @@ pub mod crds;
 #[cfg(feature = "server")]
 mod decision_log;
 #[cfg(feature = "server")]
+pub mod down;
+#[cfg(feature = "server")]
 pub mod fleet;
 #[cfg(feature = "server")]
 mod hub;

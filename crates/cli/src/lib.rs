@@ -40,6 +40,8 @@ enum Command {
     #[cfg(feature = "server")]
     Up(Box<command::up::Args>),
     #[cfg(feature = "server")]
+    Down(command::down::Args),
+    #[cfg(feature = "server")]
     Clusters(command::clusters::Args),
     #[cfg(feature = "server")]
     Fleet(command::fleet::Args),
@@ -63,6 +65,8 @@ pub fn main() -> ExitCode {
         Command::Migrate(args) => command::migrate::run(args),
         #[cfg(feature = "server")]
         Command::Up(args) => command::up::run(*args),
+        #[cfg(feature = "server")]
+        Command::Down(args) => command::down::run(args),
         #[cfg(feature = "server")]
         Command::Clusters(args) => command::clusters::run(args),
         #[cfg(feature = "server")]

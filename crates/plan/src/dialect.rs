@@ -81,6 +81,13 @@ pub trait Dialect: Sync {
         true
     }
 
+    /// Whether a step is made for a rollout of a kind that validation refuses, since its API has
+    /// its own words for it. Such a step counts only if its verdict is
+    /// [`Verdict::Invalid`](crate::Verdict::Invalid).
+    fn reports_invalid(&self, _kind: &GroupKind) -> bool {
+        false
+    }
+
     /// The rollout objects in `world`, in key order.
     fn rollouts<'w>(&self, world: &'w World) -> Vec<&'w Object>;
 

@@ -165,14 +165,16 @@ fn next(
     now: Timestamp,
 ) -> Step {
     let fields = refusals.fields(rollout.key());
+    let decided = || guarded(|| dialect.step(&dialect.snapshot(sound, rollout), now));
     let step = if !fields.is_empty() {
-        Step::invalid(dialect.name(), rollout, fields)
+        let own = dialect.reports_invalid(rollout.kind()).then(decided).and_then(Result::ok);
+        let own = own.filter(|step| step.verdict == Verdict::Invalid).map(step::finished);
+        own.unwrap_or_else(|| Step::invalid(dialect.name(), rollout, fields))
     } else if let Some(hold) = refusals.hold(dialect, world, rollout) {
         Step::held(dialect.name(), rollout, hold)
     } else {
-        let decided = guarded(|| dialect.step(&dialect.snapshot(sound, rollout), now));
         let failed = |panic| Step::failed(dialect.name(), rollout, panic, now);
-        step::finished(decided.unwrap_or_else(failed))
+        step::finished(decided().unwrap_or_else(failed))
     };
     refusal::told(step, rollout, refusals, now)
 }

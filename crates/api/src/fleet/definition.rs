@@ -120,6 +120,12 @@ fn bare<T: JsonSchema>(kind: &str, short: &[&str], scope: &str, columns: &Value)
         Some(_) => format!("{singular}es"),
         None => format!("{singular}s"),
     };
+    let mut version = json!({"name": "v1beta1", "served": true, "storage": true,
+        "schema": {"openAPIV3Schema": schema}});
+    // An empty list is dropped by the server: applied again, it would be a change.
+    if columns.as_array().is_some_and(|columns| !columns.is_empty()) {
+        version["additionalPrinterColumns"] = columns.clone();
+    }
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -131,11 +137,7 @@ fn bare<T: JsonSchema>(kind: &str, short: &[&str], scope: &str, columns: &Value)
                 "categories": ["fleet", "fleet-placement"],
             },
             "scope": scope,
-            "versions": [{
-                "name": "v1beta1", "served": true, "storage": true,
-                "additionalPrinterColumns": columns,
-                "schema": {"openAPIV3Schema": schema},
-            }],
+            "versions": [version],
         },
     })
 }

@@ -1,6 +1,6 @@
 //! Works on behalf of a service account: it needs the rights itself.
 
-use convoy_api::kinds::CLUSTER_ROLE;
+use convoy_api::kinds::{CLUSTER_ROLE, CLUSTER_ROLE_BINDING};
 use serde_json::{Value, json};
 
 use super::manifests::{conditions, config, on, shop};
@@ -92,6 +92,21 @@ fn nobody_hands_out_more_than_they_have() {
         "{told}"
     );
     grant(&mut site, "writer", &[roles, (&["get", "list"], "", "secrets")]);
+    site.settle();
+    assert!(site.has(&key));
+}
+
+#[test]
+fn a_binding_waits_for_the_role_that_it_names() {
+    let mut site = site(&[bound("reads")], executed());
+    let bindings: (&[&str], &str, &str) = (ALL, "rbac.authorization.k8s.io", "clusterrolebindings");
+    grant(&mut site, "writer", &[bindings]);
+    site.settle();
+    let key = on(EU, &CLUSTER_ROLE_BINDING, "", "reads");
+    assert!(!site.has(&key), "nobody knows what it would give");
+    let told = manifest(&site, 0)["conditions"][0]["message"].as_str().unwrap().to_owned();
+    assert!(told.contains("error: clusterroles \"reads\" not found"), "{told}");
+    site.applier.insert(existing(&role("reads", &[])));
     site.settle();
     assert!(site.has(&key));
 }

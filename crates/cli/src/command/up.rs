@@ -1,6 +1,11 @@
 //! `convoy up`: a Kubernetes API server in one process.
 
+mod background;
+mod control;
+mod directory;
 mod members;
+mod objects;
+pub(super) mod process_file;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -8,7 +13,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::ValueEnum;
 use clap::builder::NonEmptyStringValueParser;
 use convoy_apiserver::access::{AccessSettings, Authorization};
@@ -16,23 +21,25 @@ use convoy_apiserver::home::{Home, Settings};
 use convoy_apiserver::kubeconfig::ContextNames;
 use convoy_apiserver::server::{Limits, Server};
 use convoy_apiserver::transport::Transport;
-use convoy_controllers::Clusters;
+use convoy_plan::DIALECTS;
 use convoy_plan::dialect::ocm;
-use convoy_plan::{DIALECTS, Dialect};
 use convoy_sim::fleet::{self, Client, Fleet};
 use convoy_sim::scenario::Scenario;
 use convoy_store::backend::{Durability, OnLoss};
 use serde_json::json;
 use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
 
+use self::control::ControllerTask;
+pub(super) use self::directory::default_directory;
+use self::directory::{OwnDirectory, data_directory};
 use self::members::{MemberFlags, MemberSettings, MemberTasks};
+use self::objects::Prerequisites;
+use self::process_file::ProcessFile;
 use super::agent::Agents;
 use super::agent_timings::AgentTimingFlags;
 use super::controller::{Controller, DialectFlags, Options};
 use super::fleet::Simulation;
 use super::hub::duration;
-use super::metrics;
 use super::ocm_agent::OcmAgentFlags;
 use super::signal::{second_signal, shutdown_signal};
 use crate::{logging, output, process};
@@ -98,6 +105,12 @@ pub struct Args {
     /// Serve the controllers' /metrics, /healthz and /readyz here; port 0 picks a free port
     #[arg(long, value_name = "ADDRESS")]
     metrics_listen: Option<SocketAddr>,
+    /// Run in the background: return as soon as the server is ready; `convoy down` stops it
+    #[arg(long)]
+    detach: bool,
+    /// Started by `--detach`.
+    #[arg(long, hide = true)]
+    in_background: bool,
     /// Skip defaulting and validation of the dialects' objects at admission
     #[arg(long)]
     skip_admission: bool,
@@ -138,6 +151,9 @@ impl From<AuthorizationMode> for Authorization {
 }
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
+    if args.detach {
+        return background::start();
+    }
     logging::init(tracing::Level::WARN);
     process::keep_files_private();
     super::block_on(serve(args))?;
@@ -163,6 +179,8 @@ async fn serve(args: Args) -> Result<()> {
         members,
         controllers,
         metrics_listen,
+        detach: _,
+        in_background,
         skip_admission,
         output,
         flags,
@@ -179,7 +197,8 @@ async fn serve(args: Args) -> Result<()> {
     members.check(&contexts)?;
     let data_directory = data_directory(ephemeral, data_dir)?;
     warn_of_loss(durability, data_directory.as_deref());
-    let kubeconfig = kubeconfig.unwrap_or_else(|| default_kubeconfig(data_directory.as_deref()));
+    let directory = OwnDirectory::of(data_directory.as_deref())?;
+    let kubeconfig = kubeconfig.unwrap_or_else(|| directory.path().join("admin.kubeconfig"));
     // Registered before anything starts, so that no signal is missed.
     let (shutdown, hurry) = (shutdown_signal()?, second_signal()?);
     let (authorization, token_file) = (authorization.into(), token_auth_file);
@@ -195,7 +214,14 @@ async fn serve(args: Args) -> Result<()> {
         own_webhooks: built_in_rules(skip_admission, options.ocm),
     };
     let home = Home::start(settings).await?;
-    let members = (members, scenario.clone().unwrap_or_default());
+    let start = Start {
+        prerequisites: prerequisites(&controllers, &options),
+        members,
+        scenario: scenario.clone().unwrap_or_default(),
+        output,
+        log: in_background.then(|| directory.path().to_owned()),
+    };
+    let process_file = ProcessFile::hold(directory.path())?;
     // Beside members, a scenario describes the members' machines.
     let scenario = scenario.filter(|_| simulates_hub);
     let dialects = Controller::dialects(controllers, &options);
@@ -204,7 +230,47 @@ async fn serve(args: Args) -> Result<()> {
     if let Some(fleet) = &mut fleet {
         fleet.ready().await;
     }
-    Box::pin(run_until(home, control, fleet, members, output, shutdown, hurry)).await
+    Box::pin(run_until(home, control, fleet, start, shutdown, hurry)).await?;
+    drop(process_file);
+    directory.end()
+}
+
+/// What is done once the server serves, before it says so.
+struct Start {
+    prerequisites: Prerequisites,
+    members: MemberSettings,
+    /// What happens on the members.
+    scenario: Scenario,
+    output: Output,
+    /// Where the log file is of a server that leaves the terminal.
+    log: Option<PathBuf>,
+}
+
+impl Start {
+    async fn run(&self, server: &Arc<Server>, url: &str, kubeconfig: &Path) -> Result<MemberTasks> {
+        self.prerequisites.create(&Transport::trusted(server, "")).await?;
+        let tasks = if self.members.is_empty() {
+            MemberTasks::none()
+        } else {
+            self.members.start(server, url, &self.scenario).await?
+        };
+        announce(url, kubeconfig, &self.members, self.output)?;
+        if let Some(directory) = &self.log {
+            background::leave_terminal(directory)?;
+        }
+        Ok(tasks)
+    }
+}
+
+/// The definitions and namespaces that the controllers need.
+fn prerequisites(controllers: &[Controller], options: &Options) -> Prerequisites {
+    let dialects = Controller::dialects(controllers.to_vec(), options);
+    let has_skyhooks = controllers.contains(&Controller::Skyhook);
+    let namespaces = has_skyhooks.then(|| options.skyhook.namespace.to_string());
+    Prerequisites {
+        dialects: dialects.iter().map(|dialect| dialect.name()).collect(),
+        namespaces: namespaces.into_iter().collect(),
+    }
 }
 
 /// The agents of each member: those of Open Cluster Management where its controller runs.
@@ -239,8 +305,7 @@ async fn run_until(
     home: Home,
     control: ControllerTask,
     fleet: Option<Fleet>,
-    (members, scenario): (MemberSettings, Scenario),
-    output: Output,
+    start: Start,
     shutdown: impl Future<Output = ()> + Send + 'static,
     hurry: impl Future<Output = ()> + Send + 'static,
 ) -> Result<()> {
@@ -248,16 +313,8 @@ async fn run_until(
     let (url, kubeconfig) = (home.url(), home.kubeconfig.clone());
     let (fails, failed) = oneshot::channel();
     let ended = async move {
-        // Logical clusters are made while the server runs.
-        let begun = async {
-            let tasks = if members.is_empty() {
-                MemberTasks::none()
-            } else {
-                members.start(&server, &url, &scenario).await?
-            };
-            announce(&url, &kubeconfig, &members, output)?;
-            anyhow::Ok(tasks)
-        };
+        // Definitions and logical clusters are made while the server runs.
+        let begun = start.run(&server, &url, &kubeconfig);
         let mut shutdown = std::pin::pin!(shutdown);
         let tasks = tokio::select! {
             begun = begun => Some(begun),
@@ -280,41 +337,6 @@ async fn run_until(
     home.run_until(Box::pin(ended), Box::pin(hurry)).await?;
     // Without a failure the sender is dropped.
     failed.await.map_or(Ok(()), Err)
-}
-
-/// The controllers that run in the server's process, against one of its logical clusters.
-struct ControllerTask {
-    ending: oneshot::Sender<()>,
-    running: JoinHandle<()>,
-}
-
-impl ControllerTask {
-    async fn start(
-        clusters: impl Into<Clusters>,
-        dialects: Vec<&'static dyn Dialect>,
-        metrics_listen: Option<SocketAddr>,
-    ) -> Result<Self> {
-        let (ending, ended) = oneshot::channel();
-        let clusters = clusters.into();
-        let settings = convoy_controllers::Settings::new(dialects);
-        if let Some(address) = metrics_listen {
-            metrics::serve(address, Arc::clone(&settings.metrics)).await?;
-        }
-        let running = tokio::spawn(async move {
-            if !settings.dialects.is_empty() {
-                let ended = async { _ = ended.await };
-                convoy_controllers::run(clusters, settings, ended).await;
-            }
-        });
-        Ok(Self { ending, running })
-    }
-
-    async fn end(self) {
-        let Self { ending, running } = self;
-        drop(ending);
-        // A panicked task has ended too.
-        _ = running.await;
-    }
 }
 
 /// A client of a logical cluster, which the server trusts as itself.
@@ -356,32 +378,6 @@ fn announce(url: &str, kubeconfig: &Path, members: &MemberSettings, output: Outp
         }
     };
     output::print(&text)
-}
-
-/// The data directory; none with `--ephemeral`.
-fn data_directory(ephemeral: bool, given: Option<PathBuf>) -> Result<Option<PathBuf>> {
-    match (ephemeral, given) {
-        (true, _) => Ok(None),
-        (false, Some(directory)) => Ok(Some(directory)),
-        (false, None) => default_directory().map(Some),
-    }
-}
-
-/// The data directory without `--data-dir`.
-pub(super) fn default_directory() -> Result<PathBuf> {
-    let from_home =
-        || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/share"));
-    let base =
-        std::env::var_os("XDG_DATA_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-    match base.or_else(from_home) {
-        Some(base) => Ok(base.join("convoy")),
-        None => bail!("HOME and XDG_DATA_HOME are not set; pass --data-dir or --ephemeral"),
-    }
-}
-
-fn default_kubeconfig(data_directory: Option<&Path>) -> PathBuf {
-    let temporary = || std::env::temp_dir().join(format!("convoy-{}", std::process::id()));
-    data_directory.map_or_else(temporary, Path::to_owned).join("admin.kubeconfig")
 }
 
 /// A list of controllers, which may be empty.

@@ -42,6 +42,11 @@ fn help_of_up() {
 }
 
 #[test]
+fn help_of_down() {
+    golden("down", &["down", "--help"]);
+}
+
+#[test]
 fn help_of_clusters() {
     golden("clusters", &["clusters", "--help"]);
     golden("clusters_create", &["clusters", "create", "--help"]);

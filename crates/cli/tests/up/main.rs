@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test stops where its own setup is wrong")]
 
 mod access;
+mod background;
 mod clients;
 mod clusters;
 mod deploy;

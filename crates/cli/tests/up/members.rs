@@ -93,8 +93,22 @@ spec: {identity: {kind: User, name: other, apiGroup: rbac.authorization.k8s.io}}
     assert_eq!(hub.end("TERM"), Some(0));
 }
 
-/// A process that ends with the test.
-struct Agent(Child);
+/// An agent in a process of its own, which ends with the test.
+pub(crate) struct Agent(Child);
+
+impl Agent {
+    /// Starts the agent of the cluster `far` between two servers.
+    pub(crate) fn start(hub: &Running, member: &Running, flags: &[&str]) -> Self {
+        let process = Command::new(env!("CARGO_BIN_EXE_convoy"))
+            .args(["agent", "--cluster", "far", "--hub-kubeconfig"])
+            .arg(&hub.kubeconfig)
+            .arg("--member-kubeconfig")
+            .arg(&member.kubeconfig)
+            .args(flags)
+            .spawn();
+        Self(process.unwrap())
+    }
+}
 
 impl Drop for Agent {
     fn drop(&mut self) {
@@ -120,14 +134,7 @@ spec: {identity: {kind: User, name: far, apiGroup: rbac.authorization.k8s.io}}
 ";
     hub.kubectl_with("apply -f -", registered);
     member.kubectl("create namespace convoy-system");
-    let agent = Command::new(env!("CARGO_BIN_EXE_convoy"))
-        .args(["agent", "--cluster", "far", "--hub-kubeconfig"])
-        .arg(&hub.kubeconfig)
-        .arg("--member-kubeconfig")
-        .arg(&member.kubeconfig)
-        .args(["--leader-elect", "--lease-duration=3"])
-        .spawn();
-    let _agent = Agent(agent.unwrap());
+    let _agent = Agent::start(&hub, &member, &["--leader-elect", "--lease-duration=3"]);
     hub.kubectl("wait --for=condition=Joined membercluster/far --timeout=60s");
     place(&hub);
     member.until_prints("get configmap settings -n shop -o name", "settings");

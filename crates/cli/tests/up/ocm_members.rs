@@ -1,11 +1,10 @@
 //! Member clusters as managed clusters of Open Cluster Management: registered, with their agents in
 //! the process or beside it, met with stock kubectl.
 
-use std::process::{Child, Command};
-
 use serde_json::{Value, json};
 
 use crate::access::Access;
+use crate::members::Agent;
 use crate::running::{Running, command};
 
 const SCENARIO: &str = "rules: [{when: {image: '*:bad'}, then: {fails: image-pull-error}}]\n";
@@ -205,16 +204,6 @@ fn a_mandatory_canary_goes_first_and_stops_a_bad_release() {
     hub.until("manifestworks -A", |works| works["items"].as_array().unwrap().is_empty());
 }
 
-/// A process that ends with the test.
-struct Agent(Child);
-
-impl Drop for Agent {
-    fn drop(&mut self) {
-        drop(self.0.kill());
-        drop(self.0.wait());
-    }
-}
-
 #[test]
 fn agents_of_both_apis_join_two_servers() {
     let directory = tempfile::tempdir().unwrap();
@@ -238,14 +227,8 @@ metadata: {name: far}
 spec: {identity: {kind: User, name: far, apiGroup: rbac.authorization.k8s.io}}
 ";
     hub.kubectl_with("apply -f -", registered);
-    let agent = Command::new(env!("CARGO_BIN_EXE_convoy"))
-        .args(["agent", "--cluster", "far", "--api", "fleet,ocm", "--hub-kubeconfig"])
-        .arg(&hub.kubeconfig)
-        .arg("--member-kubeconfig")
-        .arg(&member.kubeconfig)
-        .args(["--agent-id", "second", "--status-sync-interval", "1s"])
-        .spawn();
-    let _agent = Agent(agent.unwrap());
+    let flags = ["--api", "fleet,ocm", "--agent-id", "second", "--status-sync-interval", "1s"];
+    let _agent = Agent::start(&hub, &member, &flags);
     await_available(&hub);
     hub.kubectl("wait --for=condition=Joined membercluster/far --timeout=60s");
     hub.kubectl_with("apply -f -", &work("far"));

@@ -101,8 +101,6 @@ fn the_rules_hold(access: &Access) {
 fn the_embedded_server_has_the_rules_built_in() {
     let directory = tempfile::tempdir().unwrap();
     let home = Running::start_in(directory.path(), &["--controllers", "skyhook"]);
-    define(&home);
-    home.kubectl("create namespace skyhook");
     the_rules_hold(&home);
     // Nothing is registered for it.
     assert_eq!(home.kubectl("get validatingwebhookconfigurations -o name"), "");
@@ -142,8 +140,6 @@ fn invalid_objects_in_the_store_say_so() {
     let directory = tempfile::tempdir().unwrap();
     let home =
         Running::start_in(directory.path(), &["--skip-admission", "--controllers", "skyhook"]);
-    define(&home);
-    home.kubectl("create namespace skyhook");
     home.kubectl_with("apply -f -", &thirsty());
     let refused = "Type: convoy.dev/Refused";
     described(

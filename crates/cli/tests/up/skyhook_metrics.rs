@@ -33,10 +33,6 @@ impl Home {
             directory.path(),
             &[more.as_slice(), &["--metrics-listen", &listen, "--durability", "none"]].concat(),
         );
-        let definitions = running.convoy("crds --dialect skyhook").stdout;
-        running.kubectl_with("apply -f -", std::str::from_utf8(&definitions).unwrap());
-        running.kubectl("wait --for=condition=established crd --all --timeout=30s");
-        running.kubectl("create namespace skyhook");
         Self { running, port, _directory: directory }
     }
 

@@ -105,6 +105,12 @@ impl Dialect for Ocm {
         validate::validate(object)
     }
 
+    /// A placement is misconfigured in its own words, and says for the first time that nothing is
+    /// selected.
+    fn reports_invalid(&self, kind: &GroupKind) -> bool {
+        *kind == PLACEMENT
+    }
+
     /// No object is judged beside others, of which there are thousands.
     fn validates_beside(&self, _kind: &GroupKind, _other: &GroupKind) -> bool {
         false
@@ -169,6 +175,10 @@ impl Dialect for Hub {
 
     fn validate(&self, world: &World, object: &Object) -> Vec<Diagnostic> {
         Ocm.validate(world, object)
+    }
+
+    fn reports_invalid(&self, kind: &GroupKind) -> bool {
+        Ocm.reports_invalid(kind)
     }
 
     fn validates_beside(&self, kind: &GroupKind, other: &GroupKind) -> bool {

@@ -160,15 +160,17 @@ impl Trial for PlacementRehearsal {
     }
 }
 
+/// A condition that a played agent writes about the newest spec of an object.
+pub(super) fn fulfilled(object: &Object, kind: &str, reason: &str, now: Timestamp) -> Value {
+    json!({"type": kind, "status": "True", "reason": reason, "message": "",
+        "observedGeneration": object.generation(), "lastTransitionTime": stamp(now)})
+}
+
 /// An agent has applied a Work, and it works.
 fn applied(work: &Object, now: Timestamp) -> Request {
-    let condition = |kind: &str, reason: &str| {
-        json!({"type": kind, "status": "True", "reason": reason, "message": "",
-            "observedGeneration": work.generation(), "lastTransitionTime": stamp(now)})
-    };
     let conditions = json!([
-        condition("Applied", "AllManifestsApplied"),
-        condition("Available", "AllManifestsAvailable")
+        fulfilled(work, "Applied", "AllManifestsApplied", now),
+        fulfilled(work, "Available", "AllManifestsAvailable", now)
     ]);
     let path =
         format!("{PLACEMENT_API}/namespaces/{}/works/{}/status", work.namespace(), work.name());
@@ -177,10 +179,7 @@ fn applied(work: &Object, now: Timestamp) -> Request {
 
 /// An agent joins.
 fn joined(internal: &Object, now: Timestamp) -> Request {
-    let condition = |kind: &str| {
-        json!({"type": kind, "status": "True", "reason": kind, "message": "",
-            "observedGeneration": internal.generation(), "lastTransitionTime": stamp(now)})
-    };
+    let condition = |kind| fulfilled(internal, kind, kind, now);
     let agent = json!({"type": "MemberAgent", "lastReceivedHeartbeat": stamp(now),
         "conditions": [condition("Joined"), condition("Healthy")]});
     let (namespace, name) = (internal.namespace(), internal.name());

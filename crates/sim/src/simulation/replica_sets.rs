@@ -17,9 +17,9 @@ use serde_json::json;
 
 use super::cluster::{Author, Cluster, WriteRecord};
 use super::ocm::world::{CLUSTER_PATH, PLACEMENT_PATH, SET_PATH, hub_requests, registered};
+use super::placements::fulfilled;
 use super::random::Random;
 use super::{LoopBehaviour, RunSettings, Trial};
-use crate::kubelet::stamp;
 
 static HUB: Hub = Hub { parts: Parts::ALL };
 
@@ -149,15 +149,11 @@ impl Trial for ReplicaSetRehearsal {
 
 /// An agent has applied a work, and it works.
 fn applied(work: &Object, now: Timestamp) -> Request {
-    let condition = |kind: &str| {
-        json!({"type": kind, "status": "True", "reason": kind, "message": "",
-            "observedGeneration": work.generation(), "lastTransitionTime": stamp(now)})
-    };
     let path = format!(
         "/apis/work.open-cluster-management.io/v1/namespaces/{}/manifestworks/{}/status",
         work.namespace(),
         work.name()
     );
-    let conditions = json!([condition("Applied"), condition("Available")]);
+    let conditions = json!(["Applied", "Available"].map(|kind| fulfilled(work, kind, kind, now)));
     Request::merge(&path, json!({"status": {"conditions": conditions}}))
 }

@@ -16,8 +16,9 @@ use convoy_sim::fleet::{Client, Fleet};
 use convoy_sim::scenario::{LinkSchedule, Scenario, Towards};
 use serde_json::{Value, json};
 
-use self::registration::{await_object, create, install};
-use super::{ControllerTask, LOGICAL_CLUSTERS, client, simulate};
+use super::control::ControllerTask;
+use super::objects::{await_object, create, install};
+use super::{LOGICAL_CLUSTERS, client, simulate};
 use crate::command::agent::{self, Agents};
 use crate::command::controller::{Controller, Options};
 

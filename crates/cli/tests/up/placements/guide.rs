@@ -61,7 +61,7 @@ fn write(directory: &Path, body: &str) {
 
 /// `convoy up` with the flags of the guide, but for a port of its own.
 fn start(directory: &Path, body: &str) -> Running {
-    let (line, _) = body.split_once('&').unwrap();
+    let (line, _) = body.split_once("--detach").unwrap();
     let words = line.split_whitespace().filter(|word| *word != "\\");
     let flags: Vec<&str> = words.skip_while(|word| *word != "--members").collect();
     let data = directory.join("fleet");

@@ -46,8 +46,6 @@ pub(crate) fn embedded() -> &'static Home {
         // It is gone with this process: what is in a static is never dropped.
         std::mem::forget(running);
         let access = Access::new(kubeconfig);
-        home::define(&access, "skyhook");
-        access.kubectl("create namespace skyhook");
         let amounts = json!({"cpu": "500m", "memory": "256Mi"});
         let limit = json!({"type": "Container", "default": amounts, "defaultRequest": amounts});
         let range = json!({"apiVersion": "v1", "kind": "LimitRange",
@@ -122,8 +120,6 @@ impl Site {
         std::fs::write(&scenario, home::scenario(&format!("[{{count: {count}}}]"))).unwrap();
         let more = ["--scenario", scenario.to_str().unwrap(), "--controllers", "all"];
         let running = Running::start_in(directory.path(), &[&more, flags].concat());
-        home::define(&running, "skyhook");
-        running.kubectl("create namespace skyhook");
         let nodes = (0..count).map(|at| format!("node-{at}")).collect();
         let access = Access::clone(&running);
         Self { directory, _running: Some(running), ..Self::new(access, "alone", nodes) }

@@ -135,6 +135,19 @@ fn a_misconfigured_placement_keeps_its_decisions() {
 }
 
 #[test]
+fn a_placement_that_validation_refuses_has_its_step() {
+    let spec = json!({"tolerations": [{"key": "a", "operator": "Exists", "value": "x"}]});
+    let fresh = world([managed_cluster("a"), placement("p", spec)]);
+    let now = NOW.parse().expect("a fixed instant");
+    let plan = crate::plan(&fresh, now);
+    let refused = plan.steps.iter().find(|step| step.rollout.kind == PLACEMENT);
+    let refused = refused.expect("it is a rollout");
+    assert_eq!((refused.verdict, verbs(refused)), (Verdict::Invalid, vec![Verb::Create]));
+    assert_eq!(said(refused, "PlacementMisconfigured").0, "True");
+    assert_eq!(said(refused, "convoy.dev/Refused").0, "True");
+}
+
+#[test]
 fn a_disabled_placement_is_left_alone() {
     let disabled = placement("p", json!({}))
         .annotation("cluster.open-cluster-management.io/experimental-scheduling-disable", "true");

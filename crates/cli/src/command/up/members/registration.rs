@@ -1,46 +1,18 @@
 //! What a member cluster of `convoy up` needs on the hub and on itself before its agents start:
 //! definitions, its MemberCluster and ManagedCluster, its claims.
 
-use std::time::{Duration, Instant};
-
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::Result;
 use convoy_api::ocm::names::{CLUSTER_SET_LABEL, DEFAULT_CLUSTER_SET};
-use convoy_api::schema::crds;
 use convoy_apiserver::transport::Transport;
 use http::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::Member;
+use crate::command::up::objects::create;
 
-const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const MEMBER_CLUSTERS: &str = "/apis/cluster.kubernetes-fleet.io/v1beta1/memberclusters";
 const MANAGED_CLUSTERS: &str = "/apis/cluster.open-cluster-management.io/v1/managedclusters";
 const CLAIMS: &str = "/apis/cluster.open-cluster-management.io/v1alpha1/clusterclaims";
-
-/// How long to wait for a cluster, or a definition, to become ready.
-const READY_TIMEOUT: Duration = Duration::from_mins(1);
-const POLL_INTERVAL: Duration = Duration::from_millis(20);
-
-/// Installs the definitions of a dialect whose names are wanted, and waits until they are served.
-pub(super) async fn install(
-    cluster: &Transport,
-    dialect: &str,
-    is_wanted: impl Fn(&str) -> bool,
-) -> Result<()> {
-    let mut names = Vec::new();
-    for definition in crds(dialect).unwrap_or_default() {
-        let definition = serde_json::to_value(definition).context("could not write a CRD")?;
-        let name = definition["metadata"]["name"].as_str().unwrap_or_default();
-        if is_wanted(name) {
-            create(cluster, DEFINITIONS, &definition).await?;
-            names.push(name.to_owned());
-        }
-    }
-    for name in names {
-        await_object(cluster, &format!("{DEFINITIONS}/{name}"), is_established).await?;
-    }
-    Ok(())
-}
 
 /// Registers a member with KubeFleet.
 pub(super) async fn member_cluster(hub: &Transport, member: &Member) -> Result<()> {
@@ -75,35 +47,4 @@ pub(super) async fn claims(cluster: &Transport, name: &str) -> Result<()> {
         create(cluster, CLAIMS, &object).await?;
     }
     Ok(())
-}
-
-/// Creates an object, unless it is there from an earlier start.
-pub(super) async fn create(hub: &Transport, path: &str, object: &Value) -> Result<()> {
-    let (code, answer) = hub.send(Method::POST, path, Some(object)).await;
-    if code < 300 || code == 409 {
-        return Ok(());
-    }
-    let name = object["metadata"]["name"].as_str().unwrap_or_default();
-    let message = answer["message"].as_str().unwrap_or("the server sent no message");
-    bail!("could not create {} {name}: {message} ({code})", object["kind"]);
-}
-
-pub(super) async fn await_object(
-    hub: &Transport,
-    path: &str,
-    is_ready: impl Fn(&Value) -> bool,
-) -> Result<()> {
-    let begun = Instant::now();
-    while !is_ready(&hub.send(Method::GET, path, None).await.1) {
-        ensure!(begun.elapsed() < READY_TIMEOUT, "timed out waiting for {path}");
-        tokio::time::sleep(POLL_INTERVAL).await;
-    }
-    Ok(())
-}
-
-fn is_established(definition: &Value) -> bool {
-    let conditions = definition["status"]["conditions"].as_array();
-    let mut established =
-        conditions.into_iter().flatten().filter(|condition| condition["type"] == "Established");
-    established.any(|condition| condition["status"] == "True")
 }

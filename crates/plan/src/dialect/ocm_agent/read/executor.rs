@@ -62,7 +62,7 @@ impl<'w> Executor<'_, 'w> {
         let why = if verbs.iter().take(4 + usize::from(is_owned)).all(may) {
             self.escalation(item, &held)?
         } else {
-            ""
+            String::new()
         };
         Some(format!(
             "not allowed to apply the resource {group} {}, {namespace} {}{why}, will try again in \
@@ -71,8 +71,9 @@ impl<'w> Executor<'_, 'w> {
         ))
     }
 
-    /// A role or a binding must not give more than the executor has.
-    fn escalation(&self, item: &Item<'_>, held: &[Rule]) -> Option<&'static str> {
+    /// A role or a binding must not give more than the executor has. What a role gives that is not
+    /// there yet is not known.
+    fn escalation(&self, item: &Item<'_>, held: &[Rule]) -> Option<String> {
         let identifier = &item.identifier;
         if identifier.kind.group != RBAC_GROUP {
             return None;
@@ -80,21 +81,27 @@ impl<'w> Executor<'_, 'w> {
         let namespace = identifier.namespace.as_str();
         let (verb, resource, name, wanted) = match item.resource.as_str() {
             "roles" | "clusterroles" => {
-                ("escalate", item.resource.as_str(), identifier.name.as_str(), rules(item.raw))
+                let given = Some(rules(item.raw));
+                ("escalate", item.resource.as_str(), identifier.name.as_str(), given)
             }
             "rolebindings" | "clusterrolebindings" => {
                 let role = field(item.raw, "roleRef");
                 let is_local = text(role, "kind") == "Role";
                 let resource = if is_local { "roles" } else { "clusterroles" };
                 let wanted = self.role(role, namespace).map(|role| rules(role.raw()));
-                ("bind", resource, text(role, "name"), wanted.unwrap_or_default())
+                ("bind", resource, text(role, "name"), wanted)
             }
             _ => return None,
         };
-
         let free = Attributes::on(verb, RBAC_GROUP, resource, namespace, name);
-        let is_free = held.iter().any(|rule| rule.allows(&free));
-        (!is_free && !missing(held, &wanted).is_empty()).then_some(", error: permission escalation")
+        if held.iter().any(|rule| rule.allows(&free)) {
+            return None;
+        }
+        match wanted {
+            None => Some(format!(", error: {resource} {name:?} not found")),
+            Some(wanted) if missing(held, &wanted).is_empty() => None,
+            Some(_) => Some(", error: permission escalation".to_owned()),
+        }
     }
 
     /// The rules that the executor has in a namespace, those of the whole cluster included.

@@ -1,0 +1,47 @@
+//! A control loop in the server's process.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use anyhow::Result;
+use convoy_controllers::Clusters;
+use convoy_plan::Dialect;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::command::metrics;
+
+/// The controllers that run in the server's process, against one of its logical clusters.
+pub(super) struct ControllerTask {
+    ending: oneshot::Sender<()>,
+    running: JoinHandle<()>,
+}
+
+impl ControllerTask {
+    pub(super) async fn start(
+        clusters: impl Into<Clusters>,
+        dialects: Vec<&'static dyn Dialect>,
+        metrics_listen: Option<SocketAddr>,
+    ) -> Result<Self> {
+        let (ending, ended) = oneshot::channel();
+        let clusters = clusters.into();
+        let settings = convoy_controllers::Settings::new(dialects);
+        if let Some(address) = metrics_listen {
+            metrics::serve(address, Arc::clone(&settings.metrics)).await?;
+        }
+        let running = tokio::spawn(async move {
+            if !settings.dialects.is_empty() {
+                let ended = async { _ = ended.await };
+                convoy_controllers::run(clusters, settings, ended).await;
+            }
+        });
+        Ok(Self { ending, running })
+    }
+
+    pub(super) async fn end(self) {
+        let Self { ending, running } = self;
+        drop(ending);
+        // A panicked task has ended too.
+        _ = running.await;
+    }
+}
