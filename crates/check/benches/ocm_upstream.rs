@@ -1,9 +1,11 @@
 //! The rollout engine beside upstream's own rollout helper on the same large rollouts:
 //! `cargo bench --profile release -p convoy-check --bench ocm_upstream -- CLUSTERS`. Needs Go.
 //!
-//! The helper is given groups and statuses that are in memory as it wants them. The engine is given
-//! the objects of a hub: it also finds the works, compares them with the template, reads their
-//! conditions and says who waits for what.
+//! The helper is given groups and statuses that are in memory as it wants them. The engine answers
+//! the same question from the same, and that has to be ten times as fast. Beside it stands the whole
+//! step from the objects of a hub, which no part of the helper does: the engine finds the works,
+//! compares them with the template, reads their conditions, says who waits for what, and makes the
+//! writes and the status.
 
 #![expect(
     clippy::print_stdout,
@@ -19,9 +21,10 @@ use std::time::{Duration, Instant};
 
 use convoy_api::ocm::names::{MANIFEST_WORK, MANIFEST_WORK_REPLICA_SET};
 use convoy_plan::Dialect;
-use convoy_plan::dialect::ocm::Ocm;
+use convoy_plan::dialect::ocm::{Ocm, ReportedGroup, WorkStatus, next_clusters};
 use convoy_testkit::NOW;
 use convoy_testkit::ocm::NAMESPACE;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use cases::{Case, Group, Member, Status, ask, helper};
@@ -51,31 +54,74 @@ fn main() {
     println!("{clusters} clusters in groups of 150");
     let mut least = f64::INFINITY;
     for ((name, case), theirs) in named.iter().zip(&answers) {
-        let (ours, started) = fastest(case);
-        assert_eq!(started, theirs.starts.len(), "{name}: other answers");
-        let theirs = Duration::from_nanos(theirs.nanoseconds).as_secs_f64() * 1e3;
-        let ours = ours.as_secs_f64() * 1e3;
-        let ratio = theirs / ours;
-        least = least.min(ratio);
-        println!("{name}: helper {theirs:.2} ms, engine {ours:.2} ms, {ratio:.0} times");
+        let (choice, chosen) = fastest_choice(case);
+        assert_eq!(chosen, theirs.starts.len(), "{name}: the engine chooses other numbers");
+        let (step, started) = fastest_step(case);
+        assert_eq!(started, theirs.starts.len(), "{name}: the step starts other numbers");
+        let millis = |it: Duration| it.as_secs_f64() * 1e3;
+        let theirs = millis(Duration::from_nanos(theirs.nanoseconds));
+        let (choice, step) = (millis(choice), millis(step));
+        least = least.min(theirs / choice);
+        println!(
+            "{name}: helper {theirs:.2} ms, engine {choice:.3} ms, {:.0} times; whole step \
+             {step:.2} ms, {:.1} times",
+            theirs / choice,
+            theirs / step
+        );
     }
     assert!(least >= 10.0, "the engine is only {least:.1} times as fast");
 }
 
-/// How long the fastest decision takes, and how many it starts.
-fn fastest(case: &Case) -> (Duration, usize) {
+/// How long the fastest of several calls takes, and what it gives.
+fn fastest<T>(mut call: impl FnMut() -> T) -> (Duration, T) {
+    let mut timed = || {
+        let begun = Instant::now();
+        let result = black_box(call());
+        (begun.elapsed(), result)
+    };
+    let mut best = timed();
+    for _ in 1..CALLS {
+        let next = timed();
+        if next.0 < best.0 {
+            best = next;
+        }
+    }
+    best
+}
+
+/// The choice of clusters from groups and statuses that are read already, and how many it starts.
+fn fastest_choice(case: &Case) -> (Duration, usize) {
+    let now: Timestamp = NOW.parse().expect("an instant");
+    let reported = |member: &Member| {
+        let (status, secs) = member.status?;
+        let status = match status {
+            Status::ToApply => WorkStatus::ToApply,
+            Status::Progressing => WorkStatus::Progressing,
+            Status::Succeeded => WorkStatus::Succeeded,
+            Status::Failed => WorkStatus::Failed,
+        };
+        Some((status, Some(now - SignedDuration::from_secs(secs))))
+    };
+    let groups: Vec<ReportedGroup<'_>> = (0..)
+        .zip(&case.groups)
+        .map(|(index, group)| {
+            let members = group.members.iter();
+            let members = members.map(|it| (it.cluster.as_str(), reported(it))).collect();
+            ReportedGroup { index, name: group.name.as_str().into(), members }
+        })
+        .collect();
+    let (took, chosen) = fastest(|| next_clusters(&groups, &case.strategy, now));
+    (took, chosen.expect("sound strategies").0.len())
+}
+
+/// The whole step of the replica set, and how many it starts.
+fn fastest_step(case: &Case) -> (Duration, usize) {
     let world = case.world();
     let set = world.find(&MANIFEST_WORK_REPLICA_SET, NAMESPACE, "web").expect("made above");
     let now = NOW.parse().expect("an instant");
-    let mut fastest = Duration::MAX;
-    let mut started = 0;
-    for _ in 0..CALLS {
-        let begun = Instant::now();
-        let step = black_box(Ocm.step(&Ocm.snapshot(&world, set), now));
-        fastest = fastest.min(begun.elapsed());
-        started = step.actions.iter().filter(|it| it.target.kind == MANIFEST_WORK).count();
-    }
-    (fastest, started)
+    let (took, step) = fastest(|| Ocm.step(&Ocm.snapshot(&world, set), now));
+    let started = step.actions.iter().filter(|it| it.target.kind == MANIFEST_WORK).count();
+    (took, started)
 }
 
 /// So many clusters of which the first are through.

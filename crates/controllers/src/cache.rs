@@ -30,8 +30,9 @@ pub enum CacheEvent {
     Responded(Object),
     /// A watch delivered the last state of a deleted object.
     Deleted(Object),
-    /// A write of our own deleted the object, or found that it does not exist.
-    Gone(ObjectKey),
+    /// A write of our own deleted the object, or found that it does not exist. With the uid of the
+    /// object that was meant: another of that name may have been created since.
+    Gone { key: ObjectKey, uid: Option<String> },
     /// There is a connection to a member cluster.
     Joined { cluster: SmolStr },
     /// There is none any more, or another one.
@@ -116,7 +117,7 @@ impl Cache {
             CacheEvent::Applied(object) => self.apply(object),
             CacheEvent::Responded(object) => self.apply_response(object),
             CacheEvent::Deleted(last) => self.delete(&last),
-            CacheEvent::Gone(key) => self.mark_gone(&key),
+            CacheEvent::Gone { key, uid } => self.mark_gone(&key, uid.as_deref()),
             CacheEvent::Joined { cluster } => self.watches.join(&cluster),
             CacheEvent::Left { cluster } => {
                 let (left, affected) = self.watches.leave(&cluster);
@@ -251,9 +252,12 @@ impl Cache {
         }
     }
 
-    /// Removes an object that our own write deleted or did not find.
-    pub fn mark_gone(&mut self, key: &ObjectKey) -> BTreeSet<Rollout> {
+    /// Removes an object that our own write deleted or did not find; with a `uid`, only that one.
+    pub fn mark_gone(&mut self, key: &ObjectKey, uid: Option<&str>) -> BTreeSet<Rollout> {
         let Some(known) = self.world.get(key) else { return BTreeSet::new() };
+        if uid.is_some() && known.uid() != uid {
+            return BTreeSet::new();
+        }
         if let Some(uid) = known.uid() {
             self.tombstones.insert(key.clone(), uid.to_owned());
         }

@@ -270,7 +270,8 @@ impl StepExecution {
                 (object.map(CacheEvent::Responded), version)
             }
             (WriteResult::Done(Effect::Gone), _) => {
-                (Some(CacheEvent::Gone(action.target.clone())), None)
+                let uid = observed_uid(&action.write).map(str::to_owned);
+                (Some(CacheEvent::Gone { key: action.target.clone(), uid }), None)
             }
             _ => (None, None),
         };
@@ -312,8 +313,11 @@ impl StepExecution {
                 let object = self.projections.read(&target.cluster, Cow::Owned(response.body));
                 Some(object.map(CacheEvent::Responded))
             }
+            // Only what was observed is known to be gone: another of our writes may have created
+            // an object of that name since.
             RequestResult::Response(response) if response.code == 404 => {
-                Some(Some(CacheEvent::Gone(target.clone())))
+                let observed = observed_uid(&self.actions[index].write).map(str::to_owned);
+                Some(observed.map(|uid| CacheEvent::Gone { key: target.clone(), uid: Some(uid) }))
             }
             // The cluster has left. Should it come back, everything in it is listed anew.
             RequestResult::NoCluster(_) => Some(None),
@@ -421,6 +425,17 @@ fn may_overtake(one: &Action, other: &Action) -> bool {
         _ => false,
     };
     one.concurrent && other.concurrent && same && alike
+}
+
+/// The object that a write was decided for; none for one that creates it.
+fn observed_uid(write: &Write) -> Option<&str> {
+    match write {
+        Write::Create { .. } => None,
+        Write::Patch { precondition, .. }
+        | Write::Apply { precondition, .. }
+        | Write::Delete { precondition, .. }
+        | Write::Evict { precondition, .. } => precondition.uid.as_deref(),
+    }
 }
 
 /// How a write that did not succeed ends its step.

@@ -45,7 +45,7 @@ fn an_object_we_deleted_stays_deleted_until_it_is_created_again() {
     let mut cache = cache();
     cache.apply(set(5, 1));
     let key = REPLICA_SET.key("shop", "web-1");
-    assert_eq!(names(&cache.mark_gone(&key)), ["web-1"]);
+    assert_eq!(names(&cache.mark_gone(&key, None)), ["web-1"]);
     assert!(cache.apply(set(7, 2)).is_empty(), "an outdated state of the deleted one");
     let again = apps::replica_set("web-1", "web:v1", 4, 5).with("/metadata/uid", json!("new"));
     cache.apply(versioned(again, 12));
@@ -54,10 +54,21 @@ fn an_object_we_deleted_stays_deleted_until_it_is_created_again() {
 }
 
 #[test]
+fn an_object_that_was_created_since_is_not_the_one_that_is_gone() {
+    let mut cache = cache();
+    let again = apps::replica_set("web-1", "web:v1", 4, 5).with("/metadata/uid", json!("new"));
+    cache.apply(versioned(again, 12));
+    let key = REPLICA_SET.key("shop", "web-1");
+    assert!(cache.mark_gone(&key, Some("former")).is_empty());
+    assert_eq!(replicas(&cache), Some(4));
+    assert_eq!(names(&cache.mark_gone(&key, Some("new"))), ["web-1"]);
+}
+
+#[test]
 fn an_object_that_is_still_being_deleted_comes_back() {
     let mut cache = cache();
     cache.apply(set(5, 1));
-    cache.mark_gone(&REPLICA_SET.key("shop", "web-1"));
+    cache.mark_gone(&REPLICA_SET.key("shop", "web-1"), None);
     let going =
         apps::replica_set("web-1", "web:v1", 1, 5).with("/metadata/deletionTimestamp", json!(NOW));
     assert!(!cache.apply(versioned(going, 8)).is_empty());
@@ -134,6 +145,6 @@ fn refused_objects_hold_and_free_their_rollouts() {
     cache.apply(deployment(2, 1));
     let step = cache.decide(&rollout, now).unwrap();
     assert_ne!(step.verdict, convoy_plan::Verdict::Invalid);
-    cache.mark_gone(&rollout.key);
+    cache.mark_gone(&rollout.key, None);
     assert!(cache.decide(&rollout, now).is_none());
 }

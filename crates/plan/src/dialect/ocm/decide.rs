@@ -32,10 +32,11 @@ pub(crate) mod slice;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
+use serde_json::Value;
 use smol_str::SmolStr;
 
 use super::read::strategy::{GroupReference, Strategy, StrategyType};
-use super::read::work_status::RolloutStatus;
+use super::read::work_status::{DatedStatus, RolloutStatus};
 use crate::budget::{IntOrPercent, Rounding};
 use crate::count;
 use crate::gate::{self, Candidate, Limit, Permit};
@@ -108,6 +109,42 @@ pub(crate) fn roll_out<'w>(
     }
     rollout.starts.sort_unstable_by_key(|(cluster, _)| *cluster);
     rollout
+}
+
+/// A decision group, and what its clusters report: none where a cluster does not have the
+/// template, otherwise the status and since when it holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReportedGroup<'w> {
+    pub index: i64,
+    pub name: SmolStr,
+    /// By name.
+    pub members: Vec<(&'w str, Option<DatedStatus>)>,
+}
+
+/// Which clusters get the template at `now`, by name, and when time alone changes something. That
+/// is the question that upstream's rollout helper answers; `strategy` is a `rolloutStrategy` in any
+/// spelling. The error names its field at fault.
+pub fn next_clusters<'w>(
+    groups: &[ReportedGroup<'w>],
+    strategy: &Value,
+    now: Timestamp,
+) -> Result<(Vec<&'w str>, Option<Timestamp>), String> {
+    let strategy =
+        Strategy::read(strategy).map_err(|error| format!("{}: {}", error.field, error.message))?;
+    let status = |reported: &Option<DatedStatus>| match reported {
+        Some(reported) => RolloutStatus::of(*reported, &strategy, now),
+        None => RolloutStatus::Unstarted,
+    };
+    let read = |group: &ReportedGroup<'w>| RolloutGroup {
+        index: group.index,
+        name: group.name.clone(),
+        members: group.members.iter().map(|(cluster, it)| (*cluster, status(it))).collect(),
+    };
+    let groups: Vec<RolloutGroup<'w>> = groups.iter().map(read).collect();
+    let longest = groups.iter().map(|group| group.members.len()).max().unwrap_or(0);
+    let rollout = roll_out(&groups, &strategy, count(longest), None);
+    let starts = rollout.starts.iter().map(|(cluster, _)| *cluster).collect();
+    Ok((starts, rollout.recheck_at))
 }
 
 impl<'w> Rollout<'w> {

@@ -350,3 +350,18 @@ fn changes_wake_the_rollouts_they_touch() {
     let foreign = decision(1, "0", &[]).namespace("elsewhere").build();
     assert_eq!(woken(&foreign), Vec::<String>::new());
 }
+
+/// A placement that waits for another to move first looks again as soon as that one has moved.
+#[test]
+fn decisions_wake_the_placements_that_choose_among_the_same_clusters() {
+    let world = world([
+        managed_cluster("a"),
+        placement("p", json!({})),
+        placement("all", json!({})),
+        placement("some", json!({"numberOfClusters": 1})),
+        set(),
+    ]);
+    let woken = Ocm.affected(&world, decision(1, "0", &["a"]).build().key());
+    let woken: Vec<&str> = woken.iter().map(|key| key.name.as_str()).collect();
+    assert_eq!(woken, ["p", "some", "web"]);
+}

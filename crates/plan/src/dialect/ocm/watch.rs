@@ -5,6 +5,7 @@ pub(crate) mod hub;
 
 use std::collections::BTreeSet;
 
+use convoy_api::object::member::field;
 use convoy_api::ocm::names::{
     ADD_ON_PLACEMENT_SCORE, MANAGED_CLUSTER, MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING,
     MANIFEST_WORK, MANIFEST_WORK_REPLICA_SET, PLACEMENT, PLACEMENT_DECISION, PLACEMENT_LABEL,
@@ -96,6 +97,10 @@ pub(crate) fn affected(world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
         let referring = nearby.filter(|set| referenced(set).any(|name| name == placement.name));
         found.extend(referring.map(|set| set.key().clone()));
     }
+    if *kind == PLACEMENT_DECISION {
+        let others = world.of(&PLACEMENT).filter(|placement| chooses(placement));
+        found.extend(others.map(|placement| placement.key().clone()));
+    }
     found.retain(|key| world.get(key).is_some());
     found.into_iter().collect()
 }
@@ -127,6 +132,12 @@ fn may_select(world: &World, placement: &Object, cluster: &Object) -> bool {
     };
     decisions_of(world, placement).any(decided)
         || world.in_namespace(&MANAGED_CLUSTER_SET_BINDING, placement.namespace()).any(bound)
+}
+
+/// Whether the decisions of others matter to a placement. One that takes every cluster it may is
+/// balanced with nobody, and waits for nobody that moves first.
+fn chooses(placement: &Object) -> bool {
+    !field(placement.spec(), "numberOfClusters").is_null()
 }
 
 /// The replica set that a work belongs to.

@@ -110,12 +110,17 @@ impl Light {
             .filter_map(|key| self.objects.get(&place(key)).cloned())
             .collect::<Vec<_>>()
         {
-            let mut raw = dependent.raw().clone();
-            if let Some(owners) = raw["metadata"]["ownerReferences"].as_array_mut() {
-                owners.retain(|reference| text(reference, "uid") != uid);
-            }
-            self.restore(&dependent, raw);
+            self.drop_owners(&dependent, |it| it == uid);
         }
+    }
+
+    /// Takes the owners with these uids from an object.
+    fn drop_owners(&mut self, object: &Object, goes: impl Fn(&str) -> bool) {
+        let mut raw = object.raw().clone();
+        if let Some(owners) = raw["metadata"]["ownerReferences"].as_array_mut() {
+            owners.retain(|reference| !goes(text(reference, "uid")));
+        }
+        self.restore(object, raw);
     }
 
     pub(super) fn note_owners(&mut self, before: Option<&Object>, after: Option<&Object>) {
@@ -173,16 +178,24 @@ impl Light {
         }
     }
 
-    /// Deletes an object of which no owner is left.
+    /// Deletes an object of which no owner is left. One that another owns loses the references to
+    /// owners that are gone.
     fn collect_one(&mut self, key: &ObjectKey) {
+        let Some(object) = self.objects.get(&place(key)).cloned() else { return };
         let uids = &self.garbage.uids;
-        let is_orphan = self.objects.get(&place(key)).is_some_and(|object| {
-            let mut owners = object.owners().peekable();
-            owners.peek().is_some() && !owners.any(|owner| uids.contains(owner.uid))
-        });
-        if is_orphan {
+        let absent: BTreeSet<String> = object
+            .owners()
+            .filter(|owner| !uids.contains(owner.uid))
+            .map(|owner| owner.uid.to_owned())
+            .collect();
+        if absent.is_empty() {
+            return;
+        }
+        if absent.len() == object.owners().count() {
             // One that is not there any more needs no collector.
             drop(self.delete(key, &Value::Null));
+        } else {
+            self.drop_owners(&object, |uid| absent.contains(uid));
         }
     }
 
@@ -244,4 +257,50 @@ fn grace(pod: &Object, options: &Value) -> i64 {
     let asked = options.get("gracePeriodSeconds").and_then(Value::as_i64);
     let given = || pod.spec().get("terminationGracePeriodSeconds").and_then(Value::as_i64);
     asked.or_else(given).unwrap_or(30).max(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use convoy_controllers::request::Request;
+    use http::Method;
+
+    use super::*;
+    use crate::seed::Seed;
+    use crate::simulation::cluster::{Author, Cluster, ServerKind};
+
+    const PATH: &str = "/api/v1/namespaces/default/configmaps";
+
+    fn owner(cluster: &mut Cluster, name: &str) -> Value {
+        let body = json!({"metadata": {"name": name}});
+        cluster.send(&Request::create(PATH, body), Author::Person);
+        let uid = &cluster.get(&format!("{PATH}/{name}"))["metadata"]["uid"];
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid})
+    }
+
+    fn delete(cluster: &mut Cluster, name: &str) {
+        let (path, body) = (format!("{PATH}/{name}"), json!({}));
+        let request =
+            Request { method: Method::DELETE, path, content_type: "application/json", body };
+        cluster.send(&request, Author::Person);
+        cluster.collect_garbage();
+    }
+
+    /// The collector takes references to owners that are gone from an object that another owns.
+    /// An object that several works share would otherwise outlive them all: the last of them would
+    /// leave it to an owner that does not exist.
+    #[test]
+    fn an_object_of_two_owners_is_left_to_the_one_that_stays() {
+        for server in [ServerKind::Light, ServerKind::Real] {
+            let start = jiff::Timestamp::UNIX_EPOCH;
+            let mut cluster = Cluster::new(server, Seed::new(1), start);
+            let owners = ["one", "other"].map(|name| owner(&mut cluster, name));
+            let body = json!({"metadata": {"name": "shared", "ownerReferences": owners}});
+            cluster.send(&Request::create(PATH, body), Author::Person);
+            delete(&mut cluster, "one");
+            let shared = cluster.get(&format!("{PATH}/shared"));
+            assert_eq!(shared["metadata"]["ownerReferences"], json!([owners[1]]), "{server:?}");
+            delete(&mut cluster, "other");
+            assert_eq!(cluster.get(&format!("{PATH}/shared")), Value::Null, "{server:?}");
+        }
+    }
 }

@@ -102,12 +102,14 @@ fn keep<'w>(bucket: &Bucket<'w>, current: &Decisions<'_>, length: usize) -> Vec<
         bucket.clusters.iter().map(|cluster| (*cluster, *cluster)).collect();
     let mut groups: Vec<Vec<&'w str>> = Vec::new();
     for group in current.groups_by_name.iter().filter(|group| group.name == bucket.name) {
-        // A group that became too large, because a share shrank, gives up its last members.
+        // A group that became too large, because a share shrank, gives up its last members; those
+        // who are still on their way go first.
         let members = group.clusters.iter().copied();
-        let members = members.filter(|cluster| newcomers.contains_key(cluster)).take(length);
-        let members: Vec<&str> = members.collect();
-        let kept: Vec<&'w str> =
-            members.iter().filter_map(|cluster| newcomers.remove(cluster)).collect();
+        let mut members: Vec<&str> =
+            members.filter(|cluster| newcomers.contains_key(cluster)).collect();
+        members.sort_by_key(|cluster| group.arriving.contains(cluster));
+        let members = members.iter().take(length);
+        let kept: Vec<&'w str> = members.filter_map(|cluster| newcomers.remove(cluster)).collect();
         if !kept.is_empty() {
             groups.push(kept);
         }

@@ -31,6 +31,20 @@ pub(crate) struct DecidedGroup<'w> {
     pub(crate) name: &'w str,
     /// By name.
     pub(crate) clusters: Vec<&'w str>,
+    /// Those of them that are on their way into the group.
+    pub(crate) arriving: BTreeSet<&'w str>,
+}
+
+/// Number and name of a decision group.
+pub(crate) type GroupLabel<'w> = (i64, &'w str);
+
+/// The reason that is written beside a cluster while it moves to a group, instead of none. Should
+/// nothing more be written, it still counts there, and not in the group of the decision.
+const MOVES: &str = "MovesToDecisionGroup";
+
+/// How a decision tells that a cluster moves to a group.
+pub(crate) fn moving((index, name): GroupLabel<'_>) -> String {
+    format!("{MOVES}/{index}/{name}")
 }
 
 impl<'w> Decisions<'w> {
@@ -46,21 +60,23 @@ impl<'w> Decisions<'w> {
     fn of(decisions: Vec<&'w Object>) -> Self {
         let mut entries: Vec<Entry<'w>> = Vec::new();
         for decision in &decisions {
-            let (index, name) = decision_group(decision);
-            let index = index.and_then(|index| index.parse().ok()).unwrap_or(0);
-            entries.extend(clusters_of(decision).map(|cluster| (index, name, cluster)));
+            let label = label_of(decision);
+            entries.extend(listed(decision).map(|(cluster, moves_to)| {
+                let (index, name) = moves_to.unwrap_or(label);
+                (index, name, cluster, moves_to.is_none())
+            }));
         }
         // While decisions are being rewritten a cluster may stand in two of them. The later
         // group counts: it waits longer, so nothing starts too early.
         entries.sort_unstable_by_key(|entry| std::cmp::Reverse(*entry));
         let mut clusters = BTreeSet::new();
-        let groups = grouped(&entries, |(_, _, cluster)| clusters.insert(cluster));
+        let groups = grouped(&entries, |(_, _, cluster, _)| clusters.insert(cluster));
         // Which of the two a cluster is about to leave shows in the name, where they differ.
         let mut named = BTreeSet::new();
         let groups_by_name = if entries.len() == clusters.len() {
             groups.clone()
         } else {
-            grouped(&entries, |(_, name, cluster)| named.insert((name, cluster)))
+            grouped(&entries, |(_, name, cluster, _)| named.insert((name, cluster)))
         };
         Self { objects: decisions, groups, groups_by_name, clusters }
     }
@@ -135,8 +151,8 @@ impl<'w> Decisions<'w> {
     }
 }
 
-/// Group number and name of a cluster.
-type Entry<'w> = (i64, &'w str, &'w str);
+/// Group number and name of a cluster, the cluster, and whether it has arrived there.
+type Entry<'w> = (i64, &'w str, &'w str, bool);
 
 /// Those of the entries, from the last, that `counts`, as groups by index.
 fn grouped<'w>(
@@ -144,15 +160,17 @@ fn grouped<'w>(
     mut counts: impl FnMut(Entry<'w>) -> bool,
 ) -> Vec<DecidedGroup<'w>> {
     let mut groups: Vec<DecidedGroup<'w>> = Vec::new();
-    for (index, name, cluster) in entries.iter().copied() {
-        if !counts((index, name, cluster)) {
+    for (index, name, cluster, has_arrived) in entries.iter().copied() {
+        if !counts((index, name, cluster, has_arrived)) {
             continue;
         }
-        match groups.last_mut() {
-            Some(group) if group.index == index && group.name == name => {
-                group.clusters.push(cluster);
-            }
-            _ => groups.push(DecidedGroup { index, name, clusters: vec![cluster] }),
+        if groups.last().is_none_or(|group| group.index != index || group.name != name) {
+            let (clusters, arriving) = (Vec::new(), BTreeSet::new());
+            groups.push(DecidedGroup { index, name, clusters, arriving });
+        }
+        if let Some(group) = groups.last_mut() {
+            group.clusters.push(cluster);
+            group.arriving.extend((!has_arrived).then_some(cluster));
         }
     }
     groups.reverse();
@@ -162,8 +180,27 @@ fn grouped<'w>(
     groups
 }
 
+/// The group that the labels of a decision name.
+pub(crate) fn label_of(decision: &Object) -> GroupLabel<'_> {
+    let (index, name) = decision_group(decision);
+    (index.and_then(|index| index.parse().ok()).unwrap_or(0), name)
+}
+
 /// The clusters one decision lists, in its order.
 pub(crate) fn clusters_of(decision: &Object) -> impl Iterator<Item = &str> {
+    listed(decision).map(|(cluster, _)| cluster)
+}
+
+/// The same, with the groups of those who are moving.
+pub(crate) fn listed(decision: &Object) -> impl Iterator<Item = (&str, Option<GroupLabel<'_>>)> {
     let entries = list(decision.status(), "decisions").iter();
-    entries.filter_map(|entry| field(entry, "clusterName").as_str())
+    entries.filter_map(|entry| {
+        let cluster = field(entry, "clusterName").as_str()?;
+        Some((cluster, field(entry, "reason").as_str().and_then(moves_to)))
+    })
+}
+
+fn moves_to(reason: &str) -> Option<GroupLabel<'_>> {
+    let (index, name) = reason.strip_prefix(MOVES)?.strip_prefix('/')?.split_once('/')?;
+    Some((index.parse().ok()?, name))
 }

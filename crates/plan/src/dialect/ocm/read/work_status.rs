@@ -11,7 +11,7 @@ use crate::dialect::ocm::names::{APPLIED, AVAILABLE, DEGRADED, PROGRESSING};
 
 /// What a work with the current template reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WorkStatus {
+pub enum WorkStatus {
     /// The agent has not spoken about this generation yet.
     ToApply,
     Progressing,
@@ -20,7 +20,7 @@ pub(crate) enum WorkStatus {
 }
 
 /// A status, and since when it holds where that is known.
-pub(crate) type DatedStatus = (WorkStatus, Option<Timestamp>);
+pub type DatedStatus = (WorkStatus, Option<Timestamp>);
 
 /// How far a cluster is at an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

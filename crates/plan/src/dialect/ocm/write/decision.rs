@@ -6,11 +6,11 @@ use convoy_api::ocm::names::{
 };
 use serde_json::{Map, Value, json};
 
-use super::order::{Rewrite, order};
+use super::order::{Change, Listed, Rewrite, order};
 use crate::dialect::ocm::decide::placement::{Decision, Wanted};
 use crate::dialect::ocm::decide::schedule::Schedule;
 use crate::dialect::ocm::decide::slice::Slice;
-use crate::dialect::ocm::read::decisions::{Decisions, clusters_of};
+use crate::dialect::ocm::read::decisions::{Decisions, clusters_of, label_of, listed, moving};
 use crate::snapshot::Snapshot;
 use crate::step::{
     Action, Event, EventType, Precondition, Propagation, Subresource, Verb, Why, Write,
@@ -53,46 +53,43 @@ impl Writer<'_, '_> {
             .iter()
             .map(|slice| snapshot.find(&PLACEMENT_DECISION, namespace, &slice.name))
             .collect();
-        let before: Vec<Vec<&str>> = found
-            .iter()
-            .map(|found| found.map_or_else(Vec::new, |found| clusters_of(found).collect()))
-            .collect();
-        let after: Vec<Vec<&str>> = slices.iter().map(|slice| slice.clusters.clone()).collect();
         for (slice, found) in slices.iter().zip(&found) {
             if found.is_none() {
                 self.create(slice);
             }
         }
-        for rewrite in order(&before, &after) {
+        let changes: Vec<Change<'_>> =
+            slices.iter().zip(&found).map(|(slice, found)| change(slice, *found)).collect();
+        let is_surplus =
+            |decision: &&&Object| !slices.iter().any(|it| it.name == decision.name().as_str());
+        let mut surplus: Vec<&Object> =
+            current.objects.iter().filter(is_surplus).copied().collect();
+        let leaving = surplus.iter().flat_map(|decision| clusters_of(decision)).collect();
+        for rewrite in order(&changes, &leaving) {
             match rewrite {
-                Rewrite::Widen(at) => {
-                    let newcomers =
-                        after[at].iter().filter(|cluster| !before[at].contains(cluster));
-                    let wide: Vec<&str> = before[at].iter().chain(newcomers).copied().collect();
-                    self.rewrite(&slices[at], found[at], &wide);
-                }
-                Rewrite::Settle(at) => {
-                    // Whoever leaves the slice is in its new one by now. Whoever comes must not
-                    // be found in a group of another name, should nothing more be written.
+                Rewrite::Clusters(at, clusters) => self.rewrite(&slices[at], found[at], &clusters),
+                Rewrite::Labels(at) => {
                     if let Some(found) = found[at] {
-                        self.rename(&slices[at], found);
+                        self.relabel(&slices[at], found);
                     }
-                    self.rewrite(&slices[at], found[at], &after[at]);
-                    self.record_update(&slices[at].name);
                 }
             }
         }
-        let is_rewritten = |at: usize| before[at] != after[at];
-        for (at, (slice, found)) in slices.iter().zip(&found).enumerate() {
-            if let Some(found) = found {
-                self.relabel(slice, found, is_rewritten(at));
+        for ((slice, found), change) in slices.iter().zip(&found).zip(&changes) {
+            if !change.before.iter().map(|it| it.cluster).eq(slice.clusters.iter().copied()) {
+                self.record_update(&slice.name);
+            }
+            let Some(found) = found else { continue };
+            if found.annotation(STRATEGY_HASH) != Some(self.hash) {
+                self.record_strategy(slice, found);
+            } else if !change.is_relabelled() && !is_labelled(found, &self.labels(slice)) {
+                self.relabel(slice, found); // in another spelling
             }
         }
-        for decision in &current.objects {
-            let wanted = slices.iter().any(|slice| slice.name == decision.name().as_str());
-            if !wanted && !decision.is_deleting() {
-                self.delete(decision);
-            }
+        // From the first on, like those that stay.
+        surplus.sort_by_key(|decision| label_of(decision).0);
+        for decision in surplus.into_iter().filter(|decision| !decision.is_deleting()) {
+            self.delete(decision);
         }
     }
 
@@ -122,8 +119,11 @@ impl Writer<'_, '_> {
     }
 
     /// Writes the list of clusters, which lives in the status.
-    fn rewrite(&mut self, slice: &Slice<'_>, found: Option<&Object>, clusters: &[&str]) {
-        let entry = |cluster: &&str| json!({"clusterName": cluster, "reason": ""});
+    fn rewrite(&mut self, slice: &Slice<'_>, found: Option<&Object>, clusters: &[Listed<'_>]) {
+        let entry = |listed: &Listed<'_>| {
+            let reason = listed.moves_to.map_or_else(String::new, moving);
+            json!({"clusterName": listed.cluster, "reason": reason})
+        };
         let decisions: Vec<Value> = clusters.iter().map(entry).collect();
         let patch = json!({"status": {"decisions": decisions}});
         let why = Why::new("ClustersSelected", self.sentence(slice));
@@ -149,27 +149,22 @@ impl Writer<'_, '_> {
         });
     }
 
-    /// Gives a decision that is about to be rewritten the number and name of its group.
-    fn rename(&mut self, slice: &Slice<'_>, found: &Object) {
-        let labels = self.labels(slice);
-        if !is_labelled(found, &labels) {
-            let patch = json!({"metadata": {"labels": labels}});
-            let why = Why::new("GroupLabels", self.sentence(slice));
-            self.actions.push(Action::patch(Verb::Record, found, patch, why));
-        }
+    /// Gives a decision the number and name of its group.
+    fn relabel(&mut self, slice: &Slice<'_>, found: &Object) {
+        self.patch_metadata(slice, found, json!({"labels": self.labels(slice)}));
     }
 
     /// Says how a decision is cut. That comes last: until then the groups are cut anew.
-    fn relabel(&mut self, slice: &Slice<'_>, found: &Object, is_renamed: bool) {
-        let labels = self.labels(slice);
-        let hashed = found.annotation(STRATEGY_HASH) == Some(self.hash);
-        if hashed && (is_renamed || is_labelled(found, &labels)) {
-            return;
-        }
-        let patch = json!({"metadata": {"labels": labels,
-            "annotations": {STRATEGY_HASH: self.hash}}});
+    fn record_strategy(&mut self, slice: &Slice<'_>, found: &Object) {
+        let annotations = json!({STRATEGY_HASH: self.hash});
+        let metadata = json!({"labels": self.labels(slice), "annotations": annotations});
+        self.patch_metadata(slice, found, metadata);
+    }
+
+    fn patch_metadata(&mut self, slice: &Slice<'_>, found: &Object, metadata: Value) {
         let why = Why::new("GroupLabels", self.sentence(slice));
-        self.actions.push(Action::patch(Verb::Record, found, patch, why));
+        let patch = Map::from_iter([("metadata".to_owned(), metadata)]);
+        self.actions.push(Action::patch(Verb::Record, found, Value::Object(patch), why));
     }
 
     fn delete(&mut self, decision: &Object) {
@@ -211,6 +206,18 @@ impl Writer<'_, '_> {
 
     fn record(&mut self, reason: &str, kind: EventType, message: String) {
         self.events.push(Event::new(self.placement.key(), kind, reason, message));
+    }
+}
+
+/// How a decision changes; one that is not there yet is made for its group.
+fn change<'a>(slice: &'a Slice<'_>, found: Option<&'a Object>) -> Change<'a> {
+    let group = (i64::try_from(slice.group).unwrap_or(i64::MAX), slice.group_name.as_str());
+    let before = found.into_iter().flat_map(listed);
+    Change {
+        labelled: found.map_or(group, label_of),
+        group,
+        before: before.map(|(cluster, moves_to)| Listed { cluster, moves_to }).collect(),
+        after: slice.clusters.clone(),
     }
 }
 
