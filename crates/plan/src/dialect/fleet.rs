@@ -135,7 +135,7 @@ impl Dialect for Hub {
     }
 
     fn needs(&self, world: &World, rollout: &Object) -> Vec<Need> {
-        watch::needs::needs(world, rollout)
+        watch::needs::needs(world, rollout, &self.options)
     }
 
     fn takes_along(&self, kind: &GroupKind) -> bool {
@@ -429,8 +429,14 @@ fn override_step(snapshot: &Snapshot<'_>) -> Step {
 fn member_step(snapshot: &Snapshot<'_>, now: Timestamp, options: &Options) -> Step {
     let member = snapshot.rollout();
     let membership = decide::membership::decide(snapshot, options, now);
-    let actions = write::membership::actions(snapshot, &membership);
-    let mut step = report::membership::step(member, &membership, actions);
+    let profile = decide::profile::decide(snapshot, options, now);
+    let released = write::profile::released(&profile);
+    let mut actions = write::membership::actions(snapshot, &membership, released);
+    // A step writes each object once.
+    if actions.iter().all(|action| action.target != *member.key()) {
+        actions.extend(write::profile::actions(member, &profile, now));
+    }
+    let mut step = report::membership::step(member, &membership, &profile, actions);
     step.status = status::membership::status(member, &membership, now);
     step
 }

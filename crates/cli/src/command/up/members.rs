@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use self::registration::{await_object, create, install};
 use super::{ControllerTask, LOGICAL_CLUSTERS, client, simulate};
-use crate::command::agent::{self, Agents};
+use crate::command::agent::{self, Agents, MemberAccess};
 use crate::command::controller::{Controller, Options};
 
 /// Number of nodes of a member for which nobody gives one.
@@ -176,6 +176,7 @@ impl MemberSettings {
         }
         let has_ocm = self.agents.ocm.is_some();
         install(&hub, "fleet", |_| true).await?;
+        registration::system_namespace(&hub).await?;
         if has_ocm {
             install(&hub, "ocm", |_| true).await?;
         }
@@ -217,7 +218,12 @@ impl Member {
         let dialects = Controller::dialects(Controller::of_cluster(), &Options::default());
         let control = ControllerTask::start(client(server, name), dialects, None).await?;
         // What the agents are told at their start does not depend on the scenario.
-        let dialects = agents.dialects(name, url, &client(server, name)).await;
+        let access = MemberAccess {
+            client: &client(server, name),
+            server: &format!("{url}/clusters/{name}"),
+            certificate_authority: &server.access.authority,
+        };
+        let dialects = agents.dialects(name, url, access).await;
         let link = |cluster: &str, towards: Towards| {
             linked(server, cluster, scenario.link_of_member(name, towards))
         };

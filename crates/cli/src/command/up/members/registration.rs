@@ -7,12 +7,14 @@ use anyhow::{Context, Result, bail, ensure};
 use convoy_api::ocm::names::{CLUSTER_SET_LABEL, DEFAULT_CLUSTER_SET};
 use convoy_api::schema::crds;
 use convoy_apiserver::transport::Transport;
+use convoy_plan::dialect::fleet::names::SYSTEM_NAMESPACE;
 use http::Method;
 use serde_json::{Value, json};
 
 use super::Member;
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const NAMESPACES: &str = "/api/v1/namespaces";
 const MEMBER_CLUSTERS: &str = "/apis/cluster.kubernetes-fleet.io/v1beta1/memberclusters";
 const MANAGED_CLUSTERS: &str = "/apis/cluster.open-cluster-management.io/v1/managedclusters";
 const CLAIMS: &str = "/apis/cluster.open-cluster-management.io/v1alpha1/clusterclaims";
@@ -42,11 +44,19 @@ pub(super) async fn install(
     Ok(())
 }
 
+/// The namespace of the hub agent, which has the accounts of member agents and the profiles of the
+/// clusters.
+pub(super) async fn system_namespace(hub: &Transport) -> Result<()> {
+    let object = json!({"apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": SYSTEM_NAMESPACE}});
+    create(hub, NAMESPACES, &object).await
+}
+
 /// Registers a member with KubeFleet.
 pub(super) async fn member_cluster(hub: &Transport, member: &Member) -> Result<()> {
     let Member { name, labels, .. } = member;
     let identity = json!({"kind": "ServiceAccount", "apiGroup": "",
-        "namespace": "fleet-system", "name": name});
+        "namespace": SYSTEM_NAMESPACE, "name": name});
     let object = json!({"apiVersion": "cluster.kubernetes-fleet.io/v1beta1",
         "kind": "MemberCluster", "metadata": {"name": name, "labels": labels},
         "spec": {"identity": identity, "heartbeatPeriodSeconds": 15}});

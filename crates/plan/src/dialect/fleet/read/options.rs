@@ -14,6 +14,10 @@ pub struct Options {
     /// Whether workloads run on the hub itself. The volume claims there are those of its own
     /// StatefulSets then, and are not taken along.
     pub runs_workloads: bool,
+    /// Whether each member gets a ClusterProfile, where the hub serves that kind.
+    pub has_cluster_profiles: bool,
+    /// A ClusterProfile says that its cluster is not healthy when nothing was heard for so long.
+    pub unhealthy_threshold: SignedDuration,
 }
 
 impl Options {
@@ -23,11 +27,18 @@ impl Options {
         changes_collection: SignedDuration::ZERO,
         force_delete_wait: SignedDuration::ZERO,
         runs_workloads: false,
+        has_cluster_profiles: true,
+        unhealthy_threshold: SignedDuration::from_secs(60),
     };
 
     /// The same hub, where nothing is waited for.
     pub(crate) const fn at_once(self) -> Self {
-        Self { runs_workloads: self.runs_workloads, ..Self::AT_ONCE }
+        Self {
+            snapshot_interval: SignedDuration::ZERO,
+            changes_collection: SignedDuration::ZERO,
+            force_delete_wait: SignedDuration::ZERO,
+            ..self
+        }
     }
 
     /// Those of upstream.
@@ -36,7 +47,7 @@ impl Options {
             snapshot_interval: SignedDuration::from_secs(30),
             changes_collection: SignedDuration::from_secs(15),
             force_delete_wait: SignedDuration::from_mins(15),
-            runs_workloads: false,
+            ..Self::AT_ONCE
         }
     }
 }
