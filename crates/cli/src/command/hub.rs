@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use convoy_api::text::GoDuration;
-use convoy_plan::dialect::fleet::Options;
+use convoy_plan::dialect::fleet::{GuardRail, Options};
 use jiff::SignedDuration;
 
 /// The limits that upstream puts on the durations.
@@ -50,10 +50,38 @@ pub(crate) struct HubFlags {
     /// not healthy; from 30s to 1h
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = up_to_an_hour)]
     cluster_unhealthy_threshold: SignedDuration,
+    /// Refuse writes to the fleet's own objects, and in namespaces of the fleet and of Kubernetes, by
+    /// users other than administrators, service accounts and the member's own agent
+    #[arg(
+        long,
+        value_name = "BOOL",
+        default_value_t = false,
+        default_missing_value = "true",
+        num_args = 0..=1,
+        action = clap::ArgAction::Set
+    )]
+    enable_guard_rail: bool,
+    /// Users that the guard rail lets through, separated by commas
+    #[arg(long, value_name = "USERS", value_delimiter = ',')]
+    whitelisted_users: Vec<String>,
+    /// Let the guard rail refuse changes of the labels of guarded MemberClusters too
+    #[arg(
+        long,
+        value_name = "BOOL",
+        default_value_t = false,
+        default_missing_value = "true",
+        num_args = 0..=1,
+        action = clap::ArgAction::Set
+    )]
+    deny_modify_member_cluster_labels: bool,
 }
 
 impl HubFlags {
     pub(crate) fn options(self) -> Options {
+        let guard = GuardRail {
+            users: self.whitelisted_users,
+            denies_labels: self.deny_modify_member_cluster_labels,
+        };
         Options {
             snapshot_interval: self.resource_snapshot_creation_minimum_interval,
             changes_collection: self.resource_changes_collection_duration,
@@ -61,8 +89,14 @@ impl HubFlags {
             runs_workloads: self.enable_workload,
             has_cluster_profiles: self.enable_cluster_inventory_apis,
             unhealthy_threshold: self.cluster_unhealthy_threshold,
+            guard_rail: self.enable_guard_rail.then(|| guard_rail(guard)),
         }
     }
+}
+
+/// Created once, and used until the process exits.
+fn guard_rail(guard: GuardRail) -> &'static GuardRail {
+    Box::leak(Box::new(guard))
 }
 
 fn interval(text: &str) -> Result<SignedDuration, String> {
@@ -132,6 +166,10 @@ mod tests {
         for (flag, runs) in [("--enable-workload", true), ("--enable-workload=false", false)] {
             assert_eq!(options(&[flag]).unwrap().runs_workloads, runs);
         }
+        assert_eq!(options(&["--whitelisted-users=ann"]).unwrap().guard_rail, None);
+        let guarded = options(&["--enable-guard-rail", "--whitelisted-users=ann,bob"]).unwrap();
+        let users = vec!["ann".to_owned(), "bob".to_owned()];
+        assert_eq!(guarded.guard_rail, Some(&GuardRail { users, denies_labels: false }));
         for flag in [
             "--resource-snapshot-creation-minimum-interval=6m",
             "--resource-changes-collection-duration=61s",

@@ -12,12 +12,12 @@ use anyhow::{Result, bail};
 use clap::ValueEnum;
 use clap::builder::NonEmptyStringValueParser;
 use convoy_apiserver::access::{AccessSettings, Authorization};
-use convoy_apiserver::home::{Home, Settings};
+use convoy_apiserver::home::{Home, OwnWebhooks, Settings};
 use convoy_apiserver::kubeconfig::ContextNames;
 use convoy_apiserver::server::{Limits, Server};
 use convoy_apiserver::transport::Transport;
 use convoy_controllers::Clusters;
-use convoy_plan::dialect::ocm;
+use convoy_plan::dialect::fleet::names as fleet_names;
 use convoy_plan::{DIALECTS, Dialect};
 use convoy_sim::fleet::{self, Client, Fleet};
 use convoy_sim::scenario::Scenario;
@@ -197,7 +197,7 @@ async fn serve(args: Args) -> Result<()> {
         contexts,
         limits: Limits { shutdown_timeout, ..Limits::default() },
         access: AccessSettings { authorization, token_file, audit_log, audit_policy },
-        own_webhooks: built_in_rules(skip_admission, options.ocm),
+        own_webhooks: built_in_rules(skip_admission, &options),
     };
     let home = Home::start(settings).await?;
     let members = (members, scenario.clone().unwrap_or_default());
@@ -225,9 +225,15 @@ fn agents(
 }
 
 /// The dialects whose admission rules the server has.
-fn built_in_rules(skip_admission: bool, ocm: ocm::Parts) -> Vec<&'static str> {
-    let is_on = |name: &&str| !skip_admission && (*name != "ocm" || ocm.admission);
-    DIALECTS.iter().map(|dialect| dialect.name()).filter(is_on).collect()
+fn built_in_rules(skip_admission: bool, options: &Options) -> OwnWebhooks {
+    let is_on = |name: &str| !skip_admission && (name != "ocm" || options.ocm.admission);
+    let all = DIALECTS.iter().filter(|dialect| is_on(dialect.name()));
+    // The hub, unlike the dialect of plans, may have a guard rail.
+    let rules = all.map(|dialect| match dialect.name() {
+        fleet_names::DIALECT => Controller::Fleet.dialect(options),
+        _ => *dialect,
+    });
+    OwnWebhooks(rules.collect())
 }
 
 /// In memory nobody expects a crash to leave anything.

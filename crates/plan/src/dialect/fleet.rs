@@ -17,13 +17,14 @@ use std::collections::BTreeSet;
 
 use convoy_api::{GroupKind, Object, ObjectKey};
 use jiff::Timestamp;
+use serde_json::Value;
 
 use self::decide::selection::Selection;
 use self::decide::selection::policy::PolicyHistory;
 use self::decide::selection::select::SelectionError;
 use self::decide::works::Phase;
 use self::names::{DIALECT, RolloutKind};
-pub use self::read::options::Options;
+pub use self::read::options::{GuardRail, Options};
 use self::read::placement::Placement;
 use self::report::PartialStep;
 use self::status::binding::Synced;
@@ -202,11 +203,19 @@ impl Dialect for Hub {
     }
 
     fn webhooks(&self) -> &'static [Webhook] {
-        Fleet.webhooks()
+        match self.options.guard_rail {
+            Some(_) => &admission::WITH_GUARDS,
+            None => Fleet.webhooks(),
+        }
     }
 
     fn admit(&self, webhook: &Webhook, world: &World, request: &Request<'_>) -> Admitted {
         Fleet.admit(webhook, world, request)
+    }
+
+    fn guard(&self, world: &World, request: &Value) -> Admitted {
+        let guard = self.options.guard_rail;
+        guard.map_or_else(Admitted::allowed, |it| admission::guard::judge(it, world, request))
     }
 }
 

@@ -18,6 +18,17 @@ pub struct Options {
     pub has_cluster_profiles: bool,
     /// A ClusterProfile says that its cluster is not healthy when nothing was heard for so long.
     pub unhealthy_threshold: SignedDuration,
+    /// Who may write the objects of the fleet itself; None: whoever RBAC lets.
+    pub guard_rail: Option<&'static GuardRail>,
+}
+
+/// The exceptions of the guard rail.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GuardRail {
+    /// Users who may write everything, beside administrators.
+    pub users: Vec<String>,
+    /// Whether labels of member clusters are kept from users too.
+    pub denies_labels: bool,
 }
 
 impl Options {
@@ -29,6 +40,7 @@ impl Options {
         runs_workloads: false,
         has_cluster_profiles: true,
         unhealthy_threshold: SignedDuration::from_secs(60),
+        guard_rail: None,
     };
 
     /// The same hub, where nothing is waited for.
