@@ -2,10 +2,12 @@
 //!
 //! Two groups: `placement.kubernetes-fleet.io` and `cluster.kubernetes-fleet.io`. `v1beta1` is
 //! what is stored; the other served versions are the same schema with fewer fields. Most kinds
-//! exist twice, for cluster-scoped and for namespaced placements, with one content.
+//! exist twice, for cluster-scoped and for namespaced placements, with one content. Of the cluster
+//! inventory API, which all cluster managers share, there is `ClusterProfile`.
 
 pub mod binding;
 pub mod cluster;
+pub mod cluster_profile;
 #[cfg(test)]
 pub(crate) mod definition;
 pub mod envelope;

@@ -1,11 +1,13 @@
 //! The embedded home: store, authority, server and listener in one process.
 
+use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use convoy_plan::Dialect;
 use convoy_store::backend::{DiskBackend, Durability, OnLoss};
 use convoy_store::{BackendError, MemoryBackend};
 use futures_util::future::BoxFuture;
@@ -41,7 +43,17 @@ pub struct Settings {
     pub limits: Limits,
     pub access: AccessSettings,
     /// The dialects whose rules about their own kinds are built in.
-    pub own_webhooks: Vec<&'static str>,
+    pub own_webhooks: OwnWebhooks,
+}
+
+/// Dialects whose rules about their own kinds a server has built in.
+#[derive(Clone, Default)]
+pub struct OwnWebhooks(pub Vec<&'static dyn Dialect>);
+
+impl fmt::Debug for OwnWebhooks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|dialect| dialect.name())).finish()
+    }
 }
 
 impl Settings {
@@ -56,7 +68,7 @@ impl Settings {
             contexts: ContextNames::default(),
             limits: Limits::default(),
             access: AccessSettings::default(),
-            own_webhooks: Vec::new(),
+            own_webhooks: OwnWebhooks::default(),
         }
     }
 }
@@ -161,7 +173,7 @@ impl Home {
         let server = Server::new(store, Arc::new(System), settings.limits)
             .with_access(access)
             .with_metrics(metrics);
-        let server = server.with_own_webhooks(&settings.own_webhooks);
+        let server = server.with_own_webhooks(&settings.own_webhooks.0);
         let server = Arc::new(server);
         for cluster in server.clusters() {
             let done = bootstrap(&server, &cluster).await;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use convoy_plan::Dialect;
 use convoy_store::{Shelf, Transaction, WriteError};
 use jiff::Timestamp;
 use parking_lot::RwLock;
@@ -169,7 +170,7 @@ impl Server {
 
     /// The same server, with the rules of these dialects about their own kinds built in.
     #[must_use]
-    pub fn with_own_webhooks(self, dialects: &[&str]) -> Self {
+    pub fn with_own_webhooks(self, dialects: &[&'static dyn Dialect]) -> Self {
         Self { own_hooks: OwnHooks::of_dialects(dialects), ..self }
     }
 

@@ -13,6 +13,8 @@ mod damaged;
 mod manifests;
 #[path = "fleet_agent/placed.rs"]
 mod placed;
+#[path = "fleet_agent/provided.rs"]
+mod provided;
 #[path = "fleet_agent/refused.rs"]
 mod refused;
 #[path = "fleet_agent/server_side.rs"]

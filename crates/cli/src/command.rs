@@ -29,6 +29,8 @@ mod ocm;
 mod ocm_agent;
 pub mod plan;
 #[cfg(feature = "server")]
+mod property_provider;
+#[cfg(feature = "server")]
 pub mod run;
 #[cfg(feature = "server")]
 mod signal;

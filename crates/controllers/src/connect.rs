@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use futures_util::future::BoxFuture;
 use kube::config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
@@ -27,6 +29,8 @@ pub struct Connection {
     pub url: String,
     /// The address of the server as its kubeconfig writes it; without one, the URL.
     pub server: String,
+    /// The certificates, in PEM, by which the server is known; empty if the configuration has none.
+    pub certificate_authority: String,
 }
 
 impl std::fmt::Debug for Connection {
@@ -43,9 +47,9 @@ pub fn connect<'a>(
 ) -> BoxFuture<'a, Result<Connection, ConnectError>> {
     Box::pin(async move {
         let (config, server) = configuration(kubeconfig, context).await?;
-        let url = config.cluster_url.to_string();
+        let (url, certificate_authority) = (config.cluster_url.to_string(), authority(&config));
         let client = Client::try_from(config).map_err(ConnectError::Client)?;
-        Ok(Connection { client, url, server })
+        Ok(Connection { client, url, server, certificate_authority })
     })
 }
 
@@ -58,10 +62,27 @@ pub fn connect_to_lead<'a>(
 ) -> BoxFuture<'a, Result<Connection, ConnectError>> {
     Box::pin(async move {
         let (config, server) = configuration(kubeconfig, context).await?;
-        let url = config.cluster_url.to_string();
+        let (url, certificate_authority) = (config.cluster_url.to_string(), authority(&config));
         let client = connection::client(config, timing.margin()).map_err(ConnectError::Client)?;
-        Ok(Connection { client, url, server })
+        Ok(Connection { client, url, server, certificate_authority })
     })
+}
+
+/// The certificates of a configuration, in PEM.
+fn authority(config: &Config) -> String {
+    config.root_cert.iter().flatten().map(|certificate| pem(certificate)).collect()
+}
+
+/// A certificate as text, in lines of 64 characters.
+fn pem(certificate: &[u8]) -> String {
+    let mut text = String::from("-----BEGIN CERTIFICATE-----\n");
+    // 48 bytes are 64 characters, and only the last part is padded.
+    for part in certificate.chunks(48) {
+        text.push_str(&STANDARD.encode(part));
+        text.push('\n');
+    }
+    text.push_str("-----END CERTIFICATE-----\n");
+    text
 }
 
 /// The configuration, and the address of the server as it is written.
@@ -94,4 +115,18 @@ fn written_server(kubeconfig: &Kubeconfig, context: Option<&str>) -> Option<Stri
     let cluster = &contexts.next()?.context.as_ref()?.cluster;
     let mut clusters = kubeconfig.clusters.iter().filter(|it| it.name == *cluster);
     clusters.next()?.cluster.as_ref()?.server.clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_certificate_is_written_in_lines() {
+        let lines = pem(&[0; 50]);
+        let lines: Vec<&str> = lines.lines().collect();
+        assert_eq!(lines.len(), 4, "{lines:?}");
+        assert_eq!((lines[1].len(), lines[2]), (64, "AAA="));
+        assert_eq!(lines[3], "-----END CERTIFICATE-----");
+    }
 }

@@ -10,7 +10,8 @@ use serde_json::{Map, Value, json};
 
 use crate::dialect::Dialect;
 pub use crate::webhook::{
-    Circumstances, NeededRight, Operation, Request, Role, Served, Verdict, Webhook,
+    Circumstances, Guarded, GuardedKinds, NeededRight, Operation, Request, Role, Served, Verdict,
+    Webhook,
 };
 use crate::world::World;
 
@@ -29,9 +30,13 @@ pub fn answer(
 ) -> Option<Value> {
     let request = review.get("request").filter(|request| request.is_object())?;
     let uid = request.get("uid").filter(|uid| uid.is_string())?;
-    let asked = asked(webhook, request, circumstances);
-    let verdict =
-        asked.map_or_else(Verdict::allowed, |asked| dialect.admit(webhook, world, &asked));
+    let verdict = match webhook.role {
+        Role::Guards(_) => dialect.guard(world, request),
+        _ => {
+            let asked = asked(webhook, request, circumstances);
+            asked.map_or_else(Verdict::allowed, |asked| dialect.admit(webhook, world, &asked))
+        }
+    };
     Some(json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1",
         "response": response(&verdict, uid)}))
 }
@@ -95,22 +100,41 @@ pub fn configurations(webhooks: &[Webhook], client: impl Fn(&Webhook) -> Value) 
     all
 }
 
-/// A webhook that cannot be asked refuses: nothing unchecked gets in. One that only warns does not.
+/// A webhook that cannot be asked refuses: nothing unchecked gets in. One that only warns does
+/// not, and neither does a guard, which would lock out whoever repairs it.
 fn registration(webhook: &Webhook, client: Value) -> Value {
     let Webhook { name, about, operations, role, .. } = webhook;
-    let failure_policy = if *role == Role::Warns { "Ignore" } else { "Fail" };
-    let operations: Vec<&str> = operations.iter().map(|operation| operation.word()).collect();
-    json!({
+    let fails_open = matches!(role, Role::Warns | Role::Guards(_));
+    let rules = match role {
+        Role::Guards(guarded) => guarded.kinds.iter().map(guard_rule).collect(),
+        _ => vec![json!({"apiGroups": [about.kind.group], "apiVersions": [about.version],
+            "operations": words(operations), "resources": [about.plural], "scope": "*"})],
+    };
+    let mut registration = json!({
         "name": name,
         "clientConfig": client,
-        "rules": [{"apiGroups": [about.kind.group], "apiVersions": [about.version],
-            "operations": operations, "resources": [about.plural], "scope": "*"}],
-        "failurePolicy": failure_policy,
+        "rules": rules,
+        "failurePolicy": if fails_open { "Ignore" } else { "Fail" },
         "matchPolicy": "Equivalent",
         "sideEffects": "None",
         "timeoutSeconds": TIMEOUT_SECS,
         "admissionReviewVersions": ["v1"],
-    })
+    });
+    if let Role::Guards(Guarded { namespaces: Some((label, values)), .. }) = role {
+        let requirement = json!({"key": label, "operator": "In", "values": values});
+        registration["namespaceSelector"] = json!({"matchExpressions": [requirement]});
+    }
+    registration
+}
+
+fn guard_rule(kinds: &GuardedKinds) -> Value {
+    let GuardedKinds { operations, group, version, resources, scope } = kinds;
+    json!({"apiGroups": [group], "apiVersions": [version], "operations": words(operations),
+        "resources": resources, "scope": scope})
+}
+
+fn words(operations: &[Operation]) -> Vec<&'static str> {
+    operations.iter().map(|operation| operation.word()).collect()
 }
 
 /// Reads the request of an `AdmissionReview`; none if it is about something else than

@@ -12,6 +12,7 @@ pub mod workloads;
 
 use convoy_api::{CollectionKey, GroupKind, Object, ObjectKey};
 use jiff::Timestamp;
+use serde_json::Value;
 use smol_str::SmolStr;
 
 use crate::diagnostic::Diagnostic;
@@ -145,6 +146,11 @@ pub trait Dialect: Sync {
 
     /// What one of its webhooks says. `world` holds the kinds that the webhook looks at.
     fn admit(&self, _webhook: &Webhook, _world: &World, _request: &Request<'_>) -> Verdict {
+        Verdict::allowed()
+    }
+
+    /// What its guards say to a request, as a review carries it.
+    fn guard(&self, _world: &World, _request: &Value) -> Verdict {
         Verdict::allowed()
     }
 }

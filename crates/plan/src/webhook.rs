@@ -29,6 +29,30 @@ pub enum Role {
     Validates,
     /// Warn: it never refuses, and nothing is refused when it cannot be asked.
     Warns,
+    /// Refuse by who asks, for parts of objects such as their status too. Nothing is refused when
+    /// it cannot be asked.
+    Guards(&'static Guarded),
+}
+
+/// What a guard is asked about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Guarded {
+    pub kinds: &'static [GuardedKinds],
+    /// The label of a namespace, and the values of it, that the guard is asked about; None: all.
+    pub namespaces: Option<(&'static str, &'static [&'static str])>,
+}
+
+/// Kinds of one group that are guarded alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GuardedKinds {
+    pub operations: &'static [Operation],
+    /// `*`: every group.
+    pub group: &'static str,
+    pub version: &'static str,
+    /// Plural names, with parts as in `pods/status`.
+    pub resources: &'static [&'static str],
+    /// `Cluster` or `Namespaced`.
+    pub scope: &'static str,
 }
 
 /// A kind as an API server serves it.
@@ -110,7 +134,7 @@ impl Role {
     pub fn configuration_kind(self) -> &'static str {
         match self {
             Self::Mutates => "MutatingWebhookConfiguration",
-            Self::Validates | Self::Warns => "ValidatingWebhookConfiguration",
+            Self::Validates | Self::Warns | Self::Guards(_) => "ValidatingWebhookConfiguration",
         }
     }
 }

@@ -6,7 +6,10 @@ use kube::CustomResourceExt;
 use schemars::JsonSchema;
 use serde_json::{Value, json};
 
-use super::{binding, cluster, envelope, eviction, overrides, placement, snapshot, staged, work};
+use super::{
+    binding, cluster, cluster_profile, envelope, eviction, overrides, placement, snapshot, staged,
+    work,
+};
 
 /// Fields that `v1` does not have, as the last part of their path.
 const ONLY_V1BETA1: [&str; 5] =
@@ -45,6 +48,7 @@ pub(crate) fn crds() -> Vec<CustomResourceDefinition> {
         of::<staged::ApprovalRequest>(stable),
         named(of::<cluster::MemberCluster>(stable)),
         of::<cluster::InternalMemberCluster>(stable),
+        of::<cluster_profile::ClusterProfile>(&["v1alpha1"]),
     ]
 }
 
@@ -61,7 +65,7 @@ fn served(mut crd: Value, names: &[&str]) -> CustomResourceDefinition {
         let mut version = template.clone();
         version["name"] = json!(name);
         version["served"] = json!(true);
-        version["storage"] = json!(*name == "v1beta1");
+        version["storage"] = json!(*name == "v1beta1" || names.len() == 1);
         if *name == "v1" {
             drop_properties(&mut version["schema"]["openAPIV3Schema"]);
         }

@@ -211,6 +211,11 @@ pub(super) fn anything(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"x-kubernetes-preserve-unknown-fields": true})
 }
 
+/// An object of any shape.
+pub(super) fn any_object(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
+}
+
 /// Metadata is checked by the API server itself.
 pub(super) fn metadata(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "object"})

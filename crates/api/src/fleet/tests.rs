@@ -8,7 +8,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{
-    binding, cluster, crds, envelope, eviction, overrides, placement, snapshot, staged, work,
+    binding, cluster, cluster_profile, crds, envelope, eviction, overrides, placement, snapshot,
+    staged, work,
 };
 use crate::object::view::view_of;
 
@@ -19,8 +20,9 @@ fn round_trip<T: DeserializeOwned + Serialize>(yaml: &str) {
         let view: T = view_of(&document).unwrap();
         let seen = serde_json::to_value(view).unwrap();
         // A view is of the stored version, whatever version it was read from.
-        let (group, _) = document["apiVersion"].as_str().unwrap().split_once('/').unwrap();
-        document["apiVersion"] = format!("{group}/v1beta1").into();
+        let (group, version) = document["apiVersion"].as_str().unwrap().split_once('/').unwrap();
+        let stored = if group == "multicluster.x-k8s.io" { version } else { "v1beta1" };
+        document["apiVersion"] = format!("{group}/{stored}").into();
         assert_eq!(seen, document);
     }
 }
@@ -61,6 +63,7 @@ unchanged! {
     cluster_approvals_come_through: staged::ClusterApprovalRequest = "approval_request_cluster",
     approvals_come_through: staged::ApprovalRequest = "approval_request",
     member_clusters_come_through: cluster::MemberCluster = "member_cluster",
+    cluster_profiles_come_through: cluster_profile::ClusterProfile = "cluster_profile",
     internal_member_clusters_come_through: cluster::InternalMemberCluster = "internal_member_cluster",
 }
 
@@ -71,16 +74,17 @@ fn all() -> Vec<Value> {
 #[test]
 fn every_kind_is_stored_as_v1beta1_and_has_its_own_name() {
     let crds = all();
-    assert_eq!(crds.len(), 27);
+    assert_eq!(crds.len(), 28);
     let names: BTreeSet<&str> =
         crds.iter().filter_map(|crd| crd["metadata"]["name"].as_str()).collect();
-    assert_eq!(names.len(), 27);
+    assert_eq!(names.len(), 28);
     for crd in &crds {
         let versions = crd["spec"]["versions"].as_array().unwrap();
         let stored: Vec<&Value> =
             versions.iter().filter(|version| version["storage"] == true).collect();
         assert_eq!(stored.len(), 1, "{}", crd["metadata"]["name"]);
-        assert_eq!(stored[0]["name"], "v1beta1");
+        let is_shared = crd["spec"]["group"] == "multicluster.x-k8s.io";
+        assert_eq!(stored[0]["name"], if is_shared { "v1alpha1" } else { "v1beta1" });
     }
 }
 

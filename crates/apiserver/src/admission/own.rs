@@ -5,8 +5,10 @@ use std::fmt;
 
 use convoy_api::Object;
 use convoy_api::rbac::{AccessTarget, Attributes};
-use convoy_plan::admission::{Circumstances, NeededRight, Role, Webhook, answer, rights};
-use convoy_plan::{DIALECTS, Dialect, World};
+use convoy_plan::admission::{
+    Circumstances, GuardedKinds, NeededRight, Role, Webhook, answer, rights,
+};
+use convoy_plan::{Dialect, World};
 use serde_json::Value;
 
 use super::hook::Hook;
@@ -29,15 +31,17 @@ pub(super) struct Own {
 }
 
 impl OwnHooks {
-    /// Those of the dialects of these names.
-    pub(crate) fn of_dialects(names: &[&str]) -> Self {
+    /// Those of these dialects.
+    pub(crate) fn of_dialects(dialects: &[&'static dyn Dialect]) -> Self {
         let mut hooks = Self::default();
-        for dialect in DIALECTS.iter().filter(|dialect| names.contains(&dialect.name())) {
+        for dialect in dialects {
             for webhook in dialect.webhooks() {
                 let hook = Hook::own(Own { dialect: *dialect, webhook });
                 match webhook.role {
                     Role::Mutates => hooks.mutating.extend(hook),
-                    Role::Validates | Role::Warns => hooks.validating.extend(hook),
+                    Role::Validates | Role::Warns | Role::Guards(_) => {
+                        hooks.validating.extend(hook)
+                    }
                 }
             }
         }
@@ -68,6 +72,12 @@ impl Own {
     /// requests are about others.
     pub(super) fn is_about(&self, request: &ResourceRequest) -> bool {
         let about = &self.webhook.about;
+        if let Role::Guards(guarded) = self.webhook.role {
+            // The fleet is that of the first cluster; its members have their own rules.
+            let group = request.resource.group.as_str();
+            let names = |it: &GuardedKinds| it.group == "*" || it.group == group;
+            return request.cluster.name.is_empty() && guarded.kinds.iter().any(names);
+        }
         request.target.subresource.is_empty()
             && request.resource.is(&about.kind.group, about.plural)
     }

@@ -24,6 +24,7 @@ use kube::Client;
 use super::agent_timings::AgentTimingFlags;
 use super::leadership::{identity, lead};
 use super::ocm_agent::{AgentPart, OcmAgentFlags, OcmAgents, Surroundings};
+use super::property_provider::{MemberFacts, PropertyFlags};
 use super::signal::shutdown_signal;
 use super::{decision_log, metrics};
 use crate::{logging, output};
@@ -91,6 +92,8 @@ pub struct Args {
     #[command(flatten)]
     timings: AgentTimingFlags,
     #[command(flatten)]
+    properties: PropertyFlags,
+    #[command(flatten)]
     ocm: OcmAgentFlags,
 }
 
@@ -106,8 +109,23 @@ enum Api {
 /// The agents that run for a member cluster.
 #[derive(Debug, Default)]
 pub(super) struct Agents {
-    pub(super) fleet: Option<AgentTimings>,
+    pub(super) fleet: Option<FleetAgents>,
     pub(super) ocm: Option<OcmAgents>,
+}
+
+/// What the flags ask of the agents of KubeFleet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FleetAgents {
+    pub(super) timings: AgentTimings,
+    pub(super) properties: PropertyFlags,
+}
+
+/// How the agents of a member cluster reach it, and others do.
+#[derive(Clone, Copy)]
+pub(super) struct MemberAccess<'a> {
+    pub(super) client: &'a Client,
+    pub(super) server: &'a str,
+    pub(super) certificate_authority: &'a str,
 }
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
@@ -133,11 +151,12 @@ async fn serve(args: Args) -> Result<()> {
         lease_name,
         lease_duration,
         timings,
+        properties,
         ocm,
     } = args;
     let (timings, ocm) = (timings.resolve()?, ocm.resolve(ocm_parts)?);
     let agents = Agents {
-        fleet: api.contains(&Api::Fleet).then_some(timings),
+        fleet: api.contains(&Api::Fleet).then_some(FleetAgents { timings, properties }),
         ocm: api.contains(&Api::Ocm).then_some(ocm),
     };
     logging::init(tracing::Level::INFO);
@@ -149,7 +168,12 @@ async fn serve(args: Args) -> Result<()> {
     let hub = hub.context("could not connect to the hub")?;
     let member = connected(member_kubeconfig.as_deref(), member_context.as_deref(), timing).await;
     let member = member.context("could not connect to the member cluster")?;
-    let dialects = agents.dialects(&cluster, &hub.server, &member.client).await;
+    let access = MemberAccess {
+        client: &member.client,
+        server: &member.server,
+        certificate_authority: &member.certificate_authority,
+    };
+    let dialects = agents.dialects(&cluster, &hub.server, access).await;
     let settings = Settings {
         observe,
         decision_log: decision_log::open(decision_log)?,
@@ -195,15 +219,20 @@ impl Agents {
         &self,
         cluster: &str,
         hub_server: &str,
-        member: &Client,
+        member: MemberAccess<'_>,
     ) -> Vec<&'static dyn Dialect> {
         let mut dialects: Vec<&'static dyn Dialect> = Vec::new();
-        if let Some(timings) = self.fleet {
-            dialects.push(Box::leak(Box::new(FleetAgent::new(cluster).with(timings))));
+        let asks = self.ocm.is_some() || self.fleet.is_some_and(|it| it.properties.is_on());
+        let version =
+            if asks { kubernetes_version(member.client).await } else { String::default() };
+        let kubernetes_version = version.as_str();
+        if let Some(FleetAgents { timings, properties }) = self.fleet {
+            let MemberAccess { server, certificate_authority, .. } = member;
+            let facts = MemberFacts { kubernetes_version, server, certificate_authority };
+            let agent = FleetAgent::new(cluster).with(timings);
+            dialects.push(Box::leak(Box::new(agent.providing(properties.provider(facts)))));
         }
         if let Some(ocm) = &self.ocm {
-            let version = kubernetes_version(member).await;
-            let kubernetes_version = version.as_str();
             dialects.extend(ocm.dialects(Surroundings { cluster, hub_server, kubernetes_version }));
         }
         dialects

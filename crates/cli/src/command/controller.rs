@@ -72,7 +72,7 @@ impl DialectFlags {
 }
 
 impl Controller {
-    fn dialect(self, options: &Options) -> &'static dyn Dialect {
+    pub(crate) fn dialect(self, options: &Options) -> &'static dyn Dialect {
         match self {
             Self::Apps => &Deployments,
             Self::ReplicaSets => &ReplicaSets,

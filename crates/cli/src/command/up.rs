@@ -17,12 +17,12 @@ use anyhow::Result;
 use clap::ValueEnum;
 use clap::builder::NonEmptyStringValueParser;
 use convoy_apiserver::access::{AccessSettings, Authorization};
-use convoy_apiserver::home::{Home, Settings};
+use convoy_apiserver::home::{Home, OwnWebhooks, Settings};
 use convoy_apiserver::kubeconfig::ContextNames;
 use convoy_apiserver::server::{Limits, Server};
 use convoy_apiserver::transport::Transport;
 use convoy_plan::DIALECTS;
-use convoy_plan::dialect::ocm;
+use convoy_plan::dialect::fleet::names as fleet_names;
 use convoy_sim::fleet::{self, Client, Fleet};
 use convoy_sim::scenario::Scenario;
 use convoy_store::backend::{Durability, OnLoss};
@@ -35,12 +35,13 @@ use self::directory::{OwnDirectory, data_directory};
 use self::members::{MemberFlags, MemberSettings, MemberTasks};
 use self::objects::Prerequisites;
 use self::process_file::ProcessFile;
-use super::agent::Agents;
+use super::agent::{Agents, FleetAgents};
 use super::agent_timings::AgentTimingFlags;
 use super::controller::{Controller, DialectFlags, Options};
 use super::fleet::Simulation;
 use super::hub::duration;
 use super::ocm_agent::OcmAgentFlags;
+use super::property_provider::PropertyFlags;
 use super::signal::{second_signal, shutdown_signal};
 use crate::{logging, output, process};
 
@@ -122,6 +123,8 @@ pub struct Args {
     #[command(flatten)]
     agent: AgentTimingFlags,
     #[command(flatten)]
+    properties: PropertyFlags,
+    #[command(flatten)]
     ocm_agent: OcmAgentFlags,
 }
 
@@ -185,13 +188,15 @@ async fn serve(args: Args) -> Result<()> {
         output,
         flags,
         agent,
+        properties,
         ocm_agent,
     } = args;
     let simulates_hub = members.is_none() || simulation.has_nodes();
     let scenario = simulation.scenario()?;
     let options = flags.options();
     let controllers = chosen(controllers, scenario.is_some() && simulates_hub, !members.is_none());
-    let agents = agents(agent, ocm_agent, &controllers, &options)?;
+    let fleet = FleetAgents { timings: agent.resolve()?, properties };
+    let agents = agents(fleet, ocm_agent, &controllers, &options)?;
     let members = members.resolve(scenario.as_ref(), agents)?;
     let contexts = ContextNames { first: context, prefix: context_prefix };
     members.check(&contexts)?;
@@ -211,7 +216,7 @@ async fn serve(args: Args) -> Result<()> {
         contexts,
         limits: Limits { shutdown_timeout, ..Limits::default() },
         access: AccessSettings { authorization, token_file, audit_log, audit_policy },
-        own_webhooks: built_in_rules(skip_admission, options.ocm),
+        own_webhooks: built_in_rules(skip_admission, &options),
     };
     let home = Home::start(settings).await?;
     let start = Start {
@@ -265,30 +270,39 @@ impl Start {
 /// The definitions and namespaces that the controllers need.
 fn prerequisites(controllers: &[Controller], options: &Options) -> Prerequisites {
     let dialects = Controller::dialects(controllers.to_vec(), options);
-    let has_skyhooks = controllers.contains(&Controller::Skyhook);
-    let namespaces = has_skyhooks.then(|| options.skyhook.namespace.to_string());
+    let namespaces = controllers.iter().filter_map(|controller| match controller {
+        Controller::Skyhook => Some(options.skyhook.namespace.to_string()),
+        Controller::Fleet => Some(fleet_names::SYSTEM_NAMESPACE.to_owned()),
+        _ => None,
+    });
     Prerequisites {
         dialects: dialects.iter().map(|dialect| dialect.name()).collect(),
-        namespaces: namespaces.into_iter().collect(),
+        namespaces: namespaces.collect(),
     }
 }
 
 /// The agents of each member: those of Open Cluster Management where its controller runs.
 fn agents(
-    fleet: AgentTimingFlags,
+    fleet: FleetAgents,
     ocm: OcmAgentFlags,
     controllers: &[Controller],
     options: &Options,
 ) -> Result<Agents> {
     let ocm = ocm.resolve(options.ocm_agents.clone())?;
     let ocm = controllers.contains(&Controller::Ocm).then_some(ocm);
-    Ok(Agents { fleet: Some(fleet.resolve()?), ocm })
+    Ok(Agents { fleet: Some(fleet), ocm })
 }
 
 /// The dialects whose admission rules the server has.
-fn built_in_rules(skip_admission: bool, ocm: ocm::Parts) -> Vec<&'static str> {
-    let is_on = |name: &&str| !skip_admission && (*name != "ocm" || ocm.admission);
-    DIALECTS.iter().map(|dialect| dialect.name()).filter(is_on).collect()
+fn built_in_rules(skip_admission: bool, options: &Options) -> OwnWebhooks {
+    let is_on = |name: &str| !skip_admission && (name != "ocm" || options.ocm.admission);
+    let all = DIALECTS.iter().filter(|dialect| is_on(dialect.name()));
+    // The hub, unlike the dialect of plans, may have a guard rail.
+    let rules = all.map(|dialect| match dialect.name() {
+        fleet_names::DIALECT => Controller::Fleet.dialect(options),
+        _ => *dialect,
+    });
+    OwnWebhooks(rules.collect())
 }
 
 /// In memory nobody expects a crash to leave anything.

@@ -108,3 +108,88 @@ fn webhooks_of_a_fleet_are_served_and_registered() {
     let registered = home.kubectl("get validatingwebhookconfigurations -o name");
     assert!(registered.contains("fleet-validating-webhook-configuration"), "{registered}");
 }
+
+/// Somebody whom RBAC lets do everything, and whom the guard rail does not know.
+fn let_ann_do_everything(access: &Access) {
+    access.kubectl("create clusterrolebinding ann --clusterrole=cluster-admin --user=ann");
+    let accounts = "create clusterrolebinding accounts --clusterrole=cluster-admin \
+        --group=system:serviceaccounts";
+    access.kubectl(accounts);
+}
+
+/// What the guard rail refuses to a user, and to whom it does not.
+fn the_guard_rail_holds(access: &Access) {
+    let account = "--as system:serviceaccount:x:y --as-group system:serviceaccounts";
+    for (what, told) in [
+        ("create namespace fleet-x", "CREATE resource /v1, Kind=Namespace/: /fleet-x"),
+        (
+            "create configmap a -n fleet-system",
+            "CREATE resource /v1, Kind=ConfigMap/: fleet-system/a",
+        ),
+        (
+            "create configmap a -n kube-system",
+            "CREATE resource /v1, Kind=ConfigMap/: kube-system/a",
+        ),
+        (
+            "delete crd works.placement.kubernetes-fleet.io",
+            "DELETE resource apiextensions.k8s.io/v1, Kind=CustomResourceDefinition/: \
+             /works.placement.kubernetes-fleet.io",
+        ),
+    ] {
+        let refused = access.refused(&format!("{what} --as ann"), "");
+        let user = "user: 'ann' in 'groups: [system:authenticated]' is not allowed to";
+        assert!(refused.contains(&format!("{user} {told}")), "{what}: {refused}");
+        let is_definition = what.starts_with("delete crd");
+        let output = access.try_kubectl(&format!("{what} --dry-run=server {account}"), "");
+        assert_eq!(output.status.success(), !is_definition, "{what}: {output:?}");
+        access.kubectl(&format!("{what} --dry-run=server"));
+    }
+    access.kubectl("create namespace shop --as ann");
+    access.kubectl("create configmap a -n shop --as ann");
+    let member = json!({"apiVersion": "cluster.kubernetes-fleet.io/v1beta1",
+        "kind": "MemberCluster",
+        "metadata": {"name": "eu", "annotations": {"fleet.azure.com/cluster": "1"}},
+        "spec": {"identity": {"kind": "User", "name": "agent"}}})
+    .to_string();
+    let refused = access.refused("apply -f - --as ann", &member);
+    assert!(refused.contains("Kind=MemberCluster/: /eu"), "{refused}");
+    access.kubectl_with("apply -f -", &member);
+    access.kubectl("label membercluster eu env=test --as ann");
+    let refused = access.refused("annotate membercluster eu fleet.azure.com/cluster-", "");
+    assert!(refused.contains("by no user"), "{refused}");
+}
+
+#[test]
+fn the_embedded_server_has_a_guard_rail_if_asked() {
+    let directory = tempfile::tempdir().unwrap();
+    let home = Running::start_in(directory.path(), &["--enable-guard-rail"]);
+    define(&home);
+    home.kubectl("create namespace fleet-system");
+    let_ann_do_everything(&home);
+    the_guard_rail_holds(&home);
+    let listed = Running::start();
+    listed.kubectl("create namespace fleet-x");
+}
+
+#[test]
+fn a_guard_rail_is_served_and_registered() {
+    let directory = tempfile::tempdir().unwrap();
+    let home = Running::start_in(directory.path(), &["--skip-admission"]);
+    define(&home);
+    home.kubectl("create namespace fleet-system");
+    let_ann_do_everything(&home);
+    let place = convoy_kubernetes::Running::new("fleet-guard-rail").unwrap();
+    let mut command = control_loop(&home.kubeconfig, "fleet");
+    command.args(["--webhook-listen=127.0.0.1:0", "--webhook-host=127.0.0.1"]);
+    command.args(["--webhook-namespace=fleet-system", "--enable-guard-rail"]);
+    let _convoy = start(&place, &mut command).0;
+    let begun = Instant::now();
+    let asked = "create namespace fleet-x --dry-run=server --as ann";
+    while home.try_kubectl(asked, "").status.success() {
+        assert!(begun.elapsed() < Duration::from_mins(1), "the server does not ask");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    the_guard_rail_holds(&home);
+    let registered = home.kubectl("get validatingwebhookconfigurations -o name");
+    assert!(registered.contains("fleet-guard-rail-webhook-configuration"), "{registered}");
+}

@@ -59,6 +59,30 @@ fn a_hub_places_resources_on_its_members() {
 }
 
 #[test]
+fn members_have_profiles_and_report_their_namespaces() {
+    let directory = tempfile::tempdir().unwrap();
+    let collection = "--enable-namespace-collection-in-property-provider";
+    let flags = ["--members=1", "--member-nodes=1", "--property-provider=kubernetes", collection];
+    let mut hub = Running::start_as(command(directory.path()).args(flags));
+    let is_told = |profile: &serde_json::Value| profile["status"]["accessProviders"].is_array();
+    hub.until_prints("get clusterprofiles -n fleet-system -o name", "member-1");
+    let profile = hub.until("clusterprofile member-1 -n fleet-system", is_told);
+    let status = &profile["status"];
+    assert!(status["version"]["kubernetes"].as_str().unwrap().starts_with("v1."), "{status}");
+    let access = &status["accessProviders"][0]["cluster"];
+    assert_eq!(access["server"], format!("{}/clusters/member-1", hub.url));
+    assert!(access["certificate-authority-data"].as_str().unwrap().len() > 100, "{access}");
+    let healthy = "wait --for=condition=ControlPlaneHealthy clusterprofile/member-1 \
+        -n fleet-system --timeout=60s";
+    hub.kubectl(healthy);
+    let member = hub.get("membercluster member-1");
+    assert_eq!(member["status"]["namespaces"]["kube-system"], "", "{}", member["status"]);
+    hub.kubectl("delete membercluster member-1 --timeout=60s");
+    assert_eq!(hub.kubectl("get clusterprofiles -n fleet-system -o name"), "");
+    assert_eq!(hub.end("TERM"), Some(0));
+}
+
+#[test]
 fn clusters_are_named_sized_and_labelled_as_asked() {
     let directory = tempfile::tempdir().unwrap();
     let scenario = directory.path().join("scenario.yaml");

@@ -17,13 +17,14 @@ use std::collections::BTreeSet;
 
 use convoy_api::{GroupKind, Object, ObjectKey};
 use jiff::Timestamp;
+use serde_json::Value;
 
 use self::decide::selection::Selection;
 use self::decide::selection::policy::PolicyHistory;
 use self::decide::selection::select::SelectionError;
 use self::decide::works::Phase;
 use self::names::{DIALECT, RolloutKind};
-pub use self::read::options::Options;
+pub use self::read::options::{GuardRail, Options};
 use self::read::placement::Placement;
 use self::report::PartialStep;
 use self::status::binding::Synced;
@@ -135,7 +136,7 @@ impl Dialect for Hub {
     }
 
     fn needs(&self, world: &World, rollout: &Object) -> Vec<Need> {
-        watch::needs::needs(world, rollout)
+        watch::needs::needs(world, rollout, &self.options)
     }
 
     fn takes_along(&self, kind: &GroupKind) -> bool {
@@ -202,11 +203,19 @@ impl Dialect for Hub {
     }
 
     fn webhooks(&self) -> &'static [Webhook] {
-        Fleet.webhooks()
+        match self.options.guard_rail {
+            Some(_) => &admission::WITH_GUARDS,
+            None => Fleet.webhooks(),
+        }
     }
 
     fn admit(&self, webhook: &Webhook, world: &World, request: &Request<'_>) -> Admitted {
         Fleet.admit(webhook, world, request)
+    }
+
+    fn guard(&self, world: &World, request: &Value) -> Admitted {
+        let guard = self.options.guard_rail;
+        guard.map_or_else(Admitted::allowed, |it| admission::guard::judge(it, world, request))
     }
 }
 
@@ -429,8 +438,14 @@ fn override_step(snapshot: &Snapshot<'_>) -> Step {
 fn member_step(snapshot: &Snapshot<'_>, now: Timestamp, options: &Options) -> Step {
     let member = snapshot.rollout();
     let membership = decide::membership::decide(snapshot, options, now);
-    let actions = write::membership::actions(snapshot, &membership);
-    let mut step = report::membership::step(member, &membership, actions);
+    let profile = decide::profile::decide(snapshot, options, now);
+    let released = write::profile::released(&profile);
+    let mut actions = write::membership::actions(snapshot, &membership, released);
+    // A step writes each object once.
+    if actions.iter().all(|action| action.target != *member.key()) {
+        actions.extend(write::profile::actions(member, &profile, now));
+    }
+    let mut step = report::membership::step(member, &membership, &profile, actions);
     step.status = status::membership::status(member, &membership, now);
     step
 }

@@ -19,6 +19,7 @@ use smol_str::SmolStr;
 
 use self::decide::work::WorkPhase;
 use self::names::{DIALECT, INTERNAL_MEMBER_CLUSTER, WORK};
+pub use self::read::provider::PropertyProvider;
 pub use self::read::timings::{AgentTimings, Requeue};
 use super::{Dialect, Need, Watch};
 use crate::snapshot::Snapshot;
@@ -30,18 +31,29 @@ use crate::world::World;
 pub struct FleetAgent {
     member: SmolStr,
     timings: AgentTimings,
+    provider: Option<PropertyProvider>,
 }
 
 impl FleetAgent {
     /// The agent of the member cluster that goes by this name.
     pub fn new(member: impl Into<SmolStr>) -> Self {
-        Self { member: member.into(), timings: AgentTimings::new() }
+        Self { member: member.into(), timings: AgentTimings::new(), provider: None }
     }
 
     /// The same with other waits.
     #[must_use]
     pub fn with(self, timings: AgentTimings) -> Self {
         Self { timings, ..self }
+    }
+
+    /// The same with a property provider.
+    #[must_use]
+    pub fn providing(self, provider: Option<PropertyProvider>) -> Self {
+        Self { provider, ..self }
+    }
+
+    fn collects_namespaces(&self) -> bool {
+        self.provider.as_ref().is_some_and(|provider| provider.collects_namespaces)
     }
 }
 
@@ -64,7 +76,7 @@ impl Dialect for FleetAgent {
 
     /// The member, and the kinds of the objects that a Work is about.
     fn needs(&self, world: &World, rollout: &Object) -> Vec<Need> {
-        watch::needs(world, rollout, &self.member)
+        watch::needs(world, rollout, &self.member, self.collects_namespaces())
     }
 
     fn rollouts<'w>(&self, world: &'w World) -> Vec<&'w Object> {
@@ -88,9 +100,10 @@ impl Dialect for FleetAgent {
         if *rollout.kind() != INTERNAL_MEMBER_CLUSTER {
             return self.work_step(snapshot, now);
         }
-        let membership = decide::membership::decide(snapshot, &self.member, now);
+        let provider = self.provider.as_ref();
+        let membership = decide::membership::decide(snapshot, &self.member, provider, now);
         let mut step = report::membership(rollout, &membership, now);
-        step.status = status::membership::status(rollout, &membership, now);
+        step.status = status::membership::status(rollout, &membership, provider, now);
         step
     }
 

@@ -11,15 +11,16 @@ use convoy_apiserver::kubeconfig::ContextNames;
 use convoy_apiserver::server::Server;
 use convoy_apiserver::transport::Transport;
 use convoy_controllers::Cluster;
+use convoy_plan::dialect::fleet::names::SYSTEM_NAMESPACE;
 use convoy_sim::fleet::link::Link;
 use convoy_sim::fleet::{Client, Fleet};
 use convoy_sim::scenario::{LinkSchedule, Scenario, Towards};
 use serde_json::{Value, json};
 
 use super::control::ControllerTask;
-use super::objects::{await_object, create, install};
+use super::objects::{await_object, create, install, namespace};
 use super::{LOGICAL_CLUSTERS, client, simulate};
-use crate::command::agent::{self, Agents};
+use crate::command::agent::{self, Agents, MemberAccess};
 use crate::command::controller::{Controller, Options};
 
 /// Number of nodes of a member for which nobody gives one.
@@ -177,6 +178,7 @@ impl MemberSettings {
         }
         let has_ocm = self.agents.ocm.is_some();
         install(&hub, "fleet", |_| true).await?;
+        namespace(&hub, SYSTEM_NAMESPACE).await?;
         if has_ocm {
             install(&hub, "ocm", |_| true).await?;
         }
@@ -218,7 +220,12 @@ impl Member {
         let dialects = Controller::dialects(Controller::of_cluster(), &Options::default());
         let control = ControllerTask::start(client(server, name), dialects, None).await?;
         // What the agents are told at their start does not depend on the scenario.
-        let dialects = agents.dialects(name, url, &client(server, name)).await;
+        let access = MemberAccess {
+            client: &client(server, name),
+            server: &format!("{url}/clusters/{name}"),
+            certificate_authority: &server.access.authority,
+        };
+        let dialects = agents.dialects(name, url, access).await;
         let link = |cluster: &str, towards: Towards| {
             linked(server, cluster, scenario.link_of_member(name, towards))
         };

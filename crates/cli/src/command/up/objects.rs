@@ -28,9 +28,7 @@ impl Prerequisites {
             install(cluster, dialect, |_| true).await?;
         }
         for name in &self.namespaces {
-            let namespace =
-                json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-            create(cluster, "/api/v1/namespaces", &namespace).await?;
+            namespace(cluster, name).await?;
         }
         Ok(())
     }
@@ -55,6 +53,11 @@ pub(super) async fn install(
         await_object(cluster, &format!("{DEFINITIONS}/{name}"), is_established).await?;
     }
     Ok(())
+}
+
+pub(super) async fn namespace(cluster: &Transport, name: &str) -> Result<()> {
+    let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+    create(cluster, "/api/v1/namespaces", &object).await
 }
 
 /// Creates an object, unless it is there from an earlier start.

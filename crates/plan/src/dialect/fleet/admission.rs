@@ -1,7 +1,11 @@
 //! The webhooks of placements, overrides, evictions, budgets and member clusters, under the names
-//! that upstream registers. The guard rail, which tells who may write, is left to RBAC.
+//! that upstream registers, and the guard rail, which tells who may write.
 
 mod defaults;
+pub(super) mod guard;
+mod guarded;
+
+use std::sync::LazyLock;
 
 use convoy_api::kinds::CUSTOM_RESOURCE_DEFINITION;
 use convoy_api::{GroupKind, Object};
@@ -117,6 +121,10 @@ pub(super) const WEBHOOKS: &[Webhook] = &[
     },
 ];
 
+/// The same and the guards.
+pub(super) static WITH_GUARDS: LazyLock<Vec<Webhook>> =
+    LazyLock::new(|| [WEBHOOKS, guarded::WEBHOOKS].concat());
+
 /// What one of them says.
 pub(super) fn admit(webhook: &Webhook, world: &World, request: &Request<'_>) -> Verdict {
     match (webhook.role, request.object) {
@@ -128,7 +136,7 @@ pub(super) fn admit(webhook: &Webhook, world: &World, request: &Request<'_>) -> 
             .old
             .and_then(|old| changed(&webhook.about.kind, old, object))
             .map_or_else(|| sound(world, object), |message| Verdict::Refused(message.to_owned())),
-        (Role::Warns, _) | (_, None) => Verdict::allowed(),
+        (Role::Warns | Role::Guards(_), _) | (_, None) => Verdict::allowed(),
     }
 }
 

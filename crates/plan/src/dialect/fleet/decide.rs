@@ -20,6 +20,7 @@ pub(crate) mod cleanup;
 pub(crate) mod eviction;
 pub(crate) mod membership;
 pub(crate) mod override_history;
+pub(crate) mod profile;
 pub(crate) mod rollout;
 pub(crate) mod schedule;
 pub(crate) mod selection;

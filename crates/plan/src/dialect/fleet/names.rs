@@ -18,6 +18,27 @@ pub const MEMBER_CLUSTER: GroupKind = GroupKind::new(CLUSTER_GROUP, "MemberClust
 pub const INTERNAL_MEMBER_CLUSTER: GroupKind =
     GroupKind::new(CLUSTER_GROUP, "InternalMemberCluster");
 
+/// A cluster as the cluster inventory API describes it.
+pub const CLUSTER_PROFILE: GroupKind = GroupKind::new("multicluster.x-k8s.io", "ClusterProfile");
+pub const CLUSTER_PROFILE_API: &str = "multicluster.x-k8s.io/v1alpha1";
+
+/// The namespace of the hub agent, where ClusterProfiles are.
+pub const SYSTEM_NAMESPACE: &str = "fleet-system";
+
+/// The name by which ClusterProfiles say whose they are, and the label that says so too.
+pub const CLUSTER_MANAGER: &str = "KubeFleet";
+pub const CLUSTER_MANAGER_LABEL: &str = "x-k8s.io/cluster-manager";
+
+/// Properties that an agent with a property provider reports, beside numbers.
+pub const KUBERNETES_VERSION: &str = "k8s.io/k8s-version";
+pub const ENTRY_POINT: &str = "k8s.io/cluster-entrypoint";
+pub const CERTIFICATE_AUTHORITY: &str = "k8s.io/cluster-certificate-authority-data";
+
+/// Conditions of a cluster whose agent has a property provider.
+pub const PROVIDER_STARTED: &str = "ClusterPropertyProviderStarted";
+pub const PROPERTIES_COLLECTED: &str = "ClusterPropertyCollectionSucceeded";
+pub const NAMESPACES_COLLECTED: &str = "NamespaceCollectionSucceeded";
+
 pub const EVICTION: GroupKind = placement("ClusterResourcePlacementEviction");
 pub const DISRUPTION_BUDGET: GroupKind = placement("ClusterResourcePlacementDisruptionBudget");
 pub const CLUSTER_OVERRIDE: GroupKind = placement("ClusterResourceOverride");
@@ -93,6 +114,7 @@ pub const RUN_CLEANUP: &str = "kubernetes-fleet.io/stagedupdaterun-finalizer";
 /// The condition of a member cluster that the hub has made room for.
 pub const READY_TO_JOIN: &str = "ReadyToJoin";
 pub const MEMBER_CLEANUP: &str = "kubernetes-fleet.io/membercluster-finalizer";
+pub const PROFILE_CLEANUP: &str = "kubernetes-fleet.io/cluster-profile-cleanup";
 pub const WORK_CLEANUP: &str = "kubernetes-fleet.io/work-cleanup";
 pub const OVERRIDE_CLEANUP: &str = "kubernetes-fleet.io/override-cleanup";
 

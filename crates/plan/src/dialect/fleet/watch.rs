@@ -45,7 +45,10 @@ pub(crate) fn surroundings<'w>(world: &'w World, rollout: &Object) -> Vec<&'w Ob
 
 fn around_member<'w>(world: &'w World, member: &Object) -> Vec<&'w Object> {
     let home = names::member_namespace(member.name());
-    let mut found: Vec<&Object> = world.find(&NAMESPACE, "", &home).into_iter().collect();
+    let namespaces = [home.as_str(), names::SYSTEM_NAMESPACE];
+    let namespaces = namespaces.into_iter().filter_map(|name| world.find(&NAMESPACE, "", name));
+    let mut found: Vec<&Object> = namespaces.collect();
+    found.extend(world.find(&names::CLUSTER_PROFILE, names::SYSTEM_NAMESPACE, member.name()));
     for kind in &names::IN_MEMBER_NAMESPACE {
         found.extend(world.in_namespace(kind, &home));
     }
@@ -56,8 +59,12 @@ fn around_member<'w>(world: &'w World, member: &Object) -> Vec<&'w Object> {
     found
 }
 
-/// The member cluster whose namespace an object is, or lies in.
+/// The member cluster whose namespace an object is, or lies in, or whose profile it is.
 fn resident(world: &World, changed: &ObjectKey) -> Option<ObjectKey> {
+    if changed.kind == names::CLUSTER_PROFILE {
+        let member = world.find(&MEMBER_CLUSTER, "", &changed.name)?;
+        return is_concerned(world, member).then(|| member.key().clone());
+    }
     let home = if changed.kind == NAMESPACE { &changed.name } else { &changed.namespace };
     let known = changed.kind == NAMESPACE || names::IN_MEMBER_NAMESPACE.contains(&changed.kind);
     let member = home.strip_prefix(names::MEMBER_NAMESPACE_PREFIX).filter(|_| known)?;
@@ -197,6 +204,11 @@ pub(crate) fn affected(world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
         found.extend(overrides(world));
     }
     found.extend(resident(world, changed));
+    if changed.kind == NAMESPACE && changed.name == names::SYSTEM_NAMESPACE {
+        // There profiles of members can be from now on.
+        let members = world.of(&MEMBER_CLUSTER).filter(|member| is_concerned(world, member));
+        found.extend(members.map(|member| member.key().clone()));
+    }
     if may_be_judged(&changed.kind) {
         found.extend(itself.map(|object| object.key().clone()));
     }
@@ -382,6 +394,7 @@ fn is_judged(kind: &GroupKind, nodes_roll: bool) -> bool {
     let group = kind.group.as_str();
     let ours = [names::PLACEMENT_GROUP, names::CLUSTER_GROUP, names::SKYHOOK_GROUP];
     let spoken = ours.contains(&group)
+        || *kind == names::CLUSTER_PROFILE
         || group.starts_with("karpenter.")
         || group.ends_with("open-cluster-management.io");
     let member = match (group, kind.kind.as_str()) {

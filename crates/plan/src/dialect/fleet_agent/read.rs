@@ -5,6 +5,7 @@ pub(crate) mod desired;
 pub(crate) mod immutable;
 pub(crate) mod internal;
 pub(crate) mod manifest;
+pub(crate) mod provider;
 pub(crate) mod recorded;
 pub(crate) mod strategy;
 pub(crate) mod timings;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use convoy_api::kinds::{NODE, POD};
+use convoy_api::kinds::{NAMESPACE, NODE, POD};
 use convoy_api::{Object, ObjectKey};
 use smol_str::SmolStr;
 
@@ -94,6 +94,7 @@ pub(super) fn snapshot<'w>(world: &'w World, rollout: &'w Object, member: &str) 
     if *rollout.kind() == INTERNAL_MEMBER_CLUSTER {
         found.extend(world.of_cluster(member, &NODE));
         found.extend(world.of_cluster(member, &POD));
+        found.extend(world.of_cluster(member, &NAMESPACE));
         return Snapshot::new(rollout, found);
     }
     found.extend(world.find(&INTERNAL_MEMBER_CLUSTER, &home, member));
@@ -107,10 +108,18 @@ pub(super) fn snapshot<'w>(world: &'w World, rollout: &'w Object, member: &str) 
 }
 
 /// What a decision about a rollout reads on the member: for a Work also the kinds of its
-/// manifests, and of what it had applied, in their versions.
-pub(super) fn needs(world: &World, rollout: &Object, member: &str) -> Vec<Need> {
+/// manifests, and of what it had applied, in their versions; for the membership the namespaces, if
+/// they are collected.
+pub(super) fn needs(
+    world: &World,
+    rollout: &Object,
+    member: &str,
+    collects_namespaces: bool,
+) -> Vec<Need> {
     let mut needs = vec![Need::Member { cluster: SmolStr::new(member) }];
     if *rollout.kind() != WORK {
+        let (collection, version) = (NAMESPACE.in_cluster(member), SmolStr::new_static("v1"));
+        needs.extend(collects_namespaces.then_some(Need::Kind { collection, version }));
         return needs;
     }
     let applied = world.get(&applied_work(rollout, member));
@@ -156,10 +165,13 @@ mod tests {
         let member = Need::Member { cluster: SmolStr::new("a") };
         let (collection, version) = (CONFIG_MAP.in_cluster("a"), SmolStr::new("v1"));
         let maps = Need::Kind { collection, version };
-        assert_eq!(needs(&World::new(), &work, "a"), [member.clone(), maps]);
+        assert_eq!(needs(&World::new(), &work, "a", true), [member.clone(), maps]);
         let internal = object(json!({"apiVersion": "cluster.kubernetes-fleet.io/v1beta1",
             "kind": "InternalMemberCluster",
             "metadata": {"name": "a", "namespace": "fleet-member-a"}}));
-        assert_eq!(needs(&World::new(), &internal, "a"), [member]);
+        assert_eq!(needs(&World::new(), &internal, "a", false), std::slice::from_ref(&member));
+        let (collection, version) = (NAMESPACE.in_cluster("a"), SmolStr::new("v1"));
+        let namespaces = Need::Kind { collection, version };
+        assert_eq!(needs(&World::new(), &internal, "a", true), [member, namespaces]);
     }
 }

@@ -111,6 +111,7 @@ pub(super) fn admit(webhook: &Webhook, world: &World, request: &Request<'_>) -> 
     if *kind == MANAGED_CLUSTER {
         return match webhook.role {
             Role::Mutates => managed_cluster::completed(object, request),
+            Role::Guards(_) => Verdict::allowed(),
             Role::Validates | Role::Warns => managed_cluster::judged(world, object, request),
         };
     }

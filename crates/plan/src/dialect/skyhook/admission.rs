@@ -73,7 +73,7 @@ pub(super) fn admit(webhook: &Webhook, world: &World, request: &Request<'_>) -> 
         (Role::Validates, None) if webhook.about.kind == DEPLOYMENT_POLICY => {
             unreferenced(world, request)
         }
-        (Role::Warns, _) | (_, None) => Verdict::allowed(),
+        (Role::Warns | Role::Guards(_), _) | (_, None) => Verdict::allowed(),
     }
 }
 

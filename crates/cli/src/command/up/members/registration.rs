@@ -4,6 +4,7 @@
 use anyhow::Result;
 use convoy_api::ocm::names::{CLUSTER_SET_LABEL, DEFAULT_CLUSTER_SET};
 use convoy_apiserver::transport::Transport;
+use convoy_plan::dialect::fleet::names::SYSTEM_NAMESPACE;
 use http::Method;
 use serde_json::json;
 
@@ -18,7 +19,7 @@ const CLAIMS: &str = "/apis/cluster.open-cluster-management.io/v1alpha1/clusterc
 pub(super) async fn member_cluster(hub: &Transport, member: &Member) -> Result<()> {
     let Member { name, labels, .. } = member;
     let identity = json!({"kind": "ServiceAccount", "apiGroup": "",
-        "namespace": "fleet-system", "name": name});
+        "namespace": SYSTEM_NAMESPACE, "name": name});
     let object = json!({"apiVersion": "cluster.kubernetes-fleet.io/v1beta1",
         "kind": "MemberCluster", "metadata": {"name": name, "labels": labels},
         "spec": {"identity": identity, "heartbeatPeriodSeconds": 15}});

@@ -7,7 +7,7 @@ use convoy_api::text::Quantity;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value};
 
-use crate::dialect::fleet::names::RESOURCE_PROPERTY_PREFIX;
+use crate::dialect::fleet::names::{NAMESPACES_COLLECTED, RESOURCE_PROPERTY_PREFIX};
 use crate::dialect::fleet::read::placement::{field, list, text};
 use crate::taint::Taint;
 
@@ -46,7 +46,8 @@ pub(crate) fn ineligibility(cluster: &Object, now: Timestamp) -> Option<&'static
     (!healthy).then_some("cluster has been unhealthy for more than 5m")
 }
 
-fn agent(cluster: &Object) -> Option<&Value> {
+/// What the member agent says about itself.
+pub(crate) fn agent(cluster: &Object) -> Option<&Value> {
     let agents = list(cluster.status(), "agentStatus");
     agents.iter().find(|agent| text(agent, "type") == "MemberAgent")
 }
@@ -132,9 +133,17 @@ pub(crate) fn is_new(member: &Object) -> bool {
         && field(member.status(), "agentStatus").is_null()
 }
 
+/// Whether a condition of the cluster is True, and was written for its spec as it is.
+pub(crate) fn holds(cluster: &Object, kind: &str) -> bool {
+    cluster.condition(kind).is_some_and(|entry| {
+        text(entry, "status") == "True"
+            && field(entry, "observedGeneration").as_i64() == Some(cluster.generation())
+    })
+}
+
 /// The namespaces that the cluster reports; None: it does not, or not reliably.
 pub(crate) fn namespaces(cluster: &Object) -> Option<&Map<String, Value>> {
-    let collected = cluster.condition_status("NamespaceCollectionSucceeded") == Some("True");
+    let collected = cluster.condition_status(NAMESPACES_COLLECTED) == Some("True");
     field(cluster.status(), "namespaces").as_object().filter(|_| collected)
 }
 

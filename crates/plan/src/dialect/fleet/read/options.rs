@@ -14,6 +14,21 @@ pub struct Options {
     /// Whether workloads run on the hub itself. The volume claims there are those of its own
     /// StatefulSets then, and are not taken along.
     pub runs_workloads: bool,
+    /// Whether each member gets a ClusterProfile, where the hub serves that kind.
+    pub has_cluster_profiles: bool,
+    /// A ClusterProfile says that its cluster is not healthy when nothing was heard for so long.
+    pub unhealthy_threshold: SignedDuration,
+    /// Who may write the objects of the fleet itself; None: whoever RBAC lets.
+    pub guard_rail: Option<&'static GuardRail>,
+}
+
+/// The exceptions of the guard rail.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GuardRail {
+    /// Users who may write everything, beside administrators.
+    pub users: Vec<String>,
+    /// Whether labels of member clusters are kept from users too.
+    pub denies_labels: bool,
 }
 
 impl Options {
@@ -23,11 +38,19 @@ impl Options {
         changes_collection: SignedDuration::ZERO,
         force_delete_wait: SignedDuration::ZERO,
         runs_workloads: false,
+        has_cluster_profiles: true,
+        unhealthy_threshold: SignedDuration::from_secs(60),
+        guard_rail: None,
     };
 
     /// The same hub, where nothing is waited for.
     pub(crate) const fn at_once(self) -> Self {
-        Self { runs_workloads: self.runs_workloads, ..Self::AT_ONCE }
+        Self {
+            snapshot_interval: SignedDuration::ZERO,
+            changes_collection: SignedDuration::ZERO,
+            force_delete_wait: SignedDuration::ZERO,
+            ..self
+        }
     }
 
     /// Those of upstream.
@@ -36,7 +59,7 @@ impl Options {
             snapshot_interval: SignedDuration::from_secs(30),
             changes_collection: SignedDuration::from_secs(15),
             force_delete_wait: SignedDuration::from_mins(15),
-            runs_workloads: false,
+            ..Self::AT_ONCE
         }
     }
 }

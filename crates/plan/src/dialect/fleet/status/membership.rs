@@ -28,7 +28,9 @@ pub(crate) fn status(
     let copied = list(internal.status(), "conditions");
     for condition in copied {
         condition::remove(&mut conditions, text(condition, "type"));
-        conditions.push(condition.clone());
+        let mut condition = condition.clone();
+        condition["observedGeneration"] = member.generation().into();
+        conditions.push(condition);
     }
     let mut say = |kind: &str, status: &'static str, reason: &str, message: &str| {
         let wanted =

@@ -7,13 +7,14 @@ use smol_str::SmolStr;
 use crate::dialect::Need;
 use crate::dialect::fleet::names::kind::is_selectable;
 use crate::dialect::fleet::names::{self, Family, RolloutKind};
+use crate::dialect::fleet::read::options::Options;
 use crate::dialect::fleet::read::placement::Placement;
 use crate::dialect::fleet::read::resource_selector::ResourceSelector;
 use crate::dialect::fleet::read::{eviction, run};
 use crate::world::World;
 
 /// What a decision about `rollout` reads beside the fleet's own kinds.
-pub(crate) fn needs(world: &World, rollout: &Object) -> Vec<Need> {
+pub(crate) fn needs(world: &World, rollout: &Object, options: &Options) -> Vec<Need> {
     match RolloutKind::of(rollout.kind()) {
         Some(RolloutKind::Placement(_)) => of_placement(rollout),
         Some(RolloutKind::Run(family)) => {
@@ -23,8 +24,11 @@ pub(crate) fn needs(world: &World, rollout: &Object) -> Vec<Need> {
             of_named(world, Family::Cluster, "", &eviction::spec(rollout).placement_name)
         }
         Some(RolloutKind::Member) => {
+            let has_profile =
+                options.has_cluster_profiles || rollout.has_finalizer(names::PROFILE_CLEANUP);
+            let profile = has_profile.then_some(names::CLUSTER_PROFILE);
             let inside = names::IN_MEMBER_NAMESPACE.into_iter();
-            inside.chain([NAMESPACE]).map(|kind| Need::of_home(&kind)).collect()
+            inside.chain([NAMESPACE]).chain(profile).map(|kind| Need::of_home(&kind)).collect()
         }
         Some(RolloutKind::Binding(_) | RolloutKind::Override) | None => Vec::new(),
     }
@@ -86,7 +90,8 @@ mod tests {
             "kind": "ClusterRole", "name": "reader"});
         let custom = json!({"group": "x.dev", "version": "v1alpha1", "kind": "Thing"});
         let pod = json!({"group": "", "version": "v1", "kind": "Pod"});
-        let needs = needs(&World::new(), &placement(&json!([role, custom, pod, custom])));
+        let selectors = json!([role, custom, pod, custom]);
+        let needs = needs(&World::new(), &placement(&selectors), &Options::new());
         let expected = [
             kind("rbac.authorization.k8s.io", "ClusterRole", "v1"),
             kind("x.dev", "Thing", "v1alpha1"),
@@ -99,7 +104,7 @@ mod tests {
         let shop = |scope: &str| {
             let term = json!({"group": "", "version": "v1", "kind": "Namespace", "name": "shop",
                 "selectionScope": scope});
-            needs(&World::new(), &placement(&json!([term])))
+            needs(&World::new(), &placement(&json!([term])), &Options::new())
         };
         let namespaces = kind("", "Namespace", "v1");
         assert_eq!(shop("NamespaceOnly"), std::slice::from_ref(&namespaces));

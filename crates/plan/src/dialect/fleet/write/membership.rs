@@ -19,15 +19,21 @@ use crate::step::{Action, Propagation, Verb, Why};
 
 const DEFAULT_HEARTBEAT_SECS: i64 = 60;
 
-pub(crate) fn actions(snapshot: &Snapshot<'_>, membership: &Membership<'_>) -> Vec<Action> {
+/// `released` are the finalizers that a member which leaves does not need any more.
+pub(crate) fn actions(
+    snapshot: &Snapshot<'_>,
+    membership: &Membership<'_>,
+    released: &[&str],
+) -> Vec<Action> {
     let member = snapshot.rollout();
     match membership.phase {
         Phase::Joining => joining(snapshot, membership.internal),
         Phase::AwaitingAgent { .. } => {
-            asked(member, membership.internal, "Leave").into_iter().collect()
+            let asked = asked(member, membership.internal, "Leave");
+            asked.into_iter().chain(finalizer::removed(member, released, left(member))).collect()
         }
         Phase::DeletingNamespace(_) | Phase::AwaitingNamespace | Phase::Left => {
-            leaving(snapshot, membership.phase)
+            leaving(snapshot, membership.phase, released)
         }
     }
 }
@@ -50,10 +56,10 @@ fn joining(snapshot: &Snapshot<'_>, internal: Option<&Object>) -> Vec<Action> {
 }
 
 /// Objects on the member stay: their Works are let go, not undone.
-fn leaving(snapshot: &Snapshot<'_>, phase: Phase<'_>) -> Vec<Action> {
+fn leaving(snapshot: &Snapshot<'_>, phase: Phase<'_>, released: &[&str]) -> Vec<Action> {
     let member = snapshot.rollout();
     let home = member_namespace(member.name());
-    let why = || Why::new("MemberLeft", format!("cluster {} has left", member.name()));
+    let why = || left(member);
     let works = snapshot.of(&WORK).iter().filter(|work| *work.namespace() == home.as_str());
     let mut actions: Vec<Action> =
         works.filter_map(|work| finalizer::removed(work, &[WORK_CLEANUP], why())).collect();
@@ -68,11 +74,19 @@ fn leaving(snapshot: &Snapshot<'_>, phase: Phase<'_>) -> Vec<Action> {
             actions.extend(
                 bindings.filter_map(|binding| finalizer::removed(binding, &[WORK_CLEANUP], why())),
             );
-            actions.extend(finalizer::removed(member, &[MEMBER_CLEANUP], why()));
+            let all = [&[MEMBER_CLEANUP], released].concat();
+            actions.extend(finalizer::removed(member, &all, why()));
         }
         _ => {}
     }
+    if phase != Phase::Left {
+        actions.extend(finalizer::removed(member, released, why()));
+    }
     actions
+}
+
+fn left(member: &Object) -> Why {
+    Why::new("MemberLeft", format!("cluster {} has left", member.name()))
 }
 
 /// The finalizer, and the label by which selectors find a single cluster. A finalizer that
@@ -181,7 +195,7 @@ fn object(member: &Object, kind: &GroupKind, name: &str) -> Value {
 }
 
 /// Metadata of an object that goes with the member cluster, whoever takes its finalizer off.
-fn owned(member: &Object, name: &str, namespace: &str) -> Value {
+pub(crate) fn owned(member: &Object, name: &str, namespace: &str) -> Value {
     let mut metadata = json!({"name": name});
     if !namespace.is_empty() {
         metadata["namespace"] = json!(namespace);

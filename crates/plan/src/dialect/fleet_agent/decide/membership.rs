@@ -1,13 +1,14 @@
 //! Joining, reporting and leaving.
 
-use convoy_api::Object;
-use convoy_api::kinds::{NODE, POD};
+use convoy_api::kinds::{NAMESPACE, NODE, POD};
+use convoy_api::{GroupKind, Object};
 use jiff::Timestamp;
 
 use crate::dialect::fleet_agent::names::{WORK, WORK_CLEANUP};
 use crate::dialect::fleet_agent::read::internal::{
     Usage, Wanted, heartbeat, joined, period, usage, wanted,
 };
+use crate::dialect::fleet_agent::read::provider::{Namespaces, PropertyProvider, namespaces};
 use crate::snapshot::Snapshot;
 
 /// What the agent says about its member now.
@@ -16,7 +17,7 @@ pub(crate) enum Membership {
     /// The hub has not said what it wants.
     Unasked,
     /// A heartbeat is due, with what the member has.
-    Reporting(Box<Usage>),
+    Reporting(Box<Report>),
     /// Nothing is due before then.
     Quiet {
         until: Option<Timestamp>,
@@ -28,7 +29,20 @@ pub(crate) enum Membership {
     Left,
 }
 
-pub(crate) fn decide(snapshot: &Snapshot<'_>, member: &str, now: Timestamp) -> Membership {
+/// What is reported with a heartbeat.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Report {
+    pub(crate) usage: Usage,
+    /// None: they are not collected.
+    pub(crate) namespaces: Option<Namespaces>,
+}
+
+pub(crate) fn decide(
+    snapshot: &Snapshot<'_>,
+    member: &str,
+    provider: Option<&PropertyProvider>,
+    now: Timestamp,
+) -> Membership {
     let internal = snapshot.rollout();
     match wanted(internal) {
         None => Membership::Unasked,
@@ -45,11 +59,14 @@ pub(crate) fn decide(snapshot: &Snapshot<'_>, member: &str, now: Timestamp) -> M
             if is_joined && next.is_some_and(|next| now < next) {
                 return Membership::Quiet { until: next };
             }
-            let of = |kind| -> Vec<&Object> {
-                let all = snapshot.of(kind).iter().copied();
+            let of = |kind: GroupKind| -> Vec<&Object> {
+                let all = snapshot.of(&kind).iter().copied();
                 all.filter(|object| object.key().cluster == member).collect()
             };
-            Membership::Reporting(Box::new(usage(&of(&NODE), &of(&POD))))
+            let usage = usage(&of(NODE), &of(POD));
+            let collects = provider.is_some_and(|provider| provider.collects_namespaces);
+            let namespaces = collects.then(|| namespaces(of(NAMESPACE).into_iter()));
+            Membership::Reporting(Box::new(Report { usage, namespaces }))
         }
     }
 }
