@@ -17,6 +17,8 @@ pub mod label {
     pub const INSTANCE_TYPE: &str = "node.kubernetes.io/instance-type";
     pub const ZONE: &str = "topology.kubernetes.io/zone";
     pub const HOSTNAME: &str = "kubernetes.io/hostname";
+    /// `true` on a NodeClaim whose Node keeps the taints that it came with.
+    pub const DO_NOT_SYNC_TAINTS: &str = "karpenter.sh/do-not-sync-taints";
     /// Keeps load balancers from sending traffic to a node that is being drained.
     pub const EXCLUDE_BALANCERS: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
 }
@@ -44,6 +46,9 @@ pub mod annotation {
     pub const PROPOSAL: &str = "convoy.dev/disruption-proposal";
     /// On a NodeClaim that takes the place of others: the disruption it belongs to.
     pub const REPLACES: &str = "convoy.dev/replaces";
+    /// On a KWOKNodeClass: instance types, zones or capacity types that the simulated provider
+    /// has no machines of, separated by commas.
+    pub const SOLD_OUT: &str = "convoy.dev/sold-out";
     /// On a NodeClaim being deleted: `Terminated`, said by the provider once nothing is left.
     pub const INSTANCE: &str = "convoy.dev/instance-state";
 }
@@ -53,6 +58,8 @@ pub const HASH_VERSION: &str = "v3";
 
 /// Keeps pods off a node that is about to be disrupted. Effect `NoSchedule`, no value.
 pub const DISRUPTED_TAINT: &str = "karpenter.sh/disrupted";
+/// Keeps pods off a Node that its NodeClaim does not know yet. Effect `NoExecute`.
+pub const UNREGISTERED_TAINT: &str = "karpenter.sh/unregistered";
 pub const FINALIZER: &str = "karpenter.sh/termination";
 
 /// Condition types.

@@ -13,7 +13,7 @@ use crate::cron;
 use crate::diagnostic::Diagnostic;
 use crate::selector::{is_label_value, is_qualified_name};
 use crate::taint::Taint;
-use crate::window::Phase;
+use crate::window::{Phase, Window};
 
 /// Findings about a pool whose schema is sound.
 pub(crate) fn pool(object: &Object) -> Vec<Diagnostic> {
@@ -168,12 +168,19 @@ fn unlimited_outside(pool: &Pool<'_>, found: &mut Vec<Diagnostic>) {
     let covers = |budget: &&Budget, reason: &Reason| {
         budget.reasons().is_empty() || budget.reasons().contains(reason)
     };
+    // A window that never closes has no outside.
+    let closes = |window: &Window| {
+        !matches!(
+            window.at(jiff::Timestamp::UNIX_EPOCH),
+            Phase::NoHit | Phase::Open { closes_at: None }
+        )
+    };
     let open: Vec<&str> = reasons
         .iter()
         .filter(|reason| {
             let mut covering =
                 pool.budgets.iter().filter(|budget| covers(budget, reason)).peekable();
-            covering.peek().is_some() && covering.all(|budget| budget.window().is_some())
+            covering.peek().is_some() && covering.all(|budget| budget.window().is_some_and(closes))
         })
         .map(|reason| reason.word())
         .collect();

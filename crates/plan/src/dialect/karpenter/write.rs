@@ -3,8 +3,9 @@
 //! beginning.
 
 mod launch;
+pub(crate) mod lifecycle;
 mod replicas;
-mod terminate;
+pub(crate) mod terminate;
 pub(crate) mod writes;
 
 use std::collections::BTreeMap;
@@ -14,7 +15,7 @@ use serde_json::json;
 
 use super::decide::command::{self, Command, Note, Progress, VALIDATION};
 use super::decide::{Disruptions, permit_of_leaving};
-use super::names::{self, DISRUPTED_TAINT, annotation, condition};
+use super::names::{self, DISRUPTED_EFFECT, DISRUPTED_TAINT, annotation, condition};
 use super::read::Cluster;
 use super::read::claim::Member;
 use super::read::node::Node;
@@ -23,13 +24,14 @@ use crate::object_patch::ObjectPatch;
 use crate::snapshot::Snapshot;
 use crate::step::{Action, EventType, MemberState, Verb, Why};
 use crate::taint;
+use terminate::Leaving;
 use writes::Writes;
 
 /// Works out the writes of one step.
-pub(crate) fn step(
-    cluster: &Cluster<'_>,
-    snapshot: &Snapshot<'_>,
-    disruptions: &Disruptions<'_, '_>,
+pub(crate) fn step<'w>(
+    cluster: &Cluster<'w>,
+    snapshot: &Snapshot<'w>,
+    disruptions: &Disruptions<'_, 'w>,
 ) -> Writes {
     let mut writes = Writes::default();
     let mut starting: BTreeMap<usize, &Command<'_>> = BTreeMap::new();
@@ -40,7 +42,15 @@ pub(crate) fn step(
     }
     for (at, member) in cluster.own_members() {
         if member.facts.is_deleting {
-            terminate::claim(cluster, snapshot, at, &mut writes);
+            let leaving = Leaving {
+                now: cluster.now,
+                member,
+                pods: cluster.pods_of(member),
+                pod_budgets: &cluster.pod_budgets,
+                snapshot,
+            };
+            let hold = terminate::claim(leaving, &mut writes);
+            writes.states.insert(at, (MemberState::Gone, hold));
             continue;
         }
         if member.node.is_some_and(|node| node.facts.is_deleting) {
@@ -56,6 +66,7 @@ pub(crate) fn step(
                 proceed(cluster, snapshot, disruptions, at, &mut patch, &mut writes);
             }
             Some(command) => begin(cluster, snapshot, command, at, &mut patch, &mut writes),
+            None if member.is_leaving() => {}
             None => clean_up(member, &mut patch, &mut writes),
         }
         if !patch.is_empty() {
@@ -64,6 +75,9 @@ pub(crate) fn step(
         }
     }
     replacements(cluster, snapshot, disruptions, &mut writes);
+    if let Some(new) = disruptions.provision() {
+        replicas::provision(cluster, snapshot, &new, &mut writes);
+    }
     if let Some(scaling) = disruptions.scaling() {
         replicas::scale(cluster, snapshot, &scaling, &mut writes);
     }
@@ -104,13 +118,9 @@ fn record_conditions(
     if let Some(event) = wanted.pod_event {
         patch.status("lastPodEventTime", crate::condition::instant(event));
     }
-    if facts.hash_version.as_deref() != Some(names::HASH_VERSION) && facts.hash.is_some()
-        || !pool.is_hashed && facts.hash.is_some()
-    {
+    if member.migrates(pool) {
         patch.annotate(annotation::HASH_VERSION, Some(names::HASH_VERSION));
-        if facts.drifted.is_none() {
-            patch.annotate(annotation::HASH, Some(&pool.hash));
-        }
+        patch.annotate(annotation::HASH, member.migrated_hash(pool));
     }
 }
 
@@ -301,14 +311,15 @@ fn replacements(
 
 /// Keeps pods away from a node: the reservation before anything is disturbed.
 fn taint(node: &Node<'_>, why: &Why) -> Action {
-    let mut taints = taint::others(node.object, DISRUPTED_TAINT);
-    taints.push(json!({"key": DISRUPTED_TAINT, "effect": "NoSchedule"}));
+    let mut taints = taint::but(node.object, DISRUPTED_TAINT, DISRUPTED_EFFECT);
+    taints.push(json!({"key": DISRUPTED_TAINT, "effect": DISRUPTED_EFFECT}));
     let patch = json!({"spec": {"taints": taints}});
     Action::patch(Verb::Taint, node.object, patch, why.clone()).concurrently()
 }
 
 fn untaint(node: &Node<'_>, why: &Why) -> Option<Action> {
-    let patch = json!({"spec": {"taints": taint::others(node.object, DISRUPTED_TAINT)}});
+    let others = taint::but(node.object, DISRUPTED_TAINT, DISRUPTED_EFFECT);
+    let patch = json!({"spec": {"taints": others}});
     let untaint = || Action::patch(Verb::Untaint, node.object, patch, why.clone()).concurrently();
     node.facts.is_tainted.then(untaint)
 }
