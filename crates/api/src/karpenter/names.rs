@@ -38,6 +38,12 @@ pub mod annotation {
     pub const TIME_ZONE: &str = "convoy.dev/budget-time-zone";
     /// On a NodePool converted from `v1beta1`: its kubelet settings, verbatim.
     pub const KUBELET: &str = "convoy.dev/v1beta1-kubelet";
+    /// On a NodePool converted from `v1beta1`: its `spec.disruption`, verbatim.
+    pub const DISRUPTION: &str = "convoy.dev/v1beta1-disruption";
+    /// On a NodePool converted from `v1beta1`: `resources` of its template, verbatim.
+    pub const RESOURCES: &str = "convoy.dev/v1beta1-resources";
+    /// On a NodePool shown as `v1beta1`: the fields of its spec that only `v1` has.
+    pub const ONLY_V1: &str = "convoy.dev/v1-fields";
     /// On a NodePool converted from `v1beta1`: the version of its node class.
     pub const CLASS_VERSION: &str = "convoy.dev/v1beta1-node-class-version";
     /// On a NodeClaim: the disruption it is part of (see the concepts page).
@@ -46,7 +52,7 @@ pub mod annotation {
     pub const PROPOSAL: &str = "convoy.dev/disruption-proposal";
     /// On a NodeClaim that takes the place of others: the disruption it belongs to.
     pub const REPLACES: &str = "convoy.dev/replaces";
-    /// On a KWOKNodeClass: instance types, zones or capacity types that the simulated provider
+    /// On a `KWOKNodeClass`: instance types, zones or capacity types that the simulated provider
     /// has no machines of, separated by commas.
     pub const SOLD_OUT: &str = "convoy.dev/sold-out";
     /// On a NodeClaim being deleted: `Terminated`, said by the provider once nothing is left.

@@ -199,3 +199,40 @@ fn a_claim_that_no_machine_is_left_for_is_given_up_and_tried_again() {
     running.kubectl("annotate kwoknodeclass default convoy.dev/sold-out-");
     running.kubectl("rollout status deployment/web --timeout=120s");
 }
+
+#[test]
+fn a_pool_of_v1beta1_keeps_its_meaning_and_comes_back_as_it_was_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let running = Running::start_in(directory.path(), &["--nodes", "1"]);
+    define(&running, "karpenter");
+    apply(&running, &class());
+    // The document's example of a budget for two reasons and a default, and one for expiration.
+    let disruption = json!({"consolidationPolicy": "WhenUnderutilized", "expireAfter": "90m",
+        "budgets": [
+            {"nodes": 10, "reason": ["drifted", "underutilized"], "schedule": "* * * * *"},
+            {"nodes": 5, "schedule": "* * * * *"},
+            {"nodes": 0, "reasons": ["expired"]}]});
+    let written = json!({"apiVersion": "karpenter.sh/v1beta1", "kind": "NodePool",
+        "metadata": {"name": "default"}, "spec": {"disruption": disruption, "template": {"spec": {
+            "kubelet": {"maxPods": 20}, "requirements": [], "nodeClassRef": {
+                "apiVersion": "karpenter.kwok.sh/v1alpha1", "kind": "KWOKNodeClass",
+                "name": "default"}}}}});
+    apply(&running, &written);
+    let newer = running.until("nodepools.v1.karpenter.sh default", |pool| is(pool, "Ready"));
+    let budgets = json!([{"nodes": "10", "reasons": ["Drifted", "Underutilized"]}, {"nodes": "5"},
+        {"nodes": "0", "reasons": ["Expired"]}]);
+    assert_eq!(newer["spec"]["disruption"]["budgets"], budgets);
+    let annotations = &newer["metadata"]["annotations"];
+    assert_eq!(annotations["convoy.dev/default-budget"], "unlisted");
+    assert_eq!(annotations["convoy.dev/expiration"], "budgeted");
+    assert_eq!(newer["spec"]["template"]["spec"]["expireAfter"], "90m");
+    let conditions = newer["status"]["conditions"].as_array().unwrap();
+    let valid = conditions.iter().find(|entry| entry["type"] == "DisruptionBudgetsValid").unwrap();
+    assert_eq!(valid["status"], "True", "{valid}");
+    running.kubectl("label nodepools.v1beta1.karpenter.sh default tier=web");
+    let older = running.get("nodepools.v1beta1.karpenter.sh default");
+    assert_eq!(older["spec"], written["spec"]);
+    assert_eq!(older["metadata"]["annotations"]["convoy.dev/expiration"], Value::Null);
+    let again = running.kubectl_with("apply -f -", &written.to_string());
+    assert!(again.contains("unchanged"), "{again}");
+}

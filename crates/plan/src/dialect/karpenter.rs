@@ -50,7 +50,10 @@ impl Dialect for Karpenter {
     }
 
     fn validate(&self, _world: &World, object: &Object) -> Vec<Diagnostic> {
-        let mut found = validation::schema(object);
+        if validate::is_older_claim(object) {
+            return Vec::new();
+        }
+        let mut found = validation::schema(&validate::without_expired(object));
         if found.is_empty() && *object.kind() == names::NODE_POOL {
             found.extend(validate::pool(object));
         }

@@ -150,7 +150,7 @@ pub(super) fn custom_kind(group: &str, kind: &str) -> GroupKind {
     GroupKind { group: SmolStr::new(group), kind: SmolStr::new(kind) }
 }
 
-/// Whether a CustomResourceDefinition is the one of a kind.
+/// Whether a `CustomResourceDefinition` is the one of a kind.
 pub(super) fn defines(definition: &Object, group: &str, kind: &str) -> bool {
     let spec = definition.spec();
     text(spec, "group") == group && text(field(spec, "names"), "kind") == kind

@@ -67,90 +67,62 @@ fn condition(step: &Step) -> [String; 4] {
     [text("status"), text("reason"), text("message"), generation]
 }
 
+/// A name, a spec, the objects beside the budget, and the numbers.
+type Case = (&'static str, Value, Vec<Object>, [i64; 4]);
+
+/// So many pods of a ReplicaSet.
+fn pods(count: usize, of: &str) -> Vec<Object> {
+    (0..count).map(|at| of_set(&format!("{of}-{at}"), of).build()).collect()
+}
+
+/// The same with the ReplicaSet, and its scale.
+fn scaled_pods(count: usize, of: &str, replicas: i64) -> Vec<Object> {
+    pods(count, of).into_iter().chain([set(of, replicas).build()]).collect()
+}
+
+fn cases_of_counts() -> Vec<Case> {
+    let nothing = json!({"minAvailable": 3, "selector": null});
+    let everything = json!({"minAvailable": 3, "selector": {}});
+    let naked = vec![pod("p").build(), pod("q").build()];
+    let most = |count: i64| json!({"maxUnavailable": count});
+    vec![
+        ("no selector selects nothing", nothing, pods(4, "a"), [0, 0, 3, 0]),
+        ("an empty selector selects everything", everything, pods(4, "a"), [1, 4, 3, 4]),
+        ("an integer needs no controller", json!({"minAvailable": 1}), naked, [1, 2, 1, 2]),
+        ("maxUnavailable is of the scale", most(1), scaled_pods(6, "a", 7), [0, 6, 6, 7]),
+        ("more than there are", most(9), scaled_pods(2, "a", 7), [2, 2, 0, 7]),
+        ("a scale of none", most(1), scaled_pods(1, "a", 0), [0, 1, 0, 0]),
+        ("nothing is asked for", json!({}), pods(2, "a"), [0, 2, 0, 0]),
+    ]
+}
+
+fn cases_of_shares() -> Vec<Case> {
+    let least = || json!({"minAvailable": "28%"});
+    let naked = || vec![pod("p").build()];
+    let mixed = [scaled_pods(1, "a", 10), naked()].concat();
+    let two = [scaled_pods(2, "a", 11), scaled_pods(3, "b", 11)].concat();
+    let most = json!({"maxUnavailable": "30%"});
+    vec![
+        ("a share of naked pods is of nothing", least(), naked(), [0, 1, 0, 0]),
+        ("naked pods are left out of the scale", least(), mixed, [0, 2, 3, 10]),
+        ("30% of 7 is 2.1, and rounds up to 3", most, scaled_pods(7, "a", 7), [3, 7, 4, 7]),
+        ("28% of 10 is 2.8, and rounds up to 3", least(), scaled_pods(4, "a", 10), [1, 4, 3, 10]),
+        ("two controllers are added up", least(), two, [0, 5, 7, 22]),
+    ]
+}
+
 #[test]
 fn budgets_come_to_what_kube_controller_manager_computes() {
-    let pods = |count: usize, of: &str| -> Vec<Object> {
-        (0..count).map(|at| of_set(&format!("{of}-{at}"), of).build()).collect()
-    };
-    let cases: Vec<(&str, Value, Vec<Object>, [i64; 4])> = vec![
-        (
-            "no selector selects nothing",
-            json!({"minAvailable": 3, "selector": null}),
-            pods(4, "a"),
-            [0, 0, 3, 0],
-        ),
-        (
-            "an empty selector selects everything",
-            json!({"minAvailable": 3, "selector": {}}),
-            pods(4, "a"),
-            [1, 4, 3, 4],
-        ),
-        (
-            "an integer needs no controller",
-            json!({"minAvailable": 1}),
-            vec![pod("p").build(), pod("q").build()],
-            [1, 2, 1, 2],
-        ),
-        (
-            "a share of naked pods is a share of nothing",
-            json!({"minAvailable": "28%"}),
-            vec![pod("p").build()],
-            [0, 1, 0, 0],
-        ),
-        (
-            "naked pods are left out of the scale",
-            json!({"minAvailable": "28%"}),
-            [pods(1, "a"), vec![set("a", 10).build(), pod("p").build()]].concat(),
-            [0, 2, 3, 10],
-        ),
-        (
-            "maxUnavailable counts from the scale",
-            json!({"maxUnavailable": 1}),
-            [pods(6, "a"), vec![set("a", 7).build()]].concat(),
-            [0, 6, 6, 7],
-        ),
-        (
-            "more than there are",
-            json!({"maxUnavailable": 9}),
-            [pods(2, "a"), vec![set("a", 7).build()]].concat(),
-            [2, 2, 0, 7],
-        ),
-        (
-            "30% of 7 is 2.1, and rounds up to 3",
-            json!({"maxUnavailable": "30%"}),
-            [pods(7, "a"), vec![set("a", 7).build()]].concat(),
-            [3, 7, 4, 7],
-        ),
-        (
-            "28% of 10 is 2.8, and rounds up to 3",
-            json!({"minAvailable": "28%"}),
-            [pods(4, "a"), vec![set("a", 10).build()]].concat(),
-            [1, 4, 3, 10],
-        ),
-        (
-            "two controllers are added up",
-            json!({"minAvailable": "28%"}),
-            [pods(2, "a"), pods(3, "b"), vec![set("a", 11).build(), set("b", 11).build()]].concat(),
-            [0, 5, 7, 22],
-        ),
-        (
-            "a scale of none",
-            json!({"maxUnavailable": 1}),
-            [pods(1, "a"), vec![set("a", 0).build()]].concat(),
-            [0, 1, 0, 0],
-        ),
-        ("nothing is asked for", json!({}), pods(2, "a"), [0, 2, 0, 0]),
-    ];
-    for (case, spec, objects, expected) in cases {
+    for (case, spec, objects, expected) in cases_of_counts().into_iter().chain(cases_of_shares()) {
         let step = step(objects.into_iter().chain([pdb(&spec).build()]));
         assert_eq!(numbers(&step), expected, "{case}");
         assert_eq!(step.status.as_ref().unwrap()["observedGeneration"], 3, "{case}");
-        let words = if expected[0] > 0 {
+        let [status, reason] = if expected[0] > 0 {
             ["True", "SufficientPods"]
         } else {
             ["False", "InsufficientPods"]
         };
-        assert_eq!(condition(&step), [words[0], words[1], "", "3"], "{case}");
+        assert_eq!(condition(&step), [status, reason, "", "3"], "{case}");
     }
 }
 

@@ -11,6 +11,7 @@ pub(crate) mod budgets;
 pub(crate) mod command;
 pub(crate) mod conditions;
 mod consolidate;
+pub(crate) mod course;
 pub(crate) mod lifecycle;
 mod methods;
 pub(crate) mod obstacle;

@@ -164,13 +164,11 @@ fn launch<'w>(snapshot: &Snapshot<'w>, claim: &Claim<'w>) -> Stage<'w> {
     if !matches!(class.condition_status("Ready"), None | Some("True")) {
         return give_up("nodeclass_not_ready", format!("KWOKNodeClass {name} is not ready"));
     }
-    match cheapest(claim.object, sold_out(class)) {
-        Some((kind, offering)) => Stage::Launch(kind, offering),
-        None => {
-            let message = "no instance type meets the requirements and resource requests";
-            give_up("insufficient_capacity", message.to_owned())
-        }
-    }
+    let Some((kind, offering)) = cheapest(claim.object, &sold_out(class)) else {
+        let message = "no instance type meets the requirements and resource requests";
+        return give_up("insufficient_capacity", message.to_owned());
+    };
+    Stage::Launch(kind, offering)
 }
 
 /// What a node class says the provider has no machines of: instance types, zones or capacity
@@ -181,7 +179,7 @@ fn sold_out(class: &Object) -> Vec<&str> {
 }
 
 /// The cheapest machine that a claim may be; of equals the first by name and zone.
-fn cheapest(claim: &Object, sold_out: Vec<&str>) -> Option<(&'static InstanceType, Offering)> {
+fn cheapest(claim: &Object, sold_out: &[&str]) -> Option<(&'static InstanceType, Offering)> {
     let requirements: Requirements = requirement::from_value(list(claim.spec(), "requirements"));
     let requests = Amounts::from_value(claim.spec().pointer("/resources/requests"));
     let suits = |kind: &InstanceType, offering: Offering| {

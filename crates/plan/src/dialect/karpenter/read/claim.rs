@@ -24,6 +24,10 @@ pub(crate) struct Member<'w> {
 
 /// What a NodeClaim says about itself.
 #[derive(Clone, Debug, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own, read from the object"
+)]
 pub(crate) struct ClaimFacts {
     pub(crate) pool: Option<SmolStr>,
     pub(crate) provider_id: SmolStr,

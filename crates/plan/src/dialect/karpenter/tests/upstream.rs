@@ -5,6 +5,9 @@ use convoy_testkit::{Builder, karpenter, object};
 use serde_json::{Value, json};
 
 use super::{creates, disrupted, drifted, drifting, node, pool, step};
+use crate::diagnostic::Severity;
+use crate::dialect::Dialect;
+use crate::dialect::karpenter::Karpenter;
 use crate::{HoldReason, Step, Verb, Write};
 
 /// A pod without a node, with what the scheduler says about it.
@@ -212,4 +215,37 @@ fn a_budget_that_always_applies_is_not_warned_about_as_having_an_outside() {
     let bad = warnings("0 9 * * monday", "8h");
     assert!(bad[0].contains("day of week is a number from 0 to 6"), "{bad:?}");
     assert!(!bad[0].contains("strconv"), "{bad:?}");
+}
+
+#[test]
+fn expired_can_be_named_where_expiration_is_budgeted() {
+    let pool = |expiration: &str| {
+        let budgets = json!([{"nodes": "0", "reasons": ["Expired"]}, {"nodes": "100%"}]);
+        karpenter::pool("default", &json!({"consolidateAfter": "Never", "budgets": budgets}))
+            .annotation("convoy.dev/expiration", expiration)
+            .build()
+    };
+    let world = crate::World::new();
+    let errors = |pool: &Object| {
+        let found = Karpenter.validate(&world, pool);
+        found.into_iter().filter(|it| it.severity == Severity::Error).count()
+    };
+    assert_eq!((errors(&pool("budgeted")), errors(&pool("forceful"))), (0, 1));
+    let old = || karpenter::claim("default", "n").with("/spec/expireAfter", json!("1h")).build();
+    let step = step([pool("budgeted"), old(), node("n").build()]);
+    assert_eq!(disrupted(&step), [""; 0], "its own budget is 0");
+    let reason = json!({"Underutilized": 1, "Empty": 1, "Drifted": 1, "Expired": 0});
+    assert_eq!(step.decision["allowed"]["default"], reason);
+}
+
+#[test]
+fn a_claim_of_the_older_version_is_a_member_like_others() {
+    let mut raw = drifted("n").build().raw().clone();
+    raw["apiVersion"] = json!("karpenter.sh/v1beta1");
+    raw["spec"]["nodeClassRef"] = json!({"apiVersion": "karpenter.kwok.sh/v1alpha1",
+        "kind": "KWOKNodeClass", "name": "default"});
+    let claim = Object::from_value(raw).unwrap();
+    let world = crate::World::new();
+    assert_eq!(Karpenter.validate(&world, &claim), []);
+    assert_eq!(disrupted(&step([drifting(), claim, node("n").build()])), ["n"]);
 }
