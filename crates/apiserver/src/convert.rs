@@ -1,10 +1,11 @@
 //! One stored form per resource, several spellings: custom kinds differ by `apiVersion` alone,
-//! unless a webhook knows more ([`webhook`]);
-//! events and autoscalers have two spellings with different fields.
+//! unless a webhook knows more ([`webhook`]), but for NodePools, whose older version is converted
+//! here; events and autoscalers have two spellings with different fields.
 
 mod autoscaler;
 pub(crate) mod webhook;
 
+use convoy_api::karpenter::convert as karpenter;
 use serde_json::{Map, Value};
 
 use crate::registry::Resource;
@@ -22,7 +23,7 @@ const EVENT_FIELDS: [(&str, &str); 7] = [
 
 /// Whether a request on this resource sees other fields than the stored ones.
 pub(crate) fn differs_from_stored(resource: &Resource) -> bool {
-    is_new_event(resource) || is_old_autoscaler(resource)
+    is_new_event(resource) || is_old_autoscaler(resource) || is_old_pool(resource)
 }
 
 /// Rewrites a stored object into the spelling of `resource`.
@@ -31,6 +32,8 @@ pub(crate) fn from_stored(resource: &Resource, object: &mut Value) {
         rename(object, EVENT_FIELDS.map(|(new, old)| (old, new)));
     } else if is_old_autoscaler(resource) {
         autoscaler::to_v1(object);
+    } else if is_old_pool(resource) && object["apiVersion"] == "karpenter.sh/v1" {
+        *object = karpenter::to_v1beta1(object);
     }
     set_api_version(object, &resource.api_version());
 }
@@ -43,6 +46,8 @@ pub(crate) fn to_stored(resource: &Resource, object: &mut Value) {
     } else if is_old_autoscaler(resource) {
         autoscaler::to_v2(object);
         set_api_version(object, "autoscaling/v2");
+    } else if is_old_pool(resource) {
+        *object = karpenter::to_v1(object);
     } else if let Some(custom) = &resource.custom {
         let stored = crate::registry::api_version(&resource.group, &custom.storage_version);
         set_api_version(object, &stored);
@@ -55,6 +60,16 @@ fn is_new_event(resource: &Resource) -> bool {
 
 fn is_old_autoscaler(resource: &Resource) -> bool {
     resource.is("autoscaling", "horizontalpodautoscalers") && resource.version == "v1"
+}
+
+/// The version in which budgets by reason were proposed, where `v1` is stored and no webhook
+/// converts.
+fn is_old_pool(resource: &Resource) -> bool {
+    let is_stored_newer = resource
+        .custom
+        .as_ref()
+        .is_some_and(|custom| &*custom.storage_version == "v1" && custom.conversion.is_none());
+    resource.is("karpenter.sh", "nodepools") && resource.version == "v1beta1" && is_stored_newer
 }
 
 fn set_api_version(object: &mut Value, api_version: &str) {

@@ -102,7 +102,9 @@ impl ResourceRequest {
     pub fn shows_as_stored(&self, entry: &Entry) -> bool {
         match &self.resource.custom {
             Some(custom) => {
-                custom.has_defaults_at(entry.modified) && webhook::is_in_version(custom, entry)
+                custom.has_defaults_at(entry.modified)
+                    && webhook::is_in_version(custom, entry)
+                    && !convert::differs_from_stored(&self.resource)
             }
             None => !convert::differs_from_stored(&self.resource),
         }

@@ -57,6 +57,17 @@ pub(crate) fn others(node: &Object, key: &str) -> Vec<Value> {
     taints.filter(|taint| text(taint, "key") != key).cloned().collect()
 }
 
+/// The taints of a node as it carries them, but for the one with this key and effect.
+pub(crate) fn but(node: &Object, key: &str, effect: &str) -> Vec<Value> {
+    let taints = list(node.spec(), "taints").iter();
+    taints.filter(|taint| !is(&Taint::from_value(taint), key, effect)).cloned().collect()
+}
+
+/// Whether a taint has this key and effect, whatever its value.
+pub(crate) fn is(taint: &Taint<'_>, key: &str, effect: &str) -> bool {
+    (taint.key, taint.effect) == (key, effect)
+}
+
 /// `key=value:effect`, as `kubectl taint` writes it.
 impl std::fmt::Display for Taint<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -1,14 +1,17 @@
 //! Topology: which other pods a pod has to be near to, away from, or evenly spread among.
-//! Only what is required counts; preferences never stop a disruption.
+//!
+//! Preferences count as if they were required until somebody relaxes them, one by one: they
+//! decide where a pod goes, and never whether it goes.
 
 use std::collections::BTreeMap;
 
 use convoy_api::Object;
+use convoy_api::object::member::{field, list, text};
 use serde_json::Value;
 
 use crate::selector::Selector;
 
-/// The required rules of one pod.
+/// The rules of one pod, required ones before preferences.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TopologyRules<'w> {
     spread: Vec<Spread<'w>>,
@@ -16,9 +19,11 @@ pub(crate) struct TopologyRules<'w> {
     apart: Vec<Term<'w>>,
 }
 
-/// `topologySpreadConstraints` with `DoNotSchedule`.
+/// An entry of `topologySpreadConstraints`.
 #[derive(Clone, Debug)]
 struct Spread<'w> {
+    /// `ScheduleAnyway`.
+    is_preferred: bool,
     key: &'w str,
     max_skew: u32,
     selector: Selector,
@@ -27,6 +32,7 @@ struct Spread<'w> {
 /// A term of pod affinity or anti-affinity.
 #[derive(Clone, Debug)]
 struct Term<'w> {
+    is_preferred: bool,
     key: &'w str,
     selector: Selector,
     /// Empty: the pod's own.
@@ -41,32 +47,50 @@ pub(crate) trait Located<'w> {
 }
 
 impl<'w> TopologyRules<'w> {
+    /// The rules of a pod with all its preferences.
     pub(crate) fn of(spec: &'w Value) -> Self {
-        let list = |value: Option<&'w Value>| value.and_then(Value::as_array).into_iter().flatten();
-        let required = |kind: &str| {
-            let affinity = spec.get("affinity").and_then(|affinity| affinity.get(kind));
-            list(
-                affinity
-                    .and_then(|kind| kind.get("requiredDuringSchedulingIgnoredDuringExecution")),
-            )
-        };
-        let hard = list(spec.get("topologySpreadConstraints")).filter(|constraint| {
-            constraint.get("whenUnsatisfiable").and_then(Value::as_str) != Some("ScheduleAnyway")
-        });
+        let affinity = field(spec, "affinity");
+        let spread = list(spec, "topologySpreadConstraints").iter();
         Self {
-            spread: hard.filter_map(Spread::from_value).collect(),
-            near: required("podAffinity").filter_map(Term::from_value).collect(),
-            apart: required("podAntiAffinity").filter_map(Term::from_value).collect(),
+            spread: spread.filter_map(Spread::from_value).collect(),
+            near: terms(field(affinity, "podAffinity")),
+            apart: terms(field(affinity, "podAntiAffinity")),
         }
+    }
+
+    /// The same without preferences.
+    pub(crate) fn required(spec: &'w Value) -> Self {
+        Self::of(spec).into_required()
+    }
+
+    pub(crate) fn into_required(mut self) -> Self {
+        self.spread.retain(|spread| !spread.is_preferred);
+        self.near.retain(|term| !term.is_preferred);
+        self.apart.retain(|term| !term.is_preferred);
+        self
+    }
+
+    /// Drops the heaviest preference to be near pods, or else to be away from some.
+    pub(crate) fn relax_affinity(&mut self) -> bool {
+        [&mut self.near, &mut self.apart].into_iter().any(|terms| {
+            let preferred = terms.iter().position(|term| term.is_preferred);
+            preferred.map(|at| terms.remove(at)).is_some()
+        })
+    }
+
+    /// Drops the first preference to be spread.
+    pub(crate) fn relax_spread(&mut self) -> bool {
+        let preferred = self.spread.iter().position(|spread| spread.is_preferred);
+        preferred.map(|at| self.spread.remove(at)).is_some()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.spread.is_empty() && self.near.is_empty() && self.apart.is_empty()
     }
 
-    /// Whether other pods may have something against a newcomer.
+    /// Whether other pods have to stay away; a preference to be apart is no reason for others.
     pub(crate) fn keeps_others_away(&self) -> bool {
-        !self.apart.is_empty()
+        self.apart.iter().any(|term| !term.is_preferred)
     }
 
     /// Whether `pod` may join a node with these labels, given where all others are and which
@@ -96,7 +120,8 @@ impl<'w> TopologyRules<'w> {
         let unwelcome = || {
             others.iter().any(|other| {
                 let terms = other.topology().map_or(&[][..], |topology| &topology.apart[..]);
-                terms.iter().any(|term| term.means(other.pod(), pod) && here(term.key, other))
+                let mut required = terms.iter().filter(|term| !term.is_preferred);
+                required.any(|term| term.means(other.pod(), pod) && here(term.key, other))
             })
         };
         !self.apart.iter().any(apart)
@@ -106,10 +131,28 @@ impl<'w> TopologyRules<'w> {
     }
 }
 
+/// The terms of pod affinity or anti-affinity: what is required, then what is preferred, the
+/// heaviest first.
+fn terms(affinity: &Value) -> Vec<Term<'_>> {
+    let required = list(affinity, "requiredDuringSchedulingIgnoredDuringExecution").iter();
+    let mut preferred: Vec<&Value> =
+        list(affinity, "preferredDuringSchedulingIgnoredDuringExecution").iter().collect();
+    preferred.sort_by_key(|entry| std::cmp::Reverse(weight(entry)));
+    let preferred = preferred.into_iter().map(|entry| (field(entry, "podAffinityTerm"), true));
+    let all = required.map(|term| (term, false)).chain(preferred);
+    all.filter_map(|(term, is_preferred)| Term::new(term, is_preferred)).collect()
+}
+
+/// How much a preference weighs.
+pub(crate) fn weight(preference: &Value) -> i64 {
+    field(preference, "weight").as_i64().unwrap_or(0)
+}
+
 impl<'w> Spread<'w> {
     fn from_value(value: &'w Value) -> Option<Self> {
         let skew = value.get("maxSkew").and_then(Value::as_u64).unwrap_or(1);
         Some(Self {
+            is_preferred: text(value, "whenUnsatisfiable") == "ScheduleAnyway",
             key: value.get("topologyKey")?.as_str()?,
             max_skew: u32::try_from(skew).unwrap_or(u32::MAX),
             selector: Selector::from_value(value.get("labelSelector")?).ok()?,
@@ -145,9 +188,10 @@ impl<'w> Spread<'w> {
 }
 
 impl<'w> Term<'w> {
-    fn from_value(value: &'w Value) -> Option<Self> {
+    fn new(value: &'w Value, is_preferred: bool) -> Option<Self> {
         let namespaces = value.get("namespaces").and_then(Value::as_array).into_iter().flatten();
         Some(Self {
+            is_preferred,
             key: value.get("topologyKey")?.as_str()?,
             selector: Selector::from_value(value.get("labelSelector")?).ok()?,
             namespaces: namespaces.filter_map(Value::as_str).collect(),

@@ -1,5 +1,5 @@
-//! A `v1beta1` NodePool in `v1` words. What it meant is kept in annotations, so that the pool
-//! still means it after it was read back as `v1`.
+//! NodePools between `v1beta1` and `v1`. What a version meant, and what the other has no field for,
+//! is kept in annotations: the pool means the same in both, and comes back as it was written.
 
 use serde_json::{Map, Value, json};
 
@@ -41,12 +41,134 @@ pub fn to_v1(pool: &Value) -> Value {
         (annotation::DEFAULT_BUDGET, "unlisted".to_owned()),
         (annotation::EXPIRATION, "budgeted".to_owned()),
     ];
+    let only_v1 = take_note(&mut pool, annotation::ONLY_V1);
     if let Some(spec) = pool.get_mut("spec").and_then(Value::as_object_mut) {
+        if let Some(written) = spec.get("disruption") {
+            notes.push((annotation::DISRUPTION, written.to_string()));
+        }
         let expire_after = disruption(spec);
         template(spec, expire_after, &mut notes);
     }
+    if let Some(fields) = only_v1 {
+        restore(&mut pool, &fields);
+    }
     annotate(&mut pool, notes);
     pool
+}
+
+/// Fields of the spec that `v1beta1` does not have.
+const ONLY_V1: [&str; 3] = ["/spec/replicas", "/spec/template/spec/terminationGracePeriod", POLICY];
+const POLICY: &str = "/spec/disruption/consolidationPolicy";
+
+/// The same pool as `v1beta1` JSON. Its disruption reads as it was written, unless it was changed
+/// as `v1`.
+pub fn to_v1beta1(pool: &Value) -> Value {
+    let mut pool = pool.clone();
+    if !pool.is_object() {
+        return pool;
+    }
+    pool["apiVersion"] = json!("karpenter.sh/v1beta1");
+    let only_v1: Map<String, Value> = ONLY_V1
+        .iter()
+        .filter_map(|pointer| Some(((*pointer).to_owned(), pool.pointer(pointer)?.clone())))
+        .filter(|(pointer, value)| pointer != POLICY || *value == "Balanced")
+        .collect();
+    let written = take_note(&mut pool, annotation::DISRUPTION);
+    let kubelet = take_note(&mut pool, annotation::KUBELET);
+    let resources = take_note(&mut pool, annotation::RESOURCES);
+    let version = take_text(&mut pool, annotation::CLASS_VERSION);
+    if let Some(spec) = pool.get_mut("spec").and_then(Value::as_object_mut) {
+        spec.shift_remove("replicas");
+        let expire_after = older_template(spec, kubelet, resources, version.as_deref());
+        older_disruption(spec, expire_after, written);
+    }
+    say_otherwise(&mut pool, annotation::DEFAULT_BUDGET, "unlisted", "all");
+    say_otherwise(&mut pool, annotation::EXPIRATION, "budgeted", "forceful");
+    if !only_v1.is_empty() {
+        annotate(&mut pool, vec![(annotation::ONLY_V1, Value::Object(only_v1).to_string())]);
+    }
+    pool
+}
+
+/// Drops a note that says what the version means anyway; without one, the other meaning is noted.
+fn say_otherwise(pool: &mut Value, key: &'static str, own: &str, other: &str) {
+    match take_text(pool, key) {
+        Some(value) if value == own => {}
+        Some(value) => annotate(pool, vec![(key, value)]),
+        None => annotate(pool, vec![(key, other.to_owned())]),
+    }
+}
+
+/// Rewrites the template, and gives back its `expireAfter`.
+fn older_template(
+    spec: &mut Map<String, Value>,
+    kubelet: Option<Value>,
+    resources: Option<Value>,
+    version: Option<&str>,
+) -> Option<Value> {
+    let template = spec.get_mut("template")?.get_mut("spec")?.as_object_mut()?;
+    template.shift_remove("terminationGracePeriod");
+    for (field, value) in [("kubelet", kubelet), ("resources", resources)] {
+        template.extend(value.map(|value| (field.to_owned(), value)));
+    }
+    if let Some(class) = template.get_mut("nodeClassRef").and_then(Value::as_object_mut)
+        && let Some(Value::String(group)) = class.shift_remove("group")
+    {
+        let version = version.unwrap_or("v1");
+        let group = if group.is_empty() { group } else { format!("{group}/") };
+        class.insert("apiVersion".into(), json!(format!("{group}{version}")));
+    }
+    template.shift_remove("expireAfter")
+}
+
+fn older_disruption(
+    spec: &mut Map<String, Value>,
+    expire_after: Option<Value>,
+    written: Option<Value>,
+) {
+    let current = spec.get("disruption").cloned().unwrap_or_else(|| json!({}));
+    if let Some(written) = written {
+        let mut newer = Map::from_iter([("disruption".to_owned(), written.clone())]);
+        let expires = disruption(&mut newer);
+        if newer.get("disruption") == Some(&current) && expires == expire_after {
+            spec.insert("disruption".into(), written);
+            return;
+        }
+    }
+    let mut older = current.as_object().cloned().unwrap_or_default();
+    if older.get("consolidationPolicy").is_none_or(|policy| policy != "WhenEmpty") {
+        older.insert("consolidationPolicy".into(), json!("WhenUnderutilized"));
+        if older.get("consolidateAfter").is_some_and(|after| after != "Never") {
+            older.shift_remove("consolidateAfter");
+        }
+    }
+    older.extend(expire_after.map(|value| ("expireAfter".to_owned(), value)));
+    spec.insert("disruption".into(), Value::Object(older));
+}
+
+/// Puts fields back that only `v1` has.
+fn restore(pool: &mut Value, fields: &Value) {
+    for (pointer, value) in fields.as_object().into_iter().flatten() {
+        let Some((parent, name)) = pointer.rsplit_once('/') else { continue };
+        let known = ONLY_V1.contains(&pointer.as_str());
+        let parent = pool.pointer_mut(parent).and_then(Value::as_object_mut).filter(|_| known);
+        if let Some(parent) = parent {
+            parent.insert(name.to_owned(), value.clone());
+        }
+    }
+}
+
+/// Takes an annotation that holds JSON off the pool.
+fn take_note(pool: &mut Value, key: &str) -> Option<Value> {
+    serde_json::from_str(&take_text(pool, key)?).ok()
+}
+
+fn take_text(pool: &mut Value, key: &str) -> Option<String> {
+    let annotations = pool.get_mut("metadata")?.get_mut("annotations")?.as_object_mut()?;
+    match annotations.shift_remove(key)? {
+        Value::String(text) => Some(text),
+        _ => None,
+    }
 }
 
 /// Rewrites `spec.disruption`, and gives back its `expireAfter`.
@@ -108,7 +230,9 @@ fn template(
     if let Some(kubelet) = template.shift_remove("kubelet") {
         notes.push((annotation::KUBELET, kubelet.to_string()));
     }
-    template.shift_remove("resources");
+    if let Some(resources) = template.shift_remove("resources") {
+        notes.push((annotation::RESOURCES, resources.to_string()));
+    }
     let class = template.get_mut("nodeClassRef").and_then(Value::as_object_mut);
     let Some(class) = class else { return };
     if let Some(Value::String(version)) = class.shift_remove("apiVersion") {
@@ -146,6 +270,7 @@ mod tests {
         let expected = json!({"apiVersion": "karpenter.sh/v1", "kind": "NodePool",
             "metadata": {"name": "default", "annotations": {
                 "convoy.dev/default-budget": "unlisted", "convoy.dev/expiration": "budgeted",
+                "convoy.dev/v1beta1-disruption": pool["spec"]["disruption"].to_string(),
                 "convoy.dev/v1beta1-kubelet": "{\"maxPods\":20}",
                 "convoy.dev/v1beta1-node-class-version": "v1alpha1"}},
             "spec": {
@@ -156,6 +281,41 @@ mod tests {
                     {"nodes": "5", "schedule": "@daily", "duration": "1h", "reasons": ["Empty"]},
                     {}]}}});
         assert_eq!(to_v1(&pool), expected);
+        assert_eq!(to_v1beta1(&expected), pool, "it comes back as it was written");
+    }
+
+    #[test]
+    fn a_change_as_v1_is_shown_as_v1beta1() {
+        let written = json!({"apiVersion": "karpenter.sh/v1beta1", "metadata": {"name": "p"},
+            "spec": {"disruption": {"consolidationPolicy": "WhenUnderutilized", "expireAfter": "90m",
+                "budgets": [{"nodes": 10, "reasons": ["drift"]}]}}});
+        let mut newer = to_v1(&written);
+        newer["spec"]["disruption"]["budgets"][0]["nodes"] = json!("20%");
+        let older = to_v1beta1(&newer);
+        let budgets = json!([{"nodes": "20%", "reasons": ["Drifted"]}]);
+        assert_eq!(older["spec"]["disruption"]["budgets"], budgets);
+        assert_eq!(older["spec"]["disruption"]["consolidationPolicy"], "WhenUnderutilized");
+        assert_eq!(older["metadata"]["annotations"], json!({}), "it means what the version means");
+    }
+
+    #[test]
+    fn a_pool_of_v1_survives_being_written_back_as_v1beta1() {
+        let pool = json!({"apiVersion": "karpenter.sh/v1", "metadata": {"name": "p"}, "spec": {
+            "replicas": 3,
+            "template": {"spec": {"requirements": [], "expireAfter": "Never",
+                "terminationGracePeriod": "5m", "nodeClassRef":
+                    {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}}},
+            "disruption": {"consolidationPolicy": "Balanced", "consolidateAfter": "0s",
+                "budgets": [{"nodes": "1", "reasons": ["Drifted"]}]}}});
+        let older = to_v1beta1(&pool);
+        assert_eq!(older["spec"]["disruption"]["expireAfter"], "Never");
+        let class = &older["spec"]["template"]["spec"]["nodeClassRef"];
+        assert_eq!(class["apiVersion"], "karpenter.kwok.sh/v1");
+        let back = to_v1(&older);
+        assert_eq!(back["spec"], pool["spec"]);
+        let notes = &back["metadata"]["annotations"];
+        assert_eq!(notes["convoy.dev/default-budget"], "all", "a budget still covers all reasons");
+        assert_eq!(notes["convoy.dev/expiration"], "forceful");
     }
 
     #[test]

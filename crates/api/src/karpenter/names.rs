@@ -17,6 +17,8 @@ pub mod label {
     pub const INSTANCE_TYPE: &str = "node.kubernetes.io/instance-type";
     pub const ZONE: &str = "topology.kubernetes.io/zone";
     pub const HOSTNAME: &str = "kubernetes.io/hostname";
+    /// `true` on a NodeClaim whose Node keeps the taints that it came with.
+    pub const DO_NOT_SYNC_TAINTS: &str = "karpenter.sh/do-not-sync-taints";
     /// Keeps load balancers from sending traffic to a node that is being drained.
     pub const EXCLUDE_BALANCERS: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
 }
@@ -36,6 +38,12 @@ pub mod annotation {
     pub const TIME_ZONE: &str = "convoy.dev/budget-time-zone";
     /// On a NodePool converted from `v1beta1`: its kubelet settings, verbatim.
     pub const KUBELET: &str = "convoy.dev/v1beta1-kubelet";
+    /// On a NodePool converted from `v1beta1`: its `spec.disruption`, verbatim.
+    pub const DISRUPTION: &str = "convoy.dev/v1beta1-disruption";
+    /// On a NodePool converted from `v1beta1`: `resources` of its template, verbatim.
+    pub const RESOURCES: &str = "convoy.dev/v1beta1-resources";
+    /// On a NodePool shown as `v1beta1`: the fields of its spec that only `v1` has.
+    pub const ONLY_V1: &str = "convoy.dev/v1-fields";
     /// On a NodePool converted from `v1beta1`: the version of its node class.
     pub const CLASS_VERSION: &str = "convoy.dev/v1beta1-node-class-version";
     /// On a NodeClaim: the disruption it is part of (see the concepts page).
@@ -44,6 +52,9 @@ pub mod annotation {
     pub const PROPOSAL: &str = "convoy.dev/disruption-proposal";
     /// On a NodeClaim that takes the place of others: the disruption it belongs to.
     pub const REPLACES: &str = "convoy.dev/replaces";
+    /// On a `KWOKNodeClass`: instance types, zones or capacity types that the simulated provider
+    /// has no machines of, separated by commas.
+    pub const SOLD_OUT: &str = "convoy.dev/sold-out";
     /// On a NodeClaim being deleted: `Terminated`, said by the provider once nothing is left.
     pub const INSTANCE: &str = "convoy.dev/instance-state";
 }
@@ -53,6 +64,8 @@ pub const HASH_VERSION: &str = "v3";
 
 /// Keeps pods off a node that is about to be disrupted. Effect `NoSchedule`, no value.
 pub const DISRUPTED_TAINT: &str = "karpenter.sh/disrupted";
+/// Keeps pods off a Node that its NodeClaim does not know yet. Effect `NoExecute`.
+pub const UNREGISTERED_TAINT: &str = "karpenter.sh/unregistered";
 pub const FINALIZER: &str = "karpenter.sh/termination";
 
 /// Condition types.

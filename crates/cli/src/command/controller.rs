@@ -3,7 +3,9 @@
 use clap::ValueEnum;
 use convoy_plan::Dialect;
 use convoy_plan::dialect::apps::{Deployments, ReplicaSets};
+use convoy_plan::dialect::disruption::PodDisruptionBudgets;
 use convoy_plan::dialect::fleet::{self, Hub};
+use convoy_plan::dialect::karpenter::Operator;
 use convoy_plan::dialect::ocm;
 use convoy_plan::dialect::skyhook::{self, Skyhook};
 use convoy_plan::dialect::workloads::{DAEMON_SETS, JOBS, STATEFUL_SETS};
@@ -29,8 +31,13 @@ pub(crate) enum Controller {
     StatefulSets,
     /// Jobs, for servers without kube-controller-manager
     Jobs,
+    /// PodDisruptionBudgets, for servers without kube-controller-manager
+    #[value(name = "poddisruptionbudgets")]
+    PodDisruptionBudgets,
     /// Skyhooks and DeploymentPolicies; replaces NVIDIA's operator
     Skyhook,
+    /// NodePools, NodeClaims and their nodes; replaces Karpenter with its simulated provider
+    Karpenter,
     /// Placements, update runs and member clusters; replaces KubeFleet's hub agent
     Fleet,
     /// Placements, ManifestWorkReplicaSets, managed clusters and their sets; replaces the hub
@@ -79,8 +86,10 @@ impl Controller {
             Self::DaemonSets => &DAEMON_SETS,
             Self::StatefulSets => &STATEFUL_SETS,
             Self::Jobs => &JOBS,
+            Self::PodDisruptionBudgets => &PodDisruptionBudgets,
             // Created once, and used until the process exits.
             Self::Skyhook => Box::leak(Box::new(Skyhook { options: options.skyhook.clone() })),
+            Self::Karpenter => &Operator,
             Self::Fleet => Box::leak(Box::new(Hub { options: options.fleet })),
             Self::Ocm => Box::leak(Box::new(ocm::Hub { parts: options.ocm })),
         }

@@ -53,6 +53,12 @@ fn the_skyhook_batch_vectors_hold() {
     hold("skyhook_batches");
 }
 
+/// Our own: who is a candidate, where we used to decide otherwise than upstream.
+#[test]
+fn the_karpenter_candidate_vectors_hold() {
+    hold("karpenter_candidates");
+}
+
 #[test]
 fn the_kubefleet_vectors_hold() {
     hold("kubefleet");

@@ -14,6 +14,7 @@ mod fleet_admission;
 mod flows;
 mod helm;
 mod home;
+mod karpenter;
 mod kubectl;
 mod kubectl_skyhook;
 mod leadership;

@@ -1,4 +1,5 @@
-//! Reading schedules. Error texts are those of robfig/cron, which users know from cron jobs.
+//! Reading schedules. Errors begin in the words of robfig/cron, which users know from cron jobs
+//! and search for, and go on with what would be right.
 
 use convoy_api::text::GoDuration;
 use jiff::SignedDuration;
@@ -8,6 +9,8 @@ use super::{CronError, Rule};
 
 /// What a field may hold.
 struct Bounds {
+    /// What the field is called.
+    name: &'static str,
     least: u32,
     most: u32,
     /// Names for the numbers from `least` on.
@@ -20,16 +23,32 @@ struct Field {
     star: bool,
 }
 
-const MINUTE: Bounds = Bounds { least: 0, most: 59, names: &[] };
-const HOUR: Bounds = Bounds { least: 0, most: 23, names: &[] };
-const DAY: Bounds = Bounds { least: 1, most: 31, names: &[] };
+const MINUTE: Bounds = Bounds { name: "minute", least: 0, most: 59, names: &[] };
+const HOUR: Bounds = Bounds { name: "hour", least: 0, most: 23, names: &[] };
+const DAY: Bounds = Bounds { name: "day of month", least: 1, most: 31, names: &[] };
 const MONTH: Bounds = Bounds {
+    name: "month",
     least: 1,
     most: 12,
     names: &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"],
 };
-const WEEKDAY: Bounds =
-    Bounds { least: 0, most: 6, names: &["sun", "mon", "tue", "wed", "thu", "fri", "sat"] };
+const WEEKDAY: Bounds = Bounds {
+    name: "day of week",
+    least: 0,
+    most: 6,
+    names: &["sun", "mon", "tue", "wed", "thu", "fri", "sat"],
+};
+
+impl Bounds {
+    /// What would be right.
+    fn hint(&self) -> String {
+        let Self { name, least, most, names } = self;
+        if names.is_empty() {
+            return format!("{name} is a number from {least} to {most}");
+        }
+        format!("{name} is a number from {least} to {most}, or one of {}", names.join(", "))
+    }
+}
 
 pub(super) fn rule(text: &str) -> Result<Rule, CronError> {
     if let Some(duration) = text.strip_prefix("@every ") {
@@ -42,7 +61,10 @@ pub(super) fn rule(text: &str) -> Result<Rule, CronError> {
         "@daily" | "@midnight" => "0 0 * * *",
         "@hourly" => "0 * * * *",
         other if other.starts_with('@') => {
-            return Err(error(format!("unrecognized descriptor: {other}")));
+            return Err(error(format!(
+                "unrecognized descriptor: {other}; want @yearly, @annually, @monthly, @weekly, \
+                 @daily, @midnight or @hourly, or five fields"
+            )));
         }
         fields => fields,
     };
@@ -50,7 +72,10 @@ pub(super) fn rule(text: &str) -> Result<Rule, CronError> {
     let [minute, hour, day, month, weekday] = parts[..] else {
         let listed = parts.join(" ");
         let found = parts.len();
-        return Err(error(format!("expected exactly 5 fields, found {found}: [{listed}]")));
+        return Err(error(format!(
+            "expected exactly 5 fields, found {found}: [{listed}]; \
+             want minute, hour, day of month, month, day of week"
+        )));
     };
     let (minute, hour) = (field(minute, &MINUTE)?, field(hour, &HOUR)?);
     let (day, month) = (field(day, &DAY)?, field(month, &MONTH)?);
@@ -68,7 +93,9 @@ pub(super) fn rule(text: &str) -> Result<Rule, CronError> {
 /// Whole seconds, and at least one.
 fn every(text: &str) -> Result<Rule, CronError> {
     let duration: GoDuration = text.parse().map_err(|_| {
-        error(format!("failed to parse duration @every {text}: time: invalid duration {text:?}"))
+        error(format!(
+            "failed to parse duration @every {text}; want a number and a unit, such as 90s or 1h30m"
+        ))
     })?;
     Ok(Rule::Every(SignedDuration::from_secs(duration.as_secs().max(1))))
 }
@@ -105,7 +132,7 @@ fn range(item: &str, bounds: &Bounds) -> Result<Field, CronError> {
     let step = match step {
         None => 1,
         Some(step) => {
-            let step = integer(step)?;
+            let step = integer(step, "a step is a number from 1 on")?;
             if second.is_none() {
                 end = bounds.most; // `n/step` runs to the end of the field
             }
@@ -123,15 +150,18 @@ fn range(item: &str, bounds: &Bounds) -> Result<Field, CronError> {
 }
 
 fn check(item: &str, bounds: &Bounds, start: u32, end: u32, step: u32) -> Result<(), CronError> {
-    let Bounds { least, most, .. } = bounds;
+    let (Bounds { name, least, most, .. }, hint) = (bounds, bounds.hint());
     Err(error(if start < *least {
-        format!("beginning of range ({start}) below minimum ({least}): {item}")
+        format!("beginning of range ({start}) below minimum ({least}): {item}; {hint}")
     } else if end > *most {
-        format!("end of range ({end}) above maximum ({most}): {item}")
+        format!("end of range ({end}) above maximum ({most}): {item}; {hint}")
     } else if start > end {
-        format!("beginning of range ({start}) beyond end of range ({end}): {item}")
+        format!(
+            "beginning of range ({start}) beyond end of range ({end}): {item}; \
+             write {name} as two ranges: {start}-{most},{least}-{end}"
+        )
     } else if step == 0 {
-        format!("step of range should be a positive number: {item}")
+        format!("step of range should be a positive number: {item}; want 1 or more")
     } else {
         return Ok(());
     }))
@@ -141,21 +171,19 @@ fn number(text: &str, bounds: &Bounds) -> Result<u32, CronError> {
     let named = bounds.names.iter().position(|name| name.eq_ignore_ascii_case(text));
     match named.and_then(|at| u32::try_from(at).ok()) {
         Some(at) => Ok(bounds.least + at),
-        None => integer(text),
+        None => integer(text, &bounds.hint()),
     }
 }
 
-fn integer(text: &str) -> Result<u32, CronError> {
-    let failed = |why| {
-        error(format!("failed to parse int from {text}: strconv.Atoi: parsing {text:?}: {why}"))
-    };
+fn integer(text: &str, hint: &str) -> Result<u32, CronError> {
+    let failed = || error(format!("failed to parse int from {text}; {hint}"));
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(failed("invalid syntax"));
+        return Err(failed());
     }
-    let number: i64 = text.parse().map_err(|_| failed("value out of range"))?;
+    let number: i64 = text.parse().map_err(|_| failed())?;
     if number < 0 {
-        return Err(error(format!("negative number ({number}) not allowed: {text}")));
+        return Err(error(format!("negative number ({number}) not allowed: {text}; {hint}")));
     }
     // Any number this large is beyond every field; as a step it is one hit.
     Ok(u32::try_from(number).unwrap_or(u32::MAX))

@@ -27,9 +27,14 @@ use crate::world::World;
 use decide::Disruptions;
 use read::{Cluster, Facts};
 
-/// The `karpenter` dialect.
+/// The `karpenter` dialect of plans.
 #[derive(Clone, Copy, Debug)]
 pub struct Karpenter;
+
+/// The controller: beside the pools of a plan its rollouts are NodeClaims, whose machines it
+/// launches and gives back.
+#[derive(Clone, Copy, Debug)]
+pub struct Operator;
 
 impl Dialect for Karpenter {
     fn name(&self) -> &'static str {
@@ -45,7 +50,10 @@ impl Dialect for Karpenter {
     }
 
     fn validate(&self, _world: &World, object: &Object) -> Vec<Diagnostic> {
-        let mut found = validation::schema(object);
+        if validate::is_older_claim(object) {
+            return Vec::new();
+        }
+        let mut found = validation::schema(&validate::without_expired(object));
         if found.is_empty() && *object.kind() == names::NODE_POOL {
             found.extend(validate::pool(object));
         }
@@ -78,5 +86,64 @@ impl Dialect for Karpenter {
         report::report(&cluster, &disruptions, writes, &mut step);
         step.status = status::status(&cluster, snapshot, &disruptions);
         step
+    }
+}
+
+impl Dialect for Operator {
+    fn name(&self) -> &'static str {
+        Karpenter.name()
+    }
+
+    fn watches(&self) -> &'static [Watch] {
+        watch::WATCHES
+    }
+
+    fn validates(&self, kind: &GroupKind) -> bool {
+        Karpenter.validates(kind)
+    }
+
+    fn validate(&self, world: &World, object: &Object) -> Vec<Diagnostic> {
+        Karpenter.validate(world, object)
+    }
+
+    fn rollouts<'w>(&self, world: &'w World) -> Vec<&'w Object> {
+        world.of(&names::NODE_CLAIM).chain(world.of(&names::NODE_POOL)).collect()
+    }
+
+    fn is_rollout(&self, _world: &World, object: &Object) -> bool {
+        [names::NODE_POOL, names::NODE_CLAIM].contains(object.kind())
+    }
+
+    fn affected(&self, world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
+        let mut affected = watch::affected_claims(world, changed);
+        affected.extend(watch::affected(world, changed));
+        affected
+    }
+
+    fn snapshot<'w>(&self, world: &'w World, rollout: &'w Object) -> Snapshot<'w> {
+        if *rollout.kind() == names::NODE_CLAIM {
+            return watch::claim_snapshot(world, rollout);
+        }
+        watch::snapshot(world, rollout)
+    }
+
+    fn hangs_on(&self, _world: &World, rollout: &Object, refused: &Object) -> bool {
+        *rollout.kind() == names::NODE_POOL && watch::depends_on(rollout, refused)
+    }
+
+    fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
+        let rollout = snapshot.rollout();
+        if *rollout.kind() != names::NODE_CLAIM {
+            return Karpenter.step(snapshot, now);
+        }
+        if !rollout.is_deleting() {
+            return report::claim::step(self.name(), snapshot, now);
+        }
+        if watch::has_pool(snapshot, rollout) {
+            // Its end is part of the pool's step.
+            return Step::new(self.name(), rollout, Verdict::Done);
+        }
+        let facts = Facts::read(snapshot);
+        report::claim::end(self.name(), snapshot, &facts, now)
     }
 }

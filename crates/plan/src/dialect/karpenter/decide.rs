@@ -11,8 +11,11 @@ pub(crate) mod budgets;
 pub(crate) mod command;
 pub(crate) mod conditions;
 mod consolidate;
+pub(crate) mod course;
+pub(crate) mod lifecycle;
 mod methods;
 pub(crate) mod obstacle;
+pub(crate) mod provision;
 pub(crate) mod replicas;
 pub(crate) mod simulate;
 
@@ -34,7 +37,7 @@ use budgets::Budgets;
 use command::Command;
 use conditions::Conditions;
 use obstacle::Obstacle;
-use simulate::{Inventory, Removal, SimulationResult, simulate};
+use simulate::{Arrival, Inventory, Removal, SimulationResult, simulate};
 
 /// The loop under way, and afterwards its result.
 #[derive(Debug)]
@@ -53,8 +56,8 @@ pub(crate) struct Disruptions<'c, 'w> {
     pub(crate) costs: Vec<f64>,
     /// Members that are being disrupted or deleted, by now.
     pub(crate) leaving: BTreeSet<usize>,
-    /// Nodes that a command sends pods to.
-    targets: BTreeSet<SmolStr>,
+    /// Nodes that pods go to once the commands of this loop are done.
+    targets: BTreeMap<SmolStr, Arrival>,
     pub(crate) commands: Vec<Command<'w>>,
     /// What the gate told members of the own pool that do not start.
     holds: BTreeMap<usize, Held>,
@@ -165,14 +168,18 @@ impl<'c, 'w> Disruptions<'c, 'w> {
 
     /// What keeps a member from being disrupted in this loop, where its limits leave room.
     fn nomination(&self, at: usize) -> Option<HoldReason> {
-        self.is_target(at).then(|| HoldReason::NotDisruptable {
-            detail: "pods of a node that is being disrupted will move to this node".to_owned(),
-        })
+        let detail = match self.targets.get(self.cluster.members[at].node_name())? {
+            Arrival::Pending => Obstacle::Nominated.text(),
+            Arrival::Moving => {
+                "pods of a node that is being disrupted will move to this node".to_owned()
+            }
+        };
+        Some(HoldReason::NotDisruptable { detail })
     }
 
-    /// Whether a command of this loop sends pods to the member's node.
+    /// Whether pods go to the member's node once the commands of this loop are done.
     fn is_target(&self, at: usize) -> bool {
-        self.targets.contains(self.cluster.members[at].node_name())
+        self.targets.contains_key(self.cluster.members[at].node_name())
     }
 
     /// Whether no obstacle applies for `reason`: drift goes ahead of pods where the claim has a
@@ -302,7 +309,7 @@ impl<'c, 'w> Disruptions<'c, 'w> {
             obstacles,
             costs: cluster.members.iter().map(|member| cost(cluster, member)).collect(),
             leaving: leaving.map(|(at, _)| at).collect(),
-            targets: BTreeSet::new(),
+            targets: BTreeMap::new(),
             commands: Vec::new(),
             holds: BTreeMap::new(),
             refused: BTreeMap::new(),
@@ -365,7 +372,10 @@ impl<'c, 'w> Disruptions<'c, 'w> {
             self.holds.remove(at);
         }
         let command = Command::new(self.cluster, reason, members, result.replacements, permit);
-        self.targets.extend(result.targets);
+        for (node, arrival) in result.targets {
+            let known = self.targets.entry(node).or_insert(arrival);
+            *known = arrival.max(*known);
+        }
         if let Some(inventory) = &mut self.inventory {
             let known = command.replacements.iter().enumerate();
             for (at, replacement) in known.filter(|(_, it)| !it.offers.is_empty()) {
@@ -380,8 +390,8 @@ impl<'c, 'w> Disruptions<'c, 'w> {
     /// What a member's machine costs per hour; 0 if that is not known.
     fn price(&self, at: usize) -> f64 {
         let member = &self.cluster.members[at];
-        let kind = member.facts.instance_type.as_deref().and_then(catalogue::find);
-        let capacity = member.facts.capacity_type.as_deref();
+        let kind = member.machine().instance_type.as_deref().and_then(catalogue::find);
+        let capacity = member.machine().capacity_type.as_deref();
         kind.zip(capacity).and_then(|(kind, capacity)| kind.price(capacity)).unwrap_or(0.0)
     }
 

@@ -4,6 +4,9 @@ use convoy_api::GroupKind;
 pub(crate) use convoy_api::karpenter::names::*;
 pub(crate) use convoy_api::kinds::{DAEMON_SET, NODE, POD, POD_DISRUPTION_BUDGET};
 
+/// On a Node that Convoy's simulated kubelets run.
+pub(crate) const SIMULATED: &str = "sim.convoy.dev/node";
+
 pub(crate) const VOLUME_ATTACHMENT: GroupKind =
     GroupKind::new("storage.k8s.io", "VolumeAttachment");
 
@@ -32,6 +35,9 @@ pub(crate) mod pod_annotation {
     pub(crate) const CONFIG_MIRROR: &str = "kubernetes.io/config.mirror";
     pub(crate) const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 }
+
+/// The effect with which [`DISRUPTED_TAINT`] keeps pods away.
+pub(crate) const DISRUPTED_EFFECT: &str = "NoSchedule";
 
 /// The taint that a cordoned node has.
 pub(crate) const UNSCHEDULABLE_TAINT: &str = "node.kubernetes.io/unschedulable";

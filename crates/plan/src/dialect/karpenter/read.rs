@@ -42,7 +42,7 @@ pub(crate) struct Cluster<'w> {
     pub(crate) unmanaged: Vec<Node<'w>>,
     /// Pods by the name of their node.
     pub(crate) pods: BTreeMap<&'w str, Vec<Pod<'w>>>,
-    /// Pods that wait for a node.
+    /// Pods that the scheduler found no node for.
     pub(crate) pending: Vec<Pod<'w>>,
     pub(crate) pod_budgets: PodBudgets<'w>,
     /// By index of the pool.
@@ -175,7 +175,7 @@ impl<'w> Cluster<'w> {
             let pod = Pod::new(pod);
             match pod.node_name() {
                 Some(node) => self.pods.entry(node).or_default().push(pod),
-                None if pod.is_active() => self.pending.push(pod),
+                None if pod.is_provisionable() => self.pending.push(pod),
                 None => {}
             }
         }
@@ -191,6 +191,19 @@ impl<'w> Cluster<'w> {
             }
         }
     }
+}
+
+/// The claim that a snapshot is about, with its Node.
+pub(crate) fn member_of<'w>(snapshot: &Snapshot<'w>, facts: &'w Facts) -> Option<Member<'w>> {
+    let key = snapshot.rollout().key();
+    let claims = snapshot.of(&names::NODE_CLAIM).iter().zip(facts.claims.iter());
+    let (claim, (_, claim_facts)) = claims.into_iter().find(|(claim, _)| claim.key() == key)?;
+    let mut nodes = snapshot.of(&NODE).iter().zip(facts.nodes.iter());
+    let id = &claim_facts.provider_id;
+    let node = nodes.find(|(_, (_, facts))| !id.is_empty() && facts.provider_id == *id);
+    let node = node.map(|(object, (_, facts))| Node { object, facts });
+    let pool_name = claim_facts.pool.as_deref();
+    Some(Member { claim, node, pool: None, pool_name, facts: claim_facts })
 }
 
 /// Looks an id up, first where the last one was found.

@@ -1,5 +1,6 @@
 //! The state of every member of the pool, and why those that do not move do not.
 
+pub(crate) mod claim;
 pub(crate) mod summary;
 
 use jiff::{SignedDuration, Timestamp};
@@ -70,6 +71,10 @@ fn state(
         let obstacle = disruptions.obstacles[at].as_ref();
         let detail = obstacle.map(Obstacle::text).unwrap_or_default();
         return (MemberState::Settling, Some((HoldReason::NotAvailable { detail }, None)));
+    }
+    if member.is_leaving() {
+        let detail = Obstacle::Leaving.text();
+        return (MemberState::Gone, Some((HoldReason::NotAvailable { detail }, None)));
     }
     match disruptions.hold(at) {
         Some((reason, until)) => {

@@ -40,7 +40,7 @@ pub(crate) fn status(
         patch.set(condition::NODE_REGISTRATION_HEALTHY, "Unknown", "AwaitingReconciliation", text);
     }
     budgets(cluster, disruptions, &mut patch);
-    root(&mut patch);
+    root(&mut patch, &[condition::VALIDATION_SUCCEEDED, condition::NODE_CLASS_READY]);
     let (_, changed) = patch.parts();
     if changed.is_empty() {
         return None;
@@ -165,9 +165,8 @@ fn budgets(cluster: &Cluster<'_>, disruptions: &Disruptions<'_, '_>, patch: &mut
     );
 }
 
-/// Ready: validation and node class together.
-fn root(patch: &mut ObjectPatch<'_>) {
-    let parts = [condition::VALIDATION_SUCCEEDED, condition::NODE_CLASS_READY];
+/// Ready: these conditions together.
+pub(crate) fn root(patch: &mut ObjectPatch<'_>, parts: &[&str]) {
     let read = |kind: &&str| {
         let status =
             patch.current(kind).and_then(|entry| entry.get("status")).and_then(Value::as_str);

@@ -8,6 +8,9 @@ use super::Karpenter;
 use crate::dialect::Dialect;
 use crate::{Action, HoldReason, Step, Verb, Verdict, World, Write};
 
+mod lifecycle;
+mod upstream;
+
 const EARLIER_HASH: &str = "1";
 
 fn pool(disruption: &Value) -> Object {

@@ -1,11 +1,13 @@
 //! What a NodePool's author should know: errors beyond the schema, and traps that the API
 //! accepts but that hardly anyone means.
 
+use std::borrow::Cow;
+
 use convoy_api::Object;
 use convoy_api::karpenter::convert::{self, REASON_WORDS};
 use serde_json::Value;
 
-use super::names::{annotation, label};
+use super::names::{NODE_CLAIM, NODE_POOL, annotation, label};
 use super::read::budget::Budget;
 use super::read::pool::Pool;
 use super::read::reason::Reason;
@@ -13,7 +15,7 @@ use crate::cron;
 use crate::diagnostic::Diagnostic;
 use crate::selector::{is_label_value, is_qualified_name};
 use crate::taint::Taint;
-use crate::window::Phase;
+use crate::window::{Phase, Window};
 
 /// Findings about a pool whose schema is sound.
 pub(crate) fn pool(object: &Object) -> Vec<Diagnostic> {
@@ -35,6 +37,29 @@ pub(crate) fn pool(object: &Object) -> Vec<Diagnostic> {
     }
     unlimited_outside(&pool, &mut found);
     found
+}
+
+/// Whether it is a NodeClaim of the version before `v1`: what is read of it is the same there, and
+/// its pool goes on.
+pub(crate) fn is_older_claim(object: &Object) -> bool {
+    *object.kind() == NODE_CLAIM && object.version() == "v1beta1"
+}
+
+/// The pool as the schema of `v1` would have it: without `Expired` among the reasons, which may be
+/// named where expiration is budgeted.
+pub(crate) fn without_expired(object: &Object) -> Cow<'_, Object> {
+    let is_budgeted = object.annotation(annotation::EXPIRATION) == Some("budgeted");
+    if *object.kind() != NODE_POOL || object.version() != "v1" || !is_budgeted {
+        return Cow::Borrowed(object);
+    }
+    let mut raw = object.raw().clone();
+    let budgets = raw.pointer_mut("/spec/disruption/budgets").and_then(Value::as_array_mut);
+    for budget in budgets.into_iter().flatten() {
+        if let Some(reasons) = budget.get_mut("reasons").and_then(Value::as_array_mut) {
+            reasons.retain(|reason| reason != Reason::Expired.word());
+        }
+    }
+    Cow::Owned(object.with_raw(raw))
 }
 
 /// Our own switches have known values; a zone that does not exist closes the pool.
@@ -168,12 +193,19 @@ fn unlimited_outside(pool: &Pool<'_>, found: &mut Vec<Diagnostic>) {
     let covers = |budget: &&Budget, reason: &Reason| {
         budget.reasons().is_empty() || budget.reasons().contains(reason)
     };
+    // A window that never closes has no outside.
+    let closes = |window: &Window| {
+        !matches!(
+            window.at(jiff::Timestamp::UNIX_EPOCH),
+            Phase::NoHit | Phase::Open { closes_at: None }
+        )
+    };
     let open: Vec<&str> = reasons
         .iter()
         .filter(|reason| {
             let mut covering =
                 pool.budgets.iter().filter(|budget| covers(budget, reason)).peekable();
-            covering.peek().is_some() && covering.all(|budget| budget.window().is_some())
+            covering.peek().is_some() && covering.all(|budget| budget.window().is_some_and(closes))
         })
         .map(|reason| reason.word())
         .collect();

@@ -22,6 +22,7 @@ pub(crate) const WATCHES: &[Watch] = &[
             "spec",
             "status.phase",
             "status.startTime",
+            "status.nominatedNodeName",
             "status.conditions",
             "status.containerStatuses",
         ]),
@@ -44,6 +45,64 @@ pub(crate) fn affected(world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
         return Vec::new();
     }
     world.of_cluster(&changed.cluster, &names::NODE_POOL).map(|pool| pool.key().clone()).collect()
+}
+
+/// The claims to look at again.
+pub(crate) fn affected_claims(world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
+    let claims = || world.of_cluster(&changed.cluster, &names::NODE_CLAIM);
+    let keys = |wanted: &dyn Fn(&Object) -> bool| -> Vec<ObjectKey> {
+        claims().filter(|claim| wanted(claim)).map(|claim| claim.key().clone()).collect()
+    };
+    match &changed.kind {
+        kind if *kind == names::NODE_CLAIM => vec![changed.clone()],
+        kind if *kind == NODE => {
+            let id = world.get(changed).map_or("", |node| node.spec_text("providerID"));
+            keys(&|claim| {
+                claim.name() == &changed.name
+                    || !id.is_empty() && claim.status_text("providerID") == id
+            })
+        }
+        kind if *kind == names::KWOK_NODE_CLASS => {
+            keys(&|claim| claim.condition_status(names::condition::REGISTERED) != Some("True"))
+        }
+        kind if WATCHES.iter().any(|watch| watch.kind == *kind) => {
+            // Only the end of claims whose pool is gone depends on these.
+            keys(&|claim| claim.is_deleting() && !is_pooled(world, claim))
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn is_pooled(world: &World, claim: &Object) -> bool {
+    let pool = claim.label(names::label::NODE_POOL).unwrap_or_default();
+    world.get(&claim.key().sibling(&names::NODE_POOL, "", pool)).is_some()
+}
+
+/// Whether the pool of a claim is in its snapshot.
+pub(crate) fn has_pool(snapshot: &Snapshot<'_>, claim: &Object) -> bool {
+    let pool = claim.label(names::label::NODE_POOL).unwrap_or_default();
+    snapshot.get(&claim.key().sibling(&names::NODE_POOL, "", pool)).is_some()
+}
+
+/// What the life of one claim depends on: its Node and node class. Its end, if its pool is gone,
+/// also depends on pods.
+pub(crate) fn claim_snapshot<'w>(world: &'w World, claim: &'w Object) -> Snapshot<'w> {
+    let key = claim.key();
+    let node = claim.status_text("nodeName");
+    let id = claim.status_text("providerID");
+    let nodes: Vec<&Object> = if node.is_empty() {
+        let all = world.of_cluster(&key.cluster, &NODE);
+        all.filter(|node| !id.is_empty() && node.spec_text("providerID") == id).collect()
+    } else {
+        world.get(&key.sibling(&NODE, "", node)).into_iter().collect()
+    };
+    let classes = world.of_cluster(&key.cluster, &names::KWOK_NODE_CLASS);
+    let pool = claim.label(names::label::NODE_POOL).unwrap_or_default();
+    let pool = world.get(&key.sibling(&names::NODE_POOL, "", pool));
+    let ends = claim.is_deleting() && pool.is_none();
+    let beside = [POD, POD_DISRUPTION_BUDGET, VOLUME_ATTACHMENT].into_iter().filter(|_| ends);
+    let beside = beside.flat_map(|kind| world.of_cluster(&key.cluster, &kind));
+    Snapshot::new(claim, [claim].into_iter().chain(nodes).chain(classes).chain(pool).chain(beside))
 }
 
 /// Everything of the pool's cluster.

@@ -3,18 +3,18 @@
 //! beginning.
 
 mod launch;
+pub(crate) mod lifecycle;
 mod replicas;
-mod terminate;
+pub(crate) mod terminate;
 pub(crate) mod writes;
-
-use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde_json::json;
 
 use super::decide::command::{self, Command, Note, Progress, VALIDATION};
+use super::decide::course::{self, Course, Order};
 use super::decide::{Disruptions, permit_of_leaving};
-use super::names::{self, DISRUPTED_TAINT, annotation, condition};
+use super::names::{self, DISRUPTED_EFFECT, DISRUPTED_TAINT, annotation, condition};
 use super::read::Cluster;
 use super::read::claim::Member;
 use super::read::node::Node;
@@ -23,53 +23,81 @@ use crate::object_patch::ObjectPatch;
 use crate::snapshot::Snapshot;
 use crate::step::{Action, EventType, MemberState, Verb, Why};
 use crate::taint;
+use terminate::Leaving;
 use writes::Writes;
 
 /// Works out the writes of one step.
-pub(crate) fn step(
-    cluster: &Cluster<'_>,
-    snapshot: &Snapshot<'_>,
-    disruptions: &Disruptions<'_, '_>,
+pub(crate) fn step<'w>(
+    cluster: &Cluster<'w>,
+    snapshot: &Snapshot<'w>,
+    disruptions: &Disruptions<'_, 'w>,
 ) -> Writes {
     let mut writes = Writes::default();
-    let mut starting: BTreeMap<usize, &Command<'_>> = BTreeMap::new();
-    for command in &disruptions.commands {
-        for at in &command.members {
-            starting.insert(*at, command);
-        }
-    }
-    for (at, member) in cluster.own_members() {
-        if member.facts.is_deleting {
-            terminate::claim(cluster, snapshot, at, &mut writes);
-            continue;
-        }
-        if member.node.is_some_and(|node| node.facts.is_deleting) {
-            let why = Why::new("NodeDeleted", "the Node of this NodeClaim is being deleted");
-            writes.remove(member, permit_of_leaving(), why);
-            writes.states.insert(at, (MemberState::Gone, None));
-            continue;
-        }
-        let mut patch = ObjectPatch::new(member.claim, cluster.now);
-        record_conditions(disruptions, cluster, at, &mut patch);
-        match starting.get(&at) {
-            _ if member.is_in_flight() => {
-                proceed(cluster, snapshot, disruptions, at, &mut patch, &mut writes);
+    for (at, course) in &course::courses(cluster, snapshot, disruptions) {
+        let member = &cluster.members[*at];
+        match course {
+            Course::Terminate => end(cluster, snapshot, *at, &mut writes),
+            Course::Follow => {
+                let why = Why::new("NodeDeleted", "the Node of this NodeClaim is being deleted");
+                writes.remove(member, permit_of_leaving(), why);
+                writes.states.insert(*at, (MemberState::Gone, None));
             }
-            Some(command) => begin(cluster, snapshot, command, at, &mut patch, &mut writes),
-            None => clean_up(member, &mut patch, &mut writes),
-        }
-        if !patch.is_empty() {
-            let why = Why::new("Marked", "conditions or annotations of the NodeClaim changed");
-            writes.record.extend(patch.actions(Verb::Record, &why));
+            _ => go_on(cluster, disruptions, *at, course, &mut writes),
         }
     }
-    replacements(cluster, snapshot, disruptions, &mut writes);
+    replacements(cluster, &course::orders(cluster, snapshot, disruptions), &mut writes);
+    if let Some(new) = disruptions.provision() {
+        replicas::provision(cluster, snapshot, &new, &mut writes);
+    }
     if let Some(scaling) = disruptions.scaling() {
         replicas::scale(cluster, snapshot, &scaling, &mut writes);
     }
     blocked(cluster, disruptions, &mut writes);
     writes.record.extend(hash(cluster));
     writes
+}
+
+/// The next steps in the deletion of a claim.
+fn end<'w>(cluster: &Cluster<'w>, snapshot: &Snapshot<'w>, at: usize, writes: &mut Writes) {
+    let member = &cluster.members[at];
+    let leaving = Leaving {
+        now: cluster.now,
+        member,
+        pods: cluster.pods_of(member),
+        pod_budgets: &cluster.pod_budgets,
+        snapshot,
+    };
+    let hold = terminate::claim(leaving, writes);
+    writes.states.insert(at, (MemberState::Gone, hold));
+}
+
+/// What a claim that is not being deleted gets written.
+fn go_on(
+    cluster: &Cluster<'_>,
+    disruptions: &Disruptions<'_, '_>,
+    at: usize,
+    course: &Course<'_, '_>,
+    writes: &mut Writes,
+) {
+    let member = &cluster.members[at];
+    let mut patch = ObjectPatch::new(member.claim, cluster.now);
+    record_conditions(disruptions, cluster, at, &mut patch);
+    match course {
+        Course::Proceed(progress) => proceed(cluster, at, progress, &mut patch, writes),
+        Course::Expire(command) => expire(cluster, command, at, writes),
+        Course::Begin { command, replacements } => {
+            begin(cluster, command, replacements, at, &mut patch, writes);
+        }
+        Course::Propose { command, ripe } => {
+            propose(cluster, command, at, *ripe, &mut patch, writes);
+        }
+        Course::Stay => clean_up(member, &mut patch, writes),
+        Course::Leave | Course::Terminate | Course::Follow => {}
+    }
+    if !patch.is_empty() {
+        let why = Why::new("Marked", "conditions or annotations of the NodeClaim changed");
+        writes.record.extend(patch.actions(Verb::Record, &why));
+    }
 }
 
 /// Conditions that follow from the objects, and the hash of claims from before its version.
@@ -104,44 +132,37 @@ fn record_conditions(
     if let Some(event) = wanted.pod_event {
         patch.status("lastPodEventTime", crate::condition::instant(event));
     }
-    if facts.hash_version.as_deref() != Some(names::HASH_VERSION) && facts.hash.is_some()
-        || !pool.is_hashed && facts.hash.is_some()
-    {
+    if member.migrates(pool) {
         patch.annotate(annotation::HASH_VERSION, Some(names::HASH_VERSION));
-        if facts.drifted.is_none() {
-            patch.annotate(annotation::HASH, Some(&pool.hash));
-        }
+        patch.annotate(annotation::HASH, member.migrated_hash(pool));
     }
 }
 
-/// Starts a member, or notes that it is about to be.
+/// Deletes a claim that is too old.
+fn expire(cluster: &Cluster<'_>, command: &Command<'_>, at: usize, writes: &mut Writes) {
+    writes.states.insert(at, (MemberState::Gone, None));
+    let why = Why::new("Expired", "the NodeClaim is older than its expireAfter");
+    writes.terminate(&cluster.members[at], command.reason.word(), command.permit, why);
+}
+
+/// Starts a member: the taint first, then what it waits for.
 fn begin<'w>(
     cluster: &Cluster<'w>,
-    snapshot: &Snapshot<'_>,
     command: &Command<'_>,
+    names: &[String],
     at: usize,
     patch: &mut ObjectPatch<'w>,
     writes: &mut Writes,
 ) {
     let member = &cluster.members[at];
     let word = command.reason.word();
-    if command.is_forced {
-        writes.states.insert(at, (MemberState::Gone, None));
-        let why = Why::new("Expired", "the NodeClaim is older than its expireAfter");
-        return writes.terminate(member, word, command.permit, why);
-    }
-    if let Err(ripe) = command::is_mature(cluster, command, at) {
-        return propose(cluster, command, at, ripe, patch, writes);
-    }
-    let replacements = command::replacement_names(cluster, snapshot, command);
-    let names: Vec<String> = replacements.iter().map(|(name, _, _)| name.clone()).collect();
     let message = format!("{word}: {}", summary(command.members.len(), names.len()));
     let why = Why::new(word, message);
     if let Some(node) = member.node.filter(|node| !node.facts.is_tainted) {
         writes.start.push(taint(&node, &why));
     }
     let is_delete = names.is_empty();
-    let note = Note { id: command.id.clone(), replacements: names };
+    let note = Note { id: command.id.clone(), replacements: names.to_vec() };
     let mut started = ObjectPatch::new(member.claim, cluster.now);
     std::mem::swap(&mut started, patch);
     started.annotate(annotation::PROPOSAL, None);
@@ -199,22 +220,21 @@ fn propose(
 /// Goes on with a command that is under way.
 fn proceed(
     cluster: &Cluster<'_>,
-    snapshot: &Snapshot<'_>,
-    disruptions: &Disruptions<'_, '_>,
     at: usize,
+    progress: &Progress,
     patch: &mut ObjectPatch<'_>,
     writes: &mut Writes,
 ) {
     let member = &cluster.members[at];
     let word = member.facts.disruption_word();
-    let hold = match command::progress(cluster, snapshot, member, disruptions.is_empty(at)) {
+    let hold = match progress {
         Progress::Ready => {
             let why = Why::new("Replaced", "all replacements are initialized");
             writes.terminate(member, word, permit_of_leaving(), why);
             None
         }
         Progress::Waiting { replacement, until } => {
-            let key = member.claim.key().sibling(&names::NODE_CLAIM, "", &replacement);
+            let key = member.claim.key().sibling(&names::NODE_CLAIM, "", replacement);
             writes.event(
                 &key,
                 EventType::Normal,
@@ -222,13 +242,13 @@ fn proceed(
                 "Waiting on readiness to continue disruption".to_owned(),
             );
             let detail = format!("replacement {replacement} is not initialized yet");
-            Some((HoldReason::NotAvailable { detail }, until))
+            Some((HoldReason::NotAvailable { detail }, *until))
         }
         Progress::Foreign { until } => {
             let detail =
                 "another controller is disrupting the node and has not recorded its replacements"
                     .to_owned();
-            Some((HoldReason::NotAvailable { detail }, until))
+            Some((HoldReason::NotAvailable { detail }, *until))
         }
         Progress::Failed { why } => {
             patch.unset(condition::DISRUPTION_REASON);
@@ -259,56 +279,33 @@ fn clean_up(member: &Member<'_>, patch: &mut ObjectPatch<'_>, writes: &mut Write
     }
 }
 
-/// Creates the replacements of commands whose first member is ours.
-fn replacements(
-    cluster: &Cluster<'_>,
-    snapshot: &Snapshot<'_>,
-    disruptions: &Disruptions<'_, '_>,
-    writes: &mut Writes,
-) {
-    for command in &disruptions.commands {
-        let Some(first) = command.members.first() else { continue };
-        let is_ours = cluster.members[*first].pool == Some(cluster.own);
-        if !is_ours || command::is_mature(cluster, command, *first).is_err() {
-            continue;
-        }
-        for (name, replacement, is_missing) in
-            command::replacement_names(cluster, snapshot, command)
-        {
-            if !is_missing {
-                continue;
-            }
-            let pool = &cluster.pools[replacement.pool];
-            let word = command.reason.word();
-            let why = Why::new(
-                "Replacement",
-                format!("{word}: replaces {} node(s)", command.members.len()),
-            );
-            let replacement =
-                Some(replacement).filter(|replacement| !replacement.offers.is_empty());
-            let create =
-                launch::create(pool, &name, replacement, Some(&command.id), command.permit, why);
-            writes.event(
-                &create.target.clone(),
-                EventType::Normal,
-                "DisruptionLaunching",
-                format!("Launching NodeClaim: {word}"),
-            );
-            writes.create.push(create);
-        }
+/// Creates the claims that commands ask for.
+fn replacements(cluster: &Cluster<'_>, orders: &[Order<'_, '_>], writes: &mut Writes) {
+    for Order { command, name, replacement } in orders {
+        let pool = &cluster.pools[replacement.pool];
+        let word = command.reason.word();
+        let message = format!("{word}: replaces {} node(s)", command.members.len());
+        let why = Why::new("Replacement", message);
+        let machines = Some(*replacement).filter(|replacement| !replacement.offers.is_empty());
+        let create = launch::create(pool, name, machines, Some(&command.id), command.permit, why);
+        let target = create.target.clone();
+        let message = format!("Launching NodeClaim: {word}");
+        writes.event(&target, EventType::Normal, "DisruptionLaunching", message);
+        writes.create.push(create);
     }
 }
 
 /// Keeps pods away from a node: the reservation before anything is disturbed.
 fn taint(node: &Node<'_>, why: &Why) -> Action {
-    let mut taints = taint::others(node.object, DISRUPTED_TAINT);
-    taints.push(json!({"key": DISRUPTED_TAINT, "effect": "NoSchedule"}));
+    let mut taints = taint::but(node.object, DISRUPTED_TAINT, DISRUPTED_EFFECT);
+    taints.push(json!({"key": DISRUPTED_TAINT, "effect": DISRUPTED_EFFECT}));
     let patch = json!({"spec": {"taints": taints}});
     Action::patch(Verb::Taint, node.object, patch, why.clone()).concurrently()
 }
 
 fn untaint(node: &Node<'_>, why: &Why) -> Option<Action> {
-    let patch = json!({"spec": {"taints": taint::others(node.object, DISRUPTED_TAINT)}});
+    let others = taint::but(node.object, DISRUPTED_TAINT, DISRUPTED_EFFECT);
+    let patch = json!({"spec": {"taints": others}});
     let untaint = || Action::patch(Verb::Untaint, node.object, patch, why.clone()).concurrently();
     node.facts.is_tainted.then(untaint)
 }

@@ -4,7 +4,6 @@
 use jiff::{SignedDuration, Timestamp};
 use smol_str::SmolStr;
 
-use crate::dialect::karpenter::names;
 use crate::dialect::karpenter::read::Cluster;
 use crate::dialect::karpenter::read::catalogue::{self, Lookup};
 use crate::dialect::karpenter::read::claim::Member;
@@ -100,8 +99,8 @@ fn drift<'w>(
     if !facts.is_launched {
         return None;
     }
-    let hashed = pool.is_hashed && facts.hash_version.as_deref() == Some(names::HASH_VERSION);
-    if hashed && facts.hash.as_ref().is_some_and(|hash| *hash != pool.hash) {
+    let is_hashed = pool.is_hashed || member.migrates(pool);
+    if is_hashed && member.migrated_hash(pool).is_some_and(|hash| *hash != pool.hash) {
         return Some(SmolStr::new_static(POOL_DRIFTED));
     }
     if !pool.requirements.are_met_by(member.claim) {
@@ -122,10 +121,10 @@ fn drift<'w>(
 
 /// Whether the catalogue no longer has the claim's instance type where the claim is.
 fn is_withdrawn<'w>(member: &Member<'w>, types: &mut Lookup<'w>) -> bool {
-    let facts = &member.facts;
-    let Some(name) = facts.instance_type.as_deref() else { return false };
+    let machine = &member.facts.machine;
+    let Some(name) = machine.instance_type.as_deref() else { return false };
     let Some(instance_type) = types.find(name) else { return true };
-    let zone = facts.zone.as_deref().is_none_or(|zone| catalogue::ZONES.contains(&zone));
-    let capacity = facts.capacity_type.as_deref();
+    let zone = machine.zone.as_deref().is_none_or(|zone| catalogue::ZONES.contains(&zone));
+    let capacity = machine.capacity_type.as_deref();
     !zone || capacity.is_some_and(|capacity| instance_type.price(capacity).is_none())
 }

@@ -52,14 +52,14 @@ impl<'w> Disruptions<'_, 'w> {
     pub(super) fn is_consolidated(&self, at: usize) -> bool {
         let member = &self.cluster.members[at];
         let Some(pool) = member.pool.map(|pool| &self.cluster.pools[pool]) else { return false };
-        let facts = &member.facts;
+        let machine = member.machine();
         let is_known = || {
-            let kind = facts.instance_type.as_deref().unwrap_or_default();
+            let kind = machine.instance_type.as_deref().unwrap_or_default();
             pool.has_catalogue && catalogue::find(kind).is_some()
         };
         !pool.is_static()
-            && facts.capacity_type.is_some()
-            && facts.zone.is_some()
+            && machine.capacity_type.is_some()
+            && machine.zone.is_some()
             && pool.consolidate_after.is_some()
             && pool.policy != Policy::WhenEmpty
             && !self.is_empty(at)
@@ -189,7 +189,7 @@ impl<'w> Disruptions<'_, 'w> {
         price: f64,
     ) -> Result<Replacement<'w>, String> {
         let is_spot = |at: &usize| {
-            self.cluster.members[*at].facts.capacity_type.as_deref() == Some(catalogue::SPOT)
+            self.cluster.members[*at].machine().capacity_type.as_deref() == Some(catalogue::SPOT)
         };
         let may_be_spot =
             replacement.offers.iter().any(|offer| offer.capacity_type() == Some(catalogue::SPOT));
@@ -228,7 +228,7 @@ impl<'w> Disruptions<'_, 'w> {
         let Some(replacement) = result.replacements.first_mut() else { return Some(result) };
         let mut cheapest: BTreeMap<&str, f64> = BTreeMap::new();
         for at in group {
-            let kind = self.cluster.members[*at].facts.instance_type.as_deref()?;
+            let kind = self.cluster.members[*at].machine().instance_type.as_deref()?;
             let entry = cheapest.entry(kind).or_insert(f64::INFINITY);
             *entry = entry.min(self.price(*at));
         }

@@ -4,7 +4,7 @@ use super::Disruptions;
 use crate::gate::{self, Candidate, Grant, Limit, Permit};
 
 /// The most nodes that one step creates.
-const BURST: u32 = 500;
+pub(super) const BURST: u32 = 500;
 
 /// The claims of a static pool, commands of this loop included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +75,7 @@ impl Disruptions<'_, '_> {
                     .any(|command| command.is_forced && command.members.contains(&at))
             };
             if member.facts.is_deleting
+                || member.facts.is_instance_terminating
                 || self.leaving.contains(&at) && !member.is_in_flight() && forced()
             {
                 count.deleting += 1;

@@ -27,9 +27,18 @@ pub(crate) struct SimulationResult<'w> {
     /// Pods that have to move and cannot, with the reason.
     pub(crate) stranded: Vec<String>,
     /// Existing nodes that pods would go to.
-    pub(crate) targets: BTreeSet<SmolStr>,
+    pub(crate) targets: BTreeMap<SmolStr, Arrival>,
     /// Nodes that would be made.
     pub(crate) replacements: Vec<Replacement<'w>>,
+}
+
+/// Where the pods come from that would go to a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Arrival {
+    /// They wait for a node.
+    Pending,
+    /// At least one of them is on a node that goes.
+    Moving,
 }
 
 /// The nodes whose removal is simulated.
@@ -131,7 +140,33 @@ impl<'g, 'c, 'w> Simulation<'g, 'c, 'w> {
         self.changed.get(&at).unwrap_or(&self.inventory.nodes[at])
     }
 
+    /// Finds a node for a pod. Its preferences count until there is no node with them.
     fn schedule(&mut self, origin: Origin, needs: &PodRequirements<'w>, is_consolidation: bool) {
+        if self.place(origin, needs, is_consolidation) {
+            return;
+        }
+        let mut relaxed = needs.clone();
+        while relaxed.relax() {
+            if self.place(origin, &relaxed, is_consolidation) {
+                return;
+            }
+        }
+        if origin != Origin::Pending {
+            let object = needs.object;
+            self.result.stranded.push(format!(
+                "pod {}/{} fits on no other node, and no pool could make one for it",
+                object.namespace(),
+                object.name()
+            ));
+        }
+    }
+
+    fn place(
+        &mut self,
+        origin: Origin,
+        needs: &PodRequirements<'w>,
+        is_consolidation: bool,
+    ) -> bool {
         let avoid_busy = is_consolidation && origin == Origin::Candidate;
         let fits = |at: usize| {
             let target = self.target(at);
@@ -142,19 +177,10 @@ impl<'g, 'c, 'w> Simulation<'g, 'c, 'w> {
         };
         let found = (0..self.inventory.nodes.len()).find(|at| fits(*at));
         if let Some(at) = found {
-            return self.join(origin, needs, at);
+            self.join(origin, needs, at);
+            return true;
         }
-        if self.join_replacement(needs) || self.add_replacement(needs) {
-            return;
-        }
-        if origin != Origin::Pending {
-            let object = needs.object;
-            self.result.stranded.push(format!(
-                "pod {}/{} fits on no other node, and no pool could make one for it",
-                object.namespace(),
-                object.name()
-            ));
-        }
+        self.join_replacement(needs) || self.add_replacement(needs)
     }
 
     fn join(&mut self, origin: Origin, needs: &PodRequirements<'w>, at: usize) {
@@ -170,7 +196,9 @@ impl<'g, 'c, 'w> Simulation<'g, 'c, 'w> {
                 object.name()
             ));
         }
-        self.result.targets.insert(name);
+        let arrival = if origin == Origin::Pending { Arrival::Pending } else { Arrival::Moving };
+        let known = self.result.targets.entry(name).or_insert(arrival);
+        *known = arrival.max(*known);
         if let Some(node) = labels {
             self.note_scheduled(needs, NodeLabels::Existing(node));
         }
@@ -254,7 +282,8 @@ impl<'g, 'c, 'w> Simulation<'g, 'c, 'w> {
         let matters =
             self.inventory.has_topology || !self.scheduled.is_empty() || !needs.topology.is_empty();
         if matters {
-            let topology = needs.topology.keeps_others_away().then(|| needs.topology.clone());
+            let required = || needs.topology.clone().into_required();
+            let topology = needs.topology.keeps_others_away().then(required);
             self.scheduled.push(ScheduledPod { pod: needs.object, topology, labels });
         }
     }
@@ -269,5 +298,5 @@ fn new_host(at: usize) -> String {
 pub(crate) fn nominated(cluster: &Cluster<'_>, daemons: &[&Object]) -> BTreeSet<SmolStr> {
     let inventory = Inventory::new(cluster, daemons);
     let removal = Removal { candidates: &[], leaving: &BTreeSet::new(), is_consolidation: false };
-    simulate(&inventory, removal).targets
+    simulate(&inventory, removal).targets.into_keys().collect()
 }

@@ -94,5 +94,5 @@ fn window(budget: &api::Budget, zone: &Result<TimeZone, String>) -> Result<Optio
     let zone = zone.clone()?;
     let length: GoDuration = duration.parse().map_err(|error| format!("duration: {error}"))?;
     let window = Window::new(schedule, length.signed(), zone);
-    window.map(Some).map_err(|error| format!("invariant violated, invalid cron, {error}"))
+    window.map(Some).map_err(|error| format!("invalid schedule {schedule:?}: {error}"))
 }

@@ -6,9 +6,9 @@ use convoy_api::text::GoDuration;
 use jiff::{SignedDuration, Timestamp};
 use smol_str::SmolStr;
 
-use super::node::Node;
+use super::node::{Machine, Node};
 use super::pool;
-use crate::dialect::karpenter::names::{annotation, condition, label};
+use crate::dialect::karpenter::names::{self, annotation, condition, label};
 
 /// A NodeClaim with its Node, as far as they exist.
 #[derive(Clone, Debug)]
@@ -24,6 +24,10 @@ pub(crate) struct Member<'w> {
 
 /// What a NodeClaim says about itself.
 #[derive(Clone, Debug, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own, read from the object"
+)]
 pub(crate) struct ClaimFacts {
     pub(crate) pool: Option<SmolStr>,
     pub(crate) provider_id: SmolStr,
@@ -34,6 +38,8 @@ pub(crate) struct ClaimFacts {
     pub(crate) initialized: Option<TrueCondition>,
     pub(crate) consolidatable: Option<TrueCondition>,
     pub(crate) drifted: Option<TrueCondition>,
+    /// Whether it has the condition Drifted at all, whatever its status.
+    pub(crate) says_drifted: bool,
     pub(crate) expired: Option<TrueCondition>,
     /// The disruption that is under way.
     pub(crate) disruption: Option<TrueCondition>,
@@ -43,9 +49,8 @@ pub(crate) struct ClaimFacts {
     pub(crate) command: Option<SmolStr>,
     pub(crate) proposal: Option<SmolStr>,
     pub(crate) created: Option<Timestamp>,
-    pub(crate) instance_type: Option<SmolStr>,
-    pub(crate) zone: Option<SmolStr>,
-    pub(crate) capacity_type: Option<SmolStr>,
+    /// As the claim's own labels say.
+    pub(crate) machine: Machine,
     lifetime: Lifetime,
     pub(crate) grace_period: Option<SignedDuration>,
 }
@@ -77,20 +82,47 @@ impl<'w> Member<'w> {
         self.node.map_or(self.claim.name(), |node| node.object.name())
     }
 
+    /// What its labels say about the machine: the Node's once it is registered, and then nothing
+    /// stands in for what the Node lacks.
+    pub(crate) fn machine(&self) -> &'w Machine {
+        let registered = self.node.filter(|node| node.facts.is_registered);
+        registered.map_or(&self.facts.machine, |node| &node.facts.machine)
+    }
+
     /// Whether it counts in its pool's total.
     pub(crate) fn is_counted(&self) -> bool {
         self.node.is_some_and(|node| node.facts.is_initialized)
             && !self.facts.is_instance_terminating
     }
 
-    /// Whether it is marked for deletion: by the API, or by a disruption under way.
+    /// Whether it is marked for deletion: by the API, by its provider, or by a disruption under
+    /// way.
     pub(crate) fn is_leaving(&self) -> bool {
-        self.facts.is_deleting || self.facts.disruption.is_some()
+        self.facts.is_deleting
+            || self.facts.is_instance_terminating
+            || self.facts.disruption.is_some()
     }
 
     /// Whether a disruption is under way that has not deleted it yet.
     pub(crate) fn is_in_flight(&self) -> bool {
         !self.facts.is_deleting && self.facts.disruption.is_some()
+    }
+
+    /// Whether migrating to today's version of the hash concerns it: it has a hash of another
+    /// version, or none and neither has its pool.
+    pub(crate) fn migrates(&self, pool: &pool::Pool<'_>) -> bool {
+        self.facts.hash_version.as_deref() != Some(names::HASH_VERSION)
+            && (self.facts.hash.is_some() || !pool.is_hashed)
+    }
+
+    /// Its hash once the migration is done, if it has one to compare. A claim that said whether
+    /// it has drifted keeps its hash, so that it stays drifted.
+    pub(crate) fn migrated_hash<'h>(&'h self, pool: &'h pool::Pool<'_>) -> Option<&'h str> {
+        let own = self.facts.hash.as_deref();
+        if !self.migrates(pool) || self.facts.says_drifted {
+            return own;
+        }
+        Some(&pool.hash)
     }
 
     /// Whether it uses up budget: not ready, or leaving.
@@ -133,9 +165,7 @@ impl ClaimFacts {
             command: annotation(annotation::COMMAND),
             proposal: annotation(annotation::PROPOSAL),
             created: claim.created_at(),
-            instance_type: label(label::INSTANCE_TYPE),
-            zone: label(label::ZONE),
-            capacity_type: label(label::CAPACITY_TYPE),
+            machine: Machine::read(claim),
             lifetime: Lifetime::read(claim),
             grace_period: grace_period(claim.spec_text("terminationGracePeriod")),
             ..Self::default()
@@ -155,7 +185,10 @@ impl ClaimFacts {
             condition::INSTANCE_TERMINATING => self.is_instance_terminating = mark.is_some(),
             condition::INITIALIZED => self.initialized = mark,
             condition::CONSOLIDATABLE => self.consolidatable = mark,
-            condition::DRIFTED => self.drifted = mark,
+            condition::DRIFTED => {
+                self.says_drifted = true;
+                self.drifted = mark;
+            }
             condition::EXPIRED => self.expired = mark,
             condition::DISRUPTION_REASON => self.disruption = mark,
             _ => {}

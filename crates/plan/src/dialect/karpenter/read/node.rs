@@ -4,9 +4,11 @@ use convoy_api::Object;
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use crate::dialect::karpenter::names::{DISRUPTED_TAINT, UNSCHEDULABLE_TAINT, annotation, label};
+use crate::dialect::karpenter::names::{
+    DISRUPTED_EFFECT, DISRUPTED_TAINT, UNSCHEDULABLE_TAINT, annotation, label,
+};
 use crate::resources::Amounts;
-use crate::taint::Taint;
+use crate::taint::{self, Taint};
 
 /// A Node and what matters about it.
 #[derive(Clone, Copy, Debug)]
@@ -27,11 +29,32 @@ pub(crate) struct NodeFacts {
     pub(crate) is_initialized: bool,
     pub(crate) is_ready: bool,
     pub(crate) is_deleting: bool,
+    /// With the taint and effect that a disruption starts with.
     pub(crate) is_tainted: bool,
     pub(crate) is_protected: bool,
     pub(crate) provider_id: SmolStr,
+    pub(crate) machine: Machine,
     /// What it has, if it says so.
     pub(crate) capacity: Option<Amounts>,
+}
+
+/// What labels say about a machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Machine {
+    pub(crate) instance_type: Option<SmolStr>,
+    pub(crate) zone: Option<SmolStr>,
+    pub(crate) capacity_type: Option<SmolStr>,
+}
+
+impl Machine {
+    pub(crate) fn read(object: &Object) -> Self {
+        let label = |key| object.label(key).map(SmolStr::new);
+        Self {
+            instance_type: label(label::INSTANCE_TYPE),
+            zone: label(label::ZONE),
+            capacity_type: label(label::CAPACITY_TYPE),
+        }
+    }
 }
 
 impl<'w> Node<'w> {
@@ -51,12 +74,20 @@ impl NodeFacts {
                 .condition_summaries()
                 .any(|condition| (condition.kind, condition.status) == ("Ready", "True")),
             is_deleting: object.is_deleting(),
-            is_tainted: object.has_taint(DISRUPTED_TAINT),
+            is_tainted: is_disrupted(object),
             is_protected: object.annotation(annotation::DO_NOT_DISRUPT) == Some("true"),
             provider_id: object.spec_text("providerID").into(),
+            machine: Machine::read(object),
             capacity: Amounts::capacity(object),
         }
     }
+}
+
+/// Whether a Node has the taint that a disruption starts with. One with the same key and another
+/// effect is somebody else's.
+fn is_disrupted(object: &Object) -> bool {
+    let taints = object.spec().get("taints").and_then(Value::as_array).into_iter().flatten();
+    taints.map(Taint::from_value).any(|taint| taint::is(&taint, DISRUPTED_TAINT, DISRUPTED_EFFECT))
 }
 
 /// The taints of a Node or NodeClaim; a cordoned node has one more.

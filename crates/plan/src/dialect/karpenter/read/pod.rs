@@ -63,6 +63,19 @@ impl<'w> Pod<'w> {
         !self.is_finished && !self.is_terminating
     }
 
+    /// Whether a node is to be found or made for it: the scheduler has found none, and does not
+    /// preempt other pods for it. A pod that is held back by a gate, or that nobody has looked at
+    /// yet, waits for something else.
+    pub(crate) fn is_provisionable(&self) -> bool {
+        let scheduled = self.object.condition("PodScheduled");
+        let reason = scheduled.and_then(|entry| entry.get("reason")).and_then(Value::as_str);
+        let nominated = self.object.status().get("nominatedNodeName").and_then(Value::as_str);
+        self.is_active()
+            && reason == Some("Unschedulable")
+            && nominated.is_none_or(str::is_empty)
+            && !matches!(self.owner, Owner::DaemonSet | Owner::Node)
+    }
+
     /// Whether it comes back elsewhere when its node goes.
     pub(crate) fn is_reschedulable(&self) -> bool {
         let coming_back = self.is_terminating && self.owner == Owner::StatefulSet;

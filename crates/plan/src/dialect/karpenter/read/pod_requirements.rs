@@ -8,7 +8,7 @@ use super::requirement;
 use crate::requirement::Requirements;
 use crate::resources::Amounts;
 use crate::taint::{Taint, Toleration};
-use crate::topology::TopologyRules;
+use crate::topology::{self, TopologyRules};
 
 /// The needs of one pod.
 #[derive(Clone, Debug)]
@@ -17,8 +17,11 @@ pub(crate) struct PodRequirements<'w> {
     pub(crate) amounts: Amounts,
     /// `nodeSelector`.
     selector: Requirements,
-    /// Required node affinity: one of these. Empty: any node will do.
+    /// Required node affinity: the first of these, unless that is relaxed. Empty: any node will
+    /// do.
     terms: Vec<Requirements>,
+    /// Preferred node affinity, the heaviest first, which counts as if it were required.
+    preferred: Vec<Requirements>,
     tolerations: Vec<Toleration<'w>>,
     ports: Vec<Port<'w>>,
     pub(crate) topology: TopologyRules<'w>,
@@ -51,25 +54,57 @@ impl<'w> PodRequirements<'w> {
             all.extend(requirement::from_value(list(term, "matchFields")));
             all
         };
+        let mut preferred: Vec<&Value> =
+            list(affinity, "preferredDuringSchedulingIgnoredDuringExecution").iter().collect();
+        preferred.sort_by_key(|entry| std::cmp::Reverse(topology::weight(entry)));
         Self {
             object,
             amounts: Amounts::of_pod(spec),
             selector: requirement::from_labels(spec.get("nodeSelector")),
             terms: list(required, "nodeSelectorTerms").iter().map(term).collect(),
+            preferred: preferred.into_iter().map(|it| term(field(it, "preference"))).collect(),
             tolerations: list(spec, "tolerations").iter().map(Toleration::from_value).collect(),
             ports: list(spec, "containers").iter().flat_map(ports).collect(),
             topology: TopologyRules::of(spec),
         }
     }
 
-    /// Whether a node with these labels is one the pod may run on.
+    /// Whether a node with these labels is one the pod may run on, with the preferences that it
+    /// still has.
     pub(crate) fn accept<'v>(&self, look_up: impl Fn(&str) -> Option<&'v str> + Copy) -> bool {
+        let first = self.terms.first();
+        let preferred = self.preferred.first();
         self.selector.first_unmet(look_up).is_none()
-            && (self.terms.is_empty()
-                || self
-                    .terms
-                    .iter()
-                    .any(|term| !term.is_empty() && term.first_unmet(look_up).is_none()))
+            && first.is_none_or(|term| !term.is_empty() && term.first_unmet(look_up).is_none())
+            && preferred.is_none_or(|term| term.first_unmet(look_up).is_none())
+    }
+
+    /// The same whatever the pod prefers, and whichever of its terms the node meets.
+    pub(crate) fn accept_relaxed<'v>(
+        &self,
+        look_up: impl Fn(&str) -> Option<&'v str> + Copy,
+    ) -> bool {
+        let meets = |term: &Requirements| !term.is_empty() && term.first_unmet(look_up).is_none();
+        self.selector.first_unmet(look_up).is_none()
+            && (self.terms.is_empty() || self.terms.iter().any(meets))
+    }
+
+    /// Gives up one wish of a pod that found no node, in upstream's order: the first of several
+    /// terms of required node affinity, then the heaviest preference to be near pods, to be away
+    /// from pods, for a node, and to be spread. False: nothing is left to give up.
+    pub(crate) fn relax(&mut self) -> bool {
+        if self.terms.len() > 1 {
+            self.terms.remove(0);
+            return true;
+        }
+        if self.topology.relax_affinity() {
+            return true;
+        }
+        if !self.preferred.is_empty() {
+            self.preferred.remove(0);
+            return true;
+        }
+        self.topology.relax_spread()
     }
 
     /// The first taint that keeps the pod away. Preferences do not.

@@ -1,7 +1,9 @@
-//! The claims that static pools make and remove to reach `spec.replicas`.
+//! The claims that pools make for pods, and that static pools make and remove to reach
+//! `spec.replicas`.
 
 use super::launch;
 use super::writes::Writes;
+use crate::dialect::karpenter::decide::provision::Provision;
 use crate::dialect::karpenter::decide::replicas::Scaling;
 use crate::dialect::karpenter::names::NODE_CLAIM;
 use crate::dialect::karpenter::read::Cluster;
@@ -32,6 +34,21 @@ pub(crate) fn scale(
             writes.remove(&cluster.members[*at], *permit, why.clone());
             writes.states.insert(*at, (MemberState::Gone, None));
         }
+    }
+}
+
+/// Creates claims for pods that no node has room for.
+pub(crate) fn provision(
+    cluster: &Cluster<'_>,
+    snapshot: &Snapshot<'_>,
+    new: &Provision<'_>,
+    writes: &mut Writes,
+) {
+    let why = Why::new("Provisioned", "pods fit on no node that there is or that is coming");
+    let count = crate::count(new.replacements.len());
+    for (name, replacement) in free_names(cluster, snapshot, count).iter().zip(&new.replacements) {
+        let (pool, why) = (cluster.pool(), why.clone());
+        writes.create.push(launch::create(pool, name, Some(replacement), None, new.permit, why));
     }
 }
 

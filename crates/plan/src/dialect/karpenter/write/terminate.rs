@@ -10,16 +10,18 @@ use serde_json::{Value, json};
 
 use super::writes::{Wait, Writes};
 use crate::dialect::karpenter::names::VOLUME_ATTACHMENT;
-use crate::dialect::karpenter::names::{DISRUPTED_TAINT, FINALIZER, annotation, condition, label};
-use crate::dialect::karpenter::read::Cluster;
+use crate::dialect::karpenter::names::{
+    DISRUPTED_EFFECT, DISRUPTED_TAINT, FINALIZER, KWOK_GROUP, annotation, condition, label,
+};
 use crate::dialect::karpenter::read::claim::Member;
 use crate::dialect::karpenter::read::node::Node;
 use crate::dialect::karpenter::read::pod::{Owner, Pod};
 use crate::finalizer;
 use crate::hold::HoldReason;
 use crate::object_patch::ObjectPatch;
+use crate::pod_budget::PodBudgets;
 use crate::snapshot::Snapshot;
-use crate::step::{Action, EventType, MemberState, Propagation, Verb, Why};
+use crate::step::{Action, EventType, Propagation, Verb, Why};
 use crate::taint;
 
 /// How long a node counts as draining at least, for pods that are still on their way to it.
@@ -28,27 +30,33 @@ const DRAIN_LEAST: SignedDuration = SignedDuration::from_secs(5);
 /// A pod that should have been gone for this long is not waited for.
 const STUCK: SignedDuration = SignedDuration::from_secs(60);
 
-/// Takes the next steps in the deletion of a member's claim.
-pub(crate) fn claim(
-    cluster: &Cluster<'_>,
-    snapshot: &Snapshot<'_>,
-    at: usize,
-    writes: &mut Writes,
-) {
-    let member = &cluster.members[at];
-    let mut patch = ObjectPatch::new(member.claim, cluster.now);
+/// A claim that is being deleted, and what its end depends on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Leaving<'c, 'w> {
+    pub(crate) now: Timestamp,
+    pub(crate) member: &'c Member<'w>,
+    /// The pods on its Node.
+    pub(crate) pods: &'c [Pod<'w>],
+    pub(crate) pod_budgets: &'c PodBudgets<'w>,
+    pub(crate) snapshot: &'c Snapshot<'w>,
+}
+
+/// Takes the next steps in the deletion of a claim; what it waits for.
+pub(crate) fn claim(leaving: Leaving<'_, '_>, writes: &mut Writes) -> Option<Wait> {
+    let member = leaving.member;
+    let mut patch = ObjectPatch::new(member.claim, leaving.now);
     let deadline = deadline(member, &mut patch, writes);
     let hold = match member.node {
         Some(node) if !node.facts.is_deleting => {
             delete_node(&node, writes);
             None
         }
-        Some(node) => leave(cluster, snapshot, member, &node, deadline, &mut patch, writes),
+        Some(node) => leave(leaving, &node, deadline, &mut patch, writes),
         None => give_back(member, &mut patch),
     };
     let why = Why::new("Terminating", "the NodeClaim is being deleted");
     writes.record.extend(patch.actions(Verb::Record, &why));
-    writes.states.insert(at, (MemberState::Gone, hold));
+    hold
 }
 
 /// When the node goes regardless; noted on the claim the first time it is known.
@@ -78,34 +86,33 @@ fn delete_node(node: &Node<'_>, writes: &mut Writes) {
 
 /// Taint, drain, volumes, machine, finalizer: whichever comes next.
 fn leave(
-    cluster: &Cluster<'_>,
-    snapshot: &Snapshot<'_>,
-    member: &Member<'_>,
+    leaving: Leaving<'_, '_>,
     node: &Node<'_>,
     deadline: Option<Timestamp>,
     patch: &mut ObjectPatch<'_>,
     writes: &mut Writes,
 ) -> Option<Wait> {
+    let Leaving { now, member, .. } = leaving;
     close(node, writes);
     if member.claim.condition_status(condition::DRAINED) != Some("True") {
         patch.set(condition::DRAINED, "Unknown", "Draining", "");
-        if let Some(hold) = drain(cluster, member, deadline, writes) {
+        if let Some(hold) = drain(leaving, deadline, writes) {
             return Some(hold);
         }
         let draining = member.claim.condition(condition::DRAINED);
         let since = timestamp(draining.and_then(|entry| entry.get("lastTransitionTime")));
-        let until = since.unwrap_or(cluster.now).checked_add(DRAIN_LEAST).ok();
-        if until.is_some_and(|until| until > cluster.now) {
+        let until = since.unwrap_or(now).checked_add(DRAIN_LEAST).ok();
+        if until.is_some_and(|until| until > now) {
             return Some((HoldReason::Draining { pods: 0 }, until));
         }
         patch.set(condition::DRAINED, "True", condition::DRAINED, "");
     }
-    if let Some(hold) = volumes(cluster, snapshot, node, deadline, patch, writes) {
+    if let Some(hold) = volumes(leaving, node, deadline, patch, writes) {
         return Some(hold);
     }
     let hold = terminate(member, patch);
     if hold.is_none() {
-        let mut released = ObjectPatch::new(node.object, cluster.now);
+        let mut released = ObjectPatch::new(node.object, now);
         released.release(FINALIZER);
         let why = Why::new("Terminated", "the provider has terminated the instance");
         writes.delete.extend(released.actions(Verb::Release, &why));
@@ -120,7 +127,7 @@ fn close(node: &Node<'_>, writes: &mut Writes) {
         return;
     }
     let mut taints = taint::others(node.object, DISRUPTED_TAINT);
-    taints.push(json!({"key": DISRUPTED_TAINT, "effect": "NoSchedule"}));
+    taints.push(json!({"key": DISRUPTED_TAINT, "effect": DISRUPTED_EFFECT}));
     let patch = json!({
         "metadata": {"labels": {label::EXCLUDE_BALANCERS: "karpenter"}},
         "spec": {"taints": taints},
@@ -131,18 +138,17 @@ fn close(node: &Node<'_>, writes: &mut Writes) {
 
 /// Evicts pods group by group. None: no pod has to be waited for any more.
 fn drain(
-    cluster: &Cluster<'_>,
-    member: &Member<'_>,
+    leaving: Leaving<'_, '_>,
     deadline: Option<Timestamp>,
     writes: &mut Writes,
 ) -> Option<Wait> {
-    let now = cluster.now;
+    let now = leaving.now;
     let is_stuck = |pod: &Pod<'_>| {
         let due = pod.object.deleted_at().and_then(|at| at.checked_add(STUCK).ok());
         due.is_some_and(|due| due < now)
     };
     let waited: Vec<&Pod<'_>> =
-        cluster.pods_of(member).iter().filter(|pod| pod.is_drainable() && !is_stuck(pod)).collect();
+        leaving.pods.iter().filter(|pod| pod.is_drainable() && !is_stuck(pod)).collect();
     if waited.is_empty() {
         return None;
     }
@@ -157,7 +163,7 @@ fn drain(
         groups.entry((pod.is_critical(), pod.owner == Owner::DaemonSet)).or_default().push(pod);
     }
     let first = groups.into_values().next().unwrap_or_default();
-    let hold = evict(cluster, &first, writes);
+    let hold = evict(leaving, &first, writes);
     let next_forced =
         waited.iter().filter_map(|pod| force_at(pod, deadline?)).filter(|at| *at > now).min();
     let pods = crate::count(waited.len());
@@ -166,15 +172,15 @@ fn drain(
 }
 
 /// Evicts what may be evicted; gives back what keeps the others.
-fn evict(cluster: &Cluster<'_>, pods: &[&Pod<'_>], writes: &mut Writes) -> Option<HoldReason> {
+fn evict(leaving: Leaving<'_, '_>, pods: &[&Pod<'_>], writes: &mut Writes) -> Option<HoldReason> {
     let mut hold = None;
     let mut spent: BTreeMap<String, i64> = BTreeMap::new();
     for pod in pods.iter().filter(|pod| !pod.is_terminating) {
-        if pod.is_protected(cluster.now) {
+        if pod.is_protected(leaving.now) {
             hold.get_or_insert(HoldReason::PodProtected { pod: pod.path() });
             continue;
         }
-        if let Err((budget, allowed)) = cluster.pod_budgets.take(pod.object, &mut spent) {
+        if let Err((budget, allowed)) = leaving.pod_budgets.take(pod.object, &mut spent) {
             let pod = pod.path();
             hold.get_or_insert(HoldReason::PodDisruptionBudget { budget, pod, allowed });
             continue;
@@ -219,8 +225,7 @@ fn force(pod: &Pod<'_>, deadline: Option<Timestamp>, now: Timestamp, writes: &mu
 
 /// Waits for volumes to be detached, until the deadline.
 fn volumes(
-    cluster: &Cluster<'_>,
-    snapshot: &Snapshot<'_>,
+    leaving: Leaving<'_, '_>,
     node: &Node<'_>,
     deadline: Option<Timestamp>,
     patch: &mut ObjectPatch<'_>,
@@ -229,12 +234,12 @@ fn volumes(
     let on_node = |volume: &&&Object| {
         volume.spec().get("nodeName").and_then(Value::as_str) == Some(node.object.name())
     };
-    let attached = snapshot.of(&VOLUME_ATTACHMENT).iter().filter(on_node).count();
+    let attached = leaving.snapshot.of(&VOLUME_ATTACHMENT).iter().filter(on_node).count();
     if attached == 0 {
         patch.set(condition::VOLUMES_DETACHED, "True", condition::VOLUMES_DETACHED, "");
         return None;
     }
-    if deadline.is_some_and(|deadline| deadline <= cluster.now) {
+    if deadline.is_some_and(|deadline| deadline <= leaving.now) {
         let reason = "TerminationGracePeriodElapsed";
         patch.set(condition::VOLUMES_DETACHED, "False", reason, reason);
         return None;
@@ -251,7 +256,11 @@ fn terminate(member: &Member<'_>, patch: &mut ObjectPatch<'_>) -> Option<Wait> {
         return None; // there never was a machine
     }
     patch.set(condition::INSTANCE_TERMINATING, "True", condition::INSTANCE_TERMINATING, "");
-    let is_gone = member.claim.annotation(annotation::INSTANCE) == Some("Terminated");
+    // A simulated machine is its Node, which is being deleted or gone by now.
+    let is_simulated =
+        member.claim.spec().pointer("/nodeClassRef/group") == Some(&Value::from(KWOK_GROUP));
+    let is_gone =
+        is_simulated || member.claim.annotation(annotation::INSTANCE) == Some("Terminated");
     let on = "the provider to terminate the instance".to_owned();
     (!is_gone).then_some((HoldReason::Depends { on }, None))
 }

@@ -65,7 +65,7 @@ impl<'c, 'w> Inventory<'c, 'w> {
         let overhead = indices.clone().map(|pool| overhead(cluster, pool, daemons)).collect();
         let usage = indices.map(|pool| usage(cluster, pool)).collect();
         let keeps_away = |pod: &Pod<'_>| {
-            pod.is_active() && TopologyRules::of(pod.object.spec()).keeps_others_away()
+            pod.is_active() && TopologyRules::required(pod.object.spec()).keeps_others_away()
         };
         let has_topology = cluster.pods.values().flatten().any(keeps_away);
         Self { cluster, nodes, offers, overhead, usage, has_topology }
@@ -123,7 +123,7 @@ impl<'c, 'w> Inventory<'c, 'w> {
             }
             let pods = self.cluster.pods.get(target.name.as_str()).into_iter().flatten();
             for pod in pods.filter(|pod| pod.is_active()) {
-                let topology = TopologyRules::of(pod.object.spec());
+                let topology = TopologyRules::required(pod.object.spec());
                 let topology = topology.keeps_others_away().then_some(topology);
                 all.push(ScheduledPod {
                     pod: pod.object,
@@ -143,7 +143,14 @@ impl<'w> SchedulableNode<'w> {
         }
         let mut target = match member.node {
             Some(node) if node.facts.is_deleting => return None,
-            Some(node) => Self::new(node.object, cluster.pods_of(member)),
+            Some(node) if node.facts.is_registered => {
+                Self::new(node.object, cluster.pods_of(member))
+            }
+            // Until it is registered, the claim says what the Node will be.
+            Some(node) => Self {
+                name: node.object.name().clone(),
+                ..Self::new(member.claim, cluster.pods_of(member))
+            },
             None => Self::new(member.claim, &[]),
         };
         target.member = Some(at);
@@ -226,7 +233,7 @@ fn overhead(cluster: &Cluster<'_>, pool: usize, daemons: &[&Object]) -> Amounts 
         let offers = Offer::all(cluster, pool);
         let runs = offers
             .iter()
-            .any(|offer| needs.accept(|key| offer.label_in(&cluster.pools[pool], key)));
+            .any(|offer| needs.accept_relaxed(|key| offer.label_in(&cluster.pools[pool], key)));
         if runs && needs.first_intolerable(&taints).is_none() {
             sum.add(&needs.amounts);
         }

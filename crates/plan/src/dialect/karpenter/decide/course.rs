@@ -1,0 +1,109 @@
+//! What happens to each claim of the pool in this step: which disruptions begin, wait for their
+//! validation, go on or are undone, and what is left over from one that was interrupted.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use super::Disruptions;
+use super::command::{self, Command, Progress};
+use super::simulate::Replacement;
+use crate::dialect::karpenter::read::Cluster;
+use crate::snapshot::Snapshot;
+
+/// What happens to one claim.
+#[derive(Clone, Debug)]
+pub(crate) enum Course<'d, 'w> {
+    /// It is being deleted: its node is drained and its machine given back.
+    Terminate,
+    /// Its Node is being deleted, and so it goes too.
+    Follow,
+    /// Its disruption is under way.
+    Proceed(Progress),
+    /// It is too old, and nothing limits that.
+    Expire(&'d Command<'w>),
+    /// Its disruption begins, after these replacements are asked for.
+    Begin { command: &'d Command<'w>, replacements: Vec<String> },
+    /// Its disruption begins once it has stayed sensible until then; absent: it is proposed now.
+    Propose { command: &'d Command<'w>, ripe: Option<Timestamp> },
+    /// It is on its way out by somebody else's doing.
+    Leave,
+    /// Nothing; what an interrupted disruption has left is removed.
+    Stay,
+}
+
+/// A claim that is asked for in place of others.
+#[derive(Clone, Debug)]
+pub(crate) struct Order<'d, 'w> {
+    pub(crate) command: &'d Command<'w>,
+    pub(crate) name: String,
+    pub(crate) replacement: &'d Replacement<'w>,
+}
+
+/// The course of every claim of the own pool, by index.
+pub(crate) fn courses<'d, 'w>(
+    cluster: &Cluster<'w>,
+    snapshot: &Snapshot<'_>,
+    disruptions: &'d Disruptions<'_, 'w>,
+) -> BTreeMap<usize, Course<'d, 'w>> {
+    let mut starting: BTreeMap<usize, &Command<'_>> = BTreeMap::new();
+    for command in &disruptions.commands {
+        starting.extend(command.members.iter().map(|at| (*at, command)));
+    }
+    let of = |at: usize| {
+        let member = &cluster.members[at];
+        if member.facts.is_deleting {
+            return Course::Terminate;
+        }
+        if member.node.is_some_and(|node| node.facts.is_deleting) {
+            return Course::Follow;
+        }
+        if member.is_in_flight() {
+            let is_empty = disruptions.is_empty(at);
+            return Course::Proceed(command::progress(cluster, snapshot, member, is_empty));
+        }
+        match starting.get(&at) {
+            Some(command) => begin(cluster, snapshot, command, at),
+            None if member.is_leaving() => Course::Leave,
+            None => Course::Stay,
+        }
+    };
+    cluster.own_members().map(|(at, _)| (at, of(at))).collect()
+}
+
+fn begin<'d, 'w>(
+    cluster: &Cluster<'_>,
+    snapshot: &Snapshot<'_>,
+    command: &'d Command<'w>,
+    at: usize,
+) -> Course<'d, 'w> {
+    if command.is_forced {
+        return Course::Expire(command);
+    }
+    if let Err(ripe) = command::is_mature(cluster, command, at) {
+        return Course::Propose { command, ripe };
+    }
+    let names = command::replacement_names(cluster, snapshot, command).into_iter();
+    Course::Begin { command, replacements: names.map(|(name, _, _)| name).collect() }
+}
+
+/// The claims that commands ask for whose first member is of the own pool, as far as they are
+/// not there yet.
+pub(crate) fn orders<'d, 'w>(
+    cluster: &Cluster<'_>,
+    snapshot: &Snapshot<'_>,
+    disruptions: &'d Disruptions<'_, 'w>,
+) -> Vec<Order<'d, 'w>> {
+    let mut orders = Vec::new();
+    for command in &disruptions.commands {
+        let Some(first) = command.members.first() else { continue };
+        let is_ours = cluster.members[*first].pool == Some(cluster.own);
+        if !is_ours || command::is_mature(cluster, command, *first).is_err() {
+            continue;
+        }
+        let names = command::replacement_names(cluster, snapshot, command).into_iter();
+        let missing = names.filter(|(_, _, is_missing)| *is_missing);
+        orders.extend(missing.map(|(name, replacement, _)| Order { command, name, replacement }));
+    }
+    orders
+}

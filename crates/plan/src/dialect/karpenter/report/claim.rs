@@ -1,0 +1,92 @@
+//! A decision about the life of one NodeClaim as a [`Step`].
+
+use convoy_api::Object;
+use jiff::Timestamp;
+use serde_json::json;
+
+use crate::dialect::karpenter::decide::lifecycle::{self, Claim, Stage};
+use crate::dialect::karpenter::names::{POD, POD_DISRUPTION_BUDGET};
+use crate::dialect::karpenter::read::pod::Pod;
+use crate::dialect::karpenter::read::{Facts, member_of};
+use crate::dialect::karpenter::write::lifecycle::write;
+use crate::dialect::karpenter::write::terminate::{self, Leaving};
+use crate::dialect::karpenter::write::writes::Writes;
+use crate::hold::{Hold, HoldReason};
+use crate::pod_budget::PodBudgets;
+use crate::pods::node_of;
+use crate::snapshot::Snapshot;
+use crate::step::{Step, Verdict};
+
+pub(crate) fn step(dialect: &'static str, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
+    let claim = Claim::read(snapshot);
+    let mut step = Step::new(dialect, claim.object, Verdict::Done);
+    let stage = lifecycle::stage(snapshot, &claim, now);
+    let progress = write(&claim, &stage, now);
+    let is_ready = matches!(stage, Stage::Ready);
+    step.decision = json!({"stage": word(&stage)});
+    step.events = progress.events;
+    let until = match &stage {
+        Stage::Booting { until } | Stage::Refused { until, .. } => Some(*until),
+        _ => None,
+    };
+    step.wake_at = until.into_iter().chain(claim.gives_up_at().filter(|_| !is_ready)).min();
+    if let Some(detail) = waits_for(&stage) {
+        let hold = Hold::of_rollout(HoldReason::NotAvailable { detail });
+        step.holds.push(hold.until(step.wake_at));
+    }
+    step.judged(progress.actions)
+}
+
+/// The end of a claim whose pool is gone.
+pub(crate) fn end(
+    dialect: &'static str,
+    snapshot: &Snapshot<'_>,
+    facts: &Facts,
+    now: Timestamp,
+) -> Step {
+    let mut step = Step::new(dialect, snapshot.rollout(), Verdict::Done);
+    let Some(member) = member_of(snapshot, facts) else { return step };
+    let on_node = |pod: &&&Object| {
+        member.node.is_some_and(|node| node_of(pod) == Some(node.object.name().as_str()))
+    };
+    let pods: Vec<Pod<'_>> =
+        snapshot.of(&POD).iter().filter(on_node).map(|pod| Pod::new(pod)).collect();
+    let budgets = PodBudgets::new(snapshot.of(&POD_DISRUPTION_BUDGET).iter().copied());
+    let leaving = Leaving { now, member: &member, pods: &pods, pod_budgets: &budgets, snapshot };
+    let mut writes = Writes::default();
+    let wait = terminate::claim(leaving, &mut writes);
+    step.decision = json!({"stage": "Delete"});
+    if let Some((reason, until)) = wait {
+        step.wake_at = until;
+        step.holds.push(Hold::of_rollout(reason).until(until));
+    }
+    let (actions, events) = writes.into_parts();
+    step.events = events;
+    step.judged(actions)
+}
+
+/// Upstream's words for the stages of a claim.
+fn word(stage: &Stage<'_>) -> &'static str {
+    match stage {
+        Stage::Foreign | Stage::Launch(..) | Stage::Refused { .. } => "Launch",
+        Stage::GiveUp { .. } => "Delete",
+        Stage::Booting { .. } | Stage::Appear | Stage::Several | Stage::Register(_) => "Register",
+        Stage::Wait { .. } | Stage::Initialize(_) => "Initialize",
+        Stage::Ready => "Ready",
+    }
+}
+
+/// What a claim waits for that nothing is done about.
+fn waits_for(stage: &Stage<'_>) -> Option<String> {
+    match stage {
+        Stage::Foreign => Some(
+            "its node class is of a provider that Convoy does not run: only KWOKNodeClass of \
+             karpenter.kwok.sh is simulated"
+                .to_owned(),
+        ),
+        Stage::Booting { .. } => Some("its machine is coming up".to_owned()),
+        Stage::Several => Some("several Nodes have its provider id".to_owned()),
+        Stage::Wait { message, .. } | Stage::Refused { message, .. } => Some(message.clone()),
+        _ => None,
+    }
+}
