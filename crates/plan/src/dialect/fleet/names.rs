@@ -13,6 +13,13 @@ pub const DIALECT: &str = "fleet";
 
 pub const PLACEMENT_GROUP: &str = "placement.kubernetes-fleet.io";
 pub const CLUSTER_GROUP: &str = "cluster.kubernetes-fleet.io";
+pub(crate) const NETWORKING_GROUP: &str = "networking.fleet.azure.com";
+
+/// What the labels begin with that belong to the fleet, and that everybody may set.
+pub(crate) const FLEET_LABELS: &str = "kubernetes-fleet.io/";
+
+/// An annotation that begins so makes a member cluster one that is guarded.
+pub(crate) const FLEET_ANNOTATIONS: &str = "fleet.azure.com";
 
 pub const MEMBER_CLUSTER: GroupKind = GroupKind::new(CLUSTER_GROUP, "MemberCluster");
 pub const INTERNAL_MEMBER_CLUSTER: GroupKind =

@@ -1,3 +1,5 @@
+//! Who may write what under the guard rail.
+
 use convoy_testkit::object;
 use serde_json::json;
 
