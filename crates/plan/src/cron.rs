@@ -33,8 +33,10 @@ enum Rule {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct CronError {
-    /// In the words of the parser that users know.
+    /// Exactly in the words of the parser that API servers use.
     pub message: String,
+    /// The same for a person: what is wrong, and what would be right.
+    pub advice: String,
 }
 
 /// A name that the time zone database does not have.
@@ -62,6 +64,7 @@ impl Cron {
         let (name, rest) = prefixed.split_once(char::is_whitespace).unwrap_or((prefixed, ""));
         let zone = zone(name).map_err(|error| CronError {
             message: format!("provided bad location {name}: {error}"),
+            advice: format!("{error}; want an IANA name such as Europe/Berlin"),
         })?;
         Self::parse_in(rest, zone)
     }

@@ -1,7 +1,6 @@
 //! Dialects: the APIs that Convoy speaks, each a handful of pure functions over the world.
 
 pub mod apps;
-pub mod disruption;
 pub mod fleet;
 pub mod fleet_agent;
 pub mod karpenter;

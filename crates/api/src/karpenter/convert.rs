@@ -87,6 +87,11 @@ pub fn to_v1beta1(pool: &Value) -> Value {
     if !only_v1.is_empty() {
         annotate(&mut pool, vec![(annotation::ONLY_V1, Value::Object(only_v1).to_string())]);
     }
+    if let Some(metadata) = pool.get_mut("metadata").and_then(Value::as_object_mut)
+        && metadata.get("annotations").and_then(Value::as_object).is_some_and(Map::is_empty)
+    {
+        metadata.shift_remove("annotations");
+    }
     pool
 }
 
@@ -295,7 +300,7 @@ mod tests {
         let budgets = json!([{"nodes": "20%", "reasons": ["Drifted"]}]);
         assert_eq!(older["spec"]["disruption"]["budgets"], budgets);
         assert_eq!(older["spec"]["disruption"]["consolidationPolicy"], "WhenUnderutilized");
-        assert_eq!(older["metadata"]["annotations"], json!({}), "it means what the version means");
+        assert_eq!(older["metadata"], json!({"name": "p"}), "it means what the version means");
     }
 
     #[test]

@@ -3,12 +3,11 @@
 use clap::ValueEnum;
 use convoy_plan::Dialect;
 use convoy_plan::dialect::apps::{Deployments, ReplicaSets};
-use convoy_plan::dialect::disruption::PodDisruptionBudgets;
 use convoy_plan::dialect::fleet::{self, Hub};
 use convoy_plan::dialect::karpenter::Operator;
 use convoy_plan::dialect::ocm;
 use convoy_plan::dialect::skyhook::{self, Skyhook};
-use convoy_plan::dialect::workloads::{DAEMON_SETS, JOBS, STATEFUL_SETS};
+use convoy_plan::dialect::workloads::{DAEMON_SETS, JOBS, PodDisruptionBudgets, STATEFUL_SETS};
 
 use super::hub::HubFlags;
 use super::ocm::OcmFlags;

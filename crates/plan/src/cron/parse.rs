@@ -1,5 +1,5 @@
-//! Reading schedules. Errors begin in the words of robfig/cron, which users know from cron jobs
-//! and search for, and go on with what would be right.
+//! Reading schedules. Errors have the words of robfig/cron, which users know from cron jobs and
+//! search for, and beside them advice on what would be right.
 
 use convoy_api::text::GoDuration;
 use jiff::SignedDuration;
@@ -61,10 +61,11 @@ pub(super) fn rule(text: &str) -> Result<Rule, CronError> {
         "@daily" | "@midnight" => "0 0 * * *",
         "@hourly" => "0 * * * *",
         other if other.starts_with('@') => {
-            return Err(error(format!(
-                "unrecognized descriptor: {other}; want @yearly, @annually, @monthly, @weekly, \
-                 @daily, @midnight or @hourly, or five fields"
-            )));
+            return Err(error(
+                format!("unrecognized descriptor: {other}"),
+                "want @yearly, @annually, @monthly, @weekly, @daily, @midnight or @hourly, or five \
+                 fields",
+            ));
         }
         fields => fields,
     };
@@ -72,10 +73,10 @@ pub(super) fn rule(text: &str) -> Result<Rule, CronError> {
     let [minute, hour, day, month, weekday] = parts[..] else {
         let listed = parts.join(" ");
         let found = parts.len();
-        return Err(error(format!(
-            "expected exactly 5 fields, found {found}: [{listed}]; \
-             want minute, hour, day of month, month, day of week"
-        )));
+        return Err(error(
+            format!("expected exactly 5 fields, found {found}: [{listed}]"),
+            "want minute, hour, day of month, month, day of week",
+        ));
     };
     let (minute, hour) = (field(minute, &MINUTE)?, field(hour, &HOUR)?);
     let (day, month) = (field(day, &DAY)?, field(month, &MONTH)?);
@@ -93,9 +94,11 @@ pub(super) fn rule(text: &str) -> Result<Rule, CronError> {
 /// Whole seconds, and at least one.
 fn every(text: &str) -> Result<Rule, CronError> {
     let duration: GoDuration = text.parse().map_err(|_| {
-        error(format!(
-            "failed to parse duration @every {text}; want a number and a unit, such as 90s or 1h30m"
-        ))
+        let plain = format!("failed to parse duration @every {text}");
+        CronError {
+            message: format!("{plain}: time: invalid duration {text:?}"),
+            advice: format!("{plain}; want a number and a unit, such as 90s or 1h30m"),
+        }
     })?;
     Ok(Rule::Every(SignedDuration::from_secs(duration.as_secs().max(1))))
 }
@@ -126,7 +129,10 @@ fn range(item: &str, bounds: &Bounds) -> Result<Field, CronError> {
             Some(last) => number(last, bounds)?,
         };
         if ends.next().is_some() {
-            return Err(error(format!("too many hyphens: {item}")));
+            return Err(error(
+                format!("too many hyphens: {item}"),
+                "a range is two numbers, such as 1-5",
+            ));
         }
     }
     let step = match step {
@@ -141,7 +147,10 @@ fn range(item: &str, bounds: &Bounds) -> Result<Field, CronError> {
         }
     };
     if parts.next().is_some() {
-        return Err(error(format!("too many slashes: {item}")));
+        return Err(error(
+            format!("too many slashes: {item}"),
+            "a step is one number, such as */5",
+        ));
     }
     check(item, bounds, start, end, step)?;
     let step = usize::try_from(step).unwrap_or(usize::MAX);
@@ -150,21 +159,21 @@ fn range(item: &str, bounds: &Bounds) -> Result<Field, CronError> {
 }
 
 fn check(item: &str, bounds: &Bounds, start: u32, end: u32, step: u32) -> Result<(), CronError> {
-    let (Bounds { name, least, most, .. }, hint) = (bounds, bounds.hint());
-    Err(error(if start < *least {
-        format!("beginning of range ({start}) below minimum ({least}): {item}; {hint}")
+    let Bounds { name, least, most, .. } = bounds;
+    let (message, hint) = if start < *least {
+        (format!("beginning of range ({start}) below minimum ({least}): {item}"), bounds.hint())
     } else if end > *most {
-        format!("end of range ({end}) above maximum ({most}): {item}; {hint}")
+        (format!("end of range ({end}) above maximum ({most}): {item}"), bounds.hint())
     } else if start > end {
-        format!(
-            "beginning of range ({start}) beyond end of range ({end}): {item}; \
-             write {name} as two ranges: {start}-{most},{least}-{end}"
-        )
+        let hint = format!("write {name} as two ranges: {start}-{most},{least}-{end}");
+        (format!("beginning of range ({start}) beyond end of range ({end}): {item}"), hint)
     } else if step == 0 {
-        format!("step of range should be a positive number: {item}; want 1 or more")
+        let message = format!("step of range should be a positive number: {item}");
+        (message, "want 1 or more".to_owned())
     } else {
         return Ok(());
-    }))
+    };
+    Err(error(message, &hint))
 }
 
 fn number(text: &str, bounds: &Bounds) -> Result<u32, CronError> {
@@ -176,19 +185,26 @@ fn number(text: &str, bounds: &Bounds) -> Result<u32, CronError> {
 }
 
 fn integer(text: &str, hint: &str) -> Result<u32, CronError> {
-    let failed = || error(format!("failed to parse int from {text}; {hint}"));
+    let failed = |why| {
+        let plain = format!("failed to parse int from {text}");
+        CronError {
+            message: format!("{plain}: strconv.Atoi: parsing {text:?}: {why}"),
+            advice: format!("{plain}; {hint}"),
+        }
+    };
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(failed());
+        return Err(failed("invalid syntax"));
     }
-    let number: i64 = text.parse().map_err(|_| failed())?;
+    let number: i64 = text.parse().map_err(|_| failed("value out of range"))?;
     if number < 0 {
-        return Err(error(format!("negative number ({number}) not allowed: {text}; {hint}")));
+        return Err(error(format!("negative number ({number}) not allowed: {text}"), hint));
     }
     // Any number this large is beyond every field; as a step it is one hit.
     Ok(u32::try_from(number).unwrap_or(u32::MAX))
 }
 
-fn error(message: String) -> CronError {
-    CronError { message }
+fn error(message: String, hint: &str) -> CronError {
+    let advice = format!("{message}; {hint}");
+    CronError { message, advice }
 }

@@ -1,5 +1,5 @@
-//! DaemonSets, StatefulSets and Jobs, for clusters without a kube-controller-manager: each does
-//! what rollouts and their members need of it.
+//! DaemonSets, StatefulSets, Jobs and PodDisruptionBudgets, for clusters without a
+//! kube-controller-manager: each does what rollouts and their members need of it.
 //!
 //! A rollout is one of these objects, and its members are pods.
 
@@ -11,12 +11,12 @@ mod status;
 mod watch;
 mod write;
 
-use convoy_api::kinds::{DAEMON_SET, JOB, STATEFUL_SET};
+use convoy_api::kinds::{DAEMON_SET, JOB, POD_DISRUPTION_BUDGET, STATEFUL_SET};
 use convoy_api::{GroupKind, Object, ObjectKey};
 use jiff::Timestamp;
 
 use self::read::Unreadable;
-use super::{Dialect, Watch};
+use super::{Dialect, Need, Watch};
 use crate::snapshot::Snapshot;
 use crate::step::Step;
 use crate::world::World;
@@ -49,6 +49,60 @@ pub static STATEFUL_SETS: Workloads = Workloads {
 /// The controller of Jobs.
 pub static JOBS: Workloads =
     Workloads { name: "jobs", kind: JOB, watches: watch::OF_JOBS, step: report::job::step };
+
+/// The controller of PodDisruptionBudgets: how many of the pods that a budget protects are healthy,
+/// how many have to be, and so how many may be evicted. Nothing moves: the decision is the status,
+/// which the server's eviction counts down and this controller brings up to date.
+#[derive(Clone, Copy, Debug)]
+pub struct PodDisruptionBudgets;
+
+impl Dialect for PodDisruptionBudgets {
+    fn name(&self) -> &'static str {
+        "poddisruptionbudgets"
+    }
+
+    fn watches(&self) -> &'static [Watch] {
+        watch::budget::WATCHES
+    }
+
+    fn needs(&self, world: &World, rollout: &Object) -> Vec<Need> {
+        watch::budget::needs(world, rollout)
+    }
+
+    fn rollouts<'w>(&self, world: &'w World) -> Vec<&'w Object> {
+        world.of(&POD_DISRUPTION_BUDGET).collect()
+    }
+
+    fn is_rollout(&self, _world: &World, object: &Object) -> bool {
+        *object.kind() == POD_DISRUPTION_BUDGET
+    }
+
+    fn affected(&self, world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
+        watch::budget::affected(world, changed)
+    }
+
+    fn affected_by(
+        &self,
+        _world: &World,
+        before: &Object,
+        after: &Object,
+        _decided_at: Timestamp,
+    ) -> Option<Vec<ObjectKey>> {
+        watch::budget::affected_by(before, after)
+    }
+
+    fn snapshot<'w>(&self, world: &'w World, rollout: &'w Object) -> Snapshot<'w> {
+        watch::budget::snapshot(world, rollout)
+    }
+
+    fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
+        let decision = read::budget::Budget::read(snapshot).and_then(|budget| {
+            let count = decide::budget::decide(snapshot, &budget, now)?;
+            Ok((budget, count))
+        });
+        report::budget::step(self.name(), snapshot.rollout(), decision, now)
+    }
+}
 
 impl Dialect for Workloads {
     fn name(&self) -> &'static str {

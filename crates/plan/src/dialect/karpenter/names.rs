@@ -39,5 +39,17 @@ pub(crate) mod pod_annotation {
 /// The effect with which [`DISRUPTED_TAINT`] keeps pods away.
 pub(crate) const DISRUPTED_EFFECT: &str = "NoSchedule";
 
+/// Taints, with their effects, that a node has while it comes up.
+pub(crate) const EPHEMERAL_TAINTS: [(&str, &str); 5] = [
+    ("node.kubernetes.io/not-ready", "NoSchedule"),
+    ("node.kubernetes.io/not-ready", "NoExecute"),
+    ("node.kubernetes.io/unreachable", "NoSchedule"),
+    ("node.cloudprovider.kubernetes.io/uninitialized", "NoSchedule"),
+    (UNREGISTERED_TAINT, "NoExecute"),
+];
+
+/// Others of these begin so.
+pub(crate) const EPHEMERAL_PREFIX: &str = "readiness.k8s.io/";
+
 /// The taint that a cordoned node has.
 pub(crate) const UNSCHEDULABLE_TAINT: &str = "node.kubernetes.io/unschedulable";

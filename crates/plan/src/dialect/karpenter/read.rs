@@ -4,6 +4,7 @@ pub(crate) mod budget;
 pub(crate) mod catalogue;
 pub(crate) mod claim;
 pub(crate) mod hash;
+pub(crate) mod lifecycle;
 pub(crate) mod node;
 pub(crate) mod pod;
 pub(crate) mod pod_requirements;

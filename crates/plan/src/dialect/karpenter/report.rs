@@ -1,6 +1,7 @@
 //! The state of every member of the pool, and why those that do not move do not.
 
 pub(crate) mod claim;
+pub(crate) mod explain;
 pub(crate) mod summary;
 
 use jiff::{SignedDuration, Timestamp};

@@ -282,6 +282,17 @@ fn a_node_is_drained_group_by_group_as_budgets_allow() {
 }
 
 #[test]
+fn nodes_that_are_drained_at_once_share_a_pod_budget() {
+    let leaves = |builder: Builder| builder.with("/metadata/deletionTimestamp", json!(NOW)).build();
+    let pair = |name: &str| {
+        let pod = karpenter::pod(&format!("p-{name}"), name, "1").build();
+        [leaves(drifted(name)), leaves(node(name)), pod]
+    };
+    let step = step(pair("a").into_iter().chain(pair("b")).chain([drifting(), pdb("web", 1)]));
+    assert_eq!(evicted(&step).len(), 1);
+}
+
+#[test]
 fn a_deadline_overrides_what_pods_ask_for() {
     let guarded = || {
         let pod = karpenter::pod("p", "n", "1").annotation("karpenter.sh/do-not-disrupt", "true");

@@ -14,6 +14,7 @@
 //! | Job: pods are created                      | suspension, parallelism, back-off, the burst  |
 //! | Job: pods that are no longer wanted        | none                                          |
 
+pub(crate) mod budget;
 pub(crate) mod daemon_set;
 pub(crate) mod job;
 pub(crate) mod job_end;

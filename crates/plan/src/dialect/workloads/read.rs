@@ -1,6 +1,7 @@
 //! Objects as the controllers see them: which pods are whose, how far each has come, and the spec
 //! with its defaults. Beside `write` and `status` this is the only role that knows JSON paths.
 
+pub(crate) mod budget;
 pub(crate) mod daemon_set;
 pub(crate) mod job;
 pub(crate) mod revisions;

@@ -1,5 +1,6 @@
 //! Decisions as [`Step`]s: writes, status, and where every member stands.
 
+pub(crate) mod budget;
 pub(crate) mod daemon_set;
 pub(crate) mod job;
 pub(crate) mod stateful_set;

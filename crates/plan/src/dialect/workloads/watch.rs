@@ -1,6 +1,8 @@
 //! Which objects each controller watches, which rollouts a change concerns, and what a decision
 //! looks at.
 
+pub(crate) mod budget;
+
 use convoy_api::kinds::{
     CONTROLLER_REVISION, DAEMON_SET, JOB, NODE, PERSISTENT_VOLUME_CLAIM, POD, STATEFUL_SET,
 };

@@ -31,7 +31,7 @@ pub(crate) struct Applicable {
     pub(crate) blackout: Option<Limit>,
 }
 
-/// How many changes ahead [`Budgets::frees_at`] looks.
+/// How many changes ahead [`Budgets::find_change`] looks.
 const CHANGES_AHEAD: u32 = 64;
 
 impl<'p> Budgets<'p> {
@@ -79,20 +79,45 @@ impl<'p> Budgets<'p> {
 
     /// When the passing of time alone lets a node go down for `reason`, `down` nodes being down.
     pub(crate) fn frees_at(&self, reason: Reason, down: u32, now: Timestamp) -> Option<Timestamp> {
-        let changes_at = |budget: &Budget, at| budget.window()?.changes_at(at);
+        let frees = |ceiling: Option<u32>| ceiling.unwrap_or(self.total) > down;
+        self.find_change(reason, now, self.changes(now), frees)
+    }
+
+    /// When the passing of time alone changes the limit for `reason`.
+    pub(crate) fn changes_at(
+        &self,
+        reason: Reason,
+        now: Timestamp,
+        changes: Vec<Option<Timestamp>>,
+    ) -> Option<Timestamp> {
+        let today = self.applicable(reason, &self.active).map(|budget| budget.ceiling).min();
+        self.find_change(reason, now, changes, |ceiling| ceiling != today)
+    }
+
+    /// By index of the budget: when its window opens or closes next.
+    pub(crate) fn changes(&self, now: Timestamp) -> Vec<Option<Timestamp>> {
+        self.all.iter().map(|budget| budget.window()?.changes_at(now)).collect()
+    }
+
+    /// The first of the next changes after which the limit for `reason` is as asked for.
+    fn find_change(
+        &self,
+        reason: Reason,
+        now: Timestamp,
+        mut changes: Vec<Option<Timestamp>>,
+        is_so: impl Fn(Option<u32>) -> bool,
+    ) -> Option<Timestamp> {
         let mut active = self.active.clone();
-        let mut changes: Vec<Option<Timestamp>> =
-            self.all.iter().map(|budget| changes_at(budget, now)).collect();
         for _ in 0..CHANGES_AHEAD {
             let at = changes.iter().flatten().copied().min()?;
             for (index, budget) in self.all.iter().enumerate() {
                 if changes[index] == Some(at) {
                     active[index] = budget.window().is_some_and(|it| it.blackout(at).is_some());
-                    changes[index] = changes_at(budget, at);
+                    changes[index] = budget.window().and_then(|it| it.changes_at(at));
                 }
             }
             let ceiling = self.applicable(reason, &active).map(|budget| budget.ceiling).min();
-            if ceiling.unwrap_or(self.total) > down {
+            if is_so(ceiling) {
                 return Some(at);
             }
             if at.duration_since(now) > SignedDuration::from_hours(24 * 366) {

@@ -5,21 +5,12 @@
 //! as a Node after the delay of its node class, and is gone once that Node is being deleted.
 
 use convoy_api::Object;
-use convoy_api::object::member::{list, text};
-use convoy_api::object::meta::timestamp;
-use convoy_api::text::GoDuration;
 use jiff::{SignedDuration, Timestamp};
-use serde_json::Value;
 
-use crate::dialect::karpenter::names::{
-    self, KWOK_NODE_CLASS, NODE, UNREGISTERED_TAINT, condition,
-};
+use crate::dialect::karpenter::names::{EPHEMERAL_PREFIX, EPHEMERAL_TAINTS, condition};
 use crate::dialect::karpenter::read::catalogue::{self, InstanceType, Offering};
-use crate::dialect::karpenter::read::claim::ClaimFacts;
-use crate::dialect::karpenter::read::requirement;
-use crate::requirement::Requirements;
-use crate::resources::{self, Amounts};
-use crate::snapshot::Snapshot;
+use crate::dialect::karpenter::read::lifecycle::Claim;
+use crate::dialect::karpenter::read::node;
 use crate::taint::Taint;
 
 /// A claim that is not launched within this time is given up.
@@ -69,35 +60,7 @@ pub(crate) enum Stage<'w> {
     Ready,
 }
 
-/// A claim and its surroundings.
-#[derive(Clone, Debug)]
-pub(crate) struct Claim<'w> {
-    pub(crate) object: &'w Object,
-    pub(crate) facts: ClaimFacts,
-    /// The Nodes with its provider id.
-    pub(crate) nodes: Vec<&'w Object>,
-}
-
-impl<'w> Claim<'w> {
-    pub(crate) fn read(snapshot: &Snapshot<'w>) -> Self {
-        let object = snapshot.rollout();
-        let facts = ClaimFacts::read(object);
-        let id = facts.provider_id.as_str();
-        let nodes = snapshot.of(&NODE).iter().copied();
-        let nodes = nodes.filter(|node| !id.is_empty() && node.spec_text("providerID") == id);
-        Self { object, nodes: nodes.collect(), facts }
-    }
-
-    fn is(&self, kind: &str) -> bool {
-        self.object.condition_status(kind) == Some("True")
-    }
-
-    /// Since when a condition is as it is; since its creation if it does not have it.
-    fn since(&self, kind: &str) -> Option<Timestamp> {
-        let entry = self.object.condition(kind);
-        timestamp(entry.and_then(|entry| entry.get("lastTransitionTime"))).or(self.facts.created)
-    }
-
+impl Claim<'_> {
     /// When it is given up, if it does not get on.
     pub(crate) fn gives_up_at(&self) -> Option<Timestamp> {
         let (kind, limit) = if !self.is(condition::LAUNCHED) {
@@ -112,7 +75,7 @@ impl<'w> Claim<'w> {
 }
 
 /// What happens next to a claim that is not being deleted.
-pub(crate) fn stage<'w>(snapshot: &Snapshot<'w>, claim: &Claim<'w>, now: Timestamp) -> Stage<'w> {
+pub(crate) fn stage<'w>(claim: &Claim<'w>, now: Timestamp) -> Stage<'w> {
     if claim.gives_up_at().is_some_and(|at| at <= now) {
         let (reason, verb) = if claim.is(condition::LAUNCHED) {
             ("registration_timeout", "registered")
@@ -123,7 +86,7 @@ pub(crate) fn stage<'w>(snapshot: &Snapshot<'w>, claim: &Claim<'w>, now: Timesta
     }
     if !claim.is(condition::LAUNCHED) {
         let pause = claim.facts.created.and_then(|at| at.checked_add(REFUSAL_PAUSE).ok());
-        return match (launch(snapshot, claim), pause) {
+        return match (launch(claim), pause) {
             (Stage::GiveUp { message, .. }, Some(until)) if until > now => {
                 Stage::Refused { until, message }
             }
@@ -133,7 +96,7 @@ pub(crate) fn stage<'w>(snapshot: &Snapshot<'w>, claim: &Claim<'w>, now: Timesta
     match (claim.nodes.as_slice(), claim.is(condition::REGISTERED)) {
         (_, false) if registration_failed(claim) => Stage::Several,
         ([_, _, ..], false) => Stage::Several,
-        ([], false) => boot(snapshot, claim, now),
+        ([], false) => boot(claim, now),
         ([node], false) => Stage::Register(node),
         ([], true) => Stage::GiveUp {
             reason: "garbage_collected",
@@ -149,39 +112,29 @@ fn registration_failed(claim: &Claim<'_>) -> bool {
     claim.object.condition_status(condition::REGISTERED) == Some("False")
 }
 
-fn launch<'w>(snapshot: &Snapshot<'w>, claim: &Claim<'w>) -> Stage<'w> {
-    let reference = claim.object.spec().get("nodeClassRef").unwrap_or(&Value::Null);
-    if text(reference, "group") != names::KWOK_GROUP {
+fn launch<'w>(claim: &Claim<'w>) -> Stage<'w> {
+    if !claim.is_simulated {
         return Stage::Foreign;
     }
-    let name = text(reference, "name");
+    let name = claim.class_name;
     let give_up = |reason, message| Stage::GiveUp { reason, message };
-    let class = snapshot.find(&KWOK_NODE_CLASS, "", name);
-    let Some(class) = class.filter(|class| !class.is_deleting()) else {
+    let Some(class) = &claim.class else {
         let message = format!("KWOKNodeClass {name} does not exist");
         return give_up("insufficient_capacity", message);
     };
-    if !matches!(class.condition_status("Ready"), None | Some("True")) {
+    if !class.is_ready {
         return give_up("nodeclass_not_ready", format!("KWOKNodeClass {name} is not ready"));
     }
-    let Some((kind, offering)) = cheapest(claim.object, &sold_out(class)) else {
+    let Some((kind, offering)) = cheapest(claim, &class.sold_out) else {
         let message = "no instance type meets the requirements and resource requests";
         return give_up("insufficient_capacity", message.to_owned());
     };
     Stage::Launch(kind, offering)
 }
 
-/// What a node class says the provider has no machines of: instance types, zones or capacity
-/// types, separated by commas.
-fn sold_out(class: &Object) -> Vec<&str> {
-    let listed = class.annotation(names::annotation::SOLD_OUT).unwrap_or_default().split(',');
-    listed.map(str::trim).filter(|word| !word.is_empty()).collect()
-}
-
 /// The cheapest machine that a claim may be; of equals the first by name and zone.
-fn cheapest(claim: &Object, sold_out: &[&str]) -> Option<(&'static InstanceType, Offering)> {
-    let requirements: Requirements = requirement::from_value(list(claim.spec(), "requirements"));
-    let requests = Amounts::from_value(claim.spec().pointer("/resources/requests"));
+fn cheapest(claim: &Claim<'_>, sold_out: &[&str]) -> Option<(&'static InstanceType, Offering)> {
+    let (requirements, requests) = (claim.requirements(), claim.amounts());
     let suits = |kind: &InstanceType, offering: Offering| {
         requirements.keys().all(|key| match kind.label(offering, key) {
             Some(value) => requirements.allow(key, Some(value)),
@@ -204,14 +157,11 @@ fn cheapest(claim: &Object, sold_out: &[&str]) -> Option<(&'static InstanceType,
 }
 
 /// Whether the machine that was launched has come up.
-fn boot<'w>(snapshot: &Snapshot<'w>, claim: &Claim<'w>, now: Timestamp) -> Stage<'w> {
-    let reference = claim.object.spec().get("nodeClassRef").unwrap_or(&Value::Null);
-    if text(reference, "group") != names::KWOK_GROUP {
+fn boot<'w>(claim: &Claim<'w>, now: Timestamp) -> Stage<'w> {
+    if !claim.is_simulated {
         return Stage::Foreign;
     }
-    let class = snapshot.find(&KWOK_NODE_CLASS, "", text(reference, "name"));
-    let delay = class.map_or("", |class| class.spec_text("nodeRegistrationDelay"));
-    let delay = delay.parse::<GoDuration>().map_or(SignedDuration::ZERO, GoDuration::signed);
+    let delay = claim.class.as_ref().map_or(SignedDuration::ZERO, |class| class.delay);
     let until = claim.since(condition::LAUNCHED).and_then(|at| at.checked_add(delay).ok());
     match until {
         Some(until) if until > now => Stage::Booting { until },
@@ -225,10 +175,8 @@ fn initialize<'w>(claim: &Claim<'w>, node: &'w Object) -> Stage<'w> {
     if node.condition_status("Ready") != Some("True") {
         return wait("NodeNotReady", "Node status is NotReady".to_owned());
     }
-    let taints = list(node.spec(), "taints").iter().map(Taint::from_value);
-    let startup: Vec<Taint<'_>> =
-        list(claim.object.spec(), "startupTaints").iter().map(Taint::from_value).collect();
-    for taint in taints {
+    let startup = claim.startup_taints();
+    for taint in node::taints(node) {
         let is_startup = startup.iter().any(|it| (it.key, it.effect) == (taint.key, taint.effect));
         if is_startup {
             let message = format!("StartupTaint \"{taint}\" still exists");
@@ -239,32 +187,14 @@ fn initialize<'w>(claim: &Claim<'w>, node: &'w Object) -> Stage<'w> {
             return wait("KnownEphemeralTaintsExist", message);
         }
     }
-    let requests = claim.object.spec().pointer("/resources/requests").and_then(Value::as_object);
-    let has = |name: &str| {
-        let given = node.status().pointer("/allocatable").and_then(|it| it.get(name));
-        given.and_then(resources::quantity).is_some_and(|amount| amount.as_millis() > 0)
-    };
-    let asked = requests.into_iter().flatten();
-    let mut asked = asked.filter(|(_, amount)| {
-        resources::quantity(amount).is_some_and(|amount| amount.as_millis() > 0)
-    });
-    match asked.find(|(name, _)| !has(name)) {
-        Some((name, _)) => {
-            let message = format!("Resource {name:?} was requested but not registered");
-            wait("ResourceNotRegistered", message)
-        }
-        None => Stage::Initialize(node),
+    if let Some(name) = claim.unregistered_resource(node) {
+        let message = format!("Resource {name:?} was requested but not registered");
+        return wait("ResourceNotRegistered", message);
     }
+    Stage::Initialize(node)
 }
 
 /// Taints that a node has while it comes up.
 fn is_ephemeral(taint: &Taint<'_>) -> bool {
-    let known = [
-        ("node.kubernetes.io/not-ready", "NoSchedule"),
-        ("node.kubernetes.io/not-ready", "NoExecute"),
-        ("node.kubernetes.io/unreachable", "NoSchedule"),
-        ("node.cloudprovider.kubernetes.io/uninitialized", "NoSchedule"),
-        (UNREGISTERED_TAINT, "NoExecute"),
-    ];
-    known.contains(&(taint.key, taint.effect)) || taint.key.starts_with("readiness.k8s.io/")
+    EPHEMERAL_TAINTS.contains(&(taint.key, taint.effect)) || taint.key.starts_with(EPHEMERAL_PREFIX)
 }

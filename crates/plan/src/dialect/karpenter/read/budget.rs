@@ -71,6 +71,17 @@ impl Budget {
         &self.reasons
     }
 
+    /// How [`Budget::ceiling`] comes about, in words.
+    pub(crate) fn amount(&self, total: u32) -> String {
+        let ceiling = self.ceiling(total);
+        match &self.nodes {
+            Ok(IntOrPercent::Percent(share)) => {
+                format!("{share}% of {total} nodes, rounded up, is {ceiling}")
+            }
+            _ => format!("{ceiling} nodes"),
+        }
+    }
+
     /// The most nodes of `total` that it lets be down at once. A share rounds up, as for a
     /// PodDisruptionBudget, and is taken of all nodes, including those that are down.
     ///
@@ -94,5 +105,5 @@ fn window(budget: &api::Budget, zone: &Result<TimeZone, String>) -> Result<Optio
     let zone = zone.clone()?;
     let length: GoDuration = duration.parse().map_err(|error| format!("duration: {error}"))?;
     let window = Window::new(schedule, length.signed(), zone);
-    window.map(Some).map_err(|error| format!("invalid schedule {schedule:?}: {error}"))
+    window.map(Some).map_err(|error| format!("invalid schedule {schedule:?}: {}", error.advice))
 }

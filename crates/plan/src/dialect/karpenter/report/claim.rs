@@ -4,8 +4,9 @@ use convoy_api::Object;
 use jiff::Timestamp;
 use serde_json::json;
 
-use crate::dialect::karpenter::decide::lifecycle::{self, Claim, Stage};
-use crate::dialect::karpenter::names::{POD, POD_DISRUPTION_BUDGET};
+use crate::dialect::karpenter::decide::lifecycle::{self, Stage};
+use crate::dialect::karpenter::names::{KWOK_GROUP, POD, POD_DISRUPTION_BUDGET};
+use crate::dialect::karpenter::read::lifecycle::Claim;
 use crate::dialect::karpenter::read::pod::Pod;
 use crate::dialect::karpenter::read::{Facts, member_of};
 use crate::dialect::karpenter::write::lifecycle::write;
@@ -20,7 +21,7 @@ use crate::step::{Step, Verdict};
 pub(crate) fn step(dialect: &'static str, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
     let claim = Claim::read(snapshot);
     let mut step = Step::new(dialect, claim.object, Verdict::Done);
-    let stage = lifecycle::stage(snapshot, &claim, now);
+    let stage = lifecycle::stage(&claim, now);
     let progress = write(&claim, &stage, now);
     let is_ready = matches!(stage, Stage::Ready);
     step.decision = json!({"stage": word(&stage)});
@@ -79,11 +80,10 @@ fn word(stage: &Stage<'_>) -> &'static str {
 /// What a claim waits for that nothing is done about.
 fn waits_for(stage: &Stage<'_>) -> Option<String> {
     match stage {
-        Stage::Foreign => Some(
+        Stage::Foreign => Some(format!(
             "its node class is of a provider that Convoy does not run: only KWOKNodeClass of \
-             karpenter.kwok.sh is simulated"
-                .to_owned(),
-        ),
+             {KWOK_GROUP} is simulated"
+        )),
         Stage::Booting { .. } => Some("its machine is coming up".to_owned()),
         Stage::Several => Some("several Nodes have its provider id".to_owned()),
         Stage::Wait { message, .. } | Stage::Refused { message, .. } => Some(message.clone()),

@@ -6,8 +6,9 @@ use serde_json::{Map, Value, json};
 use crate::dialect::karpenter::decide::Disruptions;
 use crate::dialect::karpenter::decide::obstacle::Obstacle;
 use crate::dialect::karpenter::read::Cluster;
+use crate::dialect::karpenter::report::explain::explain;
 
-/// `allowed` and `active` by pool, `disrupt` by claim, `notDisruptable` by node.
+/// `allowed`, `active` and `explain` by pool, `disrupt` by claim, `notDisruptable` by node.
 pub(crate) fn decision(cluster: &Cluster<'_>, disruptions: &Disruptions<'_, '_>) -> Value {
     let name = cluster.pool().name();
     let disrupt: Vec<&str> =
@@ -18,6 +19,7 @@ pub(crate) fn decision(cluster: &Cluster<'_>, disruptions: &Disruptions<'_, '_>)
         "active": {name: active},
         "disrupt": disrupt,
         "notDisruptable": not_disruptable(cluster, disruptions),
+        "explain": explain(cluster, disruptions),
     })
 }
 

@@ -32,7 +32,7 @@ fn reached(kinds: &[&str], since: &str) -> Builder {
     };
     let conditions: Vec<Value> = kinds.iter().map(is).collect();
     fresh(&json!([])).created_at(since).status(json!({"providerID": "kwok://n",
-        "capacity": {"cpu": "4"}, "allocatable": {"cpu": "3900m"}, "conditions": conditions}))
+        "capacity": {"cpu": "4"}, "allocatable": {"cpu": "3900m", "memory": "8Gi", "pods": "64"}, "conditions": conditions}))
 }
 
 fn step_at(objects: impl IntoIterator<Item = Object>, now: &str) -> Step {

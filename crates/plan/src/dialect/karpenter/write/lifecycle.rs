@@ -5,11 +5,12 @@ use convoy_api::object::member::list;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use crate::dialect::karpenter::decide::lifecycle::{Claim, Stage};
+use crate::dialect::karpenter::decide::lifecycle::Stage;
 use crate::dialect::karpenter::names::{
     FINALIZER, NODE, SIMULATED, UNREGISTERED_TAINT, condition, label, node_label,
 };
 use crate::dialect::karpenter::read::catalogue::{InstanceType, Offering};
+use crate::dialect::karpenter::read::lifecycle::Claim;
 use crate::dialect::karpenter::status;
 use crate::finalizer;
 use crate::object_patch::ObjectPatch;

@@ -174,13 +174,12 @@ fn drain(
 /// Evicts what may be evicted; gives back what keeps the others.
 fn evict(leaving: Leaving<'_, '_>, pods: &[&Pod<'_>], writes: &mut Writes) -> Option<HoldReason> {
     let mut hold = None;
-    let mut spent: BTreeMap<String, i64> = BTreeMap::new();
     for pod in pods.iter().filter(|pod| !pod.is_terminating) {
         if pod.is_protected(leaving.now) {
             hold.get_or_insert(HoldReason::PodProtected { pod: pod.path() });
             continue;
         }
-        if let Err((budget, allowed)) = leaving.pod_budgets.take(pod.object, &mut spent) {
+        if let Err((budget, allowed)) = leaving.pod_budgets.take(pod.object, &mut writes.spent) {
             let pod = pod.path();
             hold.get_or_insert(HoldReason::PodDisruptionBudget { budget, pod, allowed });
             continue;

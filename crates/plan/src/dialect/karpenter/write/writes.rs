@@ -22,6 +22,9 @@ pub(crate) struct Writes {
     pub(crate) create: Vec<Action>,
     pub(crate) delete: Vec<Action>,
     pub(crate) events: Vec<Event>,
+    /// Evictions of this step, by the PodDisruptionBudget that they count against: nodes that are
+    /// drained at once share their budgets.
+    pub(crate) spent: BTreeMap<String, i64>,
     /// Why the pool does not get the nodes that it asks for.
     pub(crate) hold: Option<HoldReason>,
     /// The state of members that a command or a deletion concerns, and what they wait for.

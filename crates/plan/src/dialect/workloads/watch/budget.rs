@@ -8,14 +8,14 @@ use convoy_api::kinds::{
 use convoy_api::{Object, ObjectKey};
 use smol_str::SmolStr;
 
-use super::read::{self, REPLICATION_CONTROLLER};
+use crate::dialect::workloads::read::budget::{self as read, REPLICATION_CONTROLLER};
 use crate::dialect::{Keep, Need, Watch};
 use crate::snapshot::Snapshot;
 use crate::world::World;
 
 const SCALE: Keep = Keep::Fields(&["spec.replicas"]);
 
-pub(super) const WATCHES: &[Watch] = &[
+pub(crate) const WATCHES: &[Watch] = &[
     Watch { kind: POD_DISRUPTION_BUDGET, keep: Keep::Whole },
     Watch { kind: POD, keep: Keep::Fields(&["status.conditions"]) },
     Watch { kind: DEPLOYMENT, keep: SCALE },
@@ -29,7 +29,7 @@ pub(super) const WATCHES: &[Watch] = &[
 ];
 
 /// The custom kinds with a scale that own pods of a budget.
-pub(super) fn needs(world: &World, budget: &Object) -> Vec<Need> {
+pub(crate) fn needs(world: &World, budget: &Object) -> Vec<Need> {
     let mut needs = BTreeSet::new();
     for pod in selected(world, budget) {
         let Some(owner) = pod.controller() else { continue };
@@ -55,7 +55,7 @@ fn selected<'w>(world: &'w World, budget: &Object) -> Vec<&'w Object> {
 
 /// The budgets to compute again: those that select a pod, or all of the namespace that a
 /// controller is in.
-pub(super) fn affected(world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
+pub(crate) fn affected(world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
     if changed.kind == POD_DISRUPTION_BUDGET {
         return vec![changed.clone()];
     }
@@ -75,30 +75,18 @@ pub(super) fn affected(world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
 }
 
 /// None of them where the change is not about what a budget looks at.
-pub(super) fn affected_by(before: &Object, after: &Object) -> Option<Vec<ObjectKey>> {
-    let is_scaled =
-        [DEPLOYMENT, REPLICA_SET, STATEFUL_SET, REPLICATION_CONTROLLER].contains(after.kind());
-    let replicas = |object: &Object| object.spec().get("replicas").cloned();
-    let is_same = replicas(before) == replicas(after)
-        && before.controller().map(|it| it.uid) == after.controller().map(|it| it.uid);
-    if is_scaled && is_same {
-        return Some(Vec::new());
-    }
-    if *after.kind() == POD && health(before) == health(after) {
-        return Some(Vec::new());
-    }
-    None
-}
-
-/// Everything about a pod that its budgets look at.
-fn health(pod: &Object) -> impl PartialEq {
-    let owner = pod.controller().map(|owner| owner.uid.to_owned());
-    let labels = pod.metadata().get("labels").cloned();
-    (pod.condition_status("Ready").map(str::to_owned), pod.is_deleting(), owner, labels)
+pub(crate) fn affected_by(before: &Object, after: &Object) -> Option<Vec<ObjectKey>> {
+    let scaled = [DEPLOYMENT, REPLICA_SET, STATEFUL_SET, REPLICATION_CONTROLLER];
+    let is_same = if *after.kind() == POD {
+        read::health(before) == read::health(after)
+    } else {
+        scaled.contains(after.kind()) && read::standing(before) == read::standing(after)
+    };
+    is_same.then(Vec::new)
 }
 
 /// The pods of the namespace and what may control them.
-pub(super) fn snapshot<'w>(world: &'w World, budget: &'w Object) -> Snapshot<'w> {
+pub(crate) fn snapshot<'w>(world: &'w World, budget: &'w Object) -> Snapshot<'w> {
     let namespace = budget.namespace();
     let kinds = [POD, DEPLOYMENT, REPLICA_SET, STATEFUL_SET, REPLICATION_CONTROLLER];
     let beside = kinds.into_iter().flat_map(|kind| world.in_namespace(&kind, namespace));

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use convoy_api::Object;
 use jiff::{SignedDuration, Timestamp};
 
-use super::read::{self, Budget, Demand};
 use crate::budget::{IntOrPercent, Rounding};
+use crate::dialect::workloads::read::budget::{self as read, Budget, Demand};
 use crate::snapshot::Snapshot;
 
 /// How long an evicted pod may take until it terminates; after that it counts again.
@@ -14,19 +14,19 @@ const DELETION_TIMEOUT: SignedDuration = SignedDuration::from_mins(2);
 
 /// What a budget comes to.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Count<'w> {
-    pub(super) expected: i64,
-    pub(super) desired: i64,
-    pub(super) healthy: i64,
-    pub(super) allowed: i64,
+pub(crate) struct Count<'w> {
+    pub(crate) expected: i64,
+    pub(crate) desired: i64,
+    pub(crate) healthy: i64,
+    pub(crate) allowed: i64,
     /// Evicted pods that do not terminate yet, and are still expected to.
-    pub(super) disrupted: BTreeMap<&'w str, Timestamp>,
+    pub(crate) disrupted: BTreeMap<&'w str, Timestamp>,
     /// Evicted pods that nothing came of.
-    pub(super) overdue: Vec<&'w Object>,
+    pub(crate) overdue: Vec<&'w Object>,
     /// Whether pods without a controller are among them where their scale is asked for.
-    pub(super) has_unmanaged: bool,
+    pub(crate) has_unmanaged: bool,
     /// When the first of the evicted pods counts again.
-    pub(super) recheck_at: Option<Timestamp>,
+    pub(crate) recheck_at: Option<Timestamp>,
 }
 
 /// The scale of all controllers of a budget's pods.
@@ -44,7 +44,7 @@ struct Scale {
 /// | minAvailable 67%    | 3, scale 3  |       3 |        3 |       3 |       0 |
 /// | maxUnavailable 30%  | 10, scale 10|       9 |       10 |       7 |       2 |
 /// | maxUnavailable 1    | 0           |       0 |        0 |       0 |       0 |
-pub(super) fn decide<'w>(
+pub(crate) fn decide<'w>(
     snapshot: &Snapshot<'w>,
     budget: &Budget<'w>,
     now: Timestamp,

@@ -4,13 +4,13 @@ use convoy_api::Object;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::decide::Count;
 use crate::condition::{self, Condition};
+use crate::dialect::workloads::decide::budget::Count;
 
 const DISRUPTION_ALLOWED: &str = "DisruptionAllowed";
 
 /// The status as it should read; absent if it reads so already.
-pub(super) fn status(
+pub(crate) fn status(
     budget: &Object,
     count: Result<&Count<'_>, &str>,
     now: Timestamp,

@@ -4,13 +4,13 @@ use convoy_api::Object;
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::decide::Count;
-use super::read::Budget;
-use super::status::status;
+use crate::dialect::workloads::decide::budget::Count;
+use crate::dialect::workloads::read::budget::Budget;
+use crate::dialect::workloads::status::budget::status;
 use crate::hold::{Hold, HoldReason};
 use crate::step::{Event, EventType, Step, Verdict};
 
-pub(super) fn step(
+pub(crate) fn step(
     dialect: &'static str,
     object: &Object,
     decision: Result<(Budget<'_>, Count<'_>), String>,

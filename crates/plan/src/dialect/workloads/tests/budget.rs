@@ -4,7 +4,7 @@ use convoy_api::Object;
 use convoy_testkit::{Builder, NOW, object};
 use serde_json::{Value, json};
 
-use super::PodDisruptionBudgets;
+use crate::dialect::workloads::PodDisruptionBudgets;
 use crate::dialect::{Dialect, Need};
 use crate::{Step, Verdict, World};
 

@@ -14,21 +14,21 @@ use crate::budget::IntOrPercent;
 use crate::selector::Selector;
 use crate::snapshot::Snapshot;
 
-pub(super) const REPLICATION_CONTROLLER: GroupKind = GroupKind::new("", "ReplicationController");
+pub(crate) const REPLICATION_CONTROLLER: GroupKind = GroupKind::new("", "ReplicationController");
 
 /// A budget and the pods it selects.
 #[derive(Clone, Debug)]
-pub(super) struct Budget<'w> {
-    pub(super) object: &'w Object,
-    pub(super) demand: Demand,
-    pub(super) pods: Vec<&'w Object>,
+pub(crate) struct Budget<'w> {
+    pub(crate) object: &'w Object,
+    pub(crate) demand: Demand,
+    pub(crate) pods: Vec<&'w Object>,
     /// When pods were evicted that may not have begun to terminate yet, by name.
-    pub(super) disrupted: BTreeMap<&'w str, Timestamp>,
+    pub(crate) disrupted: BTreeMap<&'w str, Timestamp>,
 }
 
 /// What a budget asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Demand {
+pub(crate) enum Demand {
     MaxUnavailable(IntOrPercent),
     MinAvailable(IntOrPercent),
     Nothing,
@@ -36,7 +36,7 @@ pub(super) enum Demand {
 
 impl<'w> Budget<'w> {
     /// Reads a budget; an error is why it cannot be computed.
-    pub(super) fn read(snapshot: &Snapshot<'w>) -> Result<Self, String> {
+    pub(crate) fn read(snapshot: &Snapshot<'w>) -> Result<Self, String> {
         let object = snapshot.rollout();
         let selector = selector(object)?;
         let pods = snapshot.of(&convoy_api::kinds::POD).iter().copied();
@@ -58,7 +58,7 @@ impl<'w> Budget<'w> {
 }
 
 /// The pods that a budget protects: unlike elsewhere an absent selector selects none.
-pub(super) fn selector(object: &Object) -> Result<Option<Selector>, String> {
+pub(crate) fn selector(object: &Object) -> Result<Option<Selector>, String> {
     let Some(given) = object.spec().get("selector").filter(|value| !value.is_null()) else {
         return Ok(None);
     };
@@ -81,7 +81,7 @@ impl Demand {
 
 /// The scale of a pod's controller, under the uid of the object whose scale it is: a Deployment
 /// for pods of its ReplicaSets. None: it is not there. An error: it has no scale.
-pub(super) fn scale<'w>(
+pub(crate) fn scale<'w>(
     snapshot: &Snapshot<'w>,
     reference: &OwnerReference<'w>,
 ) -> Result<Option<(&'w str, i64)>, String> {
@@ -146,28 +146,41 @@ fn custom_scale<'w>(
 }
 
 /// A kind that is known by name only.
-pub(super) fn custom_kind(group: &str, kind: &str) -> GroupKind {
+pub(crate) fn custom_kind(group: &str, kind: &str) -> GroupKind {
     GroupKind { group: SmolStr::new(group), kind: SmolStr::new(kind) }
 }
 
+/// What budgets look at in a controller: its scale, and its own controller.
+pub(crate) fn standing(controller: &Object) -> impl PartialEq + use<> {
+    let owner = controller.controller().map(|owner| owner.uid.to_owned());
+    (controller.spec().get("replicas").cloned(), owner)
+}
+
+/// What budgets look at in a pod.
+pub(crate) fn health(pod: &Object) -> impl PartialEq + use<> {
+    let owner = pod.controller().map(|owner| owner.uid.to_owned());
+    let labels = pod.metadata().get("labels").cloned();
+    (pod.condition_status("Ready").map(str::to_owned), pod.is_deleting(), owner, labels)
+}
+
 /// Whether a `CustomResourceDefinition` is the one of a kind.
-pub(super) fn defines(definition: &Object, group: &str, kind: &str) -> bool {
+pub(crate) fn defines(definition: &Object, group: &str, kind: &str) -> bool {
     let spec = definition.spec();
     text(spec, "group") == group && text(field(spec, "names"), "kind") == kind
 }
 
 /// `specReplicasPath` of a version, if it has a scale.
-pub(super) fn replicas_path<'o>(definition: &'o Object, version: &str) -> Option<&'o str> {
+pub(crate) fn replicas_path<'o>(definition: &'o Object, version: &str) -> Option<&'o str> {
     let mut versions = list(definition.spec(), "versions").iter();
     let version = versions.find(|entry| text(entry, "name") == version)?;
     let scale = field(field(version, "subresources"), "scale");
     scale.get("specReplicasPath")?.as_str()
 }
 
-pub(super) fn group_of(api_version: &str) -> &str {
+pub(crate) fn group_of(api_version: &str) -> &str {
     api_version.split_once('/').map_or("", |(group, _)| group)
 }
 
-pub(super) fn version_of(api_version: &str) -> &str {
+pub(crate) fn version_of(api_version: &str) -> &str {
     api_version.split_once('/').map_or(api_version, |(_, version)| version)
 }

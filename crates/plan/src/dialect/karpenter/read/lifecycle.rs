@@ -1,0 +1,114 @@
+//! What the life of a NodeClaim depends on: what it asks for, its node class, and the Nodes that
+//! may be its machine.
+
+use convoy_api::Object;
+use convoy_api::object::member::{field, list, text};
+use convoy_api::text::GoDuration;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use super::claim::ClaimFacts;
+use super::requirement;
+use crate::dialect::karpenter::names::{KWOK_GROUP, KWOK_NODE_CLASS, NODE, annotation};
+use crate::requirement::Requirements;
+use crate::resources::{self, Amounts};
+use crate::snapshot::Snapshot;
+use crate::taint::Taint;
+
+/// A claim and its surroundings.
+#[derive(Clone, Debug)]
+pub(crate) struct Claim<'w> {
+    pub(crate) object: &'w Object,
+    pub(crate) facts: ClaimFacts,
+    /// The Nodes with its provider id.
+    pub(crate) nodes: Vec<&'w Object>,
+    /// Whether its machine is a simulated one.
+    pub(crate) is_simulated: bool,
+    pub(crate) class_name: &'w str,
+    /// Absent: it is not there, or on its way out.
+    pub(crate) class: Option<NodeClass<'w>>,
+}
+
+/// The settings of simulated machines.
+#[derive(Clone, Debug)]
+pub(crate) struct NodeClass<'w> {
+    pub(crate) is_ready: bool,
+    /// How long a machine takes to appear.
+    pub(crate) delay: SignedDuration,
+    /// Instance types, zones or capacity types that there is none of.
+    pub(crate) sold_out: Vec<&'w str>,
+}
+
+impl<'w> Claim<'w> {
+    pub(crate) fn read(snapshot: &Snapshot<'w>) -> Self {
+        let object = snapshot.rollout();
+        let facts = ClaimFacts::read(object);
+        let id = facts.provider_id.as_str();
+        let nodes = snapshot.of(&NODE).iter().copied();
+        let nodes = nodes.filter(|node| !id.is_empty() && node.spec_text("providerID") == id);
+        let reference = field(object.spec(), "nodeClassRef");
+        let class_name = text(reference, "name");
+        let class = snapshot.find(&KWOK_NODE_CLASS, "", class_name);
+        Self {
+            object,
+            nodes: nodes.collect(),
+            is_simulated: text(reference, "group") == KWOK_GROUP,
+            class_name,
+            class: class.filter(|class| !class.is_deleting()).map(NodeClass::read),
+            facts,
+        }
+    }
+
+    pub(crate) fn is(&self, kind: &str) -> bool {
+        self.object.condition_status(kind) == Some("True")
+    }
+
+    /// Since when a condition is as it is; since its creation if it does not have it.
+    pub(crate) fn since(&self, kind: &str) -> Option<Timestamp> {
+        let mut conditions = self.object.condition_summaries();
+        let since = conditions.find(|condition| condition.kind == kind).and_then(|it| it.since);
+        since.or(self.facts.created)
+    }
+
+    pub(crate) fn requirements(&self) -> Requirements {
+        requirement::from_value(list(self.object.spec(), "requirements"))
+    }
+
+    fn requests(&self) -> &'w Value {
+        field(field(self.object.spec(), "resources"), "requests")
+    }
+
+    /// What its machine has to have room for.
+    pub(crate) fn amounts(&self) -> Amounts {
+        Amounts::from_value(Some(self.requests()))
+    }
+
+    /// The taints that something else removes once its node is set up.
+    pub(crate) fn startup_taints(&self) -> Vec<Taint<'w>> {
+        list(self.object.spec(), "startupTaints").iter().map(Taint::from_value).collect()
+    }
+
+    /// The first resource that it asks for and its Node does not have.
+    pub(crate) fn unregistered_resource(&self, node: &Object) -> Option<&'w str> {
+        let is_some = |amount: &Value| {
+            resources::quantity(amount).is_some_and(|amount| amount.as_millis() > 0)
+        };
+        let given = field(node.status(), "allocatable");
+        let asked = self.requests().as_object().into_iter().flatten();
+        let mut asked = asked.filter(|(_, amount)| is_some(amount));
+        asked.find(|(name, _)| !is_some(field(given, name))).map(|(name, _)| name.as_str())
+    }
+}
+
+impl<'w> NodeClass<'w> {
+    fn read(class: &'w Object) -> Self {
+        let delay = class.spec_text("nodeRegistrationDelay").parse::<GoDuration>();
+        let sold_out = class.annotation(annotation::SOLD_OUT).unwrap_or_default().split(',');
+        Self {
+            // Ready from the start, unless it says otherwise.
+            is_ready: matches!(class.condition_status("Ready"), None | Some("True")),
+            delay: delay.map_or(SignedDuration::ZERO, GoDuration::signed),
+            sold_out: sold_out.map(str::trim).filter(|word| !word.is_empty()).collect(),
+        }
+    }
+}
