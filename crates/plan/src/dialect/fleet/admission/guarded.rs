@@ -5,7 +5,9 @@ use convoy_api::kinds::NAMESPACE;
 
 use super::{DEFINITIONS, MEMBERS};
 use crate::admission::{Guarded, GuardedKinds, Operation, Role, Served, Webhook};
-use crate::dialect::fleet::names::{CLUSTER_GROUP, FLEET_RESOURCE, PLACEMENT_GROUP};
+use crate::dialect::fleet::names::{
+    CLUSTER_GROUP, FLEET_RESOURCE, NETWORKING_GROUP, PLACEMENT_GROUP,
+};
 
 const CONFIGURATION: &str = "fleet-guard-rail-webhook-configuration";
 const WRITES: &[Operation] = &[Operation::Create, Operation::Update];
@@ -146,7 +148,7 @@ const INSIDE: &[GuardedKinds] = &[
     within(CLUSTER_GROUP, "v1beta1", &["internalmemberclusters", "internalmemberclusters/status"]),
     within(PLACEMENT_GROUP, "v1beta1", &["works", "works/status"]),
     within(
-        super::guard::NETWORKING_GROUP,
+        NETWORKING_GROUP,
         "v1alpha1",
         &[
             "endpointsliceexports",
