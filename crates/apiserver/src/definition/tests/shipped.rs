@@ -66,7 +66,7 @@ fn every_shipped_definition_serves_its_samples() {
             assert_eq!(missing, Vec::<String>::new(), "{dialect}/{file}");
         }
     }
-    assert_eq!(count, 42);
+    assert_eq!(count, 43);
     let again = TestServer::over(server.server.store.clone());
     let served = again.server.cluster("").unwrap().registry();
     assert!(served.of_kind("skyhook.nvidia.com/v1alpha1", "Skyhook").is_some());

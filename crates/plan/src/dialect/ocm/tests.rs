@@ -359,6 +359,7 @@ fn decisions_wake_the_placements_that_choose_among_the_same_clusters() {
         placement("p", json!({})),
         placement("all", json!({})),
         placement("some", json!({"numberOfClusters": 1})),
+        decision(1, "0", &["a"]),
         set(),
     ]);
     let woken = Ocm.affected(&world, decision(1, "0", &["a"]).build().key());

@@ -6,7 +6,7 @@ use convoy_api::kinds::NAMESPACE;
 use super::{DEFINITIONS, MEMBERS};
 use crate::admission::{Guarded, GuardedKinds, Operation, Role, Served, Webhook};
 use crate::dialect::fleet::names::{
-    CLUSTER_GROUP, FLEET_RESOURCE, NETWORKING_GROUP, PLACEMENT_GROUP,
+    CLUSTER_GROUP, FLEET_RESOURCE, NAMESPACE_NAME, NETWORKING_GROUP, PLACEMENT_GROUP,
 };
 
 const CONFIGURATION: &str = "fleet-guard-rail-webhook-configuration";
@@ -18,9 +18,6 @@ const NAMESPACED: &str = "Namespaced";
 const NAMESPACES: Served = Served { kind: NAMESPACE, version: "v1", plural: "namespaces" };
 
 const WITH_MEMBERS: &[Served] = &[MEMBERS];
-
-/// The label of every namespace that has its name.
-const NAME: &str = "kubernetes.io/metadata.name";
 
 pub(super) const WEBHOOKS: &[Webhook] = &[
     guard(
@@ -59,7 +56,7 @@ pub(super) const WEBHOOKS: &[Webhook] = &[
         "/validate-fleetresourcehandler/fleetsystemnamespacedresources",
         MEMBERS,
         &[],
-        &Guarded { kinds: INSIDE, namespaces: Some((NAME, &["fleet-system"])) },
+        &Guarded { kinds: INSIDE, namespaces: Some((NAMESPACE_NAME, &["fleet-system"])) },
     ),
     guard(
         "fleet.kubenamespacedresources.guardrail.validating",
@@ -68,7 +65,7 @@ pub(super) const WEBHOOKS: &[Webhook] = &[
         &[],
         &Guarded {
             kinds: INSIDE,
-            namespaces: Some((NAME, &["kube-system", "kube-public", "kube-node-lease"])),
+            namespaces: Some((NAMESPACE_NAME, &["kube-system", "kube-public", "kube-node-lease"])),
         },
     ),
     guard(
