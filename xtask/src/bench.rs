@@ -6,8 +6,11 @@
 
 mod controllers;
 mod fleet;
+mod ocm;
+mod proxy;
 mod servers;
 mod table;
+mod up;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -29,6 +32,8 @@ pub(crate) enum Bench {
     Controllers(controllers::Settings),
     /// Measure a hub and its member clusters: roll out placements, and restart
     Fleet(fleet::Settings),
+    /// Measure a hub of Open Cluster Management: register clusters, and roll out a replica set
+    Ocm(ocm::Settings),
 }
 
 #[derive(Clone, Debug, clap::Args)]
@@ -67,6 +72,7 @@ pub(crate) fn run(bench: Bench) -> Result<()> {
         Bench::Apiserver(settings) => apiserver(&settings),
         Bench::Controllers(settings) => controllers::run(&settings),
         Bench::Fleet(settings) => fleet::run(&settings),
+        Bench::Ocm(settings) => ocm::run(&settings),
     }
 }
 

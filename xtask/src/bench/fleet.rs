@@ -7,14 +7,14 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
-use convoy_kubernetes::{Process, Programs, Running, flags, own_kubectl};
+use anyhow::{Result, ensure};
+use convoy_kubernetes::Running;
 use serde_json::{Value, json};
 
 use super::table::{Figures, print};
+use super::up::{self, Up, condition, wait};
 
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Settings {
@@ -41,59 +41,49 @@ pub(crate) struct Settings {
 const PLACEMENTS: &str = "/apis/placement.kubernetes-fleet.io/v1beta1";
 const MEMBERS: &str = "/apis/cluster.kubernetes-fleet.io/v1beta1";
 const ROOT_CERTIFICATE: &str = "kube-root-ca.crt";
-/// Interval between polls; polling takes time from the cores that roll out.
-const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// How long the second process runs before the objects are compared: agents report every 15 s.
 const QUIET: Duration = Duration::from_secs(30);
 
-/// A process of `convoy up`, and how long it took to be ready.
-struct Up {
-    process: Process,
-    begun: Instant,
-    kubectl: PathBuf,
-    kubeconfig: PathBuf,
-}
+/// A hub and its members.
+struct Hub(Up);
 
 /// The objects of one list, by namespace and name, without what a heartbeat changes.
 type Objects = BTreeMap<String, Value>;
 
 pub(super) fn run(settings: &Settings) -> Result<()> {
-    let convoy = match &settings.convoy {
-        Some(path) => path.canonicalize().context("--convoy: no such file")?,
-        None => super::programs(None)?.join("convoy"),
-    };
+    let convoy = up::binary(settings.convoy.as_deref())?;
     let running = Running::new("bench-fleet")?;
     let mut figures = Figures::default();
-    let up = Up::start(&convoy, &running, settings)?;
-    up.set(&mut figures, "first start: ready")?;
+    let hub = Hub::start(&convoy, &running, settings)?;
+    hub.0.set(&mut figures, "first start: ready")?;
     let joined = settings.members;
-    wait(settings, "members joined", joined, || up.reporting(""))?;
-    up.set(&mut figures, "first start: all members joined")?;
-    let (begun, used) = (Instant::now(), up.process.processor_seconds()?);
+    wait(settings.minutes, "members joined", joined, || hub.reporting(""))?;
+    hub.0.set(&mut figures, "first start: all members joined")?;
+    let (begun, used) = (Instant::now(), hub.0.process.processor_seconds()?);
     let input = running.write("placements.json", &placements(settings).to_string())?;
-    up.kubectl(&["create", "-f", &input.to_string_lossy()])?;
-    wait(settings, "placements available", settings.placements, || up.available())?;
+    hub.0.kubectl(&["create", "-f", &input.to_string_lossy()])?;
+    wait(settings.minutes, "placements available", settings.placements, || hub.available())?;
     figures.set("placements: all available after, s", begun.elapsed().as_secs_f64());
-    let used = up.process.processor_seconds()? - used;
+    let used = hub.0.process.processor_seconds()? - used;
     figures.set("placements: processor time, s", used);
-    figures.set("placements: peak memory, MiB", up.process.peak_mib()?);
+    figures.set("placements: peak memory, MiB", hub.0.process.peak_mib()?);
     std::thread::sleep(QUIET);
-    let before = up.objects(settings)?;
-    ensure!(up.process.end()?.is_none_or(|code| code == 0), "convoy up failed");
+    let before = hub.objects(settings)?;
+    ensure!(hub.0.process.end()?.is_none_or(|code| code == 0), "convoy up failed");
 
-    let since = now()?;
-    let up = Up::start(&convoy, &running, settings)?;
-    up.set(&mut figures, "restart: ready")?;
-    wait(settings, "members reported", joined, || up.reporting(&since))?;
-    up.set(&mut figures, "restart: all members reported")?;
+    let since = up::now()?;
+    let hub = Hub::start(&convoy, &running, settings)?;
+    hub.0.set(&mut figures, "restart: ready")?;
+    wait(settings.minutes, "members reported", joined, || hub.reporting(&since))?;
+    hub.0.set(&mut figures, "restart: all members reported")?;
     std::thread::sleep(QUIET);
-    let available = up.available()?;
+    let available = hub.available()?;
     ensure!(available == settings.placements, "{available} placements are available");
-    let after = up.objects(settings)?;
-    figures.set("restart: peak memory, MiB", up.process.peak_mib()?);
-    let idle = (Instant::now(), up.process.processor_seconds()?);
+    let after = hub.objects(settings)?;
+    figures.set("restart: peak memory, MiB", hub.0.process.peak_mib()?);
+    let idle = (Instant::now(), hub.0.process.processor_seconds()?);
     std::thread::sleep(QUIET);
-    let used = up.process.processor_seconds()? - idle.1;
+    let used = hub.0.process.processor_seconds()? - idle.1;
     figures.set("at rest: cores used", used / idle.0.elapsed().as_secs_f64());
     let count: usize = before.values().map(BTreeMap::len).sum();
     figures.set("objects compared", f64::from(u32::try_from(count)?));
@@ -104,61 +94,16 @@ pub(super) fn run(settings: &Settings) -> Result<()> {
     Ok(())
 }
 
-impl Up {
+impl Hub {
     fn start(convoy: &Path, running: &Running, settings: &Settings) -> Result<Self> {
-        let kubeconfig = running.directory.join("admin.kubeconfig");
-        let [data, config] = [running.directory.join("data"), kubeconfig.clone()]
-            .map(|path| path.to_string_lossy().into_owned());
         let [members, nodes] = [settings.members, settings.nodes].map(|count| count.to_string());
-        let mut command = Command::new(convoy);
-        command.arg("up").stdout(Stdio::piped()).args(flags(&[
-            ("--listen", "127.0.0.1:0"),
-            ("--data-dir", &data),
-            ("--kubeconfig", &config),
-            ("--members", &members),
-            ("--member-nodes", &nodes),
-            ("--output", "json"),
-        ]));
-        let begun = Instant::now();
-        let mut process = running.start_as(&mut command)?;
-        process.first_line()?;
-        let kubectl = own_kubectl().map_or_else(|| Programs::find().map(|it| it.kubectl), Ok)?;
-        Ok(Self { process, begun, kubectl, kubeconfig })
-    }
-
-    /// Notes the time since the start, the processor time and the memory.
-    fn set(&self, figures: &mut Figures, what: &str) -> Result<()> {
-        figures.set(&format!("{what} after, s"), self.begun.elapsed().as_secs_f64());
-        figures.set(&format!("{what}, processor time, s"), self.process.processor_seconds()?);
-        figures.set(&format!("{what}, memory, MiB"), self.process.resident_mib()?);
-        Ok(())
-    }
-
-    fn kubectl(&self, arguments: &[&str]) -> Result<Value> {
-        let mut command = Command::new(&self.kubectl);
-        command.args(arguments).args(["--output", "json"]).env("KUBECONFIG", &self.kubeconfig);
-        let output = command.output().context("could not run kubectl")?;
-        let complaint = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "kubectl {}: {complaint}", arguments.join(" "));
-        Ok(serde_json::from_slice(&output.stdout).unwrap_or_default())
-    }
-
-    fn list(&self, path: &str) -> Result<Vec<Value>> {
-        let mut command = Command::new(&self.kubectl);
-        command.args(["get", "--raw", path]).env("KUBECONFIG", &self.kubeconfig);
-        let output = command.output().context("could not run kubectl")?;
-        let complaint = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "could not list {path}: {complaint}");
-        let mut list: Value = serde_json::from_slice(&output.stdout)?;
-        match list["items"].take() {
-            Value::Array(items) => Ok(items),
-            _ => bail!("{path} is no list"),
-        }
+        let more = [("--members", members.as_str()), ("--member-nodes", nodes.as_str())];
+        Up::start(convoy, running, &more).map(Self)
     }
 
     /// How many members have joined, and reported at an instant or later.
     fn reporting(&self, since: &str) -> Result<usize> {
-        let members = self.list(&format!("{MEMBERS}/memberclusters?resourceVersion=0"))?;
+        let members = self.0.list(&format!("{MEMBERS}/memberclusters?resourceVersion=0"))?;
         let is_reporting = |member: &&Value| {
             let agent = &member["status"]["agentStatus"][0];
             let heard = agent["lastReceivedHeartbeat"].as_str().unwrap_or_default();
@@ -169,7 +114,7 @@ impl Up {
 
     fn available(&self) -> Result<usize> {
         let path = format!("{PLACEMENTS}/clusterresourceplacements?resourceVersion=0");
-        let placements = self.list(&path)?;
+        let placements = self.0.list(&path)?;
         let is_available = |it: &&Value| is_true(it, "ClusterResourcePlacementAvailable");
         Ok(placements.iter().filter(is_available).count())
     }
@@ -196,7 +141,7 @@ impl Up {
             paths.push(format!("{cluster}{PLACEMENTS}/appliedworks"));
         }
         let listed = |path: String| {
-            let items = self.list(&path)?;
+            let items = self.0.list(&path)?;
             // The API server puts its certificate into every namespace, whenever it comes to that.
             let items = items.into_iter().filter(|it| it["metadata"]["name"] != ROOT_CERTIFICATE);
             anyhow::Ok((path, items.map(named).collect()))
@@ -206,9 +151,7 @@ impl Up {
 }
 
 fn is_true(object: &Value, kind: &str) -> bool {
-    let conditions = object["status"]["conditions"].as_array();
-    let found = conditions.into_iter().flatten().find(|condition| condition["type"] == kind);
-    found.is_some_and(|it| {
+    condition(object, kind).is_some_and(|it| {
         it["status"] == "True" && it["observedGeneration"] == object["metadata"]["generation"]
     })
 }
@@ -278,29 +221,4 @@ fn placements(settings: &Settings) -> Value {
         ]
     });
     json!({"apiVersion": "v1", "kind": "List", "items": objects.collect::<Vec<_>>()})
-}
-
-fn wait(
-    settings: &Settings,
-    what: &str,
-    wanted: usize,
-    mut count: impl FnMut() -> Result<usize>,
-) -> Result<()> {
-    let (started, limit) = (Instant::now(), Duration::from_secs(settings.minutes * 60));
-    loop {
-        let found = count()?;
-        eprintln!("{:6.1} s: {found} of {wanted} {what}", started.elapsed().as_secs_f64());
-        if found >= wanted {
-            return Ok(());
-        }
-        ensure!(started.elapsed() < limit, "timed out: {found} of {wanted} {what}");
-        std::thread::sleep(POLL_INTERVAL);
-    }
-}
-
-/// The time as heartbeats tell it, to the second.
-fn now() -> Result<String> {
-    let output = Command::new("date").args(["-u", "+%Y-%m-%dT%H:%M:%SZ"]).output();
-    let output = output.context("could not run date")?;
-    Ok(String::from_utf8(output.stdout)?.trim().to_owned())
 }

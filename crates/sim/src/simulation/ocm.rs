@@ -1,8 +1,9 @@
 //! A hub of Open Cluster Management and its managed clusters under trial: people who release, change
-//! strategies, decision groups, selectors and cluster sets, label and taint clusters, and edit what
-//! is not theirs; releases that never work, clusters that deny writes or do not answer, and
-//! processes that end between any two writes. After every write nobody is in flight who may not be,
-//! nobody has started out of turn, and no cluster has changed its decision group.
+//! strategies, decision groups, selectors and cluster sets, label and taint clusters, take them out
+//! of the hub and back, and edit what is not theirs; releases that never work, clusters that deny
+//! writes or do not answer, and processes that end between any two writes. After every write nobody
+//! is in flight who may not be, nobody has started out of turn, and no cluster has changed its
+//! decision group.
 
 mod end;
 mod user;

@@ -48,7 +48,7 @@ impl OcmFleet {
             requests.push(delete(path_in(&name, &format!("/api/v1/namespaces/{DENIAL}"))));
             let Some(cluster) = self.cluster(&name) else { continue };
             let taints = without_taint(field(cluster.spec(), "taints"));
-            let patch = json!({"spec": {"taints": taints}});
+            let patch = json!({"spec": {"taints": taints, "hubAcceptsClient": true}});
             if cluster.condition("ManagedClusterConditionAvailable").is_some() {
                 requests.push(available(cluster, "True", self.now));
             }

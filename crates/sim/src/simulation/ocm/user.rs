@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::OcmFleet;
 use super::world::{
-    CLUSTER_PATH, DECISION_PATH, PLACEMENT_PATH, PLACEMENTS, SET, SET_PATH, available,
+    CLUSTER_PATH, DECISION_PATH, PLACEMENT_PATH, PLACEMENTS, SET, SET_PATH, available, cluster,
     cluster_name, cluster_sets, group_strategy, labels, number, placement, predicates, references,
     replica_set, strategy,
 };
@@ -26,7 +26,7 @@ impl OcmFleet {
             let template = self.release("good", random);
             return Some(Request::create(SET_PATH, replica_set(template, random)));
         }
-        match random.between(0, 21) {
+        match random.between(0, 22) {
             0..=4 => {
                 let kind = random.pick(&["good", "good", "good", "bad", "bad", "slow"])?;
                 let template = self.release(kind, random);
@@ -38,6 +38,7 @@ impl OcmFleet {
             15 => self.taint(random),
             16 => self.change_availability(random),
             17 => Some(self.deny(random)),
+            22 => Some(self.leave(random)),
             18 if random.happens(250) => Some(delete(format!("{SET_PATH}/{SET}"))),
             18 if random.happens(300) => {
                 let name = random.pick(&PLACEMENTS)?;
@@ -100,6 +101,20 @@ impl OcmFleet {
         cluster.condition("ManagedClusterConditionAvailable")?;
         let word = random.pick(&["True", "True", "False", "Unknown"])?;
         Some(available(cluster, word, self.now))
+    }
+
+    /// A cluster leaves, joins again, or is accepted no longer.
+    fn leave(&self, random: &mut Random) -> Request {
+        let name = self.any_cluster(random);
+        let path = format!("{CLUSTER_PATH}/{name}");
+        if self.cluster(&name).is_none() {
+            return Request::create(CLUSTER_PATH, cluster(&name, random));
+        }
+        if random.happens(400) {
+            return delete(path);
+        }
+        let is_accepted = random.happens(500);
+        Request::merge(&path, json!({"spec": {"hubAcceptsClient": is_accepted}}))
     }
 
     /// A cluster denies writes, or does so no longer.
