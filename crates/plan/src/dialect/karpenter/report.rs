@@ -2,6 +2,7 @@
 
 pub(crate) mod claim;
 pub(crate) mod explain;
+pub(crate) mod series;
 pub(crate) mod summary;
 
 use jiff::{SignedDuration, Timestamp};
