@@ -303,3 +303,14 @@ fn limits_are_published_before_nodes_are_subtracted() {
     assert_eq!(value(allowed, "Empty"), Some(2_147_483_647));
     assert_eq!(value("karpenter_nodepools_nodes_consuming_budgets", "Empty"), Some(1));
 }
+
+#[test]
+fn a_node_that_waits_for_one_reason_is_looked_at_again_for_another() {
+    let budgets = json!([{"nodes": "0", "reasons": ["Drifted"]}, {"nodes": "100%"}]);
+    let pool = pool(&json!({"consolidateAfter": "10s", "budgets": budgets}));
+    let claim = drifted("n").with("/status/lastPodEventTime", json!("2025-12-31T23:59:55Z"));
+    let step = step([pool, claim.build(), node("n").build()]);
+    assert_eq!(disrupted(&step), [""; 0]);
+    let empty_at = "2026-01-01T00:00:05Z".parse().unwrap();
+    assert_eq!(step.wake_at, Some(empty_at), "it may go because it is empty then");
+}
