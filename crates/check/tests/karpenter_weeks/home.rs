@@ -10,7 +10,7 @@ use convoy_check::{Applier, ApplyError};
 use convoy_plan::dialect::karpenter::Operator;
 use convoy_plan::dialect::workloads::PodDisruptionBudgets;
 use convoy_plan::{Dialect, Step, World, Write};
-use convoy_testkit::{NOW, karpenter, object};
+use convoy_testkit::{Builder, NOW, karpenter, object};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -63,7 +63,7 @@ impl Home {
             .namespace("default")
             .with("/metadata/uid", json!("rs"))
             .spec(json!({"replicas": replicas}));
-        let world: World = [pool, class, budget, set].map(|it| it.build()).into_iter().collect();
+        let world: World = [pool, class, budget, set].map(Builder::build).into_iter().collect();
         let applier = Applier::new(world, NOW.parse().expect("a constant"));
         Self {
             seed,

@@ -5,7 +5,15 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::home::define;
+use crate::placements::guide::run_through;
 use crate::running::Running;
+
+const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guides/karpenter.md");
+
+#[test]
+fn the_guide_to_karpenter_prints_what_it_shows() {
+    run_through(GUIDE, 12);
+}
 
 fn apply(running: &Running, object: &Value) {
     running.kubectl_with("apply -f -", &object.to_string());

@@ -84,6 +84,7 @@ impl Dialect for Karpenter {
         step.decision = report::summary::decision(&cluster, &disruptions);
         let writes = write::step(&cluster, snapshot, &disruptions);
         report::report(&cluster, &disruptions, writes, &mut step);
+        step.series = report::series::series(&cluster, &disruptions);
         step.status = status::status(&cluster, snapshot, &disruptions);
         step
     }

@@ -63,8 +63,9 @@ fn write(directory: &Path, body: &str) {
 fn start(directory: &Path, body: &str) -> Running {
     let (line, _) = body.split_once("--detach").unwrap();
     let words = line.split_whitespace().filter(|word| *word != "\\");
-    let flags: Vec<&str> = words.skip_while(|word| *word != "--members").collect();
-    let data = directory.join("fleet");
+    // After `convoy up --data-dir DIRECTORY`.
+    let flags: Vec<&str> = words.skip(4).collect();
+    let data = directory.join("data");
     Running::start_as(command(&data).args(flags).current_dir(directory))
 }
 

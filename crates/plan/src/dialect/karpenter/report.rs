@@ -2,6 +2,7 @@
 
 pub(crate) mod claim;
 pub(crate) mod explain;
+pub(crate) mod series;
 pub(crate) mod summary;
 
 use jiff::{SignedDuration, Timestamp};
@@ -130,9 +131,13 @@ fn wake_at(
 ) -> Option<Timestamp> {
     let holds = step.holds.iter().filter_map(|hold| hold.until);
     let own = cluster.own_members().filter(|(_, member)| !member.is_leaving());
-    let expiries = own.filter_map(|(at, _)| disruptions.conditions[at].expires_at);
-    let expiries = expiries.filter(|at| *at > cluster.now);
-    holds.chain(step.wake_at).chain(expiries).min()
+    // Whatever else a member waits for, these give it a reason to go.
+    let reasons = own.flat_map(|(at, _)| {
+        let conditions = &disruptions.conditions[at];
+        [conditions.expires_at, conditions.consolidatable_at]
+    });
+    let reasons = reasons.flatten().filter(|at| *at > cluster.now);
+    holds.chain(step.wake_at).chain(reasons).min()
 }
 
 fn verdict(disruptions: &Disruptions<'_, '_>, step: &Step) -> Verdict {

@@ -108,6 +108,11 @@ impl<'p> Budgets<'p> {
         is_so: impl Fn(Option<u32>) -> bool,
     ) -> Option<Timestamp> {
         let mut active = self.active.clone();
+        for (budget, change) in self.all.iter().zip(&mut changes) {
+            if !budget.reasons().is_empty() && !budget.reasons().contains(&reason) {
+                *change = None; // it says nothing about this reason
+            }
+        }
         for _ in 0..CHANGES_AHEAD {
             let at = changes.iter().flatten().copied().min()?;
             for (index, budget) in self.all.iter().enumerate() {

@@ -285,3 +285,32 @@ fn every_reason_explains_what_it_allows() {
     let text = bad["Empty"]["formula"].as_str().unwrap();
     assert!(text.starts_with("0 for every reason: budget 0 cannot be evaluated"), "{text}");
 }
+
+#[test]
+fn limits_are_published_before_nodes_are_subtracted() {
+    let budgets = json!([{"nodes": "3", "reasons": ["Drifted"]}]);
+    let pool = pool(&json!({"consolidateAfter": "Never", "budgets": budgets}));
+    let leaving = drifted("n").with("/metadata/deletionTimestamp", json!("2026-01-01T00:00:00Z"));
+    let step = step([pool, leaving.build(), node("n").build()]);
+    let value = |metric: &str, reason: &str| {
+        let is_it = |it: &&crate::series::Series| {
+            it.metric.name == metric && it.labels.contains(&("reason", reason.to_owned()))
+        };
+        step.series.iter().find(is_it).map(|it| it.value)
+    };
+    let allowed = "karpenter_nodepools_allowed_disruptions";
+    assert_eq!(value(allowed, "Drifted"), Some(3));
+    assert_eq!(value(allowed, "Empty"), Some(2_147_483_647));
+    assert_eq!(value("karpenter_nodepools_nodes_consuming_budgets", "Empty"), Some(1));
+}
+
+#[test]
+fn a_node_that_waits_for_one_reason_is_looked_at_again_for_another() {
+    let budgets = json!([{"nodes": "0", "reasons": ["Drifted"]}, {"nodes": "100%"}]);
+    let pool = pool(&json!({"consolidateAfter": "10s", "budgets": budgets}));
+    let claim = drifted("n").with("/status/lastPodEventTime", json!("2025-12-31T23:59:55Z"));
+    let step = step([pool, claim.build(), node("n").build()]);
+    assert_eq!(disrupted(&step), [""; 0]);
+    let empty_at = "2026-01-01T00:00:05Z".parse().unwrap();
+    assert_eq!(step.wake_at, Some(empty_at), "it may go because it is empty then");
+}
