@@ -30,12 +30,11 @@ pub fn answer(
 ) -> Option<Value> {
     let request = review.get("request").filter(|request| request.is_object())?;
     let uid = request.get("uid").filter(|uid| uid.is_string())?;
-    let verdict = match webhook.role {
-        Role::Guards(_) => dialect.guard(world, request),
-        _ => {
-            let asked = asked(webhook, request, circumstances);
-            asked.map_or_else(Verdict::allowed, |asked| dialect.admit(webhook, world, &asked))
-        }
+    let verdict = if let Role::Guards(_) = webhook.role {
+        dialect.guard(world, request)
+    } else {
+        let asked = asked(webhook, request, circumstances);
+        asked.map_or_else(Verdict::allowed, |asked| dialect.admit(webhook, world, &asked))
     };
     Some(json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1",
         "response": response(&verdict, uid)}))

@@ -40,7 +40,7 @@ impl OwnHooks {
                 match webhook.role {
                     Role::Mutates => hooks.mutating.extend(hook),
                     Role::Validates | Role::Warns | Role::Guards(_) => {
-                        hooks.validating.extend(hook)
+                        hooks.validating.extend(hook);
                     }
                 }
             }

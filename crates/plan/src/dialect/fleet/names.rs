@@ -248,6 +248,12 @@ pub fn member_namespace(cluster: &str) -> String {
     format!("{MEMBER_NAMESPACE_PREFIX}{cluster}")
 }
 
+/// The version of the fleet's own kinds that has all their fields; empty for other kinds.
+pub fn version(kind: &GroupKind) -> &'static str {
+    let is_own = kind.group == PLACEMENT_GROUP || kind.group == CLUSTER_GROUP;
+    if is_own { "v1beta1" } else { "" }
+}
+
 /// The kind of an override's snapshots.
 pub fn override_snapshot_kind(overrides: &GroupKind) -> GroupKind {
     if *overrides == CLUSTER_OVERRIDE { CLUSTER_OVERRIDE_SNAPSHOT } else { OVERRIDE_SNAPSHOT }
