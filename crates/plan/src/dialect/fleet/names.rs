@@ -14,6 +14,9 @@ pub const DIALECT: &str = "fleet";
 pub const PLACEMENT_GROUP: &str = "placement.kubernetes-fleet.io";
 pub const CLUSTER_GROUP: &str = "cluster.kubernetes-fleet.io";
 
+/// The group of fleet networking, which other agents serve.
+pub const NETWORKING_GROUP: &str = "networking.fleet.azure.com";
+
 pub const MEMBER_CLUSTER: GroupKind = GroupKind::new(CLUSTER_GROUP, "MemberCluster");
 pub const INTERNAL_MEMBER_CLUSTER: GroupKind =
     GroupKind::new(CLUSTER_GROUP, "InternalMemberCluster");
@@ -77,6 +80,8 @@ pub const TARGET_STAGE: &str = "kubernetes-fleet.io/targetUpdatingStage";
 pub const TASK_TYPE: &str = "kubernetes-fleet.io/taskType";
 pub const LATEST_APPROVAL: &str = "kubernetes-fleet.io/isLatestUpdateRunApproval";
 
+/// The label of every namespace that has its name.
+pub const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 pub const FLEET_RESOURCE: &str = "kubernetes-fleet.io/is-fleet-resource";
 
 /// Labels of Works: where they come from.
@@ -89,6 +94,12 @@ pub const ENVELOPE_NAMESPACE: &str = "kubernetes-fleet.io/envelope-namespace";
 
 /// What properties that are computed from resources begin with.
 pub const RESOURCE_PROPERTY_PREFIX: &str = "resources.kubernetes-fleet.io/";
+
+/// What labels begin with that belong to the fleet, and that everybody may set on member clusters.
+pub const FLEET_LABELS: &str = "kubernetes-fleet.io/";
+
+/// An annotation that begins so makes a member cluster one that the guard rail guards.
+pub const FLEET_ANNOTATIONS: &str = "fleet.azure.com";
 
 /// Annotations.
 pub const GENERATION: &str = "kubernetes-fleet.io/CRP-generation";

@@ -10,19 +10,12 @@ use smol_str::SmolStr;
 use crate::admission::Verdict;
 use crate::dialect::fleet::names::kind::is_reserved_namespace;
 use crate::dialect::fleet::names::{
-    CLUSTER_GROUP, CLUSTER_PROFILE, INTERNAL_MEMBER_CLUSTER, MEMBER_CLUSTER,
-    MEMBER_NAMESPACE_PREFIX, PLACEMENT_GROUP, SYSTEM_NAMESPACE, WORK,
+    CLUSTER_GROUP, CLUSTER_PROFILE, FLEET_ANNOTATIONS, FLEET_LABELS, INTERNAL_MEMBER_CLUSTER,
+    MEMBER_CLUSTER, MEMBER_NAMESPACE_PREFIX, NETWORKING_GROUP, PLACEMENT_GROUP, SYSTEM_NAMESPACE,
+    WORK,
 };
 use crate::dialect::fleet::read::options::GuardRail;
 use crate::world::World;
-
-pub(super) const NETWORKING_GROUP: &str = "networking.fleet.azure.com";
-
-/// What the labels begin with that belong to the fleet, and that everybody may set.
-const FLEET_LABELS: &str = "kubernetes-fleet.io/";
-
-/// An annotation that begins so makes a member cluster one that is guarded.
-const FLEET_ANNOTATIONS: &str = "fleet.azure.com";
 
 const MASTERS: &str = "system:masters";
 const ADMINISTRATORS: [&str; 2] = [MASTERS, "kubeadm:cluster-admins"];

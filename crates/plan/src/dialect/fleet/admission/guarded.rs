@@ -5,7 +5,9 @@ use convoy_api::kinds::NAMESPACE;
 
 use super::{DEFINITIONS, MEMBERS};
 use crate::admission::{Guarded, GuardedKinds, Operation, Role, Served, Webhook};
-use crate::dialect::fleet::names::{CLUSTER_GROUP, FLEET_RESOURCE, PLACEMENT_GROUP};
+use crate::dialect::fleet::names::{
+    CLUSTER_GROUP, FLEET_RESOURCE, NAMESPACE_NAME, NETWORKING_GROUP, PLACEMENT_GROUP,
+};
 
 const CONFIGURATION: &str = "fleet-guard-rail-webhook-configuration";
 const WRITES: &[Operation] = &[Operation::Create, Operation::Update];
@@ -16,9 +18,6 @@ const NAMESPACED: &str = "Namespaced";
 const NAMESPACES: Served = Served { kind: NAMESPACE, version: "v1", plural: "namespaces" };
 
 const WITH_MEMBERS: &[Served] = &[MEMBERS];
-
-/// The label of every namespace that has its name.
-const NAME: &str = "kubernetes.io/metadata.name";
 
 pub(super) const WEBHOOKS: &[Webhook] = &[
     guard(
@@ -57,7 +56,7 @@ pub(super) const WEBHOOKS: &[Webhook] = &[
         "/validate-fleetresourcehandler/fleetsystemnamespacedresources",
         MEMBERS,
         &[],
-        &Guarded { kinds: INSIDE, namespaces: Some((NAME, &["fleet-system"])) },
+        &Guarded { kinds: INSIDE, namespaces: Some((NAMESPACE_NAME, &["fleet-system"])) },
     ),
     guard(
         "fleet.kubenamespacedresources.guardrail.validating",
@@ -66,7 +65,7 @@ pub(super) const WEBHOOKS: &[Webhook] = &[
         &[],
         &Guarded {
             kinds: INSIDE,
-            namespaces: Some((NAME, &["kube-system", "kube-public", "kube-node-lease"])),
+            namespaces: Some((NAMESPACE_NAME, &["kube-system", "kube-public", "kube-node-lease"])),
         },
     ),
     guard(
@@ -146,7 +145,7 @@ const INSIDE: &[GuardedKinds] = &[
     within(CLUSTER_GROUP, "v1beta1", &["internalmemberclusters", "internalmemberclusters/status"]),
     within(PLACEMENT_GROUP, "v1beta1", &["works", "works/status"]),
     within(
-        super::guard::NETWORKING_GROUP,
+        NETWORKING_GROUP,
         "v1alpha1",
         &[
             "endpointsliceexports",

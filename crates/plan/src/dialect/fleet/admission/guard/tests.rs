@@ -1,3 +1,5 @@
+//! Who may write what, by user, group and object.
+
 use convoy_testkit::object;
 use serde_json::json;
 
