@@ -20,7 +20,7 @@ use serde::Serialize;
 pub use apply::{Applier, ApplyError};
 pub use history::History;
 pub use settle::{NotSettled, Settled, settle};
-pub use vigil::{Compartments, Hand, Placements, ReplicaSets, Vigil};
+pub use vigil::{Compartments, Hand, Placements, ReplicaSets, StagedRuns, Vigil};
 
 /// The guarantees, by the names that tests and documents use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

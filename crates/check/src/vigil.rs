@@ -10,6 +10,7 @@ mod batches;
 mod compartments;
 mod placements;
 mod replica_sets;
+mod staged_runs;
 
 use std::collections::BTreeMap;
 
@@ -25,6 +26,7 @@ use crate::guarantee::budget::apps::{Promise, promise};
 pub use compartments::Compartments;
 pub use placements::Placements;
 pub use replica_sets::ReplicaSets;
+pub use staged_runs::StagedRuns;
 
 /// Who made a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,8 @@
 use convoy_api::GroupKind;
 use convoy_api::kinds::NAMESPACE;
 use convoy_check::{Applier, settle};
-use convoy_plan::World;
+use convoy_plan::dialect::fleet::Fleet;
+use convoy_plan::{World, decide};
 use convoy_testkit::{NOW, object};
 use jiff::Timestamp;
 use serde_json::json;
@@ -13,6 +14,7 @@ const MEMBER: GroupKind = GroupKind::new("cluster.kubernetes-fleet.io", "MemberC
 const INTERNAL: GroupKind = GroupKind::new("cluster.kubernetes-fleet.io", "InternalMemberCluster");
 const ROLE_BINDING: GroupKind = GroupKind::new("rbac.authorization.k8s.io", "RoleBinding");
 const WORK: GroupKind = GroupKind::new("placement.kubernetes-fleet.io", "Work");
+const PLACEMENT_API: &str = "placement.kubernetes-fleet.io/v1beta1";
 const HOME: &str = "fleet-member-eu-1";
 
 fn now() -> Timestamp {
@@ -72,6 +74,38 @@ fn a_cluster_joins_and_leaves() {
     assert!(applier.world().find(&MEMBER, "", "eu-1").is_none());
     let work = applier.world().find(&WORK, HOME, "web-work").unwrap();
     assert!(!work.has_finalizer("kubernetes-fleet.io/work-cleanup"), "it is let go, not undone");
+}
+
+#[test]
+fn works_of_a_cluster_that_leaves_are_left_to_its_agent() {
+    let mut applier = fleet_of_one();
+    settled(&mut applier, agent);
+    let labels = json!({"kubernetes-fleet.io/parent-CRP": "web",
+        "kubernetes-fleet.io/parent-resource-binding": "web-eu-1"});
+    let work = object(PLACEMENT_API, "Work", "web-work")
+        .namespace(HOME)
+        .with("/metadata/labels", labels)
+        .with("/metadata/finalizers", json!(["kubernetes-fleet.io/work-cleanup"]));
+    let binding = object(PLACEMENT_API, "ClusterResourceBinding", "web-eu-1")
+        .label("kubernetes-fleet.io/parent-CRP", "web")
+        .with("/metadata/finalizers", json!(["kubernetes-fleet.io/work-cleanup"]))
+        .with("/metadata/deletionTimestamp", json!(NOW))
+        .spec(json!({"state": "Unscheduled", "targetCluster": "eu-1",
+            "resourceSnapshotName": "web-0-snapshot"}))
+        .build();
+    let key = binding.key().clone();
+    applier.insert(work.build());
+    applier.insert(binding);
+    let deletions = |applier: &Applier| {
+        let (world, now) = (applier.world(), applier.now());
+        let step = decide(&Fleet, world, &[], &key, now).expect("the binding is a rollout");
+        step.actions.iter().filter(|action| action.target.kind == WORK).count()
+    };
+    assert_eq!(deletions(&applier), 1, "its Work goes with the binding");
+    delete(&mut applier);
+    assert_eq!(deletions(&applier), 0, "the agent would take the objects off");
+    settled(&mut applier, agent);
+    assert!(applier.world().get(&key).is_none(), "it waits for nothing once the cluster left");
 }
 
 #[test]

@@ -71,7 +71,7 @@ fn settled(applier: &mut Applier) -> Vec<String> {
     let mut told: Vec<String> = Vec::new();
     let watched = |applier: &mut Applier| {
         let condition = profile(applier).and_then(|it| it.condition("ControlPlaneHealthy"));
-        let reason = condition.map(|it| it["reason"].as_str().unwrap().to_owned());
+        let reason = condition.and_then(|it| it["reason"].as_str()).map(str::to_owned);
         told.extend(reason.filter(|reason| told.last() != Some(reason)));
         agent(applier)
     };

@@ -122,7 +122,10 @@ impl Watches {
         for kind in kinds {
             let collection = kind.in_cluster("");
             watches.unlisted.insert(collection.clone());
-            watches.watch(collection, Claim::default(), true);
+            let mut asked = watches.dialects.iter().map(|dialect| dialect.version(&kind));
+            let version = asked.find(|version| !version.is_empty()).unwrap_or_default();
+            let claim = Claim { version: SmolStr::new_static(version), is_whole: false };
+            watches.watch(collection, claim, true);
         }
         watches.start_pending("");
         for (dialect, with) in watches.dialects.clone().into_iter().enumerate() {

@@ -46,6 +46,13 @@ pub trait Dialect: Sync {
         &[]
     }
 
+    /// The version in which objects of a kind of [`Dialect::watches`] are read and written, if the
+    /// server has it; empty for the one that it prefers. A write in a version that lacks fields
+    /// would lose them.
+    fn version(&self, _kind: &GroupKind) -> &'static str {
+        ""
+    }
+
     /// What a decision about `rollout` reads beside the kinds of [`Dialect::watches`]. A control
     /// loop asks again whenever it looks at the rollout, and decides nothing about it before
     /// all of this is in its cache; objects of these kinds are kept whole.

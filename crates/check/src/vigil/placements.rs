@@ -43,6 +43,8 @@ pub struct Placements {
     evictions: BTreeMap<ObjectKey, (String, String)>,
     /// Members that exist and are not leaving.
     members: BTreeSet<String>,
+    /// Members that leave or have left, and whether they are gone.
+    left: BTreeMap<String, bool>,
 }
 
 #[derive(Clone, Debug)]
@@ -79,8 +81,12 @@ impl Placements {
             kind if *kind == EVICTION => self.see_eviction(object, is_gone),
             kind if *kind == MEMBER && (is_gone || object.is_deleting()) => {
                 self.members.remove(object.name().as_str());
+                self.left.insert(object.name().to_string(), is_gone);
             }
-            kind if *kind == MEMBER => _ = self.members.insert(object.name().to_string()),
+            kind if *kind == MEMBER => {
+                self.members.insert(object.name().to_string());
+                self.left.remove(object.name().as_str());
+            }
             _ => {}
         }
         Ok(())
@@ -219,6 +225,8 @@ impl Placements {
         let is_exempt = by != Hand::Loop
             || watched.is_deleting
             || watched.bounds.is_external
+            // What is on a cluster that left the fleet stays there, and is nobody's.
+            || self.left.contains_key(&before.cluster)
             || self.is_evicted(before);
         let kind = if is_exempt { Kind::Other } else { change.kind() };
         let limits = self.limits(watched, &before.placement);
@@ -290,11 +298,13 @@ impl Placements {
         count(self.of(placement).filter(ready))
     }
 
-    /// The clusters on which the resources are, or may be, whether or not they work there.
+    /// The clusters of the fleet on which the resources are, or may be, whether or not they work
+    /// there.
     fn carrying(&self, placement: &str) -> u32 {
         let clusters: BTreeSet<&str> = self
             .of(placement)
             .filter(|binding| binding.is_placed() && !binding.reports_differences)
+            .filter(|binding| self.left.get(&binding.cluster) != Some(&true))
             .map(|binding| binding.cluster.as_str())
             .collect();
         u32::try_from(clusters.len()).unwrap_or(u32::MAX)

@@ -90,9 +90,7 @@ pub struct Args {
     #[arg(long, value_name = "SECONDS", default_value_t = 15, value_parser = clap::value_parser!(u64).range(3..=3600))]
     lease_duration: u64,
     #[command(flatten)]
-    timings: AgentTimingFlags,
-    #[command(flatten)]
-    properties: PropertyFlags,
+    fleet: FleetAgentFlags,
     #[command(flatten)]
     ocm: OcmAgentFlags,
 }
@@ -113,11 +111,27 @@ pub(super) struct Agents {
     pub(super) ocm: Option<OcmAgents>,
 }
 
+/// The flags of KubeFleet's member agent.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct FleetAgentFlags {
+    #[command(flatten)]
+    timings: AgentTimingFlags,
+    #[command(flatten)]
+    properties: PropertyFlags,
+}
+
+impl FleetAgentFlags {
+    pub(super) fn resolve(self) -> Result<FleetAgents> {
+        let Self { timings, properties } = self;
+        Ok(FleetAgents { timings: timings.resolve()?, properties })
+    }
+}
+
 /// What the flags ask of the agents of KubeFleet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FleetAgents {
-    pub(super) timings: AgentTimings,
-    pub(super) properties: PropertyFlags,
+    timings: AgentTimings,
+    properties: PropertyFlags,
 }
 
 /// How the agents of a member cluster reach it, and others do.
@@ -150,13 +164,12 @@ async fn serve(args: Args) -> Result<()> {
         lease_namespace,
         lease_name,
         lease_duration,
-        timings,
-        properties,
+        fleet,
         ocm,
     } = args;
-    let (timings, ocm) = (timings.resolve()?, ocm.resolve(ocm_parts)?);
+    let (fleet, ocm) = (fleet.resolve()?, ocm.resolve(ocm_parts)?);
     let agents = Agents {
-        fleet: api.contains(&Api::Fleet).then_some(FleetAgents { timings, properties }),
+        fleet: api.contains(&Api::Fleet).then_some(fleet),
         ocm: api.contains(&Api::Ocm).then_some(ocm),
     };
     logging::init(tracing::Level::INFO);
@@ -168,12 +181,7 @@ async fn serve(args: Args) -> Result<()> {
     let hub = hub.context("could not connect to the hub")?;
     let member = connected(member_kubeconfig.as_deref(), member_context.as_deref(), timing).await;
     let member = member.context("could not connect to the member cluster")?;
-    let access = MemberAccess {
-        client: &member.client,
-        server: &member.server,
-        certificate_authority: &member.certificate_authority,
-    };
-    let dialects = agents.dialects(&cluster, &hub.server, access).await;
+    let dialects = agents.dialects(&cluster, &hub.server, MemberAccess::of(&member)).await;
     let settings = Settings {
         observe,
         decision_log: decision_log::open(decision_log)?,
@@ -210,6 +218,13 @@ async fn connected(
     match timing {
         Some(timing) => connect_to_lead(kubeconfig, context, timing).await,
         None => connect(kubeconfig, context).await,
+    }
+}
+
+impl<'a> MemberAccess<'a> {
+    fn of(connection: &'a Connection) -> Self {
+        let Connection { client, server, certificate_authority, .. } = connection;
+        Self { client, server, certificate_authority }
     }
 }
 

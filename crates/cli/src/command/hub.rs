@@ -50,6 +50,14 @@ pub(crate) struct HubFlags {
     /// not healthy; from 30s to 1h
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = up_to_an_hour)]
     cluster_unhealthy_threshold: SignedDuration,
+    #[command(flatten)]
+    guard: GuardFlags,
+}
+
+/// The guard rail of the hub.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "KubeFleet")]
+struct GuardFlags {
     /// Refuse writes to the fleet's own objects, and in namespaces of the fleet and of Kubernetes, by
     /// users other than administrators, service accounts and the member's own agent
     #[arg(
@@ -78,10 +86,6 @@ pub(crate) struct HubFlags {
 
 impl HubFlags {
     pub(crate) fn options(self) -> Options {
-        let guard = GuardRail {
-            users: self.whitelisted_users,
-            denies_labels: self.deny_modify_member_cluster_labels,
-        };
         Options {
             snapshot_interval: self.resource_snapshot_creation_minimum_interval,
             changes_collection: self.resource_changes_collection_duration,
@@ -89,14 +93,18 @@ impl HubFlags {
             runs_workloads: self.enable_workload,
             has_cluster_profiles: self.enable_cluster_inventory_apis,
             unhealthy_threshold: self.cluster_unhealthy_threshold,
-            guard_rail: self.enable_guard_rail.then(|| guard_rail(guard)),
+            guard_rail: self.guard.resolve(),
         }
     }
 }
 
-/// Created once, and used until the process exits.
-fn guard_rail(guard: GuardRail) -> &'static GuardRail {
-    Box::leak(Box::new(guard))
+impl GuardFlags {
+    /// Created once, and used until the process exits.
+    fn resolve(self) -> Option<&'static GuardRail> {
+        let users = self.whitelisted_users;
+        let guard = GuardRail { users, denies_labels: self.deny_modify_member_cluster_labels };
+        self.enable_guard_rail.then(|| -> &'static GuardRail { Box::leak(Box::new(guard)) })
+    }
 }
 
 fn interval(text: &str) -> Result<SignedDuration, String> {

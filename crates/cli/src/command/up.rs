@@ -35,13 +35,11 @@ use self::directory::{OwnDirectory, data_directory};
 use self::members::{MemberFlags, MemberSettings, MemberTasks};
 use self::objects::Prerequisites;
 use self::process_file::ProcessFile;
-use super::agent::{Agents, FleetAgents};
-use super::agent_timings::AgentTimingFlags;
+use super::agent::{Agents, FleetAgentFlags};
 use super::controller::{Controller, DialectFlags, Options};
 use super::fleet::Simulation;
 use super::hub::duration;
 use super::ocm_agent::OcmAgentFlags;
-use super::property_provider::PropertyFlags;
 use super::signal::{second_signal, shutdown_signal};
 use crate::{logging, output, process};
 
@@ -121,9 +119,7 @@ pub struct Args {
     #[command(flatten)]
     flags: DialectFlags,
     #[command(flatten)]
-    agent: AgentTimingFlags,
-    #[command(flatten)]
-    properties: PropertyFlags,
+    agent: FleetAgentFlags,
     #[command(flatten)]
     ocm_agent: OcmAgentFlags,
 }
@@ -188,15 +184,13 @@ async fn serve(args: Args) -> Result<()> {
         output,
         flags,
         agent,
-        properties,
         ocm_agent,
     } = args;
     let simulates_hub = members.is_none() || simulation.has_nodes();
     let scenario = simulation.scenario()?;
     let options = flags.options();
     let controllers = chosen(controllers, scenario.is_some() && simulates_hub, !members.is_none());
-    let fleet = FleetAgents { timings: agent.resolve()?, properties };
-    let agents = agents(fleet, ocm_agent, &controllers, &options)?;
+    let agents = agents(agent, ocm_agent, &controllers, &options)?;
     let members = members.resolve(scenario.as_ref(), agents)?;
     let contexts = ContextNames { first: context, prefix: context_prefix };
     members.check(&contexts)?;
@@ -283,14 +277,14 @@ fn prerequisites(controllers: &[Controller], options: &Options) -> Prerequisites
 
 /// The agents of each member: those of Open Cluster Management where its controller runs.
 fn agents(
-    fleet: FleetAgents,
+    fleet: FleetAgentFlags,
     ocm: OcmAgentFlags,
     controllers: &[Controller],
     options: &Options,
 ) -> Result<Agents> {
     let ocm = ocm.resolve(options.ocm_agents.clone())?;
     let ocm = controllers.contains(&Controller::Ocm).then_some(ocm);
-    Ok(Agents { fleet: Some(fleet), ocm })
+    Ok(Agents { fleet: Some(fleet.resolve()?), ocm })
 }
 
 /// The dialects whose admission rules the server has.

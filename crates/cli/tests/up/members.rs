@@ -10,6 +10,7 @@ metadata: {name: shop}
 spec:
   resourceSelectors: [{group: '', version: v1, kind: Namespace, name: shop}]
   policy: {placementType: PickAll}
+  strategy: {deleteStrategy: {propagationPolicy: Delete}}
 ";
 
 fn place(hub: &Running) {
@@ -31,6 +32,11 @@ fn a_hub_places_resources_on_its_members() {
     assert_eq!(labelled("env=prod,region=eu").trim_end().rsplit('/').next(), Some("member-2"));
     hub.kubectl("wait --for=condition=Joined memberclusters --all --timeout=60s");
     place(&hub);
+    let all_fields = "clusterresourceplacements.v1beta1.placement.kubernetes-fleet.io shop";
+    let is_guarded = |placement: &serde_json::Value| placement["metadata"]["finalizers"].is_array();
+    let placement = hub.until(all_fields, is_guarded);
+    let strategy = &placement["spec"]["strategy"];
+    assert_eq!(strategy["deleteStrategy"]["propagationPolicy"], "Delete", "{strategy}");
     for member in ["member-1", "member-2"] {
         let nodes = hub.kubectl(&format!("--context convoy-{member} get nodes -o name"));
         assert_eq!(nodes.lines().count(), 1, "{nodes}");
@@ -75,7 +81,8 @@ fn members_have_profiles_and_report_their_namespaces() {
     let healthy = "wait --for=condition=ControlPlaneHealthy clusterprofile/member-1 \
         -n fleet-system --timeout=60s";
     hub.kubectl(healthy);
-    let member = hub.get("membercluster member-1");
+    // In v1 there is no such field.
+    let member = hub.get("memberclusters.v1beta1.cluster.kubernetes-fleet.io member-1");
     assert_eq!(member["status"]["namespaces"]["kube-system"], "", "{}", member["status"]);
     hub.kubectl("delete membercluster member-1 --timeout=60s");
     assert_eq!(hub.kubectl("get clusterprofiles -n fleet-system -o name"), "");

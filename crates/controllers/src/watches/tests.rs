@@ -2,6 +2,7 @@
 
 use convoy_api::Object;
 use convoy_api::kinds::{CONFIG_MAP, NAMESPACE, SERVICE};
+use convoy_plan::dialect::fleet::{self, Hub};
 use convoy_plan::dialect::ocm_agent::{OcmAgent, Options};
 use convoy_testkit::NOW;
 use serde_json::json;
@@ -248,4 +249,18 @@ fn what_a_dialect_always_needs_is_watched_without_a_rollout() {
     watches.join(&SmolStr::new("a"));
     let expected = ["CustomResourceDefinition in \"a\"", "AppliedManifestWork in \"a\""];
     assert_eq!(started(&mut watches), expected);
+}
+
+#[test]
+fn kinds_are_read_in_the_version_that_their_dialect_names() {
+    let mut watches = Watches::new(vec![&Hub { options: fleet::Options::AT_ONCE }]);
+    let versions = watches.take_changes().into_iter().map(|change| match change {
+        WatchChange::Start { version, .. } => version,
+        other => panic!("{other:?}"),
+    });
+    assert!(versions.into_iter().all(|version| version == "v1beta1"));
+    let mut watches = Watches::new(vec![&Copies]);
+    let first = watches.take_changes().into_iter().next();
+    let (collection, version) = (CONFIG_MAP.in_cluster(""), SmolStr::default());
+    assert_eq!(first, Some(WatchChange::Start { collection, version }));
 }

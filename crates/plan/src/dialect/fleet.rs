@@ -135,6 +135,10 @@ impl Dialect for Hub {
         &watch::WATCHES
     }
 
+    fn version(&self, kind: &GroupKind) -> &'static str {
+        names::version(kind)
+    }
+
     fn needs(&self, world: &World, rollout: &Object) -> Vec<Need> {
         watch::needs::needs(world, rollout, &self.options)
     }

@@ -13,7 +13,7 @@ mod status;
 mod watch;
 mod write;
 
-use convoy_api::{Object, ObjectKey};
+use convoy_api::{GroupKind, Object, ObjectKey};
 use jiff::Timestamp;
 use smol_str::SmolStr;
 
@@ -72,6 +72,10 @@ impl Dialect for FleetAgent {
 
     fn member_watches(&self) -> &'static [Watch] {
         &watch::MEMBER_WATCHES
+    }
+
+    fn version(&self, kind: &GroupKind) -> &'static str {
+        super::fleet::names::version(kind)
     }
 
     /// The member, and the kinds of the objects that a Work is about.

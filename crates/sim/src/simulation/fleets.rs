@@ -1,17 +1,20 @@
 //! A hub of KubeFleet and its members under trial: people who release, move and resize placements,
-//! change limits, label, taint and evict; releases that never work, members that do not answer,
-//! and processes that end between any two writes. After every write enough clusters work and not
-//! too many carry the resources.
+//! change limits, label, taint and evict, start, stop and approve update runs; releases that never
+//! work, members that do not answer, leave and come back, and processes that end between any two
+//! writes. After every write enough clusters work and not too many carry the resources, and runs
+//! keep to their stages.
 
 mod end;
+mod staged;
 mod user;
 pub(super) mod world;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
+use convoy_api::kinds::DEPLOYMENT;
 use convoy_api::{GroupKind, Object, ObjectKey};
-use convoy_check::Placements;
+use convoy_check::{Placements, StagedRuns};
 use convoy_controllers::request::Request;
 use convoy_plan::Dialect;
 use convoy_plan::dialect::fleet::{Hub, Options};
@@ -21,19 +24,26 @@ use serde_json::{Value, json};
 use smol_str::{SmolStr, format_smolstr};
 
 use self::world::{HUB_DEPLOYMENT, member_name, workload};
-use super::cluster::{Cluster, WriteRecord, path_in};
+use super::cluster::{Author, Cluster, WriteRecord, path_in};
 use super::ending::Ending;
 use super::random::Random;
 use super::trial::FaultPhases;
 use super::{RunSettings, Trial};
 use crate::seed::Seed;
 
-/// Without the intervals by which changes are collected: what is at rest then stays at rest.
-static HUB: Hub = Hub { options: Options::AT_ONCE };
+/// Without the intervals by which changes are collected: what is at rest then stays at rest. Agents
+/// of members that leave are given the least time that there is a flag for, or more.
+static HUBS: [Hub; 2] = [hub(30), hub(120)];
+
+const fn hub(wait_secs: i64) -> Hub {
+    let force_delete_wait = SignedDuration::from_secs(wait_secs);
+    Hub { options: Options { force_delete_wait, ..Options::AT_ONCE } }
+}
 
 const GROUP: &str = "placement.kubernetes-fleet.io";
 const PLACEMENT: GroupKind = GroupKind::new(GROUP, "ClusterResourcePlacement");
 const BINDING: GroupKind = GroupKind::new(GROUP, "ClusterResourceBinding");
+const EVICTION: GroupKind = GroupKind::new(GROUP, "ClusterResourcePlacementEviction");
 const SNAPSHOT: GroupKind = GroupKind::new(GROUP, "ClusterResourceSnapshot");
 const WORK: GroupKind = GroupKind::new(GROUP, "Work");
 const APPLIED_WORK: GroupKind = GroupKind::new(GROUP, "AppliedWork");
@@ -52,10 +62,20 @@ pub struct Fleets {
     objects: Vec<(&'static str, Value)>,
     seen: BTreeMap<ObjectKey, Object>,
     vigil: Placements,
+    staged: StagedRuns,
     ending: Ending,
+    /// Whether the last action was taken.
+    is_ending: bool,
+    /// Members that left, or are leaving; what was on them stays.
+    left: BTreeSet<String>,
+    /// Of these, those that leave with the resources, and for no other reason than to leave.
+    keeps: BTreeSet<String>,
     /// The images that were released so far, and the evictions.
     releases: u32,
     evictions: u32,
+    /// The runs that were started so far, and whether one is about to be.
+    runs: u32,
+    awaits_run: bool,
     has_writes: bool,
 }
 
@@ -67,15 +87,24 @@ impl Fleets {
             FaultPhases { short: (10_000, 60_000), long: (60_000, 200_000), long_ones: 100 };
         let settings = RunSettings::disturbed(&mut random, phases);
         let members = u32::try_from(random.between(2, i64::from(world::MEMBERS_MAX))).unwrap_or(2);
+        let mut objects = world::objects(members, &mut random);
+        let ending = Ending::random(&mut random);
+        objects.insert(0, (staged::STRATEGIES, staged::strategy(&mut random)));
         let trial = Self {
             members,
-            hub: &HUB,
-            objects: world::objects(members, &mut random),
+            hub: &HUBS[usize::from(random.happens(500))],
+            objects,
             seen: BTreeMap::new(),
             vigil: Placements::default(),
-            ending: Ending::random(&mut random),
+            staged: StagedRuns::default(),
+            ending,
+            is_ending: false,
+            left: BTreeSet::new(),
+            keeps: BTreeSet::new(),
             releases: 1,
             evictions: 0,
+            runs: 0,
+            awaits_run: false,
             has_writes: false,
         };
         (trial, settings)
@@ -93,6 +122,33 @@ impl Fleets {
 
     fn get(&self, kind: &GroupKind, name: &str) -> Option<&Object> {
         self.seen.get(&kind.key("", name))
+    }
+
+    /// A member that leaves keeps what is on it.
+    fn see_leaving(&mut self, record: &WriteRecord) -> Result<(), String> {
+        let key = record.object.key();
+        let is_going = record.is_deletion() || record.object.is_deleting();
+        let name = key.name.to_string();
+        if key.kind == MEMBER && is_going {
+            let is_here = |it: &Object| {
+                let is_bound = it.spec_text("state") == "Bound" && !it.is_deleting();
+                is_bound && it.spec_text("targetCluster") == name
+            };
+            if self.left.insert(name.clone()) && self.of(BINDING).any(is_here) {
+                self.keeps.insert(name);
+            }
+        } else if key.kind == MEMBER {
+            self.keeps.remove(&name);
+        } else if record.by == Author::Person && [PLACEMENT, BINDING, EVICTION].contains(&key.kind)
+        {
+            // It may be wanted elsewhere from now on.
+            self.keeps.clear();
+        }
+        let is_lost = key.kind == DEPLOYMENT && record.is_deletion();
+        if is_lost && self.keeps.contains(key.cluster.as_str()) && record.by != Author::Person {
+            return Err(format!("{key} is gone, because {} leaves the fleet", key.cluster));
+        }
+        Ok(())
     }
 
     /// The next image; some never work.
@@ -136,16 +192,21 @@ impl Trial for Fleets {
         } else {
             self.seen.insert(key.clone(), record.object.clone());
         }
-        self.vigil.see(&record.object, record.is_deletion(), record.hand(), record.at)
+        self.see_leaving(record)?;
+        let (is_gone, hand) = (record.is_deletion(), record.hand());
+        self.staged.see(&record.object, is_gone, hand)?;
+        self.vigil.see(&record.object, is_gone, hand, record.at)
     }
 
-    /// The workload controllers of the members.
+    /// The workload controllers of the members, and people.
     fn react(
         &mut self,
         record: &WriteRecord,
         random: &mut Random,
     ) -> Vec<(SignedDuration, Request)> {
-        workload(record, random)
+        let mut requests = workload(record, random);
+        requests.extend(self.people(record, random));
+        requests
     }
 
     /// Heartbeats.

@@ -24,6 +24,9 @@ pub(crate) const FLEET_LABELS: &str = "kubernetes-fleet.io/";
 /// An annotation that begins so makes a member cluster one that is guarded.
 pub(crate) const FLEET_ANNOTATIONS: &str = "fleet.azure.com";
 
+/// The group of fleet networking, which other agents serve.
+pub const NETWORKING_GROUP: &str = "networking.fleet.azure.com";
+
 pub const MEMBER_CLUSTER: GroupKind = GroupKind::new(CLUSTER_GROUP, "MemberCluster");
 pub const INTERNAL_MEMBER_CLUSTER: GroupKind =
     GroupKind::new(CLUSTER_GROUP, "InternalMemberCluster");
@@ -87,6 +90,8 @@ pub const TARGET_STAGE: &str = "kubernetes-fleet.io/targetUpdatingStage";
 pub const TASK_TYPE: &str = "kubernetes-fleet.io/taskType";
 pub const LATEST_APPROVAL: &str = "kubernetes-fleet.io/isLatestUpdateRunApproval";
 
+/// The label of every namespace that has its name.
+pub const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 pub const FLEET_RESOURCE: &str = "kubernetes-fleet.io/is-fleet-resource";
 
 /// Labels of Works: where they come from.
@@ -99,6 +104,12 @@ pub const ENVELOPE_NAMESPACE: &str = "kubernetes-fleet.io/envelope-namespace";
 
 /// What properties that are computed from resources begin with.
 pub const RESOURCE_PROPERTY_PREFIX: &str = "resources.kubernetes-fleet.io/";
+
+/// What labels begin with that belong to the fleet, and that everybody may set on member clusters.
+pub const FLEET_LABELS: &str = "kubernetes-fleet.io/";
+
+/// An annotation that begins so makes a member cluster one that the guard rail guards.
+pub const FLEET_ANNOTATIONS: &str = "fleet.azure.com";
 
 /// Annotations.
 pub const GENERATION: &str = "kubernetes-fleet.io/CRP-generation";
@@ -256,6 +267,12 @@ impl Family {
 /// The namespace on the hub where everything about a member lies.
 pub fn member_namespace(cluster: &str) -> String {
     format!("{MEMBER_NAMESPACE_PREFIX}{cluster}")
+}
+
+/// The version of the fleet's own kinds that has all their fields; empty for other kinds.
+pub fn version(kind: &GroupKind) -> &'static str {
+    let is_own = kind.group == PLACEMENT_GROUP || kind.group == CLUSTER_GROUP;
+    if is_own { "v1beta1" } else { "" }
 }
 
 /// The kind of an override's snapshots.

@@ -16,11 +16,17 @@ use crate::simulation::light::DENIAL;
 
 impl Fleets {
     pub(super) fn last_action(&mut self) -> Vec<Request> {
+        self.is_ending = true;
+        // A run of a release that does not work would wait for it for good.
+        if self.is_external() && self.ending == Ending::Contained {
+            self.ending = Ending::Released;
+        }
         let mut requests = match self.ending {
             Ending::Released => vec![self.release("good")],
             Ending::Contained => vec![self.release("bad")],
             Ending::Deleted => vec![delete(format!("{PLACEMENTS}/{NAME}"))],
         };
+        requests.extend(self.end_runs());
         for number in 1..=self.members {
             let path = format!("/api/v1/namespaces/{DENIAL}");
             requests.push(delete(path_in(&member_name(number), &path)));
@@ -33,11 +39,22 @@ impl Fleets {
         // Without either limit a move, and with more clusters than there are any change, stands
         // still for good.
         let mut patch = json!({"strategy": {"rollingUpdate": {"maxUnavailable": 1}}});
+        if self.is_external() {
+            patch = json!({});
+        }
         let policy = self.get(&PLACEMENT, NAME).and_then(|it| it.spec().get("policy"));
         if let Some(wanted) = policy.and_then(|it| it["numberOfClusters"].as_u64()) {
             let fit = self.of(MEMBER).filter(|it| policy.is_some_and(|policy| fits(it, policy)));
             let number = wanted.min(fit.count() as u64);
             patch["policy"] = json!({"numberOfClusters": number});
+        }
+        let named = policy.filter(|it| text(it, "placementType") == "PickFixed");
+        if let Some(named) = named.map(|it| list(it, "clusterNames").iter()) {
+            let is_there = |name: &&Value| {
+                let member = name.as_str().and_then(|name| self.get(&MEMBER, name));
+                member.is_some_and(|it| !it.is_deleting())
+            };
+            patch["policy"] = json!({"clusterNames": named.filter(is_there).collect::<Vec<_>>()});
         }
         requests.push(of_placement(patch));
         requests
@@ -54,7 +71,9 @@ impl Fleets {
     fn is_deleted(&self) -> Result<(), String> {
         let kinds = [PLACEMENT, BINDING, SNAPSHOT, WORK, APPLIED_WORK];
         let left = self.seen.values().find(|it| {
-            kinds.contains(it.kind()) || *it.kind() == DEPLOYMENT && !it.key().cluster.is_empty()
+            let cluster = it.key().cluster.as_str();
+            let is_placed = *it.kind() == DEPLOYMENT && !cluster.is_empty();
+            (kinds.contains(it.kind()) || is_placed) && !self.left.contains(cluster)
         });
         left.map_or(Ok(()), |left| Err(format!("{} is still there", left.key())))
     }
@@ -73,7 +92,7 @@ impl Fleets {
             let is_bound = |it: &Object| it.spec_text("targetCluster") == name;
             if clusters.contains(&name) {
                 self.has_image(&name, Some(&image))?;
-            } else if !self.of(BINDING).any(is_bound) {
+            } else if !self.of(BINDING).any(is_bound) && !self.left.contains(&name) {
                 self.has_image(&name, None)?;
             }
         }
@@ -110,7 +129,8 @@ impl Fleets {
             }
             "PickFixed" => {
                 let names = list(policy, "clusterNames").iter().filter_map(Value::as_str);
-                names.map(str::to_owned).collect::<BTreeSet<_>>() != clusters
+                let joined = names.filter(|name| self.get(&MEMBER, name).is_some());
+                joined.map(str::to_owned).collect::<BTreeSet<_>>() != clusters
             }
             _ => !fits.is_subset(&clusters),
         };
@@ -191,5 +211,7 @@ fn fits(member: &Object, policy: &Value) -> bool {
     let terms = "/affinity/clusterAffinity/requiredDuringSchedulingIgnoredDuringExecution/clusterSelectorTerms/0/labelSelector/matchLabels/region";
     let region = policy.pointer(terms).and_then(Value::as_str);
     let is_tainted = !list(member.spec(), "taints").is_empty();
-    !is_tainted && region.is_none_or(|region| member.label("region") == Some(region))
+    !member.is_deleting()
+        && !is_tainted
+        && region.is_none_or(|region| member.label("region") == Some(region))
 }

@@ -5,10 +5,10 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::world::{
-    BUDGETS, DEPLOYMENTS, EVICTIONS, MEMBERS, NAME, PLACEMENTS, affinity, limits, member_name,
-    names, number, placement,
+    BUDGETS, DEPLOYMENTS, EVICTIONS, MEMBERS, NAME, PLACEMENTS, affinity, limits, member,
+    member_name, names, number, placement,
 };
-use super::{BINDING, Fleets, PLACEMENT, path_in};
+use super::{BINDING, Fleets, MEMBER, PLACEMENT, path_in};
 use crate::simulation::light::DENIAL;
 use crate::simulation::random::Random;
 
@@ -17,20 +17,37 @@ impl Fleets {
         if self.get(&PLACEMENT, NAME).is_none() {
             return Some(Request::create(PLACEMENTS, placement(self.members, random)));
         }
-        match random.between(0, 17) {
+        match random.between(0, 21) {
             0..=3 => {
                 let kind = random.pick(&["good", "good", "good", "bad", "bad", "slow"])?;
                 Some(self.release(kind))
             }
             4..=7 => self.change_policy(random),
-            8..=9 => Some(of_placement(json!({"strategy": {"rollingUpdate": limits(random)}}))),
+            8..=9 if !self.is_external() => {
+                Some(of_placement(json!({"strategy": {"rollingUpdate": limits(random)}})))
+            }
             10 => Some(self.relabel(random)),
             11 => Some(self.taint(random)),
             12..=13 => Some(self.evict(random)),
             14 => Some(change_budget(random)),
             15 => Some(self.deny(random)),
             16 if random.happens(300) => Some(delete(format!("{PLACEMENTS}/{NAME}"))),
+            18 => self.leave_or_join(random),
+            19..=21 => self.run_action(random),
             _ => self.meddle(random),
+        }
+    }
+
+    /// A member leaves the fleet, or comes back.
+    fn leave_or_join(&self, random: &mut Random) -> Option<Request> {
+        let name = self.any_member(random);
+        match self.get(&MEMBER, &name) {
+            None => {
+                let region = random.pick(&["west", "east"]).unwrap_or(&"west");
+                Some(Request::create(MEMBERS, member(&name, region)))
+            }
+            Some(member) if member.is_deleting() => None,
+            Some(_) => random.happens(500).then(|| delete(format!("{MEMBERS}/{name}"))),
         }
     }
 

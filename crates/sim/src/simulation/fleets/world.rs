@@ -27,18 +27,19 @@ pub(super) fn member_name(number: u32) -> String {
     format!("member-{number}")
 }
 
+pub(super) fn member(name: &str, region: &str) -> Value {
+    let identity = json!({"kind": "User", "name": format!("agent-{name}")});
+    json!({"apiVersion": "cluster.kubernetes-fleet.io/v1beta1", "kind": "MemberCluster",
+        "metadata": {"name": name, "labels": {"region": region}},
+        "spec": {"identity": identity, "heartbeatPeriodSeconds": 200}})
+}
+
 /// What a trial begins with, with the collection of each object.
 pub(super) fn objects(members: u32, random: &mut Random) -> Vec<(&'static str, Value)> {
     let mut objects: Vec<(&str, Value)> = (1..=members)
         .map(|number| {
-            let name = member_name(number);
             let region = random.pick(&["west", "east"]).unwrap_or(&"west");
-            let identity = json!({"kind": "User", "name": format!("agent-{name}")});
-            let body = json!({"apiVersion": "cluster.kubernetes-fleet.io/v1beta1",
-                "kind": "MemberCluster",
-                "metadata": {"name": name, "labels": {"region": region}},
-                "spec": {"identity": identity, "heartbeatPeriodSeconds": 200}});
-            (MEMBERS, body)
+            (MEMBERS, member(&member_name(number), region))
         })
         .collect();
     let shop = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}});
@@ -173,8 +174,16 @@ pub(in crate::simulation) fn summary(object: &Object) -> String {
             format!(" {state} {snapshot}{going} g{generation} [{told}]")
         }
         "ClusterResourcePlacement" => {
-            let (policy, rolling) = (&spec["policy"], &spec["strategy"]["rollingUpdate"]);
+            let (policy, rolling) = (&spec["policy"], &spec["strategy"]);
             format!(" {policy} {rolling}{going} g{generation} [{told}]")
+        }
+        "ClusterStagedUpdateRun" => {
+            let index = text(object.status(), "resourceSnapshotIndexUsed");
+            let failed = ["Initialized", "Succeeded"]
+                .into_iter()
+                .find_map(|kind| object.condition(kind).filter(|it| text(it, "status") == "False"));
+            let why = failed.map_or("", |it| text(it, "message"));
+            format!(" {} index {index}{going} g{generation} [{told}] {why}", text(spec, "state"))
         }
         "ClusterResourcePlacementEviction" => format!(" {spec} [{told}]"),
         "Work" => format!("{going} g{generation} [{told}]"),

@@ -27,6 +27,8 @@ pub(super) struct Garbage {
     owned: std::collections::BTreeMap<String, BTreeSet<ObjectKey>>,
     /// The uids of the objects that exist.
     uids: BTreeSet<String>,
+    /// Namespaces that were there once.
+    closed: BTreeSet<ObjectKey>,
 }
 
 impl Light {
@@ -211,6 +213,7 @@ impl Light {
             }
             let is_empty = !self.objects.values().any(|it| inside(&it));
             if is_empty {
+                self.garbage.closed.insert(key.clone());
                 self.remove(object);
             }
             return is_empty;
@@ -238,11 +241,14 @@ impl Light {
         !is_left
     }
 
-    /// Whether objects can be created in a namespace: members have only what was placed there.
+    /// Whether objects can be created in a namespace: members have only what was placed there. Trials
+    /// of the home cluster need not create theirs, but what is gone is gone.
     pub(super) fn is_open(&self, namespace: &ObjectKey) -> Result<(), Refused> {
         match self.objects.get(&place(namespace)) {
             Some(found) if found.is_deleting() => Err((403, "Forbidden")),
-            None if !namespace.cluster.is_empty() => Err((404, "NotFound")),
+            None if !namespace.cluster.is_empty() || self.garbage.closed.contains(namespace) => {
+                Err((404, "NotFound"))
+            }
             _ => Ok(()),
         }
     }

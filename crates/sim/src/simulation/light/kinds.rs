@@ -19,7 +19,7 @@ const OCM_CLUSTER: &str = "cluster.open-cluster-management.io";
 const OCM_WORK: &str = "work.open-cluster-management.io";
 
 /// Group, version, kind, plural, and whether it is namespaced.
-const KINDS: [(&str, &str, &str, &str, bool); 51] = [
+const KINDS: [(&str, &str, &str, &str, bool); 52] = [
     ("", "v1", "Pod", "pods", true),
     ("", "v1", "Node", "nodes", false),
     ("", "v1", "Namespace", "namespaces", false),
@@ -48,6 +48,7 @@ const KINDS: [(&str, &str, &str, &str, bool); 51] = [
     (SKYHOOK, "v1alpha1", "DeploymentPolicy", "deploymentpolicies", false),
     (CLUSTER, "v1beta1", "MemberCluster", "memberclusters", false),
     (CLUSTER, "v1beta1", "InternalMemberCluster", "internalmemberclusters", true),
+    ("multicluster.x-k8s.io", "v1alpha1", "ClusterProfile", "clusterprofiles", true),
     (PLACEMENT, "v1beta1", "ClusterResourcePlacement", "clusterresourceplacements", false),
     (PLACEMENT, "v1beta1", "ResourcePlacement", "resourceplacements", true),
     (

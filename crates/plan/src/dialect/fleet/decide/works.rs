@@ -27,7 +27,8 @@ pub(crate) struct Generation<'w> {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Phase<'w> {
-    /// Nothing is to be on the cluster yet, or the cluster is no member any more.
+    /// Nothing is to be on the cluster yet, or the cluster is no member any more, or it leaves: its
+    /// Works go with its namespace then, and the objects stay.
     Idle,
     /// The rollout has to say first whether it started for the binding's generation.
     AwaitingRollout,
@@ -65,7 +66,9 @@ pub(crate) fn decide<'w>(snapshot: &Snapshot<'w>) -> Option<Generation<'w>> {
     let member = snapshot.find(&MEMBER_CLUSTER, "", binding.cluster());
     let placement = placement(snapshot);
     let started = binding.condition(ROLLOUT_STARTED).is_some();
+    let leaves = member.is_some_and(Object::is_deleting);
     let phase = match (binding.state, member) {
+        _ if binding.is_deleting() && leaves => Phase::Idle,
         _ if binding.is_deleting() => {
             let deleted = placement.is_some_and(|it| it.is_deleting() && abandons(it));
             Phase::Withdrawing { abandon: deleted }

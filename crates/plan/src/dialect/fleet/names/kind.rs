@@ -22,7 +22,7 @@ pub(crate) fn is_selectable(kind: &GroupKind) -> bool {
         (names::CLUSTER_GROUP | "events.k8s.io" | "coordination.k8s.io" | "metrics.k8s.io", _)
         | ("", "Event" | "Pod" | "Node") => false,
         (names::PLACEMENT_GROUP, _) => *kind == names::CLUSTER_ENVELOPE || *kind == names::ENVELOPE,
-        ("networking.fleet.azure.com", kind) => {
+        (names::NETWORKING_GROUP, kind) => {
             !matches!(kind, "ServiceImport" | "TrafficManagerProfile" | "TrafficManagerBackend")
         }
         _ => true,

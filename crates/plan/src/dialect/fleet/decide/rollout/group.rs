@@ -95,7 +95,7 @@ impl<'w> Groups<'w> {
 
     /// Counts a binding that has, or had, resources on its cluster; says whether it is ready.
     fn note(&mut self, binding: Binding<'w>, readiness: Readiness, burden: Burden) -> bool {
-        let ready = readiness == Readiness::Ready;
+        let ready = readiness == Readiness::Ready && burden != Burden::Nothing;
         self.counts.ready += u32::from(ready);
         if !ready {
             self.unready.push((binding, readiness));
@@ -130,20 +130,23 @@ enum Burden {
     Full,
     /// They do not work.
     Failed,
-    /// It was de-selected before it got any.
+    /// It was de-selected before it got any, or its cluster is no longer in the fleet.
     Nothing,
 }
 
 impl Burden {
     fn of(snapshot: &Snapshot<'_>, binding: Binding<'_>) -> Self {
-        let is_empty =
-            binding.state == State::Unscheduled && previous_state(binding.object) == "Scheduled";
+        let is_unscheduled = binding.state == State::Unscheduled;
+        let is_empty = is_unscheduled && previous_state(binding.object) == "Scheduled";
+        let is_member = snapshot.find(&MEMBER_CLUSTER, "", binding.cluster()).is_some();
+        // What is on a cluster that left stays there, and nobody takes it off.
+        let has_left = is_unscheduled && !is_member && snapshot.knows(&MEMBER_CLUSTER);
         let burden = match () {
+            () if has_left => return Self::Nothing,
             () if is_empty => Self::Nothing,
             () if binding.has_failed() => Self::Failed,
             () => return Self::Full,
         };
-        let is_member = snapshot.find(&MEMBER_CLUSTER, "", binding.cluster()).is_some();
         if is_member { burden } else { Self::Full }
     }
 }
@@ -216,6 +219,36 @@ mod tests {
         let step = Fleet.step(&Snapshot::new(&objects[0], objects.iter()), NOW.parse().unwrap());
         assert_eq!(step.decision["remove"], json!(["web-c1"]));
         assert_eq!(step.decision["roll"], json!(["web-c2"]));
+    }
+
+    #[test]
+    fn the_binding_of_a_cluster_that_left_goes_and_counts_nowhere() {
+        let policy = json!({"placementType": "PickN", "numberOfClusters": 2});
+        let rolling = json!({"rollingUpdate": {"maxUnavailable": 0, "maxSurge": 0}});
+        let works = |cluster: &str, state: &str| {
+            let condition = fleet::condition("Available", "True", "AllWorkAreAvailable", 1, NOW);
+            fleet::binding("web", cluster, state, "web-0-snapshot")
+                .annotation("kubernetes-fleet.io/previous-binding-state", "Bound")
+                .with("/metadata/generation", json!(1))
+                .status(json!({"conditions": [condition]}))
+                .build()
+        };
+        let mut objects = vec![
+            fleet::placement("web", policy).with("/spec/strategy", rolling).build(),
+            fleet::resource_snapshot("web", 0, true, &[]).build(),
+            works("c1", "Unscheduled"),
+            works("c2", "Bound"),
+            fleet::binding("web", "c3", "Scheduled", "").build(),
+        ];
+        let decided = |objects: &[Object]| {
+            let step =
+                Fleet.step(&Snapshot::new(&objects[0], objects.iter()), NOW.parse().unwrap());
+            ["remove", "roll"].map(|field| step.decision[field].clone())
+        };
+        objects.extend(["c2", "c3"].map(|name| fleet::member(name, NOW).build()));
+        assert_eq!(decided(&objects), [json!(["web-c1"]), json!(["web-c3"])]);
+        objects.push(fleet::member("c1", NOW).build());
+        assert_eq!(decided(&objects), [json!([]), json!([])], "it works and has to stay");
     }
 
     #[test]
