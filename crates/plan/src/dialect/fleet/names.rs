@@ -13,16 +13,6 @@ pub const DIALECT: &str = "fleet";
 
 pub const PLACEMENT_GROUP: &str = "placement.kubernetes-fleet.io";
 pub const CLUSTER_GROUP: &str = "cluster.kubernetes-fleet.io";
-pub(crate) const NETWORKING_GROUP: &str = "networking.fleet.azure.com";
-
-/// The label of every namespace that has its name.
-pub(crate) const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
-
-/// What the labels begin with that belong to the fleet, and that everybody may set.
-pub(crate) const FLEET_LABELS: &str = "kubernetes-fleet.io/";
-
-/// An annotation that begins so makes a member cluster one that is guarded.
-pub(crate) const FLEET_ANNOTATIONS: &str = "fleet.azure.com";
 
 /// The group of fleet networking, which other agents serve.
 pub const NETWORKING_GROUP: &str = "networking.fleet.azure.com";
