@@ -232,3 +232,6 @@ impl SeenBinding {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
