@@ -6,39 +6,35 @@ mod directory;
 mod members;
 mod objects;
 pub(super) mod process_file;
+mod server_flags;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Result;
 use clap::ValueEnum;
-use clap::builder::NonEmptyStringValueParser;
-use convoy_apiserver::access::{AccessSettings, Authorization};
-use convoy_apiserver::home::{Home, OwnWebhooks, Settings};
-use convoy_apiserver::kubeconfig::ContextNames;
-use convoy_apiserver::server::{Limits, Server};
+use convoy_apiserver::home::{Home, OwnWebhooks};
+use convoy_apiserver::server::Server;
 use convoy_apiserver::transport::Transport;
 use convoy_plan::DIALECTS;
 use convoy_plan::dialect::fleet::names as fleet_names;
 use convoy_sim::fleet::{self, Client, Fleet};
 use convoy_sim::scenario::Scenario;
-use convoy_store::backend::{Durability, OnLoss};
 use serde_json::json;
 use tokio::sync::oneshot;
 
+use self::background::BackgroundFlags;
 use self::control::ControllerTask;
 pub(super) use self::directory::default_directory;
-use self::directory::{OwnDirectory, data_directory};
 use self::members::{MemberFlags, MemberSettings, MemberTasks};
 use self::objects::Prerequisites;
 use self::process_file::ProcessFile;
+use self::server_flags::ServerFlags;
 use super::agent::{Agents, FleetAgentFlags};
 use super::controller::{Controller, DialectFlags, Options};
 use super::fleet::Simulation;
-use super::hub::duration;
 use super::ocm_agent::OcmAgentFlags;
 use super::signal::{second_signal, shutdown_signal};
 use crate::{logging, output, process};
@@ -52,47 +48,8 @@ pub(super) const LOGICAL_CLUSTERS: &str = "/apis/convoy.dev/v1/logicalclusters";
 /// server down after the requests in progress; a second signal stops it immediately.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Directory for objects, certificates and keys [default: ~/.local/share/convoy]
-    #[arg(long, value_name = "DIR", env = "CONVOY_DATA_DIR")]
-    data_dir: Option<PathBuf>,
-    /// Keep everything in memory; objects and certificates are lost when the server stops
-    #[arg(long, conflicts_with = "data_dir")]
-    ephemeral: bool,
-    /// Address to listen on; port 0 picks a free port
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6443")]
-    listen: SocketAddr,
-    /// File to write the kubeconfig to [default: admin.kubeconfig in the data directory]
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-    /// Name of the kubeconfig context of the first cluster
-    #[arg(long, value_name = "NAME", default_value = "convoy", value_parser = NonEmptyStringValueParser::new())]
-    context: String,
-    /// Prefix of the kubeconfig contexts of the other logical clusters; may be empty
-    #[arg(long, value_name = "PREFIX", default_value = "convoy-")]
-    context_prefix: String,
-    /// When to sync writes to disk: `sync` (before each is acknowledged), `interval:50ms` (at
-    /// this interval; a power failure loses at most that much), `none` (never)
-    #[arg(long, value_name = "MODE", default_value = "sync", value_parser = durability)]
-    durability: Durability,
-    /// Start although stored data is lost or damaged: report what is lost, keep damaged files, and
-    /// continue with the objects that can be read
-    #[arg(long, conflicts_with = "ephemeral")]
-    accept_loss: bool,
-    /// Accept the bearer tokens in a CSV file with lines `token,user,uid,"group1,group2"`
-    #[arg(long, value_name = "FILE")]
-    token_auth_file: Option<PathBuf>,
-    /// How to authorize requests
-    #[arg(long, value_enum, default_value_t = AuthorizationMode::Rbac)]
-    authorization: AuthorizationMode,
-    /// Append an audit event for every request to a file, as JSON lines
-    #[arg(long, value_name = "FILE")]
-    audit_log: Option<PathBuf>,
-    /// File with an `audit.k8s.io/v1` Policy [default: log metadata of all requests]
-    #[arg(long, value_name = "FILE", requires = "audit_log")]
-    audit_policy: Option<PathBuf>,
-    /// How long to wait for requests in progress at shutdown
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
-    shutdown_timeout: Duration,
+    #[command(flatten)]
+    server: ServerFlags,
     #[command(flatten)]
     simulation: Simulation,
     #[command(flatten)]
@@ -104,12 +61,8 @@ pub struct Args {
     /// Serve the controllers' /metrics, /healthz and /readyz here; port 0 picks a free port
     #[arg(long, value_name = "ADDRESS")]
     metrics_listen: Option<SocketAddr>,
-    /// Run in the background: return as soon as the server is ready; `convoy down` stops it
-    #[arg(long)]
-    detach: bool,
-    /// Started by `--detach`.
-    #[arg(long, hide = true)]
-    in_background: bool,
+    #[command(flatten)]
+    background: BackgroundFlags,
     /// Skip defaulting and validation of the dialects' objects at admission
     #[arg(long)]
     skip_admission: bool,
@@ -132,25 +85,8 @@ enum Output {
     Json,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum AuthorizationMode {
-    /// By RBAC roles and bindings
-    Rbac,
-    /// Allow everything to every authenticated user; for tests
-    AlwaysAllow,
-}
-
-impl From<AuthorizationMode> for Authorization {
-    fn from(mode: AuthorizationMode) -> Self {
-        match mode {
-            AuthorizationMode::Rbac => Self::Rbac,
-            AuthorizationMode::AlwaysAllow => Self::AlwaysAllow,
-        }
-    }
-}
-
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
-    if args.detach {
+    if args.background.detach {
         return background::start();
     }
     logging::init(tracing::Level::WARN);
@@ -161,25 +97,12 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
 
 async fn serve(args: Args) -> Result<()> {
     let Args {
-        data_dir,
-        ephemeral,
-        listen,
-        kubeconfig,
-        context,
-        context_prefix,
-        durability,
-        accept_loss,
-        token_auth_file,
-        authorization,
-        audit_log,
-        audit_policy,
-        shutdown_timeout,
+        server,
         simulation,
         members,
         controllers,
         metrics_listen,
-        detach: _,
-        in_background,
+        background,
         skip_admission,
         output,
         flags,
@@ -192,33 +115,18 @@ async fn serve(args: Args) -> Result<()> {
     let controllers = chosen(controllers, scenario.is_some() && simulates_hub, !members.is_none());
     let agents = agents(agent, ocm_agent, &controllers, &options)?;
     let members = members.resolve(scenario.as_ref(), agents)?;
-    let contexts = ContextNames { first: context, prefix: context_prefix };
-    members.check(&contexts)?;
-    let data_directory = data_directory(ephemeral, data_dir)?;
-    warn_of_loss(durability, data_directory.as_deref());
-    let directory = OwnDirectory::of(data_directory.as_deref())?;
-    let kubeconfig = kubeconfig.unwrap_or_else(|| directory.path().join("admin.kubeconfig"));
+    let own_webhooks = built_in_rules(skip_admission, &options);
+    let (settings, directory) = server.settings(own_webhooks)?;
+    members.check(&settings.contexts)?;
     // Registered before anything starts, so that no signal is missed.
     let (shutdown, hurry) = (shutdown_signal()?, second_signal()?);
-    let (authorization, token_file) = (authorization.into(), token_auth_file);
-    let settings = Settings {
-        data_directory,
-        durability,
-        on_loss: if accept_loss { OnLoss::Accept } else { OnLoss::Refuse },
-        listen,
-        kubeconfig,
-        contexts,
-        limits: Limits { shutdown_timeout, ..Limits::default() },
-        access: AccessSettings { authorization, token_file, audit_log, audit_policy },
-        own_webhooks: built_in_rules(skip_admission, &options),
-    };
     let home = Home::start(settings).await?;
     let start = Start {
         prerequisites: prerequisites(&controllers, &options),
         members,
         scenario: scenario.clone().unwrap_or_default(),
         output,
-        log: in_background.then(|| directory.path().to_owned()),
+        log: background.in_background.then(|| directory.path().to_owned()),
     };
     let process_file = ProcessFile::hold(directory.path())?;
     // Beside members, a scenario describes the members' machines.
@@ -297,15 +205,6 @@ fn built_in_rules(skip_admission: bool, options: &Options) -> OwnWebhooks {
         _ => *dialect,
     });
     OwnWebhooks(rules.collect())
-}
-
-/// In memory nobody expects a crash to leave anything.
-fn warn_of_loss(durability: Durability, data_directory: Option<&Path>) {
-    if durability != Durability::Sync && data_directory.is_some() {
-        eprintln!(
-            "warning: with --durability {durability:?}, a crash can lose acknowledged writes"
-        );
-    }
 }
 
 /// Serves until `shutdown` is done, then ends everything in order.
@@ -419,19 +318,6 @@ fn controllers(text: &str) -> Result<Controllers, String> {
     names.collect::<Result<_, _>>().map(Controllers)
 }
 
-fn durability(text: &str) -> Result<Durability, String> {
-    match text.split_once(':') {
-        None if text == "sync" => Ok(Durability::Sync),
-        None if text == "none" => Ok(Durability::None),
-        Some(("interval", interval)) => duration(interval)
-            .ok()
-            .filter(|interval| !interval.is_zero())
-            .map(Durability::Interval)
-            .ok_or_else(|| format!("invalid interval {interval:?}; use a value such as 50ms")),
-        _ => Err("expected sync, interval:DURATION or none".to_owned()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -444,17 +330,5 @@ mod tests {
         assert_eq!(two, [Controller::Jobs, Controller::Apps]);
         let refused = controllers("apps,cron").expect_err("it is not known");
         assert!(refused.contains("\"cron\"") && refused.contains("statefulsets"), "{refused}");
-    }
-
-    #[test]
-    fn durability_is_read_or_refused() {
-        assert_eq!(durability("sync"), Ok(Durability::Sync));
-        assert_eq!(
-            durability("interval:50ms"),
-            Ok(Durability::Interval(Duration::from_millis(50)))
-        );
-        for text in ["", "fast", "interval:", "interval:-1s", "interval:0s"] {
-            assert!(durability(text).is_err(), "{text}");
-        }
     }
 }

@@ -19,6 +19,17 @@ use crate::output;
 /// The flag of the started program in place of `--detach`.
 pub(super) const BACKGROUND: &str = "--in-background";
 
+/// Whether the server runs in the background.
+#[derive(Debug, clap::Args)]
+pub(super) struct BackgroundFlags {
+    /// Run in the background: return as soon as the server is ready; `convoy down` stops it
+    #[arg(long)]
+    pub(super) detach: bool,
+    /// Started by `--detach`.
+    #[arg(long, hide = true)]
+    pub(super) in_background: bool,
+}
+
 const LOG: &str = "convoy.log";
 
 /// Starts the server, and returns once it serves or has failed.
