@@ -6,6 +6,7 @@
 
 pub mod apps;
 pub mod cel;
+pub mod clock;
 mod definition;
 mod derive;
 pub mod fleet;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use convoy_api::clock::Clock;
 use convoy_plan::Dialect;
 use convoy_store::backend::{DiskBackend, Durability, OnLoss};
 use convoy_store::{BackendError, MemoryBackend};
@@ -41,6 +42,8 @@ pub struct Settings {
     /// How its contexts are called.
     pub contexts: ContextNames,
     pub limits: Limits,
+    /// What objects and tokens are dated by; certificates always have the machine's time.
+    pub clock: Clock,
     pub access: AccessSettings,
     /// The dialects whose rules about their own kinds are built in.
     pub own_webhooks: OwnWebhooks,
@@ -67,6 +70,7 @@ impl Settings {
             kubeconfig,
             contexts: ContextNames::default(),
             limits: Limits::default(),
+            clock: Clock::default(),
             access: AccessSettings::default(),
             own_webhooks: OwnWebhooks::default(),
         }
@@ -170,9 +174,10 @@ impl Home {
             port: address.port(),
             ..ServiceEndpoint::default()
         };
-        let server = Server::new(store, Arc::new(System), settings.limits)
-            .with_access(access)
-            .with_metrics(metrics);
+        let server =
+            Server::new(store, Arc::new(System { clock: settings.clock }), settings.limits)
+                .with_access(access)
+                .with_metrics(metrics);
         let server = server.with_own_webhooks(&settings.own_webhooks.0);
         let server = Arc::new(server);
         for cluster in server.clusters() {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use convoy_api::clock::Clock;
 use convoy_plan::Dialect;
 use convoy_store::{Shelf, Transaction, WriteError};
 use jiff::Timestamp;
@@ -199,6 +200,10 @@ impl Server {
             // The sender lives in the server; if it is gone, so is everything.
             drop(ending.wait_for(|ending| *ending).await);
         }
+    }
+
+    pub fn clock(&self) -> Clock {
+        self.surroundings.clock()
     }
 
     pub fn now(&self) -> Timestamp {

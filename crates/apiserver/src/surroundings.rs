@@ -2,22 +2,34 @@
 
 use std::fmt;
 
+use convoy_api::clock::Clock;
 use jiff::Timestamp;
 
 pub trait Surroundings: fmt::Debug + Send + Sync + 'static {
     fn now(&self) -> Timestamp;
 
+    /// For whoever keeps time beside the server.
+    fn clock(&self) -> Clock {
+        Clock::default()
+    }
+
     /// Sixteen bytes that nobody can guess.
     fn random(&self) -> [u8; 16];
 }
 
-/// The machine's clock and its source of randomness.
+/// A clock at the machine's pace, and the machine's source of randomness.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct System;
+pub struct System {
+    pub clock: Clock,
+}
 
 impl Surroundings for System {
     fn now(&self) -> Timestamp {
-        Timestamp::now()
+        self.clock.at(Timestamp::now())
+    }
+
+    fn clock(&self) -> Clock {
+        self.clock
     }
 
     fn random(&self) -> [u8; 16] {
@@ -56,8 +68,8 @@ mod tests {
 
     #[test]
     fn generated_texts_have_kubernetes_form() {
-        assert_eq!(new_uid(&System).len(), 36);
-        let suffix = name_suffix(&System);
+        assert_eq!(new_uid(&System::default()).len(), 36);
+        let suffix = name_suffix(&System::default());
         assert!(suffix.len() == 5 && suffix.chars().all(|c| c.is_ascii_alphanumeric()));
         let time: Timestamp = "2026-01-02T03:04:05.678Z".parse().unwrap();
         assert_eq!(seconds(time), "2026-01-02T03:04:05Z");

@@ -25,7 +25,7 @@ const INCREMENTS: u64 = 8;
 
 async fn server() -> (Arc<Server>, Api<ConfigMap>) {
     let store = Store::open(MemoryBackend, Settings::default()).unwrap();
-    let server = Arc::new(Server::new(store, Arc::new(System), Limits::default()));
+    let server = Arc::new(Server::new(store, Arc::<System>::default(), Limits::default()));
     let client = Client::new(Transport::trusted(&server, ""), "default");
     let namespace: Namespace =
         serde_json::from_value(json!({"metadata": {"name": "default"}})).unwrap();

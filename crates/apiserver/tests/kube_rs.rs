@@ -26,7 +26,7 @@ use serde_json::json;
 /// A server in this process, with the namespace that objects go into.
 async fn in_process() -> Client {
     let store = Store::open(MemoryBackend, convoy_store::Settings::default()).unwrap();
-    let server = Arc::new(Server::new(store, Arc::new(System), Limits::default()));
+    let server = Arc::new(Server::new(store, Arc::<System>::default(), Limits::default()));
     let client = Client::new(Transport::trusted(&server, ""), "default");
     let namespace: Namespace =
         serde_json::from_value(json!({"metadata": {"name": "default"}})).unwrap();

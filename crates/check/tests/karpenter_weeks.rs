@@ -5,7 +5,7 @@
 #[path = "karpenter_weeks/home.rs"]
 mod home;
 
-use convoy_testkit::property;
+use convoy_testkit::seeds;
 use home::{Home, Random};
 use serde_json::{Value, json};
 
@@ -51,16 +51,17 @@ fn weeks(seed: u64) -> (usize, usize) {
     home.seen
 }
 
+/// Enough to meet every pair of what befalls a pool.
+const SEEDS: u32 = 1_000;
+
 #[test]
 fn pools_keep_their_budgets_for_weeks() {
-    let seeds = property::seeds(100);
-    let count = seeds.clone().count();
-    let (mut disruptions, mut evictions) = (0, 0);
-    for seed in seeds {
-        let seen = weeks(seed);
-        disruptions += seen.0;
-        evictions += seen.1;
-    }
+    let test = "--test karpenter_weeks";
+    let seen = seeds::every_seed("convoy-check", test, SEEDS, |seed| Ok(weeks(seed)));
+    let disruptions: usize = seen.iter().map(|(disruptions, _)| disruptions).sum();
+    let evictions: usize = seen.iter().map(|(_, evictions)| evictions).sum();
+    let count = seen.len();
+    eprintln!("{count} seeds, {disruptions} disruptions, {evictions} evictions");
     // A few of each in the weeks of most seeds: otherwise nothing was watched.
     assert!(disruptions > 3 * count, "{disruptions} disruptions of {count} seeds");
     assert!(evictions > 3 * count, "{evictions} evictions of {count} seeds");

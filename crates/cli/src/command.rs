@@ -13,6 +13,8 @@ pub mod crds;
 #[cfg(feature = "server")]
 mod decision_log;
 #[cfg(feature = "server")]
+pub mod demo;
+#[cfg(feature = "server")]
 pub mod down;
 #[cfg(feature = "server")]
 pub mod fleet;
@@ -80,7 +82,7 @@ impl DialectName {
 
 /// Runs a future to completion on a multi-threaded runtime.
 #[cfg(feature = "server")]
-pub(crate) fn block_on(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+pub(crate) fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     drive(tokio::runtime::Builder::new_multi_thread(), work)
 }
 
@@ -92,10 +94,10 @@ pub(crate) fn block_on_one(work: impl Future<Output = anyhow::Result<()>>) -> an
 }
 
 #[cfg(feature = "server")]
-fn drive(
+fn drive<T>(
     mut runtime: tokio::runtime::Builder,
-    work: impl Future<Output = anyhow::Result<()>>,
-) -> anyhow::Result<()> {
+    work: impl Future<Output = anyhow::Result<T>>,
+) -> anyhow::Result<T> {
     crate::process::raise_file_limit();
     runtime.enable_all().build().context("could not start the runtime")?.block_on(work)
 }

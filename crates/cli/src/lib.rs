@@ -33,6 +33,8 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    #[cfg(feature = "server")]
+    Demo(command::demo::Args),
     Plan(command::plan::Args),
     Validate(command::validate::Args),
     Crds(command::crds::Args),
@@ -59,6 +61,8 @@ pub fn main() -> ExitCode {
         return plugin::main();
     }
     let result = match Args::parse().command {
+        #[cfg(feature = "server")]
+        Command::Demo(args) => command::demo::run(args),
         Command::Plan(args) => command::plan::run(args),
         Command::Validate(args) => command::validate::run(args),
         Command::Crds(args) => command::crds::run(&args),

@@ -1,5 +1,6 @@
 //! Plans and findings as text. Color only repeats what the words say.
 
+mod branch;
 mod holds;
 mod rollout;
 mod style;
@@ -15,6 +16,7 @@ use convoy_plan::{Severity, Step, Verdict};
 
 use crate::finding::{self, Finding};
 use crate::report::Report;
+pub(crate) use branch::{branch, progress, reasons};
 use style::{BAD, DIM, HEADING, painted};
 use table::{Cell, Table};
 use words::{count, plain, target};

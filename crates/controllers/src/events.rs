@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use convoy_api::Object;
+use convoy_api::clock::Clock;
 use convoy_plan::step::EventType;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -215,7 +216,10 @@ pub struct Recorder(mpsc::Sender<ObjectEvent>);
 
 impl Recorder {
     /// The recorder, and its task, which ends once every clone of the recorder is dropped.
-    pub(crate) fn new(writer: Writer) -> (Self, impl Future<Output = ()> + Send + 'static) {
+    pub(crate) fn new(
+        writer: Writer,
+        clock: Clock,
+    ) -> (Self, impl Future<Output = ()> + Send + 'static) {
         let (sender, mut events) = mpsc::channel::<ObjectEvent>(QUEUED_MAX);
         let task = async move {
             let (mut correlator, mut queue) = (Correlator::default(), EventQueue::default());
@@ -226,7 +230,7 @@ impl Recorder {
                         queue.add_or_drop(event);
                     }
                     let Some((event, times)) = queue.next() else { break };
-                    write(&writer, &mut correlator, &event, times).await;
+                    write(&writer, &mut correlator, clock, &event, times).await;
                     if queue.is_aggregating() && !events.is_closed() {
                         tokio::time::sleep(WRITE_INTERVAL).await;
                     }
@@ -243,9 +247,16 @@ impl Recorder {
     }
 }
 
-async fn write(writer: &Writer, correlator: &mut Correlator, event: &ObjectEvent, times: u64) {
+async fn write(
+    writer: &Writer,
+    correlator: &mut Correlator,
+    clock: Clock,
+    event: &ObjectEvent,
+    times: u64,
+) {
     for _ in 0..2 {
-        match writer.write(correlator.request(event, times, Timestamp::now())).await {
+        let now = clock.at(Timestamp::now());
+        match writer.write(correlator.request(event, times, now)).await {
             Ok(response) if response.code == 404 || response.code == 409 => {
                 correlator.forget(event);
             }

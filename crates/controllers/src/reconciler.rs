@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use convoy_api::ObjectKey;
+use convoy_api::clock::Clock;
 use convoy_plan::{Action, Denial, Diagnostic, Dialect, Event, Step, series};
 use jiff::Timestamp;
 
@@ -36,13 +37,22 @@ pub struct Settings {
     pub metrics: Arc<Metrics>,
     /// Whether this process may write, for a process with leader election.
     pub fence: Fence,
+    /// The time that decisions are made for, and that events are dated by.
+    pub clock: Clock,
 }
 
 impl Settings {
     pub fn new(dialects: Vec<&'static dyn Dialect>) -> Self {
         let metrics = Arc::new(Metrics::default());
-        let fence = Fence::none();
-        Self { dialects, observe: false, concurrency: 32, decision_log: None, metrics, fence }
+        Self {
+            dialects,
+            observe: false,
+            concurrency: 32,
+            decision_log: None,
+            metrics,
+            fence: Fence::none(),
+            clock: Clock::default(),
+        }
     }
 }
 
@@ -106,7 +116,7 @@ struct InFlight {
 impl Reconciler {
     pub fn new(settings: Settings) -> Self {
         // Those who send the writes look at the fence.
-        let Settings { dialects, observe, concurrency, decision_log, metrics, fence: _ } = settings;
+        let Settings { dialects, observe, concurrency, decision_log, metrics, .. } = settings;
         Self {
             cache: Cache::new(dialects),
             queue: WorkQueue::default(),

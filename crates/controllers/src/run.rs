@@ -7,6 +7,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use convoy_api::clock::Clock;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
@@ -97,12 +98,13 @@ struct Driver {
     observe: bool,
     metrics: Arc<Metrics>,
     fence: Fence,
+    clock: Clock,
 }
 
 impl Driver {
     fn new(home: Cluster, settings: Settings, messages: mpsc::Sender<Message>) -> Self {
         let (metrics, fence) = (Arc::clone(&settings.metrics), settings.fence.clone());
-        let observe = settings.observe;
+        let (observe, clock) = (settings.observe, settings.clock);
         let reconciler = Reconciler::new(settings);
         let links = Arc::<Links>::default();
         let projections = Arc::clone(reconciler.projections());
@@ -120,6 +122,7 @@ impl Driver {
             observe,
             metrics,
             fence,
+            clock,
         };
         driver.connect(SmolStr::default(), home);
         driver.change_watches();
@@ -158,7 +161,7 @@ impl Driver {
         self.last_link += 1;
         let link = Link::new(name.clone(), self.last_link, cluster, self.fence.clone());
         if !self.observe {
-            let (recorder, recording) = Recorder::new(link.writer.clone());
+            let (recorder, recording) = Recorder::new(link.writer.clone(), self.clock);
             self.recordings.spawn(recording);
             self.recorders.insert(name, recorder);
         }
@@ -175,10 +178,14 @@ impl Driver {
                 }
             }
             Message::Finished { rollout, finished } => {
-                self.reconciler.finish(&rollout, finished, Timestamp::now());
+                self.reconciler.finish(&rollout, finished, self.now());
                 self.record_events();
             }
         }
+    }
+
+    fn now(&self) -> Timestamp {
+        self.clock.at(Timestamp::now())
     }
 
     fn change_watches(&mut self) {
@@ -214,7 +221,7 @@ impl Driver {
         }
         for _ in 0..PASSES {
             let started = Instant::now();
-            let next = self.reconciler.reconcile(Timestamp::now());
+            let next = self.reconciler.reconcile(self.now());
             let Some(Reconciliation { rollout, step, execution }) = next else { break };
             if let Some(decided) = &step {
                 self.metrics.observe_planning(decided.dialect, started.elapsed());
@@ -250,7 +257,7 @@ impl Driver {
             Err(Refusal::NotLeading | Refusal::Over { .. }) => return SLEEP_MAX,
             Ok(_) => {}
         }
-        self.reconciler.idle_for(Timestamp::now()).unwrap_or(SLEEP_MAX).min(SLEEP_MAX)
+        self.reconciler.idle_for(self.now()).unwrap_or(SLEEP_MAX).min(SLEEP_MAX)
     }
 
     fn record_events(&mut self) {

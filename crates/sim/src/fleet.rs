@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use connect::{ConnectError, connect};
+use convoy_api::clock::Clock;
 use jiff::Timestamp;
 pub use kube::Client;
 use serde_json::Value;
@@ -37,6 +38,8 @@ pub struct Settings {
     pub removes_nodes: bool,
     /// Writes on their way at a time.
     pub concurrency: usize,
+    /// What nodes and pods are dated by.
+    pub clock: Clock,
 }
 
 impl Settings {
@@ -47,6 +50,7 @@ impl Settings {
             runs_node_lifecycle: false,
             removes_nodes: false,
             concurrency: 64,
+            clock: Clock::default(),
         }
     }
 }
@@ -152,7 +156,7 @@ impl Runner {
 
     async fn run(mut self, mut ended: oneshot::Receiver<()>) {
         loop {
-            let now = clock();
+            let now = self.now();
             for (component, asked) in self.components.iter_mut().enumerate() {
                 for request in asked.due(now) {
                     let queue =
@@ -173,11 +177,16 @@ impl Runner {
         self.finish().await;
     }
 
+    #[expect(clippy::disallowed_methods, reason = "this is where real time comes in")]
+    fn now(&self) -> Timestamp {
+        self.settings.clock.at(Timestamp::now())
+    }
+
     fn pause(&self) -> Duration {
         const IDLE: Duration = Duration::from_mins(1);
         let next = self.components.iter().filter_map(|component| component.next()).min();
         next.map_or(IDLE, |next| {
-            Duration::try_from(next.duration_since(clock())).unwrap_or_default()
+            Duration::try_from(next.duration_since(self.now())).unwrap_or_default()
         })
     }
 
@@ -208,7 +217,7 @@ impl Runner {
     }
 
     fn handle_events(&mut self, first: WatchedObject) {
-        let now = clock();
+        let now = self.now();
         let mut next = Some(first);
         for _ in 0..EVENT_BATCH {
             let Some(WatchedObject { key, object }) = next else { break };
@@ -234,7 +243,7 @@ impl Runner {
         while let Some(finished) = next {
             // A request that was cut off by the end of the runtime has no response.
             if let Ok((component, request, response)) = finished {
-                let now = clock();
+                let now = self.now();
                 apply_response(&mut self.components, &request, &response, now);
                 if request.key.kind == Kind::Node
                     && matches!(request.write, crate::component::WriteVerb::Create(_))
@@ -278,9 +287,4 @@ impl Runner {
         }
         while self.in_flight.join_next().await.is_some() {}
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "this is where real time comes in")]
-fn clock() -> Timestamp {
-    Timestamp::now()
 }

@@ -165,12 +165,17 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// One group of `count` nodes in place of those of the file, or so many of its first group.
+    /// `count` nodes in place of those of the file, in the same proportions; one group if the file
+    /// has none.
     #[must_use]
     pub fn with_nodes(mut self, count: u32) -> Self {
-        let mut template = self.nodes.into_iter().next().unwrap_or_default();
-        template.count = count;
-        self.nodes = vec![template];
+        if self.nodes.is_empty() {
+            self.nodes.push(NodeTemplate::default());
+        }
+        let counts: Vec<u32> = self.nodes.iter().map(|template| template.count).collect();
+        for (template, count) in self.nodes.iter_mut().zip(shares(&counts, count)) {
+            template.count = count;
+        }
         self
     }
 
@@ -213,6 +218,25 @@ impl NodeTemplate {
         }
         Ok(())
     }
+}
+
+/// `total` in the proportions of `counts`: everybody gets their whole shares, and what is left goes
+/// to the largest remainders, the first among equals. All to the first if nobody has any.
+fn shares(counts: &[u32], total: u32) -> Vec<u32> {
+    let sum: u64 = counts.iter().copied().map(u64::from).sum();
+    if sum == 0 {
+        return counts.iter().enumerate().map(|(at, _)| if at == 0 { total } else { 0 }).collect();
+    }
+    let parts = counts.iter().map(|count| u64::from(*count) * u64::from(total));
+    let (mut whole, rests): (Vec<u32>, Vec<u64>) =
+        parts.map(|part| (u32::try_from(part / sum).unwrap_or(total), part % sum)).unzip();
+    let left = total - whole.iter().sum::<u32>();
+    let mut order: Vec<usize> = (0..counts.len()).collect();
+    order.sort_by_key(|at| std::cmp::Reverse(rests[*at]));
+    for at in order.into_iter().take(usize::try_from(left).unwrap_or(usize::MAX)) {
+        whole[at] += 1;
+    }
+    whole
 }
 
 fn refused(field: &str, value: &dyn std::fmt::Debug, want: &str) -> ScenarioError {

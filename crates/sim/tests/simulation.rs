@@ -6,20 +6,16 @@ mod generous;
 #[path = "simulation/ocm.rs"]
 mod ocm;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
-
 use convoy_plan::Dialect;
 use convoy_sim::seed::Seed;
 use convoy_sim::simulation::apps::Apps;
 use convoy_sim::simulation::cluster::ServerKind;
 use convoy_sim::simulation::fleets::Fleets;
+use convoy_sim::simulation::pools::PoolRehearsal;
 use convoy_sim::simulation::rehearsal::Rehearsal;
 use convoy_sim::simulation::skyhooks::Skyhooks;
 use convoy_sim::simulation::{RunSummary, Simulation};
-use convoy_testkit::property;
+use convoy_testkit::seeds;
 
 use generous::{GENEROUS, Generous};
 
@@ -132,6 +128,14 @@ fn a_rollout_is_rehearsed_to_its_end() {
 }
 
 #[test]
+fn a_pool_gets_its_nodes_and_drifts_within_its_budget() {
+    let (trial, settings) = PoolRehearsal::new(25);
+    let summary =
+        Simulation::new(Seed::new(1), settings, trial).run().expect("nothing is in its way");
+    assert!(summary.writes > 25 * 2 * 10, "{summary:?}");
+}
+
+#[test]
 fn a_seed_gives_the_same_world_every_time() {
     for server in [ServerKind::Light, ServerKind::Real] {
         assert_eq!(run(11, server), run(11, server));
@@ -139,46 +143,11 @@ fn a_seed_gives_the_same_world_every_time() {
     }
 }
 
-/// Runs a world per seed on all cores, and fails with the smallest seed that does.
+/// Runs a world per seed.
 fn every_seed(test: &str, cases: u32, run: impl Fn(u64) -> Result<RunSummary, String> + Sync) {
-    let seeds = property::seeds(cases);
-    let next = AtomicU64::new(seeds.start);
-    let failures = Mutex::new(Vec::new());
-    let totals = Mutex::new((0, 0));
-    let work = || {
-        loop {
-            let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed >= seeds.end || failures.lock().expect("no panic while held").len() >= 5 {
-                return;
-            }
-            let done = catch_unwind(AssertUnwindSafe(|| run(seed)));
-            match done.unwrap_or_else(|_| Err("a panic, told above".to_owned())) {
-                Ok(summary) => {
-                    let mut totals = totals.lock().expect("no panic while held");
-                    totals.0 += summary.writes;
-                    totals.1 += summary.events;
-                }
-                Err(message) => failures.lock().expect("no panic while held").push((seed, message)),
-            }
-        }
-    };
-    let cores = thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    thread::scope(|scope| {
-        for _ in 0..cores {
-            scope.spawn(work);
-        }
-    });
-    let (writes, events) = *totals.lock().expect("no panic while held");
-    eprintln!("{} seeds, {writes} writes, {events} events", seeds.end - seeds.start);
-    let mut failures = failures.into_inner().expect("no panic while held");
-    failures.sort();
-    if let Some((seed, message)) = failures.first() {
-        let first = |text: &String| text.lines().next().unwrap_or_default().to_owned();
-        let others = failures.iter().skip(1);
-        let others: Vec<String> =
-            others.map(|(seed, message)| format!("seed {seed}: {}", first(message))).collect();
-        let command = property::replay("convoy-sim", &format!("--test simulation {test}"), *seed);
-        let others = others.join("\n");
-        panic!("seed {seed}: {message}\n{others}\nto see it again: {command}");
-    }
+    let target = format!("--test simulation {test}");
+    let summaries = seeds::every_seed("convoy-sim", &target, cases, run);
+    let writes: usize = summaries.iter().map(|summary| summary.writes).sum();
+    let events: u64 = summaries.iter().map(|summary| summary.events).sum();
+    eprintln!("{} seeds, {writes} writes, {events} events", summaries.len());
 }

@@ -9,5 +9,6 @@ pub mod karpenter;
 pub mod mutate;
 pub mod ocm;
 pub mod property;
+pub mod seeds;
 
 pub use builder::{Builder, NOW, node, object, parsed};

@@ -109,7 +109,8 @@ async fn ours() -> Arc<Server> {
     let store = Store::open(MemoryBackend, settings).unwrap();
     let signer = Signer::generate().unwrap();
     let access = Access::new(Authorization::Rbac, TokenFile::parse(USERS).unwrap(), signer);
-    let server = Server::new(store, Arc::new(System), Limits::default()).with_access(access);
+    let server =
+        Server::new(store, Arc::<System>::default(), Limits::default()).with_access(access);
     let server = Arc::new(server);
     bootstrap(&server, &server.cluster("").expect("the first one")).await.expect("a beginning");
     server

@@ -35,7 +35,7 @@ pub struct Args {
 /// The flags that describe a simulated fleet.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Simulation {
-    /// Number of simulated nodes; the scenario's first group is the template
+    /// Number of simulated nodes, in the proportions of the scenario's groups
     #[arg(long, value_name = "N")]
     nodes: Option<u32>,
     /// Scenario file with nodes, latencies and failures

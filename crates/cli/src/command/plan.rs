@@ -75,7 +75,7 @@ impl Args {
 }
 
 /// The current time in whole seconds, the resolution of Kubernetes timestamps.
-fn this_second() -> Timestamp {
+pub(super) fn this_second() -> Timestamp {
     let now = Timestamp::now();
     Timestamp::from_second(now.as_second()).unwrap_or(now)
 }

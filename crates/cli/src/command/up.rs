@@ -132,7 +132,8 @@ async fn serve(args: Args) -> Result<()> {
     // Beside members, a scenario describes the members' machines.
     let scenario = scenario.filter(|_| simulates_hub);
     let dialects = Controller::dialects(controllers, &options);
-    let control = ControllerTask::start(client(&home.server, ""), dialects, metrics_listen).await?;
+    let (hub, clock) = (client(&home.server, ""), home.server.clock());
+    let control = ControllerTask::start(hub, dialects, clock, metrics_listen).await?;
     let mut fleet = scenario.map(|scenario| simulate(&home.server, "", scenario));
     if let Some(fleet) = &mut fleet {
         fleet.ready().await;
@@ -257,6 +258,7 @@ fn simulate(server: &Arc<Server>, cluster: &str, scenario: Scenario) -> Fleet {
     let settings = fleet::Settings {
         runs_scheduler: true,
         runs_node_lifecycle: true,
+        clock: server.clock(),
         ..fleet::Settings::new(scenario)
     };
     Fleet::start(client, settings)

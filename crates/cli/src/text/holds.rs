@@ -42,7 +42,20 @@ pub(super) fn write(text: &mut String, step: &Step, now: Timestamp) {
     }
 }
 
+/// Why the first member that waits does so, in a sentence.
+pub(super) fn first(step: &Step, now: Timestamp) -> Option<String> {
+    let waiting = lines(&step.holds).into_iter().find(|hold| hold.waits);
+    waiting.map(|hold| sentence(&hold, step, now))
+}
+
 fn one(text: &mut String, hold: &HoldLine<'_>, step: &Step, now: Timestamp) {
+    let _ = writeln!(text, "    {}", sentence(hold, step, now));
+    if hold.members.len() > 1 {
+        let _ = writeln!(text, "      {}", painted(DIM, &names(&hold.members)));
+    }
+}
+
+fn sentence(hold: &HoldLine<'_>, step: &Step, now: Timestamp) -> String {
     let noun = member(step.dialect, hold.group.map(SmolStr::as_str));
     let number = hold.members.len();
     let who = match (hold.of_rollout, hold.group) {
@@ -65,10 +78,7 @@ fn one(text: &mut String, hold: &HoldLine<'_>, step: &Step, now: Timestamp) {
         None => format!("{who}: {}", hold.reason),
     };
     let until = hold.until.map(|instant| format!(", until {}", time::at(instant, now)));
-    let _ = writeln!(text, "    {sentence}{}", until.unwrap_or_default());
-    if number > 1 {
-        let _ = writeln!(text, "      {}", painted(DIM, &names(&hold.members)));
-    }
+    format!("{sentence}{}", until.unwrap_or_default())
 }
 
 fn lines(holds: &[Hold]) -> Vec<HoldLine<'_>> {

@@ -1,5 +1,7 @@
 //! NodePools, NodeClaims and PodDisruptionBudgets of a home of its own, met with stock kubectl.
 
+mod windows;
+
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};

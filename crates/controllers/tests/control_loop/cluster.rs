@@ -61,7 +61,7 @@ impl Cluster {
 
     pub(crate) async fn new() -> Self {
         let store = Store::open(MemoryBackend, convoy_store::Settings::default()).unwrap();
-        let server = Arc::new(Server::new(store, Arc::new(System), Limits::default()));
+        let server = Arc::new(Server::new(store, Arc::<System>::default(), Limits::default()));
         let client = Client::new(Transport::trusted(&server, ""), "default");
         let namespace: Namespace =
             serde_json::from_value(json!({"metadata": {"name": "default"}})).unwrap();

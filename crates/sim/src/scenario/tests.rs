@@ -171,3 +171,20 @@ fn the_examples_of_the_reference_are_sound() {
         assert!(!scenario.rules.is_empty());
     }
 }
+
+#[test]
+fn a_number_of_nodes_keeps_the_proportions_of_the_groups() {
+    let counts = |groups: &str, count: u32| {
+        let scenario = Scenario::from_yaml(&format!("nodes: [{groups}]")).expect("it is valid");
+        let nodes = scenario.with_nodes(count).nodes;
+        nodes.iter().map(|template| template.count).collect::<Vec<u32>>()
+    };
+    let two_and_four = "{name: a, count: 2}, {name: b, count: 4}";
+    assert_eq!(counts(two_and_four, 6), [2, 4]);
+    assert_eq!(counts(two_and_four, 20), [7, 13]);
+    assert_eq!(counts(two_and_four, 1), [0, 1]);
+    assert_eq!(counts("{name: a}, {name: b}, {name: c}", 5), [2, 2, 1]);
+    assert_eq!(counts("{name: a, count: 0}, {name: b, count: 0}", 3), [3, 0]);
+    assert_eq!(counts("", 3), [3]);
+    assert_eq!(counts("{name: a, count: 4294967295}, {name: b}", u32::MAX), [u32::MAX - 1, 1]);
+}

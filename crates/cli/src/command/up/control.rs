@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::Result;
+use convoy_api::clock::Clock;
 use convoy_controllers::Clusters;
 use convoy_plan::Dialect;
 use tokio::sync::oneshot;
@@ -21,11 +22,13 @@ impl ControllerTask {
     pub(super) async fn start(
         clusters: impl Into<Clusters>,
         dialects: Vec<&'static dyn Dialect>,
+        clock: Clock,
         metrics_listen: Option<SocketAddr>,
     ) -> Result<Self> {
         let (ending, ended) = oneshot::channel();
         let clusters = clusters.into();
-        let settings = convoy_controllers::Settings::new(dialects);
+        let settings =
+            convoy_controllers::Settings { clock, ..convoy_controllers::Settings::new(dialects) };
         if let Some(address) = metrics_listen {
             metrics::serve(address, Arc::clone(&settings.metrics)).await?;
         }

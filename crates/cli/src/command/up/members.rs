@@ -218,7 +218,8 @@ impl Member {
             registration::claims(&member, name).await?;
         }
         let dialects = Controller::dialects(Controller::of_cluster(), &Options::default());
-        let control = ControllerTask::start(client(server, name), dialects, None).await?;
+        let clock = server.clock();
+        let control = ControllerTask::start(client(server, name), dialects, clock, None).await?;
         // What the agents are told at their start does not depend on the scenario.
         let access = MemberAccess {
             client: &client(server, name),
@@ -232,7 +233,7 @@ impl Member {
         let [hub, member] = [("", Towards::Hub), (name, Towards::Member)]
             .map(|(cluster, towards)| Cluster::new(link(cluster, towards)));
         let clusters = agent::clusters(name, hub, member);
-        let agent = ControllerTask::start(clusters, dialects, None).await?;
+        let agent = ControllerTask::start(clusters, dialects, clock, None).await?;
         let scenario = (self.nodes > 0).then(|| scenario.clone().with_nodes(self.nodes));
         let fleet = scenario.map(|scenario| simulate(server, name, scenario));
         Ok(MemberTask { agent, control, fleet })

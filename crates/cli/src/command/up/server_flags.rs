@@ -7,11 +7,13 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::ValueEnum;
 use clap::builder::NonEmptyStringValueParser;
+use convoy_api::clock::Clock;
 use convoy_apiserver::access::{AccessSettings, Authorization};
 use convoy_apiserver::home::{OwnWebhooks, Settings};
 use convoy_apiserver::kubeconfig::ContextNames;
 use convoy_apiserver::server::Limits;
 use convoy_store::backend::{Durability, OnLoss};
+use jiff::Timestamp;
 
 use super::directory::{OwnDirectory, data_directory};
 use crate::command::hub::duration;
@@ -57,6 +59,10 @@ pub(super) struct ServerFlags {
     /// File with an `audit.k8s.io/v1` Policy [default: log metadata of all requests]
     #[arg(long, value_name = "FILE", requires = "audit_log")]
     audit_policy: Option<PathBuf>,
+    /// Time that the server, its controllers and its simulated nodes start at, such as
+    /// 2026-03-29T00:59:00Z; the clock then runs at its usual pace [default: the machine's time]
+    #[arg(long, value_name = "TIME")]
+    clock: Option<Timestamp>,
     /// How long to wait for requests in progress at shutdown
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
     shutdown_timeout: Duration,
@@ -94,6 +100,7 @@ impl ServerFlags {
             kubeconfig: self.kubeconfig.unwrap_or_else(default),
             contexts: ContextNames { first: self.context, prefix: self.context_prefix },
             limits: Limits { shutdown_timeout: self.shutdown_timeout, ..Limits::default() },
+            clock: self.clock.map_or_else(Clock::default, clock_at),
             access: AccessSettings {
                 authorization: self.authorization.into(),
                 token_file: self.token_auth_file,
@@ -104,6 +111,10 @@ impl ServerFlags {
         };
         Ok((settings, directory))
     }
+}
+
+fn clock_at(time: Timestamp) -> Clock {
+    Clock::showing(time, Timestamp::now())
 }
 
 /// In memory nobody expects a crash to leave anything.
