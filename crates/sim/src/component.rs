@@ -39,6 +39,7 @@ pub enum Kind {
     Pod,
     Node,
     Lease,
+    Event,
 }
 
 /// Which object.
@@ -72,6 +73,10 @@ impl Key {
 
     pub fn lease(name: &str) -> Self {
         Self::new(Kind::Lease, SmolStr::new_static(LEASES), name.into())
+    }
+
+    pub fn event(namespace: &str, name: &str) -> Self {
+        Self::new(Kind::Event, namespace.into(), name.into())
     }
 
     pub fn of(kind: Kind, object: &Value) -> Self {
@@ -167,7 +172,7 @@ pub(crate) fn apply_response(
     let WriteResponse::Done(Some(object)) = response else { return };
     let is_made = matches!(request.write, WriteVerb::Create(_));
     let is_there = || components.iter().any(|component| component.knows(&request.key));
-    if request.key.kind == Kind::Lease || !is_made && !is_there() {
+    if matches!(request.key.kind, Kind::Lease | Kind::Event) || !is_made && !is_there() {
         return;
     }
     for component in components {

@@ -22,6 +22,7 @@ use tokio::task::JoinSet;
 use crate::component::{Component, Key, Kind, WriteRequest, WriteResponse, apply_response};
 use crate::kubelets::Kubelets;
 use crate::lifecycle::Lifecycle;
+use crate::reporter::Reporter;
 use crate::scenario::Scenario;
 use crate::scheduler::Scheduler;
 use crate::shared_object::SharedObject;
@@ -34,6 +35,8 @@ pub struct Settings {
     pub runs_scheduler: bool,
     /// Taint nodes that are not heard of and evict their pods, where nobody else does.
     pub runs_node_lifecycle: bool,
+    /// Write the events that kubelets and a scheduler write about pods.
+    pub writes_events: bool,
     /// Delete the nodes when the fleet ends.
     pub removes_nodes: bool,
     /// Writes on their way at a time.
@@ -48,6 +51,7 @@ impl Settings {
             scenario: Arc::new(scenario),
             runs_scheduler: false,
             runs_node_lifecycle: false,
+            writes_events: true,
             removes_nodes: false,
             concurrency: 64,
             clock: Clock::default(),
@@ -130,6 +134,9 @@ impl Runner {
             vec![Box::new(Kubelets::new(Arc::clone(&settings.scenario)))];
         if settings.runs_scheduler {
             components.push(Box::<Scheduler>::default());
+        }
+        if settings.writes_events {
+            components.push(Box::<Reporter>::default());
         }
         let mut kinds = vec![Kind::Node, Kind::Pod];
         if settings.runs_node_lifecycle {

@@ -208,7 +208,7 @@ impl Component for Kubelets {
         match key.kind {
             Kind::Pod => self.pod_changed(key, object, now),
             Kind::Node => self.node_changed(&key.name, object, now),
-            Kind::Lease => {}
+            Kind::Lease | Kind::Event => {}
         }
     }
 
@@ -216,7 +216,7 @@ impl Component for Kubelets {
         match key.kind {
             Kind::Pod => self.pods.contains_key(key),
             Kind::Node => self.nodes.get(&key.name).is_some_and(|node| node.object.is_some()),
-            Kind::Lease => false,
+            Kind::Lease | Kind::Event => false,
         }
     }
 
@@ -231,6 +231,7 @@ impl Component for Kubelets {
             Kind::Pod => self.pod_response(key, write, response, now),
             Kind::Node => self.node_response(&key.name, write, response, now),
             Kind::Lease => self.lease_response(&key.name, response, now),
+            Kind::Event => {}
         }
     }
 

@@ -12,6 +12,7 @@ pub mod kubelet;
 pub mod kubelets;
 pub mod lifecycle;
 pub mod node;
+pub mod reporter;
 pub mod scenario;
 pub mod scheduler;
 pub mod seed;

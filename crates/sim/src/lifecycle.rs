@@ -149,6 +149,7 @@ impl Component for Lifecycle {
             Kind::Node => self.node_changed(&key.name, object, now),
             Kind::Pod => self.pod_changed(key, object, now),
             Kind::Lease => self.lease_changed(key, object, now),
+            Kind::Event => {}
         }
     }
 
@@ -156,7 +157,7 @@ impl Component for Lifecycle {
         match key.kind {
             Kind::Pod => self.pods.contains_key(key),
             Kind::Node => self.nodes.get(&key.name).is_some_and(|node| node.object.is_some()),
-            Kind::Lease => false,
+            Kind::Lease | Kind::Event => false,
         }
     }
 
@@ -184,7 +185,7 @@ impl Component for Lifecycle {
             let request = match key.kind {
                 Kind::Node => self.node_due(&key, now),
                 Kind::Pod => self.pod_due(&key, now),
-                Kind::Lease => None,
+                Kind::Lease | Kind::Event => None,
             };
             if let Some(request) = request {
                 self.busy.insert(key);

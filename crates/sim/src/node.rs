@@ -78,8 +78,7 @@ pub fn node(
     if !template.taints.is_empty() {
         spec["taints"] = json!(template.taints);
     }
-    let mut capacity =
-        json!({"cpu": "8", "memory": "32Gi", "ephemeral-storage": "100Gi", "pods": "110"});
+    let mut capacity = usual_capacity();
     for (resource, amount) in &template.capacity {
         capacity[resource.as_str()] = json!(amount);
     }
@@ -101,6 +100,28 @@ pub fn node(
             "nodeInfo": node_info(scenario, &name, &boot),
         },
     })
+}
+
+fn usual_capacity() -> Value {
+    json!({"cpu": "8", "memory": "32Gi", "ephemeral-storage": "100Gi", "pods": "110"})
+}
+
+/// What the status of a node lacks that somebody else made: its capacity, its versions, its boot.
+pub(crate) fn missing(scenario: &Scenario, name: &str, node: &Value) -> Value {
+    let status = field(node, "status");
+    let mut found = json!({});
+    let is_empty = |field: &Value| field.as_object().is_none_or(Map::is_empty);
+    if is_empty(field(status, "capacity")) {
+        let capacity = usual_capacity();
+        if is_empty(field(status, "allocatable")) {
+            found["allocatable"] = capacity.clone();
+        }
+        found["capacity"] = capacity;
+    }
+    if text(field(status, "nodeInfo"), "bootID").is_empty() {
+        found["nodeInfo"] = node_info(scenario, name, &boot_id(scenario, name, 0));
+    }
+    found
 }
 
 /// The address of a node: 172.16.0.1 and onwards.

@@ -209,7 +209,7 @@ impl Component for Scheduler {
                     room.is_node = false;
                 }
             }
-            (Kind::Lease, _) => {}
+            (Kind::Lease | Kind::Event, _) => {}
         }
     }
 

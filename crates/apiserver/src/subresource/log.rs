@@ -29,10 +29,9 @@ pub(super) fn get(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
     };
     let pod = request.read(entry);
     let container = container(&pod, request.query.get("container").unwrap_or_default())?;
-    if request.query.flag("previous") {
-        return Err(Status::bad_request(format!(
-            "previous terminated container {container:?} in pod {name:?} not found"
-        )));
+    if !node_of(&pod).is_empty() {
+        let previous = request.query.flag("previous");
+        has_log(&pod, &container, previous).map_err(Status::bad_request)?;
     }
     let text = options.cut(&lines(&pod, &container));
     Ok(HandlerResponse::Raw(response::bytes(200, "text/plain", Bytes::from(text))))
@@ -136,9 +135,44 @@ fn container(pod: &Value, asked: &str) -> ApiResult<String> {
     Err(Status::bad_request(message))
 }
 
+fn node_of(pod: &Value) -> &str {
+    pod["spec"]["nodeName"].as_str().unwrap_or_default()
+}
+
+/// Whether a container has started, or with `previous` has ended before; why it has no log, in the
+/// words of a kubelet.
+fn has_log(pod: &Value, container: &str, previous: bool) -> Result<(), String> {
+    let named = format!("container {container:?} in pod {:?}", metadata::text(pod, "name"));
+    let lists = ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"];
+    let mut statuses =
+        lists.iter().flat_map(|list| pod["status"][list].as_array().into_iter().flatten());
+    let Some(status) = statuses.find(|status| status["name"] == container) else {
+        return Err(format!("{named} is not available"));
+    };
+    let (state, last) = (&status["state"], &status["lastState"]);
+    if previous {
+        let has_ended = last.get("terminated").is_some();
+        return has_ended
+            .then_some(())
+            .ok_or_else(|| format!("previous terminated {named} not found"));
+    }
+    if ["running", "terminated"].iter().any(|name| state.get(name).is_some())
+        || last.get("terminated").is_some()
+    {
+        return Ok(());
+    }
+    let why = match state["waiting"]["reason"].as_str() {
+        Some("ErrImagePull") => ": image can't be pulled".to_owned(),
+        Some("ImagePullBackOff") => ": trying and failing to pull image".to_owned(),
+        Some(reason) => format!(": {reason}"),
+        None => " - no logs yet".to_owned(),
+    };
+    Err(format!("{named} is waiting to start{why}"))
+}
+
 /// What is known to have happened, in order. A pod without a node has no log.
 fn lines(pod: &Value, container: &str) -> Vec<(Timestamp, String)> {
-    let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
+    let node = node_of(pod);
     if node.is_empty() {
         return Vec::new();
     }
@@ -193,6 +227,30 @@ mod tests {
         assert_eq!(cut(Options { bytes: Some(9), ..Options::default() }), "simulated");
         let stamped = cut(Options { tail: Some(1), timestamps: true, ..Options::default() });
         assert!(stamped.starts_with("2026-01-01T00:00:02.000000000Z condition"), "{stamped}");
+    }
+
+    #[test]
+    fn a_container_that_has_not_started_has_no_log() {
+        let mut pod = pod();
+        let mut told = |state: Value, last: Value, previous: bool| {
+            pod["status"]["containerStatuses"] =
+                json!([{"name": "a", "state": state, "lastState": last}]);
+            has_log(&pod, "a", previous).err().unwrap_or_default()
+        };
+        let waiting = |reason: &str| json!({"waiting": {"reason": reason}});
+        let named = "container \"a\" in pod \"p\"";
+        let starts = format!("{named} is waiting to start");
+        assert_eq!(told(json!({"running": {}}), json!({}), false), "");
+        assert_eq!(told(json!({"terminated": {}}), json!({}), false), "");
+        assert_eq!(told(waiting("CrashLoopBackOff"), json!({"terminated": {}}), false), "");
+        let creating = told(waiting("ContainerCreating"), json!({}), false);
+        assert_eq!(creating, format!("{starts}: ContainerCreating"));
+        let pulling = told(waiting("ImagePullBackOff"), json!({}), false);
+        assert_eq!(pulling, format!("{starts}: trying and failing to pull image"));
+        let before = told(json!({"running": {}}), json!({}), true);
+        assert_eq!(before, format!("previous terminated {named} not found"));
+        assert_eq!(told(json!({"running": {}}), json!({"terminated": {}}), true), "");
+        assert!(has_log(&pod, "b", false).is_err());
     }
 
     #[test]

@@ -71,6 +71,7 @@ const MERGE: &str = "application/merge-patch+json";
 fn path(key: &Key) -> String {
     match key.kind {
         Kind::Pod => format!("/api/v1/namespaces/{}/pods", key.namespace),
+        Kind::Event => format!("/api/v1/namespaces/{}/events", key.namespace),
         Kind::Node => "/api/v1/nodes".to_owned(),
         Kind::Lease => {
             format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases", key.namespace)

@@ -66,6 +66,7 @@ fn api(client: Client, kind: Kind) -> Api<DynamicObject> {
     match kind {
         Kind::Pod => Api::all_with(client, &resource("", "Pod")),
         Kind::Node => Api::all_with(client, &resource("", "Node")),
+        Kind::Event => Api::all_with(client, &resource("", "Event")),
         Kind::Lease => {
             Api::namespaced_with(client, LEASES, &resource("coordination.k8s.io", "Lease"))
         }

@@ -162,7 +162,7 @@ impl Kubelets {
         if machine.is_busy || machine.is_silent() {
             return None;
         }
-        let mut status = json!({});
+        let mut status = node::missing(&self.scenario, name, &object);
         let conditions = node::conditions(&object, machine.power(), now);
         if !super::agrees(field(field(&object, "status"), "conditions"), &conditions) {
             status["conditions"] = conditions;

@@ -213,3 +213,27 @@ fn a_node_that_is_called_unknown_while_it_reports_reports_again() {
     world.kubelets.handle_response(&first, &WriteResponse::Done(None), at(51));
     assert!(reports(world.kubelets.due(at(51))).is_some());
 }
+
+#[test]
+fn a_node_that_somebody_made_gets_what_its_kubelet_reports() {
+    let mut world = World::new("");
+    let made = |status: Value| {
+        json!({"metadata": {"name": "made", "annotations": {"sim.convoy.dev/node": "true"}},
+            "status": status})
+    };
+    let key = Key::node("made");
+    world.put(&key, made(json!({})), at(1));
+    world.run(at(1));
+    let status = world.objects[&key]["status"].clone();
+    assert_eq!(
+        (&status["capacity"]["cpu"], &status["allocatable"]["pods"]),
+        (&json!("8"), &json!("110"))
+    );
+    assert_eq!(status["nodeInfo"]["kubeletVersion"], "v1.36.3");
+    assert!(!status["nodeInfo"]["bootID"].as_str().unwrap().is_empty());
+    assert_eq!(world.run(at(2)), 0, "it is said once");
+    world.put(&key, made(json!({"capacity": {"cpu": "2"}, "allocatable": {"cpu": "1"}})), at(3));
+    world.run(at(3));
+    let status = &world.objects[&key]["status"];
+    assert_eq!(status["allocatable"], json!({"cpu": "1"}), "what it says of itself stays");
+}
