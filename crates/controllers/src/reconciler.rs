@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use convoy_api::ObjectKey;
 use convoy_api::clock::Clock;
-use convoy_plan::{Action, Denial, Diagnostic, Dialect, Event, Step, series};
+use convoy_plan::{Action, Denial, Diagnostic, Dialect, Event, Step, Warned, series};
 use jiff::Timestamp;
 
 use crate::cache::{Cache, CacheEvent};
@@ -92,6 +92,8 @@ pub struct Reconciler {
     lanes: Lanes,
     in_flight: BTreeMap<Rollout, InFlight>,
     holds: BTreeMap<Rollout, Holds>,
+    /// What was said in Warning events about each rollout and still holds.
+    warned: BTreeMap<Rollout, Warned>,
     /// The write that the server denied in the last reconciliation of a rollout.
     denials: BTreeMap<Rollout, Denial>,
     /// Rollouts that had only a status to write while others waited, and were requeued behind them.
@@ -123,6 +125,7 @@ impl Reconciler {
             lanes: Lanes::new(concurrency),
             in_flight: BTreeMap::new(),
             holds: BTreeMap::new(),
+            warned: BTreeMap::new(),
             denials: BTreeMap::new(),
             yielded: BTreeSet::new(),
             events: Vec::new(),
@@ -275,6 +278,7 @@ impl Reconciler {
         let Some(mut step) = step else {
             self.queue.done(&rollout, None);
             self.set_holds(&rollout, Holds::new());
+            self.warned.remove(&rollout);
             self.yielded.remove(&rollout);
             self.metrics.remove_series(&rollout);
             if let Some(log) = &mut self.log {
@@ -284,6 +288,7 @@ impl Reconciler {
         };
         self.metrics.count_decision(&step);
         self.set_holds(&rollout, metrics::holds(&step));
+        self.warn(&rollout, &step);
         self.metrics.set_series(&rollout, series::of_step(&step));
         self.metrics.count(&step.counts);
         self.log_decision(&rollout, &step, now);
@@ -361,6 +366,16 @@ impl Reconciler {
                 ));
             }
         }
+    }
+
+    /// Records an event for each new reason that somebody must act on.
+    fn warn(&mut self, rollout: &Rollout, step: &Step) {
+        let mut warned = self.warned.remove(rollout).unwrap_or_default();
+        let events = warned.update(step);
+        if !warned.is_empty() {
+            self.warned.insert(rollout.clone(), warned);
+        }
+        self.record(&events);
     }
 
     fn set_holds(&mut self, rollout: &Rollout, now: Holds) {

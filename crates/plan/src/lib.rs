@@ -46,6 +46,7 @@ mod text;
 pub mod three_way;
 mod topology;
 pub mod validation;
+mod warning;
 pub mod webhook;
 pub mod window;
 pub mod world;
@@ -59,6 +60,7 @@ pub use step::{
     Action, Complaint, Denial, Event, EventType, GroupReport, MemberState, Step, Verb, Verdict,
     Why, Write,
 };
+pub use warning::Warned;
 pub use world::World;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

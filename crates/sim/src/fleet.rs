@@ -35,8 +35,6 @@ pub struct Settings {
     pub runs_scheduler: bool,
     /// Taint nodes that are not heard of and evict their pods, where nobody else does.
     pub runs_node_lifecycle: bool,
-    /// Write the events that kubelets and a scheduler write about pods.
-    pub writes_events: bool,
     /// Delete the nodes when the fleet ends.
     pub removes_nodes: bool,
     /// Writes on their way at a time.
@@ -51,7 +49,6 @@ impl Settings {
             scenario: Arc::new(scenario),
             runs_scheduler: false,
             runs_node_lifecycle: false,
-            writes_events: true,
             removes_nodes: false,
             concurrency: 64,
             clock: Clock::default(),
@@ -130,13 +127,12 @@ impl Runner {
     fn new(client: Client, settings: Settings, ready: oneshot::Sender<()>) -> Self {
         let (to, watched) = mpsc::channel(EVENT_BATCH * 4);
         let mut watches = JoinSet::new();
-        let mut components: Vec<Box<dyn Component>> =
-            vec![Box::new(Kubelets::new(Arc::clone(&settings.scenario)))];
+        let mut components: Vec<Box<dyn Component>> = vec![
+            Box::new(Kubelets::new(Arc::clone(&settings.scenario))),
+            Box::<Reporter>::default(),
+        ];
         if settings.runs_scheduler {
             components.push(Box::<Scheduler>::default());
-        }
-        if settings.writes_events {
-            components.push(Box::<Reporter>::default());
         }
         let mut kinds = vec![Kind::Node, Kind::Pod];
         if settings.runs_node_lifecycle {

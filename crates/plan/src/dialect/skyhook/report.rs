@@ -14,6 +14,9 @@ use crate::dialect::skyhook::read::node::word_text;
 use crate::hold::{Hold, HoldReason};
 use crate::step::{BatchReport, GroupReport, MemberState, Verdict};
 
+/// What is said of a Skyhook without nodes, which is complete all the same.
+pub(crate) const NOTHING_SELECTED: &str = "no node matches spec.nodeSelectors";
+
 /// The summary with the keys that vectors use.
 pub(crate) fn summary(decision: &Decision<'_, '_>, rolled_up: StatusWord) -> Value {
     let names = |indices: &[usize]| {
@@ -99,6 +102,10 @@ fn state(decision: &Decision<'_, '_>, index: usize) -> MemberState {
 /// be as many as nodes.
 pub(crate) fn holds(decision: &mut Decision<'_, '_>) -> Vec<Hold> {
     let mut holds = Vec::new();
+    if decision.members.is_empty() {
+        let detail = NOTHING_SELECTED.to_owned();
+        holds.push(Hold::of_rollout(HoldReason::NotSelected { detail }));
+    }
     if !decision.complete {
         holds.extend(decision.standstills().next().map(Hold::of_rollout));
     }

@@ -15,12 +15,18 @@ pub(crate) fn partial(schedule: &Schedule<'_>, placement: &Placement<'_>) -> Par
     partial.decision.insert("clusterCount".into(), json!(names.len()));
     partial.decision.insert("clusters".into(), json!(names));
     partial.holds = holds(&schedule.picks, placement);
-    partial.verdict = (!partial.holds.is_empty()).then_some(Verdict::Held);
+    let is_held = !partial.holds.is_empty() && !schedule.picks.is_fulfilled(placement);
+    partial.verdict = is_held.then_some(Verdict::Held);
     partial
 }
 
 fn holds(picks: &Picks<'_>, placement: &Placement<'_>) -> Vec<Hold> {
     match &placement.policy.pick {
+        // It is fulfilled, as upstream sees it; nobody wants it so.
+        Pick::All if picks.selected.is_empty() => {
+            let detail = picks.summary(placement);
+            vec![Hold::of_rollout(HoldReason::NotSelected { detail })]
+        }
         Pick::All => Vec::new(),
         Pick::Fixed(_) => picks
             .unselected

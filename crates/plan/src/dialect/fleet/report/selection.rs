@@ -18,6 +18,11 @@ pub(crate) fn partial(selection: &Selection<'_>) -> PartialStep {
             partial.holds.push(Hold::of_rollout(HoldReason::Depends { on }));
             partial.verdict = Some(Verdict::Held);
         }
+        // There is nothing to do about it, and nobody wants it so.
+        Selection::Compared(decision) if decision.selects_nothing() => {
+            let detail = "no object matches spec.resourceSelectors".to_owned();
+            partial.holds.push(Hold::of_rollout(HoldReason::NotSelected { detail }));
+        }
         Selection::Compared(_) | Selection::Left => {}
     }
     partial

@@ -12,7 +12,7 @@ use crate::dialect::skyhook::decide::member::Member;
 use crate::dialect::skyhook::decide::safety::passed_by_failures;
 use crate::dialect::skyhook::names::PREFIX;
 use crate::dialect::skyhook::read::node::word_text;
-use crate::dialect::skyhook::report::waiting;
+use crate::dialect::skyhook::report::{NOTHING_SELECTED, waiting};
 use crate::hold::{Hold, HoldReason};
 
 /// How many nodes a message names.
@@ -145,10 +145,9 @@ fn ready(decision: &Decision<'_, '_>, rolled_up: StatusWord) -> Condition<'stati
         StatusWord::Unknown => "Unknown",
     };
     let complete = decision.members.iter().filter(|member| member.is_complete()).count();
-    Condition::new(
-        "Ready",
-        truth(rolled_up == StatusWord::Complete),
-        reason,
-        format!("{complete} of {} nodes are complete", decision.members.len()),
-    )
+    let message = match decision.members.len() {
+        0 => NOTHING_SELECTED.to_owned(),
+        nodes => format!("{complete} of {nodes} nodes are complete"),
+    };
+    Condition::new("Ready", truth(rolled_up == StatusWord::Complete), reason, message)
 }

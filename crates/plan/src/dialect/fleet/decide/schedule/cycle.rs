@@ -105,6 +105,7 @@ impl Picks<'_> {
         let example = first.map(|first| format!("; {}: {}", first.cluster, first.reason));
         let example = example.unwrap_or_default();
         match &placement.policy.pick {
+            Pick::All if found == 0 => format!("found no cluster that fits{example}"),
             Pick::All => format!("found all {found} clusters that fit"),
             Pick::Fixed(names) if self.unselected.is_empty() => {
                 format!("found all {} clusters named", names.len())

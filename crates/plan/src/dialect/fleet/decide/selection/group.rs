@@ -17,8 +17,8 @@ const PART_BYTES: usize = 800 * 1024;
 /// How the newest group compares with what is selected now.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Decision<'w> {
-    /// The group of this index has it all.
-    Kept { index: u32 },
+    /// The group of this index has it all, which may be nothing.
+    Kept { index: u32, is_empty: bool },
     /// The same, but its master says otherwise and is put right.
     Relabelled { index: u32, master: &'w Object },
     /// The same, once the parts that an interrupted creation left out are there.
@@ -28,6 +28,19 @@ pub(crate) enum Decision<'w> {
     Collecting { until: Timestamp, mark: Option<&'w Object> },
     /// A new group is written, and the oldest ones go.
     Created { index: u32, resources: Vec<Value>, old: Old<'w> },
+}
+
+impl Decision<'_> {
+    /// Whether the selectors match no object.
+    pub(crate) fn selects_nothing(&self) -> bool {
+        match self {
+            Self::Kept { is_empty, .. } => *is_empty,
+            Self::Completed { resources, .. } | Self::Created { resources, .. } => {
+                resources.is_empty()
+            }
+            Self::Relabelled { .. } | Self::Collecting { .. } => false,
+        }
+    }
 }
 
 /// What a new group makes old.
@@ -61,7 +74,7 @@ pub(crate) fn decide<'w>(
         return Ok(if is_marked || !names::is_latest(newest) {
             Decision::Relabelled { index, master: newest }
         } else {
-            Decision::Kept { index }
+            Decision::Kept { index, is_empty: resources.is_empty() }
         });
     }
     if group.is_some_and(|group| !group.is_complete())

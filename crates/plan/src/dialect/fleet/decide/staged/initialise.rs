@@ -69,7 +69,7 @@ fn fresh<'w>(pass: &mut Pass<'_, 'w>, scope: &Scope<'w>) -> Result<u32, Halt> {
         }
     };
     let index = match &decision {
-        Decision::Kept { index } => return Ok(*index),
+        Decision::Kept { index, .. } => return Ok(*index),
         Decision::Completed { index, missing, .. } if missing.is_empty() => return Ok(*index),
         Decision::Relabelled { index, .. }
         | Decision::Completed { index, .. }

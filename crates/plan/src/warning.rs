@@ -1,0 +1,131 @@
+//! What a person must act on, as Warning events: once for each reason, not in every decision.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use smol_str::SmolStr;
+
+use crate::hold::{Hold, HoldReason, NAMED};
+use crate::step::{Event, EventType, Step};
+
+/// The dialects whose holds become events. Other controllers have events of their own, with
+/// upstream's names.
+const WARNED: [&str; 4] = ["apps", "fleet", "ocm", "skyhook"];
+
+/// What was told about a rollout, and holds still: the reason and the group.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Warned(BTreeSet<(&'static str, Option<SmolStr>)>);
+
+impl Warned {
+    /// Nothing was told, or nothing of it holds any more.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The events for what is new in a step. What no longer holds may be told again.
+    pub fn update(&mut self, step: &Step) -> Vec<Event> {
+        if !WARNED.contains(&step.dialect) {
+            return Vec::new();
+        }
+        let mut found: BTreeMap<(&'static str, Option<SmolStr>), Vec<&Hold>> = BTreeMap::new();
+        for hold in &step.holds {
+            if let Some(word) = word(hold) {
+                found.entry((word, hold.group.clone())).or_default().push(hold);
+            }
+        }
+        let new = found.iter().filter(|(identity, _)| !self.0.contains(*identity));
+        let event = |((word, group), holds): (&(&'static str, Option<SmolStr>), &Vec<&Hold>)| {
+            let message = message(group.as_deref(), holds);
+            Event::new(&step.rollout, EventType::Warning, word, message)
+        };
+        let events = new.map(event).collect();
+        self.0 = found.into_keys().collect();
+        events
+    }
+}
+
+/// The reason of the event; none for what passes by itself, or was asked for.
+fn word(hold: &Hold) -> Option<&'static str> {
+    Some(match &hold.reason {
+        HoldReason::PodDisruptionBudget { .. } | HoldReason::PodProtected { .. } => "DrainBlocked",
+        HoldReason::Failed { .. } => "Failed",
+        HoldReason::FailureStop { .. } => "Stopped",
+        HoldReason::Stalled { .. } => "Stalled",
+        HoldReason::Missing { .. } => "NotFound",
+        HoldReason::Approval { .. } => "ApprovalNeeded",
+        // Of one member it is what a selector is for; of the rollout it is nobody's wish.
+        HoldReason::NotSelected { .. } if hold.member.is_none() => "NothingSelected",
+        _ => return None,
+    })
+}
+
+/// The first hold in its own words, and who else has the same reason.
+fn message(group: Option<&str>, holds: &[&Hold]) -> String {
+    let Some(first) = holds.first() else { return String::new() };
+    let members: Vec<&str> = holds.iter().filter_map(|hold| hold.member.as_deref()).collect();
+    let place = group.map(|group| format!(" of {group}")).unwrap_or_default();
+    match members.split_first() {
+        None => first.reason.to_string(),
+        Some((only, [])) => format!("{only}{place}: {}", first.reason),
+        Some((one, others)) => {
+            let named = others.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+            let rest = others.len().saturating_sub(NAMED);
+            let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+            format!("{one}{place}: {}; the same kind of reason: {named}{more}", first.reason)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use convoy_testkit::object;
+
+    use super::*;
+    use crate::step::Verdict;
+
+    fn step(holds: Vec<Hold>) -> Step {
+        let rollout = object("skyhook.nvidia.com/v1alpha1", "Skyhook", "tuning").build();
+        Step { holds, ..Step::new("skyhook", &rollout, Verdict::Held) }
+    }
+
+    fn blocked(node: &str) -> Hold {
+        let reason = HoldReason::PodDisruptionBudget {
+            budget: "shop/web".to_owned(),
+            pod: format!("shop/web-{node}"),
+            allowed: 0,
+        };
+        Hold::of_member(node, reason).in_group("production")
+    }
+
+    fn told(warned: &mut Warned, holds: Vec<Hold>) -> Vec<String> {
+        let events = warned.update(&step(holds));
+        events.iter().map(|event| format!("{}: {}", event.reason, event.message)).collect()
+    }
+
+    #[test]
+    fn a_reason_is_told_once_until_it_has_gone() {
+        let mut warned = Warned::default();
+        let first = "DrainBlocked: a of production: PodDisruptionBudget shop/web allows 0 \
+                     disruptions, so pod shop/web-a cannot be evicted";
+        assert_eq!(told(&mut warned, vec![blocked("a")]), [first]);
+        assert!(told(&mut warned, vec![blocked("a"), blocked("b")]).is_empty());
+        assert!(told(&mut warned, Vec::new()).is_empty());
+        assert!(warned.is_empty());
+        let several = told(&mut warned, vec![blocked("a"), blocked("b"), blocked("c")]);
+        assert_eq!(several, [format!("{first}; the same kind of reason: b, c")]);
+    }
+
+    #[test]
+    fn what_passes_by_itself_is_not_told() {
+        let waits = HoldReason::BatchRunning { batch: 1, unfinished: 1, by: Vec::new() };
+        let left_out = HoldReason::NotSelected { detail: "not in the selector".to_owned() };
+        let holds = vec![Hold::of_member("a", waits), Hold::of_member("b", left_out)];
+        assert!(told(&mut Warned::default(), holds).is_empty());
+    }
+
+    #[test]
+    fn a_rollout_that_selects_nothing_is_told() {
+        let reason = HoldReason::NotSelected { detail: "no node matches".to_owned() };
+        let found = told(&mut Warned::default(), vec![Hold::of_rollout(reason)]);
+        assert_eq!(found, ["NothingSelected: not selected: no node matches"]);
+    }
+}
