@@ -53,10 +53,8 @@ pub const ENVELOPE: GroupKind = placement("ResourceEnvelope");
 pub const PLACEMENT_STATUS: GroupKind = placement("ClusterResourcePlacementStatus");
 pub const WORK: GroupKind = placement("Work");
 
-/// Rollouts of other dialects whose members are nodes.
+/// The API group of another dialect.
 pub const SKYHOOK_GROUP: &str = "skyhook.nvidia.com";
-pub const SKYHOOK: GroupKind = GroupKind::new(SKYHOOK_GROUP, "Skyhook");
-pub const NODE_POOL: GroupKind = GroupKind::new("karpenter.sh", "NodePool");
 
 /// Where the rights of member agents are kept.
 pub use convoy_api::kinds::{RBAC_GROUP as RBAC, ROLE, ROLE_BINDING};

@@ -4,7 +4,7 @@
 pub(crate) mod member_change;
 pub(crate) mod needs;
 
-use convoy_api::kinds::NAMESPACE;
+use convoy_api::kinds::{DEPLOYMENT, NAMESPACE};
 use convoy_api::{GroupKind, Object, ObjectKey};
 
 use crate::dialect::fleet::decide::selection::select::{candidates, may_select};
@@ -209,7 +209,7 @@ pub(crate) fn affected(world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
         let members = world.of(&MEMBER_CLUSTER).filter(|member| is_concerned(world, member));
         found.extend(members.map(|member| member.key().clone()));
     }
-    if may_be_judged(&changed.kind) {
+    if is_judged(&changed.kind) {
         found.extend(itself.map(|object| object.key().clone()));
     }
     found.sort();
@@ -329,7 +329,8 @@ pub(crate) fn rollouts(world: &World) -> Vec<&Object> {
 /// Whether an object, which is in `world`, is one of the rollouts.
 pub(crate) fn is_rollout(world: &World, object: &Object) -> bool {
     let is_home = object.key().cluster.is_empty();
-    is_own_rollout(world, object) || is_home && is_judged(object.kind(), nodes_roll(world))
+    let is_judged = || is_judged(object.kind()) && !is_about_rollouts(world);
+    is_own_rollout(world, object) || is_home && is_judged()
 }
 
 /// Whether an object, which is in `world`, is a rollout of the fleet's own kinds.
@@ -376,41 +377,35 @@ fn is_concerned(world: &World, member: &Object) -> bool {
         || world.find(&names::INTERNAL_MEMBER_CLUSTER, &home, member.name()).is_some()
 }
 
-/// The objects that are judged, in key order: those of no dialect's API group that are not
-/// members of another rollout.
+/// The objects that are judged, in key order: those of no dialect's API group, where they are all
+/// that somebody asks about.
 fn judged(world: &World) -> impl Iterator<Item = &Object> {
-    let nodes_roll = nodes_roll(world);
-    let kinds = world.kinds().filter(move |kind| is_judged(kind, nodes_roll));
+    let kinds = world.kinds().filter(|kind| is_judged(kind) && !is_about_rollouts(world));
     kinds.flat_map(|kind| world.of(kind))
 }
 
-/// Whether nodes are members of another dialect's rollouts.
-fn nodes_roll(world: &World) -> bool {
-    [names::SKYHOOK, names::NODE_POOL].iter().any(|kind| world.of(kind).next().is_some())
+/// Whether there are rollouts, and other objects beside them: then the rollouts are what is asked
+/// about. A Deployment by itself is asked about as a rollout and as an object that was placed.
+fn is_about_rollouts(world: &World) -> bool {
+    let has = |kind: &GroupKind| world.of(kind).next().is_some();
+    let has_others = || world.kinds().any(|kind| *kind != DEPLOYMENT && has(kind));
+    has(&DEPLOYMENT) && has_others() || world.kinds().any(|kind| is_spoken(kind) && has(kind))
 }
 
-/// Whether objects of a kind are judged, where `nodes_roll` says that nodes are members.
-fn is_judged(kind: &GroupKind, nodes_roll: bool) -> bool {
+/// Whether objects of a kind are judged where nothing else is asked about.
+fn is_judged(kind: &GroupKind) -> bool {
+    let is_part = matches!((kind.group.as_str(), kind.kind.as_str()), ("", "Pod") | ("apps", "ReplicaSet"));
+    !is_spoken(kind) && !is_part
+}
+
+/// Whether a kind is of the API groups of a dialect.
+fn is_spoken(kind: &GroupKind) -> bool {
     let group = kind.group.as_str();
     let ours = [names::PLACEMENT_GROUP, names::CLUSTER_GROUP, names::SKYHOOK_GROUP];
-    let spoken = ours.contains(&group)
+    ours.contains(&group)
         || *kind == names::CLUSTER_PROFILE
         || group.starts_with("karpenter.")
-        || group.ends_with("open-cluster-management.io");
-    let member = match (group, kind.kind.as_str()) {
-        ("", "Pod") | ("apps", "ReplicaSet") => true,
-        ("", "Node" | "ConfigMap" | "Namespace" | "PersistentVolume" | "PersistentVolumeClaim")
-        | ("apps", "DaemonSet" | "StatefulSet")
-        | ("policy", "PodDisruptionBudget")
-        | ("storage.k8s.io", _) => nodes_roll,
-        _ => false,
-    };
-    !spoken && !member
-}
-
-/// Whether an object may be one that is judged, whatever lies beside it.
-fn may_be_judged(kind: &GroupKind) -> bool {
-    is_judged(kind, false)
+        || group.ends_with("open-cluster-management.io")
 }
 
 const fn whole(kind: GroupKind) -> Watch {
