@@ -4,6 +4,7 @@
 //! start now, [`write`] turns them into actions, beside the disruptions that are under way and
 //! the nodes that are being terminated, and [`report`] gives a reason to all other members.
 
+mod admission;
 mod decide;
 mod names;
 mod read;
@@ -17,12 +18,14 @@ mod write;
 
 use convoy_api::{GroupKind, Object, ObjectKey};
 use jiff::Timestamp;
+use serde_json::Value;
 
 use super::{Dialect, Watch};
 use crate::diagnostic::Diagnostic;
 use crate::snapshot::Snapshot;
 use crate::step::{Step, Verdict};
 use crate::validation;
+use crate::webhook::Conversion;
 use crate::world::World;
 use decide::Disruptions;
 use read::{Cluster, Facts};
@@ -88,6 +91,14 @@ impl Dialect for Karpenter {
         step.status = status::status(&cluster, snapshot, &disruptions);
         step
     }
+
+    fn conversions(&self) -> &'static [Conversion] {
+        admission::CONVERSIONS
+    }
+
+    fn convert(&self, object: &Value, to: &str) -> Result<Value, String> {
+        admission::convert(object, to)
+    }
 }
 
 impl Dialect for Operator {
@@ -146,5 +157,13 @@ impl Dialect for Operator {
         }
         let facts = Facts::read(snapshot);
         report::claim::end(self.name(), snapshot, &facts, now)
+    }
+
+    fn conversions(&self) -> &'static [Conversion] {
+        Karpenter.conversions()
+    }
+
+    fn convert(&self, object: &Value, to: &str) -> Result<Value, String> {
+        Karpenter.convert(object, to)
     }
 }
