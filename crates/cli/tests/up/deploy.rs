@@ -71,7 +71,7 @@ fn accounts_of_ocm_may_read_what_their_dialects_name_and_do_nothing_else() {
 #[test]
 fn the_account_of_karpenter_may_read_what_its_dialect_names_and_do_nothing_else() {
     let cluster = crate::karpenter_real::cluster();
-    compare(cluster, "clusterrole convoy-karpenter", Operator.watches());
+    compare(cluster, "clusterrole convoy-karpenter", Operator::new().watches());
     let who = "karpenter:convoy --all-namespaces";
     for (verb, resource, want) in [
         ("create", "nodes", "yes"),

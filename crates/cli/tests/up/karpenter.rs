@@ -75,8 +75,10 @@ pub(crate) fn fill(running: &Access) {
     apply(running, &budget(&json!(1)));
     running.kubectl("rollout status deployment/web --timeout=120s");
     running.until("nodeclaims", |claims| {
-        items(claims).count() == 3 && items(claims).all(|claim| is(claim, "Ready"))
+        let is_fine = |claim| is(claim, "Ready") && is(claim, "ConsistentStateFound");
+        items(claims).count() == 3 && items(claims).all(is_fine)
     });
+    running.until("nodepool default", |pool| is(pool, "NodeRegistrationHealthy"));
 }
 
 /// The next template of the pool.
@@ -163,6 +165,8 @@ pub(crate) fn drifts_within_its_budget(running: &Access) {
     for reason in ["DisruptionLaunching", "DisruptionTerminating", "Evicted"] {
         assert!(events.contains(reason), "{reason}: {events}");
     }
+    // Unknown since the change, until one of the new nodes had registered.
+    running.until("nodepool default", |pool| is(pool, "NodeRegistrationHealthy"));
 }
 
 #[test]
@@ -198,6 +202,25 @@ fn nodes_go_with_their_pool_and_with_their_claim() {
     running.until("nodeclaims,nodes", |seen| {
         items(seen).all(|object| object["metadata"]["name"] == "node-0")
     });
+}
+
+#[test]
+fn static_pools_have_their_nodes_unless_they_are_switched_off() {
+    for (is_on, count) in [("true", 2), ("false", 0)] {
+        let directory = tempfile::tempdir().unwrap();
+        let gate = format!("StaticCapacity={is_on}");
+        let flags = ["--nodes", "1", "--feature-gates", &gate];
+        let running = Running::start_in(directory.path(), &flags);
+        define(&running, "karpenter");
+        apply(&running, &class());
+        let mut fixed = pool(&json!({"consolidateAfter": "Never"}));
+        fixed["spec"]["replicas"] = json!(2);
+        apply(&running, &fixed);
+        running.until("nodepool default", |pool| {
+            is(pool, "Ready") && pool["status"]["nodes"] == count
+        });
+        assert_eq!(items(&running.get("nodeclaims")).count(), count);
+    }
 }
 
 #[test]
