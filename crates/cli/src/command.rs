@@ -17,6 +17,8 @@ pub mod demo;
 #[cfg(feature = "server")]
 pub mod down;
 #[cfg(feature = "server")]
+mod features;
+#[cfg(feature = "server")]
 pub mod fleet;
 #[cfg(feature = "server")]
 mod hub;

@@ -16,6 +16,7 @@ mod flows;
 mod helm;
 mod home;
 mod karpenter;
+mod karpenter_real;
 mod kubectl;
 mod kubectl_skyhook;
 mod leadership;

@@ -137,7 +137,7 @@ fn wake_at(
         [conditions.expires_at, conditions.consolidatable_at]
     });
     let reasons = reasons.flatten().filter(|at| *at > cluster.now);
-    holds.chain(step.wake_at).chain(reasons).min()
+    holds.chain(step.wake_at).chain(reasons).chain(disruptions.repairs.next_at).min()
 }
 
 fn verdict(disruptions: &Disruptions<'_, '_>, step: &Step) -> Verdict {

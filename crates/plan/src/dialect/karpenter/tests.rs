@@ -8,7 +8,9 @@ use super::Karpenter;
 use crate::dialect::Dialect;
 use crate::{Action, HoldReason, Step, Verb, Verdict, World, Write};
 
+mod gates;
 mod lifecycle;
+mod registrations;
 mod upstream;
 
 const EARLIER_HASH: &str = "1";

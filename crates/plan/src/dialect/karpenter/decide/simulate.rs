@@ -2,6 +2,7 @@
 //! Nothing here decides whether that is worth it.
 
 mod inventory;
+pub(crate) mod min_values;
 mod offer;
 mod replacement;
 mod scheduled;

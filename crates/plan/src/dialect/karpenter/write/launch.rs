@@ -10,7 +10,7 @@ use crate::gate::Permit;
 use crate::step::{Action, Verb, Why};
 
 /// How many instance types a claim names at most.
-const TYPES: usize = 60;
+const TYPES: usize = 600;
 
 /// Creates a claim of `pool` under `name`; `replacement` says which machines would do.
 pub(crate) fn create(

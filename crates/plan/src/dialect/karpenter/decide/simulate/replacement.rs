@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use smol_str::SmolStr;
 
 use super::inventory::Inventory;
+use super::min_values;
 use super::offer::Offer;
 use crate::dialect::karpenter::names::{label, node_label};
 use crate::dialect::karpenter::read::pod_requirements::PodRequirements;
@@ -73,7 +74,8 @@ impl<'w> Replacement<'w> {
             requests.fit_into(&offer.room()) && needs.accept(|key| offer.label_in(pool, key))
         };
         let offers: Vec<Offer<'w>> = self.offers.iter().filter(does).copied().collect();
-        (!offers.is_empty()).then_some(Self { pool: self.pool, offers, requests })
+        let does = !offers.is_empty() && min_values::unmet(pool, &offers).is_none();
+        does.then_some(Self { pool: self.pool, offers, requests })
     }
 
     pub(super) fn zones(&self) -> Vec<String> {
