@@ -137,7 +137,8 @@ fn wake_at(
         [conditions.expires_at, conditions.consolidatable_at]
     });
     let reasons = reasons.flatten().filter(|at| *at > cluster.now);
-    holds.chain(step.wake_at).chain(reasons).min()
+    let provision = disruptions.provisions_at();
+    holds.chain(step.wake_at).chain(reasons).chain(provision).min()
 }
 
 fn verdict(disruptions: &Disruptions<'_, '_>, step: &Step) -> Verdict {

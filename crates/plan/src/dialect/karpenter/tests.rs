@@ -9,6 +9,7 @@ use crate::dialect::Dialect;
 use crate::{Action, HoldReason, Step, Verb, Verdict, World, Write};
 
 mod lifecycle;
+mod provision;
 mod upstream;
 
 const EARLIER_HASH: &str = "1";
