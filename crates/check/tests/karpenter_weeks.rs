@@ -65,3 +65,22 @@ fn pools_keep_their_budgets_for_weeks() {
     assert!(disruptions > 3 * count, "{disruptions} disruptions of {count} seeds");
     assert!(evictions > 3 * count, "{evictions} evictions of {count} seeds");
 }
+
+#[test]
+fn nodes_that_fail_are_repaired_one_at_a_time() {
+    for seed in property::seeds(20) {
+        let mut random = Random::new(seed);
+        let mut home = Home::new(seed, 6).repairing();
+        home.run_for_hours(1);
+        for _ in 0..24 {
+            home.fail_node(random.below(3));
+            if random.below(3) == 0 {
+                home.change_template();
+            }
+            home.run_for_hours(1);
+            assert!(home.is_up(), "seed {seed}: a node stays down");
+        }
+        home.run_for_hours(24);
+        home.is_at_rest();
+    }
+}

@@ -15,6 +15,8 @@ mod decision_log;
 #[cfg(feature = "server")]
 pub mod down;
 #[cfg(feature = "server")]
+mod features;
+#[cfg(feature = "server")]
 pub mod fleet;
 #[cfg(feature = "server")]
 mod hub;

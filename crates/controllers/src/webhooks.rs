@@ -1,4 +1,4 @@
-//! The admission webhooks of dialects: serves them over TLS, and keeps them registered at the API
+//! The admission and conversion webhooks of dialects: serves them over TLS, and keeps them registered at the API
 //! server. `convoy-plan` decides what a webhook answers.
 //!
 //! Every replica serves and registers, leader or not: all of them write the same objects, and
@@ -24,6 +24,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use self::certificate::Certificate;
+use self::registration::DEFINITIONS;
 use self::server::Server;
 use crate::fence::Fence;
 use crate::request::Request;
@@ -86,8 +87,8 @@ struct Registrar {
 }
 
 impl Registrar {
-    /// Checks the certificate and the configurations whenever one of them changes, and when the
-    /// certificate is due for renewal.
+    /// Checks the certificate, the configurations and the definitions whenever one of them changes,
+    /// and when the certificate is due for renewal.
     async fn run(mut self, mut current: Certificate) {
         let mut changes = self.changes();
         let mut delay = Duration::ZERO;
@@ -160,6 +161,14 @@ impl Registrar {
             });
             settled.await?;
         }
+        for conversion in registration::conversions(&self.dialects) {
+            // A definition that is not there yet is one of the changes that are waited for.
+            let settled = self.reconcile(DEFINITIONS, conversion.definition, |stored| {
+                let bundle = certificate.bundle();
+                Ok(stored.and_then(|it| registration::converting(it, conversion, place, &bundle)))
+            });
+            settled.await?;
+        }
         Ok(())
     }
 
@@ -220,7 +229,7 @@ impl Registrar {
         Ok(())
     }
 
-    /// Yields whenever the secret or a configuration may have changed.
+    /// Yields whenever the secret, a configuration or a definition may have changed.
     fn changes(&self) -> BoxStream<'static, ()> {
         let Settings { namespace, secret, .. } = &self.settings;
         let resource = ApiResource {
@@ -235,18 +244,26 @@ impl Registrar {
         for wanted in registration::wanted(&self.dialects, &self.settings.address, "") {
             let (kind, name) = (&wanted["kind"], &wanted["metadata"]["name"]);
             let kind = kind.as_str().unwrap_or_default();
-            let group = "admissionregistration.k8s.io";
-            let resource = ApiResource {
-                group: group.to_owned(),
-                version: "v1".to_owned(),
-                api_version: format!("{group}/v1"),
-                kind: kind.to_owned(),
-                plural: format!("{}s", kind.to_lowercase()),
-            };
-            let api = Api::all_with(self.client.clone(), &resource);
+            let api = self.objects("admissionregistration.k8s.io", kind);
             all.push(changes_of(api, name.as_str().unwrap_or_default()));
         }
+        for conversion in registration::conversions(&self.dialects) {
+            let api = self.objects("apiextensions.k8s.io", "CustomResourceDefinition");
+            all.push(changes_of(api, conversion.definition));
+        }
         stream::select_all(all).boxed()
+    }
+
+    /// The objects of a kind that has no namespaces.
+    fn objects(&self, group: &str, kind: &str) -> Api<PartialObjectMeta<DynamicObject>> {
+        let resource = ApiResource {
+            group: group.to_owned(),
+            version: "v1".to_owned(),
+            api_version: format!("{group}/v1"),
+            kind: kind.to_owned(),
+            plural: format!("{}s", kind.to_lowercase()),
+        };
+        Api::all_with(self.client.clone(), &resource)
     }
 }
 

@@ -18,7 +18,7 @@ use smol_str::SmolStr;
 use crate::diagnostic::Diagnostic;
 use crate::snapshot::Snapshot;
 use crate::step::{Complaint, Denial, Step};
-use crate::webhook::{NeededRight, Request, Verdict, Webhook};
+use crate::webhook::{Conversion, NeededRight, Request, Verdict, Webhook};
 use crate::world::World;
 
 /// Every dialect, in the order in which plans list them.
@@ -159,6 +159,16 @@ pub trait Dialect: Sync {
     /// What its guards say to a request, as a review carries it.
     fn guard(&self, _world: &World, _request: &Value) -> Verdict {
         Verdict::allowed()
+    }
+
+    /// Its kinds whose versions an API server can have converted.
+    fn conversions(&self) -> &'static [Conversion] {
+        &[]
+    }
+
+    /// An object of such a kind in another version, or why that is not known.
+    fn convert(&self, _object: &Value, to: &str) -> Result<Value, String> {
+        Err(format!("nothing is converted to {to}"))
     }
 }
 

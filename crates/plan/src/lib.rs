@@ -11,6 +11,7 @@ pub mod budget;
 mod built_in_kind;
 mod by_name;
 pub mod condition;
+pub mod conversion;
 pub mod cron;
 pub mod diagnostic;
 pub mod dialect;

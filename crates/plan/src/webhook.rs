@@ -1,8 +1,9 @@
-//! Webhooks of dialects: what they are registered for, what is asked of them, what they say.
+//! Webhooks of dialects: what they are registered for, what is asked of them, what they say; kinds
+//! whose versions they convert.
 
 use convoy_api::GroupKind;
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// One webhook of a dialect.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,6 +103,35 @@ pub struct NeededRight {
     /// Empty: cluster-wide.
     pub namespace: String,
     pub name: String,
+}
+
+/// A kind whose versions an API server can have converted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conversion {
+    /// The name of its CustomResourceDefinition.
+    pub definition: &'static str,
+    /// Where the webhook is served.
+    pub path: &'static str,
+    /// The versions that differ in more than their name.
+    pub versions: &'static [&'static str],
+}
+
+impl Conversion {
+    /// Whether a definition has the versions that are converted. One that lacks some, such as
+    /// upstream's, is left as it is.
+    pub fn concerns(&self, definition: &Value) -> bool {
+        let versions = definition.pointer("/spec/versions").and_then(Value::as_array);
+        let has = |name: &str| {
+            versions.is_some_and(|versions| versions.iter().any(|version| version["name"] == name))
+        };
+        self.versions.iter().all(|version| has(version))
+    }
+
+    /// What its definition says, given how an API server reaches the webhook.
+    pub fn strategy(&self, client: &Value) -> Value {
+        json!({"strategy": "Webhook",
+            "webhook": {"clientConfig": client, "conversionReviewVersions": ["v1"]}})
+    }
 }
 
 /// What a webhook says.

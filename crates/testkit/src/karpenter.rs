@@ -31,7 +31,8 @@ pub fn is(kind: &str) -> Value {
 
 /// A claim that is launched, registered and initialized.
 pub fn claim(pool: &str, name: &str) -> Builder {
-    let conditions = ["Launched", "Registered", "Initialized", "Ready"].map(is);
+    let conditions =
+        ["Launched", "Registered", "Initialized", "ConsistentStateFound", "Ready"].map(is);
     placed(object("karpenter.sh/v1", "NodeClaim", name), pool)
         .annotation("karpenter.sh/nodepool-hash", HASH)
         .annotation("karpenter.sh/nodepool-hash-version", "v3")
@@ -79,6 +80,7 @@ pub fn pod(name: &str, node: &str, cpu: &str) -> Builder {
 fn placed(builder: Builder, pool: &str) -> Builder {
     builder
         .label("karpenter.sh/nodepool", pool)
+        .label("karpenter.kwok.sh/kwoknodeclass", "default")
         .label("karpenter.sh/capacity-type", "on-demand")
         .label("node.kubernetes.io/instance-type", "s-4x-amd64-linux")
         .label("topology.kubernetes.io/zone", "test-zone-a")

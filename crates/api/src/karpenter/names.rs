@@ -46,6 +46,8 @@ pub mod annotation {
     pub const ONLY_V1: &str = "convoy.dev/v1-fields";
     /// On a NodePool converted from `v1beta1`: the version of its node class.
     pub const CLASS_VERSION: &str = "convoy.dev/v1beta1-node-class-version";
+    /// On a NodePool: the last results of node registrations (see the concepts page).
+    pub const REGISTRATIONS: &str = "convoy.dev/node-registrations";
     /// On a NodeClaim: the disruption it is part of (see the concepts page).
     pub const COMMAND: &str = "convoy.dev/disruption-command";
     /// On a NodeClaim: a disruption that starts once it has stayed sensible for a while.
@@ -81,6 +83,7 @@ pub mod condition {
     pub const DRAINED: &str = "Drained";
     pub const VOLUMES_DETACHED: &str = "VolumesDetached";
     pub const INSTANCE_TERMINATING: &str = "InstanceTerminating";
+    pub const CONSISTENT_STATE_FOUND: &str = "ConsistentStateFound";
     pub const VALIDATION_SUCCEEDED: &str = "ValidationSucceeded";
     pub const NODE_CLASS_READY: &str = "NodeClassReady";
     pub const NODE_REGISTRATION_HEALTHY: &str = "NodeRegistrationHealthy";

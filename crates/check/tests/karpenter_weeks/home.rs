@@ -7,7 +7,7 @@ use convoy_api::karpenter::names::{NODE_CLAIM, NODE_POOL};
 use convoy_api::kinds::{NODE, POD};
 use convoy_api::{Object, ObjectKey};
 use convoy_check::{Applier, ApplyError};
-use convoy_plan::dialect::karpenter::Operator;
+use convoy_plan::dialect::karpenter::{Gates, Operator};
 use convoy_plan::dialect::workloads::PodDisruptionBudgets;
 use convoy_plan::{Dialect, Step, World, Write};
 use convoy_testkit::{Builder, NOW, karpenter, object};
@@ -33,6 +33,7 @@ impl Random {
 
 pub(crate) struct Home {
     seed: u64,
+    operator: Operator,
     applier: Applier,
     replicas: usize,
     template: u32,
@@ -67,6 +68,7 @@ impl Home {
         let applier = Applier::new(world, NOW.parse().expect("a constant"));
         Self {
             seed,
+            operator: Operator::new(),
             applier,
             replicas,
             template: 0,
@@ -74,6 +76,17 @@ impl Home {
             failed: BTreeSet::new(),
             seen: (0, 0),
         }
+    }
+
+    /// The same, where nodes that stay unhealthy are repaired.
+    pub(crate) fn repairing(self) -> Self {
+        let gates = Gates { node_repair: true, ..Gates::new() };
+        Self { operator: Operator { gates }, ..self }
+    }
+
+    /// Whether every node is up.
+    pub(crate) fn is_up(&self) -> bool {
+        self.world().of(&NODE).all(|node| node.condition_status("Ready") == Some("True"))
     }
 
     fn world(&self) -> &World {
@@ -135,7 +148,8 @@ impl Home {
     fn round(&mut self) -> (bool, Option<Timestamp>) {
         let mut is_quiet = !self.machines();
         let mut next: Option<Timestamp> = None;
-        for dialect in [&PodDisruptionBudgets as &dyn Dialect, &Operator] {
+        let operator = self.operator;
+        for dialect in [&PodDisruptionBudgets as &dyn Dialect, &operator] {
             let keys: Vec<ObjectKey> =
                 dialect.rollouts(self.world()).iter().map(|it| it.key().clone()).collect();
             for key in keys {
@@ -264,6 +278,9 @@ impl Home {
 
     fn kubelets(&mut self) -> bool {
         let nodes: Vec<Object> = self.world().of(&NODE).cloned().collect();
+        // Another machine may get the name of one that is gone.
+        self.failed.retain(|name| nodes.iter().any(|node| node.name() == name.as_str()));
+        let now = self.applier.now().to_string();
         let mut changed = false;
         for node in nodes {
             let claim = self.world().find(&NODE_CLAIM, "", node.name());
@@ -275,7 +292,8 @@ impl Home {
             changed = true;
             self.applier.edit(node.key(), |raw| {
                 raw["status"] = json!({"allocatable": room, "capacity": room,
-                    "conditions": [{"type": "Ready", "status": status}]});
+                    "conditions": [{"type": "Ready", "status": status,
+                        "lastTransitionTime": now}]});
             });
         }
         changed

@@ -22,6 +22,7 @@ use convoy_plan::dialect::fleet_agent::{AgentTimings, FleetAgent};
 use kube::Client;
 
 use super::agent_timings::AgentTimingFlags;
+use super::features::FeatureFlags;
 use super::leadership::{identity, lead};
 use super::ocm_agent::{AgentPart, OcmAgentFlags, OcmAgents, Surroundings};
 use super::property_provider::{MemberFacts, PropertyFlags};
@@ -93,6 +94,8 @@ pub struct Args {
     fleet: FleetAgentFlags,
     #[command(flatten)]
     ocm: OcmAgentFlags,
+    #[command(flatten)]
+    features: FeatureFlags,
 }
 
 /// The API of a hub.
@@ -166,8 +169,9 @@ async fn serve(args: Args) -> Result<()> {
         lease_duration,
         fleet,
         ocm,
+        features,
     } = args;
-    let (fleet, ocm) = (fleet.resolve()?, ocm.resolve(ocm_parts)?);
+    let (fleet, ocm) = (fleet.resolve()?, ocm.resolve(ocm_parts, features.resolve()?.1));
     let agents = Agents {
         fleet: api.contains(&Api::Fleet).then_some(fleet),
         ocm: api.contains(&Api::Ocm).then_some(ocm),

@@ -1,14 +1,16 @@
 //! The controllers that `convoy run` and `convoy up` can run.
 
+use anyhow::Result;
 use clap::ValueEnum;
 use convoy_plan::Dialect;
 use convoy_plan::dialect::apps::{Deployments, ReplicaSets};
 use convoy_plan::dialect::fleet::{self, Hub};
-use convoy_plan::dialect::karpenter::Operator;
-use convoy_plan::dialect::ocm;
+use convoy_plan::dialect::karpenter::{Gates, Operator};
 use convoy_plan::dialect::skyhook::{self, Skyhook};
 use convoy_plan::dialect::workloads::{DAEMON_SETS, JOBS, PodDisruptionBudgets, STATEFUL_SETS};
+use convoy_plan::dialect::{ocm, ocm_agent};
 
+use super::features::FeatureFlags;
 use super::hub::HubFlags;
 use super::ocm::OcmFlags;
 use super::ocm_agent::AgentPart;
@@ -53,6 +55,8 @@ pub(crate) struct DialectFlags {
     hub: HubFlags,
     #[command(flatten)]
     ocm: OcmFlags,
+    #[command(flatten)]
+    features: FeatureFlags,
 }
 
 /// What the flags of the dialects ask for.
@@ -63,17 +67,22 @@ pub(crate) struct Options {
     pub(crate) ocm: ocm::Parts,
     /// The agents of Open Cluster Management that run for each member cluster.
     pub(crate) ocm_agents: Vec<AgentPart>,
+    pub(crate) ocm_features: ocm_agent::Features,
+    pub(crate) karpenter: Gates,
 }
 
 impl DialectFlags {
-    pub(crate) fn options(self) -> Options {
-        let Self { skyhook, hub, ocm } = self;
-        Options {
+    pub(crate) fn options(self) -> Result<Options> {
+        let Self { skyhook, hub, ocm, features } = self;
+        let (karpenter, ocm_features) = features.resolve()?;
+        Ok(Options {
             skyhook: skyhook.options(),
             fleet: hub.options(),
             ocm: ocm.parts(),
             ocm_agents: ocm.agents(),
-        }
+            ocm_features,
+            karpenter,
+        })
     }
 }
 
@@ -88,7 +97,7 @@ impl Controller {
             Self::PodDisruptionBudgets => &PodDisruptionBudgets,
             // Created once, and used until the process exits.
             Self::Skyhook => Box::leak(Box::new(Skyhook { options: options.skyhook.clone() })),
-            Self::Karpenter => &Operator,
+            Self::Karpenter => Box::leak(Box::new(Operator { gates: options.karpenter })),
             Self::Fleet => Box::leak(Box::new(Hub { options: options.fleet })),
             Self::Ocm => Box::leak(Box::new(ocm::Hub { parts: options.ocm })),
         }

@@ -1,6 +1,5 @@
 //! The flags of the agents of Open Cluster Management, under the names that upstream's agents use.
 
-use anyhow::{Result, bail};
 use clap::ValueEnum;
 use convoy_plan::Dialect;
 use convoy_plan::dialect::ocm_agent::{Features, OcmAgent, Options};
@@ -27,22 +26,12 @@ pub(crate) struct OcmAgentFlags {
     /// Most bytes of one JSON value of status feedback
     #[arg(long, value_name = "BYTES", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(0..=1_048_576))]
     max_json_raw_length: u32,
-    /// Features to switch on or off, as NAME=BOOL separated by commas: RawFeedbackJsonString
-    #[arg(long, value_name = "FEATURES", value_delimiter = ',', value_parser = feature)]
-    feature_gates: Vec<Feature>,
     /// Most ClusterClaims to report, beside the reserved ones
     #[arg(long, value_name = "NUMBER", default_value_t = 20, value_parser = clap::value_parser!(u32).range(0..=1000))]
     max_custom_cluster_claims: u32,
     /// Suffixes of ClusterClaims that are reserved too, separated by commas
     #[arg(long, value_name = "SUFFIXES", value_delimiter = ',')]
     reserved_cluster_claim_suffixes: Vec<String>,
-}
-
-/// A feature gate as it is given.
-#[derive(Clone, Debug)]
-struct Feature {
-    name: String,
-    is_on: bool,
 }
 
 /// An agent of a managed cluster, by the name that the flags use.
@@ -74,17 +63,8 @@ pub(crate) struct Surroundings<'a> {
 }
 
 impl OcmAgentFlags {
-    pub(crate) fn resolve(self, parts: Vec<AgentPart>) -> Result<OcmAgents> {
-        let mut features = Features::default();
-        for Feature { name, is_on } in &self.feature_gates {
-            if !features.set(name, *is_on) {
-                bail!(
-                    "unknown feature {name:?} in --feature-gates; \
-                     valid: RawFeedbackJsonString, ExecutorValidatingCaches"
-                );
-            }
-        }
-        Ok(OcmAgents { flags: self, features, parts })
+    pub(crate) fn resolve(self, parts: Vec<AgentPart>, features: Features) -> OcmAgents {
+        OcmAgents { flags: self, features, parts }
     }
 }
 
@@ -138,22 +118,19 @@ fn signed(text: &str) -> Result<SignedDuration, String> {
     SignedDuration::try_from(duration(text)?).map_err(|error| error.to_string())
 }
 
-fn feature(text: &str) -> Result<Feature, String> {
-    let (name, value) = text.split_once('=').ok_or("expected NAME=true or NAME=false")?;
-    let is_on = value.parse().map_err(|_| "expected NAME=true or NAME=false")?;
-    Ok(Feature { name: name.to_owned(), is_on })
-}
-
 #[cfg(test)]
 mod tests {
     use clap::Parser;
 
     use super::*;
+    use crate::command::features::FeatureFlags;
 
     #[derive(Debug, Parser)]
     struct Program {
         #[command(flatten)]
         agents: OcmAgentFlags,
+        #[command(flatten)]
+        features: FeatureFlags,
     }
 
     const HERE: Surroundings<'static> = Surroundings {
@@ -162,9 +139,11 @@ mod tests {
         kubernetes_version: "v1.34.0",
     };
 
-    fn agents(flags: &[&str]) -> Result<OcmAgents> {
-        let Program { agents } = Program::try_parse_from([&["convoy"], flags].concat())?;
-        agents.resolve(AgentPart::value_variants().to_vec())
+    fn agents(flags: &[&str]) -> anyhow::Result<OcmAgents> {
+        let program = Program::try_parse_from([&["convoy"], flags].concat())?;
+        let Program { agents, features } = program;
+        let (_, features) = features.resolve()?;
+        Ok(agents.resolve(AgentPart::value_variants().to_vec(), features))
     }
 
     #[test]

@@ -104,7 +104,7 @@ async fn serve(args: Args) -> Result<()> {
         observe,
         concurrency: usize::from(concurrency),
         decision_log: decision_log::open(decision_log)?,
-        ..Settings::new(Controller::dialects(dialects, &flags.options()))
+        ..Settings::new(Controller::dialects(dialects, &flags.options()?))
     };
     if let Some(address) = metrics_listen {
         metrics::serve(address, Arc::clone(&settings.metrics)).await?;

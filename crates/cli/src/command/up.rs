@@ -111,7 +111,7 @@ async fn serve(args: Args) -> Result<()> {
     } = args;
     let simulates_hub = members.is_none() || simulation.has_nodes();
     let scenario = simulation.scenario()?;
-    let options = flags.options();
+    let options = flags.options()?;
     let controllers = chosen(controllers, scenario.is_some() && simulates_hub, !members.is_none());
     let agents = agents(agent, ocm_agent, &controllers, &options)?;
     let members = members.resolve(scenario.as_ref(), agents)?;
@@ -190,7 +190,7 @@ fn agents(
     controllers: &[Controller],
     options: &Options,
 ) -> Result<Agents> {
-    let ocm = ocm.resolve(options.ocm_agents.clone())?;
+    let ocm = ocm.resolve(options.ocm_agents.clone(), options.ocm_features);
     let ocm = controllers.contains(&Controller::Ocm).then_some(ocm);
     Ok(Agents { fleet: Some(fleet.resolve()?), ocm })
 }

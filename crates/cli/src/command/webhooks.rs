@@ -1,4 +1,4 @@
-//! The admission webhook flags of `convoy run`.
+//! The webhook flags of `convoy run`.
 
 use std::net::SocketAddr;
 
@@ -8,10 +8,11 @@ use convoy_controllers::webhooks::{Settings, WebhookAddress, start};
 use convoy_plan::Dialect;
 use tokio::net::TcpListener;
 
-/// How to serve and register the admission webhooks of the dialects.
+/// How to serve and register the admission and conversion webhooks of the dialects.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Webhooks {
-    /// Serve the admission webhooks here, over TLS, and register them; port 0 picks a free port
+    /// Serve the admission and conversion webhooks here, over TLS, and register them; port 0 picks a
+    /// free port
     #[arg(long = "webhook-listen", value_name = "ADDRESS", conflicts_with = "observe")]
     listen: Option<SocketAddr>,
     /// Service through which the API server calls the webhooks, on port 443
@@ -38,10 +39,11 @@ impl Webhooks {
     ) -> Result<()> {
         let Self { listen, service, namespace, secret, host } = self;
         let Some(address) = listen else { return Ok(()) };
-        if dialects.iter().all(|dialect| dialect.webhooks().is_empty()) {
+        let mut all = dialects.iter();
+        if all.all(|it| it.webhooks().is_empty() && it.conversions().is_empty()) {
             bail!(
-                "no selected dialect has webhooks; remove --webhook-listen, or add skyhook, fleet \
-                 or ocm"
+                "no selected dialect has webhooks; remove --webhook-listen, or add skyhook, fleet, \
+                 ocm or karpenter"
             );
         }
         let failed = || format!("could not serve webhooks on {address}");

@@ -8,6 +8,7 @@ use convoy_plan::dialect::Watch;
 use convoy_plan::dialect::apps::Deployments;
 use convoy_plan::dialect::fleet::Hub;
 use convoy_plan::dialect::fleet_agent::FleetAgent;
+use convoy_plan::dialect::karpenter::Operator;
 use convoy_plan::dialect::ocm;
 use convoy_plan::dialect::ocm_agent::{self, OcmAgent};
 use convoy_plan::dialect::ocm_registration::{self, OcmRegistration};
@@ -64,6 +65,28 @@ fn accounts_of_ocm_may_read_what_their_dialects_name_and_do_nothing_else() {
         ("delete", "nodes", member, "no"),
     ] {
         assert_eq!(may(hub, verb, resource, who), want, "{who} {verb} {resource}");
+    }
+}
+
+#[test]
+fn the_account_of_karpenter_may_read_what_its_dialect_names_and_do_nothing_else() {
+    let cluster = crate::karpenter_real::cluster();
+    compare(cluster, "clusterrole convoy-karpenter", Operator::new().watches());
+    let who = "karpenter:convoy --all-namespaces";
+    for (verb, resource, want) in [
+        ("create", "nodes", "yes"),
+        ("delete", "nodeclaims", "yes"),
+        ("create", "pods --subresource=eviction", "yes"),
+        ("create", "nodepools", "no"),
+        ("delete", "nodepools", "no"),
+        ("patch", "kwoknodeclasses", "no"),
+        ("patch", "poddisruptionbudgets", "no"),
+        ("create", "pods", "no"),
+        ("list", "secrets", "no"),
+        ("update", "customresourcedefinitions", "no"),
+        ("update", "customresourcedefinitions/nodepools.karpenter.sh", "yes"),
+    ] {
+        assert_eq!(may(cluster, verb, resource, who), want, "{verb} {resource}");
     }
 }
 

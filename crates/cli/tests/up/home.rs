@@ -196,6 +196,25 @@ pub(crate) fn real_with_ocm() -> (Access, Vec<Process>) {
     (access.clone(), vec![control, agent])
 }
 
+/// A Kubernetes of its own with one simulated node, and a loop with the account of
+/// `deploy/karpenter` that makes more of them and converts NodePools.
+pub(crate) fn real_with_karpenter() -> (Access, Vec<Process>) {
+    const WITHIN: &str = "karpenter";
+    let control_plane = real_control_plane();
+    let manager = control_plane.manage("*", &[]).unwrap();
+    let fleet = attach(&control_plane, &scenario("[{count: 1}]"));
+    let access = Access::new(control_plane.kubeconfig.clone());
+    define(&access, "karpenter");
+    let mut control =
+        control_loop(&deploy(&control_plane, &access, "deploy/karpenter", WITHIN), "karpenter");
+    control.args(["--webhook-listen=127.0.0.1:0", "--webhook-host=127.0.0.1", "--leader-elect"]);
+    control.args(["--webhook-namespace", WITHIN, "--lease-namespace", WITHIN]);
+    let (control, _) = start(&control_plane.running, &mut control);
+    // It is gone with this process: what is in a static is never dropped.
+    std::mem::forget(control_plane);
+    (access, vec![control, fleet, manager])
+}
+
 /// Makes the kinds of a dialect known.
 pub(crate) fn define(access: &Access, dialect: &str) {
     let definitions = Command::new(CONVOY).args(["crds", "--dialect", dialect]).output().unwrap();

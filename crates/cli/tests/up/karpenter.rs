@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::access::Access;
 use crate::home::define;
 use crate::placements::guide::run_through;
 use crate::running::Running;
@@ -15,7 +16,7 @@ fn the_guide_to_karpenter_prints_what_it_shows() {
     run_through(GUIDE, 12);
 }
 
-fn apply(running: &Running, object: &Value) {
+pub(crate) fn apply(running: &Access, object: &Value) {
     running.kubectl_with("apply -f -", &object.to_string());
 }
 
@@ -33,13 +34,13 @@ fn budget(most: &Value) -> Value {
         "spec": {"maxUnavailable": most, "selector": {"matchLabels": {"app": "web"}}}})
 }
 
-fn class() -> Value {
+pub(crate) fn class() -> Value {
     json!({"apiVersion": "karpenter.kwok.sh/v1alpha1", "kind": "KWOKNodeClass",
         "metadata": {"name": "default"}})
 }
 
 /// A pool of nodes for two pods of 900m each.
-fn pool(disruption: &Value) -> Value {
+pub(crate) fn pool(disruption: &Value) -> Value {
     let is_in = |key: &str, value: &str| json!({"key": key, "operator": "In", "values": [value]});
     json!({"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "default"},
         "spec": {"disruption": disruption, "template": {"spec": {
@@ -63,18 +64,25 @@ fn with_pool(directory: &std::path::Path) -> Running {
     let running = Running::start_in(directory, &["--nodes", "1"]);
     define(&running, "karpenter");
     apply(&running, &class());
-    apply(&running, &pool(&json!({"consolidateAfter": "Never", "budgets": [{"nodes": "1"}]})));
-    apply(&running, &deployment(6, "900m", &json!({"karpenter.sh/nodepool": "default"})));
-    apply(&running, &budget(&json!(1)));
-    running.kubectl("rollout status deployment/web --timeout=120s");
-    running.until("nodeclaims", |claims| {
-        items(claims).count() == 3 && items(claims).all(|claim| is(claim, "Ready"))
-    });
+    fill(&running);
     running
 }
 
+/// Makes a pool, and six pods that run on three of its nodes.
+pub(crate) fn fill(running: &Access) {
+    apply(running, &pool(&json!({"consolidateAfter": "Never", "budgets": [{"nodes": "1"}]})));
+    apply(running, &deployment(6, "900m", &json!({"karpenter.sh/nodepool": "default"})));
+    apply(running, &budget(&json!(1)));
+    running.kubectl("rollout status deployment/web --timeout=120s");
+    running.until("nodeclaims", |claims| {
+        let is_fine = |claim| is(claim, "Ready") && is(claim, "ConsistentStateFound");
+        items(claims).count() == 3 && items(claims).all(is_fine)
+    });
+    running.until("nodepool default", |pool| is(pool, "NodeRegistrationHealthy"));
+}
+
 /// The next template of the pool.
-fn change_template(running: &Running) {
+fn change_template(running: &Access) {
     let patch = r#"{"spec":{"template":{"metadata":{"labels":{"revision":"two"}}}}}"#;
     running.kubectl(&format!("patch nodepool default --type merge -p {patch}"));
 }
@@ -85,7 +93,7 @@ fn is_current(object: &Value) -> bool {
 
 /// Watches a drift until every claim is of the new template; the most nodes that were disrupted
 /// at once, and the fewest pods that were ready.
-fn watch_drift(running: &Running) -> (usize, usize) {
+fn watch_drift(running: &Access) -> (usize, usize) {
     let (mut most, mut fewest) = (0, usize::MAX);
     let started = Instant::now();
     loop {
@@ -135,14 +143,18 @@ fn kubectl_drain_respects_a_disruption_budget_and_goes_on() {
 #[test]
 fn a_pool_makes_nodes_for_pods_and_drifts_within_its_budget() {
     let directory = tempfile::tempdir().unwrap();
-    let running = with_pool(directory.path());
+    drifts_within_its_budget(&with_pool(directory.path()));
+}
+
+/// Changes the template of a pool of three nodes, and watches it through to the end.
+pub(crate) fn drifts_within_its_budget(running: &Access) {
     let node = &running.get("nodes -l karpenter.sh/nodepool=default")["items"][0];
     assert_eq!(node["metadata"]["labels"]["karpenter.sh/initialized"], "true");
     assert_eq!(node["metadata"]["finalizers"], json!(["karpenter.sh/termination"]));
     let columns = running.kubectl("get nodepool default --no-headers");
     assert!(columns.contains("default   default   3     True"), "{columns}");
-    change_template(&running);
-    let (most, fewest) = watch_drift(&running);
+    change_template(running);
+    let (most, fewest) = watch_drift(running);
     assert_eq!(most, 1, "one node at a time");
     assert!(fewest >= 5, "{fewest} of 6 pods were ready");
     let after = running
@@ -153,6 +165,8 @@ fn a_pool_makes_nodes_for_pods_and_drifts_within_its_budget() {
     for reason in ["DisruptionLaunching", "DisruptionTerminating", "Evicted"] {
         assert!(events.contains(reason), "{reason}: {events}");
     }
+    // Unknown since the change, until one of the new nodes had registered.
+    running.until("nodepool default", |pool| is(pool, "NodeRegistrationHealthy"));
 }
 
 #[test]
@@ -191,6 +205,25 @@ fn nodes_go_with_their_pool_and_with_their_claim() {
 }
 
 #[test]
+fn static_pools_have_their_nodes_unless_they_are_switched_off() {
+    for (is_on, count) in [("true", 2), ("false", 0)] {
+        let directory = tempfile::tempdir().unwrap();
+        let gate = format!("StaticCapacity={is_on}");
+        let flags = ["--nodes", "1", "--feature-gates", &gate];
+        let running = Running::start_in(directory.path(), &flags);
+        define(&running, "karpenter");
+        apply(&running, &class());
+        let mut fixed = pool(&json!({"consolidateAfter": "Never"}));
+        fixed["spec"]["replicas"] = json!(2);
+        apply(&running, &fixed);
+        running.until("nodepool default", |pool| {
+            is(pool, "Ready") && pool["status"]["nodes"] == count
+        });
+        assert_eq!(items(&running.get("nodeclaims")).count(), count);
+    }
+}
+
+#[test]
 fn a_claim_that_no_machine_is_left_for_is_given_up_and_tried_again() {
     let directory = tempfile::tempdir().unwrap();
     let running = Running::start_in(directory.path(), &["--nodes", "1"]);
@@ -214,6 +247,11 @@ fn a_pool_of_v1beta1_keeps_its_meaning_and_comes_back_as_it_was_written() {
     let running = Running::start_in(directory.path(), &["--nodes", "1"]);
     define(&running, "karpenter");
     apply(&running, &class());
+    keeps_its_meaning(&running);
+}
+
+/// Writes a pool as `v1beta1`, and reads it in both versions.
+pub(crate) fn keeps_its_meaning(running: &Access) {
     // The document's example of a budget for two reasons and a default, and one for expiration.
     let disruption = json!({"consolidationPolicy": "WhenUnderutilized", "expireAfter": "90m",
         "budgets": [
@@ -221,12 +259,12 @@ fn a_pool_of_v1beta1_keeps_its_meaning_and_comes_back_as_it_was_written() {
             {"nodes": 5, "schedule": "* * * * *"},
             {"nodes": 0, "reasons": ["expired"]}]});
     let written = json!({"apiVersion": "karpenter.sh/v1beta1", "kind": "NodePool",
-        "metadata": {"name": "default"}, "spec": {"disruption": disruption, "template": {"spec": {
+        "metadata": {"name": "older"}, "spec": {"disruption": disruption, "template": {"spec": {
             "kubelet": {"maxPods": 20}, "requirements": [], "nodeClassRef": {
                 "apiVersion": "karpenter.kwok.sh/v1alpha1", "kind": "KWOKNodeClass",
                 "name": "default"}}}}});
-    apply(&running, &written);
-    let newer = running.until("nodepools.v1.karpenter.sh default", |pool| is(pool, "Ready"));
+    apply(running, &written);
+    let newer = running.until("nodepools.v1.karpenter.sh older", |pool| is(pool, "Ready"));
     let budgets = json!([{"nodes": "10", "reasons": ["Drifted", "Underutilized"]}, {"nodes": "5"},
         {"nodes": "0", "reasons": ["Expired"]}]);
     assert_eq!(newer["spec"]["disruption"]["budgets"], budgets);
@@ -237,8 +275,8 @@ fn a_pool_of_v1beta1_keeps_its_meaning_and_comes_back_as_it_was_written() {
     let conditions = newer["status"]["conditions"].as_array().unwrap();
     let valid = conditions.iter().find(|entry| entry["type"] == "DisruptionBudgetsValid").unwrap();
     assert_eq!(valid["status"], "True", "{valid}");
-    running.kubectl("label nodepools.v1beta1.karpenter.sh default tier=web");
-    let older = running.get("nodepools.v1beta1.karpenter.sh default");
+    running.kubectl("label nodepools.v1beta1.karpenter.sh older tier=web");
+    let older = running.get("nodepools.v1beta1.karpenter.sh older");
     assert_eq!(older["spec"], written["spec"]);
     assert_eq!(older["metadata"]["annotations"]["convoy.dev/expiration"], Value::Null);
     let again = running.kubectl_with("apply -f -", &written.to_string());

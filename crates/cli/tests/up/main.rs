@@ -15,6 +15,7 @@ mod flows;
 mod helm;
 mod home;
 mod karpenter;
+mod karpenter_real;
 mod kubectl;
 mod kubectl_skyhook;
 mod leadership;

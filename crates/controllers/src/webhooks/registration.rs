@@ -1,7 +1,9 @@
-//! The webhook configurations that an API server should have, and their corrections.
+//! The webhook configurations that an API server should have, the conversions that definitions
+//! should name, and their corrections.
 
 use convoy_plan::Dialect;
 use convoy_plan::admission::{Webhook, configurations};
+use convoy_plan::conversion::Conversion;
 use serde_json::{Value, json};
 
 /// How an API server reaches the webhooks.
@@ -24,8 +26,7 @@ impl WebhookAddress {
         }
     }
 
-    fn client(&self, webhook: &Webhook, bundle: &str) -> Value {
-        let path = webhook.path;
+    fn client(&self, path: &str, bundle: &str) -> Value {
         match self {
             Self::Service { namespace, name } => json!({"caBundle": bundle,
                 "service": {"namespace": namespace, "name": name, "path": path, "port": 443}}),
@@ -45,7 +46,7 @@ pub(crate) fn wanted(
 ) -> Vec<Value> {
     let webhooks: Vec<Webhook> =
         dialects.iter().flat_map(|dialect| dialect.webhooks()).cloned().collect();
-    configurations(&webhooks, |webhook| address.client(webhook, bundle))
+    configurations(&webhooks, |webhook| address.client(webhook.path, bundle))
 }
 
 /// The path of the collection of a configuration.
@@ -83,6 +84,33 @@ pub(crate) fn corrected(stored: &Value, wanted: &Value) -> Option<Value> {
     })
 }
 
+/// The collection of definitions.
+pub(crate) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+/// The conversions of `dialects`.
+pub(crate) fn conversions(
+    dialects: &[&'static dyn Dialect],
+) -> impl Iterator<Item = &'static Conversion> {
+    dialects.iter().flat_map(|dialect| dialect.conversions())
+}
+
+/// The stored definition with a conversion by webhook; `None` if it has that already, or has no
+/// versions to convert.
+pub(crate) fn converting(
+    stored: &Value,
+    conversion: &Conversion,
+    address: &WebhookAddress,
+    bundle: &str,
+) -> Option<Value> {
+    let wanted = conversion.strategy(&address.client(conversion.path, bundle));
+    let has = stored.pointer("/spec/conversion").is_some_and(|known| contains(known, &wanted));
+    (conversion.concerns(stored) && !has).then(|| {
+        let mut corrected = stored.clone();
+        corrected["spec"]["conversion"] = wanted;
+        corrected
+    })
+}
+
 /// Whether `stored` has all fields of `wanted`; servers add defaults.
 fn contains(stored: &Value, wanted: &Value) -> bool {
     match (stored, wanted) {
@@ -99,6 +127,7 @@ fn contains(stored: &Value, wanted: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use convoy_plan::dialect::karpenter::Karpenter;
     use convoy_plan::dialect::skyhook::Skyhook;
 
     use super::*;
@@ -131,7 +160,7 @@ mod tests {
         let host = WebhookAddress::Host { host: "::1".to_owned(), port: 9443 };
         let webhook = &Skyhook::new().webhooks()[0];
         assert_eq!(
-            host.client(webhook, "")["url"],
+            host.client(webhook.path, "")["url"],
             "https://[::1]:9443/mutate-skyhook-nvidia-com-v1alpha1-skyhook"
         );
     }
@@ -157,5 +186,24 @@ mod tests {
             assert_eq!(corrected["webhooks"][webhook]["clientConfig"]["caBundle"], "Yw==");
         }
         assert_eq!(corrected["webhooks"][2]["name"], "other.example.com");
+    }
+
+    #[test]
+    fn a_definition_names_the_webhook_that_converts() {
+        let conversion = conversions(&[&Karpenter]).next().unwrap();
+        let mut stored = json!({"metadata": {"resourceVersion": "7"}, "spec": {
+            "conversion": {"strategy": "None"},
+            "versions": [{"name": "v1"}, {"name": "v1beta1"}]}});
+        let corrected = converting(&stored, conversion, &address(), "Yg==").unwrap();
+        assert_eq!(corrected["metadata"]["resourceVersion"], "7");
+        let found = &corrected["spec"]["conversion"];
+        assert_eq!(found["strategy"], "Webhook");
+        let client = &found["webhook"]["clientConfig"];
+        assert_eq!(client["service"]["path"], "/convert-karpenter-sh-nodepool");
+        assert_eq!(converting(&corrected, conversion, &address(), "Yg=="), None);
+        let newer = converting(&corrected, conversion, &address(), "Yw==").unwrap();
+        assert_eq!(newer["spec"]["conversion"]["webhook"]["clientConfig"]["caBundle"], "Yw==");
+        stored["spec"]["versions"] = json!([{"name": "v1"}]);
+        assert_eq!(converting(&stored, conversion, &address(), "Yg=="), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Answers admission reviews over TLS. The other objects that a webhook needs are read from the
+//! Answers admission and conversion reviews over TLS. The other objects that a webhook needs are read from the
 //! API server for each review, so that a policy counts from the moment it is stored.
 
 use std::convert::Infallible;
@@ -9,6 +9,7 @@ use convoy_api::Object;
 use convoy_plan::admission::{
     Circumstances, NeededRight, Served, Webhook, access_review, answer, rights,
 };
+use convoy_plan::conversion::{self, Conversion};
 use convoy_plan::{Dialect, World};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
@@ -25,7 +26,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::transport;
 
-/// A review carries an object twice, each of at most 3 MiB.
+/// An admission review carries an object twice, each of at most 3 MiB.
 const REVIEW_BYTES_MAX: usize = 8 << 20;
 /// The time limit of a TLS handshake.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
@@ -33,6 +34,7 @@ const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 pub(super) struct Server {
     client: Client,
     webhooks: Vec<(&'static dyn Dialect, &'static Webhook)>,
+    conversions: Vec<(&'static dyn Dialect, &'static Conversion)>,
 }
 
 /// Why a review could not be answered; the API server then rejects the request.
@@ -49,7 +51,15 @@ impl Server {
             let dialect = *dialect;
             dialect.webhooks().iter().map(move |webhook| (dialect, webhook))
         };
-        Self { client, webhooks: dialects.iter().flat_map(of_dialect).collect() }
+        let conversions = |dialect: &&'static dyn Dialect| {
+            let dialect = *dialect;
+            dialect.conversions().iter().map(move |conversion| (dialect, conversion))
+        };
+        Self {
+            client,
+            webhooks: dialects.iter().flat_map(of_dialect).collect(),
+            conversions: dialects.iter().flat_map(conversions).collect(),
+        }
     }
 
     /// Serves every new connection with the newest of `configs`, until the last sender is gone.
@@ -105,17 +115,20 @@ impl Server {
     }
 
     async fn answer(&self, request: Request<Incoming>) -> Result<Value, Failure> {
-        let path = request.uri().path();
-        let mut all = self.webhooks.iter();
-        let found = all.find(|(_, webhook)| webhook.path == path);
-        let (dialect, webhook) = found.ok_or(Failure::NotServed)?;
         if request.method() != Method::POST {
             return Err(Failure::NotServed);
         }
-        let body = Limited::new(request.into_body(), REVIEW_BYTES_MAX).collect().await;
-        let body = body.map_err(|error| Failure::NoReview(error.to_string()))?.to_bytes();
-        let review: Value =
-            serde_json::from_slice(&body).map_err(|error| Failure::NoReview(error.to_string()))?;
+        let path = request.uri().path().to_owned();
+        let mut conversions = self.conversions.iter();
+        if let Some((dialect, _)) = conversions.find(|(_, conversion)| conversion.path == path) {
+            let answer = conversion::answer(*dialect, &review(request).await?);
+            let malformed = "it has no request with a uid, a version and objects";
+            return answer.ok_or_else(|| Failure::NoReview(malformed.to_owned()));
+        }
+        let mut all = self.webhooks.iter();
+        let found = all.find(|(_, webhook)| webhook.path == path);
+        let (dialect, webhook) = found.ok_or(Failure::NotServed)?;
+        let review = review(request).await?;
         let mut world = World::new();
         for served in webhook.beside {
             self.read(served, &mut world).await.map_err(Failure::Unread)?;
@@ -181,13 +194,18 @@ impl Server {
     }
 }
 
+/// The review that a request carries.
+async fn review(request: Request<Incoming>) -> Result<Value, Failure> {
+    let body = Limited::new(request.into_body(), REVIEW_BYTES_MAX).collect().await;
+    let body = body.map_err(|error| Failure::NoReview(error.to_string()))?.to_bytes();
+    serde_json::from_slice(&body).map_err(|error| Failure::NoReview(error.to_string()))
+}
+
 impl Failure {
     fn response(self) -> (StatusCode, String) {
         match self {
             Self::NotServed => (StatusCode::NOT_FOUND, "no such webhook".to_owned()),
-            Self::NoReview(why) => {
-                (StatusCode::BAD_REQUEST, format!("not an admission review: {why}"))
-            }
+            Self::NoReview(why) => (StatusCode::BAD_REQUEST, format!("not a review: {why}")),
             Self::Unread(why) => {
                 tracing::warn!(why, "a webhook could not read the objects it needs");
                 (StatusCode::INTERNAL_SERVER_ERROR, format!("could not read {why}"))

@@ -4,6 +4,7 @@
 //! start now, [`write`] turns them into actions, beside the disruptions that are under way and
 //! the nodes that are being terminated, and [`report`] gives a reason to all other members.
 
+mod admission;
 mod decide;
 mod names;
 mod read;
@@ -17,14 +18,18 @@ mod write;
 
 use convoy_api::{GroupKind, Object, ObjectKey};
 use jiff::Timestamp;
+use serde_json::Value;
 
 use super::{Dialect, Watch};
 use crate::diagnostic::Diagnostic;
 use crate::snapshot::Snapshot;
 use crate::step::{Step, Verdict};
 use crate::validation;
+use crate::webhook::Conversion;
 use crate::world::World;
 use decide::Disruptions;
+use decide::registrations::Registrations;
+pub use read::gates::Gates;
 use read::{Cluster, Facts};
 
 /// The `karpenter` dialect of plans.
@@ -33,8 +38,16 @@ pub struct Karpenter;
 
 /// The controller: beside the pools of a plan its rollouts are NodeClaims, whose machines it
 /// launches and gives back.
-#[derive(Clone, Copy, Debug)]
-pub struct Operator;
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Operator {
+    pub gates: Gates,
+}
+
+impl Operator {
+    pub const fn new() -> Self {
+        Self { gates: Gates::new() }
+    }
+}
 
 impl Dialect for Karpenter {
     fn name(&self) -> &'static str {
@@ -77,17 +90,31 @@ impl Dialect for Karpenter {
     }
 
     fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
-        let facts = Facts::read(snapshot);
-        let cluster = Cluster::new(snapshot, &facts, now);
-        let disruptions = Disruptions::new(&cluster, snapshot.of(&names::DAEMON_SET));
-        let mut step = Step::new(self.name(), snapshot.rollout(), Verdict::Done);
-        step.decision = report::summary::decision(&cluster, &disruptions);
-        let writes = write::step(&cluster, snapshot, &disruptions);
-        report::report(&cluster, &disruptions, writes, &mut step);
-        step.series = report::series::series(&cluster, &disruptions);
-        step.status = status::status(&cluster, snapshot, &disruptions);
-        step
+        step_of_pool(snapshot, Gates::new(), now)
     }
+
+    fn conversions(&self) -> &'static [Conversion] {
+        admission::CONVERSIONS
+    }
+
+    fn convert(&self, object: &Value, to: &str) -> Result<Value, String> {
+        admission::convert(object, to)
+    }
+}
+
+/// What happens next in one pool.
+fn step_of_pool(snapshot: &Snapshot<'_>, gates: Gates, now: Timestamp) -> Step {
+    let facts = Facts::read(snapshot);
+    let cluster = Cluster::new(snapshot, &facts, gates, now);
+    let disruptions = Disruptions::new(&cluster, snapshot.of(&names::DAEMON_SET));
+    let mut step = Step::new(Karpenter.name(), snapshot.rollout(), Verdict::Done);
+    step.decision = report::summary::decision(&cluster, &disruptions);
+    let registrations = Registrations::read(&cluster, snapshot);
+    let writes = write::step(&cluster, snapshot, &disruptions, &registrations);
+    report::report(&cluster, &disruptions, writes, &mut step);
+    step.series = report::series::series(&cluster, &disruptions);
+    step.status = status::status(&cluster, snapshot, &disruptions, &registrations);
+    step
 }
 
 impl Dialect for Operator {
@@ -135,7 +162,7 @@ impl Dialect for Operator {
     fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
         let rollout = snapshot.rollout();
         if *rollout.kind() != names::NODE_CLAIM {
-            return Karpenter.step(snapshot, now);
+            return step_of_pool(snapshot, self.gates, now);
         }
         if !rollout.is_deleting() {
             return report::claim::step(self.name(), snapshot, now);
@@ -146,5 +173,13 @@ impl Dialect for Operator {
         }
         let facts = Facts::read(snapshot);
         report::claim::end(self.name(), snapshot, &facts, now)
+    }
+
+    fn conversions(&self) -> &'static [Conversion] {
+        Karpenter.conversions()
+    }
+
+    fn convert(&self, object: &Value, to: &str) -> Result<Value, String> {
+        Karpenter.convert(object, to)
     }
 }

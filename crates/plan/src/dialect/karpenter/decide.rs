@@ -16,6 +16,8 @@ pub(crate) mod lifecycle;
 mod methods;
 pub(crate) mod obstacle;
 pub(crate) mod provision;
+pub(crate) mod registrations;
+pub(crate) mod repair;
 pub(crate) mod replicas;
 pub(crate) mod simulate;
 
@@ -37,6 +39,7 @@ use budgets::Budgets;
 use command::Command;
 use conditions::Conditions;
 use obstacle::Obstacle;
+use repair::Repairs;
 use simulate::{Arrival, Inventory, Removal, SimulationResult, simulate};
 
 /// The loop under way, and afterwards its result.
@@ -59,6 +62,7 @@ pub(crate) struct Disruptions<'c, 'w> {
     /// Nodes that pods go to once the commands of this loop are done.
     targets: BTreeMap<SmolStr, Arrival>,
     pub(crate) commands: Vec<Command<'w>>,
+    pub(crate) repairs: Repairs,
     /// What the gate told members of the own pool that do not start.
     holds: BTreeMap<usize, Held>,
     /// Why the simulation spoke against a member that the gate had admitted.
@@ -98,7 +102,8 @@ impl<'c, 'w> Disruptions<'c, 'w> {
     /// The last, because nobody knows what room a claim brings before it is launched: pods that
     /// will go to it would be given a second node.
     ///
-    /// Forceful expiration has no limits: upstream disrupts such nodes at once.
+    /// Forceful expiration has no limits: upstream disrupts such nodes at once. Node repair has its
+    /// own ([`Disruptions::repair`]).
     fn limits(&self, pool: usize, reason: Reason) -> Vec<Limit> {
         let mut limits = match reason {
             Reason::Drifted => self.replica_limits(pool),
@@ -319,10 +324,12 @@ impl<'c, 'w> Disruptions<'c, 'w> {
             leaving: leaving.map(|(at, _)| at).collect(),
             targets: BTreeMap::new(),
             commands: Vec::new(),
+            repairs: Repairs::default(),
             holds: BTreeMap::new(),
             refused: BTreeMap::new(),
             unreached: BTreeSet::new(),
         };
+        disruptions.repair();
         disruptions.expire_forcefully();
         disruptions.expire();
         disruptions.empty();

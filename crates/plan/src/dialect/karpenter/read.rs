@@ -3,6 +3,7 @@
 pub(crate) mod budget;
 pub(crate) mod catalogue;
 pub(crate) mod claim;
+pub(crate) mod gates;
 pub(crate) mod hash;
 pub(crate) mod lifecycle;
 pub(crate) mod node;
@@ -23,6 +24,7 @@ use crate::memory::Reading;
 use crate::pod_budget::PodBudgets;
 use crate::snapshot::Snapshot;
 use claim::{ClaimFacts, Member};
+use gates::Gates;
 use node::{Node, NodeFacts};
 use pod::Pod;
 use pool::Pool;
@@ -31,6 +33,7 @@ use pool::Pool;
 #[derive(Clone, Debug)]
 pub(crate) struct Cluster<'w> {
     pub(crate) now: Timestamp,
+    pub(crate) gates: Gates,
     /// By name. Without pods pools cannot influence each other, and only one is read.
     pub(crate) pools: Vec<Pool<'w>>,
     /// Index of the pool that is decided about.
@@ -79,7 +82,12 @@ pub(crate) struct Count {
 }
 
 impl<'w> Cluster<'w> {
-    pub(crate) fn new(snapshot: &Snapshot<'w>, facts: &'w Facts, now: Timestamp) -> Self {
+    pub(crate) fn new(
+        snapshot: &Snapshot<'w>,
+        facts: &'w Facts,
+        gates: Gates,
+        now: Timestamp,
+    ) -> Self {
         let own = snapshot.rollout();
         let listed = snapshot.of(&names::NODE_POOL);
         let alone = snapshot.of(&POD).is_empty();
@@ -93,6 +101,7 @@ impl<'w> Cluster<'w> {
         pools.insert(at, Pool::new(own));
         let mut cluster = Self {
             now,
+            gates,
             pools,
             own: at,
             is_first,

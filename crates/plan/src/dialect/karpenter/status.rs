@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::decide::Disruptions;
 use super::decide::budgets::Applicable;
+use super::decide::registrations::{FAILED, Registrations};
 use super::names::{KWOK_NODE_CLASS, condition};
 use super::read::Cluster;
 use super::read::claim::Member;
@@ -20,6 +21,7 @@ pub(crate) fn status(
     cluster: &Cluster<'_>,
     snapshot: &Snapshot<'_>,
     disruptions: &Disruptions<'_, '_>,
+    registrations: &Registrations,
 ) -> Option<Value> {
     let object = cluster.pool().object;
     let mut patch = ObjectPatch::new(object, cluster.now);
@@ -35,10 +37,7 @@ pub(crate) fn status(
         }
     }
     class(cluster, snapshot, &mut patch);
-    if patch.current(condition::NODE_REGISTRATION_HEALTHY).is_none() {
-        let text = "object is awaiting reconciliation";
-        patch.set(condition::NODE_REGISTRATION_HEALTHY, "Unknown", "AwaitingReconciliation", text);
-    }
+    registration(registrations, &mut patch);
     budgets(cluster, disruptions, &mut patch);
     root(&mut patch, &[condition::VALIDATION_SUCCEEDED, condition::NODE_CLASS_READY]);
     let (_, changed) = patch.parts();
@@ -132,6 +131,29 @@ fn class(cluster: &Cluster<'_>, snapshot: &Snapshot<'_>, patch: &mut ObjectPatch
                 field("message").unwrap_or_default(),
             );
         }
+    }
+}
+
+/// Whether the machines of the pool become nodes.
+fn registration(registrations: &Registrations, patch: &mut ObjectPatch<'_>) {
+    let kind = condition::NODE_REGISTRATION_HEALTHY;
+    match registrations.are_healthy() {
+        Some(true) => patch.set(kind, "True", kind, ""),
+        Some(false) => {
+            let is_said = patch.current(kind).is_some_and(|entry| entry["status"] == "False");
+            let failure = registrations.failure.clone();
+            let unknown = || (FAILED.into(), "Failed to register node".to_owned());
+            let (reason, message) = match failure {
+                None if is_said => return,
+                failure => failure.unwrap_or_else(unknown),
+            };
+            patch.set(kind, "False", &reason, &message);
+        }
+        None if registrations.is_reset || patch.current(kind).is_none() => {
+            let text = "object is awaiting reconciliation";
+            patch.set(kind, "Unknown", "AwaitingReconciliation", text);
+        }
+        None => {}
     }
 }
 

@@ -8,8 +8,10 @@ use super::Karpenter;
 use crate::dialect::Dialect;
 use crate::{Action, HoldReason, Step, Verb, Verdict, World, Write};
 
+mod gates;
 mod lifecycle;
 mod provision;
+mod registrations;
 mod upstream;
 
 const EARLIER_HASH: &str = "1";

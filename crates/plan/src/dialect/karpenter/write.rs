@@ -4,6 +4,7 @@
 
 mod launch;
 pub(crate) mod lifecycle;
+mod repair;
 mod replicas;
 pub(crate) mod terminate;
 pub(crate) mod writes;
@@ -13,6 +14,7 @@ use serde_json::json;
 
 use super::decide::command::{self, Command, Note, Progress, VALIDATION};
 use super::decide::course::{self, Course, Order};
+use super::decide::registrations::Registrations;
 use super::decide::{Disruptions, permit_of_leaving};
 use super::names::{self, DISRUPTED_EFFECT, DISRUPTED_TAINT, annotation, condition};
 use super::read::Cluster;
@@ -31,12 +33,15 @@ pub(crate) fn step<'w>(
     cluster: &Cluster<'w>,
     snapshot: &Snapshot<'w>,
     disruptions: &Disruptions<'_, 'w>,
+    registrations: &Registrations,
 ) -> Writes {
     let mut writes = Writes::default();
+    // Before claims go that the results come from.
+    writes.record.extend(results(cluster, registrations));
     for (at, course) in &course::courses(cluster, snapshot, disruptions) {
         let member = &cluster.members[*at];
         match course {
-            Course::Terminate => end(cluster, snapshot, *at, &mut writes),
+            Course::Terminate => end(cluster, snapshot, disruptions, *at, &mut writes),
             Course::Follow => {
                 let why = Why::new("NodeDeleted", "the Node of this NodeClaim is being deleted");
                 writes.remove(member, permit_of_leaving(), why);
@@ -52,13 +57,21 @@ pub(crate) fn step<'w>(
     if let Some(scaling) = disruptions.scaling() {
         replicas::scale(cluster, snapshot, &scaling, &mut writes);
     }
+    writes.hold = writes.hold.take().or_else(|| disruptions.switched_off());
+    repair::blocked(cluster, disruptions, &mut writes);
     blocked(cluster, disruptions, &mut writes);
     writes.record.extend(hash(cluster));
     writes
 }
 
 /// The next steps in the deletion of a claim.
-fn end<'w>(cluster: &Cluster<'w>, snapshot: &Snapshot<'w>, at: usize, writes: &mut Writes) {
+fn end<'w>(
+    cluster: &Cluster<'w>,
+    snapshot: &Snapshot<'w>,
+    disruptions: &Disruptions<'_, '_>,
+    at: usize,
+    writes: &mut Writes,
+) {
     let member = &cluster.members[at];
     let leaving = Leaving {
         now: cluster.now,
@@ -66,6 +79,7 @@ fn end<'w>(cluster: &Cluster<'w>, snapshot: &Snapshot<'w>, at: usize, writes: &m
         pods: cluster.pods_of(member),
         pod_budgets: &cluster.pod_budgets,
         snapshot,
+        is_hurried: disruptions.repairs.hurried.contains(&at),
     };
     let hold = terminate::claim(leaving, writes);
     writes.states.insert(at, (MemberState::Gone, hold));
@@ -92,6 +106,7 @@ fn go_on(
             propose(cluster, command, at, *ripe, &mut patch, writes);
         }
         Course::Stay => clean_up(member, &mut patch, writes),
+        Course::Repair(permit) => repair::begin(cluster, *permit, at, &mut patch, writes),
         Course::Leave | Course::Terminate | Course::Follow => {}
     }
     if !patch.is_empty() {
@@ -343,4 +358,15 @@ fn hash(cluster: &Cluster<'_>) -> Vec<Action> {
     patch.annotate(annotation::HASH, Some(&pool.hash));
     patch.annotate(annotation::HASH_VERSION, Some(names::HASH_VERSION));
     patch.actions(Verb::Record, &Why::new("Hashed", "the hash of the NodePool's template changed"))
+}
+
+/// The last results of registrations, on the pool itself.
+fn results(cluster: &Cluster<'_>, registrations: &Registrations) -> Vec<Action> {
+    let pool = cluster.pool().object;
+    let mut patch = ObjectPatch::new(pool, cluster.now);
+    if let Some(note) = registrations.note(pool.annotation(annotation::REGISTRATIONS)) {
+        patch.annotate(annotation::REGISTRATIONS, Some(&note));
+    }
+    let why = Why::new("Registrations", "the last results of node registrations changed");
+    patch.actions(Verb::Record, &why)
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use smol_str::SmolStr;
 
 use super::Disruptions;
-use super::simulate::{Offer, Replacement, SimulationResult};
+use super::simulate::{Offer, Replacement, SimulationResult, min_values};
 use crate::dialect::karpenter::read::catalogue;
 use crate::dialect::karpenter::read::pool::Policy;
 use crate::dialect::karpenter::read::reason::Reason;
@@ -17,6 +17,9 @@ const TOGETHER: usize = 100;
 
 /// How much a search may simulate in one pass: nodes looked at, all in all.
 const EFFORT: usize = 4_000_000;
+
+/// How many cheaper types there have to be for a spot node that takes the place of one.
+const SPOT_CHOICE: usize = 15;
 
 /// A move is worth it if its share of the savings is at least half its share of the disturbance.
 const BALANCE: f64 = 0.5;
@@ -193,7 +196,8 @@ impl<'w> Disruptions<'_, 'w> {
         };
         let may_be_spot =
             replacement.offers.iter().any(|offer| offer.capacity_type() == Some(catalogue::SPOT));
-        if may_be_spot && group.iter().all(is_spot) {
+        let is_spot_to_spot = may_be_spot && group.iter().all(is_spot);
+        if is_spot_to_spot && !self.cluster.gates.spot_to_spot_consolidation {
             return Err(
                 "SpotToSpotConsolidation is disabled, can't replace a spot node with a spot node"
                     .to_owned(),
@@ -214,6 +218,47 @@ impl<'w> Disruptions<'_, 'w> {
         });
         if replacement.offers.is_empty() {
             return Err("Can't replace with a cheaper node".to_owned());
+        }
+        let pool = &self.cluster.pools[replacement.pool];
+        if let Some(why) = min_values::unmet(pool, &replacement.offers) {
+            return Err(format!("Filtering by price: {why}"));
+        }
+        if is_spot_to_spot && group.len() == 1 {
+            return self.with_choice(replacement);
+        }
+        Ok(replacement)
+    }
+
+    /// A spot node is replaced by another only if the provider has a choice among many types: one
+    /// that was chosen for its price alone is likely to be interrupted. The cheapest are asked for.
+    fn with_choice(&self, mut replacement: Replacement<'w>) -> Result<Replacement<'w>, String> {
+        let mut prices: BTreeMap<SmolStr, f64> = BTreeMap::new();
+        for offer in &replacement.offers {
+            let price = offer.price().unwrap_or(f64::INFINITY);
+            let name = SmolStr::new(offer.type_name().unwrap_or_default());
+            let entry = prices.entry(name).or_insert(price);
+            *entry = entry.min(price);
+        }
+        if prices.len() < SPOT_CHOICE {
+            return Err(format!(
+                "SpotToSpotConsolidation requires {SPOT_CHOICE} cheaper instance type options than \
+                 the current candidate to consolidate, got {}",
+                prices.len()
+            ));
+        }
+        let mut types: Vec<(f64, SmolStr)> = prices.into_iter().map(|(it, at)| (at, it)).collect();
+        types.sort_by(|(a, one), (b, other)| a.total_cmp(b).then_with(|| one.cmp(other)));
+        let pool = &self.cluster.pools[replacement.pool];
+        let all = std::mem::take(&mut replacement.offers);
+        // More than these only where minValues asks for more.
+        for most in SPOT_CHOICE..=types.len() {
+            let is_kept = |offer: &&Offer<'w>| {
+                types[..most].iter().any(|(_, name)| Some(name.as_str()) == offer.type_name())
+            };
+            replacement.offers = all.iter().filter(is_kept).copied().collect();
+            if min_values::unmet(pool, &replacement.offers).is_none() {
+                break;
+            }
         }
         Ok(replacement)
     }
@@ -240,7 +285,10 @@ impl<'w> Disruptions<'_, 'w> {
             .copied()
             .fold(f64::INFINITY, f64::min);
         replacement.offers.retain(|offer| offer.price().is_some_and(|price| price < bound));
-        (!replacement.offers.is_empty()).then_some(result)
+        let pool = &self.cluster.pools[replacement.pool];
+        let does = !replacement.offers.is_empty()
+            && min_values::unmet(pool, &replacement.offers).is_none();
+        does.then_some(result)
     }
 
     /// Pools with the policy Balanced have to find the savings worth the disturbance.

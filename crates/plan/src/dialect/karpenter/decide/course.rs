@@ -9,6 +9,7 @@ use super::Disruptions;
 use super::command::{self, Command, Progress};
 use super::simulate::Replacement;
 use crate::dialect::karpenter::read::Cluster;
+use crate::gate::Permit;
 use crate::snapshot::Snapshot;
 
 /// What happens to one claim.
@@ -18,6 +19,8 @@ pub(crate) enum Course<'d, 'w> {
     Terminate,
     /// Its Node is being deleted, and so it goes too.
     Follow,
+    /// Its Node has been unhealthy for too long.
+    Repair(Permit),
     /// Its disruption is under way.
     Proceed(Progress),
     /// It is too old, and nothing limits that.
@@ -57,6 +60,9 @@ pub(crate) fn courses<'d, 'w>(
         }
         if member.node.is_some_and(|node| node.facts.is_deleting) {
             return Course::Follow;
+        }
+        if let Some(permit) = disruptions.repairs.starts.get(&at) {
+            return Course::Repair(*permit);
         }
         if member.is_in_flight() {
             let is_empty = disruptions.is_empty(at);

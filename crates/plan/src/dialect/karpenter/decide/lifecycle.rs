@@ -5,12 +5,14 @@
 //! as a Node after the delay of its node class, and is gone once that Node is being deleted.
 
 use convoy_api::Object;
+use convoy_api::text::Quantity;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::dialect::karpenter::names::condition;
 use crate::dialect::karpenter::read::catalogue::{self, InstanceType, Offering};
-use crate::dialect::karpenter::read::lifecycle::Claim;
+use crate::dialect::karpenter::read::lifecycle::{Claim, since};
 use crate::dialect::karpenter::read::node;
+use crate::resources;
 
 /// A claim that is not launched within this time is given up.
 const LAUNCH_LIMIT: SignedDuration = SignedDuration::from_mins(5);
@@ -21,6 +23,9 @@ const REGISTRATION_LIMIT: SignedDuration = SignedDuration::from_mins(15);
 /// A claim that the provider has no machine for is given up after this time, so that the next one
 /// is not made at once.
 const REFUSAL_PAUSE: SignedDuration = SignedDuration::from_secs(10);
+
+/// A Node that has less of a resource than this share of what was expected is not consistent.
+const CONSISTENT_PERCENT: i128 = 90;
 
 /// What happens next in the life of a claim.
 #[derive(Clone, Debug)]
@@ -59,23 +64,41 @@ pub(crate) enum Stage<'w> {
     Ready,
 }
 
-impl Claim<'_> {
-    /// When it is given up, if it does not get on.
-    pub(crate) fn gives_up_at(&self) -> Option<Timestamp> {
-        let (kind, limit) = if !self.is(condition::LAUNCHED) {
-            (condition::LAUNCHED, LAUNCH_LIMIT)
-        } else if !self.is(condition::REGISTERED) {
-            (condition::REGISTERED, REGISTRATION_LIMIT)
-        } else {
-            return None;
-        };
-        self.since(kind)?.checked_add(limit).ok()
+/// When a claim is given up, if it does not get on.
+pub(crate) fn gives_up_at(claim: &Object) -> Option<Timestamp> {
+    let is = |kind: &str| claim.condition_status(kind) == Some("True");
+    let (kind, limit) = if !is(condition::LAUNCHED) {
+        (condition::LAUNCHED, LAUNCH_LIMIT)
+    } else if !is(condition::REGISTERED) {
+        (condition::REGISTERED, REGISTRATION_LIMIT)
+    } else {
+        return None;
+    };
+    since(claim, kind)?.checked_add(limit).ok()
+}
+
+/// The resources of a Node that are less than nine tenths of what its claim expects of them, in
+/// words; only those that the claim asked for.
+pub(crate) fn inconsistencies(claim: &Claim<'_>, node: &Object) -> Vec<String> {
+    let amount = |object: &Object, name: &str| {
+        let given = object.status_member("capacity").and_then(|capacity| capacity.get(name));
+        given.and_then(resources::quantity).map_or(0, Quantity::as_millis)
+    };
+    let mut found = Vec::new();
+    for name in claim.requested() {
+        let (expected, has) = (amount(claim.object, name), amount(node, name));
+        let (share, least) = (i128::from(has) * 100, i128::from(expected) * CONSISTENT_PERCENT);
+        if expected > 0 && share < least {
+            let percent = share / i128::from(expected);
+            found.push(format!("the Node has {percent}% of the {name} that its NodeClaim expects"));
+        }
     }
+    found
 }
 
 /// What happens next to a claim that is not being deleted.
 pub(crate) fn stage<'w>(claim: &Claim<'w>, now: Timestamp) -> Stage<'w> {
-    if claim.gives_up_at().is_some_and(|at| at <= now) {
+    if gives_up_at(claim.object).is_some_and(|at| at <= now) {
         let (reason, verb) = if claim.is(condition::LAUNCHED) {
             ("registration_timeout", "registered")
         } else {
@@ -161,7 +184,7 @@ fn boot<'w>(claim: &Claim<'w>, now: Timestamp) -> Stage<'w> {
         return Stage::Foreign;
     }
     let delay = claim.class.as_ref().map_or(SignedDuration::ZERO, |class| class.delay);
-    let until = claim.since(condition::LAUNCHED).and_then(|at| at.checked_add(delay).ok());
+    let until = since(claim.object, condition::LAUNCHED).and_then(|at| at.checked_add(delay).ok());
     match until {
         Some(until) if until > now => Stage::Booting { until },
         _ => Stage::Appear,

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Disruptions;
+use super::replicas::STATIC_CAPACITY_OFF;
 use super::simulate::{Replacement, SimulationResult};
 use crate::dialect::karpenter::read::pool::Expiration;
 use crate::dialect::karpenter::read::reason::Reason;
@@ -16,6 +17,7 @@ impl Disruptions<'_, '_> {
             let member: &super::Member<'_> = member;
             let pool = member.pool.map(|pool| &cluster.pools[pool]);
             !member.facts.is_deleting
+                && !self.repairs.starts.contains_key(at)
                 && pool.is_some_and(|pool| pool.expiration == Expiration::Forceful)
                 && self.conditions[*at].expires_at.is_some_and(|at| at <= cluster.now)
         };
@@ -61,6 +63,11 @@ impl Disruptions<'_, '_> {
                 continue;
             }
             let drifted = self.drifted(|this, at| this.pool_of(at) == Some(pool));
+            if !self.cluster.gates.static_capacity {
+                let off = drifted.into_iter().map(|at| (at, STATIC_CAPACITY_OFF.to_owned()));
+                self.refused.extend(off);
+                continue;
+            }
             let (admitted, permit) = self.admit(Reason::Drifted, &drifted);
             let Some(permit) = permit else { continue };
             for at in admitted {

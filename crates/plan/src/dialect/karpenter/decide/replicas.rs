@@ -2,6 +2,11 @@
 
 use super::Disruptions;
 use crate::gate::{self, Candidate, Grant, Limit, Permit};
+use crate::hold::HoldReason;
+
+/// What keeps a static pool, and its drifted nodes, as they are.
+pub(super) const STATIC_CAPACITY_OFF: &str =
+    "the feature gate StaticCapacity, which is off: static pools are not run";
 
 /// The most nodes that one step creates.
 pub(super) const BURST: u32 = 500;
@@ -44,7 +49,8 @@ impl Disruptions<'_, '_> {
     /// pool no longer asks for: those that are missed least go first.
     pub(crate) fn scaling(&self) -> Option<Scaling> {
         let pool = self.cluster.pool();
-        let replicas = pool.replicas.filter(|_| !pool.object.is_deleting())?;
+        let is_run = self.cluster.gates.static_capacity && !pool.object.is_deleting();
+        let replicas = pool.replicas.filter(|_| is_run)?;
         let count = self.static_count(self.cluster.own);
         let missing = replicas.saturating_sub(count.kept());
         let create = (missing > 0).then(|| {
@@ -60,6 +66,12 @@ impl Disruptions<'_, '_> {
             .permit()
             .map(|permit| (admission.starts.iter().map(|member| member.index).collect(), permit));
         Some(Scaling { replicas, count, create, remove })
+    }
+
+    /// What a static pool waits for that nobody runs.
+    pub(crate) fn switched_off(&self) -> Option<HoldReason> {
+        let is_off = self.cluster.pool().is_static() && !self.cluster.gates.static_capacity;
+        is_off.then(|| HoldReason::Depends { on: STATIC_CAPACITY_OFF.to_owned() })
     }
 
     /// The claims of a static pool.

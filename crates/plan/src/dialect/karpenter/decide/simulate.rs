@@ -3,6 +3,7 @@
 
 mod inventory;
 mod labels;
+pub(crate) mod min_values;
 mod offer;
 mod overhead;
 mod replacement;

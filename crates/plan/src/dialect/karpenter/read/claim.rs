@@ -30,10 +30,14 @@ pub(crate) struct Member<'w> {
 )]
 pub(crate) struct ClaimFacts {
     pub(crate) pool: Option<SmolStr>,
+    /// The uid of the pool that made it.
+    pub(crate) owner: Option<SmolStr>,
     pub(crate) provider_id: SmolStr,
     pub(crate) is_deleting: bool,
     pub(crate) is_launched: bool,
     pub(crate) is_instance_terminating: bool,
+    /// Since when its Node has joined the cluster.
+    pub(crate) registered: Option<TrueCondition>,
     /// Since when it is initialized.
     pub(crate) initialized: Option<TrueCondition>,
     pub(crate) consolidatable: Option<TrueCondition>,
@@ -168,6 +172,7 @@ impl ClaimFacts {
         let annotation = |key| claim.annotation(key).map(SmolStr::new);
         let mut facts = Self {
             pool: label(label::NODE_POOL),
+            owner: owner(claim),
             provider_id: claim.status_text("providerID").into(),
             is_deleting: claim.is_deleting(),
             last_pod_event: claim.status_text("lastPodEventTime").parse().ok(),
@@ -194,6 +199,7 @@ impl ClaimFacts {
         match kind {
             condition::LAUNCHED => self.is_launched = mark.is_some(),
             condition::INSTANCE_TERMINATING => self.is_instance_terminating = mark.is_some(),
+            condition::REGISTERED => self.registered = mark,
             condition::INITIALIZED => self.initialized = mark,
             condition::CONSOLIDATABLE => self.consolidatable = mark,
             condition::DRIFTED => {
@@ -219,6 +225,11 @@ impl Lifetime {
             given => pool::duration(given, SignedDuration::ZERO).map_or(Self::Endless, Self::Of),
         }
     }
+}
+
+fn owner(claim: &Object) -> Option<SmolStr> {
+    let mut owners = claim.owners();
+    owners.find(|owner| owner.kind == "NodePool").map(|owner| SmolStr::new(owner.uid))
 }
 
 fn grace_period(text: &str) -> Option<SignedDuration> {

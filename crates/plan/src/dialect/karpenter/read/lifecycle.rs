@@ -62,13 +62,6 @@ impl<'w> Claim<'w> {
         self.object.condition_status(kind) == Some("True")
     }
 
-    /// Since when a condition is as it is; since its creation if it does not have it.
-    pub(crate) fn since(&self, kind: &str) -> Option<Timestamp> {
-        let mut conditions = self.object.condition_summaries();
-        let since = conditions.find(|condition| condition.kind == kind).and_then(|it| it.since);
-        since.or(self.facts.created)
-    }
-
     pub(crate) fn requirements(&self) -> Requirements {
         requirement::from_value(list(self.object.spec(), "requirements"))
     }
@@ -82,16 +75,36 @@ impl<'w> Claim<'w> {
         Amounts::from_value(Some(self.requests()))
     }
 
+    /// The resources that it asks for.
+    pub(crate) fn requested(&self) -> impl Iterator<Item = &'w str> {
+        let asked = self.requests().as_object().into_iter().flatten();
+        asked.filter(|(_, amount)| is_some(amount)).map(|(name, _)| name.as_str())
+    }
+
     /// The first resource that it asks for and its Node does not have.
     pub(crate) fn unregistered_resource(&self, node: &Object) -> Option<&'w str> {
-        let is_some = |amount: &Value| {
-            resources::quantity(amount).is_some_and(|amount| amount.as_millis() > 0)
-        };
         let given = field(node.status(), "allocatable");
-        let asked = self.requests().as_object().into_iter().flatten();
-        let mut asked = asked.filter(|(_, amount)| is_some(amount));
-        asked.find(|(name, _)| !is_some(field(given, name))).map(|(name, _)| name.as_str())
+        self.requested().find(|name| !is_some(field(given, name)))
     }
+
+    /// The label by which its node class is known on claims and Nodes.
+    pub(crate) fn class_label(&self) -> Option<(String, &'w str)> {
+        let reference = field(self.object.spec(), "nodeClassRef");
+        let (group, kind) = (text(reference, "group"), text(reference, "kind"));
+        let is_whole = ![group, kind, self.class_name].contains(&"");
+        is_whole.then(|| (format!("{group}/{}", kind.to_lowercase()), self.class_name))
+    }
+}
+
+fn is_some(amount: &Value) -> bool {
+    resources::quantity(amount).is_some_and(|amount| amount.as_millis() > 0)
+}
+
+/// Since when a condition of a claim is as it is; since its creation if it does not have it.
+pub(crate) fn since(claim: &Object, kind: &str) -> Option<Timestamp> {
+    let mut conditions = claim.condition_summaries();
+    let since = conditions.find(|condition| condition.kind == kind).and_then(|it| it.since);
+    since.or(claim.created_at())
 }
 
 impl<'w> NodeClass<'w> {

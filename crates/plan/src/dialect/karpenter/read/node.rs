@@ -2,6 +2,7 @@
 
 use convoy_api::Object;
 use convoy_api::object::member::list;
+use jiff::Timestamp;
 use serde_json::Value;
 use smol_str::SmolStr;
 
@@ -30,6 +31,8 @@ pub(crate) struct NodeFacts {
     pub(crate) is_registered: bool,
     pub(crate) is_initialized: bool,
     pub(crate) is_ready: bool,
+    /// Since when it says that it is not ready, or says nothing.
+    pub(crate) unready_since: Option<Timestamp>,
     pub(crate) is_deleting: bool,
     /// With the taint and effect that a disruption starts with.
     pub(crate) is_tainted: bool,
@@ -68,13 +71,15 @@ impl<'w> Node<'w> {
 impl NodeFacts {
     pub(crate) fn read(object: &Object) -> Self {
         let is = |key| object.label(key) == Some("true");
+        let readiness = object.condition_summaries().find(|condition| condition.kind == "Ready");
         Self {
             pool: object.label(label::NODE_POOL).map(SmolStr::new),
             is_registered: is(label::REGISTERED),
             is_initialized: is(label::INITIALIZED),
-            is_ready: object
-                .condition_summaries()
-                .any(|condition| (condition.kind, condition.status) == ("Ready", "True")),
+            is_ready: readiness.is_some_and(|condition| condition.status == "True"),
+            unready_since: readiness
+                .filter(|condition| ["False", "Unknown"].contains(&condition.status))
+                .and_then(|condition| condition.since),
             is_deleting: object.is_deleting(),
             is_tainted: is_disrupted(object),
             is_protected: object.annotation(annotation::DO_NOT_DISRUPT) == Some("true"),

@@ -12,6 +12,7 @@ use convoy_api::text::{GoDuration, Quantity};
 use jiff::SignedDuration;
 use jiff::tz::TimeZone;
 use serde_json::Value;
+use smol_str::SmolStr;
 
 use super::budget::{Budget, Coverage};
 use super::hash;
@@ -44,6 +45,9 @@ pub(crate) struct Pool<'w> {
     pub(crate) replicas: Option<u32>,
     pub(crate) weight: i32,
     pub(crate) requirements: Requirements,
+    /// How many values of a label the machines of a claim leave open at least, if the machines are
+    /// known.
+    pub(crate) min_values: Vec<(SmolStr, usize)>,
     pub(crate) hash: String,
     /// Whether the instance types are those of the built-in catalogue.
     pub(crate) has_catalogue: bool,
@@ -91,6 +95,7 @@ impl<'w> Pool<'w> {
         let spec = spec.as_ref();
         let claim = spec.map(|spec| &spec.template.spec);
         let class = claim.map(|claim| claim.node_class_ref.clone());
+        let has_catalogue = class.as_ref().is_some_and(|class| class.group == names::KWOK_GROUP);
         let disruption = spec.and_then(|spec| spec.disruption.as_ref());
         let setting = |of: fn(&Disruption) -> &Option<String>| of(disruption?).as_deref();
         let coverage = match noted(annotation::DEFAULT_BUDGET) {
@@ -127,10 +132,14 @@ impl<'w> Pool<'w> {
             requirements: claim
                 .map(|claim| requirement::of_template(&claim.requirements))
                 .unwrap_or_default(),
+            min_values: claim
+                .filter(|_| has_catalogue)
+                .map(|claim| requirement::min_values(&claim.requirements))
+                .unwrap_or_default(),
             hash: hash::of_template(&template),
             is_hashed: object.annotation(annotation::HASH).is_some()
                 && object.annotation(annotation::HASH_VERSION) == Some(names::HASH_VERSION),
-            has_catalogue: class.as_ref().is_some_and(|class| class.group == names::KWOK_GROUP),
+            has_catalogue,
             class,
             limits: limits(spec.and_then(|spec| spec.limits.as_ref())),
             template,

@@ -27,6 +27,15 @@ pub(crate) fn of_template(given: &[TemplateRequirement]) -> Requirements {
     given.iter().map(read).collect()
 }
 
+/// How many values of each label have to stay possible, where a template says so.
+pub(crate) fn min_values(given: &[TemplateRequirement]) -> Vec<(SmolStr, usize)> {
+    let read = |given: &TemplateRequirement| {
+        let least = usize::try_from(given.min_values?).ok()?;
+        Some((stable(&given.key), least))
+    };
+    given.iter().filter_map(read).collect()
+}
+
 /// Reads a `nodeSelector`.
 pub(crate) fn from_labels(labels: Option<&Value>) -> Requirements {
     let labels = labels.and_then(Value::as_object).into_iter().flatten();

@@ -30,7 +30,8 @@ pub(crate) fn step(dialect: &'static str, snapshot: &Snapshot<'_>, now: Timestam
         Stage::Booting { until } | Stage::Refused { until, .. } => Some(*until),
         _ => None,
     };
-    step.wake_at = until.into_iter().chain(claim.gives_up_at().filter(|_| !is_ready)).min();
+    step.wake_at =
+        until.into_iter().chain(lifecycle::gives_up_at(claim.object).filter(|_| !is_ready)).min();
     if let Some(detail) = waits_for(&stage) {
         let hold = Hold::of_rollout(HoldReason::NotAvailable { detail });
         step.holds.push(hold.until(step.wake_at));
@@ -53,7 +54,14 @@ pub(crate) fn end(
     let pods: Vec<Pod<'_>> =
         snapshot.of(&POD).iter().filter(on_node).map(|pod| Pod::new(pod)).collect();
     let budgets = PodBudgets::new(snapshot.of(&POD_DISRUPTION_BUDGET).iter().copied());
-    let leaving = Leaving { now, member: &member, pods: &pods, pod_budgets: &budgets, snapshot };
+    let leaving = Leaving {
+        now,
+        member: &member,
+        pods: &pods,
+        pod_budgets: &budgets,
+        snapshot,
+        is_hurried: false,
+    };
     let mut writes = Writes::default();
     let wait = terminate::claim(leaving, &mut writes);
     step.decision = json!({"stage": "Delete"});

@@ -37,8 +37,9 @@ fn reached(kinds: &[&str], since: &str) -> Builder {
 
 fn step_at(objects: impl IntoIterator<Item = Object>, now: &str) -> Step {
     let world: World = objects.into_iter().collect();
-    let claim = Operator.rollouts(&world)[0];
-    Operator.step(&Operator.snapshot(&world, claim), now.parse().unwrap())
+    let operator = Operator::new();
+    let claim = operator.rollouts(&world)[0];
+    operator.step(&operator.snapshot(&world, claim), now.parse().unwrap())
 }
 
 fn step(objects: impl IntoIterator<Item = Object>) -> Step {
@@ -290,4 +291,48 @@ fn pods_that_fit_nowhere_get_nodes_once_every_claim_is_launched() {
     assert_eq!(created(vec![ready(drifting()), pod("p"), unlaunched()]), 0, "wait for its launch");
     let launched = reached(&["Launched"], NOW).build();
     assert_eq!(created(vec![ready(drifting()), pod("p"), launched]), 0, "one is on its way");
+}
+
+#[test]
+fn a_node_that_is_smaller_than_expected_is_told() {
+    let kinds = ["Launched", "Registered", "Initialized", "Ready"];
+    let claim = || {
+        reached(&kinds, NOW)
+            .label("karpenter.kwok.sh/kwoknodeclass", "default")
+            .with("/status/nodeName", json!("n"))
+    };
+    let node = |cpu: &str| {
+        object("v1", "Node", "n")
+            .label("karpenter.kwok.sh/kwoknodeclass", "default")
+            .spec(json!({"providerID": "kwok://n"}))
+            .status(json!({"capacity": {"cpu": cpu}}))
+            .build()
+    };
+    let small = step([class().build(), claim().build(), node("3")]);
+    let said = ["False", "ConsistencyCheckFailed", "Consistency Check Failed"];
+    assert_eq!(condition(&small, "ConsistentStateFound"), said);
+    let told = "the Node has 75% of the cpu that its NodeClaim expects";
+    let event = &small.events[0];
+    assert_eq!((event.reason.as_str(), event.message.as_str()), ("FailedConsistencyCheck", told));
+    let fit = step([class().build(), claim().build(), node("3600m")]);
+    assert_eq!(condition(&fit, "ConsistentStateFound")[0], "True");
+}
+
+#[test]
+fn claims_and_nodes_without_the_label_of_their_class_get_it() {
+    let key = "karpenter.kwok.sh/kwoknodeclass";
+    let without = |object: Object| {
+        let mut raw = object.raw().clone();
+        raw["metadata"]["labels"].as_object_mut().unwrap().shift_remove(key);
+        object.with_raw(raw)
+    };
+    let pair = karpenter::pair("default", "n").map(without);
+    let step = step(pair.into_iter().chain([class().build()]));
+    let labelled: Vec<&str> = step
+        .actions
+        .iter()
+        .filter(|action| patch(action)["metadata"]["labels"][key] == "default")
+        .map(|action| action.target.kind.kind.as_str())
+        .collect();
+    assert_eq!(labelled, ["Node", "NodeClaim"]);
 }

@@ -5,7 +5,7 @@ use convoy_api::object::member::list;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use crate::dialect::karpenter::decide::lifecycle::Stage;
+use crate::dialect::karpenter::decide::lifecycle::{Stage, inconsistencies};
 use crate::dialect::karpenter::names::{
     FINALIZER, NODE, SIMULATED, UNREGISTERED_TAINT, condition, label, node_label,
 };
@@ -70,10 +70,46 @@ pub(crate) fn write(claim: &Claim<'_>, stage: &Stage<'_>, now: Timestamp) -> Pro
         }
         Stage::Foreign | Stage::Ready | Stage::GiveUp { .. } => {}
     }
+    hydrate(claim, stage, &mut progress.actions);
+    consistency(claim, stage, &mut patch, &mut progress.events);
     let parts = [condition::LAUNCHED, condition::REGISTERED, condition::INITIALIZED];
     status::root(&mut patch, &parts);
     progress.actions.extend(patch.actions(Verb::Advance, &why));
     progress
+}
+
+/// Labels a claim, and its Node, with their node class, where they come from before that label.
+fn hydrate(claim: &Claim<'_>, stage: &Stage<'_>, actions: &mut Vec<Action>) {
+    let Some((key, class)) = claim.class_label() else { return };
+    let nodes = claim.nodes.iter().filter(|_| matches!(stage, Stage::Ready));
+    for object in nodes.copied().chain([claim.object]) {
+        if object.label(&key) != Some(class) {
+            let patch = json!({"metadata": {"labels": {key.as_str(): class}}});
+            let why = Why::new("Hydrated", "the label of the node class was missing");
+            actions.push(Action::patch(Verb::Record, object, patch, why));
+        }
+    }
+}
+
+/// Whether a node that is ready for pods has what its claim expects of it.
+fn consistency(
+    claim: &Claim<'_>,
+    stage: &Stage<'_>,
+    patch: &mut ObjectPatch<'_>,
+    events: &mut Vec<Event>,
+) {
+    let kind = condition::CONSISTENT_STATE_FOUND;
+    let node = claim.nodes.first().filter(|_| matches!(stage, Stage::Ready | Stage::Initialize(_)));
+    let Some(node) = node else { return };
+    let found = inconsistencies(claim, node);
+    if found.is_empty() {
+        return patch.set(kind, "True", kind, "");
+    }
+    patch.set(kind, "False", "ConsistencyCheckFailed", "Consistency Check Failed");
+    for message in found {
+        let reason = "FailedConsistencyCheck";
+        events.push(Event::new(claim.object.key(), EventType::Warning, reason, message));
+    }
 }
 
 /// Conditions that nothing is known about yet.

@@ -9,6 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::writes::{Wait, Writes};
+use crate::condition::instant;
 use crate::dialect::karpenter::names::VOLUME_ATTACHMENT;
 use crate::dialect::karpenter::names::{
     DISRUPTED_EFFECT, DISRUPTED_TAINT, FINALIZER, KWOK_GROUP, annotation, condition, label,
@@ -39,13 +40,15 @@ pub(crate) struct Leaving<'c, 'w> {
     pub(crate) pods: &'c [Pod<'w>],
     pub(crate) pod_budgets: &'c PodBudgets<'w>,
     pub(crate) snapshot: &'c Snapshot<'w>,
+    /// Its Node has been unhealthy for so long that nothing is waited for.
+    pub(crate) is_hurried: bool,
 }
 
 /// Takes the next steps in the deletion of a claim; what it waits for.
 pub(crate) fn claim(leaving: Leaving<'_, '_>, writes: &mut Writes) -> Option<Wait> {
     let member = leaving.member;
     let mut patch = ObjectPatch::new(member.claim, leaving.now);
-    let deadline = deadline(member, &mut patch, writes);
+    let deadline = deadline(leaving, &mut patch, writes);
     let hold = match member.node {
         Some(node) if !node.facts.is_deleting => {
             delete_node(&node, writes);
@@ -61,16 +64,22 @@ pub(crate) fn claim(leaving: Leaving<'_, '_>, writes: &mut Writes) -> Option<Wai
 
 /// When the node goes regardless; noted on the claim the first time it is known.
 fn deadline(
-    member: &Member<'_>,
+    leaving: Leaving<'_, '_>,
     patch: &mut ObjectPatch<'_>,
     writes: &mut Writes,
 ) -> Option<Timestamp> {
-    if let Some(noted) = member.claim.annotation(annotation::TERMINATION_TIMESTAMP) {
-        return noted.parse().ok();
+    let Leaving { now, member, is_hurried, .. } = leaving;
+    let noted = member.claim.annotation(annotation::TERMINATION_TIMESTAMP);
+    let known = noted.and_then(|text| text.parse::<Timestamp>().ok());
+    if is_hurried && known.is_none_or(|known| known > now) {
+        patch.annotate(annotation::TERMINATION_TIMESTAMP, instant(now).as_str());
+        return Some(now);
+    }
+    if noted.is_some() {
+        return known;
     }
     let deadline = member.claim.deleted_at()?.checked_add(member.facts.grace_period?).ok()?;
-    let text = crate::condition::instant(deadline);
-    patch.annotate(annotation::TERMINATION_TIMESTAMP, text.as_str());
+    patch.annotate(annotation::TERMINATION_TIMESTAMP, instant(deadline).as_str());
     let message = format!("All pods will be deleted by {deadline}");
     writes.event(member.claim.key(), EventType::Warning, "TerminationGracePeriodExpiring", message);
     Some(deadline)

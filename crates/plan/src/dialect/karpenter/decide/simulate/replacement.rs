@@ -6,6 +6,7 @@ use smol_str::SmolStr;
 
 use super::inventory::Inventory;
 use super::labels::PoolLabels;
+use super::min_values;
 use super::offer::Offer;
 use super::overhead::collide;
 use crate::dialect::karpenter::names::{label, node_label};
@@ -94,8 +95,9 @@ impl<'w> Replacement<'w> {
             needs.accept(label) && agents.leave_room(label, &requests, &ports, &offer.room())
         };
         let offers: Vec<Offer<'w>> = self.offers.iter().filter(does).copied().collect();
+        let does = !offers.is_empty() && min_values::unmet(pool, &offers).is_none();
         let pool = self.pool;
-        (!offers.is_empty()).then_some(Self { pool, offers, requests, ports, labels })
+        does.then_some(Self { pool, offers, requests, ports, labels })
     }
 
     pub(super) fn zones(&self) -> Vec<String> {
