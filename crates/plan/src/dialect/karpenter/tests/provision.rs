@@ -49,9 +49,8 @@ fn labels<'s>(step: &'s Step, key: &str) -> Vec<&'s str> {
 
 #[test]
 fn nothing_is_disrupted_while_a_claim_has_no_machine() {
-    let coming = || {
-        karpenter::claim("default", "m").with("/status", json!({"conditions": []})).build()
-    };
+    let coming =
+        || karpenter::claim("default", "m").with("/status", json!({"conditions": []})).build();
     let held = step([drifting(), drifted("n").build(), node("n").build(), coming()]);
     assert_eq!(disrupted(&held), [""; 0]);
     let on = "NodeClaim m to be launched".to_owned();
@@ -125,7 +124,8 @@ fn agents_take_room_and_ports_only_of_the_machines_that_they_run_on() {
         });
         serde_json::from_value(entry.unwrap()["values"].clone()).unwrap()
     };
-    let pool = || ready(&json!([{"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]}]));
+    let pool =
+        || ready(&json!([{"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]}]));
     let large = agent("arm64", &json!({"resources": {"requests": {"cpu": "2"}}}));
     let found = types(&step([pool(), large, waiting("p").build()]));
     assert!(found.iter().any(|name| name == "c-1x-amd64-linux"), "{found:?}");

@@ -65,7 +65,8 @@ impl<'c, 'w> Inventory<'c, 'w> {
         let offers: Vec<Vec<Offer<'w>>> =
             indices.clone().map(|pool| Offer::all(cluster, pool)).collect();
         let overhead = cluster.pools.iter().zip(&offers);
-        let overhead = overhead.map(|(pool, offers)| Overhead::new(pool, offers, daemons)).collect();
+        let overhead =
+            overhead.map(|(pool, offers)| Overhead::new(pool, offers, daemons)).collect();
         let usage = indices.map(|pool| usage(cluster, pool)).collect();
         let keeps_away = |pod: &Pod<'_>| {
             pod.is_active() && TopologyRules::required(pod.object.spec()).keeps_others_away()

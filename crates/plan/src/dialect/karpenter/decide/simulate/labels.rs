@@ -56,9 +56,9 @@ impl PoolLabels {
                     }
                 }
                 Values::Open(_) => {
-                    let named = needs.values_of(key).filter(|value| {
-                        suits(value) && pool.requirements.allow(key, Some(value))
-                    });
+                    let named = needs
+                        .values_of(key)
+                        .filter(|value| suits(value) && pool.requirements.allow(key, Some(value)));
                     let named: Vec<SmolStr> = named.cloned().collect();
                     if !named.is_empty() {
                         *values = Values::OneOf(named);

@@ -30,9 +30,8 @@ impl<'w> Overhead<'w> {
             }
             let own = labels.with(pool, &needs);
             let labels = own.as_ref().unwrap_or(&labels);
-            let runs = |offer: &&Offer<'_>| {
-                needs.accept_relaxed(|key| offer.label_in(pool, labels, key))
-            };
+            let runs =
+                |offer: &&Offer<'_>| needs.accept_relaxed(|key| offer.label_in(pool, labels, key));
             match offers.iter().filter(runs).count() {
                 0 => {}
                 count if count == offers.len() => {
