@@ -73,7 +73,7 @@ pub(crate) async fn create(
     for left in (0..attempts).rev() {
         let mut object = if left == 0 { std::mem::take(&mut object) } else { object.clone() };
         fill_system_fields(request, &mut object);
-        wipe_status(resource, &mut object);
+        begin_status(request, &mut object)?;
         kinds::prepare_create(request, &mut object)?;
         canonical(resource, &mut object);
         pause().await;
@@ -381,14 +381,14 @@ pub(crate) fn has_status(resource: &Resource) -> bool {
     resource.has_subresource("status")
 }
 
-/// New objects begin without a status, except nodes, which bring theirs.
-fn wipe_status(resource: &Resource, object: &mut Value) {
-    if has_status(resource)
-        && !resource.is("", "nodes")
-        && let Value::Object(fields) = object
-    {
-        fields.shift_remove("status");
+/// New objects begin with the status that their schema gives them; nodes bring theirs.
+fn begin_status(request: &ResourceRequest, object: &mut Value) -> ApiResult<()> {
+    let resource = &request.resource;
+    if !has_status(resource) || resource.is("", "nodes") {
+        return Ok(());
     }
+    put(object, "status", None);
+    resource.custom.as_ref().map_or(Ok(()), |custom| growth::default(request, custom, object))
 }
 
 /// The main resource does not change the status; the status sub-resource changes nothing else.

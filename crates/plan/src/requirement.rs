@@ -65,6 +65,19 @@ impl Requirements {
         })
     }
 
+    /// A value of `key` that meets demands which name none; absent if there must be none.
+    pub(crate) fn some_value(&self, key: &str) -> Option<SmolStr> {
+        let of_key = self.0.iter().filter(|requirement| requirement.key == key);
+        let least = of_key.filter_map(|requirement| match requirement.test {
+            Test::Between(least, _) => Some(least),
+            _ => None,
+        });
+        let least = least.max().unwrap_or(0).max(0);
+        let most = least.saturating_add(100);
+        let mut values = (least..=most).map(|number| SmolStr::new(number.to_string()));
+        values.find(|value| self.allow(key, Some(value)))
+    }
+
     /// The keys they speak of, in the order they were written.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &SmolStr> {
         self.0.iter().map(|requirement| &requirement.key)

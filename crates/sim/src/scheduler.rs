@@ -1,9 +1,10 @@
 //! Pod scheduling: which node a waiting pod is bound to, and why none is.
 //!
 //! Looked at: unschedulable nodes, taints and tolerations, node selectors and node affinity,
-//! resources. Not looked at: affinity between pods, topology spread, ports, volumes; nobody
-//! is preempted.
+//! resources, ports, and what pods require of each other: affinity, anti-affinity, topology
+//! spread. Not looked at: what they prefer of each other, volumes; nobody is preempted.
 
+mod neighbours;
 mod room;
 mod wants;
 
@@ -22,6 +23,7 @@ use crate::component::{Component, Key, Kind, WriteRequest, WriteResponse, WriteV
 use crate::kubelet::{is_terminal, stamp};
 use crate::shared_object::SharedObject;
 use crate::timers::Timers;
+use neighbours::{Neighbour, Rules};
 pub use room::Amounts;
 use room::Room;
 use wants::Wants;
@@ -39,6 +41,10 @@ pub struct Scheduler {
     misfits: BTreeSet<Key>,
     /// Pods to be queued again after a failure.
     timers: Timers<Key>,
+    /// Pods on nodes that keep others away.
+    guarded: BTreeSet<Key>,
+    /// Whether a misfit may fit once another pod has found a node.
+    has_followers: bool,
     /// Something changed that may make room for misfits.
     is_stirred: bool,
     looked_again: Option<Timestamp>,
@@ -56,6 +62,7 @@ fn rank(key: &Key, pod: &Value) -> Rank {
 #[derive(Debug)]
 struct Placed {
     node: SmolStr,
+    pod: SharedObject,
     takes: Amounts,
     /// The binding is not yet seen on the pod.
     is_assumed: bool,
@@ -129,21 +136,28 @@ impl Scheduler {
         }
     }
 
-    fn place(&mut self, key: &Key, node: &str, pod: &Value, is_assumed: bool) {
+    fn place(&mut self, key: &Key, node: &str, pod: &SharedObject, is_assumed: bool) {
         if let Some(placed) = self.placed.get_mut(key)
             && placed.node == node
         {
             placed.is_assumed = is_assumed;
+            placed.pod = pod.clone();
             return;
         }
         self.unplace(key);
         let takes = Amounts::of_pod(field(pod, "spec"));
         self.rooms.entry(node.into()).or_default().used.add(&takes);
-        self.placed.insert(key.clone(), Placed { node: node.into(), takes, is_assumed });
+        if !Rules::of(pod).keeps_nobody_away() {
+            self.guarded.insert(key.clone());
+        }
+        self.is_stirred |= self.has_followers;
+        let placed = Placed { node: node.into(), pod: pod.clone(), takes, is_assumed };
+        self.placed.insert(key.clone(), placed);
     }
 
     fn unplace(&mut self, key: &Key) {
         let Some(placed) = self.placed.remove(key) else { return };
+        self.guarded.remove(key);
         if let Some(room) = self.rooms.get_mut(&placed.node) {
             room.used.subtract(&placed.takes);
         }
@@ -153,11 +167,21 @@ impl Scheduler {
     /// What becomes of a waiting pod.
     fn decide(&self, pod: &Value) -> Decision {
         let wants = Wants::of(pod);
+        let rules = Rules::of(pod);
         let nodes = || self.rooms.iter().filter(|(_, room)| room.is_node);
+        let matters = !rules.is_empty() || !self.guarded.is_empty();
+        let around = matters.then(|| {
+            let eligible = |name: &str, room: &Room| wants.may_be_on(name, room);
+            rules.look_around(nodes(), self.neighbours(), eligible)
+        });
         let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
         let mut fitting = Vec::new();
         for (name, room) in nodes() {
-            match wants.refusals(name, room) {
+            let mut refusals = wants.refusals(name, room);
+            if let Some(around) = around.as_ref().filter(|_| refusals.is_empty()) {
+                refusals.extend(rules.refusal(around, name, room).map(str::to_owned));
+            }
+            match refusals {
                 refusals if refusals.is_empty() => fitting.push((name, room)),
                 refusals => {
                     for reason in refusals {
@@ -179,6 +203,14 @@ impl Scheduler {
         })
     }
 
+    /// The pods on nodes.
+    fn neighbours(&self) -> impl Iterator<Item = Neighbour<'_>> {
+        self.placed.values().map(|placed| {
+            let room = self.rooms.get(&placed.node).filter(|room| room.is_node);
+            Neighbour { pod: &placed.pod, node: &placed.node, room }
+        })
+    }
+
     fn schedule(&mut self, key: &Key, now: Timestamp) -> Option<WriteRequest> {
         let pod = self.waiting.get(key)?.clone();
         match self.decide(&pod) {
@@ -189,6 +221,7 @@ impl Scheduler {
             }
             Decision::Unschedulable(message) => {
                 self.misfits.insert(key.clone());
+                self.has_followers |= !Rules::of(&pod).is_alone();
                 unschedulable(key, &pod, &message, now)
             }
         }

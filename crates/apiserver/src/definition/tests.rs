@@ -275,6 +275,23 @@ fn defaults_that_come_later_show_on_what_is_stored() {
 }
 
 #[test]
+fn a_new_object_has_the_status_that_its_schema_defaults() {
+    let server = TestServer::new();
+    let mut first = version("v1", true, &size(&Value::Null));
+    first["subresources"] = json!({"status": {}});
+    first["schema"]["openAPIV3Schema"]["properties"]["status"]["default"] = json!({"replicas": 7});
+    server.create(DEFINITIONS, &widgets(&json!([first])));
+    let path = "/apis/example.com/v1/widgets";
+    let mut sent = widget("a", &json!({"size": 1}));
+    sent["status"] = json!({"replicas": 1});
+    assert_eq!(server.create(path, &sent)["status"], json!({"replicas": 7}));
+    assert_eq!(server.get(&format!("{path}/a"))["status"], json!({"replicas": 7}));
+    let (code, status) =
+        server.call("PATCH", &format!("{path}/a/status"), &json!({"status": {"replicas": 2}}));
+    assert_eq!((code, &status["status"]), (200, &json!({"replicas": 2})));
+}
+
+#[test]
 fn a_schema_that_becomes_stricter_leaves_alone_what_does_not_change() {
     let server = TestServer::new();
     server.create(DEFINITIONS, &widgets(&json!([version("v1", true, &size(&Value::Null))])));

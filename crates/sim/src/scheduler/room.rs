@@ -139,6 +139,10 @@ impl Room {
         changed
     }
 
+    pub(super) fn label(&self, key: &str) -> Option<&str> {
+        field(field(&self.node, "metadata"), "labels").get(key).and_then(Value::as_str)
+    }
+
     /// The resources of which too little is left.
     pub(super) fn lacks(&self, takes: &Amounts) -> Vec<String> {
         let (has, used) = (&self.has, &self.used);

@@ -42,10 +42,15 @@ impl<'p> Wants<'p> {
             }
             None => {}
         }
-        if !self.selector.matches(name, label_of(&room.node)) {
+        if !self.may_be_on(name, room) {
             return vec!["node(s) didn't match Pod's node affinity/selector".to_owned()];
         }
         room.lacks(&self.takes)
+    }
+
+    /// Whether a node is one that the pod selects.
+    pub(super) fn may_be_on(&self, name: &str, room: &Room) -> bool {
+        self.selector.matches(name, label_of(&room.node))
     }
 
     /// The node with the highest score; of equals the one with the fewest pods, then the first

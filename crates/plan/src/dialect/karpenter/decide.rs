@@ -97,6 +97,10 @@ impl<'c, 'w> Disruptions<'c, 'w> {
     /// |3| a budget that cannot be evaluated        | every reason            | closed              |
     /// |4| each budget that applies, smallest first | the reasons it covers   | slots, or blackout  |
     /// |5| the number of nodes                      | reasons without budgets | slots               |
+    /// |6| a claim without a machine                | every reason            | closed              |
+    ///
+    /// The last, because nobody knows what room a claim brings before it is launched: pods that
+    /// will go to it would be given a second node.
     ///
     /// Forceful expiration has no limits: upstream disrupts such nodes at once. Node repair has its
     /// own ([`Disruptions::repair`]).
@@ -106,6 +110,10 @@ impl<'c, 'w> Disruptions<'c, 'w> {
             _ => Vec::new(),
         };
         limits.extend(self.budget_limits(pool, reason, &self.down[pool]));
+        limits.extend(self.cluster.launching().map(|claim| {
+            let on = format!("NodeClaim {} to be launched", claim.name());
+            Limit::closed(HoldReason::Depends { on })
+        }));
         limits
     }
 
@@ -386,8 +394,9 @@ impl<'c, 'w> Disruptions<'c, 'w> {
         if let Some(inventory) = &mut self.inventory {
             let known = command.replacements.iter().enumerate();
             for (at, replacement) in known.filter(|(_, it)| !it.offers.is_empty()) {
-                let (name, (labels, room)) =
-                    (format!("{}-{at}", command.id), replacement.smallest());
+                let name = format!("{}-{at}", command.id);
+                let pool = &self.cluster.pools[replacement.pool];
+                let (labels, room) = replacement.smallest(pool);
                 inventory.add_planned(replacement.pool, &name, labels, room);
             }
         }

@@ -20,6 +20,23 @@ pub(crate) mod node_label {
     pub(crate) const INSTANCE_MEMORY: &str = "karpenter.kwok.sh/instance-memory";
 }
 
+/// Labels that come from machines, or that Karpenter sets itself.
+pub(crate) const WELL_KNOWN_LABELS: [&str; 13] = [
+    label::NODE_POOL,
+    label::CAPACITY_TYPE,
+    label::INSTANCE_TYPE,
+    label::ZONE,
+    label::HOSTNAME,
+    "topology.kubernetes.io/region",
+    "node.kubernetes.io/windows-build",
+    node_label::ARCH,
+    node_label::OS,
+    node_label::INSTANCE_FAMILY,
+    node_label::INSTANCE_SIZE,
+    node_label::INSTANCE_CPU,
+    node_label::INSTANCE_MEMORY,
+];
+
 /// Beta labels and the stable labels that replace them.
 pub(crate) const RENAMED_LABELS: [(&str, &str); 5] = [
     ("failure-domain.beta.kubernetes.io/zone", label::ZONE),

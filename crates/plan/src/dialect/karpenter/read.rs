@@ -53,6 +53,8 @@ pub(crate) struct Cluster<'w> {
     pub(crate) counts: Vec<Count>,
     /// Members whose disruption is under way.
     pub(crate) in_flight: usize,
+    /// Index of the first member whose machine is not known yet.
+    launching: Option<usize>,
 }
 
 /// What the NodeClaims and Nodes say about themselves, in the order of the snapshot.
@@ -110,6 +112,7 @@ impl<'w> Cluster<'w> {
             pod_budgets: PodBudgets::new(snapshot.of(&POD_DISRUPTION_BUDGET).iter().copied()),
             counts: Vec::new(),
             in_flight: 0,
+            launching: None,
         };
         let all: Vec<&str> = listed.iter().map(|pool| pool.name().as_str()).collect();
         cluster.pair(snapshot, facts, &all);
@@ -130,6 +133,11 @@ impl<'w> Cluster<'w> {
     pub(crate) fn own_members(&self) -> impl Iterator<Item = (usize, &Member<'w>)> {
         let own = Some(self.own);
         self.members.iter().enumerate().filter(move |(_, member)| member.pool == own)
+    }
+
+    /// A claim that is waiting for its machine.
+    pub(crate) fn launching(&self) -> Option<&Member<'w>> {
+        self.launching.map(|at| &self.members[at])
     }
 
     /// The pods on a member's node.
@@ -193,6 +201,7 @@ impl<'w> Cluster<'w> {
 
     fn count(&mut self) {
         self.in_flight = self.members.iter().filter(|member| member.is_in_flight()).count();
+        self.launching = self.members.iter().position(Member::is_launching);
         self.counts = vec![Count::default(); self.pools.len()];
         for member in self.members.iter().filter(|member| member.is_counted()) {
             if let Some(count) = member.pool.and_then(|pool| self.counts.get_mut(pool)) {

@@ -137,7 +137,8 @@ fn wake_at(
         [conditions.expires_at, conditions.consolidatable_at]
     });
     let reasons = reasons.flatten().filter(|at| *at > cluster.now);
-    holds.chain(step.wake_at).chain(reasons).chain(disruptions.repairs.next_at).min()
+    let later = [disruptions.provisions_at(), disruptions.repairs.next_at];
+    holds.chain(step.wake_at).chain(reasons).chain(later.into_iter().flatten()).min()
 }
 
 fn verdict(disruptions: &Disruptions<'_, '_>, step: &Step) -> Verdict {

@@ -10,6 +10,7 @@ use crate::{Action, HoldReason, Step, Verb, Verdict, World, Write};
 
 mod gates;
 mod lifecycle;
+mod provision;
 mod registrations;
 mod upstream;
 

@@ -8,12 +8,11 @@ use convoy_api::Object;
 use convoy_api::text::Quantity;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::dialect::karpenter::names::{EPHEMERAL_PREFIX, EPHEMERAL_TAINTS, condition};
+use crate::dialect::karpenter::names::condition;
 use crate::dialect::karpenter::read::catalogue::{self, InstanceType, Offering};
 use crate::dialect::karpenter::read::lifecycle::{Claim, since};
 use crate::dialect::karpenter::read::node;
 use crate::resources;
-use crate::taint::Taint;
 
 /// A claim that is not launched within this time is given up.
 const LAUNCH_LIMIT: SignedDuration = SignedDuration::from_mins(5);
@@ -198,14 +197,13 @@ fn initialize<'w>(claim: &Claim<'w>, node: &'w Object) -> Stage<'w> {
     if node.condition_status("Ready") != Some("True") {
         return wait("NodeNotReady", "Node status is NotReady".to_owned());
     }
-    let startup = claim.startup_taints();
+    let startup = node::startup_taints(claim.object);
     for taint in node::taints(node) {
-        let is_startup = startup.iter().any(|it| (it.key, it.effect) == (taint.key, taint.effect));
-        if is_startup {
+        if node::is_startup(&startup, &taint) {
             let message = format!("StartupTaint \"{taint}\" still exists");
             return wait("StartupTaintsExist", message);
         }
-        if is_ephemeral(&taint) {
+        if node::is_ephemeral(&taint) {
             let message = format!("KnownEphemeralTaint \"{taint}\" still exists");
             return wait("KnownEphemeralTaintsExist", message);
         }
@@ -215,9 +213,4 @@ fn initialize<'w>(claim: &Claim<'w>, node: &'w Object) -> Stage<'w> {
         return wait("ResourceNotRegistered", message);
     }
     Stage::Initialize(node)
-}
-
-/// Taints that a node has while it comes up.
-fn is_ephemeral(taint: &Taint<'_>) -> bool {
-    EPHEMERAL_TAINTS.contains(&(taint.key, taint.effect)) || taint.key.starts_with(EPHEMERAL_PREFIX)
 }

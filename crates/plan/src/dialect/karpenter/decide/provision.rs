@@ -2,11 +2,18 @@
 
 use std::collections::BTreeSet;
 
+use jiff::{SignedDuration, Timestamp};
+
 use super::Disruptions;
 use super::replicas::BURST;
 use super::simulate::{Removal, Replacement, simulate};
 use crate::dialect::karpenter::names::condition;
+use crate::dialect::karpenter::read::claim::Member;
 use crate::gate::{self, Limit, Permit};
+
+/// Pods that a claim was made for get the next one no sooner: whatever keeps them from its node
+/// may keep them from any other.
+const PAUSE: SignedDuration = SignedDuration::from_secs(10);
 
 /// The nodes that the own pool makes for pods.
 #[derive(Clone, Debug)]
@@ -19,16 +26,17 @@ impl<'w> Disruptions<'_, 'w> {
     /// The nodes that the own pool makes now. Every pool simulates the same, and makes its own.
     ///
     /// A claim that is not launched yet may be for these pods: nothing is made before that is
-    /// known. Neither is anything for a pool that is not Ready, or static.
+    /// known, nor shortly afterwards if they are still waiting. Neither is anything for a pool that
+    /// is not Ready, or static.
     pub(crate) fn provision(&self) -> Option<Provision<'w>> {
         let (cluster, own) = (self.cluster, self.cluster.own);
         let is_ready = cluster.pool().object.condition_status(condition::READY) == Some("True");
-        let is_waiting = cluster
-            .members
-            .iter()
-            .any(|member| member.facts.provider_id.is_empty() && !member.facts.is_deleting);
+        let is_waiting = cluster.launching().is_some();
         let has_commands = self.commands.iter().any(|command| !command.replacements.is_empty());
         if !is_ready || is_waiting || has_commands || cluster.pool().is_static() {
+            return None;
+        }
+        if self.provisions_at().is_some() {
             return None;
         }
         let inventory = self.inventory.as_ref()?;
@@ -42,5 +50,22 @@ impl<'w> Disruptions<'_, 'w> {
         let grant = gate::grant(wanted, &[Limit::burst(BURST, 0)]);
         replacements.truncate(grant.count as usize);
         Some(Provision { permit: grant.permit()?, replacements })
+    }
+
+    /// When pods get nodes that were waiting already as the newest claim was made; absent if that
+    /// is now, or nobody waits.
+    pub(crate) fn provisions_at(&self) -> Option<Timestamp> {
+        let (cluster, members) = (self.cluster, &self.cluster.members);
+        let created = || members.iter().filter_map(|member| member.facts.created);
+        let newest = created().max()?;
+        let refused = cluster.pending.iter().filter_map(|pod| pod.last_event());
+        let left = members.iter().filter_map(Member::left_at);
+        let waiting_since = refused.chain(left).max()?;
+        // A step that made as many as it may has left some pods out.
+        let was_cut = || created().filter(|at| *at == newest).count() >= BURST as usize;
+        if waiting_since >= newest || was_cut() {
+            return None;
+        }
+        newest.checked_add(PAUSE).ok().filter(|at| *at > cluster.now)
     }
 }

@@ -2,8 +2,10 @@
 //! Nothing here decides whether that is worth it.
 
 mod inventory;
+mod labels;
 pub(crate) mod min_values;
 mod offer;
+mod overhead;
 mod replacement;
 mod scheduled;
 
@@ -13,6 +15,7 @@ use convoy_api::Object;
 use smol_str::SmolStr;
 
 pub(crate) use inventory::Inventory;
+pub(crate) use labels::PoolLabels;
 pub(crate) use offer::Offer;
 pub(crate) use replacement::Replacement;
 
@@ -54,12 +57,13 @@ pub(crate) struct Removal<'q> {
     pub(crate) is_consolidation: bool,
 }
 
-/// Where a pod that needs a node comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Where a pod that needs a node comes from. Of pods of one size those come first that need it
+/// anyway, so that nodes that are on their way to them are not given to a candidate's pods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Origin {
+    Leaving,
     Pending,
     Candidate,
-    Leaving,
 }
 
 /// Simulates the removal of the candidates.
@@ -72,9 +76,10 @@ pub(crate) fn simulate<'w>(
         return SimulationResult::default();
     }
     // Large pods first; names make the order total.
-    moving.sort_by(|(_, a), (_, b)| {
+    moving.sort_by(|(of_a, a), (of_b, b)| {
         let size = |needs: &PodRequirements<'_>| (needs.amounts.cpu, needs.amounts.memory);
-        size(b).cmp(&size(a)).then_with(|| a.object.key().cmp(b.object.key()))
+        let order = size(b).cmp(&size(a)).then(of_a.cmp(of_b));
+        order.then_with(|| a.object.key().cmp(b.object.key()))
     });
     let gone: BTreeSet<usize> = removal.candidates.iter().chain(removal.leaving).copied().collect();
     let mut state = Simulation::new(inventory, &gone, &moving);

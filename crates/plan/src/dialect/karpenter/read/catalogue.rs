@@ -17,7 +17,7 @@ pub(crate) struct InstanceType {
     pub(crate) arch: &'static str,
     pub(crate) os: &'static str,
     family: &'static str,
-    size: SmolStr,
+    /// Also the value of the label for its size.
     cpu_text: SmolStr,
     memory_text: SmolStr,
     on_demand: f64,
@@ -101,9 +101,8 @@ impl InstanceType {
             arch,
             os,
             family,
-            size: format_smolstr!("{cpu}x"),
             cpu_text: format_smolstr!("{cpu}"),
-            memory_text: format_smolstr!("{}", i64::from(memory_gib) << 10),
+            memory_text: memory_text(memory_gib),
             on_demand: 0.025 * f64::from(cpu) + 0.001 * bytes / 1e9,
         }
     }
@@ -148,11 +147,25 @@ impl InstanceType {
             node_label::ARCH => self.arch,
             node_label::OS => self.os,
             node_label::INSTANCE_FAMILY => self.family,
-            node_label::INSTANCE_SIZE => &self.size,
-            node_label::INSTANCE_CPU => &self.cpu_text,
+            node_label::INSTANCE_SIZE | node_label::INSTANCE_CPU => &self.cpu_text,
             node_label::INSTANCE_MEMORY => &self.memory_text,
             _ => return None,
         })
+    }
+}
+
+/// Memory as the provider's labels have it: in Ti where that comes out even.
+///
+/// |  GiB | text   |
+/// |-----:|--------|
+/// |    2 | 2Gi    |
+/// | 1024 | 1Ti    |
+/// | 1536 | 1536Gi |
+fn memory_text(gib: i32) -> SmolStr {
+    if gib % 1_024 == 0 {
+        format_smolstr!("{}Ti", gib / 1_024)
+    } else {
+        format_smolstr!("{gib}Gi")
     }
 }
 
@@ -178,5 +191,26 @@ mod tests {
         let price = small.price(ON_DEMAND).unwrap();
         assert!((price - 0.117_179_869_184).abs() < 1e-12, "{price}");
         assert_eq!(find("s-5x-amd64-linux").map(|found| &found.name), None);
+    }
+
+    #[test]
+    fn machines_have_the_labels_of_the_simulated_provider() {
+        let offering = Offering { zone: ZONES[0], capacity_type: ON_DEMAND };
+        let cases = [
+            ("c-16x-arm64-linux", ["c", "16", "16", "32Gi"]),
+            ("m-128x-amd64-linux", ["m", "128", "128", "1Ti"]),
+            ("m-192x-amd64-linux", ["m", "192", "192", "1536Gi"]),
+        ];
+        for (name, expected) in cases {
+            let kind = find(name).unwrap();
+            let keys = [
+                node_label::INSTANCE_FAMILY,
+                node_label::INSTANCE_SIZE,
+                node_label::INSTANCE_CPU,
+                node_label::INSTANCE_MEMORY,
+            ];
+            let labels = keys.map(|key| kind.label(offering, key).unwrap());
+            assert_eq!(labels, expected, "{name}");
+        }
     }
 }

@@ -107,9 +107,20 @@ impl<'w> Member<'w> {
             || self.facts.disruption.is_some()
     }
 
+    /// Since when it is marked for deletion, as far as that is known.
+    pub(crate) fn left_at(&self) -> Option<Timestamp> {
+        let disrupted = self.facts.disruption.as_ref().and_then(|mark| mark.since);
+        self.claim.deleted_at().max(disrupted)
+    }
+
     /// Whether a disruption is under way that has not deleted it yet.
     pub(crate) fn is_in_flight(&self) -> bool {
         !self.facts.is_deleting && self.facts.disruption.is_some()
+    }
+
+    /// Whether nobody knows its machine yet.
+    pub(crate) fn is_launching(&self) -> bool {
+        !self.facts.is_deleting && self.facts.provider_id.is_empty()
     }
 
     /// Whether migrating to today's version of the hash concerns it: it has a hash of another

@@ -13,7 +13,6 @@ use crate::dialect::karpenter::names::{KWOK_GROUP, KWOK_NODE_CLASS, NODE, annota
 use crate::requirement::Requirements;
 use crate::resources::{self, Amounts};
 use crate::snapshot::Snapshot;
-use crate::taint::Taint;
 
 /// A claim and its surroundings.
 #[derive(Clone, Debug)]
@@ -74,11 +73,6 @@ impl<'w> Claim<'w> {
     /// What its machine has to have room for.
     pub(crate) fn amounts(&self) -> Amounts {
         Amounts::from_value(Some(self.requests()))
-    }
-
-    /// The taints that something else removes once its node is set up.
-    pub(crate) fn startup_taints(&self) -> Vec<Taint<'w>> {
-        list(self.object.spec(), "startupTaints").iter().map(Taint::from_value).collect()
     }
 
     /// The resources that it asks for.

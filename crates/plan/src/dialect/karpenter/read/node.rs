@@ -1,12 +1,14 @@
 //! A Node and what matters about it.
 
 use convoy_api::Object;
+use convoy_api::object::member::list;
 use jiff::Timestamp;
 use serde_json::Value;
 use smol_str::SmolStr;
 
 use crate::dialect::karpenter::names::{
-    DISRUPTED_EFFECT, DISRUPTED_TAINT, UNSCHEDULABLE_TAINT, annotation, label,
+    DISRUPTED_EFFECT, DISRUPTED_TAINT, EPHEMERAL_PREFIX, EPHEMERAL_TAINTS, UNSCHEDULABLE_TAINT,
+    annotation, label,
 };
 use crate::resources::Amounts;
 use crate::taint::{self, Taint};
@@ -103,4 +105,18 @@ pub(crate) fn taints(object: &Object) -> Vec<Taint<'_>> {
         taints.push(Taint { key: UNSCHEDULABLE_TAINT, value: "", effect: "NoSchedule" });
     }
     taints
+}
+
+/// The taints of a NodeClaim that something else removes once its node is set up.
+pub(crate) fn startup_taints(claim: &Object) -> Vec<Taint<'_>> {
+    list(claim.spec(), "startupTaints").iter().map(Taint::from_value).collect()
+}
+
+pub(crate) fn is_startup(startup: &[Taint<'_>], taint: &Taint<'_>) -> bool {
+    startup.iter().any(|it| taint::is(taint, it.key, it.effect))
+}
+
+/// Taints that a node has while it comes up.
+pub(crate) fn is_ephemeral(taint: &Taint<'_>) -> bool {
+    EPHEMERAL_TAINTS.contains(&(taint.key, taint.effect)) || taint.key.starts_with(EPHEMERAL_PREFIX)
 }

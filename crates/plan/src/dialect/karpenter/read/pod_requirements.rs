@@ -3,6 +3,7 @@
 use convoy_api::Object;
 use convoy_api::object::member::{field, list};
 use serde_json::Value;
+use smol_str::SmolStr;
 
 use super::requirement;
 use crate::requirement::Requirements;
@@ -77,6 +78,21 @@ impl<'w> PodRequirements<'w> {
         self.selector.first_unmet(look_up).is_none()
             && first.is_none_or(|term| !term.is_empty() && term.first_unmet(look_up).is_none())
             && preferred.is_none_or(|term| term.first_unmet(look_up).is_none())
+    }
+
+    /// Whether the pod may run on a node whose label `key` is `value`, as far as that goes.
+    pub(crate) fn allow(&self, key: &str, value: Option<&str>) -> bool {
+        self.parts().all(|part| part.allow(key, value))
+    }
+
+    /// The values that it names for `key`.
+    pub(crate) fn values_of<'k>(&'k self, key: &'k str) -> impl Iterator<Item = &'k SmolStr> {
+        self.parts().flat_map(move |part| part.values_of(key))
+    }
+
+    /// What it requires of labels, with the preferences that it still has.
+    fn parts(&self) -> impl Iterator<Item = &Requirements> {
+        [Some(&self.selector), self.terms.first(), self.preferred.first()].into_iter().flatten()
     }
 
     /// The same whatever the pod prefers, and whichever of its terms the node meets.

@@ -3,7 +3,7 @@
 use convoy_api::karpenter::template::NodeClassRef;
 use serde_json::{Map, Value, json};
 
-use crate::dialect::karpenter::decide::simulate::{Offer, Replacement};
+use crate::dialect::karpenter::decide::simulate::{Offer, PoolLabels, Replacement};
 use crate::dialect::karpenter::names::{self, FINALIZER, NODE_CLAIM, annotation, label};
 use crate::dialect::karpenter::read::pool::Pool;
 use crate::gate::Permit;
@@ -40,6 +40,10 @@ fn body(
     if let Some(NodeClassRef { group, kind, name }) = &pool.class {
         labels.insert(format!("{group}/{}", kind.to_lowercase()), json!(name));
     }
+    let bare = PoolLabels::of(pool);
+    let settled = replacement.filter(|replacement| !replacement.offers.is_empty());
+    let required = settled.map_or(&bare, |replacement| &replacement.labels).chosen(pool);
+    labels.extend(required.map(|(key, value)| (key.to_string(), json!(value))));
     let mut annotations = map("/metadata/annotations");
     annotations.insert(annotation::HASH.into(), json!(pool.hash));
     annotations.insert(annotation::HASH_VERSION.into(), json!(names::HASH_VERSION));

@@ -6,11 +6,12 @@ use convoy_api::Object;
 use smol_str::SmolStr;
 
 use super::offer::Offer;
+use super::overhead::{Overhead, collide};
 use super::scheduled::{NodeLabels, ScheduledPod};
 use crate::dialect::karpenter::names::label;
 use crate::dialect::karpenter::read::Cluster;
 use crate::dialect::karpenter::read::claim::Member;
-use crate::dialect::karpenter::read::node;
+use crate::dialect::karpenter::read::node::{self, is_ephemeral, is_startup, startup_taints};
 use crate::dialect::karpenter::read::pod::Pod;
 use crate::dialect::karpenter::read::pod_requirements::{PodRequirements, Port};
 use crate::resources::Amounts;
@@ -25,8 +26,8 @@ pub(crate) struct Inventory<'c, 'w> {
     pub(super) nodes: Vec<SchedulableNode<'w>>,
     /// What each pool could make, by index of the pool.
     pub(super) offers: Vec<Vec<Offer<'w>>>,
-    /// What agents on every node of a pool ask for.
-    pub(super) overhead: Vec<Amounts>,
+    /// What agents take of new nodes, by index of the pool.
+    pub(super) overhead: Vec<Overhead<'w>>,
     /// What pools have in use, and how many claims.
     pub(super) usage: Vec<(Amounts, u32)>,
     /// Whether any pod that stays keeps others away.
@@ -61,8 +62,11 @@ impl<'c, 'w> Inventory<'c, 'w> {
         }
         nodes.sort_by(|a, b| (!a.is_initialized, &a.name).cmp(&(!b.is_initialized, &b.name)));
         let indices = 0..cluster.pools.len();
-        let offers = indices.clone().map(|pool| Offer::all(cluster, pool)).collect();
-        let overhead = indices.clone().map(|pool| overhead(cluster, pool, daemons)).collect();
+        let offers: Vec<Vec<Offer<'w>>> =
+            indices.clone().map(|pool| Offer::all(cluster, pool)).collect();
+        let overhead = cluster.pools.iter().zip(&offers);
+        let overhead =
+            overhead.map(|(pool, offers)| Overhead::new(pool, offers, daemons)).collect();
         let usage = indices.map(|pool| usage(cluster, pool)).collect();
         let keeps_away = |pod: &Pod<'_>| {
             pod.is_active() && TopologyRules::required(pod.object.spec()).keeps_others_away()
@@ -86,7 +90,7 @@ impl<'c, 'w> Inventory<'c, 'w> {
         mut room: Amounts,
     ) {
         self.usage[pool].1 += 1;
-        room.subtract(&self.overhead[pool]);
+        room.subtract(&self.overhead[pool].amounts);
         self.nodes.push(SchedulableNode::planned(name, labels, room));
     }
 
@@ -157,7 +161,8 @@ impl<'w> SchedulableNode<'w> {
         target.is_initialized = member.node.is_some_and(|node| node.facts.is_initialized);
         if !target.is_initialized {
             // What keeps pods away while a node is set up will be gone by then.
-            target.taints.clear();
+            let startup = startup_taints(member.claim);
+            target.taints.retain(|it| !is_startup(&startup, it) && !is_ephemeral(it));
         }
         let pool = member.pool.map(|pool| &cluster.pools[pool]).filter(|pool| !pool.is_static());
         let after = pool.and_then(|pool| pool.consolidate_after);
@@ -215,30 +220,13 @@ impl<'w> SchedulableNode<'w> {
         needs.amounts.fit_into(&self.free)
             && needs.first_intolerable(&self.taints).is_none()
             && needs.accept(|key| self.label(key))
-            && !needs.ports().iter().any(|port| self.ports.iter().any(|taken| taken.collides(port)))
+            && !collide(&self.ports, needs.ports())
     }
 
     pub(super) fn take(&mut self, needs: &PodRequirements<'w>) {
         self.free.subtract(&needs.amounts);
         self.ports.extend_from_slice(needs.ports());
     }
-}
-
-/// What agents ask for on every node of a pool.
-fn overhead(cluster: &Cluster<'_>, pool: usize, daemons: &[&Object]) -> Amounts {
-    let mut sum = Amounts::default();
-    let taints = cluster.pools[pool].taints();
-    for daemon in daemons {
-        let needs = PodRequirements::of_template(daemon);
-        let offers = Offer::all(cluster, pool);
-        let runs = offers
-            .iter()
-            .any(|offer| needs.accept_relaxed(|key| offer.label_in(&cluster.pools[pool], key)));
-        if runs && needs.first_intolerable(&taints).is_none() {
-            sum.add(&needs.amounts);
-        }
-    }
-    sum
 }
 
 fn usage(cluster: &Cluster<'_>, pool: usize) -> (Amounts, u32) {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use convoy_api::Object;
 use smol_str::SmolStr;
 
+use super::labels::PoolLabels;
 use crate::dialect::karpenter::names::label;
 use crate::dialect::karpenter::read::Cluster;
 use crate::dialect::karpenter::read::catalogue::{self, InstanceType, Offering};
@@ -48,16 +49,20 @@ impl<'w> Offer<'w> {
         }
     }
 
-    /// The same with what the pool adds.
-    pub(crate) fn label_in<'s>(&'s self, pool: &'s Pool<'_>, key: &str) -> Option<&'s str> {
+    /// The same with what the pool adds; `labels` are those that it requires.
+    pub(crate) fn label_in<'s>(
+        &'s self,
+        pool: &'s Pool<'_>,
+        labels: &'s PoolLabels,
+        key: &str,
+    ) -> Option<&'s str> {
         if let Some(value) = self.label(key) {
             return Some(value);
         }
         if key == label::NODE_POOL {
             return Some(pool.object.name());
         }
-        pool.template_label(key)
-            .or_else(|| pool.requirements.values_of(key).next().map(SmolStr::as_str))
+        pool.template_label(key).or_else(|| labels.get(key))
     }
 
     pub(crate) fn capacity_type(&self) -> Option<&str> {

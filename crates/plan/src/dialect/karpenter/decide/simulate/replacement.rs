@@ -5,10 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use smol_str::SmolStr;
 
 use super::inventory::Inventory;
+use super::labels::PoolLabels;
 use super::min_values;
 use super::offer::Offer;
+use super::overhead::collide;
 use crate::dialect::karpenter::names::{label, node_label};
-use crate::dialect::karpenter::read::pod_requirements::PodRequirements;
+use crate::dialect::karpenter::read::pod_requirements::{PodRequirements, Port};
+use crate::dialect::karpenter::read::pool::Pool;
 use crate::resources::Amounts;
 
 /// A node that would be made.
@@ -17,14 +20,24 @@ pub(crate) struct Replacement<'w> {
     pub(crate) pool: usize,
     /// The machines that would do, in no order that means anything.
     pub(crate) offers: Vec<Offer<'w>>,
-    /// What its pods and agents ask for.
+    /// What its pods ask for, and the agents that run on every machine of the pool.
     pub(crate) requests: Amounts,
+    /// Ports that these take.
+    ports: Vec<Port<'w>>,
+    /// The labels that the pool requires.
+    pub(crate) labels: PoolLabels,
 }
 
 impl<'w> Replacement<'w> {
     /// A node from the bare template of `pool`.
     pub(crate) fn of_template(pool: usize) -> Self {
-        Self { pool, offers: Vec::new(), requests: Amounts::default() }
+        Self {
+            pool,
+            offers: Vec::new(),
+            requests: Amounts::default(),
+            ports: Vec::new(),
+            labels: PoolLabels::default(),
+        }
     }
 
     /// A node of `pool` for one pod, `planned` others being planned already.
@@ -54,8 +67,10 @@ impl<'w> Replacement<'w> {
             return None;
         }
         let offers = inventory.offers[pool].iter().filter(|offer| within(offer)).copied().collect();
-        let empty = Self { pool, offers, requests: inventory.overhead[pool].clone() };
-        empty.with(inventory, needs)
+        let overhead = &inventory.overhead[pool];
+        let (requests, ports) = (overhead.amounts.clone(), overhead.ports.clone());
+        let labels = PoolLabels::of(wanted);
+        Self { pool, offers, requests, ports, labels }.with(inventory, needs)
     }
 
     /// The same node with one more pod, if some machine still does.
@@ -65,17 +80,24 @@ impl<'w> Replacement<'w> {
         needs: &PodRequirements<'w>,
     ) -> Option<Self> {
         let pool = &inventory.cluster.pools[self.pool];
-        if needs.first_intolerable(&pool.taints()).is_some() {
+        let is_taken = collide(&self.ports, needs.ports());
+        if is_taken || needs.first_intolerable(&pool.taints()).is_some() {
             return None;
         }
+        let labels = self.labels.with(pool, needs)?;
         let mut requests = self.requests.clone();
         requests.add(&needs.amounts);
+        let mut ports = self.ports.clone();
+        ports.extend_from_slice(needs.ports());
+        let agents = &inventory.overhead[self.pool];
         let does = |offer: &&Offer<'w>| {
-            requests.fit_into(&offer.room()) && needs.accept(|key| offer.label_in(pool, key))
+            let label = |key: &str| offer.label_in(pool, &labels, key);
+            needs.accept(label) && agents.leave_room(label, &requests, &ports, &offer.room())
         };
         let offers: Vec<Offer<'w>> = self.offers.iter().filter(does).copied().collect();
         let does = !offers.is_empty() && min_values::unmet(pool, &offers).is_none();
-        does.then_some(Self { pool: self.pool, offers, requests })
+        let pool = self.pool;
+        does.then_some(Self { pool, offers, requests, ports, labels })
     }
 
     pub(super) fn zones(&self) -> Vec<String> {
@@ -90,7 +112,7 @@ impl<'w> Replacement<'w> {
     }
 
     /// The labels and room that the cheapest machine would give.
-    pub(crate) fn smallest(&self) -> (BTreeMap<SmolStr, SmolStr>, Amounts) {
+    pub(crate) fn smallest(&self, pool: &Pool<'_>) -> (BTreeMap<SmolStr, SmolStr>, Amounts) {
         let price = |offer: &Offer<'_>| offer.price().unwrap_or(0.0);
         let cheapest = self.offers.iter().min_by(|a, b| price(a).total_cmp(&price(b)));
         let Some(offer) = cheapest else { return Default::default() };
@@ -104,6 +126,7 @@ impl<'w> Replacement<'w> {
         let labels = keys
             .iter()
             .filter_map(|key| Some((SmolStr::new(key), SmolStr::new(offer.label(key)?))));
-        (labels.collect(), offer.room())
+        let chosen = self.labels.chosen(pool).map(|(key, value)| (key.clone(), value.into()));
+        (labels.chain(chosen).collect(), offer.room())
     }
 }

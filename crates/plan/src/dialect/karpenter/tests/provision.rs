@@ -1,0 +1,186 @@
+//! New nodes: which of them pods get, with which labels, and when.
+
+use convoy_api::Object;
+use convoy_testkit::{Builder, karpenter, object};
+use serde_json::{Value, json};
+
+use super::{creates, disrupted, drifted, drifting, node, step};
+use crate::{HoldReason, Step, Write};
+
+/// A Ready pool whose template requires this of nodes.
+fn ready(requirements: &Value) -> Object {
+    karpenter::pool("default", &json!({"consolidateAfter": "Never"}))
+        .with("/spec/template/spec/requirements", requirements.clone())
+        .status(json!({"conditions": [karpenter::is("Ready")]}))
+        .build()
+}
+
+/// A pod that the scheduler found no node for at `since`.
+fn refused(name: &str, since: &str) -> Builder {
+    object("v1", "Pod", name)
+        .namespace("default")
+        .spec(json!({"containers": [{"name": "c", "image": "i",
+            "resources": {"requests": {"cpu": "500m"}}}]}))
+        .status(json!({"phase": "Pending", "conditions": [{"type": "PodScheduled",
+            "status": "False", "reason": "Unschedulable", "lastTransitionTime": since}]}))
+}
+
+fn waiting(name: &str) -> Builder {
+    refused(name, "2025-12-31T23:59:00Z")
+}
+
+fn created(step: &Step) -> Vec<&Value> {
+    let creates = step.actions.iter().filter(|action| creates(action));
+    let object = |write| match write {
+        &Write::Create { ref object } => object,
+        _ => &Value::Null,
+    };
+    creates.map(|action| object(&action.write)).collect()
+}
+
+fn labels<'s>(step: &'s Step, key: &str) -> Vec<&'s str> {
+    let mut values: Vec<&str> = created(step)
+        .into_iter()
+        .map(|claim| claim["metadata"]["labels"][key].as_str().unwrap_or("none"))
+        .collect();
+    values.sort_unstable();
+    values
+}
+
+#[test]
+fn nothing_is_disrupted_while_a_claim_has_no_machine() {
+    let coming =
+        || karpenter::claim("default", "m").with("/status", json!({"conditions": []})).build();
+    let held = step([drifting(), drifted("n").build(), node("n").build(), coming()]);
+    assert_eq!(disrupted(&held), [""; 0]);
+    let on = "NodeClaim m to be launched".to_owned();
+    let hold = held.holds.iter().find(|hold| hold.member.as_deref() == Some("n")).unwrap();
+    assert_eq!(hold.reason, HoldReason::Depends { on });
+    let free = step([drifting(), drifted("n").build(), node("n").build()]);
+    assert_eq!(disrupted(&free), ["n"]);
+}
+
+#[test]
+fn nodes_with_pods_of_one_size_are_replaced_one_for_one() {
+    // By name, the pod of a later node comes before those of the nodes that go already.
+    let of = |name: &str, pod: &str| {
+        [drifted(name).build(), node(name).build(), karpenter::pod(pod, name, "3").build()]
+    };
+    let nodes = [of("a", "z"), of("b", "y"), of("c", "x")].into_iter().flatten();
+    let step = step(nodes.chain([drifting()]));
+    assert_eq!(disrupted(&step), ["a", "b", "c"]);
+    let claims = created(&step).into_iter();
+    let cpus: Vec<&Value> =
+        claims.map(|claim| &claim["spec"]["resources"]["requests"]["cpu"]).collect();
+    assert_eq!(cpus, ["3000m"; 3]);
+}
+
+#[test]
+fn a_node_that_comes_up_keeps_the_taints_that_stay() {
+    let taint = json!([{"key": "dedicated", "value": "x", "effect": "NoSchedule"}]);
+    let boots = json!([{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]);
+    let made = |taints: &Value, startup: &Value| {
+        let claim = karpenter::claim("default", "n").with("/spec/startupTaints", startup.clone());
+        let node = node("n")
+            .label("karpenter.sh/initialized", "false")
+            .with("/spec/taints", taints.clone());
+        let pod = refused("p", "2026-01-01T00:00:00Z").build();
+        created(&step([ready(&json!([])), claim.build(), node.build(), pod])).len()
+    };
+    assert_eq!(made(&taint, &json!([])), 1, "its pods never come");
+    assert_eq!(made(&taint, &taint), 0, "an agent removes it");
+    assert_eq!(made(&boots, &json!([])), 0, "the kubelet removes it");
+}
+
+#[test]
+fn pods_that_want_the_same_port_get_nodes_of_their_own() {
+    let pod = |name: &str, port: i64| {
+        waiting(name).with("/spec/containers/0/ports", json!([{"hostPort": port}])).build()
+    };
+    let pool = || ready(&json!([]));
+    assert_eq!(created(&step([pool(), pod("p", 80), pod("q", 80)])).len(), 2);
+    assert_eq!(created(&step([pool(), pod("p", 80), pod("q", 81)])).len(), 1);
+}
+
+/// A DaemonSet for machines of one architecture.
+fn agent(arch: &str, spec: &Value) -> Object {
+    let mut template = json!({"nodeSelector": {"kubernetes.io/arch": arch},
+        "containers": [{"name": "c", "image": "i"}]});
+    template["containers"][0]["resources"] = spec["resources"].clone();
+    template["containers"][0]["ports"] = spec["ports"].clone();
+    object("apps/v1", "DaemonSet", arch)
+        .namespace("default")
+        .spec(json!({"template": {"spec": template}}))
+        .build()
+}
+
+#[test]
+fn agents_take_room_and_ports_only_of_the_machines_that_they_run_on() {
+    let types = |step: &Step| -> Vec<String> {
+        let claims = created(step);
+        let all = claims[0]["spec"]["requirements"].as_array().unwrap().clone();
+        let entry = all.into_iter().find(|entry| {
+            entry["key"] == "node.kubernetes.io/instance-type" && entry["operator"] == "In"
+        });
+        serde_json::from_value(entry.unwrap()["values"].clone()).unwrap()
+    };
+    let pool =
+        || ready(&json!([{"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]}]));
+    let large = agent("arm64", &json!({"resources": {"requests": {"cpu": "2"}}}));
+    let found = types(&step([pool(), large, waiting("p").build()]));
+    assert!(found.iter().any(|name| name == "c-1x-amd64-linux"), "{found:?}");
+    assert!(!found.iter().any(|name| name == "c-2x-arm64-linux"), "{found:?}");
+    let port = json!([{"hostPort": 80}]);
+    let server = agent("arm64", &json!({"ports": port}));
+    let pod = waiting("p").with("/spec/containers/0/ports", port).build();
+    let found = types(&step([pool(), server, pod]));
+    assert!(found.iter().all(|name| name.contains("amd64")), "{found:?}");
+}
+
+#[test]
+fn a_new_node_has_the_labels_that_its_pool_requires() {
+    let key = "example.com/team";
+    let wants = |name: &str, team: &str| {
+        waiting(name).with("/spec/nodeSelector", json!({key: team})).build()
+    };
+    let one_of = json!([{"key": key, "operator": "In", "values": ["a", "b"]}]);
+    let some = json!([{"key": key, "operator": "Exists"}]);
+    let above = json!([{"key": key, "operator": "Gt", "values": ["41"]}]);
+    let none = json!([{"key": key, "operator": "DoesNotExist"}]);
+    let cases = [
+        ("the first", &one_of, vec![waiting("p").build()], vec!["a"]),
+        ("what its pod wants", &one_of, vec![wants("p", "b")], vec!["b"]),
+        ("a node each", &one_of, vec![wants("p", "a"), wants("q", "b")], vec!["a", "b"]),
+        ("no such node", &one_of, vec![wants("p", "c")], vec![]),
+        ("any that its pod wants", &some, vec![wants("p", "z")], vec!["z"]),
+        ("any at all", &some, vec![waiting("p").build()], vec!["0"]),
+        ("the least", &above, vec![waiting("p").build()], vec!["42"]),
+        ("too small", &above, vec![wants("p", "7")], vec![]),
+        ("without", &none, vec![waiting("p").build()], vec!["none"]),
+    ];
+    for (case, requirements, pods, expected) in cases {
+        let step = step(pods.into_iter().chain([ready(requirements)]));
+        assert_eq!(labels(&step, key), expected, "{case}");
+    }
+}
+
+#[test]
+fn pods_that_a_node_did_not_help_get_the_next_one_after_a_while() {
+    let useless = |created: &str| {
+        let taint = json!([{"key": "dedicated", "effect": "NoExecute"}]);
+        let claim = karpenter::claim("default", "n").created_at(created);
+        [claim.build(), node("n").with("/spec/taints", taint).build()]
+    };
+    let cases = [
+        ("just made for it", "2025-12-31T23:59:57Z", "2025-12-31T23:59:55Z", 0),
+        ("made a while ago", "2025-12-31T23:59:50Z", "2025-12-31T23:59:49Z", 1),
+        ("made for others", "2025-12-31T23:59:57Z", "2025-12-31T23:59:58Z", 1),
+    ];
+    for (case, made, since, expected) in cases {
+        let pod = refused("p", since).build();
+        let step = step(useless(made).into_iter().chain([ready(&json!([])), pod]));
+        assert_eq!(created(&step).len(), expected, "{case}");
+        let again = (expected == 0).then(|| "2026-01-01T00:00:07Z".parse().unwrap());
+        assert_eq!(step.wake_at, again, "{case}");
+    }
+}
