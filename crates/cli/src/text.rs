@@ -1,10 +1,18 @@
 //! Plans and findings as text. Color only repeats what the words say.
 
+#[cfg(feature = "server")]
+pub(crate) mod causes;
+#[cfg(feature = "server")]
+pub(crate) mod history;
 mod holds;
+#[cfg(feature = "server")]
+pub(crate) mod listing;
 mod rollout;
 mod style;
 mod table;
 mod time;
+#[cfg(feature = "server")]
+pub(crate) mod tree;
 mod words;
 
 use std::collections::BTreeSet;

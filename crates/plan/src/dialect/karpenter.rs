@@ -17,11 +17,13 @@ mod write;
 
 use convoy_api::{GroupKind, Object, ObjectKey};
 use jiff::Timestamp;
+use smol_str::SmolStr;
 
-use super::{Dialect, Watch};
+use super::{Dialect, NamedKind, Watch};
 use crate::diagnostic::Diagnostic;
+use crate::intervention::{Intervention, Refused};
 use crate::snapshot::Snapshot;
-use crate::step::{Step, Verdict};
+use crate::step::{Action, Step, Verdict};
 use crate::validation;
 use crate::world::World;
 use decide::Disruptions;
@@ -60,6 +62,10 @@ impl Dialect for Karpenter {
         found
     }
 
+    fn rollout_kinds(&self) -> &'static [NamedKind] {
+        watch::ROLLOUT_KINDS
+    }
+
     fn rollouts<'w>(&self, world: &'w World) -> Vec<&'w Object> {
         world.of(&names::NODE_POOL).collect()
     }
@@ -87,6 +93,20 @@ impl Dialect for Karpenter {
         step.series = report::series::series(&cluster, &disruptions);
         step.status = status::status(&cluster, snapshot, &disruptions);
         step
+    }
+
+    fn member_names(&self, world: &World, name: &str) -> Vec<SmolStr> {
+        watch::member_names(world, name)
+    }
+
+    fn intervene(
+        &self,
+        _world: &World,
+        rollout: &Object,
+        intervention: &Intervention,
+        _now: Timestamp,
+    ) -> Result<Vec<Action>, Refused> {
+        write::intervention::intervene(rollout, intervention)
     }
 }
 
