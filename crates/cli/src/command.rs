@@ -11,6 +11,8 @@ pub mod completions;
 mod controller;
 pub mod crds;
 #[cfg(feature = "server")]
+pub(crate) mod daily;
+#[cfg(feature = "server")]
 mod decision_log;
 #[cfg(feature = "server")]
 pub mod demo;
@@ -21,7 +23,13 @@ mod features;
 #[cfg(feature = "server")]
 pub mod fleet;
 #[cfg(feature = "server")]
+mod get;
+#[cfg(feature = "server")]
+mod history;
+#[cfg(feature = "server")]
 mod hub;
+#[cfg(feature = "server")]
+mod intervene;
 #[cfg(feature = "server")]
 mod leadership;
 #[cfg(feature = "server")]
@@ -41,10 +49,16 @@ mod signal;
 #[cfg(feature = "server")]
 mod skyhook;
 #[cfg(feature = "server")]
+mod source;
+#[cfg(feature = "server")]
+mod status;
+#[cfg(feature = "server")]
 pub mod up;
 pub mod validate;
 #[cfg(feature = "server")]
 mod webhooks;
+#[cfg(feature = "server")]
+mod why;
 
 use std::path::PathBuf;
 

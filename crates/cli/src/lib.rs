@@ -4,6 +4,8 @@
 
 #[cfg(feature = "server")]
 mod client;
+#[cfg(feature = "server")]
+mod cluster;
 pub mod command;
 pub mod error_chain;
 pub mod finding;
@@ -16,10 +18,14 @@ mod plugin;
 #[cfg(feature = "server")]
 mod process;
 pub mod report;
+#[cfg(feature = "server")]
+mod rollouts;
 pub mod text;
 
 use std::process::ExitCode;
 
+#[cfg(feature = "server")]
+use clap::FromArgMatches;
 use clap::{CommandFactory, Parser, Subcommand};
 
 /// Roll changes through Kubernetes fleets safely, with a reason for every decision
@@ -35,6 +41,9 @@ pub struct Args {
 enum Command {
     #[cfg(feature = "server")]
     Demo(command::demo::Args),
+    #[cfg(feature = "server")]
+    #[command(flatten)]
+    Daily(command::daily::Command),
     Plan(command::plan::Args),
     Validate(command::validate::Args),
     Crds(command::crds::Args),
@@ -60,9 +69,11 @@ pub fn main() -> ExitCode {
     if is_called(plugin::NAME) {
         return plugin::main();
     }
-    let result = match Args::parse().command {
+    let result = match parsed().command {
         #[cfg(feature = "server")]
         Command::Demo(args) => command::demo::run(args),
+        #[cfg(feature = "server")]
+        Command::Daily(command) => command::daily::run(command),
         Command::Plan(args) => command::plan::run(args),
         Command::Validate(args) => command::validate::run(args),
         Command::Crds(args) => command::crds::run(&args),
@@ -91,6 +102,16 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// The arguments. Invoked as `kubectl-convoy`, usage messages say `kubectl convoy`.
+fn parsed() -> Args {
+    #[cfg(feature = "server")]
+    if is_called("kubectl-convoy") {
+        let matches = Args::command().bin_name("kubectl convoy").get_matches();
+        return Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    }
+    Args::parse()
+}
+
 #[cfg(feature = "server")]
 fn is_called(name: &str) -> bool {
     let program = std::env::args_os().next().map(std::path::PathBuf::from);
@@ -99,7 +120,8 @@ fn is_called(name: &str) -> bool {
 
 /// Exit statuses; scripts rely on them.
 mod exit {
-    /// `validate` found errors, or `plan --check` a violated guarantee.
+    /// `validate` found errors, `plan --check` a violated guarantee, or a daily command could not do
+    /// what was asked.
     pub(crate) const FINDINGS: u8 = 1;
     /// Input could not be read, `plan` found an invalid object, or the usage was wrong.
     pub(crate) const UNREADABLE: u8 = 2;

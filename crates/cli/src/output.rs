@@ -1,5 +1,7 @@
 //! Results to standard output, everything else to standard error.
 
+#[cfg(feature = "server")]
+use std::io::BufRead;
 use std::io::{self, Write};
 
 use anyhow::{Context, Result};
@@ -18,6 +20,34 @@ pub enum Format {
     Json,
     /// Same content as JSON, in YAML
     Yaml,
+}
+
+/// Output format of a command that lists, as kubectl has them.
+#[cfg(feature = "server")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum TableFormat {
+    /// For people
+    Table,
+    /// The same with more columns, and nothing cut
+    Wide,
+    /// For programs; the format is stable
+    Json,
+    /// Same content as JSON, in YAML
+    Yaml,
+    /// Only the names
+    Name,
+}
+
+#[cfg(feature = "server")]
+impl TableFormat {
+    /// The format of a document; none for text.
+    pub(crate) fn document(self) -> Option<Format> {
+        match self {
+            Self::Json => Some(Format::Json),
+            Self::Yaml => Some(Format::Yaml),
+            Self::Table | Self::Wide | Self::Name => None,
+        }
+    }
 }
 
 /// Prints to standard output. Styles are kept on terminals only, and `NO_COLOR` is respected.
@@ -56,4 +86,21 @@ pub(crate) fn print_errors(findings: &[Finding]) {
 pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let mut causes = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
     causes.any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// Asks for confirmation on the terminal, unless `skip` is set.
+#[cfg(feature = "server")]
+pub(crate) fn confirmed(question: &str, skip: bool) -> Result<bool> {
+    if skip {
+        return Ok(true);
+    }
+    print(&format!("{question} Continue? [y/N]: "))?;
+    io::stdout().flush()?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    if matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") {
+        return Ok(true);
+    }
+    print("Aborted.\n")?;
+    Ok(false)
 }

@@ -8,7 +8,6 @@ mod packages;
 mod render;
 mod rollouts;
 
-use std::io::{BufRead, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -189,20 +188,4 @@ async fn act(action: Action, global: Global) -> Result<()> {
         Action::Node(action) => nodes::act(&cluster, &global, format, action).await,
         Action::Package(action) => packages::act(&cluster, &global, format, action).await,
     }
-}
-
-/// Asks for confirmation on the terminal, unless `skip` is set.
-fn confirmed(question: &str, skip: bool) -> Result<bool> {
-    if skip {
-        return Ok(true);
-    }
-    output::print(&format!("{question} Continue? [y/N]: "))?;
-    std::io::stdout().flush()?;
-    let mut answer = String::new();
-    std::io::stdin().lock().read_line(&mut answer)?;
-    if matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") {
-        return Ok(true);
-    }
-    output::print("Aborted.\n")?;
-    Ok(false)
 }

@@ -1,11 +1,18 @@
 //! Plans and findings as text. Color only repeats what the words say.
 
-mod branch;
+#[cfg(feature = "server")]
+pub(crate) mod causes;
+#[cfg(feature = "server")]
+pub(crate) mod history;
 mod holds;
+#[cfg(feature = "server")]
+pub(crate) mod listing;
 mod rollout;
 mod style;
 mod table;
 mod time;
+#[cfg(feature = "server")]
+pub(crate) mod tree;
 mod words;
 
 use std::collections::BTreeSet;
@@ -16,7 +23,6 @@ use convoy_plan::{Severity, Step, Verdict};
 
 use crate::finding::{self, Finding};
 use crate::report::Report;
-pub(crate) use branch::{branch, progress, reasons};
 use style::{BAD, DIM, HEADING, painted};
 use table::{Cell, Table};
 use words::{count, plain, target};
@@ -61,6 +67,20 @@ pub fn plan(report: &Report) -> String {
         guarantees(&mut text, violations);
     }
     text.push_str(&summary(report, &rollouts));
+    text
+}
+
+/// A rollout in a line: where it stands and how far it is.
+#[cfg(feature = "server")]
+pub(crate) fn title(step: &Step) -> String {
+    rollout::title(step)
+}
+
+/// Why members of a rollout wait, a line for each reason.
+#[cfg(feature = "server")]
+pub(crate) fn reasons(step: &Step, now: jiff::Timestamp) -> String {
+    let mut text = String::new();
+    holds::write(&mut text, step, now);
     text
 }
 

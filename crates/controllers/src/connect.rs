@@ -53,6 +53,32 @@ pub fn connect<'a>(
     })
 }
 
+/// On whose behalf requests are sent, if not that of the user in the kubeconfig.
+#[derive(Clone, Debug, Default)]
+pub struct Impersonation {
+    pub user: Option<String>,
+    pub groups: Vec<String>,
+}
+
+/// The same, on behalf of someone else.
+pub fn connect_as<'a>(
+    kubeconfig: Option<&'a Path>,
+    context: Option<&'a str>,
+    impersonation: Impersonation,
+) -> BoxFuture<'a, Result<Connection, ConnectError>> {
+    Box::pin(async move {
+        let (mut config, server) = configuration(kubeconfig, context).await?;
+        let Impersonation { user, groups } = impersonation;
+        if user.is_some() {
+            config.auth_info.impersonate = user;
+            config.auth_info.impersonate_groups = (!groups.is_empty()).then_some(groups);
+        }
+        let (url, certificate_authority) = (config.cluster_url.to_string(), authority(&config));
+        let client = Client::try_from(config).map_err(ConnectError::Client)?;
+        Ok(Connection { client, url, server, certificate_authority })
+    })
+}
+
 /// The same for a process with leader election: its writes are not sent once its tenure is over,
 /// wherever they wait.
 pub fn connect_to_lead<'a>(

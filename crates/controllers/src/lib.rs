@@ -25,6 +25,7 @@ pub mod watches;
 pub mod work_queue;
 pub mod write_result;
 
+mod api_resources;
 pub mod clusters;
 pub mod connect;
 mod connection;
@@ -34,6 +35,7 @@ mod executor;
 pub mod fence;
 pub mod leader;
 mod link;
+pub mod live_objects;
 pub mod log;
 mod message;
 pub mod metrics;

@@ -16,8 +16,10 @@ use serde_json::Value;
 use smol_str::SmolStr;
 
 use crate::diagnostic::Diagnostic;
+use crate::hold::Hold;
+use crate::intervention::{Intervention, Refused, Revision};
 use crate::snapshot::Snapshot;
-use crate::step::{Complaint, Denial, Step};
+use crate::step::{Action, Complaint, Denial, Step};
 use crate::webhook::{Conversion, NeededRight, Request, Verdict, Webhook};
 use crate::world::World;
 
@@ -96,6 +98,17 @@ pub trait Dialect: Sync {
         false
     }
 
+    /// The kinds that people call rollouts. The other objects that it decides about are parts of
+    /// these, or make them possible.
+    fn rollout_kinds(&self) -> &'static [NamedKind] {
+        &[]
+    }
+
+    /// Whether a decision about a rollout looks at nothing outside the rollout's namespace.
+    fn stays_in_namespace(&self) -> bool {
+        false
+    }
+
     /// The rollout objects in `world`, in key order.
     fn rollouts<'w>(&self, world: &'w World) -> Vec<&'w Object>;
 
@@ -140,6 +153,40 @@ pub trait Dialect: Sync {
         Complaint::about(snapshot.rollout(), denial)
     }
 
+    /// The members that an object of this name is to rollouts: a node may be known by its claim, a
+    /// cluster by its binding.
+    fn member_names(&self, _world: &World, name: &str) -> Vec<SmolStr> {
+        vec![SmolStr::new(name)]
+    }
+
+    /// Whether the object of this name is a member of a rollout, held or not.
+    fn has_member(&self, _world: &World, _rollout: &Object, _name: &str) -> bool {
+        false
+    }
+
+    /// Holds of members that a decision has no need to look at, for people who ask.
+    fn member_holds(&self, _world: &World, _rollout: &Object) -> Vec<Hold> {
+        Vec::new()
+    }
+
+    /// The writes by which a person's request takes effect, in order. The same request asked again
+    /// after some of them gives the rest.
+    fn intervene(
+        &self,
+        _world: &World,
+        rollout: &Object,
+        intervention: &Intervention,
+        _now: Timestamp,
+    ) -> Result<Vec<Action>, Refused> {
+        let instead = "change the object itself";
+        Err(intervention.unsupported(rollout.kind(), instead))
+    }
+
+    /// The states that a rollout had, as far as its API remembers them, the earliest first.
+    fn revisions(&self, _world: &World, _rollout: &Object) -> Vec<Revision> {
+        Vec::new()
+    }
+
     /// The webhooks by which it has a say before objects are stored.
     fn webhooks(&self) -> &'static [Webhook] {
         &[]
@@ -177,6 +224,26 @@ pub trait Dialect: Sync {
 pub struct Watch {
     pub kind: GroupKind,
     pub keep: Keep,
+}
+
+/// A kind and the short names that kubectl has for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedKind {
+    pub kind: GroupKind,
+    pub short: &'static [&'static str],
+}
+
+impl NamedKind {
+    /// Whether a word on a command line means this kind: `Deployment`, `deployments`, `deploy` or
+    /// `deployment.apps`.
+    pub fn is_called(&self, word: &str) -> bool {
+        let (word, group) = word.split_once('.').unwrap_or((word, ""));
+        let word = word.to_lowercase();
+        let kind = self.kind.kind.to_lowercase();
+        let is_plural = word.strip_suffix('s').is_some_and(|singular| singular == kind);
+        let is_named = word == kind || is_plural || self.short.contains(&word.as_str());
+        is_named && (group.is_empty() || group == self.kind.group)
+    }
 }
 
 /// Objects that one rollout needs, which no table names.

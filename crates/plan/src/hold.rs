@@ -1,6 +1,8 @@
 //! Why something stands still. Conditions, events, `convoy plan -o text`, the dashboard and
 //! the audit log are renderings of these, so each carries its numbers.
 
+mod remedy;
+
 use std::fmt;
 
 use jiff::Timestamp;

@@ -16,10 +16,12 @@ pub mod cron;
 pub mod diagnostic;
 pub mod dialect;
 mod elapsed;
+pub mod explanation;
 mod finalizer;
 pub mod gate;
 mod hash;
 pub mod hold;
+pub mod intervention;
 pub mod json;
 mod json_diff;
 mod memory;
@@ -53,8 +55,9 @@ pub mod window;
 pub mod world;
 
 pub use diagnostic::{Diagnostic, Severity};
-pub use dialect::{DIALECTS, Dialect, Keep, Need, Watch};
+pub use dialect::{DIALECTS, Dialect, Keep, NamedKind, Need, Watch};
 pub use hold::{Hold, HoldReason};
+pub use intervention::{Intervention, Refused, Revision};
 pub use refusal::event_of as refused_event;
 pub use snapshot::Snapshot;
 pub use step::{

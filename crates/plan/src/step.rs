@@ -137,6 +137,15 @@ impl Step {
         step
     }
 
+    /// How many members are done, of how many that are asked for. Members on their way out are not.
+    pub fn progress(&self) -> (u32, u32) {
+        let wanted = self.groups.iter().filter(|group| !group.outgoing);
+        wanted.fold((0, 0), |(done, total): (u32, u32), group| {
+            let asked_for = group.total.saturating_sub(group.gone);
+            (done.saturating_add(group.done), total.saturating_add(asked_for))
+        })
+    }
+
     /// Whether carrying out this step would write anything.
     pub fn is_quiet(&self) -> bool {
         self.actions.is_empty() && self.status.is_none()

@@ -85,7 +85,7 @@ async fn play(Args { dialect, keep }: Args) -> Result<ExitCode> {
 
 /// Runs the rollouts to their ends; whether all is as it should be.
 async fn perform(acts: &[&Act], server: &DemoServer, view: &mut View) -> Result<bool> {
-    let scene = Scene::open(client::connect(&server.kubeconfig).await?).await?;
+    let scene = Scene::new(client::connect(&server.kubeconfig).await?);
     for act in acts {
         scene.apply(act.before).await?;
     }

@@ -6,24 +6,35 @@ use std::process::ExitCode;
 use anyhow::Result;
 use jiff::Timestamp;
 
-use super::{DialectName, InputArgs};
+use super::DialectName;
+#[cfg(feature = "server")]
+use crate::cluster::ClusterArgs;
 use crate::input::{self, Limits};
 use crate::output::{self, Format};
 use crate::report::Report;
+#[cfg(feature = "server")]
+use crate::rollouts;
 use crate::{exit, finding, text};
 
 /// Preview the next step of every rollout and what blocks it
 ///
-/// Reads Kubernetes objects from files and prints, for every rollout object among them, the
-/// writes that a controller would make now, the members that wait and why, and the time of the
-/// next check. Works offline and changes nothing. Invalid objects are reported and left out;
-/// rollouts that depend on one are held.
+/// Reads Kubernetes objects from files, or without -f from the cluster of the current context, and
+/// prints, for every rollout object among them, the writes that a controller would make now, the
+/// members that wait and why, and the time of the next check. Changes nothing; with -f, works
+/// offline. Invalid objects are reported and left out; rollouts that depend on one are held.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Exit status: 0 success, 1 --check found a violated guarantee, 2 an \
     object is invalid or input could not be read.")]
 pub struct Args {
-    #[command(flatten)]
-    input: InputArgs,
+    /// Objects to read: a file, a directory (all *.yaml, *.yml and *.json files below it), a
+    /// glob, or - for standard input. Can be repeated
+    #[arg(
+        short = 'f',
+        long = "filename",
+        value_name = "PATH",
+        required = cfg!(not(feature = "server"))
+    )]
+    filename: Vec<PathBuf>,
     /// Time of the decision, in RFC 3339 [default: now]
     #[arg(long, value_name = "TIME", env = "CONVOY_NOW", hide_env_values = true)]
     now: Option<Timestamp>,
@@ -49,11 +60,16 @@ pub struct Args {
     /// Verify the plan against Convoy's guarantees and report violations
     #[arg(long, env = "CONVOY_CHECK", hide_env_values = true)]
     check: bool,
+    #[cfg(feature = "server")]
+    #[command(flatten)]
+    cluster: ClusterArgs,
 }
 
 #[derive(Debug)]
 struct Settings {
     sources: Vec<PathBuf>,
+    #[cfg(feature = "server")]
+    cluster: ClusterArgs,
     now: Timestamp,
     format: Format,
     /// Names of the selected dialects; empty means all.
@@ -63,9 +79,19 @@ struct Settings {
 
 impl Args {
     fn resolve(self) -> Settings {
-        let Self { input: InputArgs { filename }, now, output, dialect, check } = self;
+        let Self {
+            filename,
+            now,
+            output,
+            dialect,
+            check,
+            #[cfg(feature = "server")]
+            cluster,
+        } = self;
         Settings {
             sources: filename,
+            #[cfg(feature = "server")]
+            cluster,
             now: now.unwrap_or_else(this_second),
             format: output,
             dialects: dialect.into_iter().map(DialectName::word).collect(),
@@ -75,16 +101,36 @@ impl Args {
 }
 
 /// The current time in whole seconds, the resolution of Kubernetes timestamps.
-pub(super) fn this_second() -> Timestamp {
+pub(crate) fn this_second() -> Timestamp {
     let now = Timestamp::now();
     Timestamp::from_second(now.as_second()).unwrap_or(now)
 }
 
+fn report(settings: Settings) -> Result<Report> {
+    #[cfg(feature = "server")]
+    if settings.sources.is_empty() {
+        return of_cluster(settings);
+    }
+    let manifests = input::read(&settings.sources, Limits::default());
+    Ok(Report::new(manifests, settings.now, &settings.dialects, settings.check))
+}
+
+/// The rollouts of the cluster of the current context, in the namespace that is asked for.
+#[cfg(feature = "server")]
+fn of_cluster(settings: Settings) -> Result<Report> {
+    let cluster = settings.cluster.connect()?;
+    let live = cluster.read(&settings.dialects)?;
+    let mut report = rollouts::report(live, settings.now, &settings.dialects, settings.check);
+    let namespace = cluster.namespace.as_deref();
+    report.plan.steps.retain(|step| rollouts::is_within(&step.rollout, namespace));
+    Ok(report)
+}
+
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
     let settings = args.resolve();
-    let manifests = input::read(&settings.sources, Limits::default());
-    let report = Report::new(manifests, settings.now, &settings.dialects, settings.check);
-    match settings.format {
+    let format = settings.format;
+    let report = report(settings)?;
+    match format {
         Format::Text => output::print(&text::plan(&report))?,
         format => {
             output::print_errors(&report.findings);

@@ -17,6 +17,11 @@ pub struct Manifests {
 }
 
 impl Manifests {
+    /// Objects that come from no file.
+    pub fn of(world: World) -> Self {
+        Self { world, ..Self::default() }
+    }
+
     /// Whether everything could be read.
     pub fn is_sound(&self) -> bool {
         self.problems.iter().all(|problem| problem.severity != Severity::Error)

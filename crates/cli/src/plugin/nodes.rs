@@ -9,8 +9,8 @@ use regex::Regex;
 use serde_json::{Value, json};
 
 use super::cluster::{Cluster, PatchTarget};
-use super::{Format, Global, confirmed, render};
-use crate::output;
+use super::{Format, Global, render};
+use crate::output::{self, confirmed};
 
 /// A name with one of these characters is a regular expression.
 const PATTERN: &str = r".*+?^${}[]|()\";

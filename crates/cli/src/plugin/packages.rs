@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::cluster::{Cluster, PatchTarget};
 use super::nodes::{package_json, select_nodes};
-use super::{Format, Global, confirmed, render};
-use crate::output;
+use super::{Format, Global, render};
+use crate::output::{self, confirmed};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Action {

@@ -10,8 +10,8 @@ use convoy_plan::dialect::skyhook::manual::{self, Switch};
 use futures_util::{StreamExt, TryStreamExt};
 
 use super::cluster::{Cluster, PatchTarget};
-use super::{Global, Target, confirmed};
-use crate::output;
+use super::{Global, Target};
+use crate::output::{self, confirmed};
 
 /// An annotation to set or remove, and the words for it.
 pub(super) struct SwitchCommand {

@@ -14,14 +14,18 @@ use super::words::{count, member, names, plain, plural};
 /// Maximum number of different reasons printed for one rollout.
 const REASONS_MAX: usize = 20;
 
+/// Who is held: members of a group or of none; without members, the group or the rollout itself.
+#[derive(Clone, Debug)]
+pub(super) struct Held<'s> {
+    pub(super) group: Option<&'s SmolStr>,
+    pub(super) members: Vec<&'s SmolStr>,
+}
+
 /// One line of output: the members with the same reason, in the order of the first of them.
 struct HoldLine<'s> {
-    group: Option<&'s SmolStr>,
-    reason: String,
+    held: Held<'s>,
+    reason: &'s HoldReason,
     until: Option<Timestamp>,
-    members: Vec<&'s SmolStr>,
-    of_rollout: bool,
-    waits: bool,
 }
 
 pub(super) fn write(text: &mut String, step: &Step, now: Timestamp) {
@@ -31,38 +35,30 @@ pub(super) fn write(text: &mut String, step: &Step, now: Timestamp) {
     }
     section(text, "holds");
     for hold in lines.iter().take(REASONS_MAX) {
-        one(text, hold, step, now);
+        let until = hold.until.map(|instant| format!(", until {}", time::at(instant, now)));
+        let sentence = sentence(step.dialect, &hold.held, hold.reason);
+        let _ = writeln!(text, "    {sentence}{}", until.unwrap_or_default());
+        if hold.held.members.len() > 1 {
+            let _ = writeln!(text, "      {}", painted(DIM, &names(&hold.held.members)));
+        }
     }
     if lines.len() > REASONS_MAX {
         let rest = &lines[REASONS_MAX..];
-        let members: usize = rest.iter().map(|hold| hold.members.len()).sum();
+        let members: usize = rest.iter().map(|hold| hold.held.members.len()).sum();
         let noun = member(step.dialect, None);
         let more = format!("and {} for other reasons; -o json lists all", count(members, noun));
         let _ = writeln!(text, "    {}", painted(DIM, &more));
     }
 }
 
-/// Why the first member that waits does so, in a sentence.
-pub(super) fn first(step: &Step, now: Timestamp) -> Option<String> {
-    let waiting = lines(&step.holds).into_iter().find(|hold| hold.waits);
-    waiting.map(|hold| sentence(&hold, step, now))
-}
-
-fn one(text: &mut String, hold: &HoldLine<'_>, step: &Step, now: Timestamp) {
-    let _ = writeln!(text, "    {}", sentence(hold, step, now));
-    if hold.members.len() > 1 {
-        let _ = writeln!(text, "      {}", painted(DIM, &names(&hold.members)));
-    }
-}
-
-fn sentence(hold: &HoldLine<'_>, step: &Step, now: Timestamp) -> String {
-    let noun = member(step.dialect, hold.group.map(SmolStr::as_str));
-    let number = hold.members.len();
-    let who = match (hold.of_rollout, hold.group) {
-        (true, None) => "the rollout".to_owned(),
-        (true, Some(group)) => plain(group),
-        (false, group) => {
-            let members = match hold.members.as_slice() {
+/// `5 nodes in production wait: batch 1 is full (size 1)`.
+pub(super) fn sentence(dialect: &str, held: &Held<'_>, reason: &HoldReason) -> String {
+    let noun = member(dialect, held.group.map(SmolStr::as_str));
+    let who = match (held.members.as_slice(), held.group) {
+        ([], None) => "the rollout".to_owned(),
+        ([], Some(group)) => plain(group),
+        (members, group) => {
+            let members = match members {
                 [only] => format!("{noun} {}", plain(only)),
                 many => count(many.len(), noun),
             };
@@ -71,35 +67,27 @@ fn sentence(hold: &HoldLine<'_>, step: &Step, now: Timestamp) -> String {
             group.map_or(members.clone(), |group| format!("{members} in {}", plain(group)))
         }
     };
-    let verb = if hold.of_rollout || number == 1 { "waits" } else { "wait" };
-    let sentence = match hold.reason.strip_prefix("waits ") {
+    let verb = if held.members.len() > 1 { "wait" } else { "waits" };
+    let words = plain(&reason.to_string());
+    match words.strip_prefix("waits ") {
         Some(rest) => format!("{who} {verb} {rest}"),
-        None if hold.waits => format!("{who} {verb}: {}", hold.reason),
-        None => format!("{who}: {}", hold.reason),
-    };
-    let until = hold.until.map(|instant| format!(", until {}", time::at(instant, now)));
-    format!("{sentence}{}", until.unwrap_or_default())
+        None if waits(reason) => format!("{who} {verb}: {words}"),
+        None => format!("{who}: {words}"),
+    }
 }
 
 fn lines(holds: &[Hold]) -> Vec<HoldLine<'_>> {
     let mut all: Vec<HoldLine<'_>> = Vec::new();
     let mut indices = BTreeMap::new();
-    for hold in holds {
-        let reason = plain(&hold.reason.to_string());
-        let group = hold.group.as_ref();
-        let identity = (group, reason.clone(), hold.until, hold.member.is_none());
+    for Hold { member, group, reason, until } in holds {
+        let group = group.as_ref();
+        let identity = (group, plain(&reason.to_string()), *until, member.is_none());
         let index = *indices.entry(identity).or_insert_with(|| {
-            all.push(HoldLine {
-                group,
-                reason,
-                until: hold.until,
-                members: Vec::new(),
-                of_rollout: hold.member.is_none(),
-                waits: waits(&hold.reason),
-            });
+            let held = Held { group, members: Vec::new() };
+            all.push(HoldLine { held, reason, until: *until });
             all.len() - 1
         });
-        all[index].members.extend(&hold.member);
+        all[index].held.members.extend(member);
     }
     all
 }

@@ -30,15 +30,18 @@ pub(super) fn write(text: &mut String, step: &Step, report: &Report) {
 }
 
 fn headline(text: &mut String, step: &Step, report: &Report) {
-    let verdict = painted(style::of_verdict(step.verdict), words::verdict(step.verdict));
-    let total: u32 = step.groups.iter().map(|group| group.total).sum();
-    let done: u32 = step.groups.iter().map(|group| group.done).sum();
-    let progress = if total > 0 { format!(", {done} of {total} done") } else { String::new() };
     let origin = report.manifests.origin(&step.rollout);
     let origin = origin.map(|origin| format!(", {}", plain(&origin.to_string())));
     let aside = format!("({}{})", step.dialect, origin.unwrap_or_default());
-    let name = painted(HEADING, &target(&step.rollout));
-    let _ = writeln!(text, "{name}: {verdict}{progress}  {}", painted(DIM, &aside));
+    let _ = writeln!(text, "{}  {}", title(step), painted(DIM, &aside));
+}
+
+/// `Skyhook tuning: Moving, 12 of 27 done`.
+pub(super) fn title(step: &Step) -> String {
+    let verdict = painted(style::of_verdict(step.verdict), words::verdict(step.verdict));
+    let (done, total) = step.progress();
+    let progress = if total > 0 { format!(", {done} of {total} done") } else { String::new() };
+    format!("{}: {verdict}{progress}", painted(HEADING, &target(&step.rollout)))
 }
 
 fn groups(text: &mut String, groups: &[GroupReport]) {

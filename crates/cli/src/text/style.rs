@@ -26,6 +26,19 @@ pub(super) fn of_verdict(verdict: Verdict) -> Style {
     }
 }
 
+/// A sign that repeats a verdict, for eyes that skim.
+#[cfg(feature = "server")]
+pub(super) fn icon(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Done => "✔",
+        Verdict::Moving => "◌",
+        Verdict::Held => "…",
+        Verdict::Paused => "॥",
+        Verdict::Stopped => "✖",
+        Verdict::Invalid => "⚠",
+    }
+}
+
 /// The heading of a part of a rollout.
 pub(super) fn section(text: &mut String, name: &str) {
     let _ = writeln!(text, "  {}", painted(HEADING, name));

@@ -13,6 +13,27 @@ pub(super) fn at(instant: Timestamp, now: Timestamp) -> String {
     }
 }
 
+/// How long ago something was, as kubectl prints ages: `95s`, `3m20s`, `45m`, `3h20m`, `30h`,
+/// `3d4h`, `20d`.
+#[cfg(feature = "server")]
+pub(super) fn age(since: Timestamp, now: Timestamp) -> String {
+    let secs = now.as_second().saturating_sub(since.as_second()).max(0).unsigned_abs();
+    let (mins, hours, days) = (secs / 60, secs / 3_600, secs / 86_400);
+    let two = |large: u64, unit: char, small: u64, other: char| match small {
+        0 => format!("{large}{unit}"),
+        small => format!("{large}{unit}{small}{other}"),
+    };
+    match secs {
+        0..120 => format!("{secs}s"),
+        120..600 => two(mins, 'm', secs % 60, 's'),
+        600..10_800 => format!("{mins}m"),
+        10_800..28_800 => two(hours, 'h', mins % 60, 'm'),
+        28_800..172_800 => format!("{hours}h"),
+        172_800..691_200 => two(days, 'd', hours % 24, 'h'),
+        _ => format!("{days}d"),
+    }
+}
+
 /// The two largest units: `3d 4h`, `2h 5m`, `45s`.
 fn span(secs: u64) -> String {
     const UNITS: [(u64, &str); 4] = [(86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")];
@@ -32,6 +53,27 @@ fn span(secs: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(feature = "server")]
+    #[test]
+    fn ages_are_those_of_kubectl() {
+        let now: Timestamp = "2026-01-10T00:00:00Z".parse().unwrap();
+        let cases = [
+            (-5, "0s"),
+            (95, "95s"),
+            (200, "3m20s"),
+            (300, "5m"),
+            (2_700, "45m"),
+            (12_000, "3h20m"),
+            (108_000, "30h"),
+            (273_600, "3d4h"),
+            (1_728_000, "20d"),
+        ];
+        for (secs, text) in cases {
+            let since = Timestamp::from_second(now.as_second() - secs).unwrap();
+            assert_eq!(age(since, now), text);
+        }
+    }
 
     #[test]
     fn instants_are_told_from_now() {

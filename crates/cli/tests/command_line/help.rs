@@ -22,6 +22,16 @@ fn help_of_plan() {
 }
 
 #[test]
+fn help_of_the_daily_commands() {
+    for command in [
+        "get", "status", "why", "history", "pause", "resume", "abort", "retry", "undo", "approve",
+        "reset",
+    ] {
+        golden(command, &[command, "--help"]);
+    }
+}
+
+#[test]
 fn help_of_validate() {
     golden("validate", &["validate", "--help"]);
 }
@@ -77,7 +87,9 @@ fn every_shell_has_its_completions() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let run = binary::run_in(Path::new("."), &["completions", shell]);
         assert_eq!(run.code, Some(0), "{shell}");
-        assert!(run.stdout.contains("validate"), "{shell}");
+        for command in ["validate", "get", "status", "why", "approve"] {
+            assert!(run.stdout.contains(command), "{shell}: {command}");
+        }
     }
 }
 
@@ -85,7 +97,6 @@ fn every_shell_has_its_completions() {
 fn wrong_usage_exits_with_2() {
     for arguments in [
         vec![],
-        vec!["plan"],
         vec!["plan", "-f", "-", "--now", "yesterday"],
         vec!["plan", "-f", "-", "-o", "table"],
         vec!["plan", "-f", "-", "--dialect", "helm"],

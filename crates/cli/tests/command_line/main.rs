@@ -5,6 +5,7 @@
 mod binary;
 mod compare;
 mod crds;
+mod daily;
 mod examples;
 mod generated;
 mod help;

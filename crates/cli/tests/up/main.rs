@@ -6,6 +6,7 @@ mod access;
 mod background;
 mod clients;
 mod clusters;
+mod daily;
 mod demo;
 mod deploy;
 mod disk;

@@ -20,10 +20,12 @@ use jiff::Timestamp;
 
 use self::names::{APPS, REPLICA_SETS};
 use self::read::deployment::Deployment;
-use super::{Dialect, Watch};
+use super::{Dialect, NamedKind, Watch};
 use crate::diagnostic::Diagnostic;
+use crate::hold::Hold;
+use crate::intervention::{Intervention, Refused, Revision};
 use crate::snapshot::Snapshot;
-use crate::step::{Complaint, Denial, Event, EventType, Step};
+use crate::step::{Action, Complaint, Denial, Event, EventType, Step};
 use crate::world::World;
 
 /// The `apps` dialect of plans.
@@ -55,6 +57,14 @@ impl Dialect for Apps {
         validate::findings(object)
     }
 
+    fn rollout_kinds(&self) -> &'static [NamedKind] {
+        watch::ROLLOUT_KINDS
+    }
+
+    fn stays_in_namespace(&self) -> bool {
+        true
+    }
+
     fn rollouts<'w>(&self, world: &'w World) -> Vec<&'w Object> {
         watch::rollouts_among(world, world.of(&DEPLOYMENT).collect(), world.of(&REPLICA_SET))
     }
@@ -77,6 +87,28 @@ impl Dialect for Apps {
         } else {
             step_of_deployment(snapshot, now)
         }
+    }
+
+    fn has_member(&self, world: &World, rollout: &Object, name: &str) -> bool {
+        watch::has_member(world, rollout, name)
+    }
+
+    fn member_holds(&self, world: &World, rollout: &Object) -> Vec<Hold> {
+        report::pods::not_ready(world, rollout)
+    }
+
+    fn intervene(
+        &self,
+        world: &World,
+        rollout: &Object,
+        intervention: &Intervention,
+        now: Timestamp,
+    ) -> Result<Vec<Action>, Refused> {
+        write::intervention::intervene(world, rollout, intervention, now)
+    }
+
+    fn revisions(&self, world: &World, rollout: &Object) -> Vec<Revision> {
+        write::intervention::revisions(world, rollout)
     }
 }
 

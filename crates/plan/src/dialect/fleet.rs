@@ -18,6 +18,7 @@ use std::collections::BTreeSet;
 use convoy_api::{GroupKind, Object, ObjectKey};
 use jiff::Timestamp;
 use serde_json::Value;
+use smol_str::SmolStr;
 
 use self::decide::selection::Selection;
 use self::decide::selection::policy::PolicyHistory;
@@ -29,10 +30,11 @@ use self::read::placement::Placement;
 use self::report::PartialStep;
 use self::status::binding::Synced;
 use self::status::rollup;
-use super::{Dialect, Need, Watch};
+use super::{Dialect, NamedKind, Need, Watch};
 use crate::admission::{Request, Verdict as Admitted, Webhook};
 use crate::diagnostic::Diagnostic;
 use crate::hold::{Hold, HoldReason};
+use crate::intervention::{Intervention, Refused, Revision};
 use crate::parallel;
 use crate::snapshot::Snapshot;
 use crate::step::{Action, Complaint, Denial, Step, Verb, Verdict};
@@ -63,6 +65,10 @@ impl Dialect for Fleet {
 
     fn validate(&self, world: &World, object: &Object) -> Vec<Diagnostic> {
         validate::validate(world, object)
+    }
+
+    fn rollout_kinds(&self) -> &'static [NamedKind] {
+        &watch::ROLLOUT_KINDS
     }
 
     fn rollouts<'w>(&self, world: &'w World) -> Vec<&'w Object> {
@@ -117,6 +123,28 @@ impl Dialect for Fleet {
         complaint
     }
 
+    fn member_names(&self, world: &World, name: &str) -> Vec<SmolStr> {
+        watch::member_names(world, name)
+    }
+
+    fn has_member(&self, world: &World, rollout: &Object, name: &str) -> bool {
+        watch::has_member(world, rollout, name)
+    }
+
+    fn intervene(
+        &self,
+        world: &World,
+        rollout: &Object,
+        intervention: &Intervention,
+        now: Timestamp,
+    ) -> Result<Vec<Action>, Refused> {
+        write::intervention::intervene(world, rollout, intervention, now)
+    }
+
+    fn revisions(&self, world: &World, rollout: &Object) -> Vec<Revision> {
+        write::intervention::revisions(world, rollout)
+    }
+
     fn webhooks(&self) -> &'static [Webhook] {
         admission::WEBHOOKS
     }
@@ -153,6 +181,10 @@ impl Dialect for Hub {
 
     fn validate(&self, world: &World, object: &Object) -> Vec<Diagnostic> {
         Fleet.validate(world, object)
+    }
+
+    fn rollout_kinds(&self) -> &'static [NamedKind] {
+        Fleet.rollout_kinds()
     }
 
     fn rollouts<'w>(&self, world: &'w World) -> Vec<&'w Object> {

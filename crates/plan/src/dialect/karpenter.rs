@@ -19,11 +19,13 @@ mod write;
 use convoy_api::{GroupKind, Object, ObjectKey};
 use jiff::Timestamp;
 use serde_json::Value;
+use smol_str::SmolStr;
 
-use super::{Dialect, Watch};
+use super::{Dialect, NamedKind, Watch};
 use crate::diagnostic::Diagnostic;
+use crate::intervention::{Intervention, Refused};
 use crate::snapshot::Snapshot;
-use crate::step::{Step, Verdict};
+use crate::step::{Action, Step, Verdict};
 use crate::validation;
 use crate::webhook::Conversion;
 use crate::world::World;
@@ -73,6 +75,10 @@ impl Dialect for Karpenter {
         found
     }
 
+    fn rollout_kinds(&self) -> &'static [NamedKind] {
+        watch::ROLLOUT_KINDS
+    }
+
     fn rollouts<'w>(&self, world: &'w World) -> Vec<&'w Object> {
         world.of(&names::NODE_POOL).collect()
     }
@@ -99,6 +105,20 @@ impl Dialect for Karpenter {
 
     fn convert(&self, object: &Value, to: &str) -> Result<Value, String> {
         admission::convert(object, to)
+    }
+
+    fn member_names(&self, world: &World, name: &str) -> Vec<SmolStr> {
+        watch::member_names(world, name)
+    }
+
+    fn intervene(
+        &self,
+        _world: &World,
+        rollout: &Object,
+        intervention: &Intervention,
+        _now: Timestamp,
+    ) -> Result<Vec<Action>, Refused> {
+        write::intervention::intervene(rollout, intervention)
     }
 }
 

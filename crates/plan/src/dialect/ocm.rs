@@ -24,10 +24,11 @@ use jiff::Timestamp;
 pub use self::decide::{ReportedGroup, next_clusters};
 use self::names::DIALECT;
 pub use self::read::work_status::{DatedStatus, WorkStatus};
-use super::{Dialect, Watch};
+use super::{Dialect, NamedKind, Watch};
 use crate::diagnostic::Diagnostic;
+use crate::intervention::{Intervention, Refused};
 use crate::snapshot::Snapshot;
-use crate::step::Step;
+use crate::step::{Action, Step};
 use crate::webhook::{NeededRight, Request, Verdict as Admitted, Webhook};
 use crate::world::World;
 
@@ -118,6 +119,10 @@ impl Dialect for Ocm {
         false
     }
 
+    fn rollout_kinds(&self) -> &'static [NamedKind] {
+        watch::ROLLOUT_KINDS
+    }
+
     fn rollouts<'w>(&self, world: &'w World) -> Vec<&'w Object> {
         world.of(&PLACEMENT).chain(world.of(&MANIFEST_WORK_REPLICA_SET)).collect()
     }
@@ -147,6 +152,20 @@ impl Dialect for Ocm {
             let status = status::replica_set::status(rollout, &decision, now);
             report::replica_set::step(rollout, &decision, actions, status, now)
         }
+    }
+
+    fn has_member(&self, world: &World, rollout: &Object, name: &str) -> bool {
+        watch::has_member(world, rollout, name)
+    }
+
+    fn intervene(
+        &self,
+        _world: &World,
+        rollout: &Object,
+        intervention: &Intervention,
+        _now: Timestamp,
+    ) -> Result<Vec<Action>, Refused> {
+        write::intervention::intervene(rollout, intervention)
     }
 
     fn webhooks(&self) -> &'static [Webhook] {

@@ -25,11 +25,12 @@ use jiff::Timestamp;
 
 use self::decide::Decision;
 use self::read::hook::Hook;
-use super::{Dialect, Watch};
+use super::{Dialect, NamedKind, Watch};
 use crate::admission::{Request, Verdict as Admitted, Webhook};
 use crate::diagnostic::Diagnostic;
+use crate::intervention::{Intervention, Refused};
 use crate::snapshot::Snapshot;
-use crate::step::{Step, Verdict};
+use crate::step::{Action, Step, Verdict};
 use crate::world::World;
 
 pub use self::read::options::{Options, RuntimeTaint};
@@ -63,6 +64,10 @@ impl Dialect for Skyhook {
 
     fn validate(&self, world: &World, object: &Object) -> Vec<Diagnostic> {
         validate::validate(world, object, validate::Moment::Planning)
+    }
+
+    fn rollout_kinds(&self) -> &'static [NamedKind] {
+        watch::ROLLOUT_KINDS
     }
 
     fn rollouts<'w>(&self, world: &'w World) -> Vec<&'w Object> {
@@ -113,6 +118,20 @@ impl Dialect for Skyhook {
             return write::deletion::step(&hook, &others, &self.options, snapshot, step);
         }
         rendered(Decision::new(&hook, &others, &self.options, snapshot, now), step)
+    }
+
+    fn has_member(&self, world: &World, rollout: &Object, name: &str) -> bool {
+        watch::has_member(world, rollout, name)
+    }
+
+    fn intervene(
+        &self,
+        world: &World,
+        rollout: &Object,
+        intervention: &Intervention,
+        _now: Timestamp,
+    ) -> Result<Vec<Action>, Refused> {
+        write::intervention::intervene(world, rollout, intervention)
     }
 
     fn webhooks(&self) -> &'static [Webhook] {

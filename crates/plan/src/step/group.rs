@@ -35,6 +35,9 @@ pub struct GroupReport {
     pub ceiling: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub batch: Option<BatchReport>,
+    /// Whether its members are to be replaced by those of other groups: nobody asked for them.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub outgoing: bool,
 }
 
 /// The batch a group is at.

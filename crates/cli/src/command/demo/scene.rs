@@ -1,46 +1,19 @@
 //! What is on the server: objects are applied, and read for a plan.
 
 use anyhow::{Context, Result};
-use convoy_api::Object;
+use convoy_controllers::live_objects;
 use convoy_plan::{Plan, World};
 use jiff::Timestamp;
-use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use kube::discovery::{self, ApiCapabilities, ApiResource, Scope};
 
-const MANAGER: &str = "convoy-demo";
+use crate::cluster::READERS;
 
-/// The kinds that the plans of the demo read.
-const KINDS: [(&str, &str, &str); 24] = [
-    ("", "v1", "Namespace"),
-    ("", "v1", "Node"),
-    ("", "v1", "Pod"),
-    ("apps", "v1", "Deployment"),
-    ("apps", "v1", "ReplicaSet"),
-    ("policy", "v1", "PodDisruptionBudget"),
-    ("skyhook.nvidia.com", "v1alpha1", "Skyhook"),
-    ("skyhook.nvidia.com", "v1alpha1", "DeploymentPolicy"),
-    ("karpenter.sh", "v1", "NodePool"),
-    ("karpenter.sh", "v1", "NodeClaim"),
-    ("karpenter.kwok.sh", "v1alpha1", "KWOKNodeClass"),
-    ("cluster.kubernetes-fleet.io", "v1beta1", "MemberCluster"),
-    ("placement.kubernetes-fleet.io", "v1beta1", "ClusterResourcePlacement"),
-    ("placement.kubernetes-fleet.io", "v1beta1", "ClusterResourceBinding"),
-    ("placement.kubernetes-fleet.io", "v1beta1", "ClusterResourceSnapshot"),
-    ("placement.kubernetes-fleet.io", "v1beta1", "ClusterSchedulingPolicySnapshot"),
-    ("placement.kubernetes-fleet.io", "v1beta1", "Work"),
-    ("cluster.open-cluster-management.io", "v1", "ManagedCluster"),
-    ("cluster.open-cluster-management.io", "v1beta2", "ManagedClusterSet"),
-    ("cluster.open-cluster-management.io", "v1beta2", "ManagedClusterSetBinding"),
-    ("cluster.open-cluster-management.io", "v1beta1", "Placement"),
-    ("cluster.open-cluster-management.io", "v1beta1", "PlacementDecision"),
-    ("work.open-cluster-management.io", "v1", "ManifestWork"),
-    ("work.open-cluster-management.io", "v1alpha1", "ManifestWorkReplicaSet"),
-];
+const MANAGER: &str = "convoy-demo";
 
 pub(super) struct Scene {
     client: kube::Client,
-    resources: Vec<ApiResource>,
 }
 
 /// The objects at one moment, and what the engine says about them.
@@ -50,14 +23,8 @@ pub(super) struct Look {
 }
 
 impl Scene {
-    pub(super) async fn open(client: kube::Client) -> Result<Self> {
-        let mut resources = Vec::with_capacity(KINDS.len());
-        for (group, version, kind) in KINDS {
-            let kind = GroupVersionKind::gvk(group, version, kind);
-            let (resource, _) = found(&client, &kind).await?;
-            resources.push(resource);
-        }
-        Ok(Self { client, resources })
+    pub(super) fn new(client: kube::Client) -> Self {
+        Self { client }
     }
 
     /// Applies the objects of a text, in their order.
@@ -85,21 +52,7 @@ impl Scene {
 
     /// Reads everything, and plans it as of `now`.
     pub(super) async fn look(&self, now: Timestamp) -> Result<Look> {
-        let mut objects = Vec::new();
-        for resource in &self.resources {
-            let api: Api<DynamicObject> = Api::all_with(self.client.clone(), resource);
-            let list = api.list(&ListParams::default()).await;
-            let list = list.with_context(|| format!("could not list {}", resource.plural))?;
-            for mut item in list {
-                // Items of a list need not name their kind.
-                item.types = Some(kube::core::TypeMeta {
-                    api_version: resource.api_version.clone(),
-                    kind: resource.kind.clone(),
-                });
-                objects.push(Object::from_value(serde_json::to_value(item)?)?);
-            }
-        }
-        let world: World = objects.into_iter().collect();
+        let world = live_objects::read(self.client.clone(), &READERS, None).await?.world;
         let plan = convoy_plan::plan(&world, now);
         Ok(Look { world, plan })
     }

@@ -9,6 +9,7 @@ use anstream::{AutoStream, ColorChoice};
 use anyhow::{Context, Result};
 use convoy_plan::Step;
 use jiff::Timestamp;
+use rustix::termios::tcgetwinsize;
 
 use super::acts::Act;
 use crate::{output, text};
@@ -63,10 +64,14 @@ impl View {
         let mut tree = String::new();
         for (act, step) in steps {
             match step {
-                Some(step) => text::branch(&mut tree, step, now),
+                Some(step) => tree.push_str(&text::tree::tree(step, now, false)),
                 None => _ = writeln!(tree, "○ {}", act.label()),
             }
         }
+        // What does not fit on the screen could not be drawn over.
+        let rows = tcgetwinsize(stdout()).map_or(24, |size| usize::from(size.ws_row));
+        let tree: String =
+            tree.lines().take(rows.saturating_sub(1)).map(|line| format!("{line}\n")).collect();
         let lines = tree.lines().count();
         let mut out = stdout().lock();
         let drawn = write!(out, "{}{WRAP_OFF}{tree}{WRAP_ON}", erase(self.drawn));
@@ -79,7 +84,7 @@ impl View {
         self.said.resize(steps.len(), String::new());
         for ((act, step), said) in steps.iter().zip(&mut self.said) {
             let Some(step) = step else { continue };
-            let line = format!("{:<9}  {}", act.dialect, text::progress(step));
+            let line = format!("{:<9}  {}", act.dialect, text::title(step));
             if *said != line {
                 output::print(&format!("{:>3}s  {line}\n", after.as_secs()))?;
                 *said = line;

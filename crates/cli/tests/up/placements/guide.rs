@@ -84,7 +84,9 @@ fn transcripts(block: &str) -> Vec<(String, String)> {
 
 /// Runs a command as the guide has it; one that only looks is repeated until it sees what is shown.
 fn follow(hub: &Running, directory: &Path, command: &str, output: &str) {
-    let looks = ["kubectl get ", "kubectl --context "].iter().any(|it| command.starts_with(it));
+    let looking =
+        ["kubectl get ", "kubectl --context ", "convoy get", "convoy status", "convoy why"];
+    let looks = looking.iter().any(|it| command.starts_with(it));
     let begun = Instant::now();
     loop {
         let printed = run(hub, directory, command);

@@ -16,3 +16,8 @@ pub(crate) const ROLLED_BACK: &str = "RolledBack";
 pub(crate) const TIMED_OUT: &str = "ProgressDeadlineExceeded";
 pub(crate) const COMPLETE: &str = "NewReplicaSetAvailable";
 pub(crate) const PAUSED: &str = "DeploymentPaused";
+
+/// On a template: `kubectl rollout restart` makes a new revision by it.
+pub(crate) const RESTARTED_AT: &str = "kubectl.kubernetes.io/restartedAt";
+/// On a Deployment and its ReplicaSets, by people: why a revision was made.
+pub(crate) const CHANGE_CAUSE: &str = "kubernetes.io/change-cause";

@@ -3,6 +3,7 @@
 
 pub(crate) mod deployment;
 pub(crate) mod owned_set;
+pub(crate) mod pod;
 pub(crate) mod replica_set;
 
 use convoy_api::Object;

@@ -2,6 +2,7 @@
 
 mod groups;
 mod holds;
+pub(crate) mod pods;
 pub(crate) mod replica_set;
 
 use convoy_api::apps::{TEMPLATE_HASH, annotation};

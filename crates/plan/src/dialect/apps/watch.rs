@@ -12,10 +12,16 @@ use convoy_api::apps::{DEPLOYMENT, POD, REPLICA_SET};
 use convoy_api::{Object, ObjectKey};
 
 use super::read::needs_pods;
-use crate::dialect::{Keep, Watch};
+use crate::dialect::{Keep, NamedKind, Watch};
 use crate::ownership::{controller, controllers_of, in_reach, is_controlled_by, selects};
 use crate::snapshot::Snapshot;
 use crate::world::World;
+
+/// What people call rollouts.
+pub(super) const ROLLOUT_KINDS: &[NamedKind] = &[
+    NamedKind { kind: DEPLOYMENT, short: &["deploy"] },
+    NamedKind { kind: REPLICA_SET, short: &["rs"] },
+];
 
 pub(super) const WATCHES: &[Watch] = &[
     Watch { kind: DEPLOYMENT, keep: Keep::Whole },
@@ -78,6 +84,13 @@ pub(super) fn snapshot<'w>(world: &'w World, rollout: &'w Object) -> Snapshot<'w
     let sets = world.in_namespace(&REPLICA_SET, namespace);
     let pods = needs_pods(rollout).then(|| world.in_namespace(&POD, namespace));
     Snapshot::new(rollout, sets.chain(pods.into_iter().flatten()))
+}
+
+/// Whether a pod belongs to a ReplicaSet, or to one of a Deployment.
+pub(super) fn has_member(world: &World, rollout: &Object, pod: &str) -> bool {
+    let pod = world.find(&POD, rollout.namespace(), pod);
+    let set = pod.and_then(|pod| controller(world, &REPLICA_SET, pod));
+    set.is_some_and(|set| set.key() == rollout.key() || is_controlled_by(set, rollout))
 }
 
 /// Whether a rollout looks at `changed` itself: it is it, owns it, or could adopt it.

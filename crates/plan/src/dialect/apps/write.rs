@@ -1,6 +1,7 @@
 //! Actions of a Deployment: ownership first, then the new set, then sizes, then history, then the
 //! Deployment itself.
 
+pub(crate) mod intervention;
 mod new_set;
 pub(crate) mod replica_set;
 mod rollback;

@@ -6,6 +6,7 @@ pub(crate) mod needs;
 
 use convoy_api::kinds::{DEPLOYMENT, NAMESPACE};
 use convoy_api::{GroupKind, Object, ObjectKey};
+use smol_str::SmolStr;
 
 use crate::dialect::fleet::decide::selection::select::{candidates, may_select};
 use crate::dialect::fleet::names::kind::is_selectable;
@@ -16,7 +17,7 @@ use crate::dialect::fleet::read::overrides::Applicable;
 use crate::dialect::fleet::read::placement::{Pick, Placement};
 use crate::dialect::fleet::read::work::{binding_of, is_generated};
 use crate::dialect::fleet::read::{eviction, run};
-use crate::dialect::{Keep, Watch};
+use crate::dialect::{Keep, NamedKind, Watch};
 use crate::world::World;
 
 /// The objects beside `rollout` that its step looks at.
@@ -407,6 +408,31 @@ fn is_spoken(kind: &GroupKind) -> bool {
         || group.starts_with("karpenter.")
         || group.ends_with("open-cluster-management.io")
 }
+
+/// The members that a cluster is to placements: its bindings, and itself in update runs.
+pub(crate) fn member_names(world: &World, cluster: &str) -> Vec<SmolStr> {
+    let bindings = Family::ALL.into_iter().flat_map(|family| world.of(&family.binding()));
+    let own = bindings.filter(|binding| target(binding) == cluster);
+    [SmolStr::new(cluster)].into_iter().chain(own.map(|binding| binding.name().clone())).collect()
+}
+
+/// Whether a placement is on a cluster.
+pub(crate) fn has_member(world: &World, rollout: &Object, cluster: &str) -> bool {
+    let Some(RolloutKind::Placement(family)) = RolloutKind::of(rollout.kind()) else {
+        return false;
+    };
+    let mut own = world.labelled(&family.binding(), rollout.namespace(), rollout.name());
+    own.any(|binding| target(binding) == cluster)
+}
+
+/// What people call rollouts. Bindings, members and overrides are parts of these.
+pub(crate) static ROLLOUT_KINDS: [NamedKind; 5] = [
+    NamedKind { kind: Family::Cluster.placement(), short: &["crp"] },
+    NamedKind { kind: Family::Namespaced.placement(), short: &["rp"] },
+    NamedKind { kind: Family::Cluster.run(), short: &["csur"] },
+    NamedKind { kind: Family::Namespaced.run(), short: &["sur"] },
+    NamedKind { kind: names::EVICTION, short: &["crpe"] },
+];
 
 const fn whole(kind: GroupKind) -> Watch {
     Watch { kind, keep: Keep::Whole }

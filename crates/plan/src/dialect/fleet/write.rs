@@ -3,6 +3,7 @@
 pub(crate) mod binding;
 pub(crate) mod cleanup;
 pub(crate) mod eviction;
+pub(crate) mod intervention;
 pub(crate) mod membership;
 pub(crate) mod override_patch;
 pub(crate) mod override_snapshot;

@@ -10,6 +10,9 @@ pub(crate) const SIMULATED: &str = "sim.convoy.dev/node";
 pub(crate) const VOLUME_ATTACHMENT: GroupKind =
     GroupKind::new("storage.k8s.io", "VolumeAttachment");
 
+/// On a NodePool: `convoy pause` added a budget of 0 nodes.
+pub(crate) const PAUSED: &str = "convoy/paused";
+
 /// Labels that the simulated provider and kubelets put on nodes.
 pub(crate) mod node_label {
     pub(crate) const ARCH: &str = "kubernetes.io/arch";

@@ -1,12 +1,16 @@
 //! The kinds that the dialect reads, and which pools a change concerns.
 
 use convoy_api::{Object, ObjectKey};
+use smol_str::SmolStr;
 
 use super::names::{self, DAEMON_SET, NODE, POD, POD_DISRUPTION_BUDGET, VOLUME_ATTACHMENT};
 use super::read::pool;
-use crate::dialect::{Keep, Watch};
+use crate::dialect::{Keep, NamedKind, Watch};
 use crate::snapshot::Snapshot;
 use crate::world::World;
+
+/// What people call rollouts.
+pub(crate) const ROLLOUT_KINDS: &[NamedKind] = &[NamedKind { kind: names::NODE_POOL, short: &[] }];
 
 pub(crate) const WATCHES: &[Watch] = &[
     Watch { kind: names::NODE_POOL, keep: Keep::Whole },
@@ -103,6 +107,12 @@ pub(crate) fn claim_snapshot<'w>(world: &'w World, claim: &'w Object) -> Snapsho
     let beside = [POD, POD_DISRUPTION_BUDGET, VOLUME_ATTACHMENT].into_iter().filter(|_| ends);
     let beside = beside.flat_map(|kind| world.of_cluster(&key.cluster, &kind));
     Snapshot::new(claim, [claim].into_iter().chain(nodes).chain(classes).chain(pool).chain(beside))
+}
+
+/// The members that a node is to pools: its claims, and itself.
+pub(crate) fn member_names(world: &World, node: &str) -> Vec<SmolStr> {
+    let claims = world.of(&names::NODE_CLAIM).filter(|claim| claim.status_text("nodeName") == node);
+    [SmolStr::new(node)].into_iter().chain(claims.map(|claim| claim.name().clone())).collect()
 }
 
 /// Everything of the pool's cluster.

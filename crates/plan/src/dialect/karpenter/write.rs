@@ -2,6 +2,7 @@
 //! fixed size of static pools. Taints come before anything is disturbed, and undoing before
 //! beginning.
 
+pub(crate) mod intervention;
 mod launch;
 pub(crate) mod lifecycle;
 mod repair;

@@ -17,9 +17,15 @@ use super::read::cluster::Membership;
 use super::read::decisions::clusters_of;
 use super::read::placement::{asks_for, reads_score};
 use super::read::replica_set::{owner_value, referenced};
-use crate::dialect::{Keep, Watch};
+use crate::dialect::{Keep, NamedKind, Watch};
 use crate::snapshot::Snapshot;
 use crate::world::World;
+
+/// What people call rollouts.
+pub(crate) const ROLLOUT_KINDS: &[NamedKind] = &[
+    NamedKind { kind: PLACEMENT, short: &[] },
+    NamedKind { kind: MANIFEST_WORK_REPLICA_SET, short: &["mwrs"] },
+];
 
 /// Clusters are kept whole because expressions may ask for any part of them, works because
 /// their spec is compared with the template.
@@ -75,6 +81,17 @@ fn surroundings<'w>(world: &'w World, near: &'w Object) -> impl Iterator<Item = 
 fn decisions_of<'w>(world: &'w World, placement: &'w Object) -> impl Iterator<Item = &'w Object> {
     let nearby = world.in_namespace(&PLACEMENT_DECISION, placement.namespace());
     nearby.filter(|decision| decision.label(PLACEMENT_LABEL) == Some(placement.name()))
+}
+
+/// Whether a cluster was decided on by a placement, or has a work of a replica set.
+pub(crate) fn has_member(world: &World, rollout: &Object, cluster: &str) -> bool {
+    if *rollout.kind() == PLACEMENT {
+        let mut decisions = decisions_of(world, rollout);
+        return decisions.any(|decision| clusters_of(decision).any(|name| name == cluster));
+    }
+    let owner = owner_value(rollout);
+    let mut works = world.in_namespace(&MANIFEST_WORK, cluster);
+    works.any(|work| work.label(REPLICA_SET_LABEL) == Some(&owner))
 }
 
 /// Which rollouts to look at again. Where a vanished object no longer says whom it concerned,

@@ -2,6 +2,7 @@
 
 pub(crate) mod completed;
 pub(crate) mod decision;
+pub(crate) mod intervention;
 mod order;
 pub(crate) mod registration;
 mod rights;

@@ -7,10 +7,13 @@ use convoy_api::{Object, ObjectKey};
 use crate::dialect::skyhook::decide::orphan::is_orphan;
 use crate::dialect::skyhook::names::{CORDON, DISABLE, Keys, NAME, NODE_META, PAUSE};
 use crate::dialect::skyhook::read::hook::{has_same_config_updates, policy_name, targets};
-use crate::dialect::{Keep, Watch};
+use crate::dialect::{Keep, NamedKind, Watch};
 use crate::pods::node_of;
 use crate::snapshot::Snapshot;
 use crate::world::World;
+
+/// What people call rollouts.
+pub(super) const ROLLOUT_KINDS: &[NamedKind] = &[NamedKind { kind: SKYHOOK, short: &[] }];
 
 pub(super) const WATCHES: &[Watch] = &[
     Watch { kind: SKYHOOK, keep: Keep::Whole },
@@ -84,6 +87,12 @@ pub(super) fn snapshot<'w>(world: &'w World, rollout: &'w Object) -> Snapshot<'w
     let objects = objects.chain(world.of(&DEPLOYMENT_POLICY)).chain(world.of(&NODE));
     let objects = objects.chain(world.of(&POD)).chain(world.of(&POD_DISRUPTION_BUDGET));
     Snapshot::new(rollout, objects.chain(world.of(&CONFIG_MAP).filter(relevant)))
+}
+
+/// Whether a Skyhook selects a node.
+pub(super) fn has_member(world: &World, skyhook: &Object, node: &str) -> bool {
+    let node = world.find(&NODE, "", node).filter(|_| *skyhook.kind() == SKYHOOK);
+    node.is_some_and(|node| targets(skyhook).is_ok_and(|selector| selector.matches(node)))
 }
 
 pub(super) fn hangs_on(rollout: &Object, refused: &Object) -> bool {

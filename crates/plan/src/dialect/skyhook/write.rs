@@ -5,6 +5,7 @@
 
 mod config_map;
 pub(crate) mod deletion;
+pub(crate) mod intervention;
 pub mod manual;
 pub mod migrate;
 pub(crate) mod node;

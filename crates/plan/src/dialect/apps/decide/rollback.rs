@@ -73,7 +73,7 @@ impl<'o> DeploymentDecision<'o> {
 }
 
 /// Scans as upstream does: equal numbers push the earlier one down, and a lone one gives 0.
-fn second_highest(revisions: impl Iterator<Item = i64>) -> i64 {
+pub(crate) fn second_highest(revisions: impl Iterator<Item = i64>) -> i64 {
     let (mut first, mut second) = (0, 0);
     for revision in revisions {
         if revision >= first {

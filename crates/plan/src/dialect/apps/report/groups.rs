@@ -28,6 +28,7 @@ fn old_group(set: &OwnedSet<'_>) -> GroupReport {
     group.waiting = number(set.wants);
     group.gone = number(set.had.max(set.counts.replicas) - set.wants);
     group.total = group.waiting + group.gone;
+    group.outgoing = true;
     group
 }
 

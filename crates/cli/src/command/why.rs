@@ -1,0 +1,225 @@
+//! `convoy why`: what holds a rollout, a node, a cluster or a pod, and what would free it.
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use convoy_plan::explanation::{self, Cause};
+use convoy_plan::{Step, Verdict};
+use serde_json::{Value, json};
+use smol_str::SmolStr;
+
+use super::source::SourceArgs;
+use crate::output::{self, TableFormat};
+use crate::report::Report;
+use crate::rollouts::{self, Target, dialect_of};
+use crate::text::causes;
+
+/// Explain what holds a rollout, node, cluster or pod, and what would free it
+///
+/// Without arguments, explains every rollout that is not done. Reasons come in the order in which
+/// they matter: what holds the rollout as a whole, what a person has to do something about, then
+/// what others or time will free. Each member is named, and a member that waits for others is
+/// followed by what those wait for.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  convoy why\n  convoy why skyhook/gpu-init\n  convoy why node \
+    worker-7\n  convoy why cluster eu-1\n  convoy why pod shop/web-0\n\nExit status: 0 success, 1 \
+    the object was not found or the cluster could not be read, 2 the usage was wrong."
+)]
+pub(crate) struct Args {
+    /// `[KIND/]NAME` of a rollout, or `node`, `cluster` or `pod` and a name
+    #[arg(value_name = "WHAT", num_args = 0..=2)]
+    target: Vec<String>,
+    #[command(flatten)]
+    source: SourceArgs,
+    /// Output format
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    output: TableFormat,
+}
+
+/// What is asked about.
+enum Question {
+    Rollouts,
+    Rollout(Target),
+    /// A rollout of this name or, if there is none, a member.
+    Any(String),
+    Member {
+        noun: &'static str,
+        name: String,
+    },
+}
+
+/// What holds something in one rollout.
+struct Answer<'r> {
+    step: &'r Step,
+    causes: Vec<Cause<'r>>,
+}
+
+impl Question {
+    fn read(words: &[String]) -> Self {
+        let member = |word: &str| match word {
+            "node" | "nodes" | "no" => Some("node"),
+            "cluster" | "clusters" => Some("cluster"),
+            "pod" | "pods" | "po" => Some("pod"),
+            _ => None,
+        };
+        let target = match words {
+            [kind, name] if kind == "rollout" => Target::read(std::slice::from_ref(name)),
+            words => Target::read(words),
+        };
+        match target {
+            Target { name: None, .. } => Self::Rollouts,
+            Target { kind: None, name: Some(name) } => Self::Any(name),
+            Target { kind: Some(kind), name: Some(name) } => match member(&kind) {
+                Some(noun) => Self::Member { noun, name },
+                None => Self::Rollout(Target { kind: Some(kind), name: Some(name) }),
+            },
+        }
+    }
+}
+
+pub(crate) fn run(args: Args) -> Result<ExitCode> {
+    let Args { target, source, output } = args;
+    let question = Question::read(&target);
+    if let Question::Rollout(target) = &question {
+        target.check_kind()?;
+    }
+    let source = source.open()?;
+    let report = source.report()?;
+    let steps = rollouts::within(&report, source.namespace.as_deref());
+    match question {
+        Question::Rollouts => {
+            let waiting = steps.into_iter().filter(|step| step.verdict != Verdict::Done);
+            print_rollouts(&report, waiting.collect(), output)?;
+        }
+        Question::Rollout(target) => {
+            print_rollouts(&report, vec![target.find(&steps)?], output)?;
+        }
+        Question::Any(name) => {
+            let target = Target { kind: None, name: Some(name.clone()) };
+            if steps.iter().any(|step| target.matches(step)) {
+                print_rollouts(&report, vec![target.find(&steps)?], output)?;
+            } else {
+                print_member(&report, "member", &name, output)?;
+            }
+        }
+        Question::Member { noun, name } => print_member(&report, noun, &name, output)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print_rollouts(report: &Report, steps: Vec<&Step>, output: TableFormat) -> Result<()> {
+    let all = &report.plan.steps;
+    let answers: Vec<Answer<'_>> = steps
+        .into_iter()
+        .map(|step| Answer { step, causes: explanation::of_rollout(all, step) })
+        .collect();
+    if let Some(format) = output.document() {
+        return output::print_value(&to_json(report, &answers), format);
+    }
+    if answers.is_empty() {
+        return output::print("nothing waits: every rollout is done\n");
+    }
+    let text: Vec<String> =
+        answers.iter().map(|it| causes::of_rollout(it.step, &it.causes, report.plan.now)).collect();
+    output::print(&text.join("\n"))
+}
+
+fn print_member(report: &Report, noun: &str, name: &str, output: TableFormat) -> Result<()> {
+    let answers = about_member(report, noun, name);
+    if let Some(format) = output.document() {
+        return output::print_value(&to_json(report, &answers), format);
+    }
+    if answers.is_empty() {
+        return output::print(&unheld(report, noun, name)?);
+    }
+    let mut text = Vec::new();
+    for Answer { step, causes } in &answers {
+        text.push(causes::of_member(step, causes, report.plan.now));
+    }
+    output::print(&text.join("\n"))
+}
+
+/// What is said about a member that nothing holds.
+fn unheld(report: &Report, noun: &str, name: &str) -> Result<String> {
+    let world = &report.manifests.world;
+    let (_, short) = name.split_once('/').unwrap_or(("", name));
+    let has_it = |step: &&Step| {
+        let rollout = world.get(&step.rollout);
+        rollout.is_some_and(|rollout| dialect_of(step).has_member(world, rollout, short))
+    };
+    let steps = report.plan.steps.iter().filter(|step| rollouts::is_rollout(step));
+    let of: Vec<String> = steps
+        .filter(has_it)
+        .map(|step| {
+            let state = if step.verdict == Verdict::Done { "done" } else { "done, or on its way" };
+            format!("{noun} {name}: {state} in {}\n", rollouts::path(&step.rollout))
+        })
+        .collect();
+    if !of.is_empty() {
+        return Ok(of.concat());
+    }
+    if !is_known(report, noun, name) {
+        bail!("{noun} {name:?} not found");
+    }
+    Ok(format!("{noun} {name}: it is a member of no rollout\n"))
+}
+
+/// What holds a member, by rollout; for a pod also what it holds up.
+fn about_member<'r>(report: &'r Report, noun: &str, name: &str) -> Vec<Answer<'r>> {
+    let (world, all) = (&report.manifests.world, &report.plan.steps);
+    let (namespace, short) =
+        name.split_once('/').map_or((None, name), |(namespace, short)| (Some(namespace), short));
+    let steps = all
+        .iter()
+        .filter(|step| rollouts::is_rollout(step) && rollouts::is_within(&step.rollout, namespace));
+    let answers = steps.map(|step| {
+        let names: Vec<SmolStr> = dialect_of(step).member_names(world, short);
+        let mut causes = explanation::of_member(all, step, &names);
+        if matches!(noun, "pod" | "member") {
+            causes.extend(explanation::of_pod(step, name));
+        }
+        Answer { step, causes }
+    });
+    answers.filter(|answer| !answer.causes.is_empty()).collect()
+}
+
+/// Whether there is an object of the name that could be a member.
+fn is_known(report: &Report, noun: &str, name: &str) -> bool {
+    let kinds: &[&str] = match noun {
+        "node" => &["Node", "NodeClaim"],
+        "cluster" => &["MemberCluster", "ManagedCluster"],
+        "pod" => &["Pod"],
+        _ => &["Node", "NodeClaim", "MemberCluster", "ManagedCluster", "Pod"],
+    };
+    let (_, short) = name.split_once('/').unwrap_or(("", name));
+    report
+        .manifests
+        .world
+        .iter()
+        .any(|object| object.name() == short && kinds.contains(&object.kind().kind.as_str()))
+}
+
+fn to_json(report: &Report, answers: &[Answer<'_>]) -> Value {
+    let cause = |cause: &Cause<'_>| {
+        json!({
+            "depth": cause.depth,
+            "rollout": rollouts::full_name(&cause.step.rollout),
+            "group": cause.group,
+            "members": cause.members,
+            "hold": cause.reason,
+            "message": cause.reason.map(ToString::to_string),
+            "freedWhen": cause.reason.map(convoy_plan::HoldReason::remedy),
+            "until": cause.until.map(|at| at.to_string()),
+        })
+    };
+    let answers: Vec<Value> = answers
+        .iter()
+        .map(|Answer { step, causes }| {
+            let object = step.to_json()["object"].take();
+            let causes: Vec<Value> = causes.iter().map(cause).collect();
+            json!({"object": object, "verdict": step.verdict, "causes": causes})
+        })
+        .collect();
+    json!({"now": report.plan.now.to_string(), "answers": answers})
+}
