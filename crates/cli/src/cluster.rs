@@ -36,7 +36,8 @@ pub(crate) struct ClusterArgs {
 /// The dialects as commands read for them. A hub says which kinds its placements need.
 static SKYHOOK: skyhook::Skyhook = skyhook::Skyhook::new();
 static HUB: fleet::Hub = fleet::Hub { options: fleet::Options::new() };
-pub(crate) static READERS: [&dyn Dialect; 5] = [&SKYHOOK, &HUB, &apps::Apps, &karpenter::Karpenter, &ocm::Ocm];
+pub(crate) static READERS: [&dyn Dialect; 5] =
+    [&SKYHOOK, &HUB, &apps::Apps, &karpenter::Karpenter, &ocm::Ocm];
 
 /// A connection to a cluster.
 pub(crate) struct Cluster {

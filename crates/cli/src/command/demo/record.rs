@@ -46,7 +46,7 @@ impl<'a> Record<'a> {
         let Act { dialect, members, allowed, .. } = self.act;
         let groups = || self.last.iter().flat_map(|step| &step.groups);
         let sum = |count: fn(&convoy_plan::GroupReport) -> u32| groups().map(count).sum::<u32>();
-        let (done, total) = (sum(|group| group.done), sum(|group| group.total));
+        let (done, total) = self.last.as_ref().map(Step::progress).unwrap_or_default();
         let result = match self.act.ending {
             Ending::Done => format!("{done} of {total} {members} have what is new"),
             Ending::Contained => {

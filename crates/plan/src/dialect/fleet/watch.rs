@@ -395,7 +395,8 @@ fn is_about_rollouts(world: &World) -> bool {
 
 /// Whether objects of a kind are judged where nothing else is asked about.
 fn is_judged(kind: &GroupKind) -> bool {
-    let is_part = matches!((kind.group.as_str(), kind.kind.as_str()), ("", "Pod") | ("apps", "ReplicaSet"));
+    let is_part =
+        matches!((kind.group.as_str(), kind.kind.as_str()), ("", "Pod") | ("apps", "ReplicaSet"));
     !is_spoken(kind) && !is_part
 }
 
