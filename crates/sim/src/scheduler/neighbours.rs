@@ -137,9 +137,10 @@ impl<'p> Rules<'p> {
     ) {
         let Neighbour { pod, node, room } = neighbour;
         if !self.ports.is_empty() {
-            let taken = Rules::of(pod).ports.iter().any(|theirs| {
-                self.ports.iter().any(|ours| ours.collides(theirs))
-            });
+            let taken = Rules::of(pod)
+                .ports
+                .iter()
+                .any(|theirs| self.ports.iter().any(|ours| ours.collides(theirs)));
             found.taken.extend(taken.then_some(node));
         }
         let Some(room) = room else { return };

@@ -162,11 +162,7 @@ impl InstanceType {
 /// | 1024 | 1Ti    |
 /// | 1536 | 1536Gi |
 fn memory_text(gib: i32) -> SmolStr {
-    if gib % 1_024 == 0 {
-        format_smolstr!("{}Ti", gib / 1_024)
-    } else {
-        format_smolstr!("{gib}Gi")
-    }
+    if gib % 1_024 == 0 { format_smolstr!("{}Ti", gib / 1_024) } else { format_smolstr!("{gib}Gi") }
 }
 
 /// Every way to rent a machine.
