@@ -184,3 +184,89 @@ fn what_a_pod_takes_is_the_most_of_its_stages() {
         "containers": [{"resources": ask("1")}, {"resources": ask("1")}], "overhead": {"cpu": "100m"}});
     assert_eq!(Amounts::of_pod(&spec).cpu_millis, 3_100);
 }
+
+/// A pod of the group `app`, with more in its spec.
+fn member(name: &str, app: &str, spec: &Value) -> (Key, SharedObject) {
+    let (key, pod) = pod(name, spec.clone());
+    let mut pod = (*pod).clone();
+    pod["metadata"]["labels"] = json!({"app": app});
+    (key, pod.into())
+}
+
+/// Three nodes, two of them in zone `a`, with a pod of the group `web` on `a1`.
+fn around(spec: &Value) -> Scheduler {
+    let nodes = [
+        node("a1", &json!({"labels": {"host": "a1"}})),
+        node("a2", &json!({"labels": {"host": "a2"}})),
+        node("b1", &json!({"labels": {"host": "b1", "zone": "b"}})),
+    ];
+    let mut scheduler = scheduler(&nodes);
+    let (key, first) = member("first", "web", spec);
+    let mut first = (*first).clone();
+    first["spec"]["nodeName"] = json!("a1");
+    scheduler.changed(&key, Some(&first.into()), now());
+    scheduler
+}
+
+#[test]
+fn pods_have_the_neighbours_that_they_require() {
+    let term = |key: &str| json!({"topologyKey": key, "labelSelector": {"matchLabels": {"app": "web"}}});
+    let rule = |kind: &str, key: &str| {
+        json!({"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term(key)]}}})
+    };
+    let spread = |key: &str, more: &Value| {
+        let mut entry = term(key);
+        entry["maxSkew"] = json!(1);
+        entry["whenUnsatisfiable"] = json!("DoNotSchedule");
+        entry.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({"topologySpreadConstraints": [entry]})
+    };
+    let port = json!({"containers": [{"name": "c", "ports": [{"hostPort": 80}]}]});
+    let anyway = json!({"whenUnsatisfiable": "ScheduleAnyway"});
+    let none = json!({});
+    let cases = [
+        ("no rule", &none, none.clone(), vec!["a2", "b1", "a1"]),
+        ("near, by host", &none, rule("podAffinity", "host"), vec!["a1", "a1", "a1"]),
+        ("near, by zone", &none, rule("podAffinity", "zone"), vec!["a2", "a1", "a2"]),
+        ("apart, by host", &none, rule("podAntiAffinity", "host"), vec!["a2", "b1"]),
+        ("apart, by zone", &none, rule("podAntiAffinity", "zone"), vec!["b1"]),
+        ("others are apart", &rule("podAntiAffinity", "zone"), none.clone(), vec!["b1", "b1", "b1"]),
+        ("spread", &none, spread("zone", &none), vec!["b1", "a2", "b1"]),
+        ("spread over hosts", &none, spread("host", &none), vec!["a2", "b1", "a1"]),
+        ("spread if possible", &none, spread("zone", &anyway), vec!["a2", "b1", "a1"]),
+        ("too few zones", &none, spread("zone", &json!({"minDomains": 3})), vec!["b1"]),
+        ("no such label", &none, spread("rack", &none), vec![]),
+        ("a port", &port, port.clone(), vec!["a2", "b1"]),
+    ];
+    for (case, of_first, spec, expected) in cases {
+        let mut scheduler = around(of_first);
+        for name in ["p1", "p2", "p3"] {
+            let (key, pod) = member(name, "web", &spec);
+            scheduler.changed(&key, Some(&pod), now());
+        }
+        let requests = scheduler.due(now());
+        let binds = |request: &&WriteRequest| matches!(request.write, WriteVerb::Bind(_));
+        let requests: Vec<WriteRequest> = requests.iter().filter(binds).cloned().collect();
+        let found: Vec<&str> = bound(&requests).into_iter().map(|(_, node)| node).collect();
+        assert_eq!(found, expected, "{case}");
+    }
+}
+
+#[test]
+fn a_pod_that_follows_another_is_looked_at_when_that_has_a_node() {
+    let near = json!({"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+        {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "db"}}}]}}});
+    let mut scheduler = scheduler(&[node("a", &json!({}))]);
+    let (key, follower) = member("follower", "web", &near);
+    scheduler.changed(&key, Some(&follower), now());
+    let requests = scheduler.due(now());
+    let WriteVerb::MergeStatus(patch) = &requests[0].write else { panic!("{requests:?}") };
+    assert_eq!(
+        patch["status"]["conditions"][0]["message"],
+        "0/1 nodes are available: 1 node(s) didn't match pod affinity rules."
+    );
+    let (key, leader) = member("leader", "db", &json!({}));
+    scheduler.changed(&key, Some(&leader), later(5));
+    assert_eq!(bound(&scheduler.due(later(5))), [("leader", "a")]);
+    assert_eq!(bound(&scheduler.due(later(6))), [("follower", "a")]);
+}

@@ -29,6 +29,13 @@ fn waiting(name: &str) -> Builder {
     refused(name, "2025-12-31T23:59:00Z")
 }
 
+/// The same with a port of the node.
+fn serving(name: &str, port: i64) -> Object {
+    let container = json!({"name": "c", "image": "i", "ports": [{"hostPort": port}],
+        "resources": {"requests": {"cpu": "500m"}}});
+    waiting(name).spec(json!({"containers": [container]})).build()
+}
+
 fn created(step: &Step) -> Vec<&Value> {
     let creates = step.actions.iter().filter(|action| creates(action));
     let object = |write| match write {
@@ -94,12 +101,9 @@ fn a_node_that_comes_up_keeps_the_taints_that_stay() {
 
 #[test]
 fn pods_that_want_the_same_port_get_nodes_of_their_own() {
-    let pod = |name: &str, port: i64| {
-        waiting(name).with("/spec/containers/0/ports", json!([{"hostPort": port}])).build()
-    };
     let pool = || ready(&json!([]));
-    assert_eq!(created(&step([pool(), pod("p", 80), pod("q", 80)])).len(), 2);
-    assert_eq!(created(&step([pool(), pod("p", 80), pod("q", 81)])).len(), 1);
+    assert_eq!(created(&step([pool(), serving("p", 80), serving("q", 80)])).len(), 2);
+    assert_eq!(created(&step([pool(), serving("p", 80), serving("q", 81)])).len(), 1);
 }
 
 /// A DaemonSet for machines of one architecture.
@@ -130,10 +134,8 @@ fn agents_take_room_and_ports_only_of_the_machines_that_they_run_on() {
     let found = types(&step([pool(), large, waiting("p").build()]));
     assert!(found.iter().any(|name| name == "c-1x-amd64-linux"), "{found:?}");
     assert!(!found.iter().any(|name| name == "c-2x-arm64-linux"), "{found:?}");
-    let port = json!([{"hostPort": 80}]);
-    let server = agent("arm64", &json!({"ports": port}));
-    let pod = waiting("p").with("/spec/containers/0/ports", port).build();
-    let found = types(&step([pool(), server, pod]));
+    let server = agent("arm64", &json!({"ports": [{"hostPort": 80}]}));
+    let found = types(&step([pool(), server, serving("p", 80)]));
     assert!(found.iter().all(|name| name.contains("amd64")), "{found:?}");
 }
 
