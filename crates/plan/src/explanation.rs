@@ -193,7 +193,7 @@ mod tests {
     }
 
     fn spent(by: &[&str]) -> HoldReason {
-        let by = by.iter().map(|name| SmolStr::new(name)).collect();
+        let by = by.iter().map(SmolStr::new).collect();
         HoldReason::BudgetSpent { limit: "budget", in_flight: 2, ceiling: 2, by }
     }
 

@@ -108,7 +108,7 @@ pub struct NeededRight {
 /// A kind whose versions an API server can have converted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conversion {
-    /// The name of its CustomResourceDefinition.
+    /// The name of its definition.
     pub definition: &'static str,
     /// Where the webhook is served.
     pub path: &'static str,

@@ -61,8 +61,8 @@ pub(crate) fn courses<'d, 'w>(
         if member.node.is_some_and(|node| node.facts.is_deleting) {
             return Course::Follow;
         }
-        if let Some(permit) = disruptions.repairs.starts.get(&at) {
-            return Course::Repair(*permit);
+        if let Some(permit) = disruptions.repairs.permit_of(at) {
+            return Course::Repair(permit);
         }
         if member.is_in_flight() {
             let is_empty = disruptions.is_empty(at);

@@ -17,7 +17,7 @@ impl Disruptions<'_, '_> {
             let member: &super::Member<'_> = member;
             let pool = member.pool.map(|pool| &cluster.pools[pool]);
             !member.facts.is_deleting
-                && !self.repairs.starts.contains_key(at)
+                && !self.repairs.starts.contains(at)
                 && pool.is_some_and(|pool| pool.expiration == Expiration::Forceful)
                 && self.conditions[*at].expires_at.is_some_and(|at| at <= cluster.now)
         };

@@ -9,6 +9,7 @@ use super::replicas::BURST;
 use super::simulate::{Removal, Replacement, simulate};
 use crate::dialect::karpenter::names::condition;
 use crate::dialect::karpenter::read::claim::Member;
+use crate::dialect::karpenter::read::pod::Pod;
 use crate::gate::{self, Limit, Permit};
 
 /// Pods that a claim was made for get the next one no sooner: whatever keeps them from its node
@@ -58,7 +59,7 @@ impl<'w> Disruptions<'_, 'w> {
         let (cluster, members) = (self.cluster, &self.cluster.members);
         let created = || members.iter().filter_map(|member| member.facts.created);
         let newest = created().max()?;
-        let refused = cluster.pending.iter().filter_map(|pod| pod.last_event());
+        let refused = cluster.pending.iter().filter_map(Pod::last_event);
         let left = members.iter().filter_map(Member::left_at);
         let waiting_since = refused.chain(left).max()?;
         // A step that made as many as it may has left some pods out.

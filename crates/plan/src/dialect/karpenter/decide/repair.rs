@@ -22,13 +22,22 @@ const LIMIT: &str = "node repair (20% of the pool)";
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Repairs {
     /// Those that are deleted now.
-    pub(crate) starts: BTreeMap<usize, Permit>,
+    pub(crate) starts: BTreeSet<usize>,
+    /// What the gate gave for them.
+    permit: Option<Permit>,
     /// Those that are being deleted already, and are not waited for any longer.
     pub(crate) hurried: BTreeSet<usize>,
     /// Those that have to wait.
     pub(crate) blocked: BTreeMap<usize, HoldReason>,
     /// When the next one has been unhealthy for too long.
     pub(crate) next_at: Option<Timestamp>,
+}
+
+impl Repairs {
+    /// The permit of a member that is deleted now.
+    pub(crate) fn permit_of(&self, at: usize) -> Option<Permit> {
+        self.permit.filter(|_| self.starts.contains(&at))
+    }
 }
 
 impl Disruptions<'_, '_> {
@@ -66,12 +75,10 @@ impl Disruptions<'_, '_> {
             self.repairs.hurried = hurried;
         }
         let admission = gate::admit(due, limits.as_slice());
-        if let Some(permit) = admission.permit() {
-            let starts = admission.starts.iter().map(|member| (member.index, permit));
-            self.repairs.starts.extend(starts);
-        }
+        self.repairs.permit = admission.permit();
+        self.repairs.starts.extend(admission.starts.iter().map(|member| member.index));
         let blocked = admission.holds.into_iter().map(|(member, hold)| (member.index, hold));
         self.repairs.blocked.extend(blocked);
-        self.leaving.extend(self.repairs.starts.keys());
+        self.leaving.extend(&self.repairs.starts);
     }
 }

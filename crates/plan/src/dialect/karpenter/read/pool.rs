@@ -71,6 +71,16 @@ pub(crate) enum Policy {
     Balanced,
 }
 
+impl Policy {
+    fn read(word: Option<&str>) -> Self {
+        match word {
+            Some("WhenEmpty") => Self::WhenEmpty,
+            Some("Balanced") => Self::Balanced,
+            _ => Self::WhenEmptyOrUnderutilized,
+        }
+    }
+}
+
 /// What the API fills in where no budgets are given: 10% of the nodes, always, for all reasons.
 const DEFAULT_BUDGET: api::Budget =
     api::Budget { nodes: None, schedule: None, duration: None, reasons: None };
@@ -118,11 +128,7 @@ impl<'w> Pool<'w> {
             coverage,
             expiration,
             consolidate_after: duration(setting(|it| &it.consolidate_after), SignedDuration::ZERO),
-            policy: match setting(|it| &it.consolidation_policy) {
-                Some("WhenEmpty") => Policy::WhenEmpty,
-                Some("Balanced") => Policy::Balanced,
-                _ => Policy::WhenEmptyOrUnderutilized,
-            },
+            policy: Policy::read(setting(|it| &it.consolidation_policy)),
             expire_after: duration(
                 claim.and_then(|claim| claim.expire_after.as_deref()),
                 EXPIRE_AFTER,

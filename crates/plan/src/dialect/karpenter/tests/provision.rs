@@ -39,7 +39,7 @@ fn serving(name: &str, port: i64) -> Object {
 fn created(step: &Step) -> Vec<&Value> {
     let creates = step.actions.iter().filter(|action| creates(action));
     let object = |write| match write {
-        &Write::Create { ref object } => object,
+        Write::Create { object } => object,
         _ => &Value::Null,
     };
     creates.map(|action| object(&action.write)).collect()
