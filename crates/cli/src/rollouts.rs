@@ -103,6 +103,15 @@ impl Target {
         }
     }
 
+    /// The dialects that have the kind; empty if any may be meant.
+    pub(crate) fn dialects(&self) -> Vec<&'static str> {
+        let Some(kind) = &self.kind else { return Vec::new() };
+        let has_it = |dialect: &&&'static dyn Dialect| {
+            dialect.rollout_kinds().iter().any(|named| named.is_called(kind))
+        };
+        DIALECTS.iter().filter(has_it).map(|dialect| dialect.name()).collect()
+    }
+
     pub(crate) fn matches(&self, step: &Step) -> bool {
         let is_kind = |kind: &String| named_kind(step).is_some_and(|named| named.is_called(kind));
         self.kind.as_ref().is_none_or(is_kind)

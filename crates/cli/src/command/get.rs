@@ -36,7 +36,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     let target = Target::read_filter(&target);
     target.check_kind()?;
     let source = source.open()?;
-    let report = source.report()?;
+    let report = source.report(&target.dialects())?;
     let all = rollouts::within(&report, source.namespace.as_deref());
     let steps: Vec<&Step> = all.iter().filter(|step| target.matches(step)).copied().collect();
     if target.name.is_some() {

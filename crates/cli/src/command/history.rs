@@ -36,7 +36,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     let target = Target::read(&target);
     target.check_kind()?;
     let source = source.open()?;
-    let report = source.report()?;
+    let report = source.report(&target.dialects())?;
     let step = target.find(&rollouts::within(&report, source.namespace.as_deref()))?;
     let world = &report.manifests.world;
     let rollout = world.get(&step.rollout);
@@ -50,8 +50,8 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
             output::print_value(&json, format)?;
         }
         None => {
-            let title = rollouts::path(&step.rollout);
-            output::print(&history::history(&title, &revisions, &records, report.plan.now))?;
+            let now = report.plan.now;
+            output::print(&history::history(&step.rollout, &revisions, &records, now))?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::plan::this_second;
+use super::source::warn;
 use crate::cluster::{Cluster, ClusterArgs};
 use crate::output::{self, TableFormat};
 use crate::rollouts::{self, Target};
@@ -91,9 +92,10 @@ pub(crate) fn run(args: Args, intervention: &Intervention) -> Result<ExitCode> {
     let target = Target::read(&target);
     target.check_kind()?;
     let cluster = cluster.connect()?;
-    let mut live = cluster.read(&[])?;
+    let mut live = cluster.read(&target.dialects())?;
     let now = this_second();
-    let (dialect, key) = find(&live, cluster.namespace.as_deref(), &target)?;
+    let found = find(&live, cluster.namespace.as_deref(), &target);
+    let (dialect, key) = found.inspect_err(|_| warn(&live.unread))?;
     let actor = cluster.wait(live.user()).unwrap_or_else(|| "unknown".to_owned());
     let record = Record::new(intervention, &actor, &reason, now);
     let operation = Operation { dialect, key, intervention, record };

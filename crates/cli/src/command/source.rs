@@ -1,8 +1,11 @@
 //! Where the daily commands read objects: from the cluster of the current context, or from files.
 
+use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
+use convoy_api::GroupKind;
 use convoy_plan::Severity;
 use jiff::Timestamp;
 
@@ -35,6 +38,15 @@ pub(crate) struct Source {
     now: Option<Timestamp>,
     /// Of the rollouts that are meant; none: all.
     pub(crate) namespace: Option<String>,
+    /// Whether the kinds that cannot be read were named.
+    has_warned: Cell<bool>,
+}
+
+/// Names the kinds that could not be read.
+pub(crate) fn warn(unread: &BTreeMap<GroupKind, String>) {
+    for (kind, why) in unread {
+        eprintln!("warning: could not list objects of kind {kind}: {why}");
+    }
 }
 
 impl SourceArgs {
@@ -42,32 +54,34 @@ impl SourceArgs {
         let Self { filename: files, now, cluster } = self;
         if !files.is_empty() {
             let namespace = cluster.given_namespace();
-            return Ok(Source { files, cluster: None, now, namespace });
+            return Ok(Source { files, cluster: None, now, namespace, has_warned: Cell::default() });
         }
         let cluster = cluster.connect()?;
         let namespace = cluster.namespace.clone();
-        Ok(Source { files, cluster: Some(cluster), now, namespace })
+        Ok(Source { files, cluster: Some(cluster), now, namespace, has_warned: Cell::default() })
     }
 }
 
 impl Source {
-    /// What every rollout does next, with the reasons of members that a decision need not look at.
+    /// What every rollout of these dialects, or of all, does next, with the reasons of members that a decision need not look at.
     /// Problems go to standard error.
-    pub(crate) fn report(&self) -> Result<Report> {
+    pub(crate) fn report(&self, dialects: &[&str]) -> Result<Report> {
         let now = self.now.unwrap_or_else(this_second);
         let mut report = match &self.cluster {
-            None => Report::new(input::read(&self.files, Limits::default()), now, &[], false),
+            None => {
+                Report::new(input::read(&self.files, Limits::default()), now, dialects, false)
+            }
             Some(cluster) => {
-                let live = cluster.read(&[])?;
+                let live = cluster.read(dialects)?;
                 let refusals = live.unread.clone();
-                let report = rollouts::report(live, now, &[], false);
+                let report = rollouts::report(live, now, dialects, false);
                 if let Some((kind, why)) = refusals.first_key_value()
                     && report.plan.steps.is_empty()
                 {
                     bail!("could not list objects of kind {kind}: {why}");
                 }
-                for (kind, why) in &refusals {
-                    eprintln!("warning: could not list objects of kind {kind}: {why}");
+                if !self.has_warned.replace(true) {
+                    warn(&refusals);
                 }
                 report
             }

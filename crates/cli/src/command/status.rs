@@ -50,7 +50,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         let timeout = Duration::try_from(timeout.signed()).unwrap_or_default();
         return follow(&source, &target, timeout, output);
     }
-    let report = source.report()?;
+    let report = source.report(&target.dialects())?;
     show(&report, find(&source, &report, &target)?, output)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -80,7 +80,7 @@ fn follow(
     let mut told = String::new();
     loop {
         let read_at = Instant::now();
-        let report = source.report()?;
+        let report = source.report(&target.dialects())?;
         let took = read_at.elapsed();
         let step = match find(source, &report, target) {
             Ok(step) => step,

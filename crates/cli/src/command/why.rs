@@ -78,6 +78,16 @@ impl Question {
     }
 }
 
+impl Question {
+    /// The dialects that may hold what is asked about; empty: all.
+    fn dialects(&self) -> Vec<&'static str> {
+        match self {
+            Self::Rollout(target) => target.dialects(),
+            Self::Rollouts | Self::Any(_) | Self::Member { .. } => Vec::new(),
+        }
+    }
+}
+
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
     let Args { target, source, output } = args;
     let question = Question::read(&target);
@@ -85,7 +95,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         target.check_kind()?;
     }
     let source = source.open()?;
-    let report = source.report()?;
+    let report = source.report(&question.dialects())?;
     let steps = rollouts::within(&report, source.namespace.as_deref());
     match question {
         Question::Rollouts => {

@@ -77,7 +77,13 @@ fn told(cause: &Cause<'_>, now: Timestamp) -> String {
     let held = Held { group: cause.group, members: cause.members.clone() };
     let Some(reason) = cause.reason else {
         let names: Vec<String> = cause.members.iter().map(|name| plain(name)).collect();
-        return format!("{} {} is on its way", member(cause.step.dialect, None), names.join(", "));
+        // Where all members are in one group, its name tells what they are.
+        let group = match cause.step.groups.as_slice() {
+            [only] => Some(only.name.as_str()),
+            _ => None,
+        };
+        let noun = member(cause.step.dialect, group);
+        return format!("{noun} {} is on its way", names.join(", "));
     };
     let until = cause.until.map(|at| format!(", until {}", time::at(at, now)));
     let sentence = sentence(cause.step.dialect, &held, reason);

@@ -1,5 +1,6 @@
 //! The revisions of a rollout, and what people asked of it.
 
+use convoy_api::ObjectKey;
 use convoy_plan::Revision;
 use convoy_plan::intervention::Record;
 use jiff::Timestamp;
@@ -7,18 +8,18 @@ use jiff::Timestamp;
 use super::style::{self, HEADING, painted};
 use super::table::{Cell, Table};
 use super::time;
-use super::words::plain;
+use super::words::{plain, target};
 
 /// The two tables of `convoy history`.
 pub(crate) fn history(
-    title: &str,
+    rollout: &ObjectKey,
     revisions: &[Revision],
     records: &[Record],
     now: Timestamp,
 ) -> String {
-    let mut text = format!("{}\n", painted(HEADING, &plain(title)));
+    let mut text = format!("{}\n", painted(HEADING, &target(rollout)));
     if revisions.is_empty() {
-        text.push_str("no revisions: its API keeps none\n");
+        text.push_str("no revisions\n");
     } else {
         let headings = ["REVISION", "OBJECT", "AGE", "CURRENT", "CONTENT"].map(Cell::heading);
         let mut table = Table::new(&headings);

@@ -67,7 +67,26 @@ pub(super) fn sentence(dialect: &str, held: &Held<'_>, reason: &HoldReason) -> S
             group.map_or(members.clone(), |group| format!("{members} in {}", plain(group)))
         }
     };
-    let verb = if held.members.len() > 1 { "wait" } else { "waits" };
+    told(&who, held.members.len() > 1, reason)
+}
+
+/// `node n7 waits: batch 1 is full (size 1)`, where the group is told elsewhere.
+#[cfg(feature = "server")]
+pub(super) fn member_sentence(step: &Step, hold: &Hold) -> String {
+    let group = hold.group.as_ref();
+    let who = match (&hold.member, group) {
+        (Some(name), group) => {
+            let noun = member(step.dialect, group.map(SmolStr::as_str));
+            format!("{noun} {}", plain(name))
+        }
+        (None, Some(_)) => "the group".to_owned(),
+        (None, None) => "the rollout".to_owned(),
+    };
+    told(&who, false, &hold.reason)
+}
+
+fn told(who: &str, are_many: bool, reason: &HoldReason) -> String {
+    let verb = if are_many { "wait" } else { "waits" };
     let words = plain(&reason.to_string());
     match words.strip_prefix("waits ") {
         Some(rest) => format!("{who} {verb} {rest}"),

@@ -81,7 +81,12 @@ pub(crate) fn reason(step: &Step) -> Option<String> {
         return None;
     }
     let causes = explanation::of_rollout(std::slice::from_ref(step), step);
-    let Cause { group, members, reason, .. } = causes.into_iter().next()?;
+    // Members that stay as they are on purpose say nothing about the rollout.
+    let matters = |cause: &Cause<'_>| {
+        let is_whole = cause.members.is_empty() && cause.group.is_none();
+        cause.reason.is_some_and(|reason| is_whole || reason.rank() < 3)
+    };
+    let Cause { group, members, reason, .. } = causes.into_iter().find(matters)?;
     let words = reason?;
     if members.is_empty() && group.is_none() {
         return Some(plain(&words.to_string()));

@@ -4,7 +4,7 @@ use convoy_plan::{GroupReport, Hold, Step};
 use jiff::Timestamp;
 use smol_str::SmolStr;
 
-use super::holds::{Held, sentence};
+use super::holds::member_sentence;
 use super::style::{DIM, icon, of_verdict, painted};
 use super::time;
 use super::words::{count, member, plain};
@@ -110,11 +110,7 @@ fn members(step: &Step, holds: &[&Hold], now: Timestamp, most: usize) -> Vec<Bra
 }
 
 fn leaf(step: &Step, hold: &Hold, now: Timestamp) -> Branch {
-    let held = Held { group: None, members: hold.member.iter().collect() };
-    let told = match (&hold.member, &hold.group) {
-        (None, Some(_)) => format!("waits: {}", plain(&hold.reason.to_string())),
-        _ => sentence(step.dialect, &held, &hold.reason),
-    };
+    let told = member_sentence(step, hold);
     let until = hold.until.map(|at| format!(", until {}", time::at(at, now)));
     Branch { text: format!("{told}{}", until.unwrap_or_default()), below: Vec::new() }
 }

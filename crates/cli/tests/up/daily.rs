@@ -82,7 +82,7 @@ fn a_bad_deployment_is_seen_explained_and_undone() {
     let running = Running::start_as(up.arg("--scenario").arg(&scenario));
     apply(&running, &web("example/web:1"));
     let watched = convoy(&running, "status web --watch --timeout 2m").ok();
-    assert!(watched.ends_with("✔ Deployment default/web: Done, 3 of 3 done\n"), "{watched:?}");
+    assert!(watched.contains("\n✔ Deployment default/web: Done, 3 of 3 done\n"), "{watched:?}");
     apply(&running, &web("example/web:bad"));
     let timed_out = convoy(&running, "status deploy/web -w --timeout 3s").refused();
     assert_eq!(timed_out, "error: timed out waiting for the rollout\n");
@@ -210,7 +210,8 @@ fn rollouts_of_all_dialects() -> Vec<Value> {
             "metadata": {"name": "stores"}, "spec": {}}),
         json!({"apiVersion": "work.open-cluster-management.io/v1alpha1",
             "kind": "ManifestWorkReplicaSet", "metadata": {"name": "till"}, "spec": {
-                "manifestWorkTemplate": {"workload": {"manifests": []}},
+                "manifestWorkTemplate": {"workload": {"manifests": [{"apiVersion": "v1",
+                    "kind": "ConfigMap", "metadata": {"name": "till", "namespace": "default"}}]}},
                 "placementRefs": [{"name": "stores"}]}}),
         json!({"apiVersion": fleet, "kind": "ClusterResourcePlacement", "metadata": {"name": "shop"},
             "spec": {"resourceSelectors": [selector], "strategy": {"type": "External"}}}),

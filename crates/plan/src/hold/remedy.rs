@@ -33,7 +33,7 @@ impl HoldReason {
             Self::Missing { kind, name } => format!("{kind} {name:?} is created"),
             Self::PodDisruptionBudget { budget, .. } => {
                 format!(
-                    "{budget} allows a disruption: more of its pods are ready, or it is changed"
+                    "PodDisruptionBudget {budget} allows a disruption"
                 )
             }
             Self::PodProtected { pod } => format!("pod {pod} ends, or someone deletes it"),
@@ -43,7 +43,7 @@ impl HoldReason {
             Self::Depends { on } => format!("{on} is there"),
             Self::Approval { .. } => "someone runs `convoy approve`".to_owned(),
             Self::Failed { .. } => {
-                "the cause is fixed and someone runs `convoy retry`, where the API has it"
+                "its cause is fixed; `convoy retry` tries again at once, where the API can"
                     .to_owned()
             }
             Self::NotSelected { .. } => "the selection, or the member, changes".to_owned(),
@@ -57,13 +57,15 @@ impl HoldReason {
         }
     }
 
-    /// How much a person who asks wants to hear of it; 0 is the most.
+    /// How much a person who asks wants to hear of it; 0 is the most. Causes come before those who
+    /// wait for them.
     ///
-    /// | rank | reasons                                        |
-    /// |-----:|------------------------------------------------|
-    /// |    0 | nothing but a person frees the member          |
-    /// |    1 | others, or time, free it                       |
-    /// |    2 | it stays as it is on purpose                   |
+    /// | rank | reasons                                                  |
+    /// |-----:|----------------------------------------------------------|
+    /// |    0 | nothing but a person frees the member                    |
+    /// |    1 | the member itself takes its time, or something about it  |
+    /// |    2 | it waits for other members                               |
+    /// |    3 | it stays as it is on purpose                             |
     pub fn rank(&self) -> u8 {
         match self {
             Self::FailureStop { .. }
@@ -78,11 +80,23 @@ impl HoldReason {
             | Self::Disabled
             | Self::PodProtected { .. }
             | Self::PodDisruptionBudget { .. } => 0,
+            Self::WindowClosed
+            | Self::TaintNotTolerated { .. }
+            | Self::Draining { .. }
+            | Self::Settling { .. }
+            | Self::NotAvailable { .. }
+            | Self::Depends { .. }
+            | Self::NotObserved { .. } => 1,
+            Self::BudgetSpent { .. }
+            | Self::AvailabilityFloor { .. }
+            | Self::BatchRunning { .. }
+            | Self::BatchFull { .. }
+            | Self::GroupOrder { .. }
+            | Self::BehindRollout { .. } => 2,
             Self::Ignored { .. }
             | Self::NotSelected { .. }
             | Self::NotDisruptable { .. }
-            | Self::NoReason => 2,
-            _ => 1,
+            | Self::NoReason => 3,
         }
     }
 }
@@ -147,7 +161,7 @@ mod tests {
             let all = reasons();
             all.iter().filter(|reason| reason.rank() == rank).map(HoldReason::word).collect()
         };
-        assert_eq!(first(2), ["Ignored", "NotSelected", "NotDisruptable"]);
+        assert_eq!(first(3), ["Ignored", "NotSelected", "NotDisruptable"]);
         let persons = [
             "FailureStop",
             "Paused",

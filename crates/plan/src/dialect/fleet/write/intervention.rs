@@ -159,12 +159,13 @@ pub(crate) fn revisions(world: &World, rollout: &Object) -> Vec<Revision> {
     let snapshots = world.labelled(&kind, rollout.namespace(), &name);
     let told = snapshots.filter(|snapshot| is_master(snapshot)).filter_map(|snapshot| {
         let resources = list(snapshot.spec(), "selectedResources").len();
+        let noun = if resources == 1 { "resource" } else { "resources" };
         Some(Revision {
             number: i64::from(index(snapshot, RESOURCE_INDEX)?),
             object: format!("{} {}", kind.kind, snapshot.name()),
             created_at: snapshot.created_at(),
             is_current: is_latest(snapshot),
-            content: format!("{resources} resources"),
+            content: format!("{resources} {noun}"),
         })
     });
     let mut told: Vec<Revision> = told.collect();
