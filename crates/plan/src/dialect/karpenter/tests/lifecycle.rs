@@ -17,6 +17,7 @@ fn class() -> Builder {
 fn fresh(requirements: &Value) -> Builder {
     object("karpenter.sh/v1", "NodeClaim", "n")
         .label("karpenter.sh/nodepool", "default")
+        .label("karpenter.kwok.sh/kwoknodeclass", "default")
         .created_at(NOW)
         .with("/metadata/finalizers", json!(["karpenter.sh/termination"]))
         .spec(json!({"requirements": requirements, "nodeClassRef":
@@ -296,11 +297,7 @@ fn pods_that_fit_nowhere_get_nodes_once_every_claim_is_launched() {
 #[test]
 fn a_node_that_is_smaller_than_expected_is_told() {
     let kinds = ["Launched", "Registered", "Initialized", "Ready"];
-    let claim = || {
-        reached(&kinds, NOW)
-            .label("karpenter.kwok.sh/kwoknodeclass", "default")
-            .with("/status/nodeName", json!("n"))
-    };
+    let claim = || reached(&kinds, NOW).with("/status/nodeName", json!("n"));
     let node = |cpu: &str| {
         object("v1", "Node", "n")
             .label("karpenter.kwok.sh/kwoknodeclass", "default")
