@@ -57,9 +57,9 @@ enum Command {
     #[cfg(feature = "server")]
     Fleet(command::fleet::Args),
     #[cfg(feature = "server")]
-    Run(command::run::Args),
+    Run(Box<command::run::Args>),
     #[cfg(feature = "server")]
-    Agent(command::agent::Args),
+    Agent(Box<command::agent::Args>),
     Completions(command::completions::Args),
 }
 
@@ -87,9 +87,9 @@ pub fn main() -> ExitCode {
         #[cfg(feature = "server")]
         Command::Fleet(args) => command::fleet::run(args),
         #[cfg(feature = "server")]
-        Command::Run(args) => command::run::run(args),
+        Command::Run(args) => command::run::run(*args),
         #[cfg(feature = "server")]
-        Command::Agent(args) => command::agent::run(args),
+        Command::Agent(args) => command::agent::run(*args),
         Command::Completions(args) => command::completions::run(&args, Args::command()),
     };
     match result {

@@ -57,6 +57,11 @@ pub(crate) fn print(text: &str) -> Result<()> {
     done.context("could not write to standard output")
 }
 
+/// Each of these on a line of its own.
+pub(crate) fn lines<S: AsRef<str>>(all: &[S]) -> String {
+    all.iter().flat_map(|line| [line.as_ref(), "\n"]).collect()
+}
+
 /// Prints a JSON or YAML document.
 pub(crate) fn print_value(value: &Value, format: Format) -> Result<()> {
     let mut stdout = io::BufWriter::new(io::stdout().lock());

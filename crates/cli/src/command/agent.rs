@@ -186,11 +186,8 @@ async fn serve(args: Args) -> Result<()> {
     let member = connected(member_kubeconfig.as_deref(), member_context.as_deref(), timing).await;
     let member = member.context("could not connect to the member cluster")?;
     let dialects = agents.dialects(&cluster, &hub.server, MemberAccess::of(&member)).await;
-    let settings = Settings {
-        observe,
-        decision_log: decision_log::open(decision_log)?,
-        ..Settings::new(dialects)
-    };
+    let decision_log = decision_log::open(decision_log)?;
+    let settings = Settings { observe, decision_log, ..Settings::new(dialects) };
     if let Some(address) = metrics_listen {
         metrics::serve(address, Arc::clone(&settings.metrics)).await?;
     }

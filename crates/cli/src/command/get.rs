@@ -51,9 +51,9 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         let now = report.plan.now.to_string();
         output::print_value(&json!({"now": now, "rollouts": listed}), format)?;
     } else if output == TableFormat::Name {
-        let names: String =
-            steps.iter().map(|step| format!("{}\n", rollouts::full_name(&step.rollout))).collect();
-        output::print(&names)?;
+        let names: Vec<String> =
+            steps.iter().map(|step| rollouts::full_name(&step.rollout)).collect();
+        output::print(&output::lines(&names))?;
     } else if steps.is_empty() {
         eprintln!("{}", nothing_found(source.namespace.as_deref()));
     } else {

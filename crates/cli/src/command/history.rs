@@ -43,16 +43,13 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     let revisions =
         rollout.map(|rollout| dialect_of(step).revisions(world, rollout)).unwrap_or_default();
     let records = rollout.map(intervention::records).unwrap_or_default();
-    match output.document() {
-        Some(format) => {
-            let object = step.to_json()["object"].take();
-            let json = json!({"object": object, "revisions": revisions, "interventions": records});
-            output::print_value(&json, format)?;
-        }
-        None => {
-            let now = report.plan.now;
-            output::print(&history::history(&step.rollout, &revisions, &records, now))?;
-        }
+    if let Some(format) = output.document() {
+        let object = step.to_json()["object"].take();
+        let json = json!({"object": object, "revisions": revisions, "interventions": records});
+        output::print_value(&json, format)?;
+    } else {
+        let now = report.plan.now;
+        output::print(&history::history(&step.rollout, &revisions, &records, now))?;
     }
     Ok(ExitCode::SUCCESS)
 }

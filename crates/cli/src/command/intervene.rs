@@ -1,6 +1,7 @@
 //! `convoy pause`, `resume`, `abort`, `retry`, `undo`, `approve` and `reset`: what people ask of a
 //! rollout. The dialect says which writes that takes; this sends them and records who asked.
 
+use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -217,9 +218,9 @@ fn print(
     let mut text = String::new();
     for action in actions.iter().filter(|_| dry_run) {
         let target = rollouts::full_name(&action.target);
-        text.push_str(&format!("would write {target}: {}\n", action.why.message));
+        _ = writeln!(text, "would write {target}: {}", action.why.message);
     }
     let note = if dry_run { " (server dry run)" } else { "" };
-    text.push_str(&format!("{name} {}{note}\n", operation.intervention.done()));
+    _ = writeln!(text, "{name} {}{note}", operation.intervention.done());
     output::print(&text)
 }

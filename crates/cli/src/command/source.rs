@@ -54,7 +54,13 @@ impl SourceArgs {
         let Self { filename: files, now, cluster } = self;
         if !files.is_empty() {
             let namespace = cluster.given_namespace();
-            return Ok(Source { files, cluster: None, now, namespace, has_warned: Cell::default() });
+            return Ok(Source {
+                files,
+                cluster: None,
+                now,
+                namespace,
+                has_warned: Cell::default(),
+            });
         }
         let cluster = cluster.connect()?;
         let namespace = cluster.namespace.clone();
@@ -68,9 +74,7 @@ impl Source {
     pub(crate) fn report(&self, dialects: &[&str]) -> Result<Report> {
         let now = self.now.unwrap_or_else(this_second);
         let mut report = match &self.cluster {
-            None => {
-                Report::new(input::read(&self.files, Limits::default()), now, dialects, false)
-            }
+            None => Report::new(input::read(&self.files, Limits::default()), now, dialects, false),
             Some(cluster) => {
                 let live = cluster.read(dialects)?;
                 let refusals = live.unread.clone();

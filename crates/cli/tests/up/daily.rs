@@ -1,6 +1,7 @@
 //! The daily commands against a server: kubectl's flags and exit statuses, and what the verbs that
 //! act write for each dialect.
 
+use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -305,7 +306,7 @@ fn what_an_api_lacks_is_said(running: &Running) {
         for verb in verbs {
             let ran = convoy(running, &format!("{verb} {kind} --dry-run"));
             let said = ran.stderr.strip_prefix("error: ").unwrap_or(ran.stdout.as_str());
-            text.push_str(&format!("$ convoy {verb} {kind} --dry-run\n{said}"));
+            _ = write!(text, "$ convoy {verb} {kind} --dry-run\n{said}");
         }
     }
     let golden = format!("{}/tests/golden/daily/interventions.txt", env!("CARGO_MANIFEST_DIR"));

@@ -32,9 +32,7 @@ impl HoldReason {
             }
             Self::Missing { kind, name } => format!("{kind} {name:?} is created"),
             Self::PodDisruptionBudget { budget, .. } => {
-                format!(
-                    "PodDisruptionBudget {budget} allows a disruption"
-                )
+                format!("PodDisruptionBudget {budget} allows a disruption")
             }
             Self::PodProtected { pod } => format!("pod {pod} ends, or someone deletes it"),
             Self::Draining { .. } => "its pods have ended".to_owned(),

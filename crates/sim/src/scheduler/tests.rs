@@ -210,10 +210,9 @@ fn around(spec: &Value) -> Scheduler {
 
 #[test]
 fn pods_have_the_neighbours_that_they_require() {
-    let term = |key: &str| json!({"topologyKey": key, "labelSelector": {"matchLabels": {"app": "web"}}});
-    let rule = |kind: &str, key: &str| {
-        json!({"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term(key)]}}})
-    };
+    let term =
+        |key: &str| json!({"topologyKey": key, "labelSelector": {"matchLabels": {"app": "web"}}});
+    let rule = |kind: &str, key: &str| json!({"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term(key)]}}});
     let spread = |key: &str, more: &Value| {
         let mut entry = term(key);
         entry["maxSkew"] = json!(1);
@@ -230,7 +229,12 @@ fn pods_have_the_neighbours_that_they_require() {
         ("near, by zone", &none, rule("podAffinity", "zone"), vec!["a2", "a1", "a2"]),
         ("apart, by host", &none, rule("podAntiAffinity", "host"), vec!["a2", "b1"]),
         ("apart, by zone", &none, rule("podAntiAffinity", "zone"), vec!["b1"]),
-        ("others are apart", &rule("podAntiAffinity", "zone"), none.clone(), vec!["b1", "b1", "b1"]),
+        (
+            "others are apart",
+            &rule("podAntiAffinity", "zone"),
+            none.clone(),
+            vec!["b1", "b1", "b1"],
+        ),
         ("spread", &none, spread("zone", &none), vec!["b1", "a2", "b1"]),
         ("spread over hosts", &none, spread("host", &none), vec!["a2", "b1", "a1"]),
         ("spread if possible", &none, spread("zone", &anyway), vec!["a2", "b1", "a1"]),

@@ -9,7 +9,7 @@ use convoy_api::kinds::POD;
 use convoy_controllers::request::Request;
 use convoy_plan::Dialect;
 use convoy_plan::dialect::apps::ReplicaSets;
-use convoy_plan::dialect::karpenter::Operator;
+use convoy_plan::dialect::karpenter::{Gates, Operator};
 use convoy_plan::dialect::workloads::PodDisruptionBudgets;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -19,6 +19,7 @@ use super::random::Random;
 use super::{LoopBehaviour, RunSettings, Trial};
 use crate::scenario::Scenario;
 
+static OPERATOR: Operator = Operator { gates: Gates::new() };
 const POOLS: &str = "/apis/karpenter.sh/v1/nodepools";
 const CLASSES: &str = "/apis/karpenter.kwok.sh/v1alpha1/kwoknodeclasses";
 const REPLICA_SETS: &str = "/apis/apps/v1/namespaces/default/replicasets";
@@ -82,7 +83,7 @@ fn budgets() -> Vec<Value> {
 
 impl Trial for PoolRehearsal {
     fn loops(&self) -> Vec<Vec<&'static dyn Dialect>> {
-        vec![vec![&ReplicaSets, &PodDisruptionBudgets, &Operator]]
+        vec![vec![&ReplicaSets, &PodDisruptionBudgets, &OPERATOR]]
     }
 
     fn scenario(&self) -> Scenario {

@@ -70,9 +70,8 @@ impl View {
         }
         // What does not fit on the screen could not be drawn over.
         let rows = tcgetwinsize(stdout()).map_or(24, |size| usize::from(size.ws_row));
-        let tree: String =
-            tree.lines().take(rows.saturating_sub(1)).map(|line| format!("{line}\n")).collect();
-        let lines = tree.lines().count();
+        let lines: Vec<&str> = tree.lines().take(rows.saturating_sub(1)).collect();
+        let (tree, lines) = (output::lines(&lines), lines.len());
         let mut out = stdout().lock();
         let drawn = write!(out, "{}{WRAP_OFF}{tree}{WRAP_ON}", erase(self.drawn));
         drawn.and_then(|()| out.flush()).context("could not write to standard output")?;

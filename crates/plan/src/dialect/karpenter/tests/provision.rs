@@ -37,12 +37,13 @@ fn serving(name: &str, port: i64) -> Object {
 }
 
 fn created(step: &Step) -> Vec<&Value> {
-    let creates = step.actions.iter().filter(|action| creates(action));
-    let object = |write| match write {
-        Write::Create { object } => object,
-        _ => &Value::Null,
-    };
-    creates.map(|action| object(&action.write)).collect()
+    let writes = step.actions.iter().filter(|action| creates(action)).map(|action| &action.write);
+    writes
+        .filter_map(|write| match write {
+            Write::Create { object } => Some(object),
+            _ => None,
+        })
+        .collect()
 }
 
 fn labels<'s>(step: &'s Step, key: &str) -> Vec<&'s str> {
