@@ -1,4 +1,5 @@
-//! The objects of a cluster that decisions about its rollouts look at, each kind listed once. For commands, which decide once, watch nothing and may write what a person asks for.
+//! The objects of a cluster that decisions about its rollouts look at, each kind listed once. For
+//! commands, which decide once, watch nothing and may write what a person asks for.
 
 use std::collections::{BTreeMap, BTreeSet};
 

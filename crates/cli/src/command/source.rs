@@ -69,7 +69,8 @@ impl SourceArgs {
 }
 
 impl Source {
-    /// What every rollout of these dialects, or of all, does next, with the reasons of members that a decision need not look at.
+    /// What every rollout of these dialects, or of all, does next, with the reasons of members that
+    /// a decision need not look at.
     /// Problems go to standard error.
     pub(crate) fn report(&self, dialects: &[&str]) -> Result<Report> {
         let now = self.now.unwrap_or_else(this_second);

@@ -91,7 +91,7 @@ fn the_daily_commands_on_deployments() {
 fn the_daily_commands_on_node_pools() {
     transcript(
         "karpenter",
-        START,
+        "2026-01-05T10:00:00Z",
         &[
             "get",
             "status nodepool/general",
