@@ -5,7 +5,7 @@
 #[path = "karpenter_weeks/home.rs"]
 mod home;
 
-use convoy_testkit::seeds;
+use convoy_testkit::{property, seeds};
 use home::{Home, Random};
 use serde_json::{Value, json};
 
