@@ -317,11 +317,14 @@ fn ending(pod: &Value, now: Timestamp) -> Option<Timestamp> {
     Some(if is_fresh { now } else { asked })
 }
 
-/// Addresses that containers of a node say they have.
+/// The address of nodes that somebody else made without one: no pod may report an empty one.
+const NO_ADDRESS: &str = "172.31.255.254";
+
+/// The address that containers of a node say they have.
 fn host_of(node: &Value) -> String {
     let addresses = list(field(node, "status"), "addresses");
     let internal = addresses.iter().find(|address| text(address, "type") == "InternalIP");
-    internal.map_or_else(String::new, |address| text(address, "address").to_owned())
+    internal.map_or(NO_ADDRESS, |address| text(address, "address")).to_owned()
 }
 
 #[cfg(test)]
