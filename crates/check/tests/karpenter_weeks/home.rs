@@ -180,10 +180,15 @@ impl Home {
         let after = self.disrupted();
         let down = self.down();
         self.seen.0 += after.difference(&before).count();
-        for (claim, reason) in after.difference(&before) {
-            let limit = self.limit(reason);
+        // One step may start disruptions of several reasons, the one with the smallest limit first.
+        let new = after.difference(&before);
+        let mut new: Vec<_> = new.map(|start| (self.limit(&start.1), start)).collect();
+        new.sort();
+        let earlier = down.saturating_sub(new.len());
+        for (at, (limit, (claim, reason))) in new.iter().enumerate() {
+            let down = earlier + at + 1;
             assert!(
-                down <= limit,
+                down <= *limit,
                 "seed {}: {claim} starts for {reason} at {} with {down} down, {limit} allowed",
                 self.seed,
                 self.applier.now()

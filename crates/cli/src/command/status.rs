@@ -31,8 +31,8 @@ pub(crate) struct Args {
     /// Wait until the rollout is done; print a line at each change
     #[arg(short, long, conflicts_with = "filename")]
     watch: bool,
-    /// How long to wait, such as 90s or 10m; 0 waits forever
-    #[arg(long, value_name = "DURATION", default_value = "0", requires = "watch")]
+    /// How long --watch waits, such as 90s or 10m; 0 waits forever
+    #[arg(long, value_name = "DURATION", default_value = "0")]
     timeout: GoDuration,
     #[command(flatten)]
     source: SourceArgs,

@@ -149,9 +149,7 @@ fn a_namespace_narrows_the_list() {
 
 #[test]
 fn wrong_usage_of_daily_commands_ends_with_2() {
-    for arguments in
-        ["status", "status a b c", "get -o text", "status web --timeout 5s", "pause", "get -A -n a"]
-    {
+    for arguments in ["status", "status a b c", "get -o text", "pause", "get -A -n a"] {
         let run = run("apps", START, arguments);
         assert_eq!(run.code, Some(2), "{arguments}: {}", run.stderr);
     }

@@ -124,7 +124,7 @@ fn the_examples_of_the_proposal_allow_what_it_says() {
             every_minute(5, json!(["empty"]))
         ])),
     );
-    says(&["Drifted: 0 more (14 of 10", "Empty: 0 more (14 of 5", "Expired: no limit"]);
+    says(&["Drifted: 0 more (14 of 10", "Empty: 0 more (14 of 5", "(no budget applies)"]);
     apply(
         &running,
         &older(json!([

@@ -19,7 +19,6 @@ const OPTIONS: [&str; 8] = [
 #[test]
 fn pods_taints_and_reboots_are_as_the_options_say() {
     let site = Site::alone_with(&OPTIONS);
-    site.access.kubectl("create namespace packages");
     site.label(0..1, "site=alone");
     site.hold(0..1, APPLY);
     let mut spec = site.spec(&json!({"spencer": package("3.2.3")}));

@@ -24,7 +24,7 @@ fn failed(site: &Site) -> usize {
 /// The warnings about the Skyhook, and how often each was given.
 fn warnings(site: &Site) -> Vec<(String, u64)> {
     let events = site.access.get(
-        "events -n default --field-selector=involvedObject.kind=Skyhook,involvedObject.name=safety,type=Warning",
+        "events -n default --field-selector=involvedObject.kind=Skyhook,involvedObject.name=safety,reason=SafetyLimitPassed",
     );
     let events = events["items"].as_array().unwrap().iter();
     events
@@ -51,7 +51,7 @@ fn failures_that_pass_the_safety_limit_say_so() {
     });
     assert_eq!(condition(&told, PASSED), "True/SafetyLimitPassed");
     site.access.until(
-        "events -n default --field-selector=involvedObject.name=safety,type=Warning",
+        "events -n default --field-selector=involvedObject.name=safety,reason=SafetyLimitPassed",
         |events| !events["items"].as_array().unwrap().is_empty(),
     );
     let [(warning, 1)] = &warnings(&site)[..] else { panic!("{:?}", warnings(&site)) };
