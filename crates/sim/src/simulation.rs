@@ -18,7 +18,6 @@ mod machines;
 pub mod ocm;
 mod outages;
 pub mod placements;
-pub mod pools;
 pub mod random;
 mod real;
 pub mod rehearsal;

@@ -14,14 +14,12 @@ pub(super) struct Served {
 const PLACEMENT: &str = "placement.kubernetes-fleet.io";
 const CLUSTER: &str = "cluster.kubernetes-fleet.io";
 const RBAC: &str = "rbac.authorization.k8s.io";
-const KARPENTER: &str = "karpenter.sh";
-const KWOK: &str = "karpenter.kwok.sh";
 const SKYHOOK: &str = "skyhook.nvidia.com";
 const OCM_CLUSTER: &str = "cluster.open-cluster-management.io";
 const OCM_WORK: &str = "work.open-cluster-management.io";
 
 /// Group, version, kind, plural, and whether it is namespaced.
-const KINDS: [(&str, &str, &str, &str, bool); 55] = [
+const KINDS: [(&str, &str, &str, &str, bool); 52] = [
     ("", "v1", "Pod", "pods", true),
     ("", "v1", "Node", "nodes", false),
     ("", "v1", "Namespace", "namespaces", false),
@@ -46,9 +44,6 @@ const KINDS: [(&str, &str, &str, &str, bool); 55] = [
     (OCM_WORK, "v1", "AppliedManifestWork", "appliedmanifestworks", false),
     (OCM_WORK, "v1alpha1", "ManifestWorkReplicaSet", "manifestworkreplicasets", true),
     ("", "v1", "Secret", "secrets", true),
-    (KARPENTER, "v1", "NodePool", "nodepools", false),
-    (KARPENTER, "v1", "NodeClaim", "nodeclaims", false),
-    (KWOK, "v1alpha1", "KWOKNodeClass", "kwoknodeclasses", false),
     (SKYHOOK, "v1alpha1", "Skyhook", "skyhooks", false),
     (SKYHOOK, "v1alpha1", "DeploymentPolicy", "deploymentpolicies", false),
     (CLUSTER, "v1beta1", "MemberCluster", "memberclusters", false),
