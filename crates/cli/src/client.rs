@@ -23,14 +23,6 @@ pub(crate) fn read(list: &Path) -> Result<Kubeconfig> {
     merged.with_context(|| format!("no kubeconfig found at {shown}; is `convoy up` running?"))
 }
 
-/// A client of the current context of one file.
-pub(crate) async fn connect(file: &Path) -> Result<kube::Client> {
-    let options = KubeConfigOptions::default();
-    let config = Config::from_custom_kubeconfig(read(file)?, &options).await;
-    let config = config.with_context(|| format!("invalid kubeconfig {}", file.display()))?;
-    kube::Client::try_from(config).context("could not prepare the connection")
-}
-
 /// Whether the kubeconfig has a context of this name.
 pub(crate) fn has_context(config: &Kubeconfig, name: &str) -> bool {
     config.contexts.iter().any(|context| context.name == name)

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use convoy_plan::Verdict;
+use convoy_sim::fleet::connect;
 
 use self::acts::{ACTS, Act, Ending};
 use self::record::{Record, step};
@@ -21,7 +22,7 @@ use self::view::View;
 use super::DialectName;
 use super::plan::this_second as now;
 use super::signal::shutdown_signal;
-use crate::{client, exit, output};
+use crate::{exit, output};
 
 /// Watch one rollout of each dialect on a simulated fleet
 ///
@@ -85,7 +86,7 @@ async fn play(Args { dialect, keep }: Args) -> Result<ExitCode> {
 
 /// Runs the rollouts to their ends; whether all is as it should be.
 async fn perform(acts: &[&Act], server: &DemoServer, view: &mut View) -> Result<bool> {
-    let scene = Scene::new(client::connect(&server.kubeconfig).await?);
+    let scene = Scene::new(connect(Some(&server.kubeconfig), None).await?);
     for act in acts {
         scene.apply(act.before).await?;
     }
