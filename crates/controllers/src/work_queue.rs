@@ -23,6 +23,9 @@ pub struct WorkQueue<K> {
     timers: BTreeSet<(Timestamp, K)>,
     /// The same by key: each has at most one timer.
     alarms: BTreeMap<K, Timestamp>,
+    /// Running keys that a change made due before their timer.
+    early: BTreeSet<K>,
+    /// By key that failed the last time, how many failures came after a full back-off.
     failures: BTreeMap<K, u32>,
 }
 
@@ -35,6 +38,7 @@ impl<K> Default for WorkQueue<K> {
             changed: BTreeSet::new(),
             timers: BTreeSet::new(),
             alarms: BTreeMap::new(),
+            early: BTreeSet::new(),
             failures: BTreeMap::new(),
         }
     }
@@ -56,7 +60,9 @@ impl<K: Clone + Ord> WorkQueue<K> {
         let key = self.ready.pop_front()?;
         self.waiting.remove(&key);
         // Its timer is obsolete: it is processed now.
-        self.disarm(&key);
+        if self.disarm(&key) {
+            self.early.insert(key.clone());
+        }
         self.running.insert(key.clone());
         Some(key)
     }
@@ -68,11 +74,17 @@ impl<K: Clone + Ord> WorkQueue<K> {
     }
 
     /// Processing `key` failed: it is retried with exponential back-off, not before `at_least`
-    /// has passed. A change makes it due at once.
+    /// has passed. A change makes it due at once, and a failure then does not lengthen the
+    /// back-off: a key that changes ten times in a second would otherwise wait for a minute.
     pub fn retry(&mut self, key: &K, now: Timestamp, at_least: Duration) {
-        let failures = self.failures.entry(key.clone()).or_default();
-        let backoff = backoff(*failures).max(at_least);
-        *failures = failures.saturating_add(1);
+        let waited = !self.early.contains(key);
+        let earlier = match self.failures.get(key) {
+            Some(failures) if waited => failures.saturating_add(1),
+            Some(failures) => *failures,
+            None => 0,
+        };
+        self.failures.insert(key.clone(), earlier);
+        let backoff = backoff(earlier).max(at_least);
         let at = now.checked_add(backoff).unwrap_or(Timestamp::MAX);
         self.end(key, Some(at));
     }
@@ -81,6 +93,7 @@ impl<K: Clone + Ord> WorkQueue<K> {
     pub(crate) fn suspend(&mut self, key: &K) {
         self.running.remove(key);
         self.changed.remove(key);
+        self.early.remove(key);
     }
 
     /// When the next timer fires.
@@ -104,6 +117,7 @@ impl<K: Clone + Ord> WorkQueue<K> {
 
     fn end(&mut self, key: &K, at: Option<Timestamp>) {
         self.running.remove(key);
+        self.early.remove(key);
         if let Some(at) = at {
             self.alarms.insert(key.clone(), at);
             self.timers.insert((at, key.clone()));
@@ -124,10 +138,10 @@ impl<K: Clone + Ord> WorkQueue<K> {
         }
     }
 
-    fn disarm(&mut self, key: &K) {
-        if let Some(at) = self.alarms.remove(key) {
-            self.timers.remove(&(at, key.clone()));
-        }
+    /// Removes the timer of `key`; false if it has none.
+    fn disarm(&mut self, key: &K) -> bool {
+        let armed = self.alarms.remove(key);
+        armed.is_some_and(|at| self.timers.remove(&(at, key.clone())))
     }
 }
 
@@ -230,5 +244,21 @@ mod tests {
         queue.retry(&"a", now, Duration::ZERO);
         assert_eq!(queue.next_wake(), Some(now + Duration::from_millis(50)));
         assert_eq!((backoff(11), backoff(u32::MAX)), (RETRY_MAX, RETRY_MAX));
+    }
+
+    #[test]
+    fn failures_that_changes_bring_about_do_not_lengthen_the_wait() {
+        let mut queue = WorkQueue::default();
+        let now = at(0);
+        for _ in 0..20 {
+            queue.add("a");
+            assert_eq!(queue.take(now), Some("a"));
+            queue.retry(&"a", now, Duration::ZERO);
+        }
+        assert_eq!(queue.next_wake(), Some(now + Duration::from_millis(50)));
+        let due = now + Duration::from_millis(50);
+        assert_eq!(queue.take(due), Some("a"));
+        queue.retry(&"a", due, Duration::ZERO);
+        assert_eq!(queue.next_wake(), Some(due + Duration::from_millis(100)));
     }
 }

@@ -1,8 +1,8 @@
 //! `convoy demo`: a rollout of each dialect, side by side, on a simulated fleet.
 
-mod acts;
+mod cluster;
 mod record;
-mod scene;
+mod rollout;
 mod server;
 mod view;
 
@@ -11,12 +11,12 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use convoy_plan::Verdict;
+use convoy_plan::{Step, Verdict};
 use convoy_sim::fleet::connect;
 
-use self::acts::{ACTS, Act, Ending};
+use self::cluster::{DemoCluster, Observation};
 use self::record::{Record, step};
-use self::scene::{Look, Scene};
+use self::rollout::{DemoRollout, Ending, ROLLOUTS};
 use self::server::DemoServer;
 use self::view::View;
 use super::DialectName;
@@ -53,29 +53,30 @@ const WATCHED: Duration = Duration::from_secs(5);
 const INTERRUPTED: u8 = 130;
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
-    super::block_on(play(args))
+    super::block_on(run_demo(args))
 }
 
-async fn play(Args { dialect, keep }: Args) -> Result<ExitCode> {
-    let is_shown =
-        |act: &&Act| dialect.is_empty() || dialect.iter().any(|name| name.word() == act.dialect);
-    let acts: Vec<&Act> = ACTS.iter().filter(is_shown).collect();
+async fn run_demo(Args { dialect, keep }: Args) -> Result<ExitCode> {
+    let is_shown = |rollout: &&DemoRollout| {
+        dialect.is_empty() || dialect.iter().any(|name| name.word() == rollout.dialect)
+    };
+    let rollouts: Vec<&DemoRollout> = ROLLOUTS.iter().filter(is_shown).collect();
     let shutdown = shutdown_signal()?;
     let mut view = View::new();
     view.say("Starting a Kubernetes API server, 6 nodes and 4 member clusters, all simulated")?;
     let server = DemoServer::start()?;
-    let played = tokio::select! {
-        played = perform(&acts, &server, &mut view) => played.map(Some),
+    let result = tokio::select! {
+        result = run_rollouts(&rollouts, &server, &mut view) => result.map(Some),
         () = shutdown => Ok(None),
     };
-    match played {
+    match result {
         Ok(Some(is_good)) if keep => {
             tell_next(server)?;
             Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::from(exit::FINDINGS) })
         }
-        played => {
+        result => {
             server.stop()?;
-            match played? {
+            match result? {
                 Some(true) => Ok(ExitCode::SUCCESS),
                 Some(false) => Ok(ExitCode::from(exit::FINDINGS)),
                 None => Ok(ExitCode::from(INTERRUPTED)),
@@ -85,35 +86,39 @@ async fn play(Args { dialect, keep }: Args) -> Result<ExitCode> {
 }
 
 /// Runs the rollouts to their ends; whether all is as it should be.
-async fn perform(acts: &[&Act], server: &DemoServer, view: &mut View) -> Result<bool> {
-    let scene = Scene::new(connect(Some(&server.kubeconfig), None).await?);
-    for act in acts {
-        scene.apply(act.before).await?;
+async fn run_rollouts(
+    rollouts: &[&DemoRollout],
+    server: &DemoServer,
+    view: &mut View,
+) -> Result<bool> {
+    let cluster = DemoCluster::new(connect(Some(&server.kubeconfig), None).await?);
+    for rollout in rollouts {
+        cluster.apply(rollout.before).await?;
     }
-    prepare(acts, &scene).await?;
+    prepare(rollouts, &cluster).await?;
     view.say("Everything runs its first version. Now these change:")?;
-    for act in acts {
-        view.say(&format!("  {:<9}  {}: {}", act.dialect, act.label(), act.title))?;
+    for rollout in rollouts {
+        view.say(&format!("  {:<9}  {}: {}", rollout.dialect, rollout.label(), rollout.title))?;
     }
     view.say("")?;
-    let mut records: Vec<Record<'_>> = acts.iter().map(|act| Record::of(act)).collect();
-    for act in acts {
-        scene.apply(act.after).await?;
+    let mut records: Vec<Record<'_>> = rollouts.iter().map(|rollout| Record::of(rollout)).collect();
+    for rollout in rollouts {
+        cluster.apply(rollout.after).await?;
     }
-    let looks = watch(&mut records, &scene, view).await?;
-    summarize(&records, &looks, view)
+    let observations = watch(&mut records, &cluster, view).await?;
+    summarize(&records, &observations, view)
 }
 
 /// Waits until all that can be there before the change is there.
-async fn prepare(acts: &[&Act], scene: &Scene) -> Result<()> {
+async fn prepare(rollouts: &[&DemoRollout], cluster: &DemoCluster) -> Result<()> {
     let begun = Instant::now();
     loop {
-        let look = scene.look(now()).await?;
-        let is_ready = |act: &&&Act| match act.rollout(&look.world) {
-            None => act.begins_with_change,
-            Some(_) => step(act, &look).is_some_and(|step| is_at_rest(step.verdict, step)),
+        let observation = cluster.observe(now()).await?;
+        let is_ready = |rollout: &&&DemoRollout| match rollout.object(&observation.world) {
+            None => rollout.begins_with_change,
+            Some(_) => step(rollout, &observation).is_some_and(is_at_rest),
         };
-        let Some(late) = acts.iter().find(|act| !is_ready(act)) else { return Ok(()) };
+        let Some(late) = rollouts.iter().find(|rollout| !is_ready(rollout)) else { return Ok(()) };
         if begun.elapsed() > PREPARATION_MAX {
             bail!("{} was not ready after {PREPARATION_MAX:?}", late.label());
         }
@@ -121,32 +126,37 @@ async fn prepare(acts: &[&Act], scene: &Scene) -> Result<()> {
     }
 }
 
-fn is_at_rest(verdict: Verdict, step: &convoy_plan::Step) -> bool {
-    verdict == Verdict::Done && step.groups.iter().map(|group| group.total).sum::<u32>() > 0
+/// It has members, and all of them have what they should.
+fn is_at_rest(step: &Step) -> bool {
+    step.verdict == Verdict::Done && step.progress().1 > 0
 }
 
-/// What was seen in all looks together.
-struct Looks {
+/// What was seen in all observations together.
+struct Observations {
     count: usize,
     violations: Vec<String>,
     took: Duration,
 }
 
-/// Looks again and again until every rollout has ended.
-async fn watch(records: &mut [Record<'_>], scene: &Scene, view: &mut View) -> Result<Looks> {
+/// Observes the cluster until every rollout has ended.
+async fn watch(
+    records: &mut [Record<'_>],
+    cluster: &DemoCluster,
+    view: &mut View,
+) -> Result<Observations> {
     let begun = Instant::now();
-    let mut looks = Looks { count: 0, violations: Vec::new(), took: Duration::ZERO };
+    let mut observations = Observations { count: 0, violations: Vec::new(), took: Duration::ZERO };
     let mut ended_since: Option<Instant> = None;
     while ended_since.is_none_or(|since| since.elapsed() < WATCHED) {
         let now = now();
-        let look: Look = scene.look(now).await?;
-        looks.count += 1;
-        let violated = convoy_check::check(&look.world, &look.plan);
-        looks.violations.extend(violated.iter().map(ToString::to_string));
+        let observation: Observation = cluster.observe(now).await?;
+        observations.count += 1;
+        let violated = convoy_check::check(&observation.world, &observation.plan);
+        observations.violations.extend(violated.iter().map(ToString::to_string));
         for record in records.iter_mut() {
-            record.see(&look);
+            record.see(&observation);
         }
-        let steps: Vec<_> = records.iter().map(|record| (record.act, record.last())).collect();
+        let steps: Vec<_> = records.iter().map(|record| (record.rollout, record.last())).collect();
         view.show(&steps, begun.elapsed(), now)?;
         if !records.iter().all(Record::has_ended) {
             ended_since = None;
@@ -155,21 +165,21 @@ async fn watch(records: &mut [Record<'_>], scene: &Scene, view: &mut View) -> Re
             }
         } else if ended_since.is_none() {
             ended_since = Some(Instant::now());
-            looks.took = begun.elapsed();
+            observations.took = begun.elapsed();
             // Only a bad release could still spread.
-            if records.iter().all(|record| record.act.ending == Ending::Done) {
+            if records.iter().all(|record| record.rollout.ending == Ending::Done) {
                 break;
             }
         }
         tokio::time::sleep(INTERVAL).await;
     }
-    Ok(looks)
+    Ok(observations)
 }
 
-fn summarize(records: &[Record<'_>], looks: &Looks, view: &mut View) -> Result<bool> {
+fn summarize(records: &[Record<'_>], observations: &Observations, view: &mut View) -> Result<bool> {
     view.settle();
     let (contained, moved): (Vec<_>, Vec<_>) =
-        records.iter().partition(|record| record.act.ending == Ending::Contained);
+        records.iter().partition(|record| record.rollout.ending == Ending::Contained);
     let mut text = String::new();
     if !moved.is_empty() {
         text.push_str("\nWhat moved\n");
@@ -183,12 +193,12 @@ fn summarize(records: &[Record<'_>], looks: &Looks, view: &mut View) -> Result<b
             _ = write!(text, "  {}\n{}", record.summary(), record.reasons(now()));
         }
     }
-    let problems = problems(records, looks);
+    let problems = problems(records, observations);
     if problems.is_empty() {
-        let (count, took) = (looks.count, looks.took.as_secs());
+        let (count, took) = (observations.count, observations.took.as_secs());
         _ = writeln!(
             text,
-            "\nNo budget was exceeded and every guarantee held in {count} looks; \
+            "\nNo budget was exceeded and every guarantee held in {count} checks; \
              the rollouts took {took} s."
         );
     }
@@ -200,12 +210,13 @@ fn summarize(records: &[Record<'_>], looks: &Looks, view: &mut View) -> Result<b
 }
 
 /// What is not as it should be.
-fn problems(records: &[Record<'_>], looks: &Looks) -> Vec<String> {
+fn problems(records: &[Record<'_>], observations: &Observations) -> Vec<String> {
     let late = records.iter().filter(|record| !record.has_ended());
     let over = records.iter().filter(|record| !record.is_within_budget());
-    let late = late.map(|record| format!("{} did not end as it should", record.act.label()));
-    let over = over.map(|record| format!("{} exceeded its budget", record.act.label()));
-    let violated = looks.violations.iter().map(|found| format!("violated guarantee: {found}"));
+    let late = late.map(|record| format!("{} did not end as it should", record.rollout.label()));
+    let over = over.map(|record| format!("{} exceeded its budget", record.rollout.label()));
+    let violated =
+        observations.violations.iter().map(|found| format!("violated guarantee: {found}"));
     late.chain(over).chain(violated).collect()
 }
 

@@ -11,7 +11,7 @@ use convoy_plan::Step;
 use jiff::Timestamp;
 use rustix::termios::tcgetwinsize;
 
-use super::acts::Act;
+use super::rollout::DemoRollout;
 use crate::{output, text};
 
 /// Moves up over so many lines, and removes what is below.
@@ -48,7 +48,7 @@ impl View {
     /// The rollouts as they stand, `after` the beginning.
     pub(super) fn show(
         &mut self,
-        steps: &[(&Act, Option<&Step>)],
+        steps: &[(&DemoRollout, Option<&Step>)],
         after: Duration,
         now: Timestamp,
     ) -> Result<()> {
@@ -60,12 +60,12 @@ impl View {
         self.drawn = 0;
     }
 
-    fn draw(&mut self, steps: &[(&Act, Option<&Step>)], now: Timestamp) -> Result<()> {
+    fn draw(&mut self, steps: &[(&DemoRollout, Option<&Step>)], now: Timestamp) -> Result<()> {
         let mut tree = String::new();
-        for (act, step) in steps {
+        for (rollout, step) in steps {
             match step {
                 Some(step) => tree.push_str(&text::tree::tree(step, now, false)),
-                None => _ = writeln!(tree, "○ {}", act.label()),
+                None => _ = writeln!(tree, "○ {}", rollout.label()),
             }
         }
         // What does not fit on the screen could not be drawn over.
@@ -79,11 +79,11 @@ impl View {
         Ok(())
     }
 
-    fn tell(&mut self, steps: &[(&Act, Option<&Step>)], after: Duration) -> Result<()> {
+    fn tell(&mut self, steps: &[(&DemoRollout, Option<&Step>)], after: Duration) -> Result<()> {
         self.said.resize(steps.len(), String::new());
-        for ((act, step), said) in steps.iter().zip(&mut self.said) {
+        for ((rollout, step), said) in steps.iter().zip(&mut self.said) {
             let Some(step) = step else { continue };
-            let line = format!("{:<9}  {}", act.dialect, text::title(step));
+            let line = format!("{:<9}  {}", rollout.dialect, text::title(step));
             if *said != line {
                 output::print(&format!("{:>3}s  {line}\n", after.as_secs()))?;
                 *said = line;

@@ -381,7 +381,8 @@ fn is_concerned(world: &World, member: &Object) -> bool {
 /// The objects that are judged, in key order: those of no dialect's API group, where they are all
 /// that somebody asks about.
 fn judged(world: &World) -> impl Iterator<Item = &Object> {
-    let kinds = world.kinds().filter(|kind| is_judged(kind) && !is_about_rollouts(world));
+    let asks_about_rollouts = is_about_rollouts(world);
+    let kinds = world.kinds().filter(move |kind| !asks_about_rollouts && is_judged(kind));
     kinds.flat_map(|kind| world.of(kind))
 }
 

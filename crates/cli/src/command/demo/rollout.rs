@@ -8,7 +8,7 @@ use convoy_api::{GroupKind, Object};
 use convoy_plan::{Verdict, World};
 
 /// A rollout of the demo.
-pub(super) struct Act {
+pub(super) struct DemoRollout {
     pub(super) dialect: &'static str,
     kind: GroupKind,
     namespace: &'static str,
@@ -38,8 +38,8 @@ pub(super) enum Ending {
     Contained,
 }
 
-impl Act {
-    pub(super) fn rollout<'w>(&self, world: &'w World) -> Option<&'w Object> {
+impl DemoRollout {
+    pub(super) fn object<'w>(&self, world: &'w World) -> Option<&'w Object> {
         world.find(&self.kind, self.namespace, self.name)
     }
 
@@ -63,8 +63,8 @@ const PLACEMENT: GroupKind = GroupKind::new(PLACEMENTS, "ClusterResourcePlacemen
 const SKYHOOK: GroupKind = GroupKind::new("skyhook.nvidia.com", "Skyhook");
 
 /// In the order in which they are shown.
-pub(super) static ACTS: [Act; 5] = [
-    Act {
+pub(super) static ROLLOUTS: [DemoRollout; 5] = [
+    DemoRollout {
         dialect: "apps",
         kind: DEPLOYMENT,
         namespace: "shop",
@@ -78,7 +78,7 @@ pub(super) static ACTS: [Act; 5] = [
         down: unavailable_replicas,
         members: "replicas",
     },
-    Act {
+    DemoRollout {
         dialect: "skyhook",
         kind: SKYHOOK,
         namespace: "",
@@ -92,7 +92,7 @@ pub(super) static ACTS: [Act; 5] = [
         down: nodes_in_progress,
         members: "nodes",
     },
-    Act {
+    DemoRollout {
         dialect: "fleet",
         kind: PLACEMENT,
         namespace: "",
@@ -106,7 +106,7 @@ pub(super) static ACTS: [Act; 5] = [
         down: unavailable_bindings,
         members: "clusters",
     },
-    Act {
+    DemoRollout {
         dialect: "ocm",
         kind: MANIFEST_WORK_REPLICA_SET,
         namespace: "settings",
@@ -120,7 +120,7 @@ pub(super) static ACTS: [Act; 5] = [
         down: works_in_progress,
         members: "clusters",
     },
-    Act {
+    DemoRollout {
         dialect: "karpenter",
         kind: NODE_POOL,
         namespace: "",

@@ -12,17 +12,17 @@ use crate::cluster::READERS;
 
 const MANAGER: &str = "convoy-demo";
 
-pub(super) struct Scene {
+pub(super) struct DemoCluster {
     client: kube::Client,
 }
 
 /// The objects at one moment, and what the engine says about them.
-pub(super) struct Look {
+pub(super) struct Observation {
     pub(super) world: World,
     pub(super) plan: Plan,
 }
 
-impl Scene {
+impl DemoCluster {
     pub(super) fn new(client: kube::Client) -> Self {
         Self { client }
     }
@@ -51,10 +51,10 @@ impl Scene {
     }
 
     /// Reads everything, and plans it as of `now`.
-    pub(super) async fn look(&self, now: Timestamp) -> Result<Look> {
+    pub(super) async fn observe(&self, now: Timestamp) -> Result<Observation> {
         let world = live_objects::read(self.client.clone(), &READERS, None).await?.world;
         let plan = convoy_plan::plan(&world, now);
-        Ok(Look { world, plan })
+        Ok(Observation { world, plan })
     }
 }
 
