@@ -18,6 +18,7 @@ mod machines;
 pub mod ocm;
 mod outages;
 pub mod placements;
+pub mod pools;
 pub mod random;
 mod real;
 pub mod rehearsal;

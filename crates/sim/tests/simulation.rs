@@ -11,6 +11,7 @@ use convoy_sim::seed::Seed;
 use convoy_sim::simulation::apps::Apps;
 use convoy_sim::simulation::cluster::ServerKind;
 use convoy_sim::simulation::fleets::Fleets;
+use convoy_sim::simulation::pools::PoolRehearsal;
 use convoy_sim::simulation::rehearsal::Rehearsal;
 use convoy_sim::simulation::skyhooks::Skyhooks;
 use convoy_sim::simulation::{RunSummary, Simulation};
@@ -124,6 +125,14 @@ fn a_rollout_is_rehearsed_to_its_end() {
     let summary =
         Simulation::new(Seed::new(1), settings, trial).run().expect("nothing is in its way");
     assert!(summary.writes > 40 * 2 * 10, "{summary:?}");
+}
+
+#[test]
+fn a_pool_gets_its_nodes_and_drifts_within_its_budget() {
+    let (trial, settings) = PoolRehearsal::new(25);
+    let summary =
+        Simulation::new(Seed::new(1), settings, trial).run().expect("nothing is in its way");
+    assert!(summary.writes > 25 * 2 * 10, "{summary:?}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! sub-resources, graceful deletion and background garbage collection, and no defaults, no rules
 //! and no owners of fields. What it does, it does as the real one, which every trial also runs on.
 
+mod eviction;
 mod garbage;
 mod kinds;
 
@@ -28,6 +29,8 @@ pub(super) struct Light {
     kinds: Vec<Served>,
     /// In no order that means anything, but one that is found without reading long names.
     objects: BTreeMap<(u64, ObjectKey), Object>,
+    /// The PodDisruptionBudgets that were ever written.
+    budgets: BTreeSet<ObjectKey>,
     garbage: Garbage,
     revision: u64,
     written: Vec<Written>,
@@ -52,6 +55,7 @@ impl Light {
         Self {
             kinds: served(),
             objects: BTreeMap::new(),
+            budgets: BTreeSet::new(),
             garbage: Garbage::default(),
             revision: 0,
             written: Vec::new(),
@@ -76,6 +80,7 @@ impl Light {
             }
             Method::GET => self.objects.get(&place(&key)).map(shown).ok_or((404, "NotFound")),
             Method::POST if target.below == "binding" => self.bind(&key, parts.body),
+            Method::POST if target.below == "eviction" => self.evict(&key, parts.body),
             Method::POST => self.create(&target, parts.body),
             Method::PATCH => self.patch(&key, target.below == "status", parts),
             Method::PUT => self.replace(&key, parts.body),
@@ -265,6 +270,7 @@ impl Light {
         } else {
             self.objects.insert(place(key), object.clone())
         };
+        self.note_budget(&object);
         self.note_owners(before.as_ref(), (change != Change::Deleted).then_some(&object));
         let revision = self.revision;
         self.written.push(Written { revision, change, object: object.clone() });

@@ -285,6 +285,19 @@ fn a_node_is_drained_group_by_group_as_budgets_allow() {
 }
 
 #[test]
+fn draining_goes_on_when_the_protection_of_a_pod_ends() {
+    let guarded = |value: &str| {
+        let pod = karpenter::pod("p", "n", "1");
+        vec![pod.annotation("karpenter.sh/do-not-disrupt", value).build()]
+    };
+    // The pod started 24 hours ago.
+    let waits = leaving(drifted("n"), guarded("25h"));
+    assert_eq!(evicted(&waits).len(), 0);
+    assert_eq!(waits.wake_at, Some("2026-01-01T01:00:00Z".parse().unwrap()));
+    assert_eq!(evicted(&leaving(drifted("n"), guarded("23h"))).len(), 1);
+}
+
+#[test]
 fn nodes_that_are_drained_at_once_share_a_pod_budget() {
     let leaves = |builder: Builder| builder.with("/metadata/deletionTimestamp", json!(NOW)).build();
     let pair = |name: &str| {

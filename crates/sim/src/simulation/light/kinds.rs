@@ -14,12 +14,14 @@ pub(super) struct Served {
 const PLACEMENT: &str = "placement.kubernetes-fleet.io";
 const CLUSTER: &str = "cluster.kubernetes-fleet.io";
 const RBAC: &str = "rbac.authorization.k8s.io";
+const KARPENTER: &str = "karpenter.sh";
+const KWOK: &str = "karpenter.kwok.sh";
 const SKYHOOK: &str = "skyhook.nvidia.com";
 const OCM_CLUSTER: &str = "cluster.open-cluster-management.io";
 const OCM_WORK: &str = "work.open-cluster-management.io";
 
 /// Group, version, kind, plural, and whether it is namespaced.
-const KINDS: [(&str, &str, &str, &str, bool); 52] = [
+const KINDS: [(&str, &str, &str, &str, bool); 59] = [
     ("", "v1", "Pod", "pods", true),
     ("", "v1", "Node", "nodes", false),
     ("", "v1", "Namespace", "namespaces", false),
@@ -27,6 +29,10 @@ const KINDS: [(&str, &str, &str, &str, bool); 52] = [
     ("", "v1", "Service", "services", true),
     ("apps", "v1", "Deployment", "deployments", true),
     ("apps", "v1", "ReplicaSet", "replicasets", true),
+    ("apps", "v1", "DaemonSet", "daemonsets", true),
+    ("apps", "v1", "StatefulSet", "statefulsets", true),
+    ("", "v1", "ReplicationController", "replicationcontrollers", true),
+    ("storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments", false),
     ("coordination.k8s.io", "v1", "Lease", "leases", true),
     ("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", true),
     (RBAC, "v1", "Role", "roles", true),
@@ -44,6 +50,9 @@ const KINDS: [(&str, &str, &str, &str, bool); 52] = [
     (OCM_WORK, "v1", "AppliedManifestWork", "appliedmanifestworks", false),
     (OCM_WORK, "v1alpha1", "ManifestWorkReplicaSet", "manifestworkreplicasets", true),
     ("", "v1", "Secret", "secrets", true),
+    (KARPENTER, "v1", "NodePool", "nodepools", false),
+    (KARPENTER, "v1", "NodeClaim", "nodeclaims", false),
+    (KWOK, "v1alpha1", "KWOKNodeClass", "kwoknodeclasses", false),
     (SKYHOOK, "v1alpha1", "Skyhook", "skyhooks", false),
     (SKYHOOK, "v1alpha1", "DeploymentPolicy", "deploymentpolicies", false),
     (CLUSTER, "v1beta1", "MemberCluster", "memberclusters", false),

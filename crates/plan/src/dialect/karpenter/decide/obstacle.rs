@@ -140,11 +140,7 @@ fn by_pods(cluster: &Cluster<'_>, pods: &[Pod<'_>]) -> Option<Obstacle> {
         _ => (true, None),
     });
     if let Some(pod) = longest {
-        let until = match pod.protection {
-            Protection::Until(end) => Some(end),
-            _ => None,
-        };
-        return Some(Obstacle::PodProtected { pod: pod.path(), until });
+        return Some(Obstacle::PodProtected { pod: pod.path(), until: pod.protected_until() });
     }
     let evictable = pods.iter().filter(|pod| pod.is_evictable(cluster.now));
     evictable.into_iter().find_map(|pod| {

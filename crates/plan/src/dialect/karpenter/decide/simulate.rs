@@ -19,6 +19,7 @@ pub(crate) use labels::PoolLabels;
 pub(crate) use offer::Offer;
 pub(crate) use replacement::Replacement;
 
+use crate::dialect::karpenter::names::label;
 use crate::dialect::karpenter::read::Cluster;
 use crate::dialect::karpenter::read::pod::Pod;
 use crate::dialect::karpenter::read::pod_requirements::PodRequirements;
@@ -192,8 +193,12 @@ impl<'g, 'c, 'w> Simulation<'g, 'c, 'w> {
     fn join(&mut self, origin: Origin, needs: &PodRequirements<'w>, at: usize) {
         let target = self.changed.entry(at).or_insert_with(|| self.inventory.nodes[at].clone());
         target.take(needs);
-        let (is_initialized, name, labels) =
-            (target.is_initialized, target.name.clone(), target.labels);
+        let (is_initialized, name) = (target.is_initialized, target.name.clone());
+        let zone = || target.label(label::ZONE).unwrap_or_default().to_owned();
+        let labels = match target.labels {
+            Some(node) => NodeLabels::Existing(node),
+            None => NodeLabels::New { zone: zone(), host: name.to_string() },
+        };
         if !is_initialized && origin == Origin::Candidate {
             let object = needs.object;
             self.result.stranded.push(format!(
@@ -205,9 +210,7 @@ impl<'g, 'c, 'w> Simulation<'g, 'c, 'w> {
         let arrival = if origin == Origin::Pending { Arrival::Pending } else { Arrival::Moving };
         let known = self.result.targets.entry(name).or_insert(arrival);
         *known = arrival.max(*known);
-        if let Some(node) = labels {
-            self.note_scheduled(needs, NodeLabels::Existing(node));
-        }
+        self.note_scheduled(needs, labels);
     }
 
     fn join_replacement(&mut self, needs: &PodRequirements<'w>) -> bool {
@@ -253,7 +256,6 @@ impl<'g, 'c, 'w> Simulation<'g, 'c, 'w> {
         replacement: Replacement<'w>,
         at: usize,
     ) -> Option<(Replacement<'w>, String)> {
-        use crate::dialect::karpenter::names::label;
         let zones = replacement.zones();
         if needs.topology.is_empty() && self.scheduled.is_empty() {
             let zone = zones.first().cloned().unwrap_or_default();

@@ -103,6 +103,14 @@ impl<'w> Pod<'w> {
         }
     }
 
+    /// When its protection ends, if it has one that does.
+    pub(crate) fn protected_until(&self) -> Option<Timestamp> {
+        match self.protection {
+            Protection::Until(end) => Some(end),
+            _ => None,
+        }
+    }
+
     pub(crate) fn is_critical(&self) -> bool {
         let class = self.object.spec().get("priorityClassName").and_then(Value::as_str);
         matches!(class, Some("system-cluster-critical" | "system-node-critical"))

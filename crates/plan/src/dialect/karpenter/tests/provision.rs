@@ -4,7 +4,7 @@ use convoy_api::Object;
 use convoy_testkit::{Builder, karpenter, object};
 use serde_json::{Value, json};
 
-use super::{creates, disrupted, drifted, drifting, node, step};
+use super::{disrupted, drifted, drifting, node, step};
 use crate::{HoldReason, Step, Write};
 
 /// A Ready pool whose template requires this of nodes.
@@ -37,13 +37,11 @@ fn serving(name: &str, port: i64) -> Object {
 }
 
 fn created(step: &Step) -> Vec<&Value> {
-    let writes = step.actions.iter().filter(|action| creates(action)).map(|action| &action.write);
-    writes
-        .filter_map(|write| match write {
-            Write::Create { object } => Some(object),
-            _ => None,
-        })
-        .collect()
+    let creates = step.actions.iter().filter_map(|action| match &action.write {
+        Write::Create { object } => Some(object),
+        _ => None,
+    });
+    creates.collect()
 }
 
 fn labels<'s>(step: &'s Step, key: &str) -> Vec<&'s str> {
@@ -186,4 +184,25 @@ fn pods_that_a_node_did_not_help_get_the_next_one_after_a_while() {
         let again = (expected == 0).then(|| "2026-01-01T00:00:07Z".parse().unwrap());
         assert_eq!(step.wake_at, again, "{case}");
     }
+}
+
+#[test]
+fn a_machine_that_is_on_its_way_is_a_host_of_its_own() {
+    let selector = json!({"matchLabels": {"app": "web"}});
+    let rules = json!({
+        "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "kubernetes.io/hostname",
+            "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector}],
+        "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
+            [{"topologyKey": "kubernetes.io/hostname", "labelSelector": selector}]}},
+    });
+    let pod = |name: &str| {
+        let pod = refused(name, "2026-01-01T00:00:00Z").label("app", "web");
+        let pod = pod.with("/spec/affinity", rules["affinity"].clone());
+        pod.with("/spec/topologySpreadConstraints", rules["topologySpreadConstraints"].clone())
+    };
+    let coming = || karpenter::claim("default", "n").build();
+    let pool = || ready(&json!([]));
+    assert_eq!(created(&step([pool(), coming(), pod("p").build()])).len(), 0, "it is for this pod");
+    let both = step([pool(), coming(), pod("p").build(), pod("q").build()]);
+    assert_eq!(created(&both).len(), 1, "and not for two");
 }

@@ -173,11 +173,12 @@ fn drain(
     }
     let first = groups.into_values().next().unwrap_or_default();
     let hold = evict(leaving, &first, writes);
-    let next_forced =
-        waited.iter().filter_map(|pod| force_at(pod, deadline?)).filter(|at| *at > now).min();
+    let forced_at = waited.iter().filter_map(|pod| force_at(pod, deadline?));
+    let freed_at = first.iter().filter_map(|pod| pod.protected_until());
+    let next = forced_at.chain(freed_at).filter(|at| *at > now).min();
     let pods = crate::count(waited.len());
     let reason = hold.unwrap_or(HoldReason::Draining { pods });
-    Some((reason, next_forced))
+    Some((reason, next))
 }
 
 /// Evicts what may be evicted; gives back what keeps the others.

@@ -208,12 +208,14 @@ impl<'w> SchedulableNode<'w> {
         }
     }
 
+    /// A machine that has not come up yet has no host name: it will be one of its own.
     pub(super) fn label(&self, key: &str) -> Option<&str> {
-        match self.labels {
-            Some(_) if key == "metadata.name" => Some(&self.name),
+        let known = match self.labels {
+            Some(_) if key == "metadata.name" => Some(self.name.as_str()),
             Some(object) => object.label(key),
             None => self.planned_labels.get(key).map(SmolStr::as_str),
-        }
+        };
+        known.or_else(|| (key == label::HOSTNAME).then_some(self.name.as_str()))
     }
 
     pub(super) fn takes(&self, needs: &PodRequirements<'w>) -> bool {

@@ -25,7 +25,9 @@ impl<'w> Located<'w> for ScheduledPod<'w> {
 
     fn domain(&self, key: &str) -> Option<&str> {
         match &self.labels {
-            NodeLabels::Existing(node) => node.label(key),
+            NodeLabels::Existing(node) => {
+                node.label(key).or_else(|| (key == label::HOSTNAME).then(|| node.name().as_str()))
+            }
             NodeLabels::New { zone, .. } if key == label::ZONE => Some(zone),
             NodeLabels::New { host, .. } if key == label::HOSTNAME => Some(host),
             NodeLabels::New { .. } => None,

@@ -1,0 +1,182 @@
+//! A drift rehearsed: a NodePool of any size gets its nodes and pods, then its template changes and
+//! every node is replaced, in virtual time and with nothing in its way. The budget is looked at
+//! after every write.
+
+use std::collections::BTreeSet;
+
+use convoy_api::karpenter::names::NODE_CLAIM;
+use convoy_api::kinds::POD;
+use convoy_controllers::request::Request;
+use convoy_plan::Dialect;
+use convoy_plan::dialect::apps::ReplicaSets;
+use convoy_plan::dialect::karpenter::{Gates, Operator};
+use convoy_plan::dialect::workloads::PodDisruptionBudgets;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use super::cluster::{Cluster, WriteRecord};
+use super::random::Random;
+use super::{LoopBehaviour, RunSettings, Trial};
+use crate::scenario::Scenario;
+
+static OPERATOR: Operator = Operator { gates: Gates::new() };
+const POOLS: &str = "/apis/karpenter.sh/v1/nodepools";
+const CLASSES: &str = "/apis/karpenter.kwok.sh/v1alpha1/kwoknodeclasses";
+const REPLICA_SETS: &str = "/apis/apps/v1/namespaces/default/replicasets";
+const BUDGETS: &str = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
+/// The label that the second template has.
+const REVISION: &str = "revision";
+/// Budgets that a pool may have.
+const BUDGETS_MAX: usize = 50;
+
+/// A pool of so many nodes, with a pod on each.
+#[derive(Debug)]
+pub struct PoolRehearsal {
+    nodes: usize,
+    claims: BTreeSet<String>,
+    /// Claims that are initialized, and those of them that are of the second template.
+    initialized: BTreeSet<String>,
+    current: BTreeSet<String>,
+    /// Claims that budgets count: their disruption has begun, and their machine has not ended.
+    disrupted: BTreeSet<String>,
+    ready_pods: BTreeSet<String>,
+    has_drifted: bool,
+}
+
+impl PoolRehearsal {
+    pub fn new(nodes: u32) -> (Self, RunSettings) {
+        let trial = Self {
+            nodes: usize::try_from(nodes).unwrap_or(usize::MAX),
+            claims: BTreeSet::new(),
+            initialized: BTreeSet::new(),
+            current: BTreeSet::new(),
+            disrupted: BTreeSet::new(),
+            ready_pods: BTreeSet::new(),
+            has_drifted: false,
+        };
+        let behaviour =
+            LoopBehaviour { reaction_delay: SignedDuration::from_secs(1), batches_events: true };
+        (trial, RunSettings { behaviour, ..RunSettings::undisturbed() })
+    }
+
+    /// A tenth of the nodes, rounded up.
+    fn allowed(&self) -> usize {
+        self.nodes.div_ceil(10)
+    }
+
+    /// All nodes of the first template are there, and nothing has changed yet.
+    fn is_provisioned(&self) -> bool {
+        self.ready_pods.len() == self.nodes && self.initialized.len() == self.nodes
+    }
+}
+
+/// One that counts, and as many others as a pool may have, each with a window of its own.
+fn budgets() -> Vec<Value> {
+    let mut budgets = vec![json!({"nodes": "10%"})];
+    let others = (1..BUDGETS_MAX).map(|at| {
+        let schedule = format!("{} {} * * *", at % 60, at % 24);
+        json!({"nodes": "100%", "schedule": schedule, "duration": "1h"})
+    });
+    budgets.extend(others);
+    budgets
+}
+
+impl Trial for PoolRehearsal {
+    fn loops(&self) -> Vec<Vec<&'static dyn Dialect>> {
+        vec![vec![&ReplicaSets, &PodDisruptionBudgets, &OPERATOR]]
+    }
+
+    fn scenario(&self) -> Scenario {
+        let text = json!({"seed": 1, "heartbeat": "5m",
+            "latencies": {"pull": "0s", "start": "0s", "ready": "1s..5s", "stop": "0s..2s"}});
+        Scenario::from_yaml(&text.to_string()).expect("the text above is a scenario")
+    }
+
+    fn begin(&mut self) -> Vec<Request> {
+        let machine = json!({"key": "node.kubernetes.io/instance-type", "operator": "In",
+            "values": ["c-2x-amd64-linux"]});
+        let class =
+            json!({"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"});
+        let pool = json!({"metadata": {"name": "default"}, "spec": {
+            "disruption": {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "Never",
+                "budgets": budgets()},
+            "template": {"spec": {"expireAfter": "Never", "requirements": [machine],
+                "nodeClassRef": class}}}});
+        let labels = json!({"app": "web"});
+        let container = json!({"name": "web", "image": "example/web:1",
+            "resources": {"requests": {"cpu": "1500m"}}});
+        let set = json!({"metadata": {"name": "web"}, "spec": {"replicas": self.nodes,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}}}});
+        let budget = json!({"metadata": {"name": "web"}, "spec": {
+            "maxUnavailable": "10%", "selector": {"matchLabels": labels}}});
+        vec![
+            Request::create(CLASSES, json!({"metadata": {"name": "default"}})),
+            Request::create(POOLS, pool),
+            Request::create(BUDGETS, budget),
+            Request::create(REPLICA_SETS, set),
+        ]
+    }
+
+    fn act(&mut self, _random: &mut Random, _cluster: &mut Cluster) -> Vec<Request> {
+        Vec::new()
+    }
+
+    fn end(&mut self, _cluster: &mut Cluster) -> Vec<Request> {
+        Vec::new()
+    }
+
+    fn see(&mut self, record: &WriteRecord) -> Result<(), String> {
+        let (object, is_there) = (&record.object, !record.is_deletion());
+        let is = |kind: &str| object.condition_status(kind) == Some("True");
+        let keep = |set: &mut BTreeSet<String>, is_in: bool| {
+            if is_in {
+                set.insert(object.name().to_string());
+            } else {
+                set.remove(object.name().as_str());
+            }
+        };
+        if *object.kind() == POD {
+            keep(&mut self.ready_pods, is_there && !object.is_deleting() && is("Ready"));
+        } else if *object.kind() == NODE_CLAIM {
+            let is_initialized = is_there && is("Initialized");
+            let is_current = object.label(REVISION) == Some("two");
+            let is_leaving = object.is_deleting() || is("DisruptionReason");
+            keep(&mut self.claims, is_there);
+            keep(&mut self.initialized, is_initialized);
+            keep(&mut self.current, is_initialized && is_current);
+            keep(&mut self.disrupted, is_there && is_leaving && !is("InstanceTerminating"));
+        }
+        let (disrupted, allowed) = (self.disrupted.len(), self.allowed());
+        if disrupted > allowed {
+            return Err(format!("{disrupted} nodes are disrupted, {allowed} may be"));
+        }
+        Ok(())
+    }
+
+    /// The template changes once every node is there.
+    fn react(
+        &mut self,
+        _record: &WriteRecord,
+        _random: &mut Random,
+    ) -> Vec<(SignedDuration, Request)> {
+        if self.has_drifted || !self.is_provisioned() {
+            return Vec::new();
+        }
+        self.has_drifted = true;
+        let labels = json!({REVISION: "two"});
+        let body = json!({"spec": {"template": {"metadata": {"labels": labels}}}});
+        vec![(SignedDuration::from_mins(1), Request::merge(&format!("{POOLS}/default"), body))]
+    }
+
+    fn rest(&mut self, _now: Timestamp) {}
+
+    fn is_complete(&self) -> Result<(), String> {
+        let (current, claims) = (self.current.len(), self.claims.len());
+        let (pods, nodes) = (self.ready_pods.len(), self.nodes);
+        if self.has_drifted && [current, claims, pods] == [nodes; 3] {
+            return Ok(());
+        }
+        Err(format!("{current} of {claims} nodes are of the new template, {pods} pods are ready"))
+    }
+}
