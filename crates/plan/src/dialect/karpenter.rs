@@ -75,6 +75,12 @@ impl Dialect for Karpenter {
         found
     }
 
+    /// What is wrong with an object follows from itself. Were it otherwise, each change of a claim
+    /// would validate the thousands of others.
+    fn validates_beside(&self, _kind: &GroupKind, _other: &GroupKind) -> bool {
+        false
+    }
+
     fn rollout_kinds(&self) -> &'static [NamedKind] {
         watch::ROLLOUT_KINDS
     }
@@ -152,6 +158,10 @@ impl Dialect for Operator {
 
     fn validate(&self, world: &World, object: &Object) -> Vec<Diagnostic> {
         Karpenter.validate(world, object)
+    }
+
+    fn validates_beside(&self, kind: &GroupKind, other: &GroupKind) -> bool {
+        Karpenter.validates_beside(kind, other)
     }
 
     fn rollouts<'w>(&self, world: &'w World) -> Vec<&'w Object> {

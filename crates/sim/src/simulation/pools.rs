@@ -59,9 +59,9 @@ impl PoolRehearsal {
         (trial, RunSettings { behaviour, ..RunSettings::undisturbed() })
     }
 
-    /// A tenth of the nodes, rounded up.
+    /// A tenth of the nodes that are there, replacements among them, rounded up.
     fn allowed(&self) -> usize {
-        self.nodes.div_ceil(10)
+        self.initialized.len().div_ceil(10)
     }
 
     /// All nodes of the first template are there, and nothing has changed yet.
@@ -139,17 +139,18 @@ impl Trial for PoolRehearsal {
         if *object.kind() == POD {
             keep(&mut self.ready_pods, is_there && !object.is_deleting() && is("Ready"));
         } else if *object.kind() == NODE_CLAIM {
-            let is_initialized = is_there && is("Initialized");
+            let is_initialized = is_there && is("Initialized") && !is("InstanceTerminating");
             let is_current = object.label(REVISION) == Some("two");
             let is_leaving = object.is_deleting() || is("DisruptionReason");
             keep(&mut self.claims, is_there);
             keep(&mut self.initialized, is_initialized);
             keep(&mut self.current, is_initialized && is_current);
+            let before = self.disrupted.len();
             keep(&mut self.disrupted, is_there && is_leaving && !is("InstanceTerminating"));
-        }
-        let (disrupted, allowed) = (self.disrupted.len(), self.allowed());
-        if disrupted > allowed {
-            return Err(format!("{disrupted} nodes are disrupted, {allowed} may be"));
+            let (disrupted, allowed) = (self.disrupted.len(), self.allowed());
+            if disrupted > before.max(allowed) {
+                return Err(format!("{disrupted} nodes are disrupted, {allowed} may be"));
+            }
         }
         Ok(())
     }
