@@ -121,7 +121,19 @@ impl World {
     ) -> impl Iterator<Item = &'w Object> + use<'w> {
         let (namespace, value) = (SmolStr::new(namespace), SmolStr::new(value));
         let collection = self.collection("", kind).into_iter();
-        collection.flat_map(move |visible| visible.labelled(&namespace, &value))
+        collection.flat_map(move |visible| visible.identified(&namespace, &value))
+    }
+
+    /// The Nodes or NodeClaims of a cluster that stand for the machine with this ID, by name.
+    pub(crate) fn of_machine<'w>(
+        &'w self,
+        cluster: &str,
+        kind: &GroupKind,
+        provider_id: &str,
+    ) -> impl Iterator<Item = &'w Object> + use<'w> {
+        let id = SmolStr::new(provider_id);
+        let collection = self.collection(cluster, kind).into_iter();
+        collection.flat_map(move |visible| visible.identified("", &id))
     }
 
     /// The kinds of which the home cluster has, or had, objects, in order.

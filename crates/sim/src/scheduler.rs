@@ -48,6 +48,28 @@ pub struct Scheduler {
     /// Something changed that may make room for misfits.
     is_stirred: bool,
     looked_again: Option<Timestamp>,
+    /// The last pod that fitted nowhere, until anything changes: its replicas do not fit either.
+    refused: Option<Refused>,
+    /// When misfits were last told why.
+    told: BTreeMap<Key, Timestamp>,
+}
+
+/// A pod, and why it fits nowhere.
+#[derive(Debug)]
+struct Refused {
+    pod: SharedObject,
+    message: String,
+}
+
+impl Refused {
+    /// Whether the same is true of another pod: all that scheduling reads of it is the same.
+    fn covers(&self, pod: &Value) -> bool {
+        let labels = |pod| field(field(pod, "metadata"), "labels");
+        let namespace = |pod| field(field(pod, "metadata"), "namespace");
+        field(pod, "spec") == field(&self.pod, "spec")
+            && labels(pod) == labels(&self.pod)
+            && namespace(pod) == namespace(&self.pod)
+    }
 }
 
 /// Who is first: priority, then age, then the name. None changes in the life of a pod that waits.
@@ -73,6 +95,10 @@ const BATCH: usize = 500;
 
 /// Misfits are looked at again at most this often.
 const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(1);
+
+/// A misfit is told anew what it lacks at most this often, as in Kubernetes, where the back-off of
+/// pods ends there: each node that joins changes the message of all of them.
+const TELL_AGAIN: SignedDuration = SignedDuration::from_secs(10);
 
 const RETRY: SignedDuration = SignedDuration::from_secs(1);
 
@@ -133,6 +159,7 @@ impl Scheduler {
         if let Some(pod) = self.waiting.remove(key) {
             self.queue.remove(&rank(key, &pod));
             self.misfits.remove(key);
+            self.told.remove(key);
         }
     }
 
@@ -145,6 +172,7 @@ impl Scheduler {
             return;
         }
         self.unplace(key);
+        self.refused = None;
         let takes = Amounts::of_pod(field(pod, "spec"));
         self.rooms.entry(node.into()).or_default().used.add(&takes);
         if !Rules::of(pod).keeps_nobody_away() {
@@ -157,6 +185,7 @@ impl Scheduler {
 
     fn unplace(&mut self, key: &Key) {
         let Some(placed) = self.placed.remove(key) else { return };
+        self.refused = None;
         self.guarded.remove(key);
         if let Some(room) = self.rooms.get_mut(&placed.node) {
             room.used.subtract(&placed.takes);
@@ -174,24 +203,23 @@ impl Scheduler {
             let eligible = |name: &str, room: &Room| wants.may_be_on(name, room);
             rules.look_around(nodes(), self.neighbours(), eligible)
         });
-        let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
-        let mut fitting = Vec::new();
-        for (name, room) in nodes() {
+        let refusals = |name: &str, room: &Room| {
             let mut refusals = wants.refusals(name, room);
             if let Some(around) = around.as_ref().filter(|_| refusals.is_empty()) {
                 refusals.extend(rules.refusal(around, name, room).map(str::to_owned));
             }
-            match refusals {
-                refusals if refusals.is_empty() => fitting.push((name, room)),
-                refusals => {
-                    for reason in refusals {
-                        *reasons.entry(reason).or_default() += 1;
-                    }
-                }
-            }
-        }
+            refusals
+        };
+        // Most nodes of a busy fleet have no room, which is quickly seen.
+        let roomy = nodes().filter(|(_, room)| wants.has_room(room));
+        let fitting: Vec<_> =
+            roomy.filter(|(name, room)| refusals(name, room).is_empty()).collect();
         if let Some(node) = wants.best(&fitting) {
             return Decision::Bind(node.clone());
+        }
+        let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
+        for reason in nodes().flat_map(|(name, room)| refusals(name, room)) {
+            *reasons.entry(reason).or_default() += 1;
         }
         let total = nodes().count();
         let mut counted: Vec<String> =
@@ -201,6 +229,24 @@ impl Scheduler {
             0 => "no nodes available to schedule pods".to_owned(),
             _ => format!("0/{total} nodes are available: {}.", counted.join(", ")),
         })
+    }
+
+    /// Tells a misfit why, or later.
+    fn tell(
+        &mut self,
+        key: &Key,
+        pod: &Value,
+        message: &str,
+        now: Timestamp,
+    ) -> Option<WriteRequest> {
+        let request = unschedulable(key, pod, message, now)?;
+        let told = self.told.get(key).and_then(|told| told.checked_add(TELL_AGAIN).ok());
+        if let Some(again) = told.filter(|again| now < *again) {
+            self.timers.set(key.clone(), again);
+            return None;
+        }
+        self.told.insert(key.clone(), now);
+        Some(request)
     }
 
     /// The pods on nodes.
@@ -213,7 +259,12 @@ impl Scheduler {
 
     fn schedule(&mut self, key: &Key, now: Timestamp) -> Option<WriteRequest> {
         let pod = self.waiting.get(key)?.clone();
-        match self.decide(&pod) {
+        let known = self.refused.as_ref().filter(|refused| refused.covers(&pod));
+        let decision = match known {
+            Some(known) => Decision::Unschedulable(known.message.clone()),
+            None => self.decide(&pod),
+        };
+        match decision {
             Decision::Bind(node) => {
                 // It waits until it is seen there, so that a failure leads back here.
                 self.place(key, &node, &pod, true);
@@ -222,7 +273,9 @@ impl Scheduler {
             Decision::Unschedulable(message) => {
                 self.misfits.insert(key.clone());
                 self.has_followers |= !Rules::of(&pod).is_alone();
-                unschedulable(key, &pod, &message, now)
+                let request = self.tell(key, &pod, &message, now);
+                self.refused = Some(Refused { pod, message });
+                request
             }
         }
     }
@@ -234,9 +287,13 @@ impl Component for Scheduler {
             (Kind::Pod, pod) => self.pod_changed(key, pod),
             (Kind::Node, Some(node)) => {
                 let room = self.rooms.entry(key.name.clone()).or_default();
-                self.is_stirred |= room.update(node);
+                if room.update(node) {
+                    self.is_stirred = true;
+                    self.refused = None;
+                }
             }
             (Kind::Node, None) => {
+                self.refused = None;
                 // What its pods take is remembered, should it come back.
                 if let Some(room) = self.rooms.get_mut(&key.name) {
                     room.is_node = false;

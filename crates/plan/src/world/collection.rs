@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use convoy_api::karpenter::names::NODE_CLAIM;
+use convoy_api::kinds::NODE;
 use convoy_api::{GroupKind, Object};
 use smol_str::SmolStr;
 
@@ -20,8 +22,9 @@ pub(super) struct Collection {
     /// one: a namespace may have thousands of pods, of which a ReplicaSet owns three. One set for
     /// all controllers takes less memory than thousands of small ones.
     controlled: Index,
-    /// Index by the value of the label of [`INDEXED_LABELS`], of the objects that have it.
-    labelled: Index,
+    /// Index by one value of each object that has it: the label of [`INDEXED_LABELS`], or the ID
+    /// of a machine.
+    identified: Index,
 }
 
 /// A value, and the objects that have it.
@@ -42,19 +45,19 @@ pub(crate) fn indexed_label(kind: &GroupKind) -> Option<&'static str> {
 impl Collection {
     pub(super) fn insert(&mut self, object: Object) -> Option<Object> {
         let name = (object.namespace().clone(), object.name().clone());
-        let (controller, label) = (controller(&object), label(&object));
+        let (controller, value) = (controller(&object), identity(&object));
         let before = self.objects.insert(name.clone(), object);
         let known = before.as_ref().and_then(self::controller);
         reindex(&mut self.controlled, &name, known, controller);
-        let known = before.as_ref().and_then(self::label);
-        reindex(&mut self.labelled, &name, known, label);
+        let known = before.as_ref().and_then(identity);
+        reindex(&mut self.identified, &name, known, value);
         before
     }
 
     pub(super) fn remove(&mut self, name: &NamespacedName) -> Option<Object> {
         let removed = self.objects.remove(name)?;
         reindex(&mut self.controlled, name, controller(&removed), None);
-        reindex(&mut self.labelled, name, label(&removed), None);
+        reindex(&mut self.identified, name, identity(&removed), None);
         Some(removed)
     }
 }
@@ -65,9 +68,14 @@ fn controller(object: &Object) -> Option<SmolStr> {
     (!object.namespace().is_empty()).then(uid)
 }
 
-/// The value under which an object is indexed by its label.
-fn label(object: &Object) -> Option<SmolStr> {
-    object.label(indexed_label(object.kind())?).map(SmolStr::new)
+/// The value under which an object is indexed: of a Node and of its claim, which machine it is.
+fn identity(object: &Object) -> Option<SmolStr> {
+    let value = match object.kind() {
+        kind if *kind == NODE => object.spec_text("providerID"),
+        kind if *kind == NODE_CLAIM => object.status_text("providerID"),
+        kind => return object.label(indexed_label(kind)?).map(SmolStr::new),
+    };
+    (!value.is_empty()).then(|| SmolStr::new(value))
 }
 
 /// Moves an object from the value that is `known` of it to another one.
@@ -123,13 +131,13 @@ impl<'w> Visible<'w> {
         self.indexed(&self.collection.controlled, namespace, uid)
     }
 
-    /// The objects of a namespace whose indexed label has this value, by name.
-    pub(super) fn labelled(
+    /// The objects of a namespace that are indexed under this value, by name.
+    pub(super) fn identified(
         self,
         namespace: &str,
         value: &str,
     ) -> impl Iterator<Item = &'w Object> + use<'w> {
-        self.indexed(&self.collection.labelled, namespace, value)
+        self.indexed(&self.collection.identified, namespace, value)
     }
 
     fn indexed(
@@ -157,15 +165,15 @@ impl<'w> Visible<'w> {
 impl FromIterator<(NamespacedName, Object)> for Collection {
     fn from_iter<I: IntoIterator<Item = (NamespacedName, Object)>>(objects: I) -> Self {
         let objects: BTreeMap<NamespacedName, Object> = objects.into_iter().collect();
-        let (mut controlled, mut labelled) = (Index::new(), Index::new());
+        let (mut controlled, mut identified) = (Index::new(), Index::new());
         for (name, object) in &objects {
             if let Some(uid) = controller(object) {
                 add(&mut controlled, uid, name.clone());
             }
-            if let Some(value) = label(object) {
-                add(&mut labelled, value, name.clone());
+            if let Some(value) = identity(object) {
+                add(&mut identified, value, name.clone());
             }
         }
-        Self { objects, controlled, labelled }
+        Self { objects, controlled, identified }
     }
 }

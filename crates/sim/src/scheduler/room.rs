@@ -143,31 +143,31 @@ impl Room {
         field(field(&self.node, "metadata"), "labels").get(key).and_then(Value::as_str)
     }
 
-    /// The resources of which too little is left.
+    /// The resources of which too little is left, in the words of Kubernetes.
     pub(super) fn lacks(&self, takes: &Amounts) -> Vec<String> {
+        let word = |name: &str| match name {
+            "pods" => "Too many pods".to_owned(),
+            name => format!("Insufficient {name}"),
+        };
+        self.lacking(takes).map(word).collect()
+    }
+
+    /// The names of the resources of which too little is left.
+    pub(super) fn lacking<'a>(&'a self, takes: &'a Amounts) -> impl Iterator<Item = &'a str> {
         let (has, used) = (&self.has, &self.used);
-        let mut lacking = Vec::new();
-        if used.pods + takes.pods > has.pods {
-            lacking.push("Too many pods".to_owned());
-        }
         let known = [
+            ("pods", takes.pods, used.pods, has.pods),
             ("cpu", takes.cpu_millis, used.cpu_millis, has.cpu_millis),
             ("memory", takes.memory_bytes, used.memory_bytes, has.memory_bytes),
             ("ephemeral-storage", takes.storage_bytes, used.storage_bytes, has.storage_bytes),
         ];
-        let short = |takes: i64, used: i64, has: i64| takes > 0 && used.saturating_add(takes) > has;
-        for (name, takes, used, has) in known {
-            if short(takes, used, has) {
-                lacking.push(format!("Insufficient {name}"));
-            }
-        }
-        for (name, takes) in &takes.others {
+        let others = takes.others.iter().map(|(name, takes)| {
             let amount = |amounts: &Amounts| amounts.others.get(name).copied().unwrap_or(0);
-            if short(*takes, amount(used), amount(has)) {
-                lacking.push(format!("Insufficient {name}"));
-            }
-        }
-        lacking
+            (name.as_str(), *takes, amount(used), amount(has))
+        });
+        let short = |takes: i64, used: i64, has: i64| takes > 0 && used.saturating_add(takes) > has;
+        let all = known.into_iter().chain(others);
+        all.filter(move |(_, takes, used, has)| short(*takes, *used, *has)).map(|(name, ..)| name)
     }
 
     /// How much would be left, in hundredths, as the mean of cpu and memory.

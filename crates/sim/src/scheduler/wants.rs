@@ -48,6 +48,11 @@ impl<'p> Wants<'p> {
         room.lacks(&self.takes)
     }
 
+    /// Whether a node has enough of everything.
+    pub(super) fn has_room(&self, room: &Room) -> bool {
+        room.lacking(&self.takes).next().is_none()
+    }
+
     /// Whether a node is one that the pod selects.
     pub(super) fn may_be_on(&self, name: &str, room: &Room) -> bool {
         self.selector.matches(name, label_of(&room.node))

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::cluster::{Cluster, WriteRecord};
 use super::random::Random;
-use super::{LoopBehaviour, RunSettings, Trial};
+use super::{RunSettings, Trial};
 use crate::scenario::Scenario;
 
 static OPERATOR: Operator = Operator { gates: Gates::new() };
@@ -54,9 +54,7 @@ impl PoolRehearsal {
             ready_pods: BTreeSet::new(),
             has_drifted: false,
         };
-        let behaviour =
-            LoopBehaviour { reaction_delay: SignedDuration::from_secs(1), batches_events: true };
-        (trial, RunSettings { behaviour, ..RunSettings::undisturbed() })
+        (trial, RunSettings::undisturbed())
     }
 
     /// A tenth of the nodes that are there, replacements among them, rounded up.

@@ -54,27 +54,37 @@ pub(crate) fn affected(world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
 /// The claims to look at again.
 pub(crate) fn affected_claims(world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
     let claims = || world.of_cluster(&changed.cluster, &names::NODE_CLAIM);
-    let keys = |wanted: &dyn Fn(&Object) -> bool| -> Vec<ObjectKey> {
-        claims().filter(|claim| wanted(claim)).map(|claim| claim.key().clone()).collect()
-    };
+    // Only the end of a claim whose pool is gone depends on anything but its Node and class.
+    let ends_alone = |claim: &&Object| claim.is_deleting() && !is_pooled(world, claim);
+    let key = |claim: &Object| claim.key().clone();
     match &changed.kind {
         kind if *kind == names::NODE_CLAIM => vec![changed.clone()],
-        kind if *kind == NODE => {
-            let id = world.get(changed).map_or("", |node| node.spec_text("providerID"));
-            keys(&|claim| {
-                claim.name() == &changed.name
-                    || !id.is_empty() && claim.status_text("providerID") == id
-            })
-        }
+        kind if *kind == NODE => claims_of_node(world, changed).into_iter().map(key).collect(),
         kind if *kind == names::KWOK_NODE_CLASS => {
-            keys(&|claim| claim.condition_status(names::condition::REGISTERED) != Some("True"))
+            let registered = names::condition::REGISTERED;
+            let is_new = |claim: &&Object| claim.condition_status(registered) != Some("True");
+            claims().filter(is_new).map(key).collect()
+        }
+        kind if [POD, VOLUME_ATTACHMENT].contains(kind) => {
+            let node = world.get(changed).map_or("", |object| object.spec_text("nodeName"));
+            let node = changed.sibling(&NODE, "", node);
+            claims_of_node(world, &node).into_iter().filter(ends_alone).map(key).collect()
         }
         kind if WATCHES.iter().any(|watch| watch.kind == *kind) => {
-            // Only the end of claims whose pool is gone depends on these.
-            keys(&|claim| claim.is_deleting() && !is_pooled(world, claim))
+            claims().filter(ends_alone).map(key).collect()
         }
         _ => Vec::new(),
     }
+}
+
+/// The claims of the machine that a Node is, and the one of its name.
+fn claims_of_node<'w>(world: &'w World, node: &ObjectKey) -> Vec<&'w Object> {
+    let id = world.get(node).map_or("", |node| node.spec_text("providerID"));
+    let named = world.get(&node.sibling(&names::NODE_CLAIM, "", &node.name));
+    let of_machine = world
+        .of_machine(&node.cluster, &names::NODE_CLAIM, id)
+        .filter(|claim| !id.is_empty() && *claim.name() != node.name);
+    named.into_iter().chain(of_machine).collect()
 }
 
 fn is_pooled(world: &World, claim: &Object) -> bool {
@@ -95,8 +105,7 @@ pub(crate) fn claim_snapshot<'w>(world: &'w World, claim: &'w Object) -> Snapsho
     let node = claim.status_text("nodeName");
     let id = claim.status_text("providerID");
     let nodes: Vec<&Object> = if node.is_empty() {
-        let all = world.of_cluster(&key.cluster, &NODE);
-        all.filter(|node| !id.is_empty() && node.spec_text("providerID") == id).collect()
+        world.of_machine(&key.cluster, &NODE, id).filter(|_| !id.is_empty()).collect()
     } else {
         world.get(&key.sibling(&NODE, "", node)).into_iter().collect()
     };

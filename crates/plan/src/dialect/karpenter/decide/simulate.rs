@@ -23,6 +23,7 @@ use crate::dialect::karpenter::names::label;
 use crate::dialect::karpenter::read::Cluster;
 use crate::dialect::karpenter::read::pod::Pod;
 use crate::dialect::karpenter::read::pod_requirements::PodRequirements;
+use crate::resources::Amounts;
 use inventory::SchedulableNode;
 use scheduled::{NodeLabels, ScheduledPod};
 
@@ -119,6 +120,8 @@ struct Simulation<'g, 'c, 'w> {
     inventory: &'g Inventory<'c, 'w>,
     /// The nodes that something was put onto; the others are as the inventory has them.
     changed: BTreeMap<usize, SchedulableNode<'w>>,
+    /// What is left at most of any node in the blocks of these.
+    filled: BTreeMap<usize, Amounts>,
     gone: &'g BTreeSet<usize>,
     /// Where pods are, if any of them cares about topology.
     scheduled: Vec<ScheduledPod<'w>>,
@@ -137,6 +140,7 @@ impl<'g, 'c, 'w> Simulation<'g, 'c, 'w> {
         Self {
             inventory,
             changed: BTreeMap::new(),
+            filled: BTreeMap::new(),
             gone,
             scheduled,
             result: SimulationResult::default(),
@@ -182,7 +186,8 @@ impl<'g, 'c, 'w> Simulation<'g, 'c, 'w> {
                 && target.member.is_none_or(|member| !self.gone.contains(&member))
                 && self.permits(needs, |key| target.label(key))
         };
-        let found = (0..self.inventory.nodes.len()).find(|at| fits(*at));
+        let found =
+            self.inventory.nodes_with_room(&needs.amounts, &self.filled).find(|at| fits(*at));
         if let Some(at) = found {
             self.join(origin, needs, at);
             return true;
@@ -207,6 +212,8 @@ impl<'g, 'c, 'w> Simulation<'g, 'c, 'w> {
                 object.name()
             ));
         }
+        let (block, room) = self.inventory.room_around(at, |at| self.target(at));
+        self.filled.insert(block, room);
         let arrival = if origin == Origin::Pending { Arrival::Pending } else { Arrival::Moving };
         let known = self.result.targets.entry(name).or_insert(arrival);
         *known = arrival.max(*known);

@@ -1,6 +1,7 @@
 //! The nodes there are, with what is left of them: built once, asked many times.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use convoy_api::Object;
 use smol_str::SmolStr;
@@ -18,12 +19,19 @@ use crate::resources::Amounts;
 use crate::taint::Taint;
 use crate::topology::TopologyRules;
 
+/// Nodes that are passed over at once if none of them has room. Most nodes of a busy fleet have
+/// none, and hundreds of pods look at thousands of nodes.
+const BLOCK: usize = 64;
+
 /// The nodes of a cluster, and what its pools could add.
 #[derive(Clone, Debug)]
 pub(crate) struct Inventory<'c, 'w> {
     pub(crate) cluster: &'c Cluster<'w>,
     /// Initialized nodes first, then by name; planned ones last.
     pub(super) nodes: Vec<SchedulableNode<'w>>,
+    /// What is left at most of any node in each block of [`BLOCK`] of them. Pods only make it
+    /// less, so that a block without room stays one.
+    roomiest: Vec<Amounts>,
     /// What each pool could make, by index of the pool.
     pub(super) offers: Vec<Vec<Offer<'w>>>,
     /// What agents take of new nodes, by index of the pool.
@@ -72,7 +80,41 @@ impl<'c, 'w> Inventory<'c, 'w> {
             pod.is_active() && TopologyRules::required(pod.object.spec()).keeps_others_away()
         };
         let has_topology = cluster.pods.values().flatten().any(keeps_away);
-        Self { cluster, nodes, offers, overhead, usage, has_topology }
+        let roomiest = nodes.chunks(BLOCK).map(roomiest).collect();
+        Self { cluster, nodes, roomiest, offers, overhead, usage, has_topology }
+    }
+
+    /// The nodes that may have room for a pod, in order, and others of their blocks. `filled` has
+    /// what is left at most in blocks that got pods since.
+    pub(super) fn nodes_with_room<'a>(
+        &'a self,
+        amounts: &'a Amounts,
+        filled: &'a BTreeMap<usize, Amounts>,
+    ) -> impl Iterator<Item = usize> {
+        let blocks = self.roomiest.iter().enumerate();
+        let most =
+            move |(block, most): (usize, &'a Amounts)| (block, filled.get(&block).unwrap_or(most));
+        let roomy = blocks.map(most).filter(move |(_, most)| amounts.fit_into(most));
+        roomy.flat_map(move |(block, _)| self.nodes_of(block))
+    }
+
+    fn nodes_of(&self, block: usize) -> Range<usize> {
+        let start = block * BLOCK;
+        start..self.nodes.len().min(start + BLOCK)
+    }
+
+    /// The block of a node, and what is left at most of any node in it, where `node` says how
+    /// each is now.
+    pub(super) fn room_around<'n>(
+        &self,
+        at: usize,
+        node: impl Fn(usize) -> &'n SchedulableNode<'w>,
+    ) -> (usize, Amounts)
+    where
+        'w: 'n,
+    {
+        let block = at / BLOCK;
+        (block, roomiest(self.nodes_of(block).map(node)))
     }
 
     /// How many nodes there are to look at.
@@ -92,6 +134,9 @@ impl<'c, 'w> Inventory<'c, 'w> {
         self.usage[pool].1 += 1;
         room.subtract(&self.overhead[pool].amounts);
         self.nodes.push(SchedulableNode::planned(name, labels, room));
+        let start = (self.nodes.len() - 1) / BLOCK * BLOCK;
+        self.roomiest.truncate(start / BLOCK);
+        self.roomiest.push(roomiest(&self.nodes[start..]));
     }
 
     /// Pools that make nodes for pods: the heaviest first, then by name, last first.
@@ -229,6 +274,13 @@ impl<'w> SchedulableNode<'w> {
         self.free.subtract(&needs.amounts);
         self.ports.extend_from_slice(needs.ports());
     }
+}
+
+fn roomiest<'n, 'w: 'n>(nodes: impl IntoIterator<Item = &'n SchedulableNode<'w>>) -> Amounts {
+    nodes.into_iter().fold(Amounts::default(), |mut most, node| {
+        most.raise(&node.free);
+        most
+    })
 }
 
 fn usage(cluster: &Cluster<'_>, pool: usize) -> (Amounts, u32) {
