@@ -173,6 +173,7 @@ fn help(command: &mut clap::Command, group: Option<&Action>) -> Result<()> {
         Some(Action::Policy(_)) => "deployment-policy",
         Some(Action::Node(_)) => "node",
         Some(Action::Package(_)) => "package",
+        Some(Action::Completion(_)) => "completion",
         _ => return output::print(&command.render_help().to_string()),
     };
     command.build();
@@ -195,7 +196,10 @@ impl Action {
             },
             Self::Node(group) => group.action.as_ref()?.leaf(),
             Self::Package(group) => group.action.as_ref()?.leaf(),
-            Self::Completion(script) => script,
+            Self::Completion(script) => {
+                script.shell?;
+                script
+            }
         })
     }
 }

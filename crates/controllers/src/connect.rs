@@ -19,6 +19,8 @@ pub enum ConnectError {
     Kubeconfig(#[source] KubeconfigError),
     #[error("found neither a kubeconfig nor the service account of a pod")]
     Infer(#[source] InferConfigError),
+    #[error("the kubeconfig has no user {name:?}")]
+    User { name: String },
     #[error("could not read the address {server:?} of a server")]
     Server { server: String, source: http::uri::InvalidUri },
     #[error("could not prepare the connection")]
@@ -176,6 +178,12 @@ async fn chosen(
             return Ok((config, server));
         }
     };
+    // Without this the requests would be anonymous.
+    if let Some(user) = user
+        && !read.auth_infos.iter().any(|known| known.name == *user)
+    {
+        return Err(ConnectError::User { name: user.clone() });
+    }
     let server = written_server(&read, context.as_deref());
     let config = Config::from_custom_kubeconfig(read, options).await;
     let config = config.map_err(ConnectError::Kubeconfig)?;

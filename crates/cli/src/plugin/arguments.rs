@@ -198,7 +198,7 @@ fn unknown_command(command: &Command, words: &[String], typed: &str) -> anyhow::
         .filter(|name| distance(typed, name) <= 2 || name.starts_with(&typed.to_lowercase()))
         .collect();
     alike.sort_unstable();
-    let hint: String = alike.iter().map(|name| format!("\t{name}\n")).collect();
+    let hint: String = alike.iter().flat_map(|name| ["\t", name, "\n"]).collect();
     let hint = if hint.is_empty() { hint } else { format!("\n\nDid you mean this?\n{hint}") };
     anyhow!("unknown command {typed:?} for {path:?}{hint}")
 }

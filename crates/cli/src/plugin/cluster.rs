@@ -84,7 +84,9 @@ impl Cluster {
         let request = Request::get(format!("{SKYHOOKS}/{name}")).body(Vec::new())?;
         match self.0.client.request(request.clone()).await {
             Ok(read) => Ok(Some(Object::from_value(read)?)),
-            Err(kube::Error::Api(status)) if status.code == 404 && has_details(&status) => Ok(None),
+            Err(kube::Error::Api(status)) if status.code == 404 && names_object(&status) => {
+                Ok(None)
+            }
             Err(error) => Err(self.in_words(&request, error))
                 .with_context(|| format!("getting skyhook {name:?}")),
         }
@@ -198,7 +200,7 @@ impl Cluster {
             error => return self.unanswered(request, &error),
         };
         match status.code {
-            404 if !has_details(&status) => {
+            404 if !names_object(&status) => {
                 anyhow!("the server could not find the requested resource")
             }
             _ => anyhow!(status.message),
@@ -233,6 +235,10 @@ fn unusable(error: ConnectError) -> anyhow::Error {
         ConnectError::Kubeconfig(KubeconfigError::LoadContext(name)) => {
             anyhow!("context {name:?} does not exist")
         }
+        ConnectError::Kubeconfig(KubeconfigError::LoadClusterOfContext(name)) => {
+            anyhow!("cluster {name:?} does not exist")
+        }
+        ConnectError::User { name } => anyhow!("auth info {name:?} does not exist"),
         ConnectError::Kubeconfig(KubeconfigError::ReadConfig(error, path))
             if error.kind() == std::io::ErrorKind::NotFound =>
         {
@@ -243,8 +249,8 @@ fn unusable(error: ConnectError) -> anyhow::Error {
 }
 
 /// Whether an answer is about an object, and not about an address that nobody serves.
-fn has_details(status: &kube::core::Status) -> bool {
-    status.details.is_some()
+fn names_object(status: &kube::core::Status) -> bool {
+    status.details.as_ref().is_some_and(|details| !details.name.is_empty())
 }
 
 fn attempted(target: PatchTarget, name: &str) -> String {

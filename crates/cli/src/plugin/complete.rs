@@ -21,11 +21,11 @@ const NO_FILES: &str = ":4";
 #[derive(Debug, clap::Args)]
 pub(super) struct Script {
     /// Shell to print the script for
-    shell: Shell,
+    pub(super) shell: Option<Shell>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Shell {
+pub(super) enum Shell {
     Bash,
     Fish,
     Zsh,
@@ -36,9 +36,10 @@ impl Leaf for Script {}
 impl Script {
     pub(super) fn print(&self) -> Result<()> {
         output::print(match self.shell {
-            Shell::Bash => BASH,
-            Shell::Fish => FISH,
-            Shell::Zsh => ZSH,
+            Some(Shell::Bash) => BASH,
+            Some(Shell::Fish) => FISH,
+            Some(Shell::Zsh) => ZSH,
+            None => "",
         })
     }
 }
@@ -86,7 +87,7 @@ enum Place {
 /// Prints what the last of `words` can be.
 pub(super) fn main(words: &[String]) -> ExitCode {
     let found = crate::command::block_on(candidates(words)).unwrap_or_default();
-    let lines: String = found.iter().map(|line| format!("{line}\n")).collect();
+    let lines = output::lines(&found);
     _ = output::print(&format!("{lines}{NO_FILES}\n"));
     ExitCode::SUCCESS
 }

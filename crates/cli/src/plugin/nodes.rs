@@ -380,7 +380,8 @@ impl Selection {
         if nodes.is_empty() {
             return output::print(NONE_MATCHED);
         }
-        let names: String = nodes.iter().map(|node| format!("  - {}\n", node.name())).collect();
+        let names: String =
+            nodes.iter().flat_map(|node| ["  - ", node.name().as_str(), "\n"]).collect();
         output::print(&format!("{doing} {} node(s):\n{names}", nodes.len()))?;
         if session.global.dry_run {
             return output::print("\n[dry-run] No changes applied\n");

@@ -41,7 +41,13 @@ impl Version {
         let operator = match found {
             Ok(Ok(version)) => version,
             Ok(Err(error)) => format!("unknown ({error:#})"),
-            Err(_) => format!("unknown (no response within {})", self.timeout),
+            Err(_) => {
+                let namespace = global.namespace();
+                format!(
+                    "unknown (listing deployments in namespace {namespace:?}: context deadline \
+                     exceeded)"
+                )
+            }
         };
         output::print(&format!("Skyhook operator:\t{operator}\n"))
     }

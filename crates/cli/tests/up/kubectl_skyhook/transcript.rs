@@ -148,6 +148,10 @@ const CALLS: &[(&str, &[&str])] = &[
             "-s https://127.0.0.1:PORT node status",
             "-s https://127.0.0.1:PORT pause complete -y",
             "pause complete --as nobody -y",
+            "--cluster nosuch node status",
+            "--user nosuch node status",
+            "completion fish",
+            "completion zsh",
         ],
     ),
 ];
@@ -287,8 +291,18 @@ fn transcript(command: &mut Command, typed: &str) -> String {
     if !output.status.success() {
         _ = writeln!(text, "(exit status {})", output.status.code().unwrap());
     }
-    // Trailing spaces, which tables have where the last column is empty, are hard to see.
     text
+}
+
+#[test]
+fn a_server_without_skyhooks_is_told_from_a_missing_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut up = command(&directory.path().join("data"));
+    let running = Running::start_as(up.arg("--controllers=none"));
+    let mut command = Command::new(link(directory.path(), "skyhook"));
+    command.args(["pause", "x", "-y"]).env("KUBECONFIG", &running.kubeconfig);
+    let words = "! getting skyhook \"x\": the server could not find the requested resource\n";
+    assert_eq!(transcript(&mut command, ""), format!("{words}(exit status 1)\n"));
 }
 
 #[test]
