@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use convoy_controllers::connect::{Impersonation, connect_as};
+use convoy_controllers::connect::{Impersonation, Overrides, connect_with};
 use convoy_controllers::live_objects::{self, LiveObjects};
 use convoy_plan::Dialect;
 use convoy_plan::dialect::{apps, fleet, karpenter, ocm, skyhook};
@@ -53,7 +53,8 @@ impl ClusterArgs {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime.enable_all().build().context("could not start the runtime")?;
         let impersonation = Impersonation { user: as_user, groups: as_group };
-        let connection = connect_as(kubeconfig.as_deref(), context.as_deref(), impersonation);
+        let overrides = Overrides { impersonation, ..Overrides::default() };
+        let connection = connect_with(kubeconfig.as_deref(), context.as_deref(), overrides);
         let client = runtime.block_on(connection)?.client;
         let own = || namespace.unwrap_or_else(|| client.default_namespace().to_owned());
         let namespace = (!all_namespaces).then(own);

@@ -32,6 +32,7 @@ mod hub;
 mod intervene;
 #[cfg(feature = "server")]
 mod leadership;
+pub mod man;
 #[cfg(feature = "server")]
 mod metrics;
 pub mod migrate;

@@ -61,13 +61,20 @@ enum Command {
     #[cfg(feature = "server")]
     Agent(Box<command::agent::Args>),
     Completions(command::completions::Args),
+    #[command(hide = true)]
+    Man(command::man::Args),
 }
 
-/// Runs the command given on the command line. Invoked as `kubectl-skyhook`, it is that plugin.
+/// Runs the command given on the command line. Invoked as `kubectl-skyhook` or `skyhook`, it is that
+/// plugin.
 pub fn main() -> ExitCode {
     #[cfg(feature = "server")]
-    if is_called(plugin::NAME) {
+    if plugin::NAMES.into_iter().any(is_called) {
         return plugin::main();
+    }
+    #[cfg(feature = "server")]
+    if is_called(plugin::COMPLETER) {
+        return plugin::complete_for_kubectl();
     }
     let result = match parsed().command {
         #[cfg(feature = "server")]
@@ -91,6 +98,7 @@ pub fn main() -> ExitCode {
         #[cfg(feature = "server")]
         Command::Agent(args) => command::agent::run(*args),
         Command::Completions(args) => command::completions::run(&args, Args::command()),
+        Command::Man(args) => command::man::run(&args, programs()),
     };
     match result {
         Ok(code) => code,
@@ -100,6 +108,15 @@ pub fn main() -> ExitCode {
             ExitCode::from(exit::UNREADABLE)
         }
     }
+}
+
+/// The command lines of this binary, under each of its names.
+fn programs() -> Vec<clap::Command> {
+    vec![
+        Args::command(),
+        #[cfg(feature = "server")]
+        plugin::command(),
+    ]
 }
 
 /// The arguments. Invoked as `kubectl-convoy`, usage messages say `kubectl convoy`.

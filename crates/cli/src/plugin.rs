@@ -1,28 +1,40 @@
-//! `kubectl skyhook`: invoked as `kubectl-skyhook`, the binary is the kubectl plugin for Skyhooks,
-//! with the commands, flags and messages of the upstream plugin. The patches come from
+//! `kubectl skyhook`: invoked as `kubectl-skyhook` or `skyhook`, the binary is the plugin for
+//! Skyhooks, with the commands, flags and messages of the upstream plugin. The patches come from
 //! `convoy_plan::dialect::skyhook::manual`; this module reads, prints and sends.
 
+mod arguments;
 mod cluster;
+mod complete;
+mod confirm;
+mod global;
+mod logs;
 mod nodes;
 mod packages;
 mod render;
 mod rollouts;
+mod version;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
-use clap::{Args, Parser, Subcommand};
+use anyhow::Result;
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use self::arguments::{Leaf, exactly_one};
 use self::cluster::Cluster;
-use crate::{error_chain, output};
+use self::global::Global;
+use self::render::Format;
+use crate::output;
 
-/// Name of the executable that makes it the plugin.
-pub(crate) const NAME: &str = "kubectl-skyhook";
+/// Names of the executable that make it the plugin.
+pub(crate) const NAMES: [&str; 2] = ["kubectl-skyhook", "skyhook"];
+
+/// Name of the executable that kubectl calls to complete a command line of the plugin.
+pub(crate) const COMPLETER: &str = "kubectl_complete-skyhook";
 
 /// Manage Skyhooks and the nodes they change
 #[derive(Debug, Parser)]
-#[command(name = "kubectl-skyhook", max_term_width = 100, disable_version_flag = true)]
+#[command(name = "skyhook", max_term_width = 100, disable_version_flag = true)]
+#[command(args_override_self = true)]
 struct Plugin {
     #[command(subcommand)]
     action: Option<Action>,
@@ -33,40 +45,10 @@ struct Plugin {
     version: bool,
 }
 
-/// Flags of every command.
-#[derive(Clone, Debug, Args)]
-struct Global {
-    /// Kubeconfig file [default: as kubectl]
-    #[arg(long, global = true, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-    /// Context of the kubeconfig [default: the current context]
-    #[arg(long, global = true, value_name = "NAME")]
-    context: Option<String>,
-    /// Namespace of package pods
-    #[arg(short, long, global = true, default_value = "skyhook")]
-    namespace: String,
-    /// Output format: table, json, yaml or wide
-    #[arg(short, long, global = true, default_value = "table")]
-    output: String,
-    /// Print more detail
-    #[arg(short, long, global = true)]
-    verbose: bool,
-    /// Print the changes without making them
-    #[arg(long, global = true)]
-    dry_run: bool,
-}
-
 #[derive(Debug, Subcommand)]
 enum Action {
     /// Print the versions of the plugin and the operator
-    Version {
-        /// Print only the version of the plugin
-        #[arg(long)]
-        client_only: bool,
-        /// Timeout for the request to the server
-        #[arg(long, default_value = "10s")]
-        timeout: String,
-    },
+    Version(version::Version),
     /// Pause a Skyhook: start nothing new until it is resumed
     Pause(Target),
     /// Resume a paused Skyhook
@@ -76,22 +58,16 @@ enum Action {
     /// Enable a disabled Skyhook
     Enable(Target),
     /// Reset a Skyhook: run all its packages again on all nodes
-    Reset {
-        #[command(flatten)]
-        target: Target,
-        /// Keep the batch state
-        #[arg(long)]
-        skip_batch_reset: bool,
-    },
+    Reset(rollouts::Reset),
     /// Manage the batch state of a Skyhook
-    #[command(name = "deployment-policy", alias = "dp", subcommand)]
-    Policy(PolicyAction),
+    #[command(name = "deployment-policy", visible_alias = "dp")]
+    Policy(Group<PolicyAction>),
     /// Show and manage nodes
-    #[command(subcommand)]
-    Node(nodes::Action),
+    Node(Group<nodes::Action>),
     /// Show and manage packages
-    #[command(subcommand)]
-    Package(packages::Action),
+    Package(Group<packages::Action>),
+    /// Print the completion script for a shell
+    Completion(complete::Script),
 }
 
 #[derive(Debug, Subcommand)]
@@ -100,92 +76,154 @@ enum PolicyAction {
     Reset(Target),
 }
 
+/// A command that has others; alone it prints its help.
+#[derive(Debug, Args)]
+struct Group<A: Subcommand> {
+    #[command(subcommand)]
+    action: Option<A>,
+}
+
 /// One Skyhook, and whether to skip the confirmation.
 #[derive(Debug, Args)]
 struct Target {
     /// Name of the Skyhook
-    skyhook: String,
+    skyhook: Option<String>,
+    #[arg(hide = true)]
+    more: Vec<String>,
     /// Skip the confirmation prompt
-    #[arg(short = 'y', long = "confirm")]
+    #[arg(short = 'y', long)]
     confirm: bool,
 }
 
-/// Output format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Format {
-    Table,
-    Wide,
-    Json,
-    Yaml,
+impl Target {
+    fn skyhook(&self) -> &str {
+        self.skyhook.as_deref().unwrap_or_default()
+    }
 }
 
-impl Format {
-    fn read(text: &str) -> Result<Self> {
-        Ok(match text.to_lowercase().as_str() {
-            "table" => Self::Table,
-            "wide" => Self::Wide,
-            "json" => Self::Json,
-            "yaml" => Self::Yaml,
-            _ => bail!("invalid output format {text:?}"),
-        })
+impl Leaf for Target {
+    fn arity(&self) -> Result<()> {
+        exactly_one(self.skyhook.as_ref(), &self.more)
     }
+}
+
+/// A connection, and how to print.
+struct Session {
+    cluster: Cluster,
+    global: Global,
+    format: Format,
+}
+
+/// The command line of the plugin.
+pub(crate) fn command() -> clap::Command {
+    Plugin::command()
 }
 
 /// Runs the plugin with the arguments of the process.
 pub(crate) fn main() -> ExitCode {
-    let plugin = match Plugin::try_parse() {
-        Ok(plugin) => plugin,
-        Err(error) => {
-            let code = u8::from(error.use_stderr());
-            _ = error.print();
-            return ExitCode::from(code);
-        }
-    };
-    match run(plugin) {
+    let words: Vec<String> =
+        std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    if words.get(1).is_some_and(|word| word == "__complete") {
+        return complete::main(&words[2..]);
+    }
+    let is_of_kubectl = words.first().is_some_and(|program| program.ends_with(NAMES[0]));
+    let name = if is_of_kubectl { "kubectl skyhook" } else { "skyhook" };
+    match run(&words, name) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("Error: {}", error_chain::chain(&error));
+            eprintln!("{error:#}");
             ExitCode::from(1)
         }
     }
 }
 
-fn run(plugin: Plugin) -> Result<()> {
-    if plugin.version {
-        return output::print(&format!("Skyhook plugin: {}\n", env!("CARGO_PKG_VERSION")));
-    }
-    let Some(action) = plugin.action else { bail!("no command given; see --help") };
-    crate::command::block_on(act(action, plugin.global))
+/// Completes a command line of `kubectl skyhook`, whose words are the arguments of the process.
+pub(crate) fn complete_for_kubectl() -> ExitCode {
+    let words: Vec<String> =
+        std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    complete::main(&words)
 }
 
-async fn act(action: Action, global: Global) -> Result<()> {
-    let format = Format::read(&global.output)?;
-    if let Action::Version { client_only: true, .. } = action {
-        return output::print(&format!("Skyhook plugin:\t{}\n", env!("CARGO_PKG_VERSION")));
+fn run(words: &[String], name: &str) -> Result<()> {
+    let mut command = Plugin::command().bin_name(name);
+    let words = arguments::without_values_of_switches(&command, words)?;
+    let parsed = command.try_get_matches_from_mut(&words);
+    let parsed = parsed.and_then(|matches| Plugin::from_arg_matches(&matches));
+    let plugin = match parsed {
+        Ok(plugin) => plugin,
+        Err(error) if !error.use_stderr() => return output::print(&error.render().to_string()),
+        Err(error) => return Err(arguments::in_words(&command, &words, &error)),
+    };
+    if plugin.version {
+        return output::print(&format!("Skyhook plugin: {}\n", version::OWN));
     }
-    let cluster = Cluster::connect(&global).await?;
+    let Some(leaf) = plugin.action.as_ref().and_then(Action::leaf) else {
+        return help(&mut command, plugin.action.as_ref());
+    };
+    leaf.arity()?;
+    let format = Format::read(&plugin.global.output)?;
+    leaf.required()?;
+    crate::command::block_on(act(plugin, format))
+}
+
+/// Prints the help of the plugin or of a group.
+fn help(command: &mut clap::Command, group: Option<&Action>) -> Result<()> {
+    let group = match group {
+        Some(Action::Policy(_)) => "deployment-policy",
+        Some(Action::Node(_)) => "node",
+        Some(Action::Package(_)) => "package",
+        Some(Action::Completion(_)) => "completion",
+        _ => return output::print(&command.render_help().to_string()),
+    };
+    command.build();
+    let group = command.find_subcommand_mut(group);
+    output::print(&group.map(|group| group.render_help().to_string()).unwrap_or_default())
+}
+
+impl Action {
+    /// The command to run, with its own flags; none for a group alone.
+    fn leaf(&self) -> Option<&dyn Leaf> {
+        Some(match self {
+            Self::Version(version) => version,
+            Self::Pause(target)
+            | Self::Resume(target)
+            | Self::Disable(target)
+            | Self::Enable(target) => target,
+            Self::Reset(reset) => reset,
+            Self::Policy(group) => match group.action.as_ref()? {
+                PolicyAction::Reset(target) => target,
+            },
+            Self::Node(group) => group.action.as_ref()?.leaf(),
+            Self::Package(group) => group.action.as_ref()?.leaf(),
+            Self::Completion(script) => {
+                script.shell?;
+                script
+            }
+        })
+    }
+}
+
+async fn act(plugin: Plugin, format: Format) -> Result<()> {
+    let Plugin { action, global, .. } = plugin;
+    let Some(action) = action else { return Ok(()) };
+    match &action {
+        Action::Version(version) => return version.print(&global).await,
+        Action::Completion(script) => return script.print(),
+        _ => {}
+    }
+    let session = Session { cluster: Cluster::connect(&global).await?, global, format };
     match action {
-        Action::Version { timeout, .. } => rollouts::version(&cluster, &global, &timeout).await,
-        Action::Pause(target) => {
-            rollouts::switch(&cluster, &global, &rollouts::PAUSE, &target).await
+        Action::Pause(target) => rollouts::switch(&session, &rollouts::PAUSE, &target).await,
+        Action::Resume(target) => rollouts::switch(&session, &rollouts::RESUME, &target).await,
+        Action::Disable(target) => rollouts::switch(&session, &rollouts::DISABLE, &target).await,
+        Action::Enable(target) => rollouts::switch(&session, &rollouts::ENABLE, &target).await,
+        Action::Reset(reset) => reset.run(&session).await,
+        Action::Policy(Group { action: Some(PolicyAction::Reset(target)) }) => {
+            rollouts::reset_batches(&session, &target).await
         }
-        Action::Resume(target) => {
-            rollouts::switch(&cluster, &global, &rollouts::RESUME, &target).await
-        }
-        Action::Disable(target) => {
-            rollouts::switch(&cluster, &global, &rollouts::DISABLE, &target).await
-        }
-        Action::Enable(target) => {
-            rollouts::switch(&cluster, &global, &rollouts::ENABLE, &target).await
-        }
-        Action::Reset { target, skip_batch_reset } => {
-            rollouts::reset(&cluster, &global, &target, skip_batch_reset).await
-        }
-        Action::Policy(PolicyAction::Reset(target)) => {
-            rollouts::reset_batches(&cluster, &global, &target).await
-        }
-        Action::Node(action) => nodes::act(&cluster, &global, format, action).await,
-        Action::Package(action) => packages::act(&cluster, &global, format, action).await,
+        Action::Node(Group { action: Some(action) }) => nodes::act(&session, action).await,
+        Action::Package(Group { action: Some(action) }) => packages::act(&session, action).await,
+        _ => Ok(()),
     }
 }

@@ -1,6 +1,7 @@
 //! Connects to an API server, by a kubeconfig or by the service account of a pod.
 
 use std::path::Path;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -18,6 +19,10 @@ pub enum ConnectError {
     Kubeconfig(#[source] KubeconfigError),
     #[error("found neither a kubeconfig nor the service account of a pod")]
     Infer(#[source] InferConfigError),
+    #[error("the kubeconfig has no user {name:?}")]
+    User { name: String },
+    #[error("could not read the address {server:?} of a server")]
+    Server { server: String, source: http::uri::InvalidUri },
     #[error("could not prepare the connection")]
     Client(#[source] kube::Error),
 }
@@ -60,19 +65,55 @@ pub struct Impersonation {
     pub groups: Vec<String>,
 }
 
-/// The same, on behalf of someone else.
-pub fn connect_as<'a>(
-    kubeconfig: Option<&'a Path>,
-    context: Option<&'a str>,
-    impersonation: Impersonation,
-) -> BoxFuture<'a, Result<Connection, ConnectError>> {
-    Box::pin(async move {
-        let (mut config, server) = configuration(kubeconfig, context).await?;
-        let Impersonation { user, groups } = impersonation;
+/// What flags say instead of the kubeconfig, as those of kubectl.
+#[derive(Clone, Debug, Default)]
+pub struct Overrides {
+    /// The entries of the kubeconfig to use, instead of those of the context.
+    pub cluster: Option<String>,
+    pub user: Option<String>,
+    /// The address of the server.
+    pub server: Option<String>,
+    pub token: Option<String>,
+    pub skips_verification: bool,
+    pub timeout: Option<Duration>,
+    pub impersonation: Impersonation,
+}
+
+impl Overrides {
+    fn apply(self, config: &mut Config) -> Result<(), ConnectError> {
+        if let Some(server) = self.server {
+            config.cluster_url =
+                server.parse().map_err(|source| ConnectError::Server { server, source })?;
+        }
+        if let Some(token) = self.token {
+            config.auth_info.token = Some(token.into());
+        }
+        config.accept_invalid_certs |= self.skips_verification;
+        config.read_timeout = self.timeout.or(config.read_timeout);
+        let Impersonation { user, groups } = self.impersonation;
         if user.is_some() {
             config.auth_info.impersonate = user;
             config.auth_info.impersonate_groups = (!groups.is_empty()).then_some(groups);
         }
+        Ok(())
+    }
+}
+
+/// The same, with what flags say.
+pub fn connect_with<'a>(
+    kubeconfig: Option<&'a Path>,
+    context: Option<&'a str>,
+    overrides: Overrides,
+) -> BoxFuture<'a, Result<Connection, ConnectError>> {
+    Box::pin(async move {
+        let options = KubeConfigOptions {
+            context: context.map(str::to_owned),
+            cluster: overrides.cluster.clone(),
+            user: overrides.user.clone(),
+        };
+        let (mut config, server) = chosen(kubeconfig, &options).await?;
+        let server = overrides.server.clone().unwrap_or(server);
+        overrides.apply(&mut config)?;
         let (url, certificate_authority) = (config.cluster_url.to_string(), authority(&config));
         let client = Client::try_from(config).map_err(ConnectError::Client)?;
         Ok(Connection { client, url, server, certificate_authority })
@@ -118,17 +159,33 @@ async fn configuration(
 ) -> Result<(Config, String), ConnectError> {
     let options =
         KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
-    let read = match (kubeconfig, context) {
-        (Some(path), _) => Kubeconfig::read_from(path).map_err(ConnectError::Kubeconfig)?,
-        (None, Some(_)) => Kubeconfig::read().map_err(ConnectError::Kubeconfig)?,
-        (None, None) => {
+    chosen(kubeconfig, &options).await
+}
+
+/// The same, for entries of a kubeconfig.
+async fn chosen(
+    kubeconfig: Option<&Path>,
+    options: &KubeConfigOptions,
+) -> Result<(Config, String), ConnectError> {
+    let KubeConfigOptions { context, cluster, user } = options;
+    let is_chosen = context.is_some() || cluster.is_some() || user.is_some();
+    let read = match kubeconfig {
+        Some(path) => Kubeconfig::read_from(path).map_err(ConnectError::Kubeconfig)?,
+        None if is_chosen => Kubeconfig::read().map_err(ConnectError::Kubeconfig)?,
+        None => {
             let config = Config::infer().await.map_err(ConnectError::Infer)?;
             let server = config.cluster_url.to_string();
             return Ok((config, server));
         }
     };
-    let server = written_server(&read, context);
-    let config = Config::from_custom_kubeconfig(read, &options).await;
+    // Without this the requests would be anonymous.
+    if let Some(user) = user
+        && !read.auth_infos.iter().any(|known| known.name == *user)
+    {
+        return Err(ConnectError::User { name: user.clone() });
+    }
+    let server = written_server(&read, context.as_deref());
+    let config = Config::from_custom_kubeconfig(read, options).await;
     let config = config.map_err(ConnectError::Kubeconfig)?;
     let server = server.unwrap_or_else(|| config.cluster_url.to_string());
     Ok((config, server))

@@ -31,9 +31,9 @@ pub(crate) struct Args {
     /// Wait until the rollout is done; print a line at each change
     #[arg(short, long, conflicts_with = "filename")]
     watch: bool,
-    /// How long --watch waits, such as 90s or 10m; 0 waits forever
-    #[arg(long, value_name = "DURATION", default_value = "0")]
-    timeout: GoDuration,
+    /// How long --watch waits, such as 90s or 10m; 0 waits forever [default: 0]
+    #[arg(long, value_name = "DURATION")]
+    timeout: Option<GoDuration>,
     #[command(flatten)]
     source: SourceArgs,
     /// Output format
@@ -43,11 +43,15 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
     let Args { target, watch, timeout, source, output } = args;
+    if timeout.is_some() && !watch {
+        eprintln!("error: --timeout is how long --watch waits, and needs it");
+        return Ok(ExitCode::from(exit::UNREADABLE));
+    }
     let target = Target::read(&target);
     target.check_kind()?;
     let source = source.open()?;
     if watch {
-        let timeout = Duration::try_from(timeout.signed()).unwrap_or_default();
+        let timeout = Duration::try_from(timeout.unwrap_or_default().signed()).unwrap_or_default();
         return follow(&source, &target, timeout, output);
     }
     let report = source.report(&target.dialects())?;

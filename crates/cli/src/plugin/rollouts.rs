@@ -1,17 +1,15 @@
 //! The commands of `kubectl skyhook` on whole Skyhooks.
 
 use std::fmt::Write;
-use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail, ensure};
 use convoy_api::Object;
-use convoy_api::text::GoDuration;
 use convoy_plan::dialect::skyhook::manual::{self, Switch};
-use futures_util::{StreamExt, TryStreamExt};
 
-use super::cluster::{Cluster, PatchTarget};
-use super::{Global, Target};
-use crate::output::{self, confirmed};
+use super::arguments::Leaf;
+use super::cluster::PatchTarget;
+use super::{Session, Target, confirm, version};
+use crate::output;
 
 /// An annotation to set or remove, and the words for it.
 pub(super) struct SwitchCommand {
@@ -29,85 +27,187 @@ pub(super) const DISABLE: SwitchCommand =
 pub(super) const ENABLE: SwitchCommand =
     SwitchCommand { switch: Switch::Enable, verb: "enable", done: "enabled" };
 
-/// How many nodes are patched at the same time.
-const NODES_AT_ONCE: usize = 16;
-
 pub(super) async fn switch(
-    cluster: &Cluster,
-    global: &Global,
+    session: &Session,
     command: &SwitchCommand,
     target: &Target,
 ) -> Result<()> {
     let SwitchCommand { switch, verb, done } = command;
-    let name = &target.skyhook;
-    cluster.skyhook(name).await?;
-    if global.dry_run {
+    let name = target.skyhook();
+    let skyhook = session.cluster.skyhook(name).await?;
+    if session.global.dry_run {
         return output::print(&format!("[dry-run] Would {verb} Skyhook {name:?}\n"));
     }
-    if !confirmed(&format!("This will {verb} Skyhook {name:?}."), target.confirm)? {
+    if !confirm::switched(&format!("This will {verb} Skyhook {name:?}."), target.confirm)? {
         return Ok(());
     }
-    cluster.patch(PatchTarget::Skyhook, name, &switch.patch()).await?;
+    refuse_old_operator(session, command, &skyhook).await?;
+    session.cluster.patch(PatchTarget::Skyhook, name, &switch.patch()).await?;
     output::print(&format!("Skyhook {name:?} {done}\n"))
 }
 
-pub(super) async fn reset(
-    cluster: &Cluster,
-    global: &Global,
-    target: &Target,
-    skip_batch_reset: bool,
+/// Operators before the one that reads annotations would not notice.
+async fn refuse_old_operator(
+    session: &Session,
+    command: &SwitchCommand,
+    skyhook: &Object,
 ) -> Result<()> {
-    let name = &target.skyhook;
-    let skyhook = cluster.skyhook(name).await?;
-    let nodes = cluster.nodes().await?;
-    let nodes: Vec<&Object> =
-        nodes.iter().filter(|node| manual::forget(node, name).is_some()).collect();
-    let mut text = format!("Nodes with state of Skyhook {name:?}:\n");
-    for node in &nodes {
-        let packages = manual::packages(node, name).unwrap_or_default().len();
-        _ = writeln!(text, "  - {} ({packages} packages)", node.name());
-    }
-    if !skip_batch_reset {
-        text.push_str("Batch state will be reset too.\n");
-    }
-    output::print(&text)?;
-    if global.dry_run {
-        return output::print("[dry-run] No changes applied\n");
-    }
-    let question = format!("This will reset {} node(s) of Skyhook {name:?}.", nodes.len());
-    if !confirmed(&question, target.confirm)? {
+    let since = manual::ANNOTATIONS_SINCE;
+    let version = match manual::written_by(skyhook) {
+        Some(version) => Ok(version.to_owned()),
+        None => version::operator(&session.cluster, session.global.namespace()).await,
+    };
+    let Some(version) = version.ok().filter(|version| manual::is_version(version)) else {
+        eprintln!(
+            "Warning: unable to determine operator version; cannot verify compatibility \
+             (requires {since}+)"
+        );
+        return Ok(());
+    };
+    if manual::obeys_annotations(&version) {
         return Ok(());
     }
-    // The status goes first: whoever reads it between two nodes finds a run that has not begun.
-    let forget_picks = |skyhook: &Object| manual::forget_picks(skyhook, skip_batch_reset);
-    cluster.update(PatchTarget::SkyhookStatus, name, forget_picks).await?;
-    let forgotten =
-        futures_util::stream::iter(&nodes).map(Ok).try_for_each_concurrent(NODES_AT_ONCE, |node| {
-            cluster.update(PatchTarget::Node, node.name(), |node| manual::forget(node, name))
-        });
-    forgotten.await?;
-    output::print(&format!("Successfully reset {} node(s) for Skyhook {name:?}\n", nodes.len()))?;
-    if !skip_batch_reset && manual::batches(&skyhook).0 > 0 {
-        output::print(&format!("Batch state reset for Skyhook {name:?}\n"))?;
+    let is_paused = match command.switch {
+        Switch::Pause => true,
+        Switch::Resume => false,
+        Switch::Disable | Switch::Enable => bail!(
+            "operator version {version} does not support {}; this feature was added in {since}",
+            command.verb
+        ),
+    };
+    bail!(
+        "operator version {version} uses spec.pause instead of annotations; use 'kubectl edit \
+         skyhook {}' and set spec.pause: {is_paused}",
+        skyhook.name()
+    )
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Reset {
+    #[command(flatten)]
+    target: Target,
+    /// Keep the batch state
+    #[arg(long)]
+    skip_batch_reset: bool,
+}
+
+impl Leaf for Reset {
+    fn arity(&self) -> Result<()> {
+        self.target.arity()
     }
+}
+
+impl Reset {
+    pub(super) async fn run(&self, session: &Session) -> Result<()> {
+        let name = self.target.skyhook();
+        let nodes = session.cluster.nodes().await?;
+        let nodes: Vec<&Object> =
+            nodes.iter().filter(|node| manual::remembers(node, name)).collect();
+        let skyhook = session.cluster.found_skyhook(name).await?;
+        let (compartments, batches) = skyhook
+            .as_ref()
+            .map(manual::batches)
+            .filter(|_| !self.skip_batch_reset)
+            .unwrap_or_default();
+        if nodes.is_empty() {
+            output::print(&format!("No nodes have state for Skyhook {name:?}\n"))?;
+            session.cluster.skyhook(name).await?;
+            if batches.is_empty() {
+                return Ok(());
+            }
+        }
+        if !self.announce(session, &nodes)? {
+            return Ok(());
+        }
+        // The status goes first: whoever reads it between two nodes finds a run that has not begun.
+        let forget_picks = |skyhook: &Object| manual::forget_picks(skyhook, self.skip_batch_reset);
+        session.cluster.update(PatchTarget::SkyhookStatus, name, forget_picks).await?;
+        let errors = session.cluster.update_nodes(&nodes, |node| manual::forget(node, name)).await;
+        let done = format!("for Skyhook {name:?}");
+        let result = report_nodes(&errors, "resetting", nodes.len(), ("reset", &done));
+        if skyhook.is_none() {
+            eprintln!("Warning: Skyhook {name:?} not found; only its nodes were reset");
+        }
+        if compartments > 0 {
+            output::print(&format!("Batch state reset for Skyhook {name:?}\n"))?;
+        }
+        result
+    }
+
+    /// Prints what is reset, and asks; false if nothing is to be done.
+    fn announce(&self, session: &Session, nodes: &[&Object]) -> Result<bool> {
+        let (name, count) = (self.target.skyhook(), nodes.len());
+        if count > 0 {
+            let mut text = format!("Skyhook: {name}\n{}", nodes_to_reset(session, nodes, name));
+            if !self.skip_batch_reset {
+                text.push_str(
+                    "\nBatch state will also be reset (use --skip-batch-reset to preserve)\n",
+                );
+            }
+            output::print(&text)?;
+        }
+        if session.global.dry_run {
+            output::print("\n[dry-run] No changes applied\n")?;
+            return Ok(false);
+        }
+        let mut warning = format!(
+            "This will remove ALL package state for Skyhook {name:?} on {count} node(s).\n\
+             All packages will re-run from the beginning.\n"
+        );
+        if !self.skip_batch_reset {
+            warning.push_str("Batch state will be reset to start from batch 1.\n");
+        }
+        confirm::forgotten(&warning, self.target.confirm)
+    }
+}
+
+/// The nodes that forget their packages, a line each.
+pub(super) fn nodes_to_reset(session: &Session, nodes: &[&Object], skyhook: &str) -> String {
+    let mut text = format!("Nodes to reset ({}):\n", nodes.len());
+    for node in nodes {
+        let packages = session.packages(node, skyhook).unwrap_or_default().len();
+        _ = writeln!(text, "  - {} ({packages} packages)", node.name());
+    }
+    text
+}
+
+/// Prints how many of `total` nodes were changed, and why the others were not: that is an error.
+pub(super) fn report_nodes(
+    errors: &[String],
+    doing: &str,
+    total: usize,
+    (done, of): (&str, &str),
+) -> Result<()> {
+    let mut text = String::new();
+    if !errors.is_empty() {
+        _ = writeln!(text, "\nErrors {doing} some nodes:");
+        for error in errors {
+            _ = writeln!(text, "  - {error}");
+        }
+    }
+    if total > errors.len() {
+        let changed = format!("Successfully {done} {} node(s) {of}", total - errors.len());
+        _ = writeln!(text, "\n{}", changed.trim_end());
+    }
+    output::print(&text)?;
+    ensure!(errors.is_empty(), "{} of {total} node(s) could not be {done}", errors.len());
     Ok(())
 }
 
-pub(super) async fn reset_batches(
-    cluster: &Cluster,
-    global: &Global,
-    target: &Target,
-) -> Result<()> {
-    let name = &target.skyhook;
-    let skyhook = cluster.skyhook(name).await?;
-    if manual::reset_batches(&skyhook).is_none() {
+pub(super) async fn reset_batches(session: &Session, target: &Target) -> Result<()> {
+    let name = target.skyhook();
+    let skyhook = session.cluster.skyhook(name).await?;
+    let (total, batches) = manual::batches(&skyhook);
+    if total == 0 {
         return output::print(&format!("Skyhook {name:?} has no compartment statuses to reset\n"));
     }
-    let (total, batches) = manual::batches(&skyhook);
     let mut text = format!(
         "Skyhook: {name}\nCompartments: {total} total, {} with batch state\n",
         batches.len()
     );
+    if !batches.is_empty() {
+        text.push_str("\nCurrent batch state:\n");
+    }
     for state in &batches {
         let manual::Batches { compartment, batch, completed, failed } = state;
         _ = writeln!(
@@ -116,45 +216,21 @@ pub(super) async fn reset_batches(
         );
     }
     output::print(&text)?;
-    if global.dry_run {
-        let mut text = String::new();
-        for state in &batches {
-            _ = writeln!(text, "  - {}: batch 1, 0 completed, 0 failed", state.compartment);
-        }
-        return output::print(&format!("{text}[dry-run] No changes applied\n"));
+    if session.global.dry_run {
+        return output::print(
+            "\n[dry-run] Would reset batch state to:\n  - CurrentBatch: 1\n  \
+             - ConsecutiveFailures: 0\n  - CompletedNodes: 0\n  - FailedNodes: 0\n  \
+             - ShouldStop: false\n\n[dry-run] No changes applied\n",
+        );
     }
-    if !confirmed(&format!("This will reset the batch state of Skyhook {name:?}."), target.confirm)?
-    {
+    let warning = format!(
+        "This will reset the batch state for Skyhook {name:?}.\n\
+         The next reconciliation will start from batch 1.\n"
+    );
+    if !confirm::forgotten(&warning, target.confirm)? {
         return Ok(());
     }
-    cluster.update(PatchTarget::SkyhookStatus, name, manual::reset_batches).await?;
-    output::print(&format!("Successfully reset batch state for Skyhook {name:?}\n"))
-}
-
-/// Prints the versions of the plugin and of the operator.
-pub(super) async fn version(cluster: &Cluster, global: &Global, timeout: &str) -> Result<()> {
-    let wait: GoDuration = timeout.parse().with_context(|| format!("--timeout {timeout:?}"))?;
-    let wait = Duration::try_from(wait.signed()).unwrap_or_default();
-    let path = format!("/apis/apps/v1/namespaces/{}/deployments", global.namespace);
-    let asked = tokio::time::timeout(wait, cluster.list(&path)).await;
-    let operator = match asked {
-        Err(_) => format!("unknown (no response within {timeout})"),
-        Ok(Err(error)) => format!("unknown ({error})"),
-        Ok(Ok(deployments)) => deployments
-            .iter()
-            .find_map(operator_version)
-            .unwrap_or_else(|| format!("unknown (no operator in namespace {})", global.namespace)),
-    };
-    let own = env!("CARGO_PKG_VERSION");
-    output::print(&format!("Skyhook plugin:\t{own}\nSkyhook operator:\t{operator}\n"))
-}
-
-/// The version of a Deployment, if it is the operator's.
-fn operator_version(deployment: &Object) -> Option<String> {
-    let image = deployment.spec().pointer("/template/spec/containers/0/image")?.as_str()?;
-    let mentions = image.contains("skyhook")
-        || deployment.labels().any(|(_, value)| value.contains("skyhook"));
-    let tag = image.rsplit_once(':').map_or("latest", |(_, tag)| tag);
-    let version = deployment.label("app.kubernetes.io/version").unwrap_or(tag);
-    mentions.then(|| version.to_owned())
+    let reset = session.cluster.update(PatchTarget::SkyhookStatus, name, manual::reset_batches);
+    reset.await.context("patching skyhook status")?;
+    output::print(&format!("\nSuccessfully reset batch state for Skyhook {name:?}\n"))
 }

@@ -121,6 +121,13 @@ fn the_daily_commands_on_placements_of_a_hub() {
 }
 
 #[test]
+fn a_timeout_without_a_watch_is_refused() {
+    let run = run("skyhook-policy", START, "status tuning --timeout 5s");
+    assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""));
+    assert_eq!(run.stderr, "error: --timeout is how long --watch waits, and needs it\n");
+}
+
+#[test]
 fn what_is_not_found_ends_with_1() {
     for (arguments, complaint) in [
         (

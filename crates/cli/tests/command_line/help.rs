@@ -107,3 +107,39 @@ fn wrong_usage_exits_with_2() {
         assert!(run.stdout.is_empty() && !run.stderr.is_empty(), "{arguments:?}");
     }
 }
+
+#[test]
+fn every_command_has_a_man_page() {
+    let directory = tempfile::tempdir().unwrap();
+    let pages = directory.path().join("man");
+    let run = binary::run_in(directory.path(), &["man", pages.to_str().unwrap()]);
+    assert_eq!((run.code, run.stdout.as_str(), run.stderr.as_str()), (Some(0), "", ""));
+    let page = |name: &str| std::fs::read_to_string(pages.join(name)).unwrap();
+    assert!(page("convoy-why.1").contains("convoy\\-why"), "{}", page("convoy-why.1"));
+    for name in ["convoy.1", "convoy-up.1", "skyhook.1", "skyhook-node-reset.1"] {
+        assert!(page(name).starts_with(".ie"), "{name}: {}", page(name));
+    }
+    assert!(!pages.join("convoy-man.1").exists(), "it is for those who package");
+}
+
+#[test]
+fn help_of_kubectl_skyhook() {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, words) in [
+        ("kubectl-skyhook", &["--help"][..]),
+        ("kubectl-skyhook_node_reset", &["node", "reset", "--help"]),
+    ] {
+        let program = directory.path().join("kubectl-skyhook");
+        if !program.exists() {
+            std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_convoy"), &program).unwrap();
+        }
+        let output = std::process::Command::new(&program)
+            .args(words)
+            .env("COLUMNS", "100")
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let file = format!("{}/tests/golden/help/{name}.txt", env!("CARGO_MANIFEST_DIR"));
+        expectorate::assert_contents(file, &String::from_utf8(output.stdout).unwrap());
+    }
+}

@@ -1,12 +1,15 @@
 //! Batches after resets, joins and completed rollouts, in the embedded home and through
 //! `kubectl skyhook`: a batch is scored by its own nodes, and a new run begins at batch 1.
 
+use std::process::Command;
+
 use serde_json::{Value, json};
 
 use super::policies::batches;
 use super::record::Record;
 use super::site::{APPLY, Site};
 use super::words::{package, package_with, word};
+use crate::access::split;
 use crate::kubectl_skyhook::Plugin;
 
 const NAME: &str = "paced";
@@ -129,4 +132,54 @@ fn where_state_is_kept_the_next_run_goes_on_from_the_last_batch() {
     site.apply("Skyhook", NAME, &site.paced(NAME, &json!({"tuning": package("1.1.0")})));
     site.wait(NAME, "complete");
     assert_eq!(batches(&skyhooks, &site.skyhook(NAME), &site.nodes), [7]);
+}
+
+/// What a daily command prints, and its exit status.
+fn convoy(site: &Site, arguments: &str) -> (String, Option<i32>) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_convoy"));
+    let output = command.args(split(arguments)).env("KUBECONFIG", &site.access.kubeconfig).output();
+    let output = output.unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    (String::from_utf8(text).unwrap(), output.status.code())
+}
+
+#[test]
+fn convoy_retries_a_stopped_skyhook_and_resets_a_complete_one() {
+    let site = Site::alone_of(6, &[]);
+    site.label(0..6, "site=alone");
+    let rules = "[{when: {package: {stage: apply}}, then: {fails: crash, after: 5ms}}]";
+    let names = site.nodes.join(" ");
+    site.access.kubectl(&format!("annotate nodes {names} 'sim.convoy.dev/rules={rules}'"));
+    let strategy = json!({"fixed": {"initialBatch": 2, "failureThreshold": 1}});
+    site.apply("DeploymentPolicy", NAME, &policy(strategy, true));
+    let packages = json!({"tuning": package("1.0.0")});
+    site.apply("Skyhook", NAME, &site.paced(NAME, &packages));
+    site.skyhook_until(NAME, |skyhook| batch_state(skyhook)["shouldStop"] == true);
+
+    // The cause is gone, and nothing else starts by itself.
+    site.let_go(0..6);
+    let (text, code) = convoy(&site, "retry skyhook/paced --dry-run");
+    assert_eq!(code, Some(0), "{text}");
+    assert_eq!(batch_state(&site.skyhook(NAME))["shouldStop"], true);
+    let (text, code) = convoy(&site, "retry skyhook/paced --reason 'the image is mended'");
+    assert_eq!(code, Some(0), "{text}");
+    site.wait(NAME, "complete");
+    let (text, code) = convoy(&site, "retry paced");
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("has no failed package and no stopped compartment"), "{text}");
+
+    site.no_pods(NAME);
+    site.hold(0..6, APPLY);
+    let (skyhooks, pods) = (site.record_skyhook(NAME), site.record_pods(NAME));
+    let (text, code) = convoy(&site, "reset paced --yes");
+    assert_eq!(code, Some(0), "{text}");
+    site.skyhook_until(NAME, |skyhook| skyhook["status"]["status"] == "in_progress");
+    site.let_go(0..6);
+    // A batch may begin before all nodes have forgotten, and is smaller then.
+    let batches = complete(&site, &skyhooks, 6);
+    assert!(batches.iter().all(|batch| *batch <= 2), "{batches:?}");
+    assert_eq!(batches.iter().sum::<usize>(), 6, "{batches:?}");
+    assert_eq!(pods.stages(12).len(), 12, "apply and config of every node");
+    let (text, _) = convoy(&site, "history paced");
+    assert!(text.contains("the image is mended") && text.contains("reset"), "{text}");
 }

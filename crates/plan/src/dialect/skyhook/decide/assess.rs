@@ -36,7 +36,8 @@ impl Assessment {
         let erroring = || state.values().filter(|entry| entry.state == PackageState::Erroring);
         let failure = erroring().find(of_this_revision).map(|entry| {
             let stage = crate::dialect::skyhook::read::state::stage_word(entry.stage);
-            format!("{} at {stage} after {} restarts", entry.unique(), entry.restarts)
+            let plural = if entry.restarts == 1 { "" } else { "s" };
+            format!("{} at {stage} after {} restart{plural}", entry.unique(), entry.restarts)
         });
         let stale_failure = failure.is_none() && erroring().next().is_some();
         let complete = is_node_complete(hook, &state);

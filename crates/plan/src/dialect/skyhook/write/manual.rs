@@ -5,14 +5,17 @@ use convoy_api::Object;
 use convoy_api::skyhook::{PackageState, Stage, StatusWord};
 use serde_json::{Map, Value, json};
 
-use crate::dialect::skyhook::names::{AUTO_TAINT, DISABLE, IGNORE, Keys, PAUSE};
+use crate::dialect::skyhook::names::{
+    AUTO_TAINT, DISABLE, IGNORE, Keys, NODE_STATE, PAUSE, VERSION, unique,
+};
 use crate::dialect::skyhook::read::batch::BatchState;
 use crate::dialect::skyhook::read::mark::outside_batches;
 use crate::dialect::skyhook::read::node::word_text;
-use crate::dialect::skyhook::read::state::{NodeState, stage_word, state_word};
+use crate::dialect::skyhook::read::state::{Entry, NodeState, stage_word, state_word};
 use crate::dialect::skyhook::write::node::NodePatch;
 use crate::merge_patch::nested;
 use crate::step::{Verb, Why, Write};
+use crate::text::version::Version;
 
 /// A package as a node records it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +23,7 @@ pub struct PackageRecord {
     pub name: String,
     pub version: String,
     pub image: String,
+    pub container_sha: String,
     pub stage: &'static str,
     pub state: PackageState,
     pub restarts: i64,
@@ -54,18 +58,50 @@ impl Switch {
     }
 }
 
-/// The packages that a node records for a Skyhook, by name; none where it records nothing.
-pub fn packages(node: &Object, skyhook: &str) -> Option<Vec<PackageRecord>> {
-    let state = state_of(node, skyhook)?;
-    let records = state.values().map(|entry| PackageRecord {
-        name: entry.name.clone(),
-        version: entry.version.clone(),
-        image: entry.image.clone(),
+/// The first operator that reads whether a Skyhook is paused or disabled from its annotations.
+pub const ANNOTATIONS_SINCE: &str = "v0.8.0";
+
+/// The version of the operator that last wrote a Skyhook, if it is a version.
+pub fn written_by(skyhook: &Object) -> Option<&str> {
+    skyhook.annotation(VERSION).filter(|version| is_version(version))
+}
+
+pub fn is_version(text: &str) -> bool {
+    Version::parse(text).is_some()
+}
+
+/// Whether an operator of this version obeys the annotations that [`Switch`] writes.
+pub fn obeys_annotations(version: &str) -> bool {
+    Version::parse(version) >= Version::parse(ANNOTATIONS_SINCE)
+}
+
+/// The names of the Skyhooks that a node records packages of, sorted.
+pub fn skyhooks(node: &Object) -> Vec<&str> {
+    let mut names: Vec<&str> =
+        node.annotations().filter_map(|(key, _)| key.strip_prefix(NODE_STATE)).collect();
+    names.sort_unstable();
+    names
+}
+
+/// The packages that a node records for a Skyhook, by name and version; none where it records
+/// nothing.
+pub fn packages(
+    node: &Object,
+    skyhook: &str,
+) -> Result<Option<Vec<PackageRecord>>, serde_json::Error> {
+    let Some(text) = node.annotation(&Keys::of(skyhook).node_state) else { return Ok(None) };
+    let mut entries: Vec<Entry> = NodeState::parse(text)?.entries.into_values().collect();
+    entries.sort_by(|one, other| (&one.name, &one.version).cmp(&(&other.name, &other.version)));
+    let records = entries.into_iter().map(|entry| PackageRecord {
+        name: entry.name,
+        version: entry.version,
+        image: entry.image,
+        container_sha: entry.container_sha,
         stage: stage_word(entry.stage),
         state: entry.state,
         restarts: entry.restarts,
     });
-    Some(records.collect())
+    Ok(Some(records.collect()))
 }
 
 /// How a node stands, from its packages alone.
@@ -82,6 +118,12 @@ pub fn standing(packages: &[PackageRecord]) -> &'static str {
     } else {
         StatusWord::Unknown
     })
+}
+
+/// Whether a node has more of a Skyhook than the status that every selected node has.
+pub fn remembers(node: &Object, skyhook: &str) -> bool {
+    let Keys { node_state, cordon, boot, batch, .. } = Keys::of(skyhook);
+    [node_state, cordon, boot, batch].iter().any(|key| node.annotation(key).is_some())
 }
 
 /// The merge patch that makes a node forget a Skyhook, its cordon included; none if there is
@@ -111,30 +153,24 @@ pub fn forget_packages(node: &Object, skyhook: &str) -> Option<Value> {
     Some(nested(&["metadata", "annotations", &key], Value::Null))
 }
 
-/// The merge patch after which a package runs again on a node, from `stage` or from its start;
-/// none if the node does not have it.
-pub fn rerun(node: &Object, skyhook: &str, package: &str, stage: Option<Stage>) -> Option<Value> {
-    let mut state = state_of(node, skyhook)?;
-    let known: Vec<String> = state
-        .entries
-        .iter()
-        .filter(|(_, entry)| entry.name == package)
-        .map(|(key, _)| key.clone())
-        .collect();
-    if known.is_empty() {
-        return None;
-    }
-    for key in &known {
-        match stage {
-            None => _ = state.entries.remove(key),
-            Some(stage) => {
-                let entry = state.entries.get_mut(key)?;
-                (entry.stage, entry.state) = (stage, PackageState::InProgress);
-            }
-        }
+/// The merge patch after which a version of a package runs again on a node, from `stage` or from its
+/// start; none if the node does not have it.
+pub fn rerun(
+    node: &Object,
+    skyhook: &str,
+    (package, version): (&str, &str),
+    stage: Option<Stage>,
+) -> Option<Value> {
+    let key = Keys::of(skyhook).node_state;
+    let mut state = NodeState::parse(node.annotation(&key)?).ok()?;
+    let package = unique(package, version);
+    let entry = state.entries.get_mut(&package)?;
+    match stage {
+        Some(stage) => (entry.stage, entry.state) = (stage, PackageState::InProgress),
+        None => _ = state.entries.remove(&package),
     }
     let text = if state.entries.is_empty() { Value::Null } else { json!(state.text()) };
-    Some(nested(&["metadata", "annotations", &Keys::of(skyhook).node_state], text))
+    Some(nested(&["metadata", "annotations", &key], text))
 }
 
 /// The merge patch that takes a node out of all rollouts, or back in; none if it is so already.
@@ -216,10 +252,6 @@ fn compartments(skyhook: &Object) -> Option<&Map<String, Value>> {
     skyhook.status().get("compartmentStatuses").and_then(Value::as_object)
 }
 
-fn state_of(node: &Object, skyhook: &str) -> Option<NodeState> {
-    NodeState::parse(node.annotation(&Keys::of(skyhook).node_state)?).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use convoy_testkit::{node, object};
@@ -242,13 +274,22 @@ mod tests {
 
     #[test]
     fn packages_and_their_standing_are_read() {
-        let packages = packages(&worker(), "s").expect("they are recorded");
+        let packages = packages(&worker(), "s").expect("it is valid").expect("they are recorded");
         assert_eq!((packages[1].name.as_str(), packages[1].restarts), ("b", 3));
         assert_eq!(packages[1].state_word(), "erroring");
         assert_eq!(standing(&packages), "erroring");
         assert_eq!(standing(&packages[..1]), "complete");
         assert_eq!(standing(&[]), "unknown");
-        assert_eq!(super::packages(&worker(), "t"), None);
+        assert_eq!(super::packages(&worker(), "t").expect("it is valid"), None);
+        assert_eq!(skyhooks(&worker()), ["s"]);
+        assert!(remembers(&worker(), "s") && !remembers(&worker(), "t"));
+    }
+
+    #[test]
+    fn operators_obey_annotations_since_a_version() {
+        assert!(obeys_annotations("v0.8.0") && obeys_annotations("1.2.3"));
+        assert!(!obeys_annotations("v0.7.9") && !obeys_annotations("0.8.0-rc.1"));
+        assert!(is_version("v0.11") && !is_version("dev") && !is_version(""));
     }
 
     #[test]
@@ -265,14 +306,15 @@ mod tests {
         let stored = |patch: Value| {
             patch["metadata"]["annotations"]["skyhook.nvidia.com/nodeState_s"].clone()
         };
-        let text = stored(rerun(&worker(), "s", "b", None).expect("it is there"));
+        let text = stored(rerun(&worker(), "s", ("b", "2"), None).expect("it is there"));
         assert!(text.as_str().is_some_and(|text| !text.contains("b|2") && text.contains("a|1")));
-        let text = stored(rerun(&worker(), "s", "a", Some(Stage::Apply)).expect("it is there"));
+        let text =
+            stored(rerun(&worker(), "s", ("a", "1"), Some(Stage::Apply)).expect("it is there"));
         assert!(
             text.as_str()
                 .is_some_and(|text| text.contains(r#""stage":"apply","state":"in_progress""#))
         );
-        assert_eq!(rerun(&worker(), "s", "c", None), None);
+        assert_eq!(rerun(&worker(), "s", ("b", "1"), None), None);
     }
 
     #[test]
