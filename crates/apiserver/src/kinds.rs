@@ -158,9 +158,14 @@ pub(crate) fn prepare_update(
 
 /// Adds warnings about the fields of an object.
 pub(crate) fn warn(request: &ResourceRequest, object: &Value) {
-    for warning in warnings::of(&request.resource, object) {
+    for warning in warnings_of(&request.resource, object) {
         request.warn(warning);
     }
+}
+
+/// The warnings about the fields of an object.
+pub(crate) fn warnings_of(resource: &Resource, object: &Value) -> Vec<String> {
+    warnings::of(resource, object)
 }
 
 /// Whether something is written in one transaction with objects of the kind.
