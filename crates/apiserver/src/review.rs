@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::canonical::{instant, quantity};
 use crate::registry::{self, Resource};
 use crate::shape::{Form, Scalar, Shape};
-use crate::{definition, form, kinds, metadata};
+use crate::{form, kinds, metadata};
 
 /// What is to say about an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -58,32 +58,38 @@ pub fn review(object: &Value) -> Option<Review> {
     walk.value(form::shape_of(resource), &mut object, "");
     let Walk { mut errors, unknown_fields } = walk;
     let more = rules(resource, &mut object);
-    // What follows from a value that could not be read is not told, and neither is what the server
-    // has filled in beside one.
-    let is_new = |error: &FieldError| {
-        let is_required = error.reason == Reason::Required;
-        let is_filled = !is_required && field_path::get(&given, &error.field).is_none();
-        let around = error.field.rsplit_once('.').map_or("", |(around, _)| around);
-        !errors.iter().any(|other| {
-            let beside = is_filled && is_within(&other.field, around);
-            let related = is_within(&error.field, &other.field);
-            beside || related || is_within(&other.field, &error.field)
-        })
-    };
-    let more: Vec<FieldError> = more.into_iter().filter(is_new).collect();
+    let more = beside(&given, &errors, more);
     errors.extend(without_wholes(more));
     let warnings = kinds::warnings_of(resource, &object);
     Some(Review { errors, unknown_fields, warnings })
+}
+
+/// Those of `more` errors that do not follow from a value that could not be read, and are not about
+/// a value that the server has filled in from one at fault.
+fn beside(given: &Value, errors: &[FieldError], more: Vec<FieldError>) -> Vec<FieldError> {
+    let is_filled = |error: &FieldError| {
+        error.reason != Reason::Required && field_path::get(given, &error.field).is_none()
+    };
+    let at_fault: Vec<&FieldError> =
+        errors.iter().chain(more.iter().filter(|error| !is_filled(error))).collect();
+    let follows = |error: &FieldError| {
+        let around = error.field.rsplit_once('.').map_or("", |(around, _)| around);
+        let is_copied = || at_fault.iter().any(|other| is_within(&other.field, around));
+        let mut unread = errors.iter();
+        is_filled(error) && !around.is_empty() && is_copied()
+            || unread.any(|other| {
+                is_within(&error.field, &other.field) || is_within(&other.field, &error.field)
+            })
+    };
+    more.iter().filter(|error| !follows(error)).cloned().collect()
 }
 
 fn rules(resource: &Resource, object: &mut Value) -> Vec<FieldError> {
     if resource.namespaced && metadata::text(object, "namespace").is_empty() {
         metadata::of(object).insert("namespace".into(), json!("default"));
     }
-    if definition::is_definition(resource) {
-        definition::prepare_create(object);
-    }
     kinds::default(resource, object);
+    kinds::complete_new(resource, object);
     let mut errors = metadata::validate(resource, object);
     errors.extend(kinds::validate(resource, "", object, None));
     errors
@@ -221,7 +227,8 @@ mod tests {
     fn one_wrong_type_hides_nothing() {
         let service = json!({"apiVersion": "v1", "kind": "Service",
             "metadata": {"name": "web", "labels": {"tier": 1}},
-            "spec": {"prts": [], "type": "ClusterIp", "ports": [{"port": "http"}, {"port": 70_000}]}});
+            "spec": {"prts": [], "type": "ClusterIp", "ports": [
+                {"name": "a", "port": "http"}, {"name": "b", "port": 70_000}]}});
         let told = told(&service);
         for expected in [
             "metadata.labels[tier]: Invalid value: 1: want a string, got an integer; write it in quotes",
@@ -240,6 +247,11 @@ mod tests {
         let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"},
             "spec": {"containers": [{"name": "web", "image": "web:1"}]}});
         assert_eq!(told(&pod), Vec::<String>::new());
+        let template = json!({"spec": {"restartPolicy": "Never", "containers": [
+            {"name": "job", "image": "job:1"}]}});
+        let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "job"},
+            "spec": {"template": template}});
+        assert_eq!(told(&job), Vec::<String>::new());
         assert_eq!(review(&json!({"apiVersion": "example.com/v1", "kind": "Pod"})), None);
     }
 }
