@@ -30,6 +30,7 @@ pub use registry::{crds, kinds, of, served_versions};
 pub use structural::structural_errors;
 
 use crate::size::{SizeBudget, TooLarge};
+pub use crate::text::similar::UnknownField;
 use node::Node;
 
 /// The compiled schema of one version of one kind.
@@ -44,36 +45,6 @@ pub struct Review {
     pub errors: Vec<FieldError>,
     /// The fields that an API server drops.
     pub unknown_fields: Vec<UnknownField>,
-}
-
-/// A field that a type does not have.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct UnknownField {
-    /// Its path.
-    pub field: String,
-    /// The path of the field that was probably meant.
-    pub meant: Option<String>,
-}
-
-impl UnknownField {
-    /// A field at the path `field`, in the object at `base`; `meant` is the name of another one
-    /// there.
-    pub fn new(base: &str, field: String, meant: Option<&str>) -> Self {
-        let path = |name: &str| match base {
-            "" => name.to_owned(),
-            base => format!("{base}.{name}"),
-        };
-        Self { field, meant: meant.map(path) }
-    }
-
-    /// What people are told.
-    pub fn message(&self) -> String {
-        let Self { field, meant } = self;
-        match meant {
-            Some(meant) => format!("unknown field {field:?}; did you mean {meant:?}?"),
-            None => format!("unknown field {field:?}"),
-        }
-    }
 }
 
 impl Schema {

@@ -7,9 +7,8 @@ use serde_json::Value;
 
 use super::types::{Field, Release, Shape, Table, TypeId, table};
 use crate::object::shape_in_words;
-use crate::schema::UnknownField;
 use crate::text::quantity::Quantity;
-use crate::text::similar;
+use crate::text::similar::{self, UnknownField};
 
 /// A field whose value is of the wrong type.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,12 +75,11 @@ impl Checker<'_> {
         let entries = value.as_object().into_iter().flatten();
         for (key, entry) in entries {
             let below = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-            match self.field(fields, key) {
-                Some(of) => self.value(entry, of, &below),
-                None => {
-                    let meant = similar::nearest(key, self.names(fields));
-                    self.found.unknown.push(UnknownField::new(path, below, meant));
-                }
+            if let Some(of) = self.field(fields, key) {
+                self.value(entry, of, &below);
+            } else {
+                let meant = similar::nearest(key, self.names(fields));
+                self.found.unknown.push(UnknownField::new(path, below, meant));
             }
         }
     }
