@@ -6,6 +6,7 @@
 
 mod body;
 mod digest;
+pub mod field_path;
 mod key;
 pub mod member;
 pub mod meta;
@@ -151,6 +152,16 @@ pub fn shape(value: &Value) -> &'static str {
         Value::String(_) => "string",
         Value::Array(_) => "array",
         Value::Object(_) => "object",
+    }
+}
+
+/// The shape with its article: `an integer`.
+pub fn shape_in_words(value: &Value) -> String {
+    let shape = shape(value);
+    match shape {
+        "null" => shape.to_owned(),
+        "integer" | "array" | "object" => format!("an {shape}"),
+        _ => format!("a {shape}"),
     }
 }
 

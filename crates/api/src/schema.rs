@@ -26,10 +26,11 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSche
 use serde_json::Value;
 
 pub use error::{FieldError, Reason};
-pub use registry::{crds, of, served_versions};
+pub use registry::{crds, kinds, of, served_versions};
 pub use structural::structural_errors;
 
 use crate::size::{SizeBudget, TooLarge};
+pub use crate::text::similar::UnknownField;
 use node::Node;
 
 /// The compiled schema of one version of one kind.
@@ -42,8 +43,8 @@ pub struct Schema {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Review {
     pub errors: Vec<FieldError>,
-    /// Paths of the fields that an API server drops.
-    pub unknown_fields: Vec<String>,
+    /// The fields that an API server drops.
+    pub unknown_fields: Vec<UnknownField>,
 }
 
 impl Schema {
@@ -63,13 +64,8 @@ impl Schema {
     /// As in an API server the answer is about the object as it would be stored: unknown
     /// fields dropped, defaults filled in.
     pub fn validate(&self, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
-        self.review(value, old).errors
-    }
-
-    /// [`Schema::validate`], and the fields that would not be stored.
-    pub fn review(&self, value: &Value, old: Option<&Value>) -> Review {
         let mut stored = value.clone();
-        let unknown_fields = self.prune(&mut stored);
+        self.prune(&mut stored);
         self.default(&mut stored);
         let old = old.map(|old| {
             let mut old = old.clone();
@@ -77,7 +73,24 @@ impl Schema {
             self.default(&mut old);
             old
         });
-        Review { errors: self.validate_stored(&stored, old.as_ref()), unknown_fields }
+        self.validate_stored(&stored, old.as_ref())
+    }
+
+    /// Everything that people should know about a new object: fields that would not be stored, with
+    /// those that were probably meant, and every rule that it breaks. An API server leaves its CEL
+    /// rules aside while values have other errors; here such errors hide only the rules that cannot
+    /// be evaluated because of them.
+    pub fn review(&self, value: &Value) -> Review {
+        let mut stored = value.clone();
+        let unknown_fields = pruning::prune_and_suggest(&self.root, &mut stored);
+        self.default(&mut stored);
+        let mut errors = self.validate_values(&stored, None);
+        if errors.iter().any(|error| error.reason.blocks_rules()) {
+            errors.extend(rules::broken_rules(&self.root, &stored));
+        } else {
+            errors.extend(rules::validate(&self.root, &stored, None));
+        }
+        Review { errors, unknown_fields }
     }
 
     /// [`Schema::validate`] for an object that is pruned and defaulted already.

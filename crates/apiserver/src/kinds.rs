@@ -129,6 +129,15 @@ pub(crate) fn prepare_create(request: &ResourceRequest, object: &mut Value) -> A
     custom_may_be_created(request, object)
 }
 
+/// Gives a new object, which is never stored, what rules about it look for.
+pub(crate) fn complete_new(resource: &Resource, object: &mut Value) {
+    match names(resource) {
+        ("batch", "jobs") => batch::prepare_create(object, false),
+        (EXTENSIONS, "customresourcedefinitions") => definition::prepare_create(object),
+        _ => {}
+    }
+}
+
 /// Keeps what an update of the kind may not change, and carries out what it implies.
 pub(crate) fn prepare_update(
     request: &ResourceRequest,
@@ -158,9 +167,14 @@ pub(crate) fn prepare_update(
 
 /// Adds warnings about the fields of an object.
 pub(crate) fn warn(request: &ResourceRequest, object: &Value) {
-    for warning in warnings::of(&request.resource, object) {
+    for warning in warnings_of(&request.resource, object) {
         request.warn(warning);
     }
+}
+
+/// The warnings about the fields of an object.
+pub(crate) fn warnings_of(resource: &Resource, object: &Value) -> Vec<String> {
+    warnings::of(resource, object)
 }
 
 /// Whether something is written in one transaction with objects of the kind.

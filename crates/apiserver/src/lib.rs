@@ -53,6 +53,7 @@ pub mod registry;
 pub mod request_info;
 pub mod resource_request;
 pub mod response;
+pub mod review;
 mod selection;
 pub mod server;
 pub mod shape;

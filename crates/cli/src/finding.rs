@@ -1,13 +1,17 @@
 //! Findings: problems of the input and diagnostics of the engine, in one list.
 
+pub(crate) mod kinds;
+mod wording;
+
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use convoy_api::{GroupKind, Object};
 use convoy_plan::availability::{self, Availability};
 use convoy_plan::{DIALECTS, Diagnostic, Severity};
 use serde_json::{Map, Value};
 
-use crate::input::{Manifests, Problem, SourceLocation};
+use crate::input::{FieldLocation, Manifests, Problem, SourceLocation};
 
 /// One problem, with its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,14 +29,43 @@ pub struct Finding {
 pub fn all(manifests: &Manifests, diagnostics: &[Diagnostic]) -> Vec<Finding> {
     let read = manifests.problems.iter().cloned().map(Finding::from);
     let unused = unused_kinds(manifests).into_iter().map(Finding::from);
-    let judged = diagnostics.iter().map(|diagnostic| Finding {
-        severity: diagnostic.severity,
-        object: diagnostic.object.clone(),
-        field: diagnostic.field.clone(),
-        message: diagnostic.message.clone(),
-        location: manifests.origin(&diagnostic.key).map(SourceLocation::from),
+    read.chain(unused).chain(judged(manifests, diagnostics)).collect()
+}
+
+/// Unreadable input first, then the diagnostics, without the kinds that no dialect uses: validation
+/// looks at all kinds.
+pub(crate) fn of_validation(manifests: &Manifests, diagnostics: &[Diagnostic]) -> Vec<Finding> {
+    let read = manifests.problems.iter().cloned().map(Finding::from);
+    read.chain(judged(manifests, diagnostics)).collect()
+}
+
+/// Brings findings into the order of files and lines; first those that are about none.
+pub(crate) fn sort_by_place(findings: &mut [Finding]) {
+    findings.sort_by_key(|finding| {
+        finding.location.as_ref().map(|it| (Arc::clone(&it.file), it.line, it.column))
     });
-    read.chain(unused).chain(judged).collect()
+}
+
+/// Diagnostics with the places of their fields, in the words that were written there.
+fn judged(manifests: &Manifests, diagnostics: &[Diagnostic]) -> Vec<Finding> {
+    let fields: Vec<_> =
+        diagnostics.iter().map(|found| (&found.key, found.field.as_str())).collect();
+    let located = manifests.locate(&fields);
+    let judged =
+        diagnostics.iter().zip(located).map(|(found, FieldLocation { location, written })| {
+            let raw = manifests.world.get(&found.key).map_or(&Value::Null, Object::raw);
+            let field = found.field.as_str();
+            let message = wording::as_written(&found.message, raw, field, written.as_deref());
+            let message = wording::with_advice(wording::without_compound(&message), raw, field);
+            Finding {
+                severity: found.severity,
+                object: found.object.clone(),
+                field: found.field.clone(),
+                message: wording::with_suggestion(message),
+                location,
+            }
+        });
+    judged.collect()
 }
 
 /// Whether any finding is an error.
@@ -51,6 +84,13 @@ pub fn to_json(findings: &[Finding]) -> Value {
 }
 
 impl Finding {
+    /// Makes an error of a warning.
+    pub(crate) fn harden(&mut self) {
+        if self.severity == Severity::Warning {
+            self.severity = Severity::Error;
+        }
+    }
+
     fn to_json(&self) -> Value {
         let mut json = Map::new();
         let mut put = |key: &str, value: Value| json.insert(key.to_owned(), value);
@@ -92,9 +132,11 @@ fn unused_kinds(manifests: &Manifests) -> Vec<Problem> {
     }
     let warnings = unused.into_iter().map(|(kind, (count, location))| {
         let objects = if count == 1 { "object" } else { "objects" };
+        let meant = kinds::meant(kind)
+            .map_or_else(String::new, |meant| format!("; did you mean {:?}?", meant.to_string()));
         Problem::warning(
             location,
-            format!("ignored {count} {kind} {objects}: no dialect uses this kind"),
+            format!("ignored {count} {kind} {objects}: no dialect uses this kind{meant}"),
         )
     });
     warnings.collect()

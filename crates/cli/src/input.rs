@@ -5,9 +5,11 @@
 //! the rest is still read. Hostile input is bounded: file size, nesting, the
 //! number of values, and what aliases may expand to.
 
+mod foreign;
 mod json;
 mod location;
 mod manifests;
+mod positions;
 mod source;
 mod text;
 mod yaml;
@@ -17,7 +19,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 pub use location::{Origin, Problem, SourceLocation};
-pub use manifests::Manifests;
+pub use manifests::{FieldLocation, Manifests};
 
 /// Resource limits for one file.
 #[derive(Clone, Copy, Debug)]
@@ -46,32 +48,58 @@ pub fn read(sources: &[std::path::PathBuf], limits: Limits) -> Manifests {
     let mut manifests = Manifests::default();
     for file in source::files(sources, &mut manifests) {
         match file.read(limits.file_bytes) {
-            Ok(bytes) => read_bytes(&file.name, bytes, limits, &mut manifests),
+            Ok(bytes) => read_text(&file.name, bytes, file.is_listed, limits, &mut manifests),
             Err(problem) => manifests.problem(problem),
         }
+    }
+    let directory = sources.iter().find(|source| source.is_dir());
+    if let Some(directory) = directory.filter(|_| manifests.world.is_empty())
+        && manifests.is_sound()
+    {
+        let location = SourceLocation::file(&directory.display().to_string());
+        manifests.problem(Problem::error(location, "no Kubernetes object was found"));
     }
     manifests
 }
 
 /// Reads one file's content into `manifests`. `name` is what messages call it.
 pub fn read_bytes(name: &str, bytes: Vec<u8>, limits: Limits, manifests: &mut Manifests) {
-    let name: Arc<str> = Arc::from(name);
-    let text = match text::decode(&name, bytes) {
+    read_text(name, bytes, false, limits, manifests);
+}
+
+/// `is_listed`: the file was found in a directory, where not everything is a manifest.
+fn read_text(
+    name: &str,
+    bytes: Vec<u8>,
+    is_listed: bool,
+    limits: Limits,
+    manifests: &mut Manifests,
+) {
+    let file: Arc<str> = Arc::from(name);
+    let text = match text::decode(&file, bytes) {
         Ok(text) => text,
         Err(problem) => return manifests.problem(problem),
     };
-    let problems_left = PROBLEMS_MAX;
-    let mut sink = Sink { file: name, manifests, values_left: limits.values, problems_left };
+    let mut sink = Sink {
+        file: Arc::clone(&file),
+        is_listed,
+        manifests,
+        values_left: limits.values,
+        problems_left: PROBLEMS_MAX,
+    };
     if json::looks_like_json(&text) {
         json::read(&text, limits, &mut sink);
     } else {
         yaml::read(&text, 0, limits, &mut sink);
     }
+    manifests.keep_text(file, text);
 }
 
 /// Collects the objects and problems that the two readers find in one file.
 struct Sink<'b> {
     file: Arc<str>,
+    /// Whether it was found in a directory, where not everything is a manifest.
+    is_listed: bool,
     manifests: &'b mut Manifests,
     values_left: usize,
     problems_left: usize,
@@ -81,8 +109,14 @@ struct Sink<'b> {
 const PROBLEMS_MAX: usize = 100;
 
 impl Sink<'_> {
-    fn object(&mut self, line: usize, value: Value) {
-        let origin = Origin { file: Arc::clone(&self.file), line };
+    fn object(&mut self, (line, column): (usize, usize), value: Value) {
+        let origin = Origin { file: Arc::clone(&self.file), line, column };
+        if self.is_listed
+            && let Some(what) = foreign::description(&self.file, &value)
+        {
+            let location = SourceLocation::file(&self.file);
+            return self.report(Problem::note(location, format!("skipped: {what}")));
+        }
         if let Err(problem) = self.manifests.object(&origin, value) {
             self.report(problem);
         }

@@ -96,6 +96,7 @@ pub(crate) fn finding(finding: &Finding) -> String {
     let word = match finding.severity {
         Severity::Error => painted(style::BAD, "error"),
         Severity::Warning => painted(style::CAREFUL, "warning"),
+        Severity::Note => "note".to_owned(),
     };
     let location =
         finding.location.as_ref().map(|location| format!("{}: ", plain(&location.to_string())));

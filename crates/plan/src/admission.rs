@@ -6,6 +6,8 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use convoy_api::Object;
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::dialect::Dialect;
@@ -38,6 +40,53 @@ pub fn answer(
     };
     Some(json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1",
         "response": response(&verdict, uid)}))
+}
+
+/// Why the webhooks of a dialect would refuse to create `object` beside the others of `world`; none
+/// if they would not. Rights of users are not looked at.
+pub fn refusal(
+    dialect: &dyn Dialect,
+    world: &World,
+    object: &Object,
+    now: Timestamp,
+) -> Option<String> {
+    let concerned = |webhook: &&Webhook| {
+        webhook.about.kind == *object.kind()
+            && webhook.about.version == object.version()
+            && webhook.operations.contains(&Operation::Create)
+    };
+    let (operation, name) = (Operation::Create, object.name().as_str());
+    let circumstances = Circumstances { now, ..Circumstances::default() };
+    let mut raw = object.raw().clone();
+    // As in a server, those that fill in come before those that refuse.
+    for mutates in [true, false] {
+        let roles = dialect.webhooks().iter().filter(concerned);
+        for webhook in roles.filter(|it| match it.role {
+            Role::Mutates => mutates,
+            Role::Validates => !mutates,
+            Role::Warns | Role::Guards(_) => false,
+        }) {
+            let object = Some(&raw);
+            let request = Request { operation, name, object, old: None, user: "", circumstances };
+            match dialect.admit(webhook, world, &request) {
+                Verdict::Refused(message) | Verdict::Invalid(message) => return Some(message),
+                Verdict::Allowed { changes, .. } => raw = changed(raw, changes),
+            }
+        }
+    }
+    None
+}
+
+/// The object with the operations of a JSON patch carried out.
+fn changed(object: Value, changes: Vec<Value>) -> Value {
+    let Ok(patch) = serde_json::from_value::<json_patch::Patch>(Value::Array(changes)) else {
+        return object;
+    };
+    let mut changed = object.clone();
+    match json_patch::patch(&mut changed, &patch) {
+        Ok(()) => changed,
+        Err(_) => object,
+    }
 }
 
 /// The rights that the user of a review needs, and that whoever carries it has to ask for.

@@ -25,6 +25,8 @@ pub enum Severity {
     Error,
     /// The object is accepted, and probably not what its author means.
     Warning,
+    /// Something that a reader should know, and that is right as it is.
+    Note,
 }
 
 impl Diagnostic {
@@ -81,6 +83,7 @@ impl Serialize for Severity {
         serializer.serialize_str(match self {
             Self::Error => "error",
             Self::Warning => "warning",
+            Self::Note => "note",
         })
     }
 }

@@ -97,7 +97,11 @@ pub fn plan(world: &World, now: Timestamp) -> Plan {
     let mut steps = Vec::new();
     for dialect in DIALECTS {
         let sound = refusals.sound(*dialect, world);
-        for rollout in dialect.rollouts(world) {
+        // Of several dialects that look at a refused object, the one that refuses it tells so.
+        let is_told_elsewhere = |rollout: &&Object| {
+            refusals.refuses(rollout.key()) && !dialect.validates(rollout.kind())
+        };
+        for rollout in dialect.rollouts(world).into_iter().filter(|it| !is_told_elsewhere(it)) {
             steps.push(next(*dialect, (world, &sound), &refusals, rollout, now));
         }
     }

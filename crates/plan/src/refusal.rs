@@ -37,6 +37,10 @@ impl<'d> Refusals<'d> {
         Self { diagnostics, errors }
     }
 
+    pub(crate) fn refuses(&self, key: &ObjectKey) -> bool {
+        self.errors.contains_key(key)
+    }
+
     /// The fields for which an object is refused; none if it is not.
     pub(crate) fn fields(&self, key: &ObjectKey) -> Vec<String> {
         self.errors_of(key).map(|found| found.field.clone()).collect()

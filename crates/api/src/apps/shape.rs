@@ -6,8 +6,9 @@
 use serde_json::Value;
 
 use super::types::{Field, Release, Shape, Table, TypeId, table};
-use crate::object::shape as json_shape;
+use crate::object::shape_in_words;
 use crate::text::quantity::Quantity;
+use crate::text::similar::{self, UnknownField};
 
 /// A field whose value is of the wrong type.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,14 +16,16 @@ pub struct Misfit {
     pub field: String,
     /// The value, what was wanted, and what was found.
     pub message: String,
+    /// Whether a text was wanted: a plain value can be read as one.
+    pub wants_text: bool,
 }
 
 /// What does not fit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Misfits {
     pub errors: Vec<Misfit>,
-    /// Paths of fields that the types do not have.
-    pub unknown: Vec<String>,
+    /// Fields that the types do not have.
+    pub unknown: Vec<UnknownField>,
 }
 
 /// Checks `object` against a type of the table, e.g. `v1.Deployment`.
@@ -72,11 +75,25 @@ impl Checker<'_> {
         let entries = value.as_object().into_iter().flatten();
         for (key, entry) in entries {
             let below = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-            match self.field(fields, key) {
-                Some(of) => self.value(entry, of, &below),
-                None => self.found.unknown.push(below),
+            if let Some(of) = self.field(fields, key) {
+                self.value(entry, of, &below);
+            } else {
+                let meant = similar::nearest(key, self.names(fields));
+                self.found.unknown.push(UnknownField::new(path, below, meant));
             }
         }
+    }
+
+    /// The JSON names of fields, also those of embedded structs.
+    fn names<'f>(&'f self, fields: &'f [Field]) -> Vec<&'f str> {
+        let names = fields.iter().flat_map(|field| match &field.json {
+            Some(json) => vec![json.as_ref()],
+            None => match &self.table.get(field.of).shape {
+                Shape::Struct(inner) => self.names(inner),
+                _ => Vec::new(),
+            },
+        });
+        names.collect()
     }
 
     /// The type of the field with this JSON name, also within embedded structs.
@@ -98,19 +115,26 @@ impl Checker<'_> {
     }
 
     fn wrong(&mut self, value: &Value, wanted: &str, path: &str) {
+        let got = shape_in_words(value);
         let message = match value {
             Value::Array(_) | Value::Object(_) => {
-                format!("Invalid value: want {wanted}, got an {}", json_shape(value))
+                format!("Invalid value: want {wanted}, got {got}")
             }
-            _ => format!("Invalid value: {value}: want {wanted}, got a {}", json_shape(value)),
+            _ if wanted == TEXT => {
+                format!("Invalid value: {value}: want {wanted}, got {got}; write it in quotes")
+            }
+            _ => format!("Invalid value: {value}: want {wanted}, got {got}"),
         };
-        self.found.errors.push(Misfit { field: path.to_owned(), message });
+        let wants_text = wanted == TEXT;
+        self.found.errors.push(Misfit { field: path.to_owned(), message, wants_text });
     }
 }
 
+const TEXT: &str = "a string";
+
 fn wanted(shape: &Shape) -> &'static str {
     match shape {
-        Shape::Text => "a string",
+        Shape::Text => TEXT,
         Shape::Bool => "true or false",
         Shape::Int32 => "an integer of 32 bits",
         Shape::Int64 => "an integer of 64 bits",
@@ -163,6 +187,7 @@ mod tests {
             "template": {"metadata": {"creationTimestamp": null}}}});
         let found = misfits(&object, "v1.Deployment");
         assert_eq!(found.errors, []);
-        assert_eq!(found.unknown, ["spec.future"]);
+        let unknown: Vec<&str> = found.unknown.iter().map(|it| it.field.as_str()).collect();
+        assert_eq!(unknown, ["spec.future"]);
     }
 }

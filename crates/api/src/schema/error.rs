@@ -14,6 +14,8 @@ pub struct FieldError {
     pub reason: Reason,
     /// Whether an API server reports the error without a field, though it is about one.
     pub detached: bool,
+    /// What the schema wants of a value that is of another type, or of another format.
+    pub wanted: Option<Box<str>>,
 }
 
 /// The cause that an API server gives for a field error.
@@ -74,7 +76,7 @@ impl FieldError {
             "" => format!("{title}: {value}"),
             detail => format!("{title}: {value}: {detail}"),
         };
-        Self { field: field.to_owned(), message, reason, detached: false }
+        Self { field: field.to_owned(), message, reason, detached: false, wanted: None }
     }
 
     /// An error that leaves the value out.
@@ -83,7 +85,14 @@ impl FieldError {
             "" => reason.title().to_owned(),
             detail => format!("{}: {detail}", reason.title()),
         };
-        Self { field: field.to_owned(), message, reason, detached: false }
+        Self { field: field.to_owned(), message, reason, detached: false, wanted: None }
+    }
+
+    /// An error about a value of another type than `wanted`, or of another format.
+    pub(super) fn mistyped(field: &str, wanted: &str, value: &str, got: &str) -> Self {
+        let detail = format!("{field} in body must be of type {wanted}: {}", go::quoted(got));
+        let error = Self::about(Reason::TypeInvalid, field, &Value::from(value), &detail);
+        Self { wanted: Some(wanted.into()), ..error }
     }
 
     pub fn invalid(field: &str, value: &Value, detail: &str) -> Self {

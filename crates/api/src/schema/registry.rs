@@ -28,20 +28,20 @@ struct Dialect {
 static DIALECTS: [Dialect; 5] = [
     Dialect {
         groups: &["skyhook.nvidia.com"],
-        kinds: LazyLock::new(|| kinds(crate::skyhook::crds())),
+        kinds: LazyLock::new(|| defined(crate::skyhook::crds())),
     },
     Dialect {
         groups: &["kubernetes-fleet.io"],
-        kinds: LazyLock::new(|| kinds(crate::fleet::crds())),
+        kinds: LazyLock::new(|| defined(crate::fleet::crds())),
     },
-    Dialect { groups: &["apps"], kinds: LazyLock::new(|| kinds(crate::apps::crds())) },
+    Dialect { groups: &["apps"], kinds: LazyLock::new(|| defined(crate::apps::crds())) },
     Dialect {
         groups: &["karpenter.sh", "karpenter.kwok.sh"],
-        kinds: LazyLock::new(|| kinds(crate::karpenter::crds())),
+        kinds: LazyLock::new(|| defined(crate::karpenter::crds())),
     },
     Dialect {
         groups: &["open-cluster-management.io"],
-        kinds: LazyLock::new(|| kinds(crate::ocm::crds())),
+        kinds: LazyLock::new(|| defined(crate::ocm::crds())),
     },
 ];
 
@@ -74,6 +74,11 @@ pub fn served_versions(kind: &GroupKind) -> Option<Vec<&'static str>> {
     Some(versions(kind)?.keys().map(String::as_str).collect())
 }
 
+/// Every kind that Convoy defines.
+pub fn kinds() -> impl Iterator<Item = &'static GroupKind> {
+    DIALECTS.iter().flat_map(|dialect| dialect.kinds.keys())
+}
+
 fn versions(kind: &GroupKind) -> Option<&'static Versions> {
     let has_group = |dialect: &&Dialect| {
         dialect.groups.iter().any(|end| match kind.group.strip_suffix(end) {
@@ -84,7 +89,7 @@ fn versions(kind: &GroupKind) -> Option<&'static Versions> {
     DIALECTS.iter().find(has_group)?.kinds.get(kind)
 }
 
-fn kinds(crds: Vec<CustomResourceDefinition>) -> Kinds {
+fn defined(crds: Vec<CustomResourceDefinition>) -> Kinds {
     let entry = |crd: CustomResourceDefinition| {
         let kind = GroupKind {
             group: crd.spec.group.as_str().into(),

@@ -14,13 +14,23 @@ use crate::cel::{EvaluateError, Scope};
 /// Every rule that `value` breaks. Rules that name `oldSelf` are skipped where there is no old
 /// value to compare with.
 pub(super) fn validate(root: &Node, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    let mut check = Check { errors: Vec::new(), over_budget: false };
+    let mut check = Check { errors: Vec::new(), failures: true, over_budget: false };
     check.node(root, value, old, "", true);
+    check.errors
+}
+
+/// The rules that a value breaks whose own errors make some rules impossible to evaluate; those are
+/// left out.
+pub(super) fn broken_rules(root: &Node, value: &Value) -> Vec<FieldError> {
+    let mut check = Check { errors: Vec::new(), failures: false, over_budget: false };
+    check.node(root, value, None, "", true);
     check.errors
 }
 
 struct Check {
     errors: Vec<FieldError>,
+    /// Whether rules that cannot be evaluated are errors.
+    failures: bool,
     /// Once a rule was stopped, no other is run.
     over_budget: bool,
 }
@@ -93,6 +103,7 @@ impl Check {
             match program.test(&scope) {
                 Ok(true) => {}
                 Ok(false) => self.errors.push(broken(rule, &scope, node, value, path)),
+                Err(EvaluateError::Failed(_)) if !self.failures => {}
                 Err(error) => {
                     self.over_budget = error == EvaluateError::OverBudget;
                     let detail = failure(rule, &error);

@@ -67,8 +67,7 @@ fn check_type(node: &Node, value: &Value, path: &str, checked: &mut Checked) {
 }
 
 fn wrong_type(path: &str, wanted: &str, got: &str) -> FieldError {
-    let detail = format!("{path} in body must be of type {wanted}: {}", go::quoted(got));
-    FieldError::about(Reason::TypeInvalid, path, &Value::String(got.to_owned()), &detail)
+    FieldError::mistyped(path, wanted, got, got)
 }
 
 /// The type of a value and the name of its width in memory; None for null.
@@ -185,8 +184,7 @@ fn check_string(node: &Node, text: &str, path: &str, checked: &mut Checked) {
 }
 
 fn wrong_format(path: &str, format: &str, text: &str) -> FieldError {
-    let detail = format!("{path} in body must be of type {format}: {}", go::quoted(text));
-    FieldError::about(Reason::TypeInvalid, path, &Value::String(text.to_owned()), &detail)
+    FieldError::mistyped(path, format, text, text)
 }
 
 fn check_items(node: &Node, items: &[Value], path: &str, checked: &mut Checked) {

@@ -52,8 +52,8 @@ pub(super) fn read(text: &str, limits: Limits, sink: &mut Sink<'_>) {
 struct Reader<'t> {
     text: &'t str,
     cursor: Cursor,
-    /// Of the document being read, with their lines.
-    objects: Vec<(usize, Value)>,
+    /// Of the document being read, with their lines and columns.
+    objects: Vec<((usize, usize), Value)>,
     /// Errors in the document being read: line, column, message.
     wrong: Vec<(usize, usize, String)>,
 }
@@ -156,7 +156,7 @@ impl<'t> Reader<'t> {
                 if let Some(parent) = parent {
                     complete_item(parent.kind, parent.version, &mut value);
                 }
-                self.objects.push((line, value));
+                self.objects.push(((line, column), value));
             }
             Err(error) => {
                 // The parser counts from the start of the object.
@@ -178,8 +178,8 @@ impl<'t> Reader<'t> {
     }
 
     fn flush(&mut self, sink: &mut Sink<'_>) {
-        for (line, value) in self.objects.drain(..) {
-            sink.object(line, value);
+        for (position, value) in self.objects.drain(..) {
+            sink.object(position, value);
         }
         for (line, column, message) in self.wrong.drain(..) {
             sink.problem(line, column, message);

@@ -11,6 +11,8 @@ pub struct Origin {
     pub file: Arc<str>,
     /// Counts from 1.
     pub line: usize,
+    /// Counts from 1.
+    pub column: usize,
 }
 
 /// A location in an input file, as exact as it is known.
@@ -64,6 +66,12 @@ impl Problem {
     pub fn warning(location: Option<SourceLocation>, message: impl Into<String>) -> Self {
         let message = message.into();
         Self { severity: Severity::Warning, location, object: String::new(), message }
+    }
+
+    pub fn note(location: SourceLocation, message: impl Into<String>) -> Self {
+        let message = message.into();
+        let object = String::new();
+        Self { severity: Severity::Note, location: Some(location), object, message }
     }
 
     #[must_use]

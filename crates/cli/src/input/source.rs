@@ -18,6 +18,8 @@ pub(super) struct Source {
     pub(super) name: String,
     /// Absent for standard input.
     path: Option<PathBuf>,
+    /// Found in a directory, not named.
+    pub(super) is_listed: bool,
 }
 
 /// The files that `arguments` refer to, each once, in a fixed order.
@@ -62,13 +64,17 @@ impl Finder<'_> {
     fn argument(&mut self, argument: &Path) {
         if argument.as_os_str() == "-" {
             if self.seen.insert(PathBuf::from("-")) {
-                self.found.push(Source { name: "<stdin>".to_owned(), path: None });
+                self.found.push(Source {
+                    name: "<stdin>".to_owned(),
+                    path: None,
+                    is_listed: false,
+                });
             }
             return;
         }
         match std::fs::metadata(argument) {
             Ok(metadata) if metadata.is_dir() => self.directory(argument),
-            Ok(_) => self.file(argument),
+            Ok(_) => self.file(argument, false),
             Err(error) if error.kind() == io::ErrorKind::NotFound && has_wildcard(argument) => {
                 self.pattern(argument);
             }
@@ -76,12 +82,12 @@ impl Finder<'_> {
         }
     }
 
-    fn file(&mut self, path: &Path) {
+    fn file(&mut self, path: &Path, is_listed: bool) {
         // A pipe such as `<(…)` has no real path, so its name is used.
         let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         if self.seen.insert(real) {
             let name = path.display().to_string();
-            self.found.push(Source { name, path: Some(path.to_owned()) });
+            self.found.push(Source { name, path: Some(path.to_owned()), is_listed });
         }
     }
 
@@ -96,7 +102,7 @@ impl Finder<'_> {
             any = true;
             match path {
                 Ok(path) if path.is_dir() => self.directory(&path),
-                Ok(path) => self.file(&path),
+                Ok(path) => self.file(&path, false),
                 Err(error) => {
                     let message = format!("could not be read: {}", error.error());
                     self.problem(error.path(), message);
@@ -110,17 +116,22 @@ impl Finder<'_> {
 
     /// Everything below a directory, parents before children, names in order.
     fn directory(&mut self, root: &Path) {
-        let before = self.found.len();
+        let mut is_empty = true;
         let mut pending = vec![root.to_owned()];
         while let Some(directory) = pending.pop() {
             let real = directory.canonicalize().unwrap_or_else(|_| directory.clone());
             if !self.seen.insert(real) {
+                is_empty = false;
                 continue; // a symbolic link to something already read, perhaps to a parent
             }
             match entries(&directory) {
                 Ok((files, mut directories)) => {
+                    if files.iter().any(|file| file.ends_with("Chart.yaml")) {
+                        self.skip_templates(&mut directories);
+                    }
+                    is_empty &= files.is_empty();
                     for file in files {
-                        self.file(&file);
+                        self.file(&file, true);
                     }
                     directories.reverse(); // the last in is the first out
                     pending.append(&mut directories);
@@ -128,10 +139,19 @@ impl Finder<'_> {
                 Err(error) => self.problem(&directory, format!("could not be read: {error}")),
             }
         }
-        if self.found.len() == before && self.manifests.is_sound() {
+        if is_empty && self.manifests.is_sound() {
             let message = "the directory has no *.yaml, *.yml or *.json files";
-            let location = SourceLocation::file(&root.display().to_string());
-            self.manifests.problem(Problem::warning(Some(location), message));
+            self.problem(root, message.to_owned());
+        }
+    }
+
+    /// The templates of a chart are no YAML before they are filled in.
+    fn skip_templates(&mut self, directories: &mut Vec<PathBuf>) {
+        for templates in directories.extract_if(.., |directory| directory.ends_with("templates")) {
+            let location = SourceLocation::file(&templates.display().to_string());
+            let message =
+                "skipped: templates of a Helm chart; validate what `helm template` prints";
+            self.manifests.problem(Problem::note(location, message));
         }
     }
 

@@ -67,23 +67,23 @@ impl Reader<'_, '_, '_> {
         }
         self.copied = tree.copied;
         self.sink.values_left -= tree.values;
-        let lines = Lines {
-            root: tree.line,
-            items: std::mem::take(&mut tree.item_lines),
-            before: self.lines_before,
+        let starts = Starts {
+            root: tree.start,
+            items: std::mem::take(&mut tree.item_starts),
+            lines_before: self.lines_before,
         };
         match tree.into_value() {
             None | Some(Value::Null) => {} // nothing between two separators
-            Some(value) => self.objects(value, &lines, &mut Vec::new()),
+            Some(value) => self.objects(value, &starts, &mut Vec::new()),
         }
         true
     }
 
     /// One object, or the items of a list, at the `path` of indices.
-    fn objects(&mut self, mut value: Value, lines: &Lines, path: &mut Vec<usize>) {
+    fn objects(&mut self, mut value: Value, starts: &Starts, path: &mut Vec<usize>) {
         let kind = value.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
         if !is_list_kind(&kind) || !value.get("items").is_some_and(Value::is_array) {
-            return self.sink.object(lines.of(path), value);
+            return self.sink.object(starts.of(path), value);
         }
         let items = value.get_mut("items").map(Value::take).unwrap_or_default();
         let Value::Array(items) = items else { return };
@@ -91,7 +91,7 @@ impl Reader<'_, '_, '_> {
         for (index, mut item) in items.into_iter().enumerate() {
             complete_item(&kind, version, &mut item);
             path.push(index);
-            self.objects(item, lines, path);
+            self.objects(item, starts, path);
             path.pop();
         }
     }
@@ -121,19 +121,26 @@ impl Reader<'_, '_, '_> {
     }
 }
 
-/// Where the objects of a document begin.
-struct Lines {
-    root: usize,
-    items: BTreeMap<Vec<usize>, usize>,
+/// Where the objects of a document begin: lines and columns, both from 1.
+struct Starts {
+    root: (usize, usize),
+    items: BTreeMap<Vec<usize>, (usize, usize)>,
     /// Lines of the file before the parsed text.
-    before: usize,
+    lines_before: usize,
 }
 
-impl Lines {
-    /// The line of an item, or of the nearest thing around it whose line is known: what an
-    /// alias copies has no line of its own.
-    fn of(&self, path: &[usize]) -> usize {
+impl Starts {
+    /// The start of an item, or of the nearest thing around it whose start is known: what an
+    /// alias copies has none of its own.
+    fn of(&self, path: &[usize]) -> (usize, usize) {
         let known = (1..=path.len()).rev().find_map(|length| self.items.get(&path[..length]));
-        known.copied().unwrap_or(self.root) + self.before
+        let (line, column) = known.copied().unwrap_or(self.root);
+        (line + self.lines_before, column)
     }
+}
+
+/// A key without quotes, as it stands in JSON.
+pub(super) fn key_of(text: &str) -> String {
+    let key = scalar::plain(text).and_then(scalar::key);
+    key.unwrap_or_else(|_| text.to_owned())
 }

@@ -86,8 +86,8 @@ fn what_is_not_there_hides_nothing() {
     let (run, report) = validated(files.path(), &["-f", "missing.yaml", "-f", "."]);
     assert_eq!((run.code, &report["objects"]), (Some(2), &json!(1)));
     let errors = errors(&report);
-    assert!(errors[0].starts_with("missing.yaml: could not be read: No such file"), "{errors:?}");
-    assert!(errors[1].starts_with("./b.yaml: could not be read: No such file"), "{errors:?}");
+    assert!(errors[0].starts_with("./b.yaml: could not be read: No such file"), "{errors:?}");
+    assert!(errors[1].starts_with("missing.yaml: could not be read: No such file"), "{errors:?}");
 }
 
 #[test]
@@ -103,25 +103,25 @@ items:
   apiVersion: v1
   items:
   - {apiVersion: v1, kind: Node, metadata: {name: b}}
-  - {apiVersion: v1, kind: Node, metadata: {name: a}}
+  - {apiVersion: v1, kind: Node, metadata: {name: a}, spec: {unschedulable: true}}
 ---
 kind: NodeList
 apiVersion: v1
 items:
 - metadata: {name: c}
-- metadata: {name: b}
+- metadata: {name: b, labels: {x: z}}
 ";
     let json = "{\"kind\": \"List\", \"apiVersion\": \"v1\", \"items\": [\n{\"kind\": \"NodeList\", \
-        \"apiVersion\": \"v1\", \"items\": [\n\n{\"metadata\": {\"name\": \"c\"}}, {}]}]}\n{\"kind\": 3}";
+        \"apiVersion\": \"v1\", \"items\": [\n\n{\"metadata\": {\"name\": \"c\", \"uid\": \"1\"}}, {}]}]}\n{\"kind\": 3}";
     let files = directory(&[("a.yaml", yaml), ("b.json", json)]);
     let (run, report) = validated(files.path(), &["-f", "a.yaml", "-f", "b.json"]);
     assert_eq!((run.code, &report["objects"]), (Some(2), &json!(3)));
     assert_eq!(
         errors(&report),
         [
-            "a.yaml:11: duplicate object Node/a, first defined at a.yaml:4",
-            "a.yaml:17: duplicate object Node/b, first defined at a.yaml:10",
-            "b.json:4: duplicate object Node/c, first defined at a.yaml:16",
+            "a.yaml:11: duplicate object Node/a, first defined at a.yaml:4 with another spec",
+            "a.yaml:17: duplicate object Node/b, first defined at a.yaml:10 with another metadata.labels",
+            "b.json:4: duplicate object Node/c, first defined at a.yaml:16 with another metadata.uid",
             "b.json:4: not a Kubernetes object: metadata.name: required",
             "b.json:5: not a Kubernetes object: apiVersion: required",
         ]

@@ -1,7 +1,7 @@
 //! Reading schedules. Errors have the words of robfig/cron, which users know from cron jobs and
 //! search for, and beside them advice on what would be right.
 
-use convoy_api::text::GoDuration;
+use convoy_api::text::{GoDuration, similar};
 use jiff::SignedDuration;
 
 use super::fields::Fields;
@@ -50,6 +50,9 @@ impl Bounds {
     }
 }
 
+const DESCRIPTORS: [&str; 8] =
+    ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly", "@every"];
+
 pub(super) fn rule(text: &str) -> Result<Rule, CronError> {
     if let Some(duration) = text.strip_prefix("@every ") {
         return every(duration);
@@ -61,11 +64,12 @@ pub(super) fn rule(text: &str) -> Result<Rule, CronError> {
         "@daily" | "@midnight" => "0 0 * * *",
         "@hourly" => "0 * * * *",
         other if other.starts_with('@') => {
-            return Err(error(
-                format!("unrecognized descriptor: {other}"),
+            let hint = format!(
                 "want @yearly, @annually, @monthly, @weekly, @daily, @midnight or @hourly, or five \
-                 fields",
-            ));
+                 fields{}",
+                similar::question(other, DESCRIPTORS)
+            );
+            return Err(error(format!("unrecognized descriptor: {other}"), &hint));
         }
         fields => fields,
     };
@@ -180,7 +184,12 @@ fn number(text: &str, bounds: &Bounds) -> Result<u32, CronError> {
     let named = bounds.names.iter().position(|name| name.eq_ignore_ascii_case(text));
     match named.and_then(|at| u32::try_from(at).ok()) {
         Some(at) => Ok(bounds.least + at),
-        None => integer(text, &bounds.hint()),
+        None => {
+            // Names have three letters, so that `monday` means `mon`.
+            let short = text.get(..3).filter(|_| text.len() > 3).unwrap_or(text);
+            let meant = similar::question(short, bounds.names.iter().copied());
+            integer(text, &format!("{}{meant}", bounds.hint()))
+        }
     }
 }
 

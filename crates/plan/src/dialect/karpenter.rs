@@ -16,6 +16,8 @@ mod validate;
 mod watch;
 mod write;
 
+use std::borrow::Cow;
+
 use convoy_api::{GroupKind, Object, ObjectKey};
 use jiff::Timestamp;
 use serde_json::Value;
@@ -68,11 +70,12 @@ impl Dialect for Karpenter {
         if validate::is_older_claim(object) {
             return Vec::new();
         }
-        let mut found = validation::schema(&validate::without_expired(object));
-        if found.is_empty() && *object.kind() == names::NODE_POOL {
-            found.extend(validate::pool(object));
-        }
-        found
+        let by_schema = validate::without_expired(object);
+        validation::schema_and(&by_schema, |readable| match &by_schema {
+            _ if *object.kind() != names::NODE_POOL => Vec::new(),
+            Cow::Borrowed(_) => validate::pool(readable),
+            Cow::Owned(_) => validate::pool(object),
+        })
     }
 
     /// What is wrong with an object follows from itself. Were it otherwise, each change of a claim

@@ -21,10 +21,11 @@ pub(super) struct Tree {
     pub(super) copied: usize,
     /// Values made so far.
     pub(super) values: usize,
-    /// The line of each list item, by its index, and by the indices of the lists around it.
-    pub(super) item_lines: BTreeMap<Vec<usize>, usize>,
-    /// The line of the root value.
-    pub(super) line: usize,
+    /// The line and column of each list item, by its index, and by the indices of the lists around
+    /// it.
+    pub(super) item_starts: BTreeMap<Vec<usize>, (usize, usize)>,
+    /// The line and column of the root value.
+    pub(super) start: (usize, usize),
 }
 
 #[derive(Debug)]
@@ -109,11 +110,11 @@ impl Tree {
         Ok(())
     }
 
-    /// Records the line of a map that may be an object: the root, or an
+    /// Records the place of a map that may be an object: the root, or an
     /// item of a list of objects.
     fn item_path(&mut self, content: &Content, span: &Span) -> Option<Vec<usize>> {
         let Some(parent) = self.open.last() else {
-            self.line = span.start.line();
+            self.start = start_of(span);
             return Some(Vec::new());
         };
         let path = parent.item.as_ref()?;
@@ -126,7 +127,7 @@ impl Tree {
             (Content::List(items), Content::Map { .. }) => {
                 let mut path = path.clone();
                 path.push(items.len());
-                self.item_lines.insert(path.clone(), span.start.line());
+                self.item_starts.insert(path.clone(), start_of(span));
                 Some(path)
             }
             _ => None,
@@ -176,8 +177,8 @@ impl Tree {
             self.anchors.insert(anchor, Anchored { value: value.clone(), depth, bytes, values });
         }
         let Some(parent) = self.open.last_mut() else {
-            if self.line == 0 {
-                self.line = span.start.line();
+            if self.start == (0, 0) {
+                self.start = start_of(span);
             }
             self.root = Some(value);
             return Ok(());
@@ -208,6 +209,11 @@ impl Tree {
         }
         Ok(())
     }
+}
+
+/// Line and column, both from 1.
+fn start_of(span: &Span) -> (usize, usize) {
+    (span.start.line(), span.start.col() + 1)
 }
 
 fn meaning(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Value, InvalidYaml> {

@@ -33,6 +33,7 @@ pub(crate) fn step(decision: &DeploymentDecision<'_>) -> Step {
         let timers = settling.iter().filter_map(|hold| hold.until).chain(decision.deadline());
         step.wake_at = timers.chain(decision.failure_deadline()).min();
         step.holds.extend(settling);
+        step.holds.extend(holds::not_ready(decision));
     }
     step.status = (!is_same(&status, object.status())).then_some(status);
     step.actions = write::actions(decision);

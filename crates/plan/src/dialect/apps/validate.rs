@@ -1,6 +1,7 @@
 //! What a Kubernetes API server refuses about Deployments and ReplicaSets, in its words, so
 //! that people and tools recognise them.
 
+use convoy_api::apps::shape::Misfit;
 use convoy_api::apps::{DEPLOYMENT, annotation, defaults, shape};
 use convoy_api::object::Object;
 use serde_json::Value;
@@ -10,24 +11,35 @@ use crate::diagnostic::Diagnostic;
 use crate::pod_template;
 use crate::selector::Selector;
 use crate::validation::findings::{Findings, NOT_NEGATIVE};
-use crate::validation::metadata;
+use crate::validation::mending::{self, Mistyped};
+use crate::validation::{self, metadata};
 
 /// Everything that is wrong with a Deployment or a ReplicaSet.
 pub(super) fn findings(object: &Object) -> Vec<Diagnostic> {
+    let known = if *object.kind() == DEPLOYMENT { "v1.Deployment" } else { "v1.ReplicaSet" };
+    let misfits = shape::misfits(object.raw(), known);
+    let mut findings = Findings::new(object);
+    for unknown in misfits.unknown {
+        findings.warn(&unknown.field, unknown.message());
+    }
+    let mistyped = misfits.errors.iter().map(|misfit| {
+        let Misfit { field, wants_text, .. } = misfit;
+        Mistyped { field: field.clone(), wants_text: *wants_text }
+    });
+    let mistyped: Vec<Mistyped> = mistyped.collect();
+    let unreadable: Vec<String> = mistyped.iter().map(|it| it.field.clone()).collect();
+    for misfit in misfits.errors {
+        findings.error(&misfit.field, misfit.message);
+    }
+    let mut found = findings.finish();
+    found.extend(validation::beside(&unreadable, rules(&mending::mended(object, &mistyped))));
+    found
+}
+
+/// What is wrong with values whose types are right.
+fn rules(object: &Object) -> Vec<Diagnostic> {
     let deployment = *object.kind() == DEPLOYMENT;
     let mut findings = Findings::new(object);
-    let known = if deployment { "v1.Deployment" } else { "v1.ReplicaSet" };
-    let misfits = shape::misfits(object.raw(), known);
-    for field in misfits.unknown {
-        findings.warn(&field, format!("unknown field {field:?}: it is stored and has no effect"));
-    }
-    if !misfits.errors.is_empty() {
-        // Nothing can be said about values before their types are right.
-        for error in misfits.errors {
-            findings.error(&error.field, error.message);
-        }
-        return findings.finish();
-    }
     if object.version() != "v1" {
         let message =
             format!("Unsupported value: {:?}: supported values: \"apps/v1\"", object.api_version());
@@ -83,7 +95,7 @@ fn workload(findings: &mut Findings<'_>, spec: &Value) {
     }
 }
 
-/// The part that is wrong, and the whole.
+/// The part of a selector that is wrong.
 fn unsound_selector(findings: &mut Findings<'_>, given: &Value, part: &str, message: &str) {
     let field =
         if part.is_empty() { "spec.selector".to_owned() } else { format!("spec.selector.{part}") };
@@ -94,7 +106,6 @@ fn unsound_selector(findings: &mut Findings<'_>, given: &Value, part: &str, mess
     } else {
         findings.error(&field, format!("Invalid value: {message}"));
     }
-    findings.invalid("spec.selector", given, "invalid label selector");
 }
 
 fn strategy(findings: &mut Findings<'_>, spec: &Value) {

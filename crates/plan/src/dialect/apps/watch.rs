@@ -9,6 +9,7 @@
 use std::collections::BTreeSet;
 
 use convoy_api::apps::{DEPLOYMENT, POD, REPLICA_SET};
+use convoy_api::object::OwnerReference;
 use convoy_api::{Object, ObjectKey};
 
 use super::read::needs_pods;
@@ -46,7 +47,13 @@ pub(super) fn rollouts_among<'w>(
     sets: impl Iterator<Item = &'w Object>,
 ) -> Vec<&'w Object> {
     let uids: BTreeSet<&str> = deployments.iter().filter_map(|object| object.uid()).collect();
-    let controlled = |set: &Object| set.controller().is_some_and(|owner| uids.contains(owner.uid));
+    // In files Deployments may have no uid: then it is the name that counts.
+    let is_known = |set: &Object, owner: &OwnerReference<'_>| {
+        let named = world.find(&DEPLOYMENT, set.namespace(), owner.name);
+        let is_named = || named.is_some_and(|deployment| deployment.uid().is_none());
+        uids.contains(owner.uid) || owner.kind == DEPLOYMENT.kind && is_named()
+    };
+    let controlled = |set: &Object| set.controller().is_some_and(|owner| is_known(set, &owner));
     let alone = sets.filter(|set| !controlled(set) && !is_selected(world, set));
     deployments.iter().copied().chain(alone).collect()
 }

@@ -76,9 +76,7 @@ impl Moment {
 
 /// Every rule that `object` breaks, alone and beside the others.
 pub(crate) fn validate(world: &World, object: &Object) -> Vec<Diagnostic> {
-    let mut found = validation::schema(object);
-    found.extend(rules(world, object, Moment::Planning));
-    found
+    validation::schema_and(object, |object| rules(world, object, Moment::Planning))
 }
 
 /// The same without the schema, which an API server has checked already.

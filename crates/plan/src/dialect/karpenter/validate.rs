@@ -161,7 +161,7 @@ fn lint(object: &Object, at: usize, budget: &Budget, found: &mut Vec<Diagnostic>
         warn(
             ".schedule",
             format!(
-                "{error}: the budget cannot be evaluated, so nothing of this pool is disrupted"
+                "the budget cannot be evaluated, so nothing of this pool is disrupted: {error}"
             ),
         );
     }

@@ -227,7 +227,7 @@ fn warnings(object: &Value) -> Vec<String> {
     let Ok(object) = Object::from_value(object.clone()) else { return Vec::new() };
     let shown = |finding: &Diagnostic| match finding.severity {
         Severity::Error => format!("{}: {} (this will not work)", finding.field, finding.message),
-        Severity::Warning => format!("{}: {}", finding.field, finding.message),
+        Severity::Warning | Severity::Note => format!("{}: {}", finding.field, finding.message),
     };
     validate(&object).iter().map(shown).collect()
 }

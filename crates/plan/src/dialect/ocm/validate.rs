@@ -18,7 +18,7 @@ use super::read::cluster::Membership;
 use super::read::placement::{Policy, spec};
 use super::read::replica_set::owner_value;
 use super::read::strategy::{Strategy, old_spellings};
-use crate::diagnostic::{Diagnostic, Severity};
+use crate::diagnostic::Diagnostic;
 use crate::selector::is_dns_label;
 use crate::validation;
 
@@ -39,8 +39,12 @@ pub(crate) const KINDS: &[GroupKind] = &[
 ];
 
 pub(crate) fn validate(object: &Object) -> Vec<Diagnostic> {
-    let mut found = validation::schema(object);
-    found.extend(ignored_labels(object));
+    validation::schema_and(object, rules)
+}
+
+/// What is said beyond the schema.
+fn rules(object: &Object) -> Vec<Diagnostic> {
+    let mut found: Vec<Diagnostic> = ignored_labels(object).collect();
     let kind = object.kind();
     if *kind == MANAGED_CLUSTER {
         cluster(object, &mut found);
@@ -119,15 +123,9 @@ fn placement(object: &Object, found: &mut Vec<Diagnostic>) {
                 found.push(Diagnostic::error(object, wrong.field, wrong.message));
             }
         }
-        // As a rule the schema has named the value at fault already, and better.
-        Err(_) if has_error(found) => {}
         Err(error) => found.push(Diagnostic::error(object, error.field, error.message)),
     }
     found.extend(old_spellings_of(object, spelling::old_in_placement(object)));
-}
-
-fn has_error(found: &[Diagnostic]) -> bool {
-    found.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
 }
 
 /// The works of a replica set say whose they are by `namespace.name` in a label. One that is
@@ -148,7 +146,6 @@ fn owner(object: &Object, found: &mut Vec<Diagnostic>) {
 }
 
 fn replica_set(object: &Object, found: &mut Vec<Diagnostic>) {
-    let mistyped = has_error(found);
     owner(object, found);
     let template = object.spec().get("manifestWorkTemplate").unwrap_or(&Value::Null);
     let empty = "Workload manifests should not be empty";
@@ -163,7 +160,6 @@ fn replica_set(object: &Object, found: &mut Vec<Diagnostic>) {
         }
         let strategy = entry.get("rolloutStrategy").unwrap_or(&Value::Null);
         match Strategy::read(strategy) {
-            Err(error) if error.field.is_empty() && mistyped => {}
             Err(error) => {
                 let dot = if error.field.is_empty() { "" } else { "." };
                 let field = format!("{at}.rolloutStrategy{dot}{}", error.field);
@@ -260,6 +256,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::diagnostic::Severity;
 
     #[test]
     fn labels_that_are_no_texts_are_told() {

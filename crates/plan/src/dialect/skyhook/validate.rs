@@ -6,9 +6,10 @@ mod policy;
 
 use convoy_api::Object;
 use convoy_api::skyhook::{DEPLOYMENT_POLICY, SkyhookSpec};
+use convoy_api::text::similar;
 use serde_json::Value;
 
-use crate::diagnostic::{Diagnostic, Severity};
+use crate::diagnostic::Diagnostic;
 use crate::selector::Selector;
 use crate::validation;
 use crate::world::World;
@@ -28,28 +29,29 @@ pub(super) enum Moment {
     Planning,
 }
 
-/// Findings about one object: the schema's own first, and no others if it is broken.
+/// Findings about one object: the schema's own first, then the rules in the order of the API.
 pub(super) fn validate(world: &World, object: &Object, moment: Moment) -> Vec<Diagnostic> {
-    let mut found = validation::schema(object);
-    if found.iter().any(|finding| finding.severity == Severity::Error) {
-        return found;
+    validation::schema_and(object, |object| {
+        if *object.kind() == DEPLOYMENT_POLICY {
+            policy::errors(object)
+        } else {
+            rules(world, object, moment)
+        }
+    })
+}
+
+fn rules(world: &World, object: &Object, moment: Moment) -> Vec<Diagnostic> {
+    let mut found: Vec<Diagnostic> = name(object).into_iter().collect();
+    match object.spec_view::<SkyhookSpec>() {
+        Ok(spec) => {
+            found.extend(budget(object, &spec));
+            let nodes = selector(object, "nodeSelectors", "node selectors are not valid");
+            let pods = "pod non interrupt labels are not valid";
+            found.extend(nodes.into_iter().chain(selector(object, "podNonInterruptLabels", pods)));
+            found.extend(packages::errors(object, &spec.packages.unwrap_or_default()));
+        }
+        Err(error) => found.push(Diagnostic::error(object, error.field, error.message)),
     }
-    if *object.kind() == DEPLOYMENT_POLICY {
-        found.extend(policy::first_error(object));
-        return found;
-    }
-    let spec: SkyhookSpec = match object.spec_view() {
-        Ok(spec) => spec,
-        Err(error) => return vec![Diagnostic::error(object, error.field, error.message)],
-    };
-    let first = name(object)
-        .or_else(|| budget(object, &spec))
-        .or_else(|| selector(object, "nodeSelectors", "node selectors are not valid"))
-        .or_else(|| {
-            selector(object, "podNonInterruptLabels", "pod non interrupt labels are not valid")
-        })
-        .or_else(|| packages::first_error(object, &spec.packages.unwrap_or_default()));
-    found.extend(first);
     found.extend(missing_policy(world, object, moment));
     found
 }
@@ -99,7 +101,13 @@ fn missing_policy(world: &World, object: &Object, moment: Moment) -> Option<Diag
     let name = object.spec().get("deploymentPolicy")?.as_str().filter(|name| !name.is_empty())?;
     let there = world.get(&object.key().sibling(&DEPLOYMENT_POLICY, "", name)).is_some();
     (!there).then(|| {
-        let message = format!("deploymentPolicy {name:?} not found");
+        let known = world.of(&DEPLOYMENT_POLICY).map(|policy| policy.name().as_str());
+        let message = match moment {
+            Moment::Admission => format!("deploymentPolicy {name:?} not found"),
+            Moment::Planning => {
+                format!("deploymentPolicy {name:?} not found{}", similar::question(name, known))
+            }
+        };
         match moment {
             Moment::Admission => Diagnostic::error(object, "spec.deploymentPolicy", message),
             Moment::Planning => Diagnostic::warning(object, "spec.deploymentPolicy", message),

@@ -1,11 +1,14 @@
-//! New replicas of a Deployment that are ready and do not count as available yet.
+//! What fills the budgets of a Deployment: replicas that are not ready, and new ones that are ready
+//! and do not count as available yet.
 
 use convoy_api::Object;
 
 use crate::dialect::apps::decide::DeploymentDecision;
+use crate::dialect::apps::read::owned_set::OwnedSet;
+use crate::dialect::apps::read::pod::trouble;
 use crate::hold::{Hold, HoldReason};
 use crate::ownership::is_controlled_by;
-use crate::pods::{available_at, ready_since};
+use crate::pods::{available_at, is_finished, is_ready, ready_since};
 
 /// By pod where the pods are known.
 pub(super) fn settling(decision: &DeploymentDecision<'_>) -> Vec<Hold> {
@@ -30,4 +33,30 @@ pub(super) fn settling(decision: &DeploymentDecision<'_>) -> Vec<Hold> {
         return vec![hold.in_group(set.name().clone())];
     }
     holds
+}
+
+/// By set, where a budget is spent: that says how many are in use, this why they are. With the
+/// trouble of one pod, where pods are known.
+pub(super) fn not_ready(decision: &DeploymentDecision<'_>) -> Vec<Hold> {
+    let is_spent = |hold: &Hold| matches!(hold.reason, HoldReason::BudgetSpent { .. });
+    if !decision.holds.iter().any(is_spent) {
+        return Vec::new();
+    }
+    let lacking = decision.sets.iter().filter(|set| set.counts.ready < set.counts.replicas);
+    let holds = lacking.map(|set| {
+        let replicas = set.counts.replicas;
+        let pods = if replicas == 1 { "pod is" } else { "pods are" };
+        let missing = replicas - set.counts.ready;
+        let example = example(decision, set).unwrap_or_default();
+        let detail = format!("{missing} of {replicas} {pods} not ready{example}");
+        Hold::of_rollout(HoldReason::NotAvailable { detail }).in_group(set.name().clone())
+    });
+    holds.collect()
+}
+
+fn example(decision: &DeploymentDecision<'_>, set: &OwnedSet<'_>) -> Option<String> {
+    let is_ours = |pod: &&&Object| set.object.uid().is_some() && is_controlled_by(pod, set.object);
+    let mut pods = decision.pods.iter().filter(is_ours);
+    let pod = pods.find(|pod| !is_ready(pod) && !is_finished(pod) && !pod.is_deleting())?;
+    Some(format!(", such as {}: {}", pod.name(), trouble(pod)))
 }

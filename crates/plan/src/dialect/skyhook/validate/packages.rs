@@ -19,25 +19,29 @@ const NAME_PATTERN: &str = "^[a-z][-a-z0-9]{0,41}[a-z]$";
 /// A field below `spec.packages.<name>` and what is wrong with it.
 type Finding = (&'static str, String);
 
-pub(super) fn first_error(
-    object: &Object,
-    packages: &BTreeMap<String, Package>,
-) -> Option<Diagnostic> {
+/// Every rule that is broken, in the order of the API.
+pub(super) fn errors(object: &Object, packages: &BTreeMap<String, Package>) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
     for (key, package) in packages {
-        let found = name(key, package)
-            .or_else(|| config_interrupts(package))
-            .or_else(|| version(key, package))
-            .or_else(|| resources(key, package))
-            .or_else(|| grace(package))
-            .or_else(|| depends_on(package));
-        if let Some((field, message)) = found {
+        let rules = [
+            name(key, package),
+            config_interrupts(package),
+            version(key, package),
+            resources(key, package),
+            grace(package),
+            depends_on(package),
+        ];
+        for (field, message) in rules.into_iter().flatten() {
             let dot = if field.is_empty() { "" } else { "." };
             let field = format!("spec.packages.{key}{dot}{field}");
-            return Some(Diagnostic::error(object, field, message));
+            found.push(Diagnostic::error(object, field, message));
         }
     }
-    let message = missing(packages).or_else(|| cycle(packages))?;
-    Some(Diagnostic::error(object, "spec.packages", format!("graph is invalid: {message}")))
+    if let Some(message) = missing(packages).or_else(|| cycle(packages)) {
+        let message = format!("graph is invalid: {message}");
+        found.push(Diagnostic::error(object, "spec.packages", message));
+    }
+    found
 }
 
 fn name(key: &str, package: &Package) -> Option<Finding> {

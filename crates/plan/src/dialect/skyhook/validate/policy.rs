@@ -11,38 +11,40 @@ use crate::dialect::skyhook::names::SAFETY_PROGRESS;
 use crate::dialect::skyhook::read::policy::{DEFAULT, SafetyProgress};
 use crate::selector::Selector;
 
-/// The first of the rules, in the order of the API, that is broken.
-pub(super) fn first_error(object: &Object) -> Option<Diagnostic> {
+/// Every rule that is broken, in the order of the API.
+pub(super) fn errors(object: &Object) -> Vec<Diagnostic> {
     let spec: DeploymentPolicySpec = match object.spec_view() {
         Ok(spec) => spec,
-        Err(error) => return Some(Diagnostic::error(object, error.field, error.message)),
+        Err(error) => return vec![Diagnostic::error(object, error.field, error.message)],
     };
+    let mut found = Vec::new();
     if let Some(progress) = object.annotation(SAFETY_PROGRESS)
         && !SafetyProgress::WORDS.contains(&progress)
     {
         let field = format!("metadata.annotations[{SAFETY_PROGRESS}]");
-        return Some(Diagnostic::unsupported(object, field, progress, &SafetyProgress::WORDS));
+        found.push(Diagnostic::unsupported(object, field, progress, &SafetyProgress::WORDS));
     }
-    let field = |part: &str| format!("spec.default.{part}");
-    let fail = |(part, message): (&str, String)| {
-        Some(Diagnostic::error(object, field(part), format!("default {message}")))
+    let mut fail = |part: &str, message: &str| {
+        let field = format!("spec.default.{part}");
+        found.push(Diagnostic::error(object, field, format!("default {part}: {message}")));
     };
     let default_budget = spec.default.budget.unwrap_or_default();
     if let Some(message) = budget(&default_budget) {
-        return fail(("budget", format!("budget: {message}")));
+        fail("budget", message);
     }
     if let Some(message) = spec.default.strategy.as_ref().and_then(strategy) {
-        return fail(("strategy", format!("strategy: {message}")));
+        fail("strategy", message);
     }
     let compartments = spec.compartments.unwrap_or_default();
     let raw = object.spec().get("compartments").and_then(Value::as_array);
     let raw = raw.map_or(&[] as &[Value], Vec::as_slice);
     let mut names = BTreeSet::new();
-    (0..compartments.len()).find_map(|index| {
+    found.extend((0..compartments.len()).filter_map(|index| {
         let (part, message) = compartment_error(&compartments, index, raw, &mut names)?;
         let field = format!("spec.compartments[{index}].{part}");
         Some(Diagnostic::error(object, field, message))
-    })
+    }));
+    found
 }
 
 fn compartment_error<'c>(

@@ -1,0 +1,448 @@
+//! What `convoy validate` says about mistakes, as golden files: one for each kind of mistake.
+
+use std::fs;
+
+use tempfile::TempDir;
+
+use crate::binary::{Run, run_in};
+
+fn directory(files: &[(&str, &str)]) -> TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        let path = directory.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    directory
+}
+
+fn validate(files: &[(&str, &str)], arguments: &[&str]) -> Run {
+    let files = directory(files);
+    let arguments: Vec<&str> =
+        std::iter::once("validate").chain(arguments.iter().copied()).collect();
+    run_in(files.path(), &arguments)
+}
+
+/// Validates one file, and compares what is said with a golden file.
+fn golden(name: &str, text: &str, arguments: &[&str], code: i32) {
+    let file = format!("{name}.yaml");
+    let arguments = [&["-f", file.as_str()], arguments].concat();
+    let run = validate(&[(&file, text)], &arguments);
+    assert_eq!((run.code, run.stderr.as_str()), (Some(code), ""), "{}", run.stdout);
+    let strict = if arguments.contains(&"--strict") { "-strict" } else { "" };
+    let golden = format!("{}/tests/golden/validate/{name}{strict}.txt", env!("CARGO_MANIFEST_DIR"));
+    expectorate::assert_contents(golden, &run.stdout);
+}
+
+#[test]
+fn unknown_fields_and_values_are_told_with_what_was_meant() {
+    golden("fields", FIELDS, &[], 1);
+}
+
+#[test]
+fn unknown_kinds_are_told_with_what_was_meant() {
+    golden("kinds", KINDS, &[], 1);
+}
+
+#[test]
+fn schedules_are_told_with_what_was_meant() {
+    golden("schedules", SCHEDULES, &[], 1);
+}
+
+#[test]
+fn values_are_shown_as_they_are_written_and_one_hides_no_other() {
+    golden("values", VALUES, &[], 1);
+}
+
+#[test]
+fn names_and_selectors_that_lead_nowhere_are_warnings() {
+    golden("references", REFERENCES, &[], 0);
+}
+
+#[test]
+fn strictly_every_warning_is_an_error_and_everything_has_to_be_there() {
+    golden("references", REFERENCES, &["--strict"], 1);
+}
+
+#[test]
+fn what_admission_refuses_is_refused() {
+    golden("admission", ADMISSION, &[], 1);
+}
+
+#[test]
+fn sound_objects_pass_strictly() {
+    let run = validate(&[("sound.yaml", SOUND)], &["-f", "sound.yaml", "--strict"]);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(0), "4 objects read: no problems found\n"));
+}
+
+#[test]
+fn an_empty_directory_is_an_error() {
+    let run = validate(&[("empty/notes.txt", "")], &["-f", "empty"]);
+    assert_eq!(run.code, Some(2));
+    assert_eq!(
+        run.stdout,
+        "error: empty: the directory has no *.yaml, *.yml or *.json files\n\
+         0 objects read: 1 error\n"
+    );
+    let run = validate(&[("values/values.yaml", "replicas: 3\n")], &["-f", "values"]);
+    assert_eq!(run.code, Some(2));
+    assert!(run.stdout.contains("error: values: no Kubernetes object was found\n"), "{run:?}");
+}
+
+#[test]
+fn files_that_are_no_manifests_are_skipped_in_directories() {
+    let files = [
+        ("app/kustomization.yaml", "resources: [service.yaml]\n"),
+        (
+            "app/service-account.yaml",
+            "{apiVersion: v1, kind: ServiceAccount, metadata: {name: web}}",
+        ),
+        ("chart/Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n"),
+        ("chart/values.yaml", "replicas: 3\n"),
+        ("chart/templates/web.yaml", "kind: {{ .Values.kind }}\n"),
+    ];
+    let run = validate(&files, &["-f", ".", "--strict"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let golden = format!("{}/tests/golden/validate/directory.txt", env!("CARGO_MANIFEST_DIR"));
+    expectorate::assert_contents(golden, &run.stdout);
+    // Named, such a file is expected to hold objects.
+    let run = validate(&files, &["-f", "app/kustomization.yaml"]);
+    assert_eq!(run.code, Some(2), "{run:?}");
+}
+
+#[test]
+fn objects_may_be_given_twice_with_equal_content() {
+    let node = |label: &str| {
+        format!("apiVersion: v1\nkind: Node\nmetadata:\n  name: a\n  labels: {{zone: {label}}}\n")
+    };
+    let (east, west) = (node("east"), node("west"));
+    let run = validate(&[("a.yaml", &east), ("b.yaml", &east)], &["-f", "."]);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(0), "1 object read: no problems found\n"));
+    let run = validate(&[("a.yaml", &east), ("b.yaml", &west)], &["-f", "."]);
+    assert_eq!(run.code, Some(2));
+    assert!(run.stdout.contains("first defined at ./a.yaml:1 with another metadata.labels.zone"));
+}
+
+const FIELDS: &str = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+  namespace: shop
+spec:
+  replica: 3
+  strategy:
+    type: RolingUpdate
+  selector:
+    matchLabels: {app: web}
+  template:
+    metadata:
+      labels: {app: web}
+    spec:
+      containers:
+      - name: web
+        imge: web:1
+---
+apiVersion: skyhook.nvidia.com/v1alpha1
+kind: Skyhook
+metadata:
+  name: tune
+spec:
+  nodeSelector:
+    matchLabels: {pool: gpu}
+  packages:
+    tuning:
+      version: 1.2.3
+      image: registry.example.com/tuning
+      interrupt:
+        type: rebot
+---
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata:
+  name: default
+spec:
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
+      requirements:
+      - {key: karpenter.sh/capacity-type, operator: in, values: [spot]}
+  disruption:
+    consolidationPolicy: WhenEmptyOrUnderutilised
+    consolidateAfter: 1m
+    budgets:
+    - nodes: 10%
+      reasons: [Drift]
+";
+
+const KINDS: &str = "\
+apiVersion: apps/v1
+kind: Deploymnt
+metadata: {name: a}
+---
+apiVersion: app/v1
+kind: Deployment
+metadata: {name: b}
+---
+apiVersion: apps/v1beta2
+kind: DaemonSet
+metadata: {name: c}
+---
+apiVersion: karpenter.sh/v1
+kind: NodePol
+metadata: {name: d}
+---
+apiVersion: stable.example.com/v1
+kind: Machine
+metadata: {name: e}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: crontabs.stable.example.com}
+spec:
+  group: stable.example.com
+  scope: Namespaced
+  names: {plural: crontabs, singular: crontab, kind: CronTab}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              replicas: {type: integer}
+---
+apiVersion: stable.example.com/v1
+kind: CronTab
+metadata: {name: f}
+spec:
+  replica: 1
+  replicas: two
+";
+
+const SCHEDULES: &str = "\
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata:
+  name: default
+spec:
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
+      requirements: []
+  disruption:
+    consolidationPolicy: WhenEmpty
+    consolidateAfter: 1m
+    budgets:
+    - nodes: \"0\"
+      schedule: 0 9 * * mon-fry
+      duration: 8h
+    - nodes: \"10%\"
+---
+apiVersion: batch/v1
+kind: CronJob
+metadata:
+  name: nightly
+  namespace: shop
+spec:
+  schedule: '@dayly'
+  jobTemplate:
+    spec:
+      template:
+        spec:
+          restartPolicy: Never
+          containers:
+          - {name: job, image: job:1}
+";
+
+const VALUES: &str = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+  namespace: shop
+  labels:
+    enabled: on
+spec:
+  replicas: three
+  minReadySeconds: yes
+  progressDeadlineSeconds: -1
+  selector:
+    matchLabels: {app: web}
+  template:
+    metadata:
+      labels: {app: web}
+    spec:
+      containers:
+      - name: web
+        image: web:1
+        ports:
+        - containerPort: 70000
+---
+apiVersion: skyhook.nvidia.com/v1alpha1
+kind: Skyhook
+metadata:
+  name: tune
+spec:
+  serial: 'true'
+  interruptionBudget: {percent: 10, count: 2}
+  packages:
+    tuning:
+      version: 1.0
+      image: registry.example.com/tuning
+      dependsOn: {other: 1.2.3}
+    Bad_Name:
+      version: 1.2.3
+      image: registry.example.com/bad
+---
+apiVersion: v1
+kind: Service
+metadata:
+  name: web
+  namespace: shop
+spec:
+  type: ClusterIp
+  selector: {app: web}
+  ports:
+  - {port: http}
+  - {port: 0x1F90, name: Web}
+";
+
+const REFERENCES: &str = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+spec:
+  selector:
+    matchLabels: {app: web}
+  template:
+    metadata:
+      labels: {app: web}
+    spec:
+      nodeSelector: {pool: gpus}
+      containers:
+      - name: web
+        image: web:1
+        envFrom:
+        - configMapRef: {name: setings}
+        - secretRef: {name: token}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings, namespace: shop}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: shop}
+spec:
+  selector: {app: wob}
+  ports: [{port: 80}]
+---
+apiVersion: v1
+kind: Node
+metadata: {name: n1, labels: {pool: gpu}}
+---
+apiVersion: skyhook.nvidia.com/v1alpha1
+kind: Skyhook
+metadata: {name: tune}
+spec:
+  deploymentPolicy: slwo
+  nodeSelectors:
+    matchLabels: {pol: gpu}
+  packages:
+    tuning: {version: 1.2.3, image: registry.example.com/tuning}
+---
+apiVersion: skyhook.nvidia.com/v1alpha1
+kind: DeploymentPolicy
+metadata: {name: slow}
+spec:
+  default:
+    budget: {count: 1}
+";
+
+const ADMISSION: &str = "\
+apiVersion: skyhook.nvidia.com/v1alpha1
+kind: Skyhook
+metadata: {name: tune}
+spec:
+  packages:
+    tuning:
+      version: 1.2.3
+      image: registry.example.com/tuning
+      dependsOn: {other: 1.0.0}
+---
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: everything}
+spec:
+  resourceSelectors:
+  - {group: '', version: v1, kind: Namespace, name: shop}
+  policy:
+    placementType: PickFixed
+---
+apiVersion: work.open-cluster-management.io/v1
+kind: ManifestWork
+metadata: {name: nothing, namespace: east}
+spec:
+  workload:
+    manifests: []
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: Web}
+spec:
+  restartPolicy: Sometimes
+  containers:
+  - name: web
+    image: web:1
+    volumeMounts:
+    - {name: data, mountPath: /data}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: web}
+spec:
+  minAvailable: 1
+  maxUnavailable: 1
+  selector:
+    matchExpressions:
+    - {key: app, operator: Inn, values: [web]}
+";
+
+const SOUND: &str = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+spec:
+  selector:
+    matchLabels: {app: web}
+  template:
+    metadata:
+      labels: {app: web}
+    spec:
+      nodeSelector: {pool: gpu}
+      containers:
+      - name: web
+        image: web:1
+        envFrom:
+        - configMapRef: {name: settings}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings, namespace: shop}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: shop}
+spec:
+  selector: {app: web}
+  ports: [{port: 80}]
+---
+apiVersion: v1
+kind: Node
+metadata: {name: n1, labels: {pool: gpu}}
+";
