@@ -182,15 +182,13 @@ fn check(item: &str, bounds: &Bounds, start: u32, end: u32, step: u32) -> Result
 
 fn number(text: &str, bounds: &Bounds) -> Result<u32, CronError> {
     let named = bounds.names.iter().position(|name| name.eq_ignore_ascii_case(text));
-    match named.and_then(|at| u32::try_from(at).ok()) {
-        Some(at) => Ok(bounds.least + at),
-        None => {
-            // Names have three letters, so that `monday` means `mon`.
-            let short = text.get(..3).filter(|_| text.len() > 3).unwrap_or(text);
-            let meant = similar::question(short, bounds.names.iter().copied());
-            integer(text, &format!("{}{meant}", bounds.hint()))
-        }
+    if let Some(at) = named.and_then(|at| u32::try_from(at).ok()) {
+        return Ok(bounds.least + at);
     }
+    // Names have three letters, so that `monday` means `mon`.
+    let short = text.get(..3).filter(|_| text.len() > 3).unwrap_or(text);
+    let meant = similar::question(short, bounds.names.iter().copied());
+    integer(text, &format!("{}{meant}", bounds.hint()))
 }
 
 fn integer(text: &str, hint: &str) -> Result<u32, CronError> {

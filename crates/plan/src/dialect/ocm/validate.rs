@@ -159,13 +159,10 @@ fn replica_set(object: &Object, found: &mut Vec<Diagnostic>) {
             found.push(Diagnostic::invalid(object, format!("{at}.name"), name, right));
         }
         let strategy = entry.get("rolloutStrategy").unwrap_or(&Value::Null);
-        match Strategy::read(strategy) {
-            Err(error) => {
-                let dot = if error.field.is_empty() { "" } else { "." };
-                let field = format!("{at}.rolloutStrategy{dot}{}", error.field);
-                found.push(Diagnostic::error(object, field, error.message));
-            }
-            Ok(_) => {}
+        if let Err(error) = Strategy::read(strategy) {
+            let dot = if error.field.is_empty() { "" } else { "." };
+            let field = format!("{at}.rolloutStrategy{dot}{}", error.field);
+            found.push(Diagnostic::error(object, field, error.message));
         }
         for (field, now) in old_spellings(strategy) {
             found.push(old_spelling(object, format!("{at}.rolloutStrategy.{field}"), now));
