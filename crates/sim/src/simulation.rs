@@ -352,7 +352,8 @@ impl<T: Trial> Simulation<T> {
     }
 
     fn is_quiet(&self) -> bool {
-        if self.reactions > 0 {
+        // What the garbage collector removes, a loop may wait for.
+        if self.reactions > 0 || self.is_collecting {
             return false;
         }
         let quiet = |slot: &ControllerSlot| {
