@@ -12,5 +12,6 @@ mod help;
 mod hostile;
 mod input;
 mod migrate;
+mod simulate;
 mod vectors;
 mod words;
