@@ -30,6 +30,9 @@ const NODES: u32 = 10;
 const LARGE: usize = 2_000;
 /// How often nodes renew their leases while nothing can happen to them: nobody looks.
 const CALM_HEARTBEAT: Latency = Latency::from_millis(3_600_000, 3_600_000);
+/// The machines run for so long before the controllers start: by then nodes have registered, and
+/// pods that are bound to them run.
+const LEAD: SignedDuration = SignedDuration::from_mins(1);
 /// The longest forecast.
 const LONGEST: SignedDuration = SignedDuration::from_hours(24 * 90);
 
@@ -110,7 +113,7 @@ impl Premise {
         let observer = Observer::new(self, seed);
         let world = Simulation::holding(
             self.objects.clone(),
-            self.start,
+            self.start.checked_sub(LEAD).unwrap_or(self.start),
             Seed::new(seed),
             self.settings(),
             observer,
@@ -123,7 +126,7 @@ impl Premise {
         let is_over = |observer: &Observer, now: Timestamp, is_quiet: bool| {
             until == Until::Done && observer.is_over(now, is_quiet)
         };
-        let observer = world.play(end, is_over).map_err(Box::new)?;
+        let observer = world.play(LEAD, end, is_over).map_err(Box::new)?;
         Ok(observer.course(end))
     }
 

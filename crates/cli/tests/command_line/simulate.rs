@@ -49,6 +49,13 @@ fn a_package_that_fails_gets_stuck_where_the_policy_stops_it() {
 }
 
 #[test]
+fn policies_are_compared() {
+    let faster = "docs/guides/rehearse/faster.yaml";
+    let run = simulate(&["-f", POLICY, "--scenario", SLOW, "--seeds", "3", "--diff", faster]);
+    golden("diff.txt", &run, 0);
+}
+
+#[test]
 fn waves_are_drawn() {
     let run = simulate(&["-f", POLICY, "--scenario", SLOW, "--seeds", "1", "-o", "svg"]);
     golden("waves.svg", &run, 0);
@@ -96,4 +103,80 @@ fn what_cannot_be_simulated_is_said() {
     assert!(run.stderr.contains("member clusters"), "{}", run.stderr);
     let run = simulate(&["-f", SLOW]);
     assert_eq!(run.code, Some(2));
+}
+
+/// A simulation of manifests that are in no file of the repository.
+fn simulate_text(manifests: &str, arguments: &[&str]) -> Run {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("objects.yaml");
+    std::fs::write(&file, manifests).unwrap();
+    let mut words = vec!["-f", file.to_str().unwrap(), "--seeds", "1"];
+    words.extend(arguments);
+    simulate(&words)
+}
+
+#[test]
+fn a_drain_that_a_budget_blocks_is_stuck() {
+    let manifests = "
+apiVersion: v1
+kind: Pod
+metadata: {name: cart, labels: {app: cart}}
+spec:
+  nodeName: node-0
+  containers: [{name: cart, image: 'example/cart:1'}]
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: cart}
+spec: {minAvailable: 1, selector: {matchLabels: {app: cart}}}
+---
+apiVersion: skyhook.nvidia.com/v1alpha1
+kind: DeploymentPolicy
+metadata: {name: one-by-one}
+spec:
+  default: {budget: {count: 1}, strategy: {fixed: {initialBatch: 1}}}
+---
+apiVersion: skyhook.nvidia.com/v1alpha1
+kind: Skyhook
+metadata: {name: kernel}
+spec:
+  deploymentPolicy: one-by-one
+  nodeSelectors: {matchLabels: {kubernetes.io/os: linux}}
+  packages:
+    kernel: {version: 1.0.0, image: example/kernel, interrupt: {type: reboot}}
+";
+    let run = simulate_text(manifests, &["--nodes", "4"]);
+    assert_eq!(run.code, Some(1), "{}", run.stdout);
+    let why = "PodDisruptionBudget default/cart allows 0 disruptions";
+    assert!(run.stdout.contains("gets stuck") && run.stdout.contains(why), "{}", run.stdout);
+    let open = manifests.replace("minAvailable: 1", "minAvailable: 0");
+    let run = simulate_text(&open, &["--nodes", "4"]);
+    assert_eq!(run.code, Some(0), "{}", run.stdout);
+}
+
+#[test]
+fn other_workloads_come_up() {
+    let manifests = "
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: agent, namespace: infra}
+spec:
+  selector: {matchLabels: {app: agent}}
+  template:
+    metadata: {labels: {app: agent}}
+    spec: {containers: [{name: agent, image: 'example/agent:1'}]}
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db}
+spec:
+  replicas: 3
+  serviceName: db
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec: {containers: [{name: db, image: 'example/db:1'}]}
+";
+    let run = simulate_text(manifests, &[]);
+    assert_eq!(run.code, Some(0), "{}", run.stdout);
 }

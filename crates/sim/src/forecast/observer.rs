@@ -21,6 +21,10 @@ use crate::simulation::random::Random;
 const STALL: SignedDuration = SignedDuration::from_mins(30);
 /// Rollouts that are done for so long are done, though some loop is never at rest.
 const SETTLED: SignedDuration = SignedDuration::from_mins(2);
+/// Different words of one reason that are told on their own.
+const WORDINGS_MAX: usize = 3;
+/// The same decision within this time is told once.
+const REPEATED: SignedDuration = SignedDuration::from_secs(1);
 /// By then all nodes are there.
 const WARM_UP: SignedDuration = SignedDuration::from_secs(5);
 
@@ -59,8 +63,6 @@ struct Watched {
     groups: Vec<GroupPeak>,
     samples: Vec<Sample>,
     warned: Warned,
-    /// The last turn that was told.
-    told: Option<Happening>,
 }
 
 impl Observer {
@@ -83,6 +85,32 @@ impl Observer {
 
     fn is_done(&self) -> bool {
         self.rollouts.values().all(Watched::is_done)
+    }
+
+    /// Whether the same was told before. A step that met a conflict is decided again at once; what
+    /// is wrong stays so until the rollout is done.
+    fn is_told(&self, entry: &Entry) -> bool {
+        let told = self.timeline.iter().rev().filter(|told| told.rollout == entry.rollout);
+        let is_done = |told: &Entry| {
+            matches!(told.happening, Happening::Turns { verdict: Verdict::Done, .. })
+        };
+        match &entry.happening {
+            Happening::Acts { .. } => told
+                .take_while(|told| entry.at - told.at < REPEATED)
+                .any(|told| told.happening == entry.happening),
+            Happening::Turns { verdict: Verdict::Done, .. } => {
+                told.into_iter().next().is_some_and(is_done)
+            }
+            Happening::Warns { .. } => {
+                told.take_while(|told| !is_done(told)).any(|told| told.happening == entry.happening)
+            }
+            Happening::Turns { verdict: new, until: end, .. } => {
+                told.take_while(|told| !is_done(told)).any(|told| match &told.happening {
+                    Happening::Turns { verdict, until, .. } => verdict == new && until == end,
+                    _ => false,
+                })
+            }
+        }
     }
 
     /// Whether all rollouts are done, or nothing will change.
@@ -177,30 +205,22 @@ impl Watched {
             self.groups[index].raise(group.total, group.ceiling, moving, group.failed);
         }
     }
+}
 
-    /// The turn to tell of, if it was not told.
-    fn turn(&mut self, step: &Step) -> Option<Happening> {
-        let closed = step.holds.iter().find(|hold| hold.reason == HoldReason::WindowClosed);
-        let first = closed.or(step.holds.first());
-        let why = first.map(|hold| hold.reason.to_string()).unwrap_or_default();
-        let until = first.and_then(|hold| hold.until);
-        let verdict = step.verdict;
-        let turn = match verdict {
-            Verdict::Done => Happening::Turns { verdict, why: String::new(), until: None },
-            Verdict::Stopped | Verdict::Paused | Verdict::Invalid => {
-                Happening::Turns { verdict, why, until }
-            }
-            Verdict::Held if closed.is_some() => Happening::Turns { verdict, why, until },
-            Verdict::Held | Verdict::Moving => {
-                // What goes on after it was done or stopped may be told so again.
-                self.told = self.told.take().filter(|_| verdict == Verdict::Held);
-                return None;
-            }
-        };
-        (self.told.as_ref() != Some(&turn)).then(|| {
-            self.told = Some(turn.clone());
-            turn
-        })
+/// Where a rollout stands, if that is worth telling.
+fn turn(step: &Step) -> Option<Happening> {
+    let closed = step.holds.iter().find(|hold| hold.reason == HoldReason::WindowClosed);
+    let first = closed.or(step.holds.first());
+    let why = first.map(|hold| hold.reason.to_string()).unwrap_or_default();
+    let until = first.and_then(|hold| hold.until);
+    let verdict = step.verdict;
+    match verdict {
+        Verdict::Done => Some(Happening::Turns { verdict, why: String::new(), until: None }),
+        Verdict::Stopped | Verdict::Paused | Verdict::Invalid => {
+            Some(Happening::Turns { verdict, why, until })
+        }
+        Verdict::Held if closed.is_some() => Some(Happening::Turns { verdict, why, until }),
+        Verdict::Held | Verdict::Moving => None,
     }
 }
 
@@ -213,27 +233,35 @@ impl GroupPeak {
     }
 }
 
-/// The actions that move members, those with the same words together.
+/// The actions that move members, those with the same words together. If a reason has many
+/// different words, as it does when each names its member, its actions are one line.
 fn movements(actions: &[Action]) -> Vec<Happening> {
-    let mut found: Vec<Happening> = Vec::new();
-    for action in actions.iter().filter(|action| is_movement(action.verb)) {
-        let (new, words) = (<&str>::from(action.verb), &action.why.message);
-        let known = found.iter_mut().find_map(|known| match known {
-            Happening::Acts { verb, targets, message } if *verb == new && message == words => {
-                Some(targets)
-            }
-            _ => None,
-        });
-        match known {
-            Some(targets) => targets.push(action.target.clone()),
-            None => found.push(Happening::Acts {
-                verb: new,
-                targets: vec![action.target.clone()],
-                message: words.clone(),
-            }),
+    let movements = || actions.iter().filter(|action| is_movement(action.verb));
+    let reason = |action: &Action| (action.verb, action.why.reason);
+    let mut words: BTreeMap<_, BTreeSet<&str>> = BTreeMap::new();
+    for action in movements() {
+        words.entry(reason(action)).or_default().insert(&action.why.message);
+    }
+    let mut lines: Vec<((Verb, &str, &str), Vec<ObjectKey>)> = Vec::new();
+    for action in movements() {
+        let (verb, why) = reason(action);
+        let differ = words.get(&(verb, why)).is_some_and(|words| words.len() > WORDINGS_MAX);
+        let line = (verb, why, if differ { "" } else { action.why.message.as_str() });
+        match lines.iter_mut().find(|(known, _)| *known == line) {
+            Some((_, targets)) if targets.contains(&action.target) => {}
+            Some((_, targets)) => targets.push(action.target.clone()),
+            None => lines.push((line, vec![action.target.clone()])),
         }
     }
-    found
+    let told = lines.into_iter().map(|((verb, why, message), targets)| {
+        let first = words.get(&(verb, why)).and_then(|words| words.first());
+        let message = match message {
+            "" => format!("{}, and so on", first.copied().unwrap_or_default()),
+            message => message.to_owned(),
+        };
+        Happening::Acts { verb: <&str>::from(verb), targets, message }
+    });
+    told.collect()
 }
 
 fn is_movement(verb: Verb) -> bool {
@@ -270,7 +298,7 @@ impl Trial for Observer {
     }
 
     fn see(&mut self, record: &WriteRecord) -> Result<(), String> {
-        let at = record.at.duration_since(self.start);
+        let at = record.at.duration_since(self.start).max(SignedDuration::ZERO);
         self.readiness.see(&record.object, record.is_deletion(), at);
         if record.is_deletion()
             && let Some(watched) = self.rollouts.get_mut(record.object.key())
@@ -288,21 +316,25 @@ impl Trial for Observer {
     fn decided(&mut self, step: &Step, now: Timestamp) {
         self.readiness.begin();
         let Some(watched) = self.rollouts.get_mut(&step.rollout) else { return };
-        let at = now.duration_since(self.start);
+        let at = now.duration_since(self.start).max(SignedDuration::ZERO);
         let mut happenings = movements(&step.actions);
         let warnings = watched.warned.update(step).into_iter();
         happenings.extend(warnings.map(|event| {
             let (reason, message) = (event.reason, event.message);
             Happening::Warns { reason, message }
         }));
-        happenings.extend(watched.turn(step));
+        happenings.extend(turn(step));
         if watched.update(step, at) {
             let waited = step.holds.iter().filter_map(|hold| hold.until).chain(step.wake_at);
             self.changed = now;
             self.horizon = waited.max().unwrap_or(now).max(self.horizon);
         }
-        let entry = |happening| Entry { at, rollout: step.rollout.clone(), happening };
-        self.timeline.extend(happenings.into_iter().map(entry));
+        for happening in happenings {
+            let entry = Entry { at, rollout: step.rollout.clone(), happening };
+            if !self.is_told(&entry) {
+                self.timeline.push(entry);
+            }
+        }
     }
 
     fn rest(&mut self, _now: Timestamp) {}

@@ -47,7 +47,9 @@ impl Review {
                 metadata.shift_remove(field);
             }
         }
-        let request = Request::create(&resource.collection(namespace), manifest);
+        // Nothing is stored: the same object may come again, with other content.
+        let mut request = Request::create(&resource.collection(namespace), manifest);
+        request.path.push_str("&dryRun=All");
         let response = server.send(&request, Author::Person);
         if !response.is_success() {
             return Err(refused(response.message()));

@@ -1,7 +1,7 @@
 //! Simulations that begin with given objects and run undisturbed, as long as their trial wants.
 
 use convoy_api::Object;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::cluster::Cluster;
 use super::machines::MachineEvent;
@@ -21,16 +21,17 @@ impl<T: Trial> Simulation<T> {
     }
 
     /// Runs until an instant, or until `is_over` says so of the trial, given whether all loops
-    /// rest; returns the trial.
+    /// rest; returns the trial. The loops start after `lead`.
     pub fn play(
         mut self,
+        lead: SignedDuration,
         until: Timestamp,
         is_over: impl Fn(&T, Timestamp, bool) -> bool,
     ) -> Result<T, Failure> {
         self.check_writes()?;
-        self.after(jiff::SignedDuration::ZERO, Event::Machines(MachineEvent::Wake));
+        self.after(SignedDuration::ZERO, Event::Machines(MachineEvent::Wake));
         for index in 0..self.loops.len() {
-            self.after(jiff::SignedDuration::ZERO, Event::Start(index));
+            self.after(lead, Event::Start(index));
         }
         self.run_until(until, |world| {
             let is_quiet = world.is_quiet();
