@@ -79,6 +79,10 @@ impl Cluster {
         Ok(self.runtime.block_on(read)?)
     }
 
+    pub(crate) fn client(&self) -> kube::Client {
+        self.client.clone()
+    }
+
     /// Waits for requests.
     pub(crate) fn wait<T>(&self, work: impl Future<Output = T>) -> T {
         self.runtime.block_on(work)

@@ -44,9 +44,13 @@ pub mod plan;
 #[cfg(feature = "server")]
 mod property_provider;
 #[cfg(feature = "server")]
+pub mod record;
+#[cfg(feature = "server")]
 pub mod run;
 #[cfg(feature = "server")]
 mod signal;
+#[cfg(feature = "server")]
+pub mod simulate;
 #[cfg(feature = "server")]
 mod skyhook;
 #[cfg(feature = "server")]

@@ -21,6 +21,8 @@ pub mod report;
 #[cfg(feature = "server")]
 mod rollouts;
 pub mod text;
+#[cfg(feature = "server")]
+mod waves;
 
 use std::process::ExitCode;
 
@@ -45,6 +47,10 @@ enum Command {
     #[command(flatten)]
     Daily(command::daily::Command),
     Plan(command::plan::Args),
+    #[cfg(feature = "server")]
+    Simulate(Box<command::simulate::Args>),
+    #[cfg(feature = "server")]
+    Record(command::record::Args),
     Validate(command::validate::Args),
     Crds(command::crds::Args),
     Migrate(command::migrate::Args),
@@ -82,6 +88,10 @@ pub fn main() -> ExitCode {
         #[cfg(feature = "server")]
         Command::Daily(command) => command::daily::run(command),
         Command::Plan(args) => command::plan::run(args),
+        #[cfg(feature = "server")]
+        Command::Simulate(args) => command::simulate::run(*args),
+        #[cfg(feature = "server")]
+        Command::Record(args) => command::record::run(args),
         Command::Validate(args) => command::validate::run(args),
         Command::Crds(args) => command::crds::run(&args),
         Command::Migrate(args) => command::migrate::run(args),

@@ -3,6 +3,8 @@
 #[cfg(feature = "server")]
 pub(crate) mod causes;
 #[cfg(feature = "server")]
+pub(crate) mod forecast;
+#[cfg(feature = "server")]
 pub(crate) mod history;
 mod holds;
 #[cfg(feature = "server")]

@@ -89,6 +89,21 @@ pub fn read<'a>(
     })
 }
 
+/// Reads all objects of some kinds.
+pub fn list(
+    client: Client,
+    kinds: &BTreeSet<GroupKind>,
+) -> BoxFuture<'_, Result<LiveObjects, ReadError>> {
+    Box::pin(async move {
+        let resources = ApiResources::new(&client).await?;
+        let (world, unread, listed) = (World::new(), BTreeMap::new(), BTreeMap::new());
+        let mut live = LiveObjects { world, unread, client, resources, listed };
+        let all = || Wanted { version: SmolStr::default(), namespace: None };
+        live.read_kinds(kinds.iter().map(|kind| (kind.clone(), all())).collect()).await?;
+        Ok(live)
+    })
+}
+
 type WantedKinds = BTreeMap<GroupKind, Wanted>;
 
 fn rollout_kinds(dialects: &[&'static dyn Dialect], namespace: Option<&str>) -> WantedKinds {

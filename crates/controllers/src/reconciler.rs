@@ -39,6 +39,8 @@ pub struct Settings {
     pub fence: Fence,
     /// The time that decisions are made for, and that events are dated by.
     pub clock: Clock,
+    /// Whether decisions are kept for [`Reconciler::take_steps`].
+    pub keeps_steps: bool,
 }
 
 impl Settings {
@@ -52,6 +54,7 @@ impl Settings {
             metrics,
             fence: Fence::none(),
             clock: Clock::default(),
+            keeps_steps: false,
         }
     }
 }
@@ -104,6 +107,8 @@ pub struct Reconciler {
     concurrency: usize,
     log: Option<DecisionLog>,
     metrics: Arc<Metrics>,
+    /// The decisions since somebody asked, where they are kept.
+    steps: Option<Vec<Step>>,
 }
 
 /// What follows once the writes of a step have ended.
@@ -118,7 +123,8 @@ struct InFlight {
 impl Reconciler {
     pub fn new(settings: Settings) -> Self {
         // Those who send the writes look at the fence.
-        let Settings { dialects, observe, concurrency, decision_log, metrics, .. } = settings;
+        let Settings { dialects, observe, concurrency, decision_log, metrics, keeps_steps, .. } =
+            settings;
         Self {
             cache: Cache::new(dialects),
             queue: WorkQueue::default(),
@@ -133,6 +139,7 @@ impl Reconciler {
             concurrency: concurrency.max(1),
             log: decision_log,
             metrics,
+            steps: keeps_steps.then(Vec::new),
         }
     }
 
@@ -254,6 +261,11 @@ impl Reconciler {
         std::mem::take(&mut self.events)
     }
 
+    /// The decisions since the last call, in order, if they are kept.
+    pub fn take_steps(&mut self) -> Vec<Step> {
+        self.steps.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
     /// Whether any rollout may start. With members, each cluster has its own limit, and a rollout
     /// has to be looked at to know its clusters.
     fn may_start(&self) -> bool {
@@ -292,6 +304,9 @@ impl Reconciler {
         self.metrics.set_series(&rollout, series::of_step(&step));
         self.metrics.count(&step.counts);
         self.log_decision(&rollout, &step, now);
+        if let Some(steps) = &mut self.steps {
+            steps.push(step.clone());
+        }
         let object = self.cache.world().get(&rollout.key);
         let status = object.and_then(|object| request::status(step.status.as_ref(), object));
         let actions = std::mem::take(&mut step.actions);

@@ -8,6 +8,7 @@
 
 pub mod component;
 pub mod fleet;
+pub mod forecast;
 pub mod kubelet;
 pub mod kubelets;
 pub mod lifecycle;

@@ -151,7 +151,7 @@ pub fn boot_id(scenario: &Scenario, name: &str, boot: u32) -> String {
     uuid(Seed::new(scenario.seed).child("boot", name).nth(boot))
 }
 
-fn uuid(seed: Seed) -> String {
+pub(crate) fn uuid(seed: Seed) -> String {
     let (high, low) = (seed.nth(0).number(), seed.nth(1).number());
     format!(
         "{:08x}-{:04x}-4{:03x}-a{:03x}-{:012x}",

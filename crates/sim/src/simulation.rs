@@ -12,6 +12,7 @@ mod ending;
 mod environment;
 pub mod faults;
 pub mod fleets;
+mod given;
 pub mod leading;
 mod light;
 mod machines;
@@ -77,6 +78,8 @@ enum Event {
 #[derive(Debug)]
 pub struct Simulation<T> {
     trial: T,
+    /// The start of simulated time.
+    start: Timestamp,
     settings: RunSettings,
     faults: Faults,
     random: Random,
@@ -118,13 +121,18 @@ struct ControllerSlot {
 
 impl<T: Trial> Simulation<T> {
     pub fn new(seed: Seed, settings: RunSettings, trial: T) -> Self {
+        Self::on(Cluster::new(settings.server, seed, START), seed, settings, trial)
+    }
+
+    fn on(cluster: Cluster, seed: Seed, settings: RunSettings, trial: T) -> Self {
         let loops = trial.loops().iter().map(|_| ControllerSlot::default()).collect();
         let machines = Machines::new(trial.scenario());
         Self {
+            start: cluster.now(),
             settings,
             faults: settings.faults,
             random: Random::new(seed.child("order", "")),
-            cluster: Cluster::new(settings.server, seed, START),
+            cluster,
             timeline: Timeline::default(),
             loops,
             machines,
@@ -165,7 +173,8 @@ impl<T: Trial> Simulation<T> {
         self.schedule_meddling();
         self.schedule_user_action();
         self.schedule_outage();
-        let unrest_ends = START.checked_add(self.settings.fault_phase).unwrap_or(Timestamp::MAX);
+        let unrest_ends =
+            self.start.checked_add(self.settings.fault_phase).unwrap_or(Timestamp::MAX);
         self.run_until(unrest_ends, |_| false)?;
         self.end_faults()?;
         self.settle("come to rest")?;
@@ -183,13 +192,13 @@ impl<T: Trial> Simulation<T> {
             record.by == Author::Controller && !self.trial.is_routine(record)
         };
         if let Some(record) = records.find(is_surplus) {
-            return Err(self.failure(format!("written at rest: {}", line(record))));
+            return Err(self.failure(format!("written at rest: {}", line(record, self.start))));
         }
         Ok(())
     }
 
     fn elapsed(&self) -> SignedDuration {
-        self.cluster.now().duration_since(START)
+        self.cluster.now().duration_since(self.start)
     }
 
     /// Ends failures, user actions and restarts.
@@ -301,6 +310,7 @@ impl<T: Trial> Simulation<T> {
 
     /// Checks the new writes, and notifies all processes.
     fn check_writes(&mut self) -> Result<(), Failure> {
+        self.tell_decisions();
         if let Some(message) = self.deposed.take() {
             return Err(self.failure(message));
         }
@@ -385,7 +395,8 @@ impl<T: Trial> Simulation<T> {
         let mut environment = environment(&mut self.cluster, &mut self.random, &self.faults);
         let (dialects, members) =
             (self.trial.loops().swap_remove(index), self.trial.members(index));
-        let program = Program { dialects, members, behaviour: self.settings.behaviour };
+        let (behaviour, keeps_steps) = (self.settings.behaviour, self.trial.observes_decisions());
+        let program = Program { dialects, members, behaviour, keeps_steps };
         let links = self.loops[index].links.clone();
         let (process, scheduled) = Controller::start(program, links, &mut environment);
         self.loops[index].process = Some(process);
@@ -446,16 +457,16 @@ impl<T: Trial> Simulation<T> {
     fn failure(&self, message: String) -> Failure {
         let last = self.cluster.records(0).iter().rev();
         let last = last.filter(|record| !self.trial.is_routine(record)).take(HISTORY);
-        let mut lines: Vec<String> = last.map(line).collect();
+        let mut lines: Vec<String> = last.map(|record| line(record, self.start)).collect();
         lines.reverse();
         Failure { after: self.elapsed(), message, history: lines.join("\n") }
     }
 }
 
 /// One line of the history.
-fn line(record: &WriteRecord) -> String {
+fn line(record: &WriteRecord, start: Timestamp) -> String {
     let object = &record.object;
-    let after = record.at.duration_since(START);
+    let after = record.at.duration_since(start);
     let is_fleet =
         object.kind().group.ends_with("kubernetes-fleet.io") || !object.key().cluster.is_empty();
     let is_ocm = object.kind().group.ends_with("open-cluster-management.io");

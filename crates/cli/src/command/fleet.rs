@@ -52,6 +52,14 @@ impl Simulation {
         self.nodes.is_some()
     }
 
+    /// The scenario of the flags; without any, the default one.
+    pub(crate) fn scenario_or_default(self) -> Result<Scenario> {
+        let seed = self.seed;
+        let mut found = self.scenario()?.unwrap_or_default();
+        found.seed = seed.unwrap_or(found.seed);
+        Ok(found)
+    }
+
     /// The scenario to simulate, if any flag asks for one.
     pub(crate) fn scenario(self) -> Result<Option<Scenario>> {
         let Self { nodes, scenario, seed } = self;

@@ -4,9 +4,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
+#[cfg(feature = "server")]
+use convoy_sim::forecast::Until;
 use jiff::Timestamp;
 
 use super::DialectName;
+#[cfg(feature = "server")]
+use super::simulate;
 #[cfg(feature = "server")]
 use crate::cluster::ClusterArgs;
 use crate::input::{self, Limits};
@@ -60,6 +64,11 @@ pub struct Args {
     /// Verify the plan against Convoy's guarantees and report violations
     #[arg(long, env = "CONVOY_CHECK", hide_env_values = true)]
     check: bool,
+    /// Simulate the rollouts instead: until `done`, or for a duration such as 90m. Short for
+    /// `convoy simulate`, which has more to say and more flags
+    #[cfg(feature = "server")]
+    #[arg(long, value_name = "done|DURATION", value_parser = simulate::until)]
+    until: Option<Until>,
     #[cfg(feature = "server")]
     #[command(flatten)]
     cluster: ClusterArgs,
@@ -68,6 +77,8 @@ pub struct Args {
 #[derive(Debug)]
 struct Settings {
     sources: Vec<PathBuf>,
+    #[cfg(feature = "server")]
+    until: Option<Until>,
     #[cfg(feature = "server")]
     cluster: ClusterArgs,
     now: Timestamp,
@@ -86,10 +97,14 @@ impl Args {
             dialect,
             check,
             #[cfg(feature = "server")]
+            until,
+            #[cfg(feature = "server")]
             cluster,
         } = self;
         Settings {
             sources: filename,
+            #[cfg(feature = "server")]
+            until,
             #[cfg(feature = "server")]
             cluster,
             now: now.unwrap_or_else(this_second),
@@ -126,10 +141,30 @@ fn of_cluster(settings: Settings) -> Result<Report> {
     Ok(report)
 }
 
+/// What becomes of the rollouts of a report.
+#[cfg(feature = "server")]
+fn forecast(report: &Report, until: Until, format: Format) -> Result<ExitCode> {
+    let scenario = convoy_sim::scenario::Scenario::default();
+    let settings = simulate::Settings { scenario, seeds: 5, until, start: report.plan.now };
+    let nothing = convoy_plan::World::new();
+    let (_, outlook) = settings.outlook(&report.manifests.world, &nothing)?;
+    match format {
+        Format::Text => output::print(&text::forecast::summary(&outlook))?,
+        format => output::print_value(&outlook.to_json(), format)?,
+    }
+    Ok(settings.status(&outlook))
+}
+
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
     let settings = args.resolve();
     let format = settings.format;
+    #[cfg(feature = "server")]
+    let until = settings.until;
     let report = report(settings)?;
+    #[cfg(feature = "server")]
+    if let Some(until) = until.filter(|_| !finding::has_errors(&report.findings)) {
+        return forecast(&report, until, format);
+    }
     match format {
         Format::Text => output::print(&text::plan(&report))?,
         format => {

@@ -34,6 +34,18 @@ pub(super) fn age(since: Timestamp, now: Timestamp) -> String {
     }
 }
 
+/// How long something took: `0s`, `3.2s`, `1m 5s`, `2h 5m`.
+#[cfg(feature = "server")]
+pub(super) fn length(took: jiff::SignedDuration) -> String {
+    let tenths = (took.as_millis().max(0) + 50) / 100;
+    match tenths {
+        0 => "0s".to_owned(),
+        1..600 if tenths % 10 == 0 => format!("{}s", tenths / 10),
+        1..600 => format!("{}.{}s", tenths / 10, tenths % 10),
+        _ => span(u64::try_from(tenths / 10).unwrap_or(0)),
+    }
+}
+
 /// The two largest units: `3d 4h`, `2h 5m`, `45s`.
 fn span(secs: u64) -> String {
     const UNITS: [(u64, &str); 4] = [(86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")];

@@ -32,6 +32,12 @@ fn help_of_the_daily_commands() {
 }
 
 #[test]
+fn help_of_simulate_and_record() {
+    golden("simulate", &["simulate", "--help"]);
+    golden("record", &["record", "--help"]);
+}
+
+#[test]
 fn help_of_validate() {
     golden("validate", &["validate", "--help"]);
 }

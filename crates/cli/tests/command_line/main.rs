@@ -12,6 +12,7 @@ mod help;
 mod hostile;
 mod input;
 mod migrate;
+mod simulate;
 mod validate;
 mod vectors;
 mod words;

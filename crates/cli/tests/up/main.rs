@@ -31,6 +31,7 @@ mod ocm_members;
 mod ocm_real;
 mod placements;
 mod process;
+mod rehearsal;
 mod rollouts;
 mod running;
 mod scrape;

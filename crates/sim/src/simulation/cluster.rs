@@ -89,10 +89,19 @@ pub struct Cluster {
 impl Cluster {
     /// An empty cluster with the namespaces `default` and `kube-node-lease`.
     pub fn new(kind: ServerKind, seed: Seed, now: Timestamp) -> Self {
-        let server: Box<dyn Server> = match kind {
-            ServerKind::Real => Box::new(Real::new(seed)),
-            ServerKind::Light => Box::new(Light::new()),
-        };
+        match kind {
+            ServerKind::Real => Self::on(Box::new(Real::new(seed)), now),
+            ServerKind::Light => Self::on(Box::new(Light::new()), now),
+        }
+    }
+
+    /// A cluster of the small server that has these objects. Their identities, owners, statuses
+    /// and times stay as they are.
+    pub fn holding(objects: Vec<Object>, now: Timestamp) -> Self {
+        Self::on(Box::new(Light::holding(objects, now)), now)
+    }
+
+    fn on(server: Box<dyn Server>, now: Timestamp) -> Self {
         let mut cluster =
             Self { server, now, records: Vec::new(), forgotten: 0, resources: BTreeMap::new() };
         for name in ["default", "kube-node-lease"] {

@@ -17,7 +17,7 @@ use convoy_controllers::request::Request;
 use convoy_controllers::response::Response;
 use convoy_controllers::rollout::Rollout;
 use convoy_controllers::watches::WatchChange;
-use convoy_plan::Dialect;
+use convoy_plan::{Dialect, Step};
 use jiff::{SignedDuration, Timestamp};
 use smol_str::SmolStr;
 
@@ -75,6 +75,8 @@ pub(crate) struct Program {
     /// The member clusters to which it is connected.
     pub(crate) members: Vec<SmolStr>,
     pub(crate) behaviour: LoopBehaviour,
+    /// Whether its decisions are kept.
+    pub(crate) keeps_steps: bool,
 }
 
 /// The time between two attempts to find out what a cluster serves.
@@ -121,9 +123,10 @@ impl Controller {
         links: Links,
         environment: &mut Environment<'_>,
     ) -> (Self, Scheduled) {
-        let Program { dialects, members, behaviour } = program;
+        let Program { dialects, members, behaviour, keeps_steps } = program;
+        let settings = Settings { keeps_steps, ..Settings::new(dialects) };
         let mut controller = Self {
-            reconciler: Reconciler::new(Settings::new(dialects)),
+            reconciler: Reconciler::new(settings),
             streams: Vec::new(),
             executions: BTreeMap::new(),
             sent: BTreeMap::new(),
@@ -229,6 +232,11 @@ impl Controller {
                 .iter()
                 .filter(|stream| !stream.is_stopped)
                 .all(|stream| stream.at.is_some_and(|at| stream.next(cluster, at).is_none()))
+    }
+
+    /// The decisions since the last call, if they are kept.
+    pub(crate) fn take_steps(&mut self) -> Vec<Step> {
+        self.reconciler.take_steps()
     }
 
     /// Whether it waits for responses.

@@ -5,6 +5,7 @@
 mod eviction;
 mod garbage;
 mod kinds;
+mod load;
 
 use std::collections::{BTreeMap, BTreeSet};
 

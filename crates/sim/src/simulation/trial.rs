@@ -2,7 +2,7 @@
 
 use convoy_controllers::request::Request;
 use convoy_controllers::tenure::LeaseTiming;
-use convoy_plan::Dialect;
+use convoy_plan::{Dialect, Step};
 use jiff::{SignedDuration, Timestamp};
 use smol_str::SmolStr;
 
@@ -39,6 +39,14 @@ pub trait Trial {
 
     /// Checks one write. `Err` names the invariant that is violated.
     fn see(&mut self, record: &WriteRecord) -> Result<(), String>;
+
+    /// Whether [`Trial::decided`] is to be called.
+    fn observes_decisions(&self) -> bool {
+        false
+    }
+
+    /// A loop has decided about a rollout; the writes follow.
+    fn decided(&mut self, _step: &Step, _now: Timestamp) {}
 
     /// What others do about a write, each after a delay: controllers that are not under test.
     fn react(

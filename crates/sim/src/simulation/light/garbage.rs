@@ -125,6 +125,11 @@ impl Light {
         self.restore(object, raw);
     }
 
+    /// Owners that nobody gave exist all the same: what they own stays.
+    pub(super) fn presume(&mut self, uid: &str) {
+        self.garbage.uids.insert(uid.to_owned());
+    }
+
     pub(super) fn note_owners(&mut self, before: Option<&Object>, after: Option<&Object>) {
         let owners = |object: Option<&Object>| -> BTreeSet<String> {
             object.into_iter().flat_map(Object::owners).map(|it| it.uid.to_owned()).collect()

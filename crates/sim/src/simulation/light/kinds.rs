@@ -21,7 +21,7 @@ const OCM_CLUSTER: &str = "cluster.open-cluster-management.io";
 const OCM_WORK: &str = "work.open-cluster-management.io";
 
 /// Group, version, kind, plural, and whether it is namespaced.
-const KINDS: [(&str, &str, &str, &str, bool); 59] = [
+const KINDS: [(&str, &str, &str, &str, bool); 62] = [
     ("", "v1", "Pod", "pods", true),
     ("", "v1", "Node", "nodes", false),
     ("", "v1", "Namespace", "namespaces", false),
@@ -31,6 +31,9 @@ const KINDS: [(&str, &str, &str, &str, bool); 59] = [
     ("apps", "v1", "ReplicaSet", "replicasets", true),
     ("apps", "v1", "DaemonSet", "daemonsets", true),
     ("apps", "v1", "StatefulSet", "statefulsets", true),
+    ("apps", "v1", "ControllerRevision", "controllerrevisions", true),
+    ("batch", "v1", "Job", "jobs", true),
+    ("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", true),
     ("", "v1", "ReplicationController", "replicationcontrollers", true),
     ("storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments", false),
     ("coordination.k8s.io", "v1", "Lease", "leases", true),

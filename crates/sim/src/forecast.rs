@@ -1,0 +1,149 @@
+//! Forecasts: what becomes of the rollouts among given objects, by the real controllers in virtual
+//! time. The objects of a cluster, or manifests, are the initial state; the machines are simulated.
+//!
+//! A [`Premise`] is what a forecast starts from, a [`Course`] what happened under one seed.
+
+mod controllers;
+mod course;
+mod objects;
+mod observer;
+mod outlook;
+mod readiness;
+mod review;
+
+use convoy_api::{Object, ObjectKey};
+use convoy_plan::{Dialect, World};
+use jiff::{SignedDuration, Timestamp};
+
+pub use controllers::recorded_kinds;
+pub use course::{Course, Ending, Entry, GroupPeak, Happening, RolloutCourse, Sample};
+pub use outlook::{Outlook, Range};
+
+use self::observer::Observer;
+use crate::scenario::{Latency, Scenario};
+use crate::seed::Seed;
+use crate::simulation::{LoopBehaviour, RunSettings, Simulation};
+
+/// Nodes that are simulated where neither the objects nor the scenario have any.
+const NODES: u32 = 10;
+/// Worlds of more nodes take events together, as a busy controller does, to be done sooner.
+const LARGE: usize = 2_000;
+/// How often nodes renew their leases while nothing can happen to them: nobody looks.
+const CALM_HEARTBEAT: Latency = Latency::from_millis(3_600_000, 3_600_000);
+/// The machines run for so long before the controllers start: by then nodes have registered, and
+/// pods that are bound to them run.
+const LEAD: SignedDuration = SignedDuration::from_mins(1);
+/// The longest forecast.
+const LONGEST: SignedDuration = SignedDuration::from_hours(24 * 90);
+
+/// Why there is no forecast.
+#[derive(Debug, thiserror::Error)]
+pub enum ForecastError {
+    #[error(
+        "no rollouts among {objects} objects; a simulation needs a Deployment, DaemonSet, StatefulSet, Skyhook or NodePool"
+    )]
+    NoRollouts { objects: usize },
+    #[error(
+        "{object} cannot be simulated: rollouts to member clusters need the member clusters themselves"
+    )]
+    Unsupported { object: String },
+    #[error("the API server would refuse {object}: {message}")]
+    Refused { object: String, message: String },
+    #[error("the simulation failed")]
+    Failed(#[from] Box<crate::simulation::Failure>),
+}
+
+/// When a forecast ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// Once every rollout is done, or will never be.
+    Done,
+    After(SignedDuration),
+}
+
+/// The initial state: objects, the controllers for them, and the machines.
+#[derive(Clone)]
+pub struct Premise {
+    objects: Vec<Object>,
+    dialects: Vec<&'static dyn Dialect>,
+    rollouts: Vec<ObjectKey>,
+    scenario: Scenario,
+    start: Timestamp,
+    /// How many nodes there are, and whether they were made up.
+    pub nodes: usize,
+    pub has_invented_nodes: bool,
+}
+
+impl Premise {
+    /// The objects of `given`, after those of `applied` were applied to them.
+    pub fn new(
+        given: &World,
+        applied: &World,
+        mut scenario: Scenario,
+        start: Timestamp,
+    ) -> Result<Self, ForecastError> {
+        let (dialects, rollouts) = controllers::of(given, applied)?;
+        let objects = objects::prepared(given, applied, &dialects, start)?;
+        let is_node = |object: &&Object| *object.kind() == convoy_api::kinds::NODE;
+        let given_nodes = objects.iter().filter(is_node).count();
+        let made: u32 = scenario.nodes.iter().map(|template| template.count).sum();
+        let has_invented_nodes = given_nodes == 0 && made == 0;
+        if has_invented_nodes {
+            scenario = scenario.with_nodes(NODES);
+        }
+        let made = scenario.nodes.iter().map(|template| template.count).sum::<u32>();
+        if scenario.node_events.is_empty() {
+            scenario.heartbeat = CALM_HEARTBEAT;
+        }
+        let nodes = given_nodes + usize::try_from(made).unwrap_or(usize::MAX);
+        Ok(Self { objects, dialects, rollouts, scenario, start, nodes, has_invented_nodes })
+    }
+
+    /// The names of the controllers that run.
+    pub fn controllers(&self) -> Vec<&'static str> {
+        self.dialects.iter().map(|dialect| dialect.name()).collect()
+    }
+
+    pub fn start(&self) -> Timestamp {
+        self.start
+    }
+
+    /// What happens under a seed.
+    pub fn play(&self, seed: u64, until: Until) -> Result<Course, ForecastError> {
+        let observer = Observer::new(self, seed);
+        let world = Simulation::holding(
+            self.objects.clone(),
+            self.start.checked_sub(LEAD).unwrap_or(self.start),
+            Seed::new(seed),
+            self.settings(),
+            observer,
+        );
+        let longest = match until {
+            Until::Done => LONGEST,
+            Until::After(length) => length,
+        };
+        let end = self.start.checked_add(longest).unwrap_or(Timestamp::MAX);
+        let is_over = |observer: &Observer, now: Timestamp, is_quiet: bool| {
+            until == Until::Done && observer.is_over(now, is_quiet)
+        };
+        let observer = world.play(LEAD, end, is_over).map_err(Box::new)?;
+        Ok(observer.course(end))
+    }
+
+    fn settings(&self) -> RunSettings {
+        let is_large = self.nodes > LARGE;
+        let delay = if is_large { SignedDuration::from_secs(4) } else { SignedDuration::ZERO };
+        let behaviour = LoopBehaviour { reaction_delay: delay, batches_events: true };
+        RunSettings { behaviour, ..RunSettings::undisturbed() }
+    }
+}
+
+impl std::fmt::Debug for Premise {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Premise")
+            .field("objects", &self.objects.len())
+            .field("controllers", &self.controllers())
+            .field("nodes", &self.nodes)
+            .finish_non_exhaustive()
+    }
+}

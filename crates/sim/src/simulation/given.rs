@@ -1,0 +1,55 @@
+//! Simulations that begin with given objects and run undisturbed, as long as their trial wants.
+
+use convoy_api::Object;
+use jiff::{SignedDuration, Timestamp};
+
+use super::cluster::Cluster;
+use super::machines::MachineEvent;
+use super::{Event, Failure, RunSettings, Simulation, Trial};
+use crate::seed::Seed;
+
+impl<T: Trial> Simulation<T> {
+    /// With these objects, at this instant, on the small server.
+    pub fn holding(
+        objects: Vec<Object>,
+        start: Timestamp,
+        seed: Seed,
+        settings: RunSettings,
+        trial: T,
+    ) -> Self {
+        Self::on(Cluster::holding(objects, start), seed, settings, trial)
+    }
+
+    /// Runs until an instant, or until `is_over` says so of the trial, given whether all loops
+    /// rest; returns the trial. The loops start after `lead`.
+    pub fn play(
+        mut self,
+        lead: SignedDuration,
+        until: Timestamp,
+        is_over: impl Fn(&T, Timestamp, bool) -> bool,
+    ) -> Result<T, Failure> {
+        self.check_writes()?;
+        self.after(SignedDuration::ZERO, Event::Machines(MachineEvent::Wake));
+        for index in 0..self.loops.len() {
+            self.after(lead, Event::Start(index));
+        }
+        self.run_until(until, |world| {
+            let is_quiet = world.is_quiet();
+            is_over(&world.trial, world.cluster.now(), is_quiet)
+        })?;
+        Ok(self.trial)
+    }
+
+    /// Tells the trial what the loops have decided since it was last told.
+    pub(super) fn tell_decisions(&mut self) {
+        if !self.trial.observes_decisions() {
+            return;
+        }
+        let now = self.cluster.now();
+        for slot in &mut self.loops {
+            for step in slot.process.iter_mut().flat_map(super::Controller::take_steps) {
+                self.trial.decided(&step, now);
+            }
+        }
+    }
+}
