@@ -17,8 +17,11 @@ const GAP: f64 = 14.0;
 const TITLE: f64 = 34.0;
 const AXIS: f64 = 30.0;
 const TICKS: i32 = 5;
+/// How many members of a group are in a state.
+type Count = fn(&GroupReport) -> u32;
+
 /// States from the bottom of a band upwards, with their colours.
-const STATES: [(&str, &str, fn(&GroupReport) -> u32); 3] = [
+const STATES: [(&str, &str, Count); 3] = [
     ("done", "#3f9c5a", |group| group.done),
     ("in flight", "#e0a526", |group| group.moving + group.settling),
     ("failed", "#c8413b", |group| group.failed),

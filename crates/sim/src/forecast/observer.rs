@@ -233,6 +233,9 @@ impl GroupPeak {
     }
 }
 
+/// Verb, reason and message of actions that are told in one line.
+type Line<'a> = (Verb, &'a str, &'a str);
+
 /// The actions that move members, those with the same words together. If a reason has many
 /// different words, as it does when each names its member, its actions are one line.
 fn movements(actions: &[Action]) -> Vec<Happening> {
@@ -242,7 +245,7 @@ fn movements(actions: &[Action]) -> Vec<Happening> {
     for action in movements() {
         words.entry(reason(action)).or_default().insert(&action.why.message);
     }
-    let mut lines: Vec<((Verb, &str, &str), Vec<ObjectKey>)> = Vec::new();
+    let mut lines: Vec<(Line<'_>, Vec<ObjectKey>)> = Vec::new();
     for action in movements() {
         let (verb, why) = reason(action);
         let differ = words.get(&(verb, why)).is_some_and(|words| words.len() > WORDINGS_MAX);
