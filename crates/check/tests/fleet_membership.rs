@@ -3,8 +3,8 @@
 use convoy_api::GroupKind;
 use convoy_api::kinds::NAMESPACE;
 use convoy_check::{Applier, settle};
-use convoy_plan::dialect::fleet::Fleet;
-use convoy_plan::{World, decide};
+use convoy_plan::dialect::fleet::{Fleet, Hub};
+use convoy_plan::{Dialect, World, decide};
 use convoy_testkit::{NOW, object};
 use jiff::Timestamp;
 use serde_json::json;
@@ -106,6 +106,27 @@ fn works_of_a_cluster_that_leaves_are_left_to_its_agent() {
     assert_eq!(deletions(&applier), 0, "the agent would take the objects off");
     settled(&mut applier, agent);
     assert!(applier.world().get(&key).is_none(), "it waits for nothing once the cluster left");
+}
+
+#[test]
+fn a_placement_lets_go_of_the_last_cluster() {
+    let placement = object(PLACEMENT_API, "ClusterResourcePlacement", "web")
+        .spec(json!({"resourceSelectors": [], "policy": {"placementType": "PickAll"}}))
+        .build();
+    let binding = object(PLACEMENT_API, "ClusterResourceBinding", "web-eu-1")
+        .label("kubernetes-fleet.io/parent-CRP", "web")
+        .with("/metadata/finalizers", json!(["kubernetes-fleet.io/scheduler-crb-cleanup"]))
+        .with("/metadata/deletionTimestamp", json!(NOW))
+        .spec(json!({"state": "Unscheduled", "targetCluster": "eu-1"}))
+        .build();
+    let (rollout, binding_key) = (placement.key().clone(), binding.key().clone());
+    let world: World = [placement, binding].into_iter().collect();
+    let releases = |dialect: &dyn Dialect| {
+        let step = decide(dialect, &world, &[], &rollout, now()).expect("it is a rollout");
+        step.actions.iter().any(|action| action.target == binding_key)
+    };
+    assert!(releases(&Hub::default()), "a hub sees that no cluster is left");
+    assert!(!releases(&Fleet), "files may leave the clusters out");
 }
 
 #[test]

@@ -49,6 +49,11 @@ pub struct ReplicaSets {
     templates: Vec<Value>,
     /// Clusters that leave, or have left.
     leaving: BTreeSet<String>,
+    /// What placements select clusters by: labels and taints.
+    clusters: BTreeMap<String, (Value, Value)>,
+    /// Clusters whose labels or taints changed since the loops last settled: a placement may have
+    /// begun to write groups without them.
+    unsettled: BTreeSet<String>,
 }
 
 /// A replica set.
@@ -108,9 +113,7 @@ impl ReplicaSets {
             kind if *kind == PLACEMENT => return self.see_placement(object, is_gone),
             kind if *kind == DECISION => self.see_decision(object, is_gone),
             kind if *kind == WORK => return self.see_work(object, is_gone, by, now),
-            kind if *kind == CLUSTER && (is_gone || object.is_deleting()) => {
-                self.leaving.insert(object.name().to_string());
-            }
+            kind if *kind == CLUSTER => self.see_cluster(object, is_gone),
             _ => {}
         }
         Ok(())
@@ -132,13 +135,16 @@ impl ReplicaSets {
         }
         self.slots.retain(|_, slots| !slots.is_empty());
         for ((_, name), placement) in &mut self.placements {
-            placement.settle().map_err(|error| format!("placement {name}: {error}"))?;
+            placement
+                .settle(&self.unsettled)
+                .map_err(|error| format!("placement {name}: {error}"))?;
             let last = |versions: usize| ..versions.saturating_sub(1);
             placement.layouts.drain(last(placement.layouts.len()));
             placement.strategies.drain(last(placement.strategies.len()));
         }
         self.placements.retain(|_, placement| placement.exists || !placement.slices.is_empty());
         self.leaving.clear();
+        self.unsettled.clear();
         self.judge_rest(now)
     }
 
@@ -185,8 +191,21 @@ impl ReplicaSets {
         }
     }
 
+    fn see_cluster(&mut self, object: &Object, is_gone: bool) {
+        let name = object.name().to_string();
+        if is_gone || object.is_deleting() {
+            self.leaving.insert(name.clone());
+        }
+        let labels = field(object.metadata(), "labels").clone();
+        let selected_by = (labels, field(object.spec(), "taints").clone());
+        if self.clusters.insert(name.clone(), selected_by.clone()) != Some(selected_by) {
+            self.unsettled.insert(name);
+        }
+    }
+
     fn see_placement(&mut self, object: &Object, is_gone: bool) -> Result<(), String> {
-        let placement = self.placement(object.namespace(), object.name());
+        let key = (object.namespace().to_string(), object.name().to_string());
+        let placement = self.placements.entry(key).or_default();
         placement.exists = !is_gone;
         placement.is_compact = object.annotation(REGROUP) == Some("compact");
         let strategy = group_strategy(object);
@@ -196,7 +215,7 @@ impl ReplicaSets {
         if is_gone || !placement.is_written(object) {
             return Ok(());
         }
-        placement.settle().map_err(|error| format!("{}: {error}", object.key()))
+        placement.settle(&self.unsettled).map_err(|error| format!("{}: {error}", object.key()))
     }
 
     fn see_decision(&mut self, object: &Object, is_gone: bool) {
@@ -302,7 +321,7 @@ impl Placement {
 
     /// The placement is done with its decisions: the groups are as they should be, and who was
     /// there all along has kept its place.
-    fn settle(&mut self) -> Result<(), String> {
+    fn settle(&mut self, unsettled: &BTreeSet<String>) -> Result<(), String> {
         let layout = self.layout();
         let is_known = self.strategies.len() == 1 && self.exists;
         let per_group = |it: &Self| field(&it.strategies[0], "clustersPerDecisionGroup").clone();
@@ -314,7 +333,9 @@ impl Placement {
             && !self.is_compact
         {
             let per_group = per_group(self);
-            let sizes = since.iter().map(|it| length(&per_group, it.len()));
+            let selected =
+                |it: &Layout| it.clusters().filter(|cluster| !unsettled.contains(*cluster)).count();
+            let sizes = since.iter().map(|it| length(&per_group, selected(it)));
             let most = sizes.chain([length(&per_group, layout.len())]).min().unwrap_or(0);
             let stays = |cluster: &str| since.iter().all(|it| it.group_of(cluster).is_some());
             layout.keeps(first, most, stays)?;

@@ -93,6 +93,7 @@ impl HubFlags {
             runs_workloads: self.enable_workload,
             has_cluster_profiles: self.enable_cluster_inventory_apis,
             unhealthy_threshold: self.cluster_unhealthy_threshold,
+            sees_all_clusters: true,
             guard_rail: self.guard.resolve(),
         }
     }

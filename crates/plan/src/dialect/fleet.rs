@@ -106,7 +106,7 @@ impl Dialect for Fleet {
     }
 
     fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
-        step(snapshot, now, &Options::new())
+        step(snapshot, now, &Options { sees_all_clusters: false, ..Options::new() })
     }
 
     fn complaint(&self, snapshot: &Snapshot<'_>, denial: &Denial, now: Timestamp) -> Complaint {
@@ -317,7 +317,7 @@ fn live_placement<'w>(
         members >= parallel::MADE_MIN,
         || {
             let selected = selected(snapshot, placement, now, options)
-                .map(|partial| (partial, scheduled(snapshot, placement, &history, now)));
+                .map(|partial| (partial, scheduled(inputs, &history, options)));
             let reported = selected.is_ok().then(|| rollup::status(inputs));
             (selected, reported)
         },
@@ -360,14 +360,16 @@ fn selected(
 }
 
 fn scheduled<'w>(
-    snapshot: &Snapshot<'w>,
-    placement: &Placement<'w>,
+    inputs: rollup::Inputs<'_, 'w>,
     history: &PolicyHistory<'w>,
-    now: Timestamp,
+    options: &Options,
 ) -> PartialStep {
-    let Some(schedule) = decide::schedule::decide(snapshot, placement, history, now) else {
+    let rollup::Inputs { snapshot, placement, now, .. } = inputs;
+    // Files without member clusters say nothing about where resources could go.
+    if snapshot.of(&names::MEMBER_CLUSTER).is_empty() && !options.sees_all_clusters {
         return PartialStep::default();
-    };
+    }
+    let schedule = decide::schedule::decide(snapshot, placement, history, now);
     let mut partial = report::schedule::partial(&schedule, placement);
     let policy = &history.active_name;
     partial.actions = write::schedule::actions(snapshot, placement, &schedule, policy);

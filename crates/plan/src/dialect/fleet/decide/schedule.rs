@@ -27,23 +27,19 @@ pub(crate) struct Schedule<'w> {
     pub(crate) picks: Picks<'w>,
 }
 
-/// Decides the placement's clusters. Nothing without member clusters: a bag without them
-/// says nothing about where resources could go.
+/// Decides the placement's clusters.
 pub(crate) fn decide<'w>(
     snapshot: &Snapshot<'w>,
     placement: &Placement<'w>,
     history: &PolicyHistory<'w>,
     now: Timestamp,
-) -> Option<Schedule<'w>> {
+) -> Schedule<'w> {
     let clusters = snapshot.of(&MEMBER_CLUSTER);
-    if clusters.is_empty() {
-        return None;
-    }
     let bindings = snapshot.of(&placement.binding_kind()).iter().copied();
     let owned: Vec<&Object> = bindings.filter(|binding| placement.owns(binding)).collect();
     let classes = Classes::sorted(owned, clusters, &history.active_name);
     let picks = settled(placement, clusters, &classes, now);
-    Some(Schedule { classes, picks })
+    Schedule { classes, picks }
 }
 
 /// When a cluster that a placement does not have will be out of the question for another reason,

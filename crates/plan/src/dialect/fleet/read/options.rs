@@ -18,6 +18,9 @@ pub struct Options {
     pub has_cluster_profiles: bool,
     /// A ClusterProfile says that its cluster is not healthy when nothing was heard for so long.
     pub unhealthy_threshold: SignedDuration,
+    /// Whether a member cluster that is not given is not there: a hub sees all of them, files may
+    /// leave them out.
+    pub sees_all_clusters: bool,
     /// Who may write the objects of the fleet itself; None: whoever RBAC lets.
     pub guard_rail: Option<&'static GuardRail>,
 }
@@ -40,6 +43,7 @@ impl Options {
         runs_workloads: false,
         has_cluster_profiles: true,
         unhealthy_threshold: SignedDuration::from_secs(60),
+        sees_all_clusters: true,
         guard_rail: None,
     };
 
