@@ -3,6 +3,7 @@
 mod bench;
 mod deny;
 mod kubernetes;
+mod sim;
 #[cfg(test)]
 mod tidy;
 mod torture;
@@ -35,6 +36,8 @@ enum Task {
     Deny,
     /// Kill, stop and depose leaders for about 20 minutes, and check budgets after every write
     Torture(torture::Settings),
+    /// Run control loops in virtual time under random faults, and check promises after every write
+    Sim(sim::Settings),
     /// Run benchmarks; nothing else should run on the machine
     #[command(subcommand)]
     Bench(bench::Bench),
@@ -47,6 +50,7 @@ fn main() -> ExitCode {
         Task::Deny => deny::run(),
         Task::Types => types::run(),
         Task::Torture(settings) => torture::run(&settings),
+        Task::Sim(settings) => sim::run(&settings),
         Task::Bench(bench) => bench::run(bench),
     };
     match result {

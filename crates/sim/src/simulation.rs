@@ -27,6 +27,7 @@ pub mod replica_sets;
 mod server;
 pub mod skyhooks;
 mod timeline;
+pub mod together;
 mod trial;
 
 use std::collections::{BTreeMap, BTreeSet};

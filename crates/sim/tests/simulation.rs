@@ -14,6 +14,7 @@ use convoy_sim::simulation::fleets::Fleets;
 use convoy_sim::simulation::pools::PoolRehearsal;
 use convoy_sim::simulation::rehearsal::Rehearsal;
 use convoy_sim::simulation::skyhooks::Skyhooks;
+use convoy_sim::simulation::together::Together;
 use convoy_sim::simulation::{RunSummary, Simulation};
 use convoy_testkit::seeds;
 
@@ -29,6 +30,8 @@ const SEEDS_OF_REAL: u32 = 30;
 /// The same of Skyhooks, which write more.
 const SEEDS_OF_REAL_SKYHOOKS: u32 = 8;
 
+/// Enough to meet every pair of dialects.
+const SEEDS_TOGETHER: u32 = 200;
 /// Enough to stop a leader between any two of its requests.
 const SEEDS_OF_LEADERS: u32 = 150;
 
@@ -44,6 +47,11 @@ fn run_skyhook(seed: u64, server: ServerKind) -> Result<RunSummary, String> {
 
 fn run_fleet(seed: u64) -> Result<RunSummary, String> {
     let (trial, settings) = Fleets::from_seed(seed);
+    Simulation::new(Seed::new(seed), settings, trial).run().map_err(|failure| failure.to_string())
+}
+
+fn run_together(seed: u64) -> Result<RunSummary, String> {
+    let (trial, settings) = Together::from_seed(seed);
     Simulation::new(Seed::new(seed), settings, trial).run().map_err(|failure| failure.to_string())
 }
 
@@ -90,6 +98,12 @@ fn nor_has_it_on_the_real_server() {
 fn placements_keep_enough_clusters_working_whatever_happens() {
     let name = "placements_keep_enough_clusters_working_whatever_happens";
     every_seed(name, SEEDS, run_fleet);
+}
+
+#[test]
+fn dialects_keep_their_promises_in_one_world() {
+    let name = "dialects_keep_their_promises_in_one_world";
+    every_seed(name, SEEDS_TOGETHER, run_together);
 }
 
 /// The worlds above would show a hub that lets one more cluster go or come than it may.

@@ -1,0 +1,197 @@
+//! Several trials in one world: Deployments whose pods run on the nodes that a Skyhook interrupts,
+//! beside a hub of KubeFleet and one of Open Cluster Management. Each trial sees the objects that
+//! are its own, and its promises hold whatever the others do.
+
+use std::collections::BTreeSet;
+
+use convoy_api::Object;
+use convoy_api::apps::POD;
+use convoy_api::kinds::NODE;
+use convoy_controllers::request::Request;
+use convoy_plan::Dialect;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+use smol_str::SmolStr;
+
+use super::apps::Apps;
+use super::cluster::{Author, Cluster, ServerKind, WriteRecord};
+use super::fleets::Fleets;
+use super::ocm::OcmFleet;
+use super::random::Random;
+use super::skyhooks::Skyhooks;
+use super::{RunSettings, Trial};
+use crate::scenario::Scenario;
+use crate::seed::Seed;
+
+/// How much more may happen than in one trial alone.
+const EVENTS_FACTOR: u64 = 4;
+
+/// Trials that share a world.
+pub struct Together {
+    parts: Vec<Part>,
+    scenario: Scenario,
+    /// Nodes that take no pods: pods leave them for reasons that are not their Deployment's.
+    cordoned: BTreeSet<SmolStr>,
+}
+
+struct Part {
+    owns: fn(&Object) -> bool,
+    trial: Box<dyn Trial>,
+    /// How many control loops it has.
+    loops: usize,
+}
+
+impl Part {
+    fn new(owns: fn(&Object) -> bool, trial: impl Trial + 'static) -> Self {
+        let loops = trial.loops().len();
+        Self { owns, trial: Box::new(trial), loops }
+    }
+}
+
+impl Together {
+    /// All dialects that there is a trial of, as a seed has them.
+    pub fn from_seed(seed: u64) -> (Self, RunSettings) {
+        let mut random = Random::new(Seed::new(seed).child("trial", "together"));
+        let (apps, _) = Apps::from_seed(seed, ServerKind::Light);
+        let (skyhooks, of_skyhooks) = Skyhooks::from_seed(seed, ServerKind::Light);
+        let (fleets, of_fleets) = Fleets::from_seed(seed);
+        let (ocm, _) = OcmFleet::from_seed(seed);
+        let mut scenario = skyhooks.scenario();
+        let of_apps = apps.scenario();
+        scenario.rules.extend(of_apps.rules);
+        scenario.latencies =
+            if random.happens(500) { of_apps.latencies } else { scenario.latencies };
+        let settings = RunSettings {
+            fault_phase: of_skyhooks.fault_phase.max(of_fleets.fault_phase / 2),
+            user_actions_every: (200, 4_000),
+            settle_timeout: of_skyhooks.settle_timeout,
+            events_max: of_fleets.events_max * EVENTS_FACTOR,
+            ..of_fleets
+        };
+        let parts = vec![
+            Part::new(is_of_deployment, apps),
+            Part::new(is_of_skyhook, skyhooks),
+            Part::new(is_of_fleet, fleets),
+            Part::new(is_of_ocm, ocm),
+        ];
+        (Self { parts, scenario, cordoned: BTreeSet::new() }, settings)
+    }
+
+    /// The trial of a control loop, and which of its loops that is.
+    fn part_of(&self, mut index: usize) -> Option<(&Part, usize)> {
+        for part in &self.parts {
+            if index < part.loops {
+                return Some((part, index));
+            }
+            index -= part.loops;
+        }
+        None
+    }
+
+    /// Whether a pod is taken off its node for the node's sake.
+    fn is_drained(&self, record: &WriteRecord) -> bool {
+        let object = &record.object;
+        let is_going = record.is_deletion() || object.is_deleting();
+        let is_pod = *object.kind() == POD && is_of_deployment(object);
+        is_pod && is_going && self.cordoned.contains(object.spec_text("nodeName"))
+    }
+}
+
+/// Home of the Deployment and its pods.
+fn is_of_deployment(object: &Object) -> bool {
+    object.key().cluster.is_empty() && *object.namespace() == "default"
+}
+
+fn is_of_skyhook(object: &Object) -> bool {
+    let is_here = *object.namespace() == "skyhook" || *object.kind() == NODE;
+    object.key().cluster.is_empty() && (is_here || object.kind().group == "skyhook.nvidia.com")
+}
+
+fn is_of_fleet(object: &Object) -> bool {
+    let key = object.key();
+    let is_member = key.cluster.is_empty() || key.cluster.starts_with("member-");
+    is_member && !is_of_deployment(object) && !is_of_skyhook(object) && !is_of_ocm(object)
+}
+
+fn is_of_ocm(object: &Object) -> bool {
+    let key = object.key();
+    let is_home = key.namespace == "apps" || key.namespace.starts_with("cluster-");
+    let is_known = key.kind.group.ends_with("open-cluster-management.io");
+    key.cluster.starts_with("cluster-") || key.cluster.is_empty() && (is_home || is_known)
+}
+
+impl Trial for Together {
+    fn loops(&self) -> Vec<Vec<&'static dyn Dialect>> {
+        self.parts.iter().flat_map(|part| part.trial.loops()).collect()
+    }
+
+    fn members(&self, index: usize) -> Vec<SmolStr> {
+        self.part_of(index).map_or_else(Vec::new, |(part, index)| part.trial.members(index))
+    }
+
+    fn scenario(&self) -> Scenario {
+        self.scenario.clone()
+    }
+
+    fn begin(&mut self) -> Vec<Request> {
+        self.parts.iter_mut().flat_map(|part| part.trial.begin()).collect()
+    }
+
+    fn act(&mut self, random: &mut Random, cluster: &mut Cluster) -> Vec<Request> {
+        let last = i64::try_from(self.parts.len()).unwrap_or(1) - 1;
+        let at = usize::try_from(random.between(0, last)).unwrap_or(0);
+        self.parts[at].trial.act(random, cluster)
+    }
+
+    fn end(&mut self, cluster: &mut Cluster) -> Vec<Request> {
+        self.parts.iter_mut().flat_map(|part| part.trial.end(cluster)).collect()
+    }
+
+    fn see(&mut self, record: &WriteRecord) -> Result<(), String> {
+        let object = &record.object;
+        if *object.kind() == NODE {
+            let is_cordoned = object.spec().get("unschedulable") == Some(&json!(true));
+            if is_cordoned && !record.is_deletion() {
+                self.cordoned.insert(object.name().clone());
+            } else {
+                self.cordoned.remove(object.name());
+            }
+        }
+        let drained = self.is_drained(record).then(|| WriteRecord {
+            by: Author::Machines,
+            object: object.clone(),
+            ..*record
+        });
+        let record = drained.as_ref().unwrap_or(record);
+        let owners = self.parts.iter_mut().filter(|part| (part.owns)(object));
+        owners.map(|part| part.trial.see(record)).collect()
+    }
+
+    fn react(
+        &mut self,
+        record: &WriteRecord,
+        random: &mut Random,
+    ) -> Vec<(SignedDuration, Request)> {
+        let owners = self.parts.iter_mut().filter(|part| (part.owns)(&record.object));
+        owners.flat_map(|part| part.trial.react(record, random)).collect()
+    }
+
+    fn is_routine(&self, record: &WriteRecord) -> bool {
+        let mut owners = self.parts.iter().filter(|part| (part.owns)(&record.object));
+        owners.any(|part| part.trial.is_routine(record))
+    }
+
+    fn rest(&mut self, now: Timestamp) {
+        self.parts.iter_mut().for_each(|part| part.trial.rest(now));
+    }
+
+    fn is_complete(&self) -> Result<(), String> {
+        self.parts.iter().try_for_each(|part| part.trial.is_complete())
+    }
+}
+
+impl std::fmt::Debug for Together {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Together").field("parts", &self.parts.len()).finish_non_exhaustive()
+    }
+}
