@@ -27,6 +27,7 @@ const CASES: &[Case] = &[
         "placements_keep_enough_clusters_working_whatever_happens",
     ),
     Case::of_loops("replica-sets", "ocm", "ocm::replica_sets_roll_out_in_order_whatever_happens"),
+    Case::of_loops("disruptions", "karpenter", "pools_keep_their_budgets_whatever_happens"),
     Case::of_pools("pools", "pools_keep_their_budgets_for_weeks"),
     Case::of_pools("repairs", "nodes_that_fail_are_repaired_one_at_a_time"),
 ];
@@ -68,8 +69,8 @@ pub(crate) struct Settings {
     /// The first seed
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     from: u64,
-    /// Try one case: together, deployments, leaders, skyhooks, placements, replica-sets, pools or
-    /// repairs
+    /// Try one case: together, deployments, leaders, skyhooks, placements, replica-sets, disruptions,
+    /// pools or repairs
     #[arg(long, value_name = "CASE")]
     case: Option<String>,
 }

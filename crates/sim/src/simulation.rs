@@ -7,6 +7,7 @@
 pub mod apps;
 pub mod cluster;
 mod controller;
+pub mod disruptions;
 mod elector;
 mod ending;
 mod environment;
@@ -474,7 +475,7 @@ fn line(record: &WriteRecord, start: Timestamp) -> String {
     let what = match (is_ocm, is_fleet) {
         (true, _) => ocm::world::summary(object),
         (_, true) => fleets::world::summary(object),
-        _ => apps::summary(object),
+        _ => format!("{}{}", apps::summary(object), disruptions::summary(object)),
     };
     let (change, by, revision) = (record.change, record.by, record.revision);
     format!("+{after:?} #{revision} {by:?} {change:?} {}{what}", object.key())

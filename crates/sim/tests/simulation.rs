@@ -10,6 +10,7 @@ use convoy_plan::Dialect;
 use convoy_sim::seed::Seed;
 use convoy_sim::simulation::apps::Apps;
 use convoy_sim::simulation::cluster::ServerKind;
+use convoy_sim::simulation::disruptions::Disruptions;
 use convoy_sim::simulation::fleets::Fleets;
 use convoy_sim::simulation::pools::PoolRehearsal;
 use convoy_sim::simulation::rehearsal::Rehearsal;
@@ -30,8 +31,10 @@ const SEEDS_OF_REAL: u32 = 30;
 /// The same of Skyhooks, which write more.
 const SEEDS_OF_REAL_SKYHOOKS: u32 = 8;
 
+/// Fewer, since pools write much; weeks of pools are tried elsewhere.
+const SEEDS_OF_POOLS: u32 = 200;
 /// Enough to meet every pair of dialects.
-const SEEDS_TOGETHER: u32 = 200;
+const SEEDS_TOGETHER: u32 = 100;
 /// Enough to stop a leader between any two of its requests.
 const SEEDS_OF_LEADERS: u32 = 150;
 
@@ -47,6 +50,11 @@ fn run_skyhook(seed: u64, server: ServerKind) -> Result<RunSummary, String> {
 
 fn run_fleet(seed: u64) -> Result<RunSummary, String> {
     let (trial, settings) = Fleets::from_seed(seed);
+    Simulation::new(Seed::new(seed), settings, trial).run().map_err(|failure| failure.to_string())
+}
+
+fn run_pool(seed: u64) -> Result<RunSummary, String> {
+    let (trial, settings) = Disruptions::from_seed(seed);
     Simulation::new(Seed::new(seed), settings, trial).run().map_err(|failure| failure.to_string())
 }
 
@@ -98,6 +106,24 @@ fn nor_has_it_on_the_real_server() {
 fn placements_keep_enough_clusters_working_whatever_happens() {
     let name = "placements_keep_enough_clusters_working_whatever_happens";
     every_seed(name, SEEDS, run_fleet);
+}
+
+#[test]
+fn pools_keep_their_budgets_whatever_happens() {
+    let name = "pools_keep_their_budgets_whatever_happens";
+    every_seed(name, SEEDS_OF_POOLS, run_pool);
+}
+
+/// The worlds above would show a pool that disrupts one node more than it may.
+#[test]
+fn a_pool_that_disrupts_one_more_is_found_out() {
+    let run = |seed: u64| {
+        let (trial, settings) = Disruptions::from_seed(seed);
+        Simulation::new(Seed::new(seed), settings, trial.lenient()).run()
+    };
+    let failures = (0..60).filter_map(|seed| run(seed).err());
+    let shown = failures.filter(|failure| failure.message.contains("nodes are disrupted")).take(2);
+    assert_eq!(shown.count(), 2, "more by one goes unseen in almost all of 60 worlds");
 }
 
 #[test]

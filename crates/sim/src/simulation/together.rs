@@ -1,5 +1,6 @@
 //! Several trials in one world: Deployments whose pods run on the nodes that a Skyhook interrupts,
-//! beside a hub of KubeFleet and one of Open Cluster Management. Each trial sees the objects that
+//! or of a NodePool that
+//! drifts, beside a hub of KubeFleet and one of Open Cluster Management. Each trial sees the objects that
 //! are its own, and its promises hold whatever the others do.
 
 use std::collections::BTreeSet;
@@ -15,6 +16,7 @@ use smol_str::SmolStr;
 
 use super::apps::Apps;
 use super::cluster::{Author, Cluster, ServerKind, WriteRecord};
+use super::disruptions::{self, Disruptions};
 use super::fleets::Fleets;
 use super::ocm::OcmFleet;
 use super::random::Random;
@@ -30,8 +32,8 @@ const EVENTS_FACTOR: u64 = 4;
 pub struct Together {
     parts: Vec<Part>,
     scenario: Scenario,
-    /// Nodes that take no pods: pods leave them for reasons that are not their Deployment's.
-    cordoned: BTreeSet<SmolStr>,
+    /// Nodes that are being emptied: pods leave them for reasons that are not their Deployment's.
+    drained: BTreeSet<SmolStr>,
 }
 
 struct Part {
@@ -56,6 +58,7 @@ impl Together {
         let (skyhooks, of_skyhooks) = Skyhooks::from_seed(seed, ServerKind::Light);
         let (fleets, of_fleets) = Fleets::from_seed(seed);
         let (ocm, _) = OcmFleet::from_seed(seed);
+        let (pool, _) = Disruptions::from_seed(seed);
         let mut scenario = skyhooks.scenario();
         let of_apps = apps.scenario();
         scenario.rules.extend(of_apps.rules);
@@ -73,8 +76,9 @@ impl Together {
             Part::new(is_of_skyhook, skyhooks),
             Part::new(is_of_fleet, fleets),
             Part::new(is_of_ocm, ocm),
+            Part::new(Disruptions::owns, pool.beside_others()),
         ];
-        (Self { parts, scenario, cordoned: BTreeSet::new() }, settings)
+        (Self { parts, scenario, drained: BTreeSet::new() }, settings)
     }
 
     /// The trial of a control loop, and which of its loops that is.
@@ -93,7 +97,7 @@ impl Together {
         let object = &record.object;
         let is_going = record.is_deletion() || object.is_deleting();
         let is_pod = *object.kind() == POD && is_of_deployment(object);
-        is_pod && is_going && self.cordoned.contains(object.spec_text("nodeName"))
+        is_pod && is_going && self.drained.contains(object.spec_text("nodeName"))
     }
 }
 
@@ -103,14 +107,16 @@ fn is_of_deployment(object: &Object) -> bool {
 }
 
 fn is_of_skyhook(object: &Object) -> bool {
-    let is_here = *object.namespace() == "skyhook" || *object.kind() == NODE;
+    let is_node = *object.kind() == NODE && !Disruptions::owns(object);
+    let is_here = *object.namespace() == "skyhook" || is_node;
     object.key().cluster.is_empty() && (is_here || object.kind().group == "skyhook.nvidia.com")
 }
 
 fn is_of_fleet(object: &Object) -> bool {
     let key = object.key();
     let is_member = key.cluster.is_empty() || key.cluster.starts_with("member-");
-    is_member && !is_of_deployment(object) && !is_of_skyhook(object) && !is_of_ocm(object)
+    let others = [is_of_deployment, is_of_skyhook, is_of_ocm, Disruptions::owns];
+    is_member && !others.iter().any(|owns| owns(object))
 }
 
 fn is_of_ocm(object: &Object) -> bool {
@@ -151,10 +157,10 @@ impl Trial for Together {
         let object = &record.object;
         if *object.kind() == NODE {
             let is_cordoned = object.spec().get("unschedulable") == Some(&json!(true));
-            if is_cordoned && !record.is_deletion() {
-                self.cordoned.insert(object.name().clone());
+            if is_cordoned || disruptions::is_tainted(object) || object.is_deleting() {
+                self.drained.insert(object.name().clone());
             } else {
-                self.cordoned.remove(object.name());
+                self.drained.remove(object.name());
             }
         }
         let drained = self.is_drained(record).then(|| WriteRecord {
@@ -163,8 +169,8 @@ impl Trial for Together {
             ..*record
         });
         let record = drained.as_ref().unwrap_or(record);
-        let owners = self.parts.iter_mut().filter(|part| (part.owns)(object));
-        owners.map(|part| part.trial.see(record)).collect()
+        let mut owners = self.parts.iter_mut().filter(|part| (part.owns)(object));
+        owners.try_for_each(|part| part.trial.see(record))
     }
 
     fn react(

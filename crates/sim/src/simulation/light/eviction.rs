@@ -6,6 +6,7 @@ use convoy_plan::selector::Selector;
 use serde_json::{Value, json};
 
 use super::{Light, Refused, place};
+use crate::kubelet::stamp;
 use crate::shared_object::SharedObject;
 
 impl Light {
@@ -21,9 +22,17 @@ impl Light {
             if budgets.iter().any(|budget| left(budget) <= 0) {
                 return Err((429, "TooManyRequests"));
             }
+            let is_behind = |budget: &Object| {
+                budget.status()["observedGeneration"].as_i64().unwrap_or(0) < budget.generation()
+            };
+            if budgets.iter().any(is_behind) {
+                return Err((429, "TooManyRequests"));
+            }
             for budget in budgets {
                 let mut raw = budget.raw().clone();
                 raw["status"]["disruptionsAllowed"] = json!(left(&budget) - 1);
+                // Until the deletion is seen, the pod counts as one that is going.
+                raw["status"]["disruptedPods"][pod.name().as_str()] = json!(stamp(self.now));
                 self.restore(&budget, raw);
             }
         }
