@@ -4,6 +4,7 @@
 
 #[cfg(feature = "server")]
 mod client;
+mod clock;
 #[cfg(feature = "server")]
 mod cluster;
 pub mod command;

@@ -20,8 +20,8 @@ use self::rollout::{DemoRollout, Ending, ROLLOUTS};
 use self::server::DemoServer;
 use self::view::View;
 use super::DialectName;
-use super::plan::this_second as now;
 use super::signal::shutdown_signal;
+use crate::clock::this_second as now;
 use crate::{exit, output};
 
 /// Watch one rollout of each dialect on a simulated fleet

@@ -13,8 +13,8 @@ use convoy_plan::{Action, DIALECTS, Dialect, Intervention, Step, Verdict, Write}
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::plan::this_second;
 use super::source::warn;
+use crate::clock::this_second;
 use crate::cluster::{Cluster, ClusterArgs};
 use crate::output::{self, TableFormat};
 use crate::rollouts::{self, Target};

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use super::DialectName;
 #[cfg(feature = "server")]
 use super::simulate;
+use crate::clock::this_second;
 #[cfg(feature = "server")]
 use crate::cluster::ClusterArgs;
 use crate::input::{self, Limits};
@@ -113,12 +114,6 @@ impl Args {
             check,
         }
     }
-}
-
-/// The current time in whole seconds, the resolution of Kubernetes timestamps.
-pub(crate) fn this_second() -> Timestamp {
-    let now = Timestamp::now();
-    Timestamp::from_second(now.as_second()).unwrap_or(now)
 }
 
 fn report(settings: Settings) -> Result<Report> {

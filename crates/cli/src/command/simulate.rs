@@ -12,7 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::fleet::Simulation;
-use super::plan::this_second;
+use crate::clock::this_second;
 use crate::input::{self, Limits};
 use crate::output::{self, Format};
 use crate::text::forecast as text;

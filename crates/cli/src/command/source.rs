@@ -9,14 +9,13 @@ use convoy_api::GroupKind;
 use convoy_plan::Severity;
 use jiff::Timestamp;
 
+use crate::clock::this_second;
 use crate::cluster::{Cluster, ClusterArgs};
 use crate::finding;
 use crate::input::{self, Limits};
 use crate::output;
 use crate::report::Report;
 use crate::rollouts;
-
-use super::plan::this_second;
 
 /// The flags of every daily command that only looks.
 #[derive(Clone, Debug, clap::Args)]

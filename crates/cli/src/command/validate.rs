@@ -13,7 +13,7 @@ use convoy_plan::{DIALECTS, Diagnostic, Severity, World, admission};
 use serde_json::json;
 
 use super::InputArgs;
-use super::plan::this_second;
+use crate::clock::this_second;
 use crate::finding::{self, Finding};
 use crate::input::{self, Limits};
 use crate::output::{self, Format};

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use convoy_api::karpenter::names::NODE_POOL;
 use convoy_api::kinds::{
     DAEMON_SET, DEPLOYMENT, JOB, NAMESPACE, NODE, POD, POD_DISRUPTION_BUDGET, REPLICA_SET,
     STATEFUL_SET,
 };
+use convoy_api::skyhook::SKYHOOK;
 use convoy_api::{GroupKind, Object, ObjectKey};
 use convoy_plan::dialect::apps::{Deployments, ReplicaSets};
 use convoy_plan::dialect::karpenter::Operator;
@@ -14,9 +16,6 @@ use convoy_plan::dialect::workloads::{DAEMON_SETS, JOBS, PodDisruptionBudgets, S
 use convoy_plan::{DIALECTS, Dialect, World};
 
 use super::ForecastError;
-
-pub(super) const SKYHOOK: GroupKind = GroupKind::new("skyhook.nvidia.com", "Skyhook");
-pub(super) const NODE_POOL: GroupKind = GroupKind::new("karpenter.sh", "NodePool");
 
 const SECRET: GroupKind = GroupKind::new("", "Secret");
 

@@ -3,15 +3,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use convoy_api::karpenter::names::NODE_POOL;
 use convoy_api::kinds::{NAMESPACE, NODE, POD};
 use convoy_api::object::member::{field, text};
+use convoy_api::skyhook::SKYHOOK;
 use convoy_api::{GroupKind, Object, ObjectKey};
 use convoy_plan::{Dialect, World};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::ForecastError;
-use super::controllers::{NODE_POOL, SKYHOOK};
 use super::review::Review;
 use crate::kubelet::stamp;
 use crate::node::{self, MARK};

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use convoy_api::karpenter::names::NODE_POOL;
 use convoy_api::kinds::{DAEMON_SET, DEPLOYMENT, NODE, POD, REPLICA_SET, STATEFUL_SET};
 use convoy_api::object::member::text;
+use convoy_api::skyhook::SKYHOOK;
 use convoy_api::{Object, ObjectKey};
 use jiff::SignedDuration;
 use serde_json::Value;
-
-use super::controllers::{NODE_POOL, SKYHOOK};
 
 /// A rollout and one of its groups. Workloads have one group, without a name.
 pub(super) type Group = (ObjectKey, String);
