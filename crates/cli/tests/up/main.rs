@@ -39,5 +39,6 @@ mod skyhook_admission;
 mod skyhook_metrics;
 mod skyhooks;
 mod takeover;
+mod terminal;
 mod webhooks;
 mod workloads;
