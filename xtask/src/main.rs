@@ -95,9 +95,8 @@ fn cargo_with(args: &[&str], kubectl: Option<&Path>) -> Result<()> {
     command.args(args).envs(kubectl.map(|path| ("CONVOY_KUBECTL", path)));
     // Build scripts of dependencies look at these, and would compile again what `cargo test` alone
     // has compiled.
-    let of_this_package = |name: &String| {
-        name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
-    };
+    let of_this_package =
+        |name: &String| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
     let names = std::env::vars().map(|(name, _)| name).filter(of_this_package);
     names.for_each(|name| _ = command.env_remove(name));
     let status = command.status()?;

@@ -197,15 +197,20 @@ impl Dialect for Operator {
         if *rollout.kind() != names::NODE_CLAIM {
             return step_of_pool(snapshot, self.gates, now);
         }
-        if !rollout.is_deleting() {
-            return report::claim::step(self.name(), snapshot, now);
-        }
         if watch::has_pool(snapshot, rollout) {
             // Its end is part of the pool's step.
-            return Step::new(self.name(), rollout, Verdict::Done);
+            return if rollout.is_deleting() {
+                Step::new(self.name(), rollout, Verdict::Done)
+            } else {
+                report::claim::step(self.name(), snapshot, now)
+            };
         }
         let facts = Facts::read(snapshot);
-        report::claim::end(self.name(), snapshot, &facts, now)
+        if rollout.is_deleting() {
+            report::claim::end(self.name(), snapshot, &facts, now)
+        } else {
+            report::claim::step_alone(self.name(), snapshot, &facts, now)
+        }
     }
 
     fn conversions(&self) -> &'static [Conversion] {

@@ -44,8 +44,7 @@ pub(crate) fn step<'w>(
         match course {
             Course::Terminate => end(cluster, snapshot, disruptions, *at, &mut writes),
             Course::Follow => {
-                let why = Why::new("NodeDeleted", "the Node of this NodeClaim is being deleted");
-                writes.remove(member, permit_of_leaving(), why);
+                follow(member, &mut writes);
                 writes.states.insert(*at, (MemberState::Gone, None));
             }
             _ => go_on(cluster, disruptions, *at, course, &mut writes),
@@ -63,6 +62,12 @@ pub(crate) fn step<'w>(
     blocked(cluster, disruptions, &mut writes);
     writes.record.extend(hash(cluster));
     writes
+}
+
+/// A claim goes with its Node.
+pub(crate) fn follow(member: &Member<'_>, writes: &mut Writes) {
+    let why = Why::new("NodeDeleted", "the Node of this NodeClaim is being deleted");
+    writes.remove(member, permit_of_leaving(), why);
 }
 
 /// The next steps in the deletion of a claim.

@@ -6,9 +6,11 @@ use serde_json::json;
 
 use crate::dialect::karpenter::decide::lifecycle::{self, Stage};
 use crate::dialect::karpenter::names::{KWOK_GROUP, POD, POD_DISRUPTION_BUDGET};
+use crate::dialect::karpenter::read::claim::Member;
 use crate::dialect::karpenter::read::lifecycle::Claim;
 use crate::dialect::karpenter::read::pod::Pod;
 use crate::dialect::karpenter::read::{Facts, member_of};
+use crate::dialect::karpenter::write::follow;
 use crate::dialect::karpenter::write::lifecycle::write;
 use crate::dialect::karpenter::write::terminate::{self, Leaving};
 use crate::dialect::karpenter::write::writes::Writes;
@@ -37,6 +39,24 @@ pub(crate) fn step(dialect: &'static str, snapshot: &Snapshot<'_>, now: Timestam
         step.holds.push(hold.until(step.wake_at));
     }
     step.judged(progress.actions)
+}
+
+/// The life of a claim that has no pool, and goes with its Node.
+pub(crate) fn step_alone(
+    dialect: &'static str,
+    snapshot: &Snapshot<'_>,
+    facts: &Facts,
+    now: Timestamp,
+) -> Step {
+    let node_goes = |member: &Member<'_>| member.node.is_some_and(|node| node.facts.is_deleting);
+    let Some(member) = member_of(snapshot, facts).filter(node_goes) else {
+        return step(dialect, snapshot, now);
+    };
+    let mut writes = Writes::default();
+    follow(&member, &mut writes);
+    let (actions, events) = writes.into_parts();
+    let step = Step::new(dialect, snapshot.rollout(), Verdict::Done);
+    Step { decision: json!({"stage": "Delete"}), events, ..step }.judged(actions)
 }
 
 /// The end of a claim whose pool is gone.

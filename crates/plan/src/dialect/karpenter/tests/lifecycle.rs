@@ -132,6 +132,25 @@ fn a_claim_without_a_machine_is_given_up_after_a_pause() {
 }
 
 #[test]
+fn a_claim_without_a_pool_goes_with_its_node() {
+    let claim = || reached(&["Launched", "Registered", "Initialized"], NOW).build();
+    let node = object("v1", "Node", "n")
+        .with("/metadata/finalizers", json!(["karpenter.sh/termination"]))
+        .with("/metadata/deletionTimestamp", json!(NOW))
+        .spec(json!({"providerID": "kwok://n"}))
+        .build();
+    let goes = step([class().build(), claim(), node.clone()]);
+    let [Action { write: Write::Delete { .. }, why, target, .. }] = &goes.actions[..] else {
+        panic!("{goes:?}")
+    };
+    assert_eq!((why.reason, target.kind.kind.as_str()), ("NodeDeleted", "NodeClaim"));
+    let pool = object("karpenter.sh/v1", "NodePool", "default").build();
+    let stays = step([class().build(), claim(), node, pool]);
+    let is_deletion = |action: &Action| matches!(action.write, Write::Delete { .. });
+    assert!(!stays.actions.iter().any(is_deletion), "the pool sees to it: {stays:?}");
+}
+
+#[test]
 fn a_machine_appears_after_the_delay_of_its_class() {
     let slow = || class().spec(json!({"nodeRegistrationDelay": "30s"})).build();
     let claim = || reached(&["Launched"], NOW).build();
