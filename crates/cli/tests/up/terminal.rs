@@ -1,6 +1,7 @@
 //! `convoy demo` on a terminal: what a person sees on the screen, not only what is written to it.
 
 use std::io::{Read, Write};
+use std::num::NonZero;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -48,7 +49,7 @@ impl Terminal {
                 }
             }
         });
-        let (screen, begun) = (Parser::new(24, 100, 0), Instant::now());
+        let (screen, begun) = (Parser::new(cells(24), cells(100), 0), Instant::now());
         Self { child, master: pair.master, output, written: Vec::new(), screen, begun }
     }
 
@@ -73,7 +74,7 @@ impl Terminal {
 
     fn resize(&mut self, rows: u16, columns: u16) {
         self.master.resize(size(rows, columns)).unwrap();
-        self.screen.screen_mut().set_size(rows, columns);
+        self.screen.screen_mut().set_size(cells(rows), cells(columns));
     }
 
     fn press(&mut self, keys: &str) {
@@ -95,6 +96,10 @@ impl Terminal {
         while self.read() {}
         self.child.wait().unwrap().exit_code()
     }
+}
+
+fn cells(count: u16) -> NonZero<u16> {
+    NonZero::new(count).unwrap()
 }
 
 fn size(rows: u16, cols: u16) -> PtySize {
