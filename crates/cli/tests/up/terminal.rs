@@ -36,7 +36,9 @@ impl Terminal {
         }
         command.env("TERM", "xterm-256color");
         command.env("TMPDIR", directory);
-        environment.iter().for_each(|(name, value)| command.env(name, value));
+        for (name, value) in environment {
+            command.env(name, value);
+        }
         let child = pair.slave.spawn_command(command).unwrap();
         let mut reader = pair.master.try_clone_reader().unwrap();
         let (sender, output) = channel();
@@ -56,7 +58,7 @@ impl Terminal {
     /// Takes in what is written, up to the next pause; whether more can come.
     fn read(&mut self) -> bool {
         assert!(self.begun.elapsed() < DEMO_MAX, "it takes too long:\n{}", self.contents());
-        match self.output.recv_timeout(Duration::from_secs(60)) {
+        match self.output.recv_timeout(Duration::from_mins(1)) {
             Ok(bytes) => {
                 self.screen.process(&bytes);
                 self.written.extend(bytes);
