@@ -85,20 +85,26 @@ fn compile_clients() -> Result<()> {
     Ok(())
 }
 
+/// Cargo, as if it were not run by a program of this package: build scripts of dependencies look at
+/// these variables, and would compile again what a plain `cargo test` has compiled.
+pub(crate) fn cargo_command() -> Command {
+    let mut command = Command::new(env!("CARGO"));
+    for (name, _) in std::env::vars() {
+        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
 pub(crate) fn cargo(args: &[&str]) -> Result<()> {
     cargo_with(args, None)
 }
 
 fn cargo_with(args: &[&str], kubectl: Option<&Path>) -> Result<()> {
     eprintln!("$ cargo {}", args.join(" "));
-    let mut command = Command::new(env!("CARGO"));
+    let mut command = cargo_command();
     command.args(args).envs(kubectl.map(|path| ("CONVOY_KUBECTL", path)));
-    // Build scripts of dependencies look at these, and would compile again what `cargo test` alone
-    // has compiled.
-    let of_this_package =
-        |name: &String| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
-    let names = std::env::vars().map(|(name, _)| name).filter(of_this_package);
-    names.for_each(|name| _ = command.env_remove(name));
     let status = command.status()?;
     if !status.success() {
         bail!("cargo {} failed", args.join(" "));

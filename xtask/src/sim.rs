@@ -1,9 +1,9 @@
 //! `cargo xtask sim`: worlds of random faults, by the minute or by the hour. CI runs the same tests
 //! with fewer seeds.
 
-use std::process::Command;
-
 use anyhow::{Context, Result, bail, ensure};
+
+use crate::cargo_command;
 
 /// What can be tried, and the test that does it.
 #[derive(Debug)]
@@ -44,15 +44,15 @@ impl Case {
 
     fn run(&self, seeds: u32, from: u64) -> Result<()> {
         let Self { name, package, program, test, .. } = self;
-        eprintln!("{name}: seeds {from} to {}", from + u64::from(seeds.max(1)) - 1);
-        let status = Command::new(env!("CARGO"))
+        eprintln!("{name}: {seeds} seeds from {from}");
+        let status = cargo_command()
             .args(["test", "--quiet", "-p", package, "--test", program])
             .args(["--", "--exact", test, "--nocapture"])
             .env("CONVOY_CASES", seeds.to_string())
             .env("CONVOY_SEED", from.to_string())
             .status()
             .context("could not run cargo")?;
-        ensure!(status.success(), "{name}: a promise was broken; the seed is told above");
+        ensure!(status.success(), "{name} failed; if a promise was broken, the seed is above");
         Ok(())
     }
 }
@@ -64,7 +64,7 @@ pub(crate) struct Settings {
     #[arg(long, value_name = "DIALECT")]
     dialect: Option<String>,
     /// How many worlds of each case
-    #[arg(long, value_name = "NUMBER", default_value_t = 1_000)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
     seeds: u32,
     /// The first seed
     #[arg(long, value_name = "SEED", default_value_t = 0)]

@@ -1,8 +1,8 @@
 //! `cargo xtask torture`: the trial for nights. Its counts reach the tests by the environment.
 
-use std::process::Command;
-
 use anyhow::{Context, Result, ensure};
+
+use crate::cargo_command;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Settings {
@@ -34,7 +34,7 @@ pub(crate) fn run(settings: &Settings) -> Result<()> {
         &["-p", "convoy", "--test", "promise", "--", "--ignored", "budgets_hold", "--nocapture"],
     ];
     for trial in trials {
-        let mut command = Command::new(env!("CARGO"));
+        let mut command = cargo_command();
         command.arg("test").args(trial);
         command.envs(counts.map(|(name, count)| (name, count.to_string())));
         eprintln!("$ cargo test {}", trial.join(" "));
