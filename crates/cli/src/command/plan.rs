@@ -140,7 +140,8 @@ fn of_cluster(settings: Settings) -> Result<Report> {
 #[cfg(feature = "server")]
 fn forecast(report: &Report, until: Until, format: Format) -> Result<ExitCode> {
     let scenario = convoy_sim::scenario::Scenario::default();
-    let settings = simulate::Settings { scenario, seeds: 5, until, start: report.plan.now };
+    let (seeds, start) = (simulate::SEEDS, report.plan.now);
+    let settings = simulate::Settings { scenario, seeds, until, start };
     let nothing = convoy_plan::World::new();
     let (_, outlook) = settings.outlook(&report.manifests.world, &nothing)?;
     match format {

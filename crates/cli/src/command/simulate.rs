@@ -18,6 +18,9 @@ use crate::output::{self, Format};
 use crate::text::forecast as text;
 use crate::{exit, finding, waves};
 
+/// Enough for a range, and quick.
+pub(crate) const SEEDS: u32 = 5;
+
 /// Simulate rollouts to their end: timeline, duration, unavailability, and what gets stuck
 ///
 /// Runs the real controllers in virtual time over the given objects: manifests, or the objects of a
@@ -42,7 +45,7 @@ pub struct Args {
     #[command(flatten)]
     simulation: Simulation,
     /// Number of simulations, each with the next seed
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = SEEDS, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     seeds: u32,
     /// End of the simulation: `done`, or a duration such as 90m
     #[arg(long, value_name = "done|DURATION", default_value = "done", value_parser = until)]
