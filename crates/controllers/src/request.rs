@@ -103,6 +103,11 @@ impl Request {
         Self::write(Method::PATCH, path, MERGE_PATCH, body)
     }
 
+    /// A deletion with the defaults of the kind.
+    pub fn delete(path: impl Into<String>) -> Self {
+        Self { method: Method::DELETE, path: path.into(), content_type: JSON, body: json!({}) }
+    }
+
     fn write(method: Method, path: &str, content_type: &'static str, body: Value) -> Self {
         Self { method, path: path.to_owned(), content_type, body }.managed_by(FIELD_MANAGER)
     }

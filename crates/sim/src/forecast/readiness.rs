@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use convoy_api::karpenter::names::NODE_POOL;
+use convoy_api::karpenter::names::{NODE_POOL, label};
 use convoy_api::kinds::{DAEMON_SET, DEPLOYMENT, NODE, POD, REPLICA_SET, STATEFUL_SET};
 use convoy_api::object::member::text;
 use convoy_api::skyhook::SKYHOOK;
@@ -16,7 +16,6 @@ pub(super) type Group = (ObjectKey, String);
 
 /// On nodes, with a Skyhook's name behind it: the compartment that it was picked in.
 const PICKED: &str = "skyhook.nvidia.com/batch_";
-const POOL: &str = "karpenter.sh/nodepool";
 
 /// The most that were unavailable at once.
 #[derive(Clone, Copy, Debug, Default)]
@@ -157,7 +156,7 @@ fn groups(node: &Object) -> Vec<Group> {
             Some((SKYHOOK.key("", skyhook), text(&mark, "compartment").to_owned()))
         })
         .collect();
-    let pool = node.label(POOL);
+    let pool = node.label(label::NODE_POOL);
     found.extend(pool.map(|pool| (NODE_POOL.key("", pool), pool.to_owned())));
     found
 }

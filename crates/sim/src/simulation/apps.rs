@@ -115,14 +115,7 @@ impl Apps {
         let pods: Vec<&Object> = self.of(POD).collect();
         let count = random.between(1, 3);
         let picked = (0..count).filter_map(|_| random.pick(&pods).map(|pod| pod.name()));
-        picked
-            .map(|name| Request {
-                method: Method::DELETE,
-                path: path("v1", "pods", name),
-                content_type: "application/json",
-                body: json!({}),
-            })
-            .collect()
+        picked.map(|name| Request::delete(path("v1", "pods", name))).collect()
     }
 }
 

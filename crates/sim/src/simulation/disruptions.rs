@@ -5,38 +5,29 @@
 
 use std::collections::BTreeMap;
 
-use convoy_api::karpenter::names::{DISRUPTED_TAINT, NODE_CLAIM};
+use convoy_api::karpenter::names::{DISRUPTED_TAINT, NODE_CLAIM, label};
 use convoy_api::kinds::{NODE, POD, POD_DISRUPTION_BUDGET};
 use convoy_api::object::member::{list, text};
 use convoy_api::{GroupKind, Object, ObjectKey};
 use convoy_controllers::request::Request;
 use convoy_plan::Dialect;
 use convoy_plan::dialect::apps::ReplicaSets;
-use convoy_plan::dialect::karpenter::{Gates, Operator};
 use convoy_plan::dialect::workloads::PodDisruptionBudgets;
-use http::Method;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::cluster::{Author, Cluster, WriteRecord};
+use super::pools::{self, OPERATOR, POOLS, REVISION};
 use super::random::Random;
 use super::trial::FaultPhases;
 use super::{RunSettings, Trial};
 use crate::scenario::Scenario;
 use crate::seed::Seed;
 
-static OPERATOR: Operator = Operator { gates: Gates::new() };
 /// Where the pods are whose nodes the pool gives.
 pub(super) const NAMESPACE: &str = "pooled";
-const POOL_LABEL: &str = "karpenter.sh/nodepool";
-const INITIALIZED: &str = "karpenter.sh/initialized";
-const REVISION: &str = "revision";
-const POOLS: &str = "/apis/karpenter.sh/v1/nodepools";
 const CLAIMS: &str = "/apis/karpenter.sh/v1/nodeclaims";
-const CLASSES: &str = "/apis/karpenter.kwok.sh/v1alpha1/kwoknodeclasses";
-const REPLICA_SETS: &str = "/apis/apps/v1/namespaces/pooled/replicasets";
 const PODS: &str = "/api/v1/namespaces/pooled/pods";
-const PDBS: &str = "/apis/policy/v1/namespaces/pooled/poddisruptionbudgets";
 
 /// A pool with a pod on each node, and what befalls it.
 #[derive(Debug)]
@@ -138,7 +129,7 @@ impl Disruptions {
     pub(super) fn owns(object: &Object) -> bool {
         let key = object.key();
         let is_workload = *object.kind() == POD || key.namespace == NAMESPACE;
-        let is_node = *object.kind() == NODE && object.label(POOL_LABEL).is_some();
+        let is_node = *object.kind() == NODE && object.label(label::NODE_POOL).is_some();
         let is_known = key.kind.group.starts_with("karpenter.");
         key.cluster.is_empty() && (is_workload || is_node || is_known)
     }
@@ -174,12 +165,7 @@ impl Disruptions {
     }
 
     fn template(&self) -> Value {
-        let machine = json!({"key": "node.kubernetes.io/instance-type", "operator": "In",
-            "values": ["c-2x-amd64-linux"]});
-        let class =
-            json!({"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"});
-        json!({"metadata": {"labels": {REVISION: format!("r{}", self.revision)}},
-            "spec": {"expireAfter": "Never", "requirements": [machine], "nodeClassRef": class}})
+        pools::template(&json!({REVISION: format!("r{}", self.revision)}))
     }
 
     fn patched(body: Value) -> Request {
@@ -233,7 +219,7 @@ pub(super) fn is_tainted(node: &Object) -> bool {
 }
 
 fn is_initialized(node: &Object) -> bool {
-    node.label(INITIALIZED) == Some("true")
+    node.label(label::INITIALIZED) == Some("true")
 }
 
 fn is_healthy(pod: &Object) -> bool {
@@ -260,10 +246,6 @@ pub(super) fn summary(object: &Object) -> String {
     }
 }
 
-fn delete(path: String) -> Request {
-    Request { method: Method::DELETE, path, content_type: "application/json", body: json!({}) }
-}
-
 impl Trial for Disruptions {
     fn loops(&self) -> Vec<Vec<&'static dyn Dialect>> {
         if self.is_alone {
@@ -274,9 +256,7 @@ impl Trial for Disruptions {
     }
 
     fn scenario(&self) -> Scenario {
-        let text = json!({"seed": 1, "heartbeat": "5m",
-            "latencies": {"pull": "0s", "start": "0s", "ready": "1s..5s", "stop": "0s..2s"}});
-        Scenario::from_yaml(&text.to_string()).expect("the text above is a scenario")
+        pools::machines()
     }
 
     fn begin(&mut self) -> Vec<Request> {
@@ -284,23 +264,11 @@ impl Trial for Disruptions {
             "disruption": {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "30s",
                 "budgets": [{"nodes": self.budget.nodes(self.excess)}]},
             "template": self.template()}});
-        let labels = json!({"app": "pooled"});
-        let container = json!({"name": "web", "image": "example/web:1",
-            "resources": {"requests": {"cpu": "1500m"}}});
-        let pod = json!({"containers": [container], "nodeSelector": {POOL_LABEL: "default"}});
-        let set = json!({"metadata": {"name": "web"}, "spec": {"replicas": self.pods,
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": pod}}});
-        let budget = json!({"metadata": {"name": "web"}, "spec": {
-            "maxUnavailable": self.unavailable_max, "selector": {"matchLabels": labels}}});
         let namespace = json!({"metadata": {"name": NAMESPACE}});
-        vec![
-            Request::create("/api/v1/namespaces", namespace),
-            Request::create(CLASSES, json!({"metadata": {"name": "default"}})),
-            Request::create(POOLS, pool),
-            Request::create(PDBS, budget),
-            Request::create(REPLICA_SETS, set),
-        ]
+        let mut requests = vec![Request::create("/api/v1/namespaces", namespace)];
+        let unavailable_max = json!(self.unavailable_max);
+        requests.extend(pools::objects(NAMESPACE, pool, self.pods, &unavailable_max));
+        requests
     }
 
     fn act(&mut self, random: &mut Random, _cluster: &mut Cluster) -> Vec<Request> {
@@ -310,11 +278,10 @@ impl Trial for Disruptions {
         let request = match random.between(0, 7) {
             0..=2 => Some(self.change_template()),
             3..=4 => Some(self.change_budget(Budget::random(random))),
-            5 => {
-                any(self.own_pods().collect(), random).map(|name| delete(format!("{PODS}/{name}")))
-            }
+            5 => any(self.own_pods().collect(), random)
+                .map(|name| Request::delete(format!("{PODS}/{name}"))),
             6 => any(self.of(NODE_CLAIM).collect(), random)
-                .map(|name| delete(format!("{CLAIMS}/{name}"))),
+                .map(|name| Request::delete(format!("{CLAIMS}/{name}"))),
             _ => None,
         };
         request.into_iter().collect()

@@ -4,7 +4,6 @@
 //! After every write one more invariant is checked: no leader writes after its successor has.
 
 use convoy_controllers::request::Request;
-use http::Method;
 use jiff::SignedDuration;
 use serde_json::json;
 
@@ -199,12 +198,7 @@ impl<T: Trial> Simulation<T> {
         let request = match self.random.between(0, 3) {
             0 => holder(""),
             1 => holder("stranger"),
-            _ => Request {
-                method: Method::DELETE,
-                path: path.clone(),
-                content_type: "application/json",
-                body: json!({}),
-            },
+            _ => Request::delete(&path),
         };
         self.cluster.send(&request, Author::Person);
         self.schedule_meddling();

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use convoy_api::karpenter::names::NODE_CLAIM;
+use convoy_api::karpenter::names::{NODE_CLAIM, label};
 use convoy_api::kinds::POD;
 use convoy_controllers::request::Request;
 use convoy_plan::Dialect;
@@ -19,13 +19,11 @@ use super::random::Random;
 use super::{RunSettings, Trial};
 use crate::scenario::Scenario;
 
-static OPERATOR: Operator = Operator { gates: Gates::new() };
-const POOLS: &str = "/apis/karpenter.sh/v1/nodepools";
+pub(super) static OPERATOR: Operator = Operator { gates: Gates::new() };
+pub(super) const POOLS: &str = "/apis/karpenter.sh/v1/nodepools";
 const CLASSES: &str = "/apis/karpenter.kwok.sh/v1alpha1/kwoknodeclasses";
-const REPLICA_SETS: &str = "/apis/apps/v1/namespaces/default/replicasets";
-const BUDGETS: &str = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
 /// The label that the second template has.
-const REVISION: &str = "revision";
+pub(super) const REVISION: &str = "revision";
 /// Budgets that a pool may have.
 const BUDGETS_MAX: usize = 50;
 
@@ -68,6 +66,47 @@ impl PoolRehearsal {
     }
 }
 
+/// The machines of pools: they come up at once, and pods take a moment.
+pub(super) fn machines() -> Scenario {
+    let text = json!({"seed": 1, "heartbeat": "5m",
+        "latencies": {"pull": "0s", "start": "0s", "ready": "1s..5s", "stop": "0s..2s"}});
+    Scenario::from_yaml(&text.to_string()).expect("the text above is a scenario")
+}
+
+/// The template of a pool of machines on which one pod of [`objects`] has room.
+pub(super) fn template(labels: &Value) -> Value {
+    let machine = json!({"key": "node.kubernetes.io/instance-type", "operator": "In",
+        "values": ["c-2x-amd64-linux"]});
+    let class = json!({"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"});
+    json!({"metadata": {"labels": labels}, "spec": {"expireAfter": "Never",
+        "requirements": [machine], "nodeClassRef": class}})
+}
+
+/// A pool, and so many pods in a namespace that go to its nodes, with their budget.
+pub(super) fn objects(
+    namespace: &str,
+    pool: Value,
+    pods: usize,
+    unavailable_max: &Value,
+) -> Vec<Request> {
+    let labels = json!({"app": "pooled"});
+    let container = json!({"name": "web", "image": "example/web:1",
+        "resources": {"requests": {"cpu": "1500m"}}});
+    let pod = json!({"containers": [container], "nodeSelector": {label::NODE_POOL: "default"}});
+    let set = json!({"metadata": {"name": "web"}, "spec": {"replicas": pods,
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": pod}}});
+    let budget = json!({"metadata": {"name": "web"}, "spec": {
+        "maxUnavailable": unavailable_max, "selector": {"matchLabels": labels}}});
+    let path = |api: &str, plural: &str| format!("/apis/{api}/namespaces/{namespace}/{plural}");
+    vec![
+        Request::create(CLASSES, json!({"metadata": {"name": "default"}})),
+        Request::create(POOLS, pool),
+        Request::create(&path("policy/v1", "poddisruptionbudgets"), budget),
+        Request::create(&path("apps/v1", "replicasets"), set),
+    ]
+}
+
 /// One that counts, and as many others as a pool may have, each with a window of its own.
 fn budgets() -> Vec<Value> {
     let mut budgets = vec![json!({"nodes": "10%"})];
@@ -85,35 +124,15 @@ impl Trial for PoolRehearsal {
     }
 
     fn scenario(&self) -> Scenario {
-        let text = json!({"seed": 1, "heartbeat": "5m",
-            "latencies": {"pull": "0s", "start": "0s", "ready": "1s..5s", "stop": "0s..2s"}});
-        Scenario::from_yaml(&text.to_string()).expect("the text above is a scenario")
+        machines()
     }
 
     fn begin(&mut self) -> Vec<Request> {
-        let machine = json!({"key": "node.kubernetes.io/instance-type", "operator": "In",
-            "values": ["c-2x-amd64-linux"]});
-        let class =
-            json!({"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"});
         let pool = json!({"metadata": {"name": "default"}, "spec": {
             "disruption": {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "Never",
                 "budgets": budgets()},
-            "template": {"spec": {"expireAfter": "Never", "requirements": [machine],
-                "nodeClassRef": class}}}});
-        let labels = json!({"app": "web"});
-        let container = json!({"name": "web", "image": "example/web:1",
-            "resources": {"requests": {"cpu": "1500m"}}});
-        let set = json!({"metadata": {"name": "web"}, "spec": {"replicas": self.nodes,
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}}}});
-        let budget = json!({"metadata": {"name": "web"}, "spec": {
-            "maxUnavailable": "10%", "selector": {"matchLabels": labels}}});
-        vec![
-            Request::create(CLASSES, json!({"metadata": {"name": "default"}})),
-            Request::create(POOLS, pool),
-            Request::create(BUDGETS, budget),
-            Request::create(REPLICA_SETS, set),
-        ]
+            "template": template(&json!({}))}});
+        objects("default", pool, self.nodes, &json!("10%"))
     }
 
     fn act(&mut self, _random: &mut Random, _cluster: &mut Cluster) -> Vec<Request> {

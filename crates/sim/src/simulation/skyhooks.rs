@@ -123,7 +123,7 @@ impl Skyhooks {
             return Request::create(POLICIES, policy(random));
         }
         if random.happens(300) {
-            return delete(path);
+            return Request::delete(path);
         }
         let spec = policy(random)["spec"].take();
         let body = json!([{"op": "replace", "path": "/spec", "value": spec}]);
@@ -166,7 +166,7 @@ impl Skyhooks {
         let node = self.any(NODE, random)?;
         let path = format!("{NODES}/{}", node.name());
         if count > 1 && random.happens(300) {
-            return Some(delete(path));
+            return Some(Request::delete(path));
         }
         let pool = random.pick(&["a", "b"])?;
         Some(Request::merge(&path, json!({"metadata": {"labels": {"pool": pool}}})))
@@ -177,11 +177,6 @@ impl Skyhooks {
 fn fenced(path: &str, read: &Object, mut patch: Value) -> Request {
     patch["metadata"]["resourceVersion"] = json!(read.resource_version());
     Request::merge(path, patch)
-}
-
-/// Removes what stands at a path.
-fn delete(path: String) -> Request {
-    Request { method: Method::DELETE, path, content_type: "application/json", body: json!({}) }
 }
 
 impl Trial for Skyhooks {
@@ -225,9 +220,9 @@ impl Trial for Skyhooks {
             9..=10 => Some(self.change_policy(random)),
             11..=13 => self.change_nodes(random, cluster.now()),
             14..=15 => self.reset(random),
-            _ => self
-                .any(POD, random)
-                .map(|pod| delete(format!("/api/v1/namespaces/skyhook/pods/{}", pod.name()))),
+            _ => self.any(POD, random).map(|pod| {
+                Request::delete(format!("/api/v1/namespaces/skyhook/pods/{}", pod.name()))
+            }),
         };
         deed.into_iter().collect()
     }

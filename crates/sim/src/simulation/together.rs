@@ -1,7 +1,6 @@
-//! Several trials in one world: Deployments whose pods run on the nodes that a Skyhook interrupts,
-//! or of a NodePool that
-//! drifts, beside a hub of KubeFleet and one of Open Cluster Management. Each trial sees the objects that
-//! are its own, and its promises hold whatever the others do.
+//! Several trials in one world: a Deployment whose pods run on nodes that a Skyhook interrupts and
+//! that a NodePool replaces, beside a hub of KubeFleet and one of Open Cluster Management. Each trial
+//! sees the objects that are its own, and its promises hold whatever the others do.
 
 use std::collections::BTreeSet;
 
@@ -101,7 +100,7 @@ impl Together {
     }
 }
 
-/// Home of the Deployment and its pods.
+/// The Deployment, its ReplicaSets and its pods.
 fn is_of_deployment(object: &Object) -> bool {
     object.key().cluster.is_empty() && *object.namespace() == "default"
 }

@@ -8,7 +8,7 @@ use convoy_api::object::member::{list, text};
 use convoy_controllers::request::Request;
 use serde_json::{Value, json};
 
-use super::user::{delete, of_placement};
+use super::user::of_placement;
 use super::world::{NAME, PLACEMENTS, image_of, member_name};
 use super::{APPLIED_WORK, BINDING, Fleets, MEMBER, PLACEMENT, SNAPSHOT, WORK, path_in};
 use crate::simulation::ending::Ending;
@@ -24,12 +24,12 @@ impl Fleets {
         let mut requests = match self.ending {
             Ending::Released => vec![self.release("good")],
             Ending::Contained => vec![self.release("bad")],
-            Ending::Deleted => vec![delete(format!("{PLACEMENTS}/{NAME}"))],
+            Ending::Deleted => vec![Request::delete(format!("{PLACEMENTS}/{NAME}"))],
         };
         requests.extend(self.end_runs());
         for number in 1..=self.members {
             let path = format!("/api/v1/namespaces/{DENIAL}");
-            requests.push(delete(path_in(&member_name(number), &path)));
+            requests.push(Request::delete(path_in(&member_name(number), &path)));
         }
         if self.ending != Ending::Deleted
             && self.get(&PLACEMENT, NAME).is_none_or(Object::is_deleting)

@@ -5,7 +5,7 @@ use convoy_controllers::request::Request;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use super::user::{delete, of_placement};
+use super::user::of_placement;
 use super::world::NAME;
 use super::{Fleets, GROUP, PLACEMENT};
 use crate::simulation::cluster::WriteRecord;
@@ -79,7 +79,7 @@ impl Fleets {
         match random.between(0, 5) {
             0 if !runs.is_empty() => {
                 let (name, _) = random.pick(&runs)?;
-                Some(delete(format!("{RUNS}/{name}")))
+                Some(Request::delete(format!("{RUNS}/{name}")))
             }
             1..=2 if !runs.is_empty() => {
                 let (name, state) = random.pick(&runs)?;
@@ -104,7 +104,7 @@ impl Fleets {
 
     /// Runs in progress go, so that the last one is alone.
     pub(super) fn end_runs(&self) -> Vec<Request> {
-        self.of(RUN).map(|run| delete(format!("{RUNS}/{}", run.name()))).collect()
+        self.of(RUN).map(|run| Request::delete(format!("{RUNS}/{}", run.name()))).collect()
     }
 
     /// What people do about a write: they approve what they are asked to, and in the end start runs

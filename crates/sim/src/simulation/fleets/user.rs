@@ -31,7 +31,7 @@ impl Fleets {
             12..=13 => Some(self.evict(random)),
             14 => Some(change_budget(random)),
             15 => Some(self.deny(random)),
-            16 if random.happens(300) => Some(delete(format!("{PLACEMENTS}/{NAME}"))),
+            16 if random.happens(300) => Some(Request::delete(format!("{PLACEMENTS}/{NAME}"))),
             18 => self.leave_or_join(random),
             19..=21 => self.run_action(random),
             _ => self.meddle(random),
@@ -47,7 +47,7 @@ impl Fleets {
                 Some(Request::create(MEMBERS, member(&name, region)))
             }
             Some(member) if member.is_deleting() => None,
-            Some(_) => random.happens(500).then(|| delete(format!("{MEMBERS}/{name}"))),
+            Some(_) => random.happens(500).then(|| Request::delete(format!("{MEMBERS}/{name}"))),
         }
     }
 
@@ -105,7 +105,7 @@ impl Fleets {
     fn deny(&self, random: &mut Random) -> Request {
         let path = path_in(&self.any_member(random), "/api/v1/namespaces");
         if random.happens(500) {
-            return delete(format!("{path}/{DENIAL}"));
+            return Request::delete(format!("{path}/{DENIAL}"));
         }
         Request::create(&path, json!({"metadata": {"name": DENIAL}}))
     }
@@ -115,12 +115,12 @@ impl Fleets {
         let front = path_in(&self.any_member(random), &format!("{DEPLOYMENTS}/front"));
         match random.between(0, 2) {
             0 => Some(Request::merge(&front, json!({"spec": {"replicas": random.between(1, 5)}}))),
-            1 => Some(delete(front)),
+            1 => Some(Request::delete(front)),
             _ => {
                 let bindings: Vec<_> = self.of(BINDING).collect();
                 let name = random.pick(&bindings)?.name().to_string();
                 let path = "/apis/placement.kubernetes-fleet.io/v1beta1/clusterresourcebindings";
-                Some(delete(format!("{path}/{name}")))
+                Some(Request::delete(format!("{path}/{name}")))
             }
         }
     }
@@ -129,7 +129,7 @@ impl Fleets {
 /// A disruption budget appears, or goes.
 fn change_budget(random: &mut Random) -> Request {
     if random.happens(300) {
-        return delete(format!("{BUDGETS}/{NAME}"));
+        return Request::delete(format!("{BUDGETS}/{NAME}"));
     }
     let field = random.pick(&["maxUnavailable", "minAvailable"]).unwrap_or(&"minAvailable");
     let body = json!({"apiVersion": "placement.kubernetes-fleet.io/v1beta1",
@@ -140,8 +140,4 @@ fn change_budget(random: &mut Random) -> Request {
 
 pub(super) fn of_placement(spec: Value) -> Request {
     Request::merge(&format!("{PLACEMENTS}/{NAME}"), json!({"spec": spec}))
-}
-
-pub(super) fn delete(path: String) -> Request {
-    Request { method: Method::DELETE, path, content_type: "application/json", body: json!({}) }
 }

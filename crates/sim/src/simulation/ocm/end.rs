@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::super::fleets::world::image_of;
 use super::OcmFleet;
-use super::user::{delete, of_set, released, without_taint};
+use super::user::{of_set, released, without_taint};
 use super::world::{CLUSTER_PATH, SET, SET_PATH, available, cluster_name};
 use crate::seed::Seed;
 use crate::simulation::cluster::path_in;
@@ -41,11 +41,11 @@ impl OcmFleet {
                 };
                 vec![of_set(json!({"placementRefs": references})), released(&template)]
             }
-            Ending::Deleted => vec![delete(format!("{SET_PATH}/{SET}"))],
+            Ending::Deleted => vec![Request::delete(format!("{SET_PATH}/{SET}"))],
         };
         for number in 1..=self.clusters {
             let name = cluster_name(number);
-            requests.push(delete(path_in(&name, &format!("/api/v1/namespaces/{DENIAL}"))));
+            requests.push(Request::delete(path_in(&name, &format!("/api/v1/namespaces/{DENIAL}"))));
             let Some(cluster) = self.cluster(&name) else { continue };
             let taints = without_taint(field(cluster.spec(), "taints"));
             let patch = json!({"spec": {"taints": taints, "hubAcceptsClient": true}});

@@ -39,10 +39,10 @@ impl OcmFleet {
             16 => self.change_availability(random),
             17 => Some(self.deny(random)),
             22 => Some(self.leave(random)),
-            18 if random.happens(250) => Some(delete(format!("{SET_PATH}/{SET}"))),
+            18 if random.happens(250) => Some(Request::delete(format!("{SET_PATH}/{SET}"))),
             18 if random.happens(300) => {
                 let name = random.pick(&PLACEMENTS)?;
-                Some(delete(format!("{PLACEMENT_PATH}/{name}")))
+                Some(Request::delete(format!("{PLACEMENT_PATH}/{name}")))
             }
             _ => self.meddle(random),
         }
@@ -111,7 +111,7 @@ impl OcmFleet {
             return Request::create(CLUSTER_PATH, cluster(&name, random));
         }
         if random.happens(400) {
-            return delete(path);
+            return Request::delete(path);
         }
         let is_accepted = random.happens(500);
         Request::merge(&path, json!({"spec": {"hubAcceptsClient": is_accepted}}))
@@ -121,7 +121,7 @@ impl OcmFleet {
     fn deny(&self, random: &mut Random) -> Request {
         let path = path_in(&self.any_cluster(random), "/api/v1/namespaces");
         if random.happens(500) {
-            return delete(format!("{path}/{DENIAL}"));
+            return Request::delete(format!("{path}/{DENIAL}"));
         }
         Request::create(&path, json!({"metadata": {"name": DENIAL}}))
     }
@@ -132,18 +132,18 @@ impl OcmFleet {
         let front = path_in(&self.any_cluster(random), front);
         match random.between(0, 3) {
             0 => Some(Request::merge(&front, json!({"spec": {"replicas": random.between(1, 5)}}))),
-            1 => Some(delete(front)),
+            1 => Some(Request::delete(front)),
             2 => {
                 let works: Vec<_> = self.of(MANIFEST_WORK).collect();
                 let work = random.pick(&works)?;
                 let (cluster, name) = (work.namespace(), work.name());
                 let path = "/apis/work.open-cluster-management.io/v1/namespaces";
-                Some(delete(format!("{path}/{cluster}/manifestworks/{name}")))
+                Some(Request::delete(format!("{path}/{cluster}/manifestworks/{name}")))
             }
             _ => {
                 let decisions: Vec<_> = self.of(PLACEMENT_DECISION).collect();
                 let name = random.pick(&decisions)?.name();
-                Some(delete(format!("{DECISION_PATH}/{name}")))
+                Some(Request::delete(format!("{DECISION_PATH}/{name}")))
             }
         }
     }
@@ -164,8 +164,4 @@ pub(super) fn released(template: &Value) -> Request {
 
 pub(super) fn of_set(spec: Value) -> Request {
     Request::merge(&format!("{SET_PATH}/{SET}"), json!({"spec": spec}))
-}
-
-pub(super) fn delete(path: String) -> Request {
-    Request { method: Method::DELETE, path, content_type: "application/json", body: json!({}) }
 }
