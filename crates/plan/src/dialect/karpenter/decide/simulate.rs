@@ -15,7 +15,7 @@ use convoy_api::Object;
 use smol_str::SmolStr;
 
 pub(crate) use inventory::Inventory;
-pub(crate) use labels::PoolLabels;
+pub(crate) use labels::{PoolLabels, claim_labels};
 pub(crate) use offer::Offer;
 pub(crate) use replacement::Replacement;
 
@@ -182,7 +182,7 @@ impl<'g, 'c, 'w> Simulation<'g, 'c, 'w> {
         let fits = |at: usize| {
             let target = self.target(at);
             !(avoid_busy && target.is_busy)
-                && target.takes(needs)
+                && target.takes(needs, &self.inventory.cluster.pools)
                 && target.member.is_none_or(|member| !self.gone.contains(&member))
                 && self.permits(needs, |key| target.label(key))
         };

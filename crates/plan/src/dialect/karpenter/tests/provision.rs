@@ -82,6 +82,54 @@ fn nodes_with_pods_of_one_size_are_replaced_one_for_one() {
 }
 
 #[test]
+fn nodes_that_earlier_commands_ask_for_have_the_labels_of_their_pool() {
+    let label =
+        |pod: Builder, key: &str, value: &str| pod.with("/spec/nodeSelector", json!({key: value}));
+    let of = |name: &str, pod: &dyn Fn(Builder) -> Builder| {
+        [drifted(name).build(), node(name).build(), pod(karpenter::pod(name, name, "3")).build()]
+    };
+    let replaced = |pool: Builder, pod: &dyn Fn(Builder) -> Builder| {
+        let nodes = [of("a", pod), of("b", pod), of("c", pod)].into_iter().flatten();
+        created(&step(nodes.chain([pool.build()]))).len()
+    };
+    let pool = || {
+        karpenter::pool(
+            "default",
+            &json!({"consolidateAfter": "Never",
+            "budgets": [{"nodes": "100%"}]}),
+        )
+    };
+    let labelled = || pool().with("/spec/template/metadata/labels", json!({"team": "a"}));
+    assert_eq!(replaced(pool(), &|pod| label(pod, "karpenter.sh/nodepool", "default")), 3);
+    assert_eq!(replaced(labelled(), &|pod| label(pod, "team", "a")), 3);
+    assert_eq!(replaced(pool(), &|pod| label(pod, "karpenter.kwok.sh/instance-family", "c")), 3);
+}
+
+#[test]
+fn nodes_that_earlier_commands_ask_for_have_the_taints_of_their_pool() {
+    let taint = json!([{"key": "dedicated", "value": "x", "effect": "NoSchedule"}]);
+    let pool = karpenter::pool(
+        "default",
+        &json!({"consolidateAfter": "Never",
+        "budgets": [{"nodes": "100%"}]}),
+    );
+    let pool = pool.with("/spec/template/spec/taints", taint).build();
+    let tolerates = json!([{"key": "dedicated", "operator": "Exists"}]);
+    let allowed = karpenter::pod("a", "a", "3").with("/spec/tolerations", tolerates).build();
+    let other = karpenter::pod("b", "b", "100m").build();
+    let closed = json!([{"key": "closed", "effect": "NoSchedule"}]);
+    let nodes = ["a", "b"].map(|name| {
+        let node = node(name).with("/spec/taints", closed.clone());
+        [drifted(name).build(), node.build()]
+    });
+    let step = step(nodes.into_iter().flatten().chain([pool, allowed, other]));
+    assert_eq!(disrupted(&step), ["a"]);
+    let hold = step.holds.iter().find(|hold| hold.member.as_deref() == Some("b")).unwrap();
+    let said = format!("{:?}", hold.reason);
+    assert!(said.contains("no pool could make one for it"), "{said}");
+}
+
+#[test]
 fn a_node_that_comes_up_keeps_the_taints_that_stay() {
     let taint = json!([{"key": "dedicated", "value": "x", "effect": "NoSchedule"}]);
     let boots = json!([{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]);

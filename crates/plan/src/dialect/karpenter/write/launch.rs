@@ -1,9 +1,8 @@
 //! NodeClaims that are asked for. Bringing the machine up is the provider's part.
 
-use convoy_api::karpenter::template::NodeClassRef;
 use serde_json::{Map, Value, json};
 
-use crate::dialect::karpenter::decide::simulate::{Offer, PoolLabels, Replacement};
+use crate::dialect::karpenter::decide::simulate::{Offer, PoolLabels, Replacement, claim_labels};
 use crate::dialect::karpenter::names::{self, FINALIZER, NODE_CLAIM, annotation, label};
 use crate::dialect::karpenter::read::pool::Pool;
 use crate::gate::Permit;
@@ -35,15 +34,10 @@ fn body(
     let map = |pointer: &str| {
         template.pointer(pointer).and_then(Value::as_object).cloned().unwrap_or_default()
     };
-    let mut labels = map("/metadata/labels");
-    labels.insert(label::NODE_POOL.into(), json!(pool.name()));
-    if let Some(NodeClassRef { group, kind, name }) = &pool.class {
-        labels.insert(format!("{group}/{}", kind.to_lowercase()), json!(name));
-    }
     let bare = PoolLabels::of(pool);
     let settled = replacement.filter(|replacement| !replacement.offers.is_empty());
-    let required = settled.map_or(&bare, |replacement| &replacement.labels).chosen(pool);
-    labels.extend(required.map(|(key, value)| (key.to_string(), json!(value))));
+    let required = settled.map_or(&bare, |replacement| &replacement.labels);
+    let labels = claim_labels(pool, required);
     let mut annotations = map("/metadata/annotations");
     annotations.insert(annotation::HASH.into(), json!(pool.hash));
     annotations.insert(annotation::HASH_VERSION.into(), json!(names::HASH_VERSION));

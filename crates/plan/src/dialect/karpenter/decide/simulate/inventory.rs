@@ -15,6 +15,7 @@ use crate::dialect::karpenter::read::claim::Member;
 use crate::dialect::karpenter::read::node::{self, is_ephemeral, is_startup, startup_taints};
 use crate::dialect::karpenter::read::pod::Pod;
 use crate::dialect::karpenter::read::pod_requirements::{PodRequirements, Port};
+use crate::dialect::karpenter::read::pool::Pool;
 use crate::resources::Amounts;
 use crate::taint::Taint;
 use crate::topology::TopologyRules;
@@ -50,6 +51,8 @@ pub(super) struct SchedulableNode<'w> {
     /// Whose labels it has; absent for a node that is only planned.
     pub(super) labels: Option<&'w Object>,
     planned_labels: BTreeMap<SmolStr, SmolStr>,
+    /// The pool of a node that is only planned: it will have the pool's taints.
+    planned_by: Option<usize>,
     free: Amounts,
     taints: Vec<Taint<'w>>,
     ports: Vec<Port<'w>>,
@@ -133,7 +136,7 @@ impl<'c, 'w> Inventory<'c, 'w> {
     ) {
         self.usage[pool].1 += 1;
         room.subtract(&self.overhead[pool].amounts);
-        self.nodes.push(SchedulableNode::planned(name, labels, room));
+        self.nodes.push(SchedulableNode::planned(pool, name, labels, room));
         let start = (self.nodes.len() - 1) / BLOCK * BLOCK;
         self.roomiest.truncate(start / BLOCK);
         self.roomiest.push(roomiest(&self.nodes[start..]));
@@ -231,6 +234,7 @@ impl<'w> SchedulableNode<'w> {
             member: None,
             labels: Some(object),
             planned_labels: BTreeMap::new(),
+            planned_by: None,
             free,
             taints: node::taints(object),
             ports,
@@ -239,8 +243,14 @@ impl<'w> SchedulableNode<'w> {
         }
     }
 
-    fn planned(name: &str, planned_labels: BTreeMap<SmolStr, SmolStr>, free: Amounts) -> Self {
+    fn planned(
+        pool: usize,
+        name: &str,
+        planned_labels: BTreeMap<SmolStr, SmolStr>,
+        free: Amounts,
+    ) -> Self {
         Self {
+            planned_by: Some(pool),
             name: SmolStr::new(name),
             member: None,
             labels: None,
@@ -263,9 +273,11 @@ impl<'w> SchedulableNode<'w> {
         known.or_else(|| (key == label::HOSTNAME).then_some(self.name.as_str()))
     }
 
-    pub(super) fn takes(&self, needs: &PodRequirements<'w>) -> bool {
+    pub(super) fn takes(&self, needs: &PodRequirements<'w>, pools: &[Pool<'_>]) -> bool {
+        let of_pool = || self.planned_by.map_or_else(Vec::new, |pool| pools[pool].taints());
         needs.amounts.fit_into(&self.free)
             && needs.first_intolerable(&self.taints).is_none()
+            && needs.first_intolerable(&of_pool()).is_none()
             && needs.accept(|key| self.label(key))
             && !collide(&self.ports, needs.ports())
     }

@@ -3,9 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use smol_str::SmolStr;
+use convoy_api::karpenter::template::NodeClassRef;
+use serde_json::Value;
+use smol_str::{SmolStr, format_smolstr};
 
-use crate::dialect::karpenter::names::WELL_KNOWN_LABELS;
+use crate::dialect::karpenter::names::{WELL_KNOWN_LABELS, label};
 use crate::dialect::karpenter::read::pod_requirements::PodRequirements;
 use crate::dialect::karpenter::read::pool::Pool;
 
@@ -81,6 +83,24 @@ impl PoolLabels {
         let certain = self.0.iter().filter(move |(_, values)| known || is_certain(values));
         certain.map(|(key, values)| (key, values.first()))
     }
+}
+
+/// The labels that a new claim of `pool` has from the start, `required` being what the pool
+/// requires beyond them.
+pub(crate) fn claim_labels(pool: &Pool<'_>, required: &PoolLabels) -> BTreeMap<SmolStr, SmolStr> {
+    let of_template = pool.template().pointer("/metadata/labels").and_then(Value::as_object);
+    let text = |value: &Value| value.as_str().map(SmolStr::new);
+    let mut labels: BTreeMap<SmolStr, SmolStr> = of_template
+        .into_iter()
+        .flatten()
+        .filter_map(|(key, value)| Some((SmolStr::new(key), text(value)?)))
+        .collect();
+    labels.insert(label::NODE_POOL.into(), pool.name().into());
+    if let Some(NodeClassRef { group, kind, name }) = &pool.class {
+        labels.insert(format_smolstr!("{group}/{}", kind.to_lowercase()), name.into());
+    }
+    labels.extend(required.chosen(pool).map(|(key, value)| (key.clone(), value.into())));
+    labels
 }
 
 impl Values {

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use smol_str::SmolStr;
 
 use super::inventory::Inventory;
-use super::labels::PoolLabels;
+use super::labels::{PoolLabels, claim_labels};
 use super::min_values;
 use super::offer::Offer;
 use super::overhead::collide;
-use crate::dialect::karpenter::names::{label, node_label};
+use crate::dialect::karpenter::names::{WELL_KNOWN_LABELS, label};
 use crate::dialect::karpenter::read::pod_requirements::{PodRequirements, Port};
 use crate::dialect::karpenter::read::pool::Pool;
 use crate::resources::Amounts;
@@ -116,17 +116,11 @@ impl<'w> Replacement<'w> {
         let price = |offer: &Offer<'_>| offer.price().unwrap_or(0.0);
         let cheapest = self.offers.iter().min_by(|a, b| price(a).total_cmp(&price(b)));
         let Some(offer) = cheapest else { return Default::default() };
-        let keys = [
-            label::INSTANCE_TYPE,
-            label::ZONE,
-            label::CAPACITY_TYPE,
-            node_label::ARCH,
-            node_label::OS,
-        ];
-        let labels = keys
+        let of_machine = WELL_KNOWN_LABELS
             .iter()
             .filter_map(|key| Some((SmolStr::new(key), SmolStr::new(offer.label(key)?))));
-        let chosen = self.labels.chosen(pool).map(|(key, value)| (key.clone(), value.into()));
-        (labels.chain(chosen).collect(), offer.room())
+        let mut labels = claim_labels(pool, &self.labels);
+        labels.extend(of_machine);
+        (labels, offer.room())
     }
 }
