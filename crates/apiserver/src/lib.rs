@@ -68,3 +68,5 @@ pub mod transport;
 pub mod types;
 pub mod verb;
 mod write;
+
+pub use paths::git_version;

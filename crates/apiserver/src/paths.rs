@@ -97,6 +97,6 @@ pub(crate) fn version() -> Value {
 }
 
 /// The release as clients parse it.
-pub(crate) fn git_version() -> String {
+pub fn git_version() -> String {
     format!("v1.{MINOR}.0+convoy-{}", env!("CARGO_PKG_VERSION"))
 }

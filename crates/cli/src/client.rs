@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
+use convoy_controllers::connect::identified;
 use http::Request;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use serde_json::Value;
@@ -65,7 +66,8 @@ impl Client {
         let url = url.trim_end_matches('/');
         let url = url.split_once("/clusters/").map_or(url, |(first, _)| first).to_owned();
         config.cluster_url = url.parse()?;
-        let http = kube::Client::try_from(config).context("could not prepare the connection")?;
+        let http = kube::Client::try_from(identified(config))
+            .context("could not prepare the connection")?;
         Ok(Self { http, url })
     }
 

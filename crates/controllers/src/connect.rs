@@ -6,6 +6,8 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::future::BoxFuture;
+use http::HeaderValue;
+use http::header::USER_AGENT;
 use kube::config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 
@@ -175,7 +177,7 @@ async fn chosen(
         None => {
             let config = Config::infer().await.map_err(ConnectError::Infer)?;
             let server = config.cluster_url.to_string();
-            return Ok((config, server));
+            return Ok((identified(config), server));
         }
     };
     // Without this the requests would be anonymous.
@@ -188,7 +190,16 @@ async fn chosen(
     let config = Config::from_custom_kubeconfig(read, options).await;
     let config = config.map_err(ConnectError::Kubeconfig)?;
     let server = server.unwrap_or_else(|| config.cluster_url.to_string());
-    Ok((config, server))
+    Ok((identified(config), server))
+}
+
+/// The configuration with the name under which logs of API servers have its requests.
+pub fn identified(mut config: Config) -> Config {
+    let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
+    let name = format!("convoy/{} ({os}/{arch})", env!("CARGO_PKG_VERSION"));
+    let name = HeaderValue::from_str(&name).expect("a name and a version are visible characters");
+    config.headers.push((USER_AGENT, name));
+    config
 }
 
 /// The server of a context, or of the current one.

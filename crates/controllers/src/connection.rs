@@ -115,6 +115,7 @@ mod tests {
     use tokio::net::TcpListener;
 
     use super::*;
+    use crate::connect::identified;
     use crate::fence::Clock;
     use crate::request::Request;
     use crate::tenure::{LeaseTiming, Succession, Tenure};
@@ -153,7 +154,7 @@ mod tests {
             text
         });
         let margin = Duration::from_secs(5);
-        let client = client(Config::new(url.parse().unwrap()), margin).unwrap();
+        let client = client(identified(Config::new(url.parse().unwrap())), margin).unwrap();
         let fence = Fence::new(Arc::new(Jump { after, reads: AtomicU64::new(0) }));
         let timing = LeaseTiming::new(Duration::from_secs(15));
         fence.begin(Tenure::new(timing, Duration::ZERO, Succession::Free));
@@ -166,6 +167,7 @@ mod tests {
     async fn a_write_that_waited_for_its_connection_is_not_sent_after_the_end() {
         let (text, is_done) = received(u64::MAX).await;
         assert!(is_done && text.contains("timeout=3000ms"), "{text}");
+        assert!(text.contains("user-agent: convoy/"), "logs of servers say who asks: {text}");
         // One look and one note of the instant come before the connection's look.
         let (text, is_done) = received(2).await;
         assert!(!is_done && !text.contains("precious"), "{text}");

@@ -69,7 +69,8 @@ impl Fleet {
         let (ready_to, ready) = oneshot::channel();
         let (end, ended) = oneshot::channel();
         let task = tokio::spawn(async move {
-            let runner = Runner::new(client, settings, ready_to);
+            let version = server_version(&client).await;
+            let runner = Runner::new(client, settings, version, ready_to);
             runner.run(ended).await;
         });
         Self { ready: Some(ready), end: Some(end), task }
@@ -91,6 +92,12 @@ impl Fleet {
         // A defect in there was reported when it happened.
         drop(self.task.await);
     }
+}
+
+/// The release of the API server; our own server's where it does not say.
+async fn server_version(client: &Client) -> String {
+    let said = client.apiserver_version().await;
+    said.map_or_else(|_| convoy_apiserver::git_version(), |version| version.git_version)
 }
 
 /// A watch event.
@@ -124,11 +131,16 @@ const EVENT_BATCH: usize = 1_000;
 const BACKGROUND_SHARE: u64 = 4;
 
 impl Runner {
-    fn new(client: Client, settings: Settings, ready: oneshot::Sender<()>) -> Self {
+    fn new(
+        client: Client,
+        settings: Settings,
+        version: String,
+        ready: oneshot::Sender<()>,
+    ) -> Self {
         let (to, watched) = mpsc::channel(EVENT_BATCH * 4);
         let mut watches = JoinSet::new();
         let mut components: Vec<Box<dyn Component>> = vec![
-            Box::new(Kubelets::new(Arc::clone(&settings.scenario))),
+            Box::new(Kubelets::new(Arc::clone(&settings.scenario), version)),
             Box::<Reporter>::default(),
         ];
         if settings.runs_scheduler {

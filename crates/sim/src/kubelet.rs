@@ -17,7 +17,11 @@ use crate::scenario::{Behaviour, Scenario};
 use crate::seed::Seed;
 use container::{Course, Restarts, Standing, State};
 
+pub(crate) use status::generation;
 pub use status::stamp;
+
+/// What the message of a pod begins with that its kubelet has not taken.
+pub(crate) const REJECTED: &str = "Pod was rejected: ";
 
 /// The instants that decide a pod's life on its node.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! The kubelets of all simulated nodes: which pods they have, what they report, when.
 
+mod admission;
 mod machine;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,6 +23,8 @@ use machine::Machine;
 #[derive(Debug)]
 pub struct Kubelets {
     scenario: Arc<Scenario>,
+    /// The release that they report: the API server's.
+    version: String,
     nodes: BTreeMap<SmolStr, Machine>,
     pods: BTreeMap<Key, Held>,
     /// Pods by the node they are bound to, simulated or not.
@@ -53,6 +56,8 @@ struct Held {
     begun: Timestamp,
     ending: Option<Timestamp>,
     address: Option<String>,
+    /// Its node was found to have room for it.
+    has_room: bool,
     /// A write is on its way; what follows waits for its response.
     is_busy: bool,
     /// How far it had come when its status was last sent.
@@ -65,9 +70,10 @@ struct Held {
 const RETRY: SignedDuration = SignedDuration::from_secs(1);
 
 impl Kubelets {
-    pub fn new(scenario: Arc<Scenario>) -> Self {
+    pub fn new(scenario: Arc<Scenario>, version: String) -> Self {
         Self {
             scenario,
+            version,
             nodes: BTreeMap::new(),
             pods: BTreeMap::new(),
             bound: BTreeMap::new(),
@@ -106,6 +112,7 @@ impl Kubelets {
             begun: started(object).unwrap_or(now),
             ending: None,
             address: None,
+            has_room: false,
             is_busy: false,
             sent: 0,
             reported_at: None,
@@ -134,6 +141,9 @@ impl Kubelets {
 
     /// What the kubelet writes about a pod, if anything.
     fn pod_due(&mut self, key: &Key, now: Timestamp) -> Option<WriteRequest> {
+        if let Some(refusal) = self.refuse(key, now) {
+            return Some(refusal);
+        }
         let held = self.pods.get_mut(key)?;
         let machine = self.nodes.get_mut(&held.node)?;
         let node = machine.object.clone()?;

@@ -15,9 +15,6 @@ pub const MARK: &str = "sim.convoy.dev/node";
 /// How long after a renewal a lease counts at least, in seconds.
 const LEASE_SECONDS: i64 = 40;
 
-/// The kubelet version that simulated nodes report.
-const VERSION: &str = "v1.36.3";
-
 /// How a machine is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Power {
@@ -52,6 +49,7 @@ pub fn annotated_power(node: &Value) -> Power {
 /// The object that a new node registers with. `index` counts the nodes of the whole fleet.
 pub fn node(
     scenario: &Scenario,
+    version: &str,
     template: &NodeTemplate,
     in_template: u32,
     index: u32,
@@ -97,7 +95,7 @@ pub fn node(
                 {"type": "Hostname", "address": name},
             ],
             "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
-            "nodeInfo": node_info(scenario, &name, &boot),
+            "nodeInfo": node_info(scenario, version, &name, &boot),
         },
     })
 }
@@ -107,7 +105,7 @@ fn usual_capacity() -> Value {
 }
 
 /// What the status of a node lacks that somebody else made: its capacity, its versions, its boot.
-pub(crate) fn missing(scenario: &Scenario, name: &str, node: &Value) -> Value {
+pub(crate) fn missing(scenario: &Scenario, version: &str, name: &str, node: &Value) -> Value {
     let status = field(node, "status");
     let mut found = json!({});
     let is_empty = |field: &Value| field.as_object().is_none_or(Map::is_empty);
@@ -119,7 +117,7 @@ pub(crate) fn missing(scenario: &Scenario, name: &str, node: &Value) -> Value {
         found["capacity"] = capacity;
     }
     if text(field(status, "nodeInfo"), "bootID").is_empty() {
-        found["nodeInfo"] = node_info(scenario, name, &boot_id(scenario, name, 0));
+        found["nodeInfo"] = node_info(scenario, version, name, &boot_id(scenario, name, 0));
     }
     found
 }
@@ -130,7 +128,7 @@ fn host_address(index: u32) -> String {
     format!("172.{}.{}.{}", 16 + ((number >> 16) & 0xf), (number >> 8) & 0xff, number & 0xff)
 }
 
-fn node_info(scenario: &Scenario, name: &str, boot: &str) -> Value {
+fn node_info(scenario: &Scenario, version: &str, name: &str, boot: &str) -> Value {
     let seed = Seed::new(scenario.seed).child("machine", name);
     json!({
         "architecture": "amd64",
@@ -138,7 +136,7 @@ fn node_info(scenario: &Scenario, name: &str, boot: &str) -> Value {
         "containerRuntimeVersion": "containerd://2.1.4",
         "kernelVersion": "6.12.0",
         "kubeProxyVersion": "",
-        "kubeletVersion": VERSION,
+        "kubeletVersion": version,
         "machineID": format!("{:016x}{:016x}", seed.nth(0).number(), seed.nth(1).number()),
         "operatingSystem": "linux",
         "osImage": "Convoy simulated node",
@@ -243,7 +241,7 @@ mod tests {
             "nodes: [{name: gpu, count: 2, zones: [a, b], labels: {pool: gpu}, capacity: {'nvidia.com/gpu': '8'}, taints: [{key: gpu, effect: NoSchedule}]}]",
         )
         .unwrap();
-        let node = node(&scenario, &scenario.nodes[0], 1, 300, now());
+        let node = node(&scenario, "v1.37.0", &scenario.nodes[0], 1, 300, now());
         assert_eq!(node["metadata"]["name"], "gpu-1");
         assert_eq!(node["metadata"]["labels"]["topology.kubernetes.io/zone"], "b");
         assert_eq!(node["metadata"]["labels"]["pool"], "gpu");

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::component::{Component, Key, Kind, WriteRequest, WriteResponse, WriteVerb, hash_of};
-use crate::kubelet::stamp;
+use crate::kubelet::{REJECTED, stamp};
 use crate::shared_object::SharedObject;
 
 /// Events that wait to be written; more are dropped, as by every recorder.
@@ -36,6 +36,8 @@ pub struct Reporter {
 struct Told {
     node: SmolStr,
     unschedulable: String,
+    /// The message of its refusal by the kubelet.
+    refusal: String,
     is_deleting: bool,
     containers: BTreeMap<SmolStr, Seen>,
     counts: BTreeMap<SmolStr, u64>,
@@ -53,18 +55,18 @@ struct Seen {
 /// Something to say.
 struct Said {
     is_warning: bool,
-    reason: &'static str,
+    reason: SmolStr,
     message: String,
     /// The path of the container in the pod.
     about: String,
 }
 
 impl Said {
-    fn normal(reason: &'static str, message: String) -> Self {
-        Self { is_warning: false, reason, message, about: String::new() }
+    fn normal(reason: &str, message: String) -> Self {
+        Self { is_warning: false, reason: reason.into(), message, about: String::new() }
     }
 
-    fn warning(reason: &'static str, message: String) -> Self {
+    fn warning(reason: &str, message: String) -> Self {
         Self { is_warning: true, ..Self::normal(reason, message) }
     }
 
@@ -73,7 +75,7 @@ impl Said {
     }
 
     fn is_of_scheduler(&self) -> bool {
-        matches!(self.reason, "Scheduled" | "FailedScheduling")
+        matches!(self.reason.as_str(), "Scheduled" | "FailedScheduling")
     }
 }
 
@@ -113,6 +115,7 @@ impl Told {
         let (metadata, spec) = (field(pod, "metadata"), field(pod, "spec"));
         let mut said = Vec::new();
         self.schedule(key, pod, &mut said);
+        said.extend(self.refusal(pod));
         let (namespace, name) = (&key.namespace, &key.name);
         let full_name = format!("{name}_{namespace}({})", text(metadata, "uid"));
         let kinds =
@@ -142,6 +145,15 @@ impl Told {
         said
     }
 
+    /// A kubelet that refuses a pod says so where the pod's containers would have been named.
+    fn refusal(&mut self, pod: &Value) -> Option<Said> {
+        let status = field(pod, "status");
+        let message = text(status, "message").strip_prefix(REJECTED)?;
+        let is_new = message != self.refusal;
+        message.clone_into(&mut self.refusal);
+        is_new.then(|| Said::warning(text(status, "reason"), message.to_owned()))
+    }
+
     fn schedule(&mut self, key: &Key, pod: &Value, said: &mut Vec<Said>) {
         let node = text(field(pod, "spec"), "nodeName");
         let conditions = list(field(pod, "status"), "conditions");
@@ -167,7 +179,7 @@ impl Told {
     /// The event: a new one, or one more of those that say the same.
     fn request(&mut self, key: &Key, pod: &Value, said: &Said, now: Timestamp) -> WriteRequest {
         let uid = text(field(pod, "metadata"), "uid");
-        let identity = hash_of(&(uid, said.reason, &said.message, &said.about));
+        let identity = hash_of(&(uid, said.reason.as_str(), &said.message, &said.about));
         let name = format_smolstr!("{}.{identity:016x}", key.name);
         let count = self.counts.entry(name.clone()).or_default();
         *count += 1;

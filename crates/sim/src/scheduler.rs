@@ -20,12 +20,13 @@ use serde_json::{Value, json};
 use smol_str::SmolStr;
 
 use crate::component::{Component, Key, Kind, WriteRequest, WriteResponse, WriteVerb};
-use crate::kubelet::{is_terminal, stamp};
+use crate::kubelet::{generation, is_terminal, stamp};
 use crate::shared_object::SharedObject;
 use crate::timers::Timers;
 use neighbours::{Neighbour, Rules};
 pub use room::Amounts;
 use room::Room;
+pub(crate) use room::Shortage;
 use wants::Wants;
 
 /// Binds pods that name no node.
@@ -388,9 +389,12 @@ fn unschedulable(key: &Key, pod: &Value, message: &str, now: Timestamp) -> Optio
     }
     let turned = before.filter(|before| text(before, "status") == "False");
     let turned = turned.map(|before| text(before, "lastTransitionTime").to_owned());
-    let condition = json!({"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+    let mut condition = json!({"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
         "message": message, "lastProbeTime": null,
         "lastTransitionTime": turned.unwrap_or_else(|| stamp(now))});
+    if let Some(generation) = generation(pod) {
+        condition["observedGeneration"] = json!(generation);
+    }
     let others = old.iter().filter(|condition| !is_scheduling(condition)).cloned();
     let conditions: Vec<Value> = others.chain([condition]).collect();
     Some(WriteRequest::status(key.clone(), pod, json!({"conditions": conditions})))

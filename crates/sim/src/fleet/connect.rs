@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use convoy_controllers::connect::identified;
 use kube::Client;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
 
@@ -27,5 +28,5 @@ pub async fn connect(
     let config = Config::from_custom_kubeconfig(found.map_err(ConnectError::Kubeconfig)?, &options)
         .await
         .map_err(ConnectError::Kubeconfig)?;
-    Client::try_from(config).map_err(ConnectError::Client)
+    Client::try_from(identified(config)).map_err(ConnectError::Client)
 }

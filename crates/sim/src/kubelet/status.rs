@@ -50,7 +50,43 @@ pub(super) fn status(
     if !parts.init.is_empty() {
         status["initContainerStatuses"] = init;
     }
+    if let Some(ephemeral) = ephemeral_statuses(pod, parts, now) {
+        status["ephemeralContainerStatuses"] = ephemeral;
+    }
+    if let Some(generation) = generation(pod) {
+        status["observedGeneration"] = json!(generation);
+    }
     status
+}
+
+/// The generation of the specification; servers before 1.33 keep none of pods.
+pub(crate) fn generation(pod: &Value) -> Option<i64> {
+    field(field(pod, "metadata"), "generation").as_i64().filter(|generation| *generation > 0)
+}
+
+/// Containers that somebody adds to look into a pod: they run at once, and as long as it does.
+fn ephemeral_statuses(pod: &Value, parts: &Parts, now: Timestamp) -> Option<Value> {
+    let containers = list(field(pod, "spec"), "ephemeralContainers");
+    if containers.is_empty() || !parts.is_initialized {
+        return None;
+    }
+    let before = list(field(pod, "status"), "ephemeralContainerStatuses");
+    let is_over = parts.containers.iter().all(Standing::is_done);
+    let status = |container: &Value| {
+        let (name, image) = (text(container, "name"), text(container, "image"));
+        let known = before.iter().find(|status| text(status, "name") == name);
+        let known = known.map_or(&Value::Null, |status| field(status, "state"));
+        let since = text(field(known, "running"), "startedAt");
+        let state = match (is_over, known.get("terminated")) {
+            (_, Some(_)) => known.clone(),
+            (true, None) => json!({"terminated": {"exitCode": 0, "reason": "Completed",
+                "startedAt": text_of(since, || stamp(now)), "finishedAt": stamp(now)}}),
+            (false, None) => json!({"running": {"startedAt": text_of(since, || stamp(now))}}),
+        };
+        json!({"name": name, "image": image, "imageID": image, "ready": false, "restartCount": 0,
+            "containerID": identity(pod, name, 0), "state": state, "lastState": {}})
+    };
+    Some(containers.iter().map(status).collect())
 }
 
 fn phase(parts: &Parts) -> &'static str {
@@ -116,7 +152,7 @@ fn conditions(pod: &Value, parts: &Parts, phase: &str, now: Timestamp) -> Value 
     ];
     let is_ours = |kind: &str| said.iter().any(|(ours, _)| *ours == kind);
     let others = old.iter().filter(|condition| !is_ours(text(condition, "type"))).cloned();
-    let ours = said.iter().map(|(kind, said)| said.condition(kind, old, now));
+    let ours = said.iter().map(|(kind, said)| said.condition(kind, pod, now));
     ours.chain(others).collect()
 }
 
@@ -136,7 +172,8 @@ impl Said {
     }
 
     /// The instant of a condition is that of its last turn.
-    fn condition(&self, kind: &str, old: &[Value], now: Timestamp) -> Value {
+    fn condition(&self, kind: &str, pod: &Value, now: Timestamp) -> Value {
+        let old = list(field(pod, "status"), "conditions");
         let status = if self.is_true { "True" } else { "False" };
         let before = old.iter().find(|condition| text(condition, "type") == kind);
         let unturned = before.filter(|before| text(before, "status") == status);
@@ -147,6 +184,9 @@ impl Said {
             ("lastProbeTime", Value::Null),
             ("lastTransitionTime", text_of(turned, || stamp(now))),
         ]);
+        if let Some(generation) = generation(pod) {
+            condition["observedGeneration"] = json!(generation);
+        }
         if !self.reason.is_empty() {
             condition["reason"] = json!(self.reason);
         }

@@ -277,3 +277,34 @@ fn a_container_takes_its_machine_down_once() {
 fn instants_are_written_in_whole_seconds() {
     assert_eq!(stamp(at(1_999)), "2026-01-01T00:00:01Z");
 }
+
+#[test]
+fn a_report_says_which_generation_it_is_about() {
+    let scenario = scenario("");
+    let mut pod = pod();
+    assert_eq!(report_at(&scenario, &pod, None, at(0)).status.get("observedGeneration"), None);
+    pod["metadata"]["generation"] = json!(3);
+    let report = report_at(&scenario, &pod, None, at(0));
+    assert_eq!(report.status["observedGeneration"], 3);
+    assert_eq!(condition(&report, "Ready")["observedGeneration"], 3);
+}
+
+#[test]
+fn an_ephemeral_container_runs_from_when_it_was_added() {
+    let scenario = scenario("");
+    let mut pod = pod();
+    pod["spec"]["ephemeralContainers"] = json!([{"name": "debug", "image": "busybox"}]);
+    let started = |report: &Report| {
+        let status = &report.status["ephemeralContainerStatuses"][0];
+        (status["name"].clone(), status["state"]["running"]["startedAt"].clone())
+    };
+    let first = report_at(&scenario, &pod, None, at(5_000));
+    assert_eq!(started(&first), (json!("debug"), json!("2026-01-01T00:00:05Z")));
+    pod["status"] = first.status;
+    let later = report_at(&scenario, &pod, None, at(9_000));
+    assert_eq!(started(&later), (json!("debug"), json!("2026-01-01T00:00:05Z")));
+    pod["metadata"]["deletionGracePeriodSeconds"] = json!(30);
+    let over = report_at(&scenario, &pod, Some(at(10_000)), at(20_000));
+    let state = &over.status["ephemeralContainerStatuses"][0]["state"];
+    assert_eq!(state["terminated"]["startedAt"], "2026-01-01T00:00:05Z");
+}

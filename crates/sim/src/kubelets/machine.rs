@@ -84,7 +84,8 @@ impl Kubelets {
         let mut index = 0;
         for template in &scenario.nodes {
             for in_template in 0..template.count {
-                let object = node::node(&scenario, template, in_template, index, now);
+                let object =
+                    node::node(&scenario, &self.version, template, in_template, index, now);
                 let key = Key::of(crate::component::Kind::Node, &object);
                 self.unmade.insert(key.name.clone());
                 self.nodes.entry(key.name.clone()).or_default();
@@ -162,7 +163,7 @@ impl Kubelets {
         if machine.is_busy || machine.is_silent() {
             return None;
         }
-        let mut status = node::missing(&self.scenario, name, &object);
+        let mut status = node::missing(&self.scenario, &self.version, name, &object);
         let conditions = node::conditions(&object, machine.power(), now);
         if !super::agrees(field(field(&object, "status"), "conditions"), &conditions) {
             status["conditions"] = conditions;

@@ -20,7 +20,7 @@ impl World {
     fn new(scenario: &str) -> Self {
         let latencies = "latencies: {pull: 1s, start: 1s, ready: 1s, stop: 2s}";
         let scenario = Scenario::from_yaml(&format!("{latencies}\n{scenario}")).unwrap();
-        let kubelets = Kubelets::new(Arc::new(scenario));
+        let kubelets = Kubelets::new(Arc::new(scenario), "v1.37.0".to_owned());
         let mut world = Self { kubelets, objects: BTreeMap::new(), version: 0 };
         world.run(at(0));
         world
@@ -229,11 +229,42 @@ fn a_node_that_somebody_made_gets_what_its_kubelet_reports() {
         (&status["capacity"]["cpu"], &status["allocatable"]["pods"]),
         (&json!("8"), &json!("110"))
     );
-    assert_eq!(status["nodeInfo"]["kubeletVersion"], "v1.36.3");
+    assert_eq!(status["nodeInfo"]["kubeletVersion"], "v1.37.0");
     assert!(!status["nodeInfo"]["bootID"].as_str().unwrap().is_empty());
     assert_eq!(world.run(at(2)), 0, "it is said once");
     world.put(&key, made(json!({"capacity": {"cpu": "2"}, "allocatable": {"cpu": "1"}})), at(3));
     world.run(at(3));
     let status = &world.objects[&key]["status"];
     assert_eq!(status["allocatable"], json!({"cpu": "1"}), "what it says of itself stays");
+}
+
+#[test]
+fn a_pod_that_its_node_has_no_room_for_is_refused() {
+    let mut world = World::new("nodes: [{count: 1, capacity: {cpu: '2', pods: '3'}}]");
+    let mut put = |name: &str, cpu: &str| {
+        let key = Key::pod("shop", name);
+        let container =
+            json!({"name": "c", "image": "nginx", "resources": {"requests": {"cpu": cpu}}});
+        let pod = json!({"metadata": {"name": name, "namespace": "shop"}, "status": {},
+            "spec": {"nodeName": "node-0", "containers": [container]}});
+        world.put(&key, pod, at(0));
+        world.run(at(0));
+        key
+    };
+    let keys = [put("a", "1500m"), put("b", "1"), put("c", "500m"), put("d", "0"), put("e", "0")];
+    world.run_until(at(10));
+    let status = |key: &Key| &world.objects[key]["status"];
+    let told = keys.each_ref().map(|key| {
+        let word = |name: &str| status(key)[name].as_str().unwrap_or_default().to_owned();
+        (word("phase"), word("reason"))
+    });
+    let is = |phase: &str, reason: &str| (phase.to_owned(), reason.to_owned());
+    let (running, no_cpu) = (is("Running", ""), is("Failed", "OutOfcpu"));
+    assert_eq!(
+        told,
+        [running.clone(), no_cpu, running.clone(), running, is("Failed", "OutOfpods")]
+    );
+    let message = "Pod was rejected: Node didn't have enough resource: cpu, requested: 1000, \
+        used: 1500, capacity: 2000";
+    assert_eq!(status(&keys[1])["message"], message);
 }

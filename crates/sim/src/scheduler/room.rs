@@ -112,6 +112,39 @@ impl Amounts {
     }
 }
 
+/// A resource of which a node has too little left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shortage<'a> {
+    pub(crate) resource: &'a str,
+    pub(crate) requested: i64,
+    pub(crate) used: i64,
+    pub(crate) capacity: i64,
+}
+
+impl<'a> Shortage<'a> {
+    /// What a node that `has` so much, of which so much is `used`, lacks for a pod.
+    pub(crate) fn all(
+        takes: &'a Amounts,
+        used: &'a Amounts,
+        has: &'a Amounts,
+    ) -> impl Iterator<Item = Self> {
+        let known = [
+            ("pods", takes.pods, used.pods, has.pods),
+            ("cpu", takes.cpu_millis, used.cpu_millis, has.cpu_millis),
+            ("memory", takes.memory_bytes, used.memory_bytes, has.memory_bytes),
+            ("ephemeral-storage", takes.storage_bytes, used.storage_bytes, has.storage_bytes),
+        ];
+        let others = takes.others.iter().map(|(name, takes)| {
+            let amount = |amounts: &Amounts| amounts.others.get(name).copied().unwrap_or(0);
+            (name.as_str(), *takes, amount(used), amount(has))
+        });
+        let all = known.into_iter().chain(others).map(|(resource, requested, used, capacity)| {
+            Self { resource, requested, used, capacity }
+        });
+        all.filter(|it| it.requested > 0 && it.used.saturating_add(it.requested) > it.capacity)
+    }
+}
+
 /// A node as the scheduler sees it.
 #[derive(Debug, Default)]
 pub(super) struct Room {
@@ -154,20 +187,7 @@ impl Room {
 
     /// The names of the resources of which too little is left.
     pub(super) fn lacking<'a>(&'a self, takes: &'a Amounts) -> impl Iterator<Item = &'a str> {
-        let (has, used) = (&self.has, &self.used);
-        let known = [
-            ("pods", takes.pods, used.pods, has.pods),
-            ("cpu", takes.cpu_millis, used.cpu_millis, has.cpu_millis),
-            ("memory", takes.memory_bytes, used.memory_bytes, has.memory_bytes),
-            ("ephemeral-storage", takes.storage_bytes, used.storage_bytes, has.storage_bytes),
-        ];
-        let others = takes.others.iter().map(|(name, takes)| {
-            let amount = |amounts: &Amounts| amounts.others.get(name).copied().unwrap_or(0);
-            (name.as_str(), *takes, amount(used), amount(has))
-        });
-        let short = |takes: i64, used: i64, has: i64| takes > 0 && used.saturating_add(takes) > has;
-        let all = known.into_iter().chain(others);
-        all.filter(move |(_, takes, used, has)| short(*takes, *used, *has)).map(|(name, ..)| name)
+        Shortage::all(takes, &self.used, &self.has).map(|shortage| shortage.resource)
     }
 
     /// How much would be left, in hundredths, as the mean of cpu and memory.

@@ -44,7 +44,7 @@ pub(crate) struct Machines {
 
 impl Machines {
     pub(crate) fn new(scenario: Scenario) -> Self {
-        let kubelets = Kubelets::new(Arc::new(scenario));
+        let kubelets = Kubelets::new(Arc::new(scenario), convoy_apiserver::git_version());
         let components: Vec<Box<dyn Component>> =
             vec![Box::new(kubelets), Box::<Scheduler>::default(), Box::<Lifecycle>::default()];
         let (sent, alarm) = (BTreeMap::new(), None);

@@ -160,7 +160,14 @@ impl Skyhooks {
         if count < 8 && random.happens(300) {
             self.joined += 1;
             let number = 100 + self.joined;
-            let body = node::node(&self.scenario, template, number, number, now);
+            let body = node::node(
+                &self.scenario,
+                &convoy_apiserver::git_version(),
+                template,
+                number,
+                number,
+                now,
+            );
             return Some(Request::create(NODES, body));
         }
         let node = self.any(NODE, random)?;
