@@ -60,6 +60,7 @@ mod status;
 #[cfg(feature = "server")]
 pub mod up;
 pub mod validate;
+pub mod version;
 #[cfg(feature = "server")]
 mod webhooks;
 #[cfg(feature = "server")]

@@ -68,6 +68,7 @@ enum Command {
     #[cfg(feature = "server")]
     Agent(Box<command::agent::Args>),
     Completions(command::completions::Args),
+    Version(command::version::Args),
     #[command(hide = true)]
     Man(command::man::Args),
 }
@@ -109,6 +110,7 @@ pub fn main() -> ExitCode {
         #[cfg(feature = "server")]
         Command::Agent(args) => command::agent::run(*args),
         Command::Completions(args) => command::completions::run(&args, Args::command()),
+        Command::Version(args) => command::version::run(&args),
         Command::Man(args) => command::man::run(&args, programs()),
     };
     match result {

@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use http::{Request, Response, StatusCode};
-use http_body_util::Full;
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Collected, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -16,11 +16,31 @@ use tokio::net::TcpListener;
 
 use crate::metrics::Metrics;
 
+/// The level at which a process logs, read and changed over HTTP.
+pub trait LogLevel: std::fmt::Debug + Send + Sync {
+    fn get(&self) -> String;
+    /// An error says which levels there are.
+    fn set(&self, word: &str) -> Result<(), String>;
+}
+
 /// A listener that serves metrics and health.
 #[derive(Debug)]
 pub struct Endpoint {
     listener: TcpListener,
 }
+
+/// What an endpoint tells and changes.
+#[derive(Clone, Debug)]
+pub struct Process {
+    pub metrics: Arc<Metrics>,
+    pub log_level: &'static dyn LogLevel,
+}
+
+/// Where the log level is.
+const LOG_LEVEL: &str = "/debug/log-level";
+
+/// The longest body that is read: the name of a level.
+const BODY_MAX: usize = 64;
 
 impl Endpoint {
     pub async fn bind(address: SocketAddr) -> io::Result<Self> {
@@ -32,22 +52,23 @@ impl Endpoint {
     }
 
     /// Serves until it is dropped.
-    pub fn run(self, metrics: Arc<Metrics>) -> BoxFuture<'static, ()> {
-        Box::pin(self.accept(metrics))
+    pub fn run(self, process: Process) -> BoxFuture<'static, ()> {
+        Box::pin(self.accept(process))
     }
 
-    async fn accept(self, metrics: Arc<Metrics>) {
+    async fn accept(self, process: Process) {
         loop {
-            let Ok((stream, _)) = self.listener.accept().await else {
+            let Ok((stream, peer)) = self.listener.accept().await else {
                 // Out of file descriptors; retry once some are closed.
                 tokio::time::sleep(std::time::Duration::from_millis(100)).await;
                 continue;
             };
-            let metrics = Arc::clone(&metrics);
+            let process = process.clone();
+            let is_local = peer.ip().is_loopback();
             tokio::spawn(async move {
                 let service = service_fn(|request: Request<Incoming>| {
-                    let response = respond(&metrics, request.uri().path());
-                    async move { Ok::<_, Infallible>(response) }
+                    let process = &process;
+                    async move { Ok::<_, Infallible>(answer(process, request, is_local).await) }
                 });
                 let mut server = http1::Builder::new();
                 let connection =
@@ -60,15 +81,47 @@ impl Endpoint {
     }
 }
 
-fn respond(metrics: &Metrics, path: &str) -> Response<Full<Bytes>> {
+/// Only from the machine itself, or through `kubectl port-forward`, can something be changed: the
+/// port asks nobody who they are.
+async fn answer(
+    process: &Process,
+    request: Request<Incoming>,
+    is_local: bool,
+) -> Response<Full<Bytes>> {
+    let (parts, body) = request.into_parts();
+    if parts.method != Method::PUT {
+        return respond(process, &parts.method, parts.uri.path(), "");
+    }
+    if !is_local {
+        let refusal = "only from the machine itself; use kubectl port-forward\n";
+        let mut response = Response::new(Full::new(Bytes::from_static(refusal.as_bytes())));
+        *response.status_mut() = StatusCode::FORBIDDEN;
+        return response;
+    }
+    // A body that is too long is not read to its end.
+    let body = Limited::new(body, BODY_MAX).collect().await;
+    let body = body.map(Collected::to_bytes).unwrap_or_default();
+    respond(process, &parts.method, parts.uri.path(), &String::from_utf8_lossy(&body))
+}
+
+fn respond(process: &Process, method: &Method, path: &str, body: &str) -> Response<Full<Bytes>> {
+    let Process { metrics, log_level } = process;
     let (code, text) = match path {
+        LOG_LEVEL if *method == Method::PUT => match log_level.set(body.trim()) {
+            Ok(()) => (StatusCode::OK, format!("logging at {}\n", log_level.get())),
+            Err(expected) => (StatusCode::BAD_REQUEST, format!("{expected}\n")),
+        },
+        _ if *method == Method::PUT => {
+            (StatusCode::METHOD_NOT_ALLOWED, format!("only {LOG_LEVEL} can be changed\n"))
+        }
+        LOG_LEVEL => (StatusCode::OK, format!("{}\n", log_level.get())),
         "/metrics" => (StatusCode::OK, metrics.text()),
         "/healthz" | "/livez" => (StatusCode::OK, "ok".to_owned()),
         "/readyz" if metrics.is_ready() => (StatusCode::OK, "ok".to_owned()),
         "/readyz" => (StatusCode::SERVICE_UNAVAILABLE, "not all kinds are listed yet".to_owned()),
         _ => (
             StatusCode::NOT_FOUND,
-            "not found; available: /metrics, /healthz, /livez, /readyz".to_owned(),
+            format!("not found; available: /metrics, /healthz, /livez, /readyz, {LOG_LEVEL}"),
         ),
     };
     let mut response = Response::new(Full::new(Bytes::from(text)));
@@ -83,15 +136,54 @@ fn respond(metrics: &Metrics, path: &str) -> Response<Full<Bytes>> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
+
+    #[derive(Debug)]
+    struct Level(Mutex<String>);
+
+    impl LogLevel for Level {
+        fn get(&self) -> String {
+            self.0.lock().unwrap().clone()
+        }
+
+        fn set(&self, word: &str) -> Result<(), String> {
+            if word != "debug" {
+                return Err(format!("{word:?} is no log level"));
+            }
+            word.clone_into(&mut self.0.lock().unwrap());
+            Ok(())
+        }
+    }
+
+    static LEVEL: Level = Level(Mutex::new(String::new()));
+
+    fn process() -> Process {
+        Process { metrics: Arc::default(), log_level: &LEVEL }
+    }
+
+    fn code(process: &Process, method: &Method, path: &str, body: &str) -> u16 {
+        respond(process, method, path, body).status().as_u16()
+    }
 
     #[test]
     fn readiness_follows_the_first_lists() {
-        let metrics = Metrics::default();
-        assert_eq!(respond(&metrics, "/readyz").status(), StatusCode::SERVICE_UNAVAILABLE);
-        metrics.set_ready(true);
-        assert_eq!(respond(&metrics, "/readyz").status(), StatusCode::OK);
-        assert_eq!(respond(&metrics, "/metrics").status(), StatusCode::OK);
-        assert_eq!(respond(&metrics, "/").status(), StatusCode::NOT_FOUND);
+        let process = process();
+        assert_eq!(code(&process, &Method::GET, "/readyz", ""), 503);
+        process.metrics.set_ready(true);
+        assert_eq!(code(&process, &Method::GET, "/readyz", ""), 200);
+        assert_eq!(code(&process, &Method::GET, "/metrics", ""), 200);
+        assert_eq!(code(&process, &Method::GET, "/", ""), 404);
+    }
+
+    #[test]
+    fn the_log_level_is_changed_by_its_name() {
+        let process = process();
+        let cases = [(LOG_LEVEL, "loud", 400), (LOG_LEVEL, "debug\n", 200), ("/metrics", "", 405)];
+        for (path, body, expected) in cases {
+            assert_eq!(code(&process, &Method::PUT, path, body), expected, "{path} {body:?}");
+        }
+        assert_eq!(LEVEL.get(), "debug");
     }
 }

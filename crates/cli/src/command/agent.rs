@@ -28,6 +28,7 @@ use super::ocm_agent::{AgentPart, OcmAgentFlags, OcmAgents, Surroundings};
 use super::property_provider::{MemberFacts, PropertyFlags};
 use super::signal::shutdown_signal;
 use super::{decision_log, metrics};
+use crate::logging::LogFlags;
 use crate::{logging, output};
 
 /// Apply what a hub asks of a member cluster; replaces KubeFleet's member agent and the work and
@@ -74,9 +75,11 @@ pub struct Args {
     /// Append every decision to a file, as JSON lines
     #[arg(long, value_name = "FILE")]
     decision_log: Option<PathBuf>,
-    /// Serve /metrics, /healthz and /readyz here; port 0 picks a free port
+    /// Serve /metrics, /healthz, /readyz and /debug/log-level here; port 0 picks a free port
     #[arg(long, value_name = "ADDRESS")]
     metrics_listen: Option<SocketAddr>,
+    #[command(flatten)]
+    log: LogFlags,
     /// Run only while holding a Lease on the member cluster, for several replicas of which one is
     /// active
     #[arg(long)]
@@ -163,6 +166,7 @@ async fn serve(args: Args) -> Result<()> {
         observe,
         decision_log,
         metrics_listen,
+        log,
         leader_elect,
         lease_namespace,
         lease_name,
@@ -176,7 +180,7 @@ async fn serve(args: Args) -> Result<()> {
         fleet: api.contains(&Api::Fleet).then_some(fleet),
         ocm: api.contains(&Api::Ocm).then_some(ocm),
     };
-    logging::init(tracing::Level::INFO);
+    logging::init(log, tracing::Level::INFO);
     let shutdown = shutdown_signal()?;
     // An observer writes nothing, so it takes no Lease either.
     let timing =

@@ -17,6 +17,7 @@ use super::leadership::{identity, lead};
 use super::signal::shutdown_signal;
 use super::webhooks::Webhooks;
 use super::{decision_log, metrics};
+use crate::logging::LogFlags;
 use crate::{logging, output};
 
 /// Run the controllers against a Kubernetes API server
@@ -60,9 +61,11 @@ pub struct Args {
     /// Seconds for which the Lease is valid; no write may take longer than a third of it
     #[arg(long, value_name = "SECONDS", default_value_t = 15, value_parser = clap::value_parser!(u64).range(3..=3600))]
     lease_duration: u64,
-    /// Serve /metrics, /healthz and /readyz here; port 0 picks a free port
+    /// Serve /metrics, /healthz, /readyz and /debug/log-level here; port 0 picks a free port
     #[arg(long, value_name = "ADDRESS")]
     metrics_listen: Option<SocketAddr>,
+    #[command(flatten)]
+    log: LogFlags,
     #[command(flatten)]
     webhooks: Webhooks,
     #[command(flatten)]
@@ -87,10 +90,11 @@ async fn serve(args: Args) -> Result<()> {
         lease_name,
         lease_duration,
         metrics_listen,
+        log,
         webhooks,
         flags,
     } = args;
-    logging::init(tracing::Level::INFO);
+    logging::init(log, tracing::Level::INFO);
     let shutdown = shutdown_signal()?;
     let (kubeconfig, context) = (kubeconfig.as_deref(), context.as_deref());
     // An observer writes nothing, so it takes no Lease either.

@@ -37,6 +37,7 @@ use super::controller::{Controller, DialectFlags, Options};
 use super::fleet::Simulation;
 use super::ocm_agent::OcmAgentFlags;
 use super::signal::{second_signal, shutdown_signal};
+use crate::logging::LogFlags;
 use crate::{logging, output, process};
 
 /// Where the API server keeps its logical clusters.
@@ -58,9 +59,11 @@ pub struct Args {
     /// but fleet and ocm with simulated nodes, fleet and ocm with member clusters, otherwise none]
     #[arg(long, value_name = "NAMES", value_parser = controllers)]
     controllers: Option<Controllers>,
-    /// Serve the controllers' /metrics, /healthz and /readyz here; port 0 picks a free port
+    /// Serve the controllers' /metrics, /healthz, /readyz and /debug/log-level here; port 0 picks a free port
     #[arg(long, value_name = "ADDRESS")]
     metrics_listen: Option<SocketAddr>,
+    #[command(flatten)]
+    log: LogFlags,
     #[command(flatten)]
     background: BackgroundFlags,
     /// Skip defaulting and validation of the dialects' objects at admission
@@ -89,7 +92,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     if args.background.detach {
         return background::start();
     }
-    logging::init(tracing::Level::WARN);
+    logging::init(args.log, tracing::Level::WARN);
     process::keep_files_private();
     super::block_on(serve(args))?;
     Ok(ExitCode::SUCCESS)
@@ -102,6 +105,7 @@ async fn serve(args: Args) -> Result<()> {
         members,
         controllers,
         metrics_listen,
+        log: _,
         background,
         skip_admission,
         output,

@@ -89,6 +89,24 @@ fn help_of_completions() {
 }
 
 #[test]
+fn help_of_version() {
+    golden("version", &["version", "--help"]);
+}
+
+#[test]
+fn a_build_says_what_it_is() {
+    let run = binary::run_in(Path::new("."), &["version", "-o", "json"]);
+    let build: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(build["version"], env!("CARGO_PKG_VERSION"));
+    assert!(build["kubernetesVersion"].as_str().unwrap().starts_with("v1."), "{build}");
+    for name in ["commit", "profile", "platform"] {
+        assert!(build[name].as_str().is_some_and(|word| !word.is_empty()), "{name}: {build}");
+    }
+    let text = binary::run_in(Path::new("."), &["version"]).stdout;
+    assert!(text.starts_with(&format!("convoy {} (", env!("CARGO_PKG_VERSION"))), "{text}");
+}
+
+#[test]
 fn every_shell_has_its_completions() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let run = binary::run_in(Path::new("."), &["completions", shell]);

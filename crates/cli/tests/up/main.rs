@@ -21,6 +21,7 @@ mod karpenter_real;
 mod kubectl;
 mod kubectl_skyhook;
 mod leadership;
+mod logs;
 mod member_events;
 mod member_writes;
 mod members;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use convoy_controllers::Settings;
 use convoy_controllers::log::DecisionLog;
-use convoy_controllers::serve::Endpoint;
+use convoy_controllers::serve::{Endpoint, LogLevel, Process};
 use kube::api::ListParams;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -61,13 +61,28 @@ async fn an_observer_decides_and_writes_nothing() {
     assert!(cluster.sets().list(&ListParams::default()).await.unwrap().items.is_empty());
 }
 
+#[derive(Debug)]
+struct Quiet;
+
+impl LogLevel for Quiet {
+    fn get(&self) -> String {
+        "error".to_owned()
+    }
+
+    fn set(&self, word: &str) -> Result<(), String> {
+        Err(format!("{word:?} is no log level"))
+    }
+}
+
 #[tokio::test]
 async fn metrics_and_health_are_served() {
     let cluster = Cluster::new().await;
     let endpoint = Endpoint::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
     let address = endpoint.address().unwrap();
     let settings = both();
-    let serving = tokio::spawn(endpoint.run(Arc::clone(&settings.metrics)));
+    let serving = tokio::spawn(
+        endpoint.run(Process { metrics: Arc::clone(&settings.metrics), log_level: &Quiet }),
+    );
     let get = async |path: &str| {
         let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
         let request = format!("GET {path} HTTP/1.1\r\nhost: convoy\r\nconnection: close\r\n\r\n");
@@ -77,6 +92,7 @@ async fn metrics_and_health_are_served() {
         text
     };
     assert!(get("/healthz").await.starts_with("HTTP/1.1 200"));
+    assert!(get("/debug/log-level").await.ends_with("error\n"));
     assert!(get("/readyz").await.starts_with("HTTP/1.1 503"), "nothing is listed yet");
     assert!(get("/elsewhere").await.starts_with("HTTP/1.1 404"));
     let metrics = Arc::clone(&settings.metrics);
