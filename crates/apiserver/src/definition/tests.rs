@@ -367,3 +367,17 @@ fn a_restart_serves_what_was_served() {
     assert_eq!(again.get("/apis/example.com/v1/widgets/a")["spec"]["size"], 1);
     assert_eq!(again.server.store.revision(), revision, "starting writes nothing");
 }
+
+#[test]
+fn replacing_what_is_not_there_says_so_whatever_version_it_names() {
+    let server = TestServer::new();
+    server.create(DEFINITIONS, &widgets(&json!([version("v1", true, &size(&Value::Null))])));
+    for version in [None, Some("1")] {
+        let mut gone = widget("gone", &json!({}));
+        if let Some(version) = version {
+            gone["metadata"]["resourceVersion"] = json!(version);
+        }
+        let (code, status) = server.call("PUT", "/apis/example.com/v1/widgets/gone", &gone);
+        assert_eq!((code, &status["reason"]), (404, &json!("NotFound")), "{version:?}");
+    }
+}
