@@ -52,8 +52,7 @@ const RBAC: &str = "rbac.authorization.k8s.io";
 const EXTENSIONS: &str = "apiextensions.k8s.io";
 
 /// Kinds whose status sub-resource takes no metadata at all.
-const STATUS_ALONE: [(&str, &str); 7] = [
-    ("certificates.k8s.io", "certificatesigningrequests"),
+const STATUS_ALONE: [(&str, &str); 6] = [
     ("admissionregistration.k8s.io", "validatingadmissionpolicies"),
     ("apiregistration.k8s.io", "apiservices"),
     ("apiextensions.k8s.io", "customresourcedefinitions"),
