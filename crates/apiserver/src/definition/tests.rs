@@ -369,6 +369,23 @@ fn a_restart_serves_what_was_served() {
 }
 
 #[test]
+fn a_rule_that_costs_too_much_is_stopped() {
+    let server = TestServer::new();
+    let integers = json!({"type": "array", "maxItems": 725, "items": {"type": "integer"}});
+    let spec = json!({"type": "object", "properties": {"large": integers}, "x-kubernetes-validations": [
+        {"rule": "self.large.all(x, self.large.all(y, y == x))"}]});
+    server.create(DEFINITIONS, &widgets(&json!([version("v1", true, &spec)])));
+    let path = "/apis/example.com/v1/widgets";
+    let (code, refused) = server.call("POST", path, &widget("a", &json!({"large": vec![20; 725]})));
+    assert_eq!(code, 422);
+    let message = refused["message"].as_str().unwrap();
+    assert!(
+        message.contains("no further validation rules will be run due to call cost exceeds limit")
+    );
+    server.create(path, &widget("b", &json!({"large": vec![20; 100]})));
+}
+
+#[test]
 fn replacing_what_is_not_there_says_so_whatever_version_it_names() {
     let server = TestServer::new();
     server.create(DEFINITIONS, &widgets(&json!([version("v1", true, &size(&Value::Null))])));
