@@ -398,3 +398,22 @@ fn replacing_what_is_not_there_says_so_whatever_version_it_names() {
         assert_eq!((code, &status["reason"]), (404, &json!("NotFound")), "{version:?}");
     }
 }
+
+#[test]
+fn strict_validation_of_an_apply_tells_what_the_schema_lacks_and_what_comes_twice() {
+    let server = TestServer::new();
+    server.create(DEFINITIONS, &widgets(&json!([version("v1", true, &size(&Value::Null))])));
+    let path = "/apis/example.com/v1/widgets/w?fieldManager=m&fieldValidation=Strict";
+    let apply = |rest: &str| {
+        let head = "apiVersion: example.com/v1\nkind: Widget\nmetadata:\n  name: w\n";
+        let media = ("content-type", "application/apply-patch+yaml");
+        let answered = server.send("PATCH", path, &[media], format!("{head}{rest}"));
+        (answered.code, answered.json()["message"].as_str().unwrap_or_default().to_owned())
+    };
+    let (_, unknown) = apply("unknownField: unknown\nspec:\n  size: 1\n");
+    assert!(unknown.ends_with(": .unknownField: field not declared in schema"), "{unknown}");
+    let twice = "error strict decoding patch: error converting YAML to JSON: yaml: unmarshal \
+                 errors:\n  line 7: key \"size\" already set in map";
+    assert_eq!(apply("spec:\n  size: 1\n  size: 2\n"), (400, twice.to_owned()));
+    assert_eq!(apply("spec:\n  size: 1\n").0, 201);
+}
