@@ -33,6 +33,7 @@ import (
 	resource "k8s.io/api/resource/v1"
 	scheduling "k8s.io/api/scheduling/v1"
 	storage "k8s.io/api/storage/v1"
+	storagemigration "k8s.io/api/storagemigration/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -107,7 +108,7 @@ func scheme() *runtime.Scheme {
 		discovery.AddToScheme, events.AddToScheme, flowcontrol.AddToScheme,
 		networking.AddToScheme, node.AddToScheme, policy.AddToScheme, rbac.AddToScheme,
 		resource.AddToScheme, scheduling.AddToScheme, storage.AddToScheme,
-		apiextensions.AddToScheme, apiregistration.AddToScheme,
+		storagemigration.AddToScheme, apiextensions.AddToScheme, apiregistration.AddToScheme,
 	} {
 		check(add(scheme))
 	}

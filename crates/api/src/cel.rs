@@ -129,18 +129,35 @@ impl Program {
 
     /// The value of the expression, as JSON.
     pub fn evaluate(&self, scope: &Scope) -> Result<Value, EvaluateError> {
-        self.run(scope, json::from_val)
+        self.run(scope, scope.budget.unwrap_or(BUDGET), json::from_val).0
     }
 
     /// The value of an expression that has to be a boolean.
     pub fn test(&self, scope: &Scope) -> Result<bool, EvaluateError> {
-        self.run(scope, |answer| match answer.downcast_ref::<CelBool>() {
-            Some(answer) => Ok(*answer.inner()),
-            None => Err(EvaluateError::NotBoolean(answer.get_type().name().to_owned())),
-        })?
+        self.test_within(scope, scope.budget.unwrap_or(BUDGET)).0
     }
 
-    fn run<T>(&self, scope: &Scope, read: impl FnOnce(&dyn Val) -> T) -> Result<T, EvaluateError> {
+    /// [`Program::test`] for at most `budget` units, and how many are left of them; none if they
+    /// did not suffice.
+    pub fn test_within(
+        &self,
+        scope: &Scope,
+        budget: u64,
+    ) -> (Result<bool, EvaluateError>, Option<u64>) {
+        let read = |answer: &dyn Val| match answer.downcast_ref::<CelBool>() {
+            Some(answer) => Ok(*answer.inner()),
+            None => Err(EvaluateError::NotBoolean(answer.get_type().name().to_owned())),
+        };
+        let (answer, left) = self.run(scope, budget, read);
+        (answer.and_then(|answer| answer), left)
+    }
+
+    fn run<T>(
+        &self,
+        scope: &Scope,
+        budget: u64,
+        read: impl FnOnce(&dyn Val) -> T,
+    ) -> (Result<T, EvaluateError>, Option<u64>) {
         let context = scope.context();
         let evaluate = || {
             cel::Value::resolve_val(&self.expression, &context)
@@ -149,12 +166,13 @@ impl Program {
         };
         // The interpreter has a few panics left for trees that no parser makes.
         let guarded = || catch_unwind(AssertUnwindSafe(evaluate));
-        let (result, left) = budget::limited(scope.budget.unwrap_or(BUDGET), guarded);
-        match (left, result) {
+        let (result, left) = budget::limited(budget, guarded);
+        let answer = match (left, result) {
             (None, _) => Err(EvaluateError::OverBudget),
             (_, Ok(result)) => result,
             (_, Err(_)) => Err(EvaluateError::Failed("internal error".to_owned())),
-        }
+        };
+        (answer, left)
     }
 }
 

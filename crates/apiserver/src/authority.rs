@@ -1,6 +1,8 @@
 //! The server's own certificate authority: made at the first start, kept in the data
 //! directory, never shown to anybody but its owner.
 
+mod client;
+
 use std::fs;
 use std::io;
 use std::net::IpAddr;
@@ -14,9 +16,9 @@ use rcgen::{
 };
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::WebPkiClientVerifier;
 
 use crate::private::{make_directory, write_private};
+use client::ClientVerifier;
 
 /// Certificates and keys of one server.
 #[derive(Debug)]
@@ -97,20 +99,12 @@ impl Authority {
     /// The TLS configuration of the server: client certificates are optional, and verified.
     pub fn server_config(&self) -> Result<Arc<rustls::ServerConfig>, AuthorityError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut roots = rustls::RootCertStore::empty();
-        for certificate in certificates(&self.certificate) {
-            roots.add(certificate)?;
-        }
-        let verifier =
-            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
-                .allow_unauthenticated()
-                .build()
-                .map_err(|error| rustls::Error::General(error.to_string()))?;
+        let verifier = ClientVerifier::new(certificates(&self.certificate), &provider)?;
         let key = PrivateKeyDer::from_pem_slice(self.serving.key.as_bytes())
             .map_err(|error| rustls::Error::General(error.to_string()))?;
         let mut config = rustls::ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
-            .with_client_cert_verifier(verifier)
+            .with_client_cert_verifier(Arc::new(verifier))
             .with_single_cert(certificates(&self.serving.certificate), key)?;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(Arc::new(config))

@@ -60,6 +60,12 @@ pub(crate) fn as_sent(shape: Shape<'_>, body: &[u8]) -> Result<Decoded, DecodeEr
     Ok(Decoded { value, duplicates, ..Decoded::default() })
 }
 
+/// How Go refuses a YAML body for a field that comes twice; none if there is none.
+pub(crate) fn refused_duplicate(body: &[u8]) -> Option<String> {
+    let first = parse::first_duplicate(body)?;
+    Some(format!("error converting YAML to JSON: yaml: unmarshal errors:\n  {first}"))
+}
+
 fn fitted(
     shape: Shape<'_>,
     (mut value, duplicates): (Value, Vec<String>),

@@ -135,12 +135,16 @@ async fn respond(
     let (parts, body) = request.into_parts();
     let cluster = server.cluster(&info.cluster);
     let cluster = cluster.ok_or_else(Status::no_such_route)?;
+    let limit = traffic::timeout(info, query).inspect_err(|_| {
+        // Refused before anybody asks who calls.
+        log.open(server.access.audit.as_ref(), &Caller::default(), info);
+    })?;
     let caller = access::admit(server, &cluster, peer, &parts.headers, info, log)?;
     let Some(target) = info.target.clone() else {
         return paths::serve(server, &cluster, info, query, accept, &parts.headers);
     };
     let begun = Deadline::now();
-    let ends = traffic::timeout(info, query).map(|limit| begun + limit);
+    let ends = limit.map(|limit| begun + limit);
     // A body that comes slowly must not take a place from those who work.
     let (limit, arrives) = (server.limits.body_bytes_max, ends.unwrap_or(begun + BODY_TIMEOUT));
     let mut held = server.bodies.hold(&caller);

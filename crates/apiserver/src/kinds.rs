@@ -13,6 +13,7 @@ mod event;
 mod expression;
 mod fill;
 mod limits;
+mod migration;
 mod namespace;
 mod networking;
 mod node;
@@ -25,6 +26,7 @@ mod recorded;
 mod selector;
 mod service;
 mod storage;
+mod taint;
 mod warnings;
 mod webhook;
 mod workload;
@@ -52,14 +54,15 @@ const RBAC: &str = "rbac.authorization.k8s.io";
 const EXTENSIONS: &str = "apiextensions.k8s.io";
 
 /// Kinds whose status sub-resource takes no metadata at all.
-const STATUS_ALONE: [(&str, &str); 7] = [
-    ("certificates.k8s.io", "certificatesigningrequests"),
+const STATUS_ALONE: [(&str, &str); 8] = [
     ("admissionregistration.k8s.io", "validatingadmissionpolicies"),
     ("apiregistration.k8s.io", "apiservices"),
     ("apiextensions.k8s.io", "customresourcedefinitions"),
     ("flowcontrol.apiserver.k8s.io", "flowschemas"),
     ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"),
+    ("resource.k8s.io", "devicetaintrules"),
     ("storage.k8s.io", "volumeattachments"),
+    ("storagemigration.k8s.io", "storageversionmigrations"),
 ];
 
 /// Fills in what the kind leaves to the server.
@@ -121,6 +124,9 @@ pub(crate) fn prepare_create(request: &ResourceRequest, object: &mut Value) -> A
             certificate::prepare_create(request, object);
         }
         ("scheduling.k8s.io", "priorityclasses") => priority::check_default(request, object)?,
+        ("resource.k8s.io", "devicetaintrules") => {
+            taint::prepare(object, None, &seconds(request.server.now()));
+        }
         ("apiregistration.k8s.io", "apiservices") => services::settle(object, request.server.now()),
         (EXTENSIONS, "customresourcedefinitions") => definition::prepare_create(object),
         ("convoy.dev", "logicalclusters") => logical::prepare_create(object),
@@ -156,6 +162,9 @@ pub(crate) fn prepare_update(
             certificate::prepare_update(request, object, current);
         }
         ("scheduling.k8s.io", "priorityclasses") => priority::check_default(request, object)?,
+        ("resource.k8s.io", "devicetaintrules") => {
+            taint::prepare(object, Some(current), &seconds(request.server.now()));
+        }
         ("apiregistration.k8s.io", "apiservices") => services::settle(object, request.server.now()),
         (EXTENSIONS, "customresourcedefinitions") => {
             definition::prepare_update(object, &request.target.subresource);
@@ -247,6 +256,8 @@ pub(crate) fn validate(
         ("networking.k8s.io", "ingresses") => networking::ingress(object),
         ("discovery.k8s.io", "endpointslices") => networking::endpoint_slice(object, old),
         ("storage.k8s.io", "storageclasses") => storage::class(object, old),
+        ("storagemigration.k8s.io", "storageversionmigrations") => migration::validate(object, old),
+        ("resource.k8s.io", "devicetaintrules") => taint::rule(object, old),
         ("certificates.k8s.io", "certificatesigningrequests") => {
             certificate::validate(subresource, object, old)
         }

@@ -46,13 +46,16 @@ pub(crate) async fn apply(
     options: &Options,
 ) -> ApiResult<HandlerResponse> {
     check_manager(request)?;
-    let config = reading::configuration(request, options.validation)?;
+    let reading::Configuration { value: config, refusal: strict } =
+        reading::configuration(request, options.validation)?;
     let force = request.query.flag("force");
     let options = Options { tracks: false, ..options.clone() };
     let name = &request.target.name;
     let applied = |live: Option<&Value>| {
-        with_context(request, &options, |context| apply::apply(context, live, &config, force))
-            .map_err(|error| refusal(&error))
+        let applied =
+            with_context(request, &options, |context| apply::apply(context, live, &config, force));
+        let object = applied.map_err(|error| refusal(&error))?;
+        strict.clone().map_or(Ok(object), Err)
     };
     loop {
         let exists = request.server.store.snapshot().get(&request.key(name)).is_some();

@@ -1,5 +1,7 @@
 //! The rules of `metadata`, the same for every kind.
 
+use std::net::IpAddr;
+
 use convoy_api::schema::{FieldError, Reason};
 use convoy_api::text::Name;
 use serde_json::{Map, Value, json};
@@ -39,10 +41,10 @@ pub fn validate(resource: &Resource, object: &Value) -> Vec<FieldError> {
     }
     if !prefix.is_empty() {
         let trimmed = prefix.strip_suffix('-').filter(|rest| !rest.is_empty()).unwrap_or(prefix);
-        errors.extend(name_errors(resource, trimmed, "metadata.generateName", prefix));
+        errors.extend(name_errors(resource, object, trimmed, ("metadata.generateName", prefix)));
     }
     if !name.is_empty() {
-        errors.extend(name_errors(resource, name, "metadata.name", name));
+        errors.extend(name_errors(resource, object, name, ("metadata.name", name)));
     }
     if resource.namespaced {
         let namespace = text(object, "namespace");
@@ -89,10 +91,20 @@ fn texts(list: &Value) -> Vec<&str> {
     list.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// What is wrong with a name of this kind of object.
-fn name_errors(resource: &Resource, name: &str, field: &str, shown: &str) -> Vec<FieldError> {
+/// What is wrong with a name of this kind of object, which stands in a field as it is shown.
+fn name_errors(
+    resource: &Resource,
+    object: &Value,
+    name: &str,
+    (field, shown): (&str, &str),
+) -> Vec<FieldError> {
     let details = match (resource.group.as_str(), resource.plural.as_str()) {
-        ("rbac.authorization.k8s.io", _) => path_segment(name),
+        ("rbac.authorization.k8s.io", _)
+        | ("certificates.k8s.io", "certificatesigningrequests") => path_segment(name),
+        ("certificates.k8s.io", "clustertrustbundles") => {
+            trust_bundle(name, object["spec"]["signerName"].as_str().unwrap_or_default())
+        }
+        ("networking.k8s.io", "ipaddresses") => address(name),
         ("", "namespaces" | "services") => Name::Dns1123Label.errors(name),
         _ => Name::Dns1123Subdomain.errors(name),
     };
@@ -107,6 +119,43 @@ pub(crate) fn path_segment(name: &str) -> Vec<String> {
     }
     let bad = ['/', '%'].into_iter().filter(|c| name.contains(*c));
     bad.map(|c| format!("may not contain '{c}'")).collect()
+}
+
+/// The bundle of a signer is named after it, so that its name says whom it belongs to.
+fn trust_bundle(name: &str, signer: &str) -> Vec<String> {
+    if signer.is_empty() {
+        if name.contains(':') {
+            let detail = "ClusterTrustBundle without signer name must not have \":\" in its name";
+            return vec![detail.to_owned()];
+        }
+        return Name::Dns1123Subdomain.errors(name);
+    }
+    let prefix = format!("{}:", signer.replace('/', ":"));
+    match name.strip_prefix(&prefix) {
+        Some(rest) => Name::Dns1123Subdomain.errors(rest),
+        None => vec![format!(
+            "ClusterTrustBundle for signerName {signer} must be named with prefix {prefix}"
+        )],
+    }
+}
+
+/// One address has one name: its canonical form.
+fn address(name: &str) -> Vec<String> {
+    let is_number = |part: &str| {
+        part.bytes().all(|byte| byte.is_ascii_digit()) && part.parse::<u32>().is_ok_and(|n| n < 256)
+    };
+    let detail = match name.parse::<IpAddr>() {
+        Ok(IpAddr::V6(address)) if address.to_ipv4_mapped().is_some() => {
+            "must not be an IPv4-mapped IPv6 address".to_owned()
+        }
+        Ok(address) if address.to_string() == name => return Vec::new(),
+        Ok(address) => format!("must be in canonical form (\"{address}\")"),
+        Err(_) if name.split('.').count() == 4 && name.split('.').all(is_number) => {
+            "must not have leading 0s".to_owned()
+        }
+        Err(_) => "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".to_owned(),
+    };
+    vec![detail]
 }
 
 fn labels(metadata: &Value, errors: &mut Vec<FieldError>) {
@@ -247,6 +296,44 @@ mod tests {
         let roles = builtin().get("rbac.authorization.k8s.io", "v1", "clusterroles").unwrap();
         assert!(validate(roles, &json!({"metadata": {"name": "system:A"}})).is_empty());
         assert_eq!(validate(roles, &json!({"metadata": {"name": "a/b"}})).len(), 1);
+    }
+
+    #[test]
+    fn trust_bundles_are_named_after_their_signer() {
+        let resource = builtin().get("certificates.k8s.io", "v1", "clustertrustbundles").unwrap();
+        for (signer, name, error) in [
+            ("", "plain", ""),
+            ("", "a:b", "ClusterTrustBundle without signer name must not have \":\" in its name"),
+            ("example.com/s", "example.com:s:mine", ""),
+            (
+                "example.com/s",
+                "mine",
+                "ClusterTrustBundle for signerName example.com/s must be named with prefix \
+                 example.com:s:",
+            ),
+        ] {
+            let object = json!({"metadata": {"name": name}, "spec": {"signerName": signer}});
+            let errors = validate(resource, &object);
+            assert_eq!(errors.is_empty(), error.is_empty(), "{name}: {errors:?}");
+            assert!(errors.iter().all(|one| one.to_string().ends_with(error)), "{errors:?}");
+        }
+    }
+
+    #[test]
+    fn addresses_have_one_name_each() {
+        let resource = builtin().get("networking.k8s.io", "v1", "ipaddresses").unwrap();
+        for (name, error) in [
+            ("192.168.1.5", ""),
+            ("2001:db8::ffff", ""),
+            ("2001:DB8::ffff", "must be in canonical form (\"2001:db8::ffff\")"),
+            ("::ffff:1.2.3.4", "must not be an IPv4-mapped IPv6 address"),
+            ("192.168.01.5", "must not have leading 0s"),
+            ("a.b", "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"),
+        ] {
+            let errors = validate(resource, &json!({"metadata": {"name": name}}));
+            assert_eq!(errors.is_empty(), error.is_empty(), "{name}: {errors:?}");
+            assert!(errors.iter().all(|one| one.to_string().ends_with(error)), "{errors:?}");
+        }
     }
 
     #[test]

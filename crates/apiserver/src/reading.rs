@@ -47,11 +47,19 @@ pub(crate) fn options(request: &ResourceRequest) -> ApiResult<Value> {
     Ok(options)
 }
 
+/// What is to be applied.
+#[derive(Debug)]
+pub(crate) struct Configuration {
+    pub(crate) value: Value,
+    /// Why strict validation refuses it, once it could be applied.
+    pub(crate) refusal: Option<Box<Status>>,
+}
+
 /// What is to be applied: YAML, and of exactly the kind and version that the path names.
 pub(crate) fn configuration(
     request: &ResourceRequest,
     validation: FieldValidation,
-) -> ApiResult<Value> {
+) -> ApiResult<Configuration> {
     let shape = form::shape_of(&request.resource);
     let refuse = |error: DecodeError| Status::bad_request(format!("error decoding YAML: {error}"));
     let Decoded { value: mut config, mut unknown, duplicates } =
@@ -75,18 +83,19 @@ pub(crate) fn configuration(
     }
     unknown.extend(prune(request, &mut config));
     let findings = findings(request, &unknown, &duplicates);
-    if validation == FieldValidation::Strict && !findings.is_empty() {
-        let message = format!("error strict decoding patch: {}", findings.join(", "));
-        return Err(Status::bad_request(message));
-    }
+    let refusal = (validation == FieldValidation::Strict && !findings.is_empty()).then(|| {
+        let twice = decode::refused_duplicate(&request.body).filter(|_| unknown.is_empty());
+        let why = twice.unwrap_or_else(|| findings.join(", "));
+        Status::bad_request(format!("error strict decoding patch: {why}"))
+    });
     if !unknown.is_empty() {
         // Unknown fields stay in, so that apply can report each of them.
         let Decoded { value, .. } = decode::as_sent(shape, &request.body).map_err(refuse)?;
-        return Ok(value);
+        return Ok(Configuration { value, refusal });
     }
     tell(request, validation, findings);
     write_place(request, &mut config)?;
-    Ok(config)
+    Ok(Configuration { value: config, refusal })
 }
 
 /// A configuration may leave out the place that the path names.

@@ -2,6 +2,7 @@
 
 use convoy_plan::selector::Selector;
 use convoy_store::Topic;
+use serde_json::Value;
 use smol_str::SmolStr;
 
 use crate::fields::{FieldSelector, field_text};
@@ -67,6 +68,7 @@ impl Selection {
         if self.fields.is_empty() {
             return true;
         }
+        let is_event = self.resource.as_ref().is_some_and(|resource| resource.is("", "events"));
         let object = std::cell::OnceCell::new();
         self.fields.matches(&key.namespace, &key.name, |field| {
             if self.is_pod && field == "spec.nodeName" {
@@ -80,9 +82,41 @@ impl Selection {
                 object
             });
             match field {
-                "source" => field_text(object, "source.component"),
+                "source" if is_event => event_source(object),
                 field => field_text(object, field),
             }
         })
+    }
+}
+
+/// Who reported an event: newer ones name their controller alone.
+fn event_source(event: &Value) -> SmolStr {
+    let component = field_text(event, "source.component");
+    if component.is_empty() { field_text(event, "reportingComponent") } else { component }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::testing::TestServer;
+
+    #[test]
+    fn events_are_selected_by_who_reported_them_in_either_spelling() {
+        let test = TestServer::new();
+        test.create("/api/v1/namespaces", &json!({"metadata": {"name": "default"}}));
+        let about = json!({"kind": "Pod", "name": "p", "namespace": "default"});
+        let old = json!({"metadata": {"name": "old"}, "involvedObject": about, "reason": "R",
+            "source": {"component": "old-reporter"}, "reportingComponent": "example.com/new"});
+        test.create("/api/v1/namespaces/default/events", &old);
+        let new = json!({"metadata": {"name": "new"}, "regarding": about, "reason": "R",
+            "eventTime": "2026-01-01T00:00:00.000000Z", "type": "Normal", "action": "Act",
+            "reportingController": "example.com/new", "reportingInstance": "i"});
+        test.create("/apis/events.k8s.io/v1/namespaces/default/events", &new);
+        for (source, name) in [("old-reporter", "old"), ("example.com/new", "new")] {
+            let listed = test.get(&format!("/api/v1/events?fieldSelector=source%3D{source}"));
+            let items = listed["items"].as_array().unwrap();
+            assert_eq!((items.len(), &items[0]["metadata"]["name"]), (1, &json!(name)));
+        }
     }
 }

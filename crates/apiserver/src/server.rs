@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use convoy_api::clock::Clock;
 use convoy_plan::Dialect;
-use convoy_store::{Shelf, Transaction, WriteError};
+use convoy_store::{Revision, Shelf, Transaction, WriteError};
 use jiff::Timestamp;
 use parking_lot::RwLock;
 use smol_str::SmolStr;
@@ -79,6 +79,8 @@ pub struct Server {
     comings: watch::Sender<u64>,
     /// Whether those who did the chores have gone.
     untended: AtomicBool,
+    /// Lists that began before this revision take no further page.
+    pages_since: AtomicU64,
     /// Whether watches are to end, because the server does.
     ending: watch::Sender<bool>,
 }
@@ -151,6 +153,7 @@ impl Server {
             clusters,
             comings: watch::Sender::new(0),
             untended: AtomicBool::new(false),
+            pages_since: AtomicU64::new(0),
             ending: watch::Sender::new(false),
         };
         logical::load(&server);
@@ -191,6 +194,16 @@ impl Server {
 
     pub(crate) fn leave_untended(&self) {
         self.untended.store(true, Ordering::Relaxed);
+    }
+
+    /// Lets lists expire that began before `revision`.
+    pub(crate) fn expire_pages(&self, revision: Revision) {
+        self.pages_since.fetch_max(revision.0, Ordering::Relaxed);
+    }
+
+    /// Whether a list that began at `revision` takes no further page.
+    pub(crate) fn has_expired(&self, revision: Revision) -> bool {
+        revision.0 < self.pages_since.load(Ordering::Relaxed)
     }
 
     /// Done when watches are to end.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use convoy_api::text::GoDuration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 use crate::caller::{Caller, MASTERS};
@@ -65,16 +66,39 @@ pub(crate) fn mutates(info: &RequestInfo) -> bool {
 }
 
 /// The timeout of a request; `None` for long-running requests.
-pub(crate) fn timeout(info: &RequestInfo, query: &Query) -> Option<Duration> {
+pub(crate) fn timeout(info: &RequestInfo, query: &Query) -> ApiResult<Option<Duration>> {
     if info.is_long_running() {
-        return None;
+        return Ok(None);
     }
     let longest = if mutates(info) { WRITE_TIMEOUT } else { READ_TIMEOUT };
-    let asked = query.get("timeout").and_then(|text| text.parse().ok());
-    let asked = asked.and_then(|asked: convoy_api::text::GoDuration| {
-        Duration::try_from(asked.signed()).ok().filter(|asked| !asked.is_zero())
-    });
-    Some(asked.map_or(longest, |asked| asked.min(longest)))
+    let Some(text) = query.get("timeout").filter(|text| !text.is_empty()) else {
+        return Ok(Some(longest));
+    };
+    let asked: GoDuration = text.parse().map_err(|_| {
+        let why = duration_error(text);
+        Status::bad_request(format!("invalid timeout specified in the request URL - {why}"))
+    })?;
+    // Zero and less leave the time to the server.
+    let asked = Duration::try_from(asked.signed()).ok().filter(|asked| !asked.is_zero());
+    Ok(Some(asked.map_or(longest, |asked| asked.min(longest))))
+}
+
+/// Why Go does not read a text as a duration, in its words.
+fn duration_error(text: &str) -> String {
+    let is_number = |c: char| c.is_ascii_digit() || c == '.';
+    let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
+    while rest.starts_with(is_number) {
+        let after = rest.trim_start_matches(is_number);
+        let unit = &after[..after.find(is_number).unwrap_or(after.len())];
+        if unit.is_empty() {
+            return format!("time: missing unit in duration {text:?}");
+        }
+        if !["ns", "us", "µs", "μs", "ms", "s", "m", "h"].contains(&unit) {
+            return format!("time: unknown unit {unit:?} in duration {text:?}");
+        }
+        rest = &after[unit.len()..];
+    }
+    format!("time: invalid duration {text:?}")
 }
 
 #[cfg(test)]
@@ -117,12 +141,28 @@ mod tests {
 
     #[test]
     fn clients_may_shorten_their_wait() {
-        let of = |method, text| timeout(&info(method, text), &Query::parse(text));
+        let of = |method, text| timeout(&info(method, text), &Query::parse(text)).unwrap();
         assert_eq!(of("GET", ""), Some(READ_TIMEOUT));
         assert_eq!(of("GET", "timeout=32s"), Some(Duration::from_secs(32)));
         assert_eq!(of("GET", "timeout=2h"), Some(READ_TIMEOUT));
-        assert_eq!(of("GET", "timeout=soon"), Some(READ_TIMEOUT));
+        assert_eq!(of("GET", "timeout="), Some(READ_TIMEOUT));
+        assert_eq!(of("GET", "timeout=0s"), Some(READ_TIMEOUT));
         assert_eq!(of("POST", ""), Some(WRITE_TIMEOUT));
-        assert_eq!(of("GET", "watch=1"), None);
+        assert_eq!(of("GET", "watch=1&timeout=soon"), None);
+    }
+
+    #[test]
+    fn a_timeout_that_is_no_duration_is_refused() {
+        for (text, why) in [
+            ("invalid", "time: invalid duration \"invalid\""),
+            ("5", "time: missing unit in duration \"5\""),
+            ("1h2d", "time: unknown unit \"d\" in duration \"1h2d\""),
+            ("9999999999h", "time: invalid duration \"9999999999h\""),
+        ] {
+            let query = format!("timeout={text}");
+            let refused = timeout(&info("GET", &query), &Query::parse(&query)).unwrap_err();
+            let message = format!("invalid timeout specified in the request URL - {why}");
+            assert_eq!((refused.code, refused.message), (400, message));
+        }
     }
 }

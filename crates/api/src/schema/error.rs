@@ -14,6 +14,9 @@ pub struct FieldError {
     pub reason: Reason,
     /// Whether an API server reports the error without a field, though it is about one.
     pub detached: bool,
+    /// Whether it counts though nothing changed at the field: the error is about the change itself,
+    /// or a rule could not be evaluated.
+    pub unratcheted: bool,
     /// What the schema wants of a value that is of another type, or of another format.
     pub wanted: Option<Box<str>>,
 }
@@ -68,6 +71,11 @@ impl Reason {
 }
 
 impl FieldError {
+    /// An error in words of its own.
+    pub fn new(field: String, message: String, reason: Reason) -> Self {
+        Self { field, message, reason, detached: false, unratcheted: false, wanted: None }
+    }
+
     /// An error that shows the value at fault.
     pub fn about(reason: Reason, field: &str, value: &Value, detail: &str) -> Self {
         let value = go::shown(value);
@@ -76,7 +84,7 @@ impl FieldError {
             "" => format!("{title}: {value}"),
             detail => format!("{title}: {value}: {detail}"),
         };
-        Self { field: field.to_owned(), message, reason, detached: false, wanted: None }
+        Self::new(field.to_owned(), message, reason)
     }
 
     /// An error that leaves the value out.
@@ -85,7 +93,7 @@ impl FieldError {
             "" => reason.title().to_owned(),
             detail => format!("{}: {detail}", reason.title()),
         };
-        Self { field: field.to_owned(), message, reason, detached: false, wanted: None }
+        Self::new(field.to_owned(), message, reason)
     }
 
     /// An error about a value of another type than `wanted`, or of another format.

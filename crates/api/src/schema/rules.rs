@@ -9,12 +9,17 @@ use super::lists::child;
 use super::node::{Additional, ListType, Node, Type};
 use super::rule::Rule;
 use super::typed::typed;
-use crate::cel::{EvaluateError, Scope};
+use crate::cel::{EvaluateError, Program, Scope};
+
+/// What one rule may cost, as in Kubernetes.
+const RULE_BUDGET: u64 = 1_000_000;
+/// What all rules about one object may cost together.
+const OBJECT_BUDGET: u64 = 10_000_000;
 
 /// Every rule that `value` breaks. Rules that name `oldSelf` are skipped where there is no old
 /// value to compare with.
 pub(super) fn validate(root: &Node, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    let mut check = Check { errors: Vec::new(), failures: true, over_budget: false };
+    let mut check = Check::new(true);
     check.node(root, value, old, "", true);
     check.errors
 }
@@ -22,7 +27,7 @@ pub(super) fn validate(root: &Node, value: &Value, old: Option<&Value>) -> Vec<F
 /// The rules that a value breaks whose own errors make some rules impossible to evaluate; those are
 /// left out.
 pub(super) fn broken_rules(root: &Node, value: &Value) -> Vec<FieldError> {
-    let mut check = Check { errors: Vec::new(), failures: false, over_budget: false };
+    let mut check = Check::new(false);
     check.node(root, value, None, "", true);
     check.errors
 }
@@ -31,13 +36,17 @@ struct Check {
     errors: Vec<FieldError>,
     /// Whether rules that cannot be evaluated are errors.
     failures: bool,
-    /// Once a rule was stopped, no other is run.
-    over_budget: bool,
+    /// What the rules may still cost; none once a rule was stopped, and then no other is run.
+    left: Option<u64>,
 }
 
 impl Check {
+    fn new(failures: bool) -> Self {
+        Self { errors: Vec::new(), failures, left: Some(OBJECT_BUDGET) }
+    }
+
     fn node(&mut self, node: &Node, value: &Value, old: Option<&Value>, path: &str, root: bool) {
-        if value.is_null() || self.over_budget || !node.has_rules {
+        if value.is_null() || self.left.is_none() || !node.has_rules {
             return;
         }
         let old = old.filter(|old| !old.is_null());
@@ -100,20 +109,34 @@ impl Check {
             } else {
                 scope.clone()
             };
-            match program.test(&scope) {
+            let Some(left) = self.left else { return };
+            match self.tested(program, &scope, left) {
                 Ok(true) => {}
-                Ok(false) => self.errors.push(broken(rule, &scope, node, value, path)),
+                Ok(false) => {
+                    let error = broken(rule, &scope, node, value, path);
+                    self.errors.push(FieldError { unratcheted: uses_old, ..error });
+                }
                 Err(EvaluateError::Failed(_)) if !self.failures => {}
                 Err(error) => {
-                    self.over_budget = error == EvaluateError::OverBudget;
-                    let detail = failure(rule, &error);
-                    self.errors.push(FieldError::invalid(path, &type_name(node), &detail));
-                    if self.over_budget {
-                        return;
-                    }
+                    let detail = failure(rule, &error, left);
+                    let error = FieldError::invalid(path, &type_name(node), &detail);
+                    self.errors.push(FieldError { unratcheted: true, ..error });
                 }
             }
         }
+    }
+
+    /// What a rule says, paid for with what is left.
+    fn tested(
+        &mut self,
+        program: &Program,
+        scope: &Scope,
+        left: u64,
+    ) -> Result<bool, EvaluateError> {
+        let budget = left.min(RULE_BUDGET);
+        let (answer, unused) = program.test_within(scope, budget);
+        self.left = unused.map(|unused| left - (budget - unused));
+        answer
     }
 }
 
@@ -141,13 +164,19 @@ fn broken(rule: &Rule, scope: &Scope, node: &Node, value: &Value, path: &str) ->
     }
 }
 
-fn failure(rule: &Rule, error: &EvaluateError) -> String {
+/// Why a rule has no answer, with so much of the budget `left` when it began.
+fn failure(rule: &Rule, error: &EvaluateError, left: u64) -> String {
     let name = rule.name();
     match error {
         EvaluateError::Failed(text) if text.starts_with("no such overload") => format!(
             "'{text}': call arguments did not match a supported operator, function or macro \
              signature for rule: {name}"
         ),
+        EvaluateError::OverBudget if left < RULE_BUDGET => {
+            "validation failed due to running out of cost budget, no further validation rules \
+             will be run"
+                .to_owned()
+        }
         EvaluateError::OverBudget => format!(
             "'{error}': no further validation rules will be run due to call cost exceeds limit \
              for rule: {name}"

@@ -1,9 +1,11 @@
 //! What a logical cluster and a namespace begin with, besides roles.
 
+use std::net::{IpAddr, Ipv6Addr};
+
 use serde_json::{Value, json};
 
 use super::ServiceEndpoint;
-use super::template::{Care, Plan};
+use super::template::{Care, NOW, Plan};
 
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
@@ -11,6 +13,7 @@ pub(super) fn of_cluster(endpoint: ServiceEndpoint, authority: &str) -> Vec<Plan
     let mut plans: Vec<Plan> = NAMESPACES.iter().map(|name| create(namespace(name))).collect();
     plans.push(create(priority_class("system-cluster-critical", 2_000_000_000)));
     plans.push(create(priority_class("system-node-critical", 2_000_001_000)));
+    plans.push(create(service_range(endpoint)));
     plans.extend([service(endpoint), endpoints(endpoint), endpoint_slice(endpoint)].map(replace));
     plans.push(replace(json!({
         "kind": "ConfigMap", "apiVersion": "v1",
@@ -58,6 +61,30 @@ fn priority_class(name: &str, value: i64) -> Value {
         "value": value,
         "description": "For what the cluster itself cannot do without.",
         "preemptionPolicy": "PreemptLowerPriority",
+    })
+}
+
+/// The range that services get their addresses from: the one around the server's own.
+fn service_range(endpoint: ServiceEndpoint) -> Value {
+    let range = match endpoint.service {
+        IpAddr::V4(address) => {
+            let [first, second, ..] = address.octets();
+            format!("{first}.{second}.0.0/16")
+        }
+        IpAddr::V6(address) => {
+            let prefix = Ipv6Addr::from_bits(address.to_bits() & !0xffff);
+            format!("{prefix}/112")
+        }
+    };
+    json!({
+        "kind": "ServiceCIDR", "apiVersion": "networking.k8s.io/v1",
+        "metadata": {"name": "kubernetes"},
+        "spec": {"cidrs": [range]},
+        "status": {"conditions": [{
+            "type": "Ready", "status": "True", "reason": "",
+            "message": "Kubernetes default Service CIDR is ready",
+            "lastTransitionTime": NOW,
+        }]},
     })
 }
 

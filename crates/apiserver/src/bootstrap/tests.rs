@@ -31,6 +31,10 @@ fn a_cluster_begins_with_what_kubernetes_begins_with() {
     assert_eq!(names(&format!("{RBAC}/clusterroles")).len(), 73);
     let service = world.test.get("/api/v1/namespaces/default/services/kubernetes");
     assert_eq!(service["spec"]["clusterIP"], "10.96.0.1");
+    let range = world.test.get("/apis/networking.k8s.io/v1/servicecidrs/kubernetes");
+    assert_eq!(range["spec"]["cidrs"], json!(["10.96.0.0/16"]));
+    let ready = &range["status"]["conditions"][0];
+    assert_eq!((&ready["type"], &ready["status"]), (&json!("Ready"), &json!("True")));
     assert_eq!(names("/api/v1/namespaces/kube-public/serviceaccounts"), ["default"]);
     let trust = world.test.get("/api/v1/namespaces/default/configmaps/kube-root-ca.crt");
     assert!(trust["data"]["ca.crt"].as_str().unwrap().starts_with("-----BEGIN"));

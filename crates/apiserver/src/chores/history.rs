@@ -38,6 +38,8 @@ impl History {
         }
         let old = self.marks.partition_point(|(at, _)| now.duration_since(*at) >= AGE);
         if let Some((_, until)) = self.marks.drain(..old).next_back() {
+            // However much is kept: clients rely on a list to end sooner than its history does.
+            server.expire_pages(until);
             server.store.forget(until, EVENTS_KEPT);
         }
     }
@@ -57,10 +59,38 @@ impl History {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::testing::TestServer;
+
+    #[test]
+    fn lists_of_a_kind_that_does_not_change_expire_too() {
+        let test = TestServer::new();
+        let path = "/apis/scheduling.k8s.io/v1/priorityclasses";
+        for name in ["a", "b", "c"] {
+            test.create(path, &json!({"metadata": {"name": name}, "value": 1}));
+        }
+        let mut history = History::default();
+        let path = &format!("{path}?limit=1");
+        let token = test.get(path)["metadata"]["continue"].as_str().unwrap().to_owned();
+        let next = || test.call("GET", &format!("{path}&continue={token}"), &Value::Null);
+        history.step(&test.server);
+        test.create("/api/v1/namespaces", &json!({"metadata": {"name": "other"}}));
+        assert_eq!(next().1["items"][0]["metadata"]["name"], "b");
+        test.advance_secs(30);
+        history.step(&test.server);
+        test.advance_secs(299);
+        history.step(&test.server);
+        assert_eq!(next().0, 200);
+        test.advance_secs(1);
+        history.step(&test.server);
+        let (code, expired) = next();
+        assert_eq!((code, &expired["reason"]), (410, &json!("Expired")));
+        let fresh = expired["metadata"]["continue"].as_str().unwrap();
+        let rest = test.get(&format!("{path}&continue={fresh}"));
+        assert_eq!(rest["items"][0]["metadata"]["name"], "b");
+    }
 
     #[test]
     fn what_is_older_than_five_minutes_goes_but_the_newest_ten_thousand_stay() {

@@ -61,14 +61,15 @@ impl Namespaces {
                 Change::Modified => {}
             }
         } else if !key.namespace.is_empty() {
-            let is_furniture = matches!(
-                (key.shelf.resource.as_str(), key.name.as_str()),
-                ("serviceaccounts", ACCOUNT) | ("configmaps", CERTIFICATES)
-            );
-            let is_missing = is_furniture && event.change == Change::Deleted;
-            if is_missing || !self.emptying.is_empty() {
+            let is_lost = match (key.shelf.resource.as_str(), key.name.as_str()) {
+                ("serviceaccounts", ACCOUNT) => event.change == Change::Deleted,
+                // Pods trust this server by it, so nobody else decides what it says.
+                ("configmaps", CERTIFICATES) => event.change != Change::Created,
+                _ => false,
+            };
+            if is_lost || !self.emptying.is_empty() {
                 let namespace = (cluster(), key.namespace.clone());
-                if is_missing || self.emptying.contains(&namespace) {
+                if is_lost || self.emptying.contains(&namespace) {
                     self.queue.add(namespace);
                 }
             }

@@ -16,9 +16,9 @@ pub(super) fn keep_new(
     old: &Value,
 ) -> (Vec<FieldError>, Vec<FieldError>) {
     let distant = distant_rules(form);
-    errors
-        .into_iter()
-        .partition(|error| is_about_rules(error) || is_changed(form, error, &distant, object, old))
+    errors.into_iter().partition(|error| {
+        error.unratcheted || is_about_rules(error) || is_changed(form, error, &distant, object, old)
+    })
 }
 
 /// That rules could not be checked: about no place.
@@ -203,6 +203,29 @@ mod tests {
         let mut object = old.clone();
         object["spec"]["limit"] = json!(6);
         assert_eq!(remaining(&old, &object), ["spec", "spec.name"]);
+    }
+
+    #[test]
+    fn rules_about_a_change_hold_though_nothing_changes() {
+        let rules = |rule: &str| json!([{"rule": rule}]);
+        let form = CustomForm::of(&json!({"type": "object", "properties": {
+        "name": {"type": "string", "x-kubernetes-validations": rules("self != oldSelf")},
+        "size": {"type": "integer", "x-kubernetes-validations": rules("self < 5")},
+        "part": {"type": "object", "x-kubernetes-validations": rules("self.none.size() > 1"),
+            "properties": {"none": {"type": "string"}}},
+        "parts": {"type": "array", "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["id"], "items": {"type": "object", "properties": {
+                "id": {"type": "string"},
+                "at": {"type": "string", "x-kubernetes-validations": rules("self != oldSelf")},
+            }}}}}));
+        let object = json!({"name": "a", "size": 7, "part": {}, "parts": [{"id": "x", "at": "y"}]});
+        let errors = form.schema.validate_rules(&object, Some(&object), &[]);
+        let (new, tolerated) = keep_new(&form, errors, &object, &object);
+        let fields = |errors: Vec<FieldError>| -> Vec<String> {
+            errors.into_iter().map(|error| error.field).collect()
+        };
+        assert_eq!(fields(new), ["name", "part", "parts[0].at"]);
+        assert_eq!(fields(tolerated), ["size"]);
     }
 
     #[test]

@@ -41,6 +41,21 @@ pub(super) fn yaml(shape: Shape<'_>, body: &[u8]) -> Result<(Value, Vec<String>)
     Ok((value, duplicates.into_inner()))
 }
 
+/// The first field that comes twice, as Go's reader of YAML tells it.
+pub(super) fn first_duplicate(body: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(body).ok()?;
+    let options = serde_saphyr::options! {
+        duplicate_keys: serde_saphyr::DuplicateKeyPolicy::Error,
+        with_snippet: false,
+    };
+    match serde_saphyr::from_str_with_options::<Value>(text, options) {
+        Err(serde_saphyr::Error::DuplicateMappingKey { key: Some(key), location }) => {
+            Some(format!("line {}: key {key:?} already set in map", location.line()))
+        }
+        _ => None,
+    }
+}
+
 /// Deserializes a value at one position in the body, with the shape that is known for it.
 struct ValueSeed<'s, 'd, 'p> {
     /// Absent where no type knows the field.

@@ -54,7 +54,7 @@ fn error(place: &str, path: &str, why: &str) -> FieldError {
         Some((_, reason)) => (reason, why),
         None => (Reason::Invalid, format!("Invalid value: {why}")),
     };
-    FieldError { field: format!("{place}.{path}"), message, reason, detached: false, wanted: None }
+    FieldError::new(format!("{place}.{path}"), message, reason)
 }
 
 /// The schema of the field at a path such as `.spec.size`.

@@ -367,3 +367,53 @@ fn a_restart_serves_what_was_served() {
     assert_eq!(again.get("/apis/example.com/v1/widgets/a")["spec"]["size"], 1);
     assert_eq!(again.server.store.revision(), revision, "starting writes nothing");
 }
+
+#[test]
+fn a_rule_that_costs_too_much_is_stopped() {
+    let server = TestServer::new();
+    let integers = json!({"type": "array", "maxItems": 725, "items": {"type": "integer"}});
+    let spec = json!({"type": "object", "properties": {"large": integers}, "x-kubernetes-validations": [
+        {"rule": "self.large.all(x, self.large.all(y, y == x))"}]});
+    server.create(DEFINITIONS, &widgets(&json!([version("v1", true, &spec)])));
+    let path = "/apis/example.com/v1/widgets";
+    let (code, refused) = server.call("POST", path, &widget("a", &json!({"large": vec![20; 725]})));
+    assert_eq!(code, 422);
+    let message = refused["message"].as_str().unwrap();
+    assert!(
+        message.contains("no further validation rules will be run due to call cost exceeds limit")
+    );
+    server.create(path, &widget("b", &json!({"large": vec![20; 100]})));
+}
+
+#[test]
+fn replacing_what_is_not_there_says_so_whatever_version_it_names() {
+    let server = TestServer::new();
+    server.create(DEFINITIONS, &widgets(&json!([version("v1", true, &size(&Value::Null))])));
+    for version in [None, Some("1")] {
+        let mut gone = widget("gone", &json!({}));
+        if let Some(version) = version {
+            gone["metadata"]["resourceVersion"] = json!(version);
+        }
+        let (code, status) = server.call("PUT", "/apis/example.com/v1/widgets/gone", &gone);
+        assert_eq!((code, &status["reason"]), (404, &json!("NotFound")), "{version:?}");
+    }
+}
+
+#[test]
+fn strict_validation_of_an_apply_tells_what_the_schema_lacks_and_what_comes_twice() {
+    let server = TestServer::new();
+    server.create(DEFINITIONS, &widgets(&json!([version("v1", true, &size(&Value::Null))])));
+    let path = "/apis/example.com/v1/widgets/w?fieldManager=m&fieldValidation=Strict";
+    let apply = |rest: &str| {
+        let head = "apiVersion: example.com/v1\nkind: Widget\nmetadata:\n  name: w\n";
+        let media = ("content-type", "application/apply-patch+yaml");
+        let answered = server.send("PATCH", path, &[media], format!("{head}{rest}"));
+        (answered.code, answered.json()["message"].as_str().unwrap_or_default().to_owned())
+    };
+    let (_, unknown) = apply("unknownField: unknown\nspec:\n  size: 1\n");
+    assert!(unknown.ends_with(": .unknownField: field not declared in schema"), "{unknown}");
+    let twice = "error strict decoding patch: error converting YAML to JSON: yaml: unmarshal \
+                 errors:\n  line 7: key \"size\" already set in map";
+    assert_eq!(apply("spec:\n  size: 1\n  size: 2\n"), (400, twice.to_owned()));
+    assert_eq!(apply("spec:\n  size: 1\n").0, 201);
+}

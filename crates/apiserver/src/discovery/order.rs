@@ -30,6 +30,7 @@ pub(super) fn priority(group: &str) -> u32 {
         "node.k8s.io" => 16_300,
         "discovery.k8s.io" | "resource.k8s.io" => 16_200,
         "flowcontrol.apiserver.k8s.io" => 16_100,
+        "storagemigration.k8s.io" => 15_800,
         _ => CUSTOM_PRIORITY,
     }
 }

@@ -41,6 +41,7 @@ fn groups_come_in_kubernetes_order() {
             "discovery.k8s.io",
             "resource.k8s.io",
             "flowcontrol.apiserver.k8s.io",
+            "storagemigration.k8s.io",
             "convoy.dev",
         ]
     );
@@ -100,7 +101,7 @@ fn each_group_and_version_is_an_object_too() {
     }
     let services = server.get("/apis/apiregistration.k8s.io/v1/apiservices");
     let items = services["items"].as_array().unwrap();
-    assert_eq!(items.len(), 22);
+    assert_eq!(items.len(), 23);
     let apps = server.get("/apis/apiregistration.k8s.io/v1/apiservices/v1.apps");
     assert_eq!(apps["spec"]["groupPriorityMinimum"], 17_800);
     assert_eq!(apps["status"]["conditions"][0]["reason"], "Local");

@@ -34,11 +34,11 @@ pub(super) fn prepare_update(request: &ResourceRequest, object: &mut Value, curr
     let standing = current["status"]["conditions"].as_array().cloned().unwrap_or_default();
     match request.target.subresource.as_str() {
         "approval" => {
-            let managed = object["metadata"].get("managedFields").cloned();
-            *object = current.clone();
-            if let Some(managed) = managed {
-                crate::metadata::of(object).insert("managedFields".into(), managed);
-            }
+            // Of the status it changes the conditions alone; labels and annotations as well.
+            object["status"] = match &current["status"] {
+                Value::Object(status) => Value::Object(status.clone()),
+                _ => json!({}),
+            };
             object["status"]["conditions"] = json!(timed(request, offered, &standing));
         }
         "status" => {
@@ -160,6 +160,42 @@ mod tests {
         let sound = json!({"spec": {"request": csr, "signerName": "example.com/s", "usages": ["client auth"]}});
         assert!(validate("", &sound, None).is_empty());
         assert_eq!(validate("", &json!({"spec": {}}), None).len(), 3);
+    }
+
+    #[test]
+    fn decisions_and_certificates_come_with_annotations() {
+        let test = crate::testing::TestServer::new();
+        let path = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+        let pem = STANDARD.encode("-----BEGIN CERTIFICATE REQUEST-----\n");
+        test.create(
+            path,
+            &json!({"metadata": {"name": "system:node:a"}, "spec": {"request": pem,
+                "signerName": "example.com/s", "usages": ["client auth"]}}),
+        );
+        let patch = |part: &str, body: &Value| {
+            let (code, object) = test.call("PATCH", &format!("{path}/system:node:a/{part}"), body);
+            assert_eq!(code, 200, "{object}");
+            object
+        };
+        let approved = patch(
+            "approval",
+            &json!({"metadata": {"annotations": {"by": "approval"}},
+                "spec": {"signerName": "example.com/other"},
+                "status": {"certificate": "eA==",
+                    "conditions": [{"type": "Approved", "status": "True"}]}}),
+        );
+        assert_eq!(approved["metadata"]["annotations"]["by"], "approval");
+        assert_eq!(approved["spec"]["signerName"], "example.com/s");
+        assert_eq!(approved["status"]["conditions"][0]["type"], "Approved");
+        assert!(approved["status"]["certificate"].is_null(), "{approved}");
+        let issued = patch(
+            "status",
+            &json!({"metadata": {"annotations": {"and": "status"}},
+                "status": {"certificate": "eA=="}}),
+        );
+        assert_eq!(issued["metadata"]["annotations"], json!({"by": "approval", "and": "status"}));
+        assert_eq!(issued["status"]["conditions"][0]["type"], "Approved");
+        assert_eq!(issued["status"]["certificate"], "eA==");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::library;
 use super::schemas::{list_schema, reference};
 use crate::registry::Resource;
 
@@ -34,21 +35,52 @@ fn whole(resource: &Resource, open_api: &Value) -> Value {
     schema.entry("type").or_insert_with(|| json!("object"));
     let properties = schema.entry("properties").or_insert_with(|| json!({}));
     if let Value::Object(properties) = properties {
-        let text = |description: &str| json!({"description": description, "type": "string"});
-        let about = "The version of the kind that this object is written in.";
-        properties.insert("apiVersion".into(), text(about));
-        properties.insert("kind".into(), text("The kind of this object."));
-        let metadata = json!({
-            "description": "What every object has: its name, its labels, its owners.",
-            "allOf": [reference(OBJECT_META)],
-        });
-        properties.insert("metadata".into(), metadata);
+        properties.extend(type_and_metadata());
+        properties.values_mut().for_each(add_embedded);
     }
     let kind = json!([{
         "group": resource.group, "kind": resource.kind, "version": resource.version,
     }]);
     schema.insert("x-kubernetes-group-version-kind".into(), kind);
     Value::Object(schema)
+}
+
+/// The properties that every object has, described as in a built-in kind.
+fn type_and_metadata() -> Map<String, Value> {
+    let described = library::schema("io.k8s.api.core.v1.ConfigMap").unwrap_or_default();
+    let about = |name: &str| described["properties"][name]["description"].clone();
+    let text = |name: &str| json!({"description": about(name), "type": "string"});
+    let metadata = json!({"description": about("metadata"), "allOf": [reference(OBJECT_META)]});
+    let all = [("apiVersion", text("apiVersion")), ("kind", text("kind")), ("metadata", metadata)];
+    all.map(|(name, schema)| (name.to_owned(), schema)).into_iter().collect()
+}
+
+/// Adds to objects within an object what every object has.
+fn add_embedded(schema: &mut Value) {
+    let Value::Object(fields) = schema else { return };
+    if let Some(Value::Object(properties)) = fields.get_mut("properties") {
+        properties.values_mut().for_each(add_embedded);
+    }
+    for below in ["items", "additionalProperties"] {
+        if let Some(schema) = fields.get_mut(below) {
+            add_embedded(schema);
+        }
+    }
+    if fields.get("x-kubernetes-embedded-resource") != Some(&Value::Bool(true)) {
+        return;
+    }
+    let properties = fields.entry("properties").or_insert_with(|| json!({}));
+    if let Value::Object(properties) = properties {
+        properties.extend(type_and_metadata());
+    }
+    let required = fields.entry("required").or_insert_with(|| json!([]));
+    if let Value::Array(required) = required {
+        for name in ["kind", "apiVersion"] {
+            if !required.iter().any(|known| known == name) {
+                required.push(json!(name));
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -67,6 +99,7 @@ mod tests {
         };
         let open_api = json!({"type": "object", "description": "A foo.", "properties": {
             "metadata": {"type": "object"},
+            "whole": {"type": "object", "x-kubernetes-embedded-resource": true},
             "spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}});
         let mut schemas = Map::new();
         add_schemas(&widgets, &open_api, &mut schemas);
@@ -74,6 +107,11 @@ mod tests {
         assert_eq!(foo["description"], "A foo.");
         assert_eq!(foo["properties"]["spec"]["x-kubernetes-preserve-unknown-fields"], true);
         assert!(foo["properties"]["metadata"]["allOf"][0]["$ref"].is_string());
+        let about = foo["properties"]["apiVersion"]["description"].as_str().unwrap();
+        assert!(about.starts_with("APIVersion defines"), "{about}");
+        let whole = &foo["properties"]["whole"];
+        assert_eq!(whole["required"], json!(["kind", "apiVersion"]));
+        assert_eq!(whole["properties"]["metadata"], foo["properties"]["metadata"]);
         assert_eq!(foo["x-kubernetes-group-version-kind"][0]["group"], "clux.dev");
         let items = &schemas["dev.clux.v1.FooList"]["properties"]["items"]["items"];
         assert_eq!(items["$ref"], "#/components/schemas/dev.clux.v1.Foo");

@@ -12,6 +12,7 @@ use k8s_openapi::api::{
     discovery::v1 as discovery, events::v1 as events, flowcontrol::v1 as flowcontrol,
     networking::v1 as networking, node::v1 as node, policy::v1 as policy, rbac::v1 as rbac,
     resource::v1 as resource, scheduling::v1 as scheduling, storage::v1 as storage,
+    storagemigration::v1 as storagemigration,
 };
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1 as apiextensions;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
@@ -120,9 +121,11 @@ const KINDS: &[KindSchema] = &[
     schema_of::<flowcontrol::FlowSchema>(),
     schema_of::<flowcontrol::PriorityLevelConfiguration>(),
     schema_of::<resource::DeviceClass>(),
+    schema_of::<resource::DeviceTaintRule>(),
     schema_of::<resource::ResourceClaim>(),
     schema_of::<resource::ResourceClaimTemplate>(),
     schema_of::<resource::ResourceSlice>(),
+    schema_of::<storagemigration::StorageVersionMigration>(),
 ];
 
 fn library() -> String {

@@ -6,6 +6,9 @@ use serde_json::{Map, Value, json};
 use super::document;
 use crate::registry::Registry;
 
+const OPEN: &str = "x-kubernetes-preserve-unknown-fields";
+const KIND: &str = "x-kubernetes-group-version-kind";
+
 /// The whole API.
 pub(super) fn whole(registry: &Registry) -> Value {
     let mut paths = Map::new();
@@ -17,7 +20,7 @@ pub(super) fn whole(registry: &Registry) -> Value {
                 paths.insert(path.clone(), path_item(item));
             }
             for (name, schema) in fields(&document["components"]["schemas"]) {
-                definitions.entry(name.clone()).or_insert_with(|| rewritten(schema));
+                definitions.entry(name.clone()).or_insert_with(|| definition(schema));
             }
         }
     }
@@ -113,6 +116,15 @@ fn parameters(list: &Value) -> Value {
     list.as_array().into_iter().flatten().map(rewrite).collect()
 }
 
+/// A named schema. Of a kind that may have any field nothing else is said: old clients would
+/// take what is said for all that there is.
+fn definition(schema: &Value) -> Value {
+    match schema.get(KIND) {
+        Some(kind) if schema[OPEN] == true => json!({"type": "object", KIND: kind}),
+        _ => rewritten(schema),
+    }
+}
+
 /// A schema in the older form: other references, no alternatives.
 fn rewritten(schema: &Value) -> Value {
     match schema {
@@ -122,9 +134,14 @@ fn rewritten(schema: &Value) -> Value {
     }
 }
 
-fn rewritten_object(fields: &Map<String, Value>) -> Value {
+fn rewritten_object(schema: &Map<String, Value>) -> Value {
+    let is = |word: &str| schema.get(word) == Some(&Value::Bool(true));
+    // Old clients refuse unknown fields and other values than the one type as soon as they see
+    // properties, items or a type.
+    let (is_open, is_nullable) = (is(OPEN), is("nullable"));
+    let is_bare = is_open || is_nullable;
     let mut out = Map::new();
-    for (key, value) in fields {
+    for (key, value) in schema {
         match (key.as_str(), value) {
             ("$ref", Value::String(target)) => {
                 let target = target.replace("#/components/schemas/", "#/definitions/");
@@ -138,14 +155,71 @@ fn rewritten_object(fields: &Map<String, Value>) -> Value {
                     out.extend(reference);
                 }
             }
-            ("oneOf", Value::Array(parts)) if parts.iter().any(|part| part["type"] == "string") => {
+            ("oneOf", Value::Array(parts))
+                if !schema.contains_key("type")
+                    && parts.iter().any(|part| part["type"] == "string") =>
+            {
                 out.insert("type".into(), json!("string"));
             }
-            ("oneOf" | "anyOf" | "not" | "nullable", _) => {}
+            ("allOf" | "oneOf" | "anyOf" | "not" | "nullable", _) => {}
+            ("properties" | "items", _) if is_bare => {}
+            ("type", _) if is_nullable || is_open && value == "object" => {}
+            ("type", _) if value == "array" && (is_bare || !schema.contains_key("items")) => {}
+            // Names are anybody's choice, and so are values.
+            ("properties", Value::Object(properties)) => {
+                let properties = properties.iter();
+                let all = properties.map(|(name, schema)| (name.clone(), rewritten(schema)));
+                out.insert(key.clone(), all.collect());
+            }
+            ("default" | "enum" | "example", _) => {
+                out.insert(key.clone(), value.clone());
+            }
+            ("required", Value::Array(names)) => {
+                let names = still_required(schema, names);
+                if !names.is_empty() {
+                    out.insert(key.clone(), Value::Array(names));
+                }
+            }
             _ => {
                 out.insert(key.clone(), rewritten(value));
             }
         }
     }
     Value::Object(out)
+}
+
+/// Fields that must be there: not those that may be null, which old clients take for absent.
+fn still_required(schema: &Map<String, Value>, names: &[Value]) -> Vec<Value> {
+    let properties = schema.get("properties");
+    let is_nullable = |name: &Value| {
+        let property = name.as_str().and_then(|name| properties?.get(name));
+        property.is_some_and(|property| property["nullable"] == true)
+    };
+    names.iter().filter(|name| !is_nullable(name)).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_old_clients_misread_is_left_out() {
+        let schema = json!({"type": "object", "required": ["maybe", "sure"], "properties": {
+            "maybe": {"type": "array", "nullable": true, "items": {"type": "string"}},
+            "sure": {"type": "string", "allOf": [{"minLength": 1}], "enum": ["a"]},
+            "open": {"type": "object", OPEN: true, "properties": {"x": {"type": "string"}}},
+            "not": {"type": "string", "default": {"not": "read"}},
+        }});
+        let expected = json!({"type": "object", "required": ["sure"], "properties": {
+            "maybe": {},
+            "sure": {"type": "string", "enum": ["a"]},
+            "open": {OPEN: true},
+            "not": {"type": "string", "default": {"not": "read"}},
+        }});
+        assert_eq!(rewritten(&schema), expected);
+        let kind = json!([{"group": "g", "kind": "K", "version": "v"}]);
+        let open = json!({"type": "object", "description": "D", OPEN: true, KIND: kind,
+            "properties": {"spec": {"type": "object"}}});
+        assert_eq!(definition(&open), json!({"type": "object", KIND: kind}));
+    }
 }

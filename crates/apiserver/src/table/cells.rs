@@ -327,3 +327,22 @@ pub(super) fn missing_level(row: &Row<'_>) -> Value {
     let dangling = condition(&row.object["status"]["conditions"], "Dangling");
     json!(dangling.map_or_else(|| "?".to_owned(), |one| plain(&one["status"])))
 }
+
+/// Empty for a taint that nobody has timed.
+pub(super) fn taint_age(row: &Row<'_>) -> Value {
+    let added = "/spec/taint/timeAdded";
+    json!(if row.text(added).is_empty() { String::new() } else { row.age(added) })
+}
+
+pub(super) fn migrated_resource(row: &Row<'_>) -> Value {
+    let (resource, group) = (row.text("/spec/resource/resource"), row.text("/spec/resource/group"));
+    json!(if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") })
+}
+
+/// The last of the conditions that hold and say how far a migration is.
+pub(super) fn migration_state(row: &Row<'_>) -> Value {
+    let states = ["Running", "Failed", "Succeeded"];
+    let holding = row.items("/status/conditions").filter(|one| one["status"] == "True");
+    let kinds = holding.filter_map(|one| one["type"].as_str());
+    json!(kinds.filter(|kind| states.contains(kind)).last().unwrap_or("Unknown"))
+}

@@ -185,11 +185,11 @@ fn check_match(
 
 fn past(request: &ResourceRequest, revision: u64) -> ApiResult<Snapshot> {
     let shelf = request.cluster.shelf(&request.resource);
-    request
-        .server
-        .store
-        .shelf_at(&shelf, Revision(revision))
-        .map_err(|_| Status::expired("The resourceVersion for the provided list is too old."))
+    request.server.store.shelf_at(&shelf, Revision(revision)).map_err(|_| too_old())
+}
+
+fn too_old() -> Box<Status> {
+    Status::expired("The resourceVersion for the provided list is too old.")
 }
 
 fn continued(
@@ -215,7 +215,12 @@ fn continued(
         let now = request.server.store.snapshot();
         return Ok(cut(request, selection, &now, (namespace, name), limit));
     };
-    match past(request, revision) {
+    let kept = if request.server.has_expired(Revision(revision)) {
+        Err(too_old())
+    } else {
+        past(request, revision)
+    };
+    match kept {
         Ok(snapshot) => Ok(cut(request, selection, &snapshot, (namespace, name), limit)),
         Err(mut status) => {
             "The provided continue parameter is too old to display a consistent list result. \

@@ -16,11 +16,11 @@ pub async fn update(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
     let name = &request.target.name;
     let is_pinned = !metadata::text(&object, "resourceVersion").is_empty();
     let resource = &request.resource;
-    if request.target.subresource.is_empty()
-        && resource.put_creates
-        && request.server.store.snapshot().get(&request.key(name)).is_none()
-    {
-        return create_by_put(request, object, &options).await;
+    if request.server.store.snapshot().get(&request.key(name)).is_none() {
+        if request.target.subresource.is_empty() && resource.put_creates {
+            return create_by_put(request, object, &options).await;
+        }
+        return Err(Status::not_found(resource, name));
     }
     if !is_pinned && (resource.put_needs_version || resource.custom.is_some()) {
         let detail = "must be specified for an update";

@@ -25,6 +25,29 @@ fn a_new_namespace_is_furnished_and_stays_so() {
 }
 
 #[test]
+fn certificates_are_restored_when_somebody_changes_or_deletes_them() {
+    let server = server();
+    let mut chores = super::super::Chores::new(&server.server);
+    server.run(chores.settle());
+    let path = "/api/v1/namespaces/default/configmaps/kube-root-ca.crt";
+    let data = server.get(path)["data"].clone();
+    let change = json!({"metadata": {"labels": {"mine": "yes"}},
+        "data": {"ca.crt": "mine", "other": "x"}});
+    assert_eq!(server.call("PATCH", path, &change).1["data"]["other"], "x");
+    server.run(chores.settle());
+    let restored = server.get(path);
+    assert_eq!(restored["data"], data);
+    assert_eq!(restored["metadata"]["labels"]["mine"], "yes", "the metadata are anybody's");
+    let (code, _) = server.call("DELETE", path, &Value::Null);
+    assert_eq!(code, 200);
+    server.run(chores.settle());
+    assert_eq!(server.get(path)["data"], data);
+    let before = server.server.store.revision();
+    server.run(chores.settle());
+    assert_eq!(server.server.store.revision(), before, "nothing is left to do");
+}
+
+#[test]
 fn a_namespace_goes_with_its_content_pods_first() {
     let server = server();
     namespace(&server, "going");

@@ -58,6 +58,17 @@ pub(super) const STORAGE: &[Kind] = &[
     ),
     ("CSINode", &[NAME, integer("Drivers", Count(&["/spec/drivers"])), AGE]),
     ("DeviceClass", NAME_AND_AGE),
+    (
+        "DeviceTaintRule",
+        &[
+            NAME,
+            string("Key", Text("/spec/taint/key", "")),
+            string("Value", Text("/spec/taint/value", "")),
+            string("Effect", Text("/spec/taint/effect", "")),
+            string("TimeAdded", Made(cells::taint_age)),
+            AGE,
+        ],
+    ),
     ("ResourceClaimTemplate", NAME_AND_AGE),
     ("ResourceClaim", &[NAME, string("State", Made(cells::claim_state)), AGE]),
     (
@@ -200,6 +211,14 @@ pub(super) const OTHERS: &[Kind] = &[
         ],
     ),
     ("PriorityLevelConfiguration", PRIORITY_LEVEL),
+    (
+        "StorageVersionMigration",
+        &[
+            string("Name", Cell::Name),
+            string("Resource", Made(cells::migrated_resource)),
+            string("Status", Made(cells::migration_state)),
+        ],
+    ),
 ];
 
 const PRIORITY_LEVEL: &[Column] = &[

@@ -1,0 +1,47 @@
+//! Migrations of stored objects to the newest version: requests that a controller carries out.
+
+use convoy_api::text::Name;
+use serde_json::Value;
+
+use super::at::{At, Errors};
+
+pub(super) fn validate(object: &Value, old: Option<&Value>) -> Errors {
+    let spec = At::root(object).get("spec");
+    let mut errors = Errors::new();
+    let (group, resource) = (spec.get("resource.group"), spec.get("resource.resource"));
+    if resource.is_empty() {
+        errors.push(resource.required("resource is required to be set"));
+    }
+    resource.name(Name::Dns1035Label, &mut errors);
+    group.name(Name::Dns1123Subdomain, &mut errors);
+    if let Some(old) = old {
+        spec.immutable(&At::root(old).get("spec"), &mut errors);
+    }
+    errors
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::testing::TestServer;
+
+    #[test]
+    fn a_migration_is_asked_for_once_and_reports_its_state() {
+        let test = TestServer::new();
+        let path = "/apis/storagemigration.k8s.io/v1/storageversionmigrations";
+        let (code, refused) = test.call("POST", path, &json!({"metadata": {"name": "m"}}));
+        assert_eq!((code, &refused["reason"]), (422, &json!("Invalid")));
+        let resource = json!({"group": "example.com", "resource": "widgets"});
+        test.create(path, &json!({"metadata": {"name": "m"}, "spec": {"resource": resource}}));
+        let other = json!({"spec": {"resource": {"resource": "others"}}});
+        assert_eq!(test.call("PATCH", &format!("{path}/m"), &other).0, 422);
+        let running = json!({"status": {"resourceVersion": "7", "conditions": [{"type": "Running",
+            "status": "True", "reason": "R", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z"}]}});
+        assert_eq!(test.call("PATCH", &format!("{path}/m/status"), &running).0, 200);
+        let accept = ("accept", "application/json;as=Table;v=v1;g=meta.k8s.io");
+        let table = test.send("GET", path, &[accept], "").json();
+        assert_eq!(table["rows"][0]["cells"], json!(["m", "widgets.example.com", "Running"]));
+    }
+}
