@@ -1,6 +1,7 @@
 //! What the controllers decide beside limits that are full. Histories are in `convoy-check`.
 
 mod budget;
+mod names;
 
 use convoy_testkit::{Builder, NOW, apps, node, object};
 use serde_json::{Value, json};
