@@ -11,6 +11,7 @@
 //! | StatefulSet, `Parallel`: creates           | the burst of a step                           |
 //! | StatefulSet, `Parallel`: removals          | none                                          |
 //! | StatefulSet, `Parallel`: an outdated pod   | the ordinal whose turn it is                  |
+//! | StatefulSet: several outdated pods at once | maxUnavailable                                |
 //! | Job: pods are created                      | suspension, parallelism, back-off, the burst  |
 //! | Job: pods that are no longer wanted        | none                                          |
 

@@ -2,6 +2,7 @@
 
 mod budget;
 mod names;
+mod stateful_set;
 
 use convoy_testkit::{Builder, NOW, apps, node, object};
 use serde_json::{Value, json};
