@@ -83,6 +83,7 @@ pub struct JobSpec {
     pub active_deadline_seconds: Option<i64>,
     pub ttl_seconds_after_finished: Option<i64>,
     pub suspend: Option<bool>,
+    pub pod_replacement_policy: Option<String>,
 }
 
 #[cfg(test)]

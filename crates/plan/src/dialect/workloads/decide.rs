@@ -12,7 +12,7 @@
 //! | StatefulSet, `Parallel`: removals          | none                                          |
 //! | StatefulSet, `Parallel`: an outdated pod   | the ordinal whose turn it is                  |
 //! | StatefulSet: several outdated pods at once | maxUnavailable                                |
-//! | Job: pods are created                      | suspension, parallelism, back-off, the burst  |
+//! | Job: pods are created                      | suspension, record, parallelism, back-off, burst |
 //! | Job: pods that are no longer wanted        | none                                          |
 
 pub(crate) mod budget;

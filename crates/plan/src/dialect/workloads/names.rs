@@ -13,6 +13,9 @@ pub(crate) const COMPLETION_INDEX: &str = "batch.kubernetes.io/job-completion-in
 /// On pods of a Job, until they are counted.
 pub(crate) const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
 
+/// The controller of a Job that names none in `spec.managedBy`: this one.
+pub(crate) const JOB_CONTROLLER: &str = "kubernetes.io/job-controller";
+
 /// Conditions of a Job.
 pub(crate) const SUSPENDED: &str = "Suspended";
 pub(crate) const COMPLETE: &str = "Complete";

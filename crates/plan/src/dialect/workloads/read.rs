@@ -4,6 +4,7 @@
 pub(crate) mod budget;
 pub(crate) mod daemon_set;
 pub(crate) mod job;
+pub(crate) mod orphan;
 pub(crate) mod revisions;
 pub(crate) mod stateful_set;
 pub(crate) mod tally;

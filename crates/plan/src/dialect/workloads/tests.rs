@@ -1,6 +1,7 @@
 //! What the controllers decide beside limits that are full. Histories are in `convoy-check`.
 
 mod budget;
+mod job;
 mod names;
 mod stateful_set;
 

@@ -37,7 +37,7 @@ pub(crate) fn decide<'o>(job: &Job<'o>) -> JobDecision<'o> {
     let running = job.active.len();
     let total = if is_over || end.is_some() { running } else { total(job) };
     let backs_off_until = backs_off(job);
-    let needed = crate::count(total.saturating_sub(running));
+    let needed = crate::count(total.saturating_sub(job.occupied()));
     let creation = gate::grant(needed, &creation_limits(job, backs_off_until));
     let stops = end.is_some() || job.is_suspended;
     let allowed = if stops { 0 } else { total.min(job.parallelism) };
@@ -65,17 +65,23 @@ fn total(job: &Job<'_>) -> usize {
     }
 }
 
+/// A create that is denied ends the step, and the status is written last: pods that are over wait
+/// for the record before they are let go, so the record comes first.
 fn creation_limits(job: &Job<'_>, backs_off_until: Option<Timestamp>) -> Vec<Limit> {
     let suspension = job.is_suspended.then(|| Limit::closed(HoldReason::Paused));
+    let record = (!job.tally.is_recorded).then(|| {
+        let on = "its status to record how its pods ended".to_owned();
+        Limit::closed(HoldReason::Depends { on })
+    });
     let running = job.active.iter().map(|(pod, _)| pod.name().clone());
-    let (in_flight, ceiling) = (crate::count(job.active.len()), crate::count(job.parallelism));
+    let (in_flight, ceiling) = (crate::count(job.occupied()), crate::count(job.parallelism));
     let parallelism = Limit::slots("parallelism", in_flight, ceiling, running);
     let backoff = backs_off_until.map(|_| {
         let failed = job.tally.failed;
         let noun = if failed == 1 { "pod" } else { "pods" };
         Limit::closed(HoldReason::Failed { detail: format!("{failed} {noun} failed") })
     });
-    let first = suspension.into_iter().chain([parallelism]);
+    let first = suspension.into_iter().chain(record).chain([parallelism]);
     first.chain(backoff).chain([Limit::burst(BURST, 0)]).collect()
 }
 

@@ -16,12 +16,18 @@ use serde_json::Value;
 use super::tally::{Tally, index_of};
 use super::{Health, OwnedPods, Unreadable, health};
 use crate::dialect::workloads::names::{
-    COMPLETE, FAILED, FAILURE_TARGET, SUCCESS_CRITERIA_MET, SUSPENDED,
+    COMPLETE, FAILED, FAILURE_TARGET, JOB_CONTROLLER, SUCCESS_CRITERIA_MET, SUSPENDED,
 };
+use crate::pods::is_finished;
 use crate::snapshot::Snapshot;
 
 /// How often pods may fail where the Job does not say.
 const BACKOFF_LIMIT: i64 = 6;
+
+/// The other controller that a Job is left to, if it names one.
+pub(crate) fn other_controller(owner: &Object) -> Option<&str> {
+    Some(owner.spec_text("managedBy")).filter(|name| !["", JOB_CONTROLLER].contains(name))
+}
 
 #[derive(Debug)]
 pub(crate) struct Job<'o> {
@@ -30,12 +36,16 @@ pub(crate) struct Job<'o> {
     pub(crate) pods: OwnedPods<'o>,
     /// Neither finished nor terminating.
     pub(crate) active: Vec<(&'o Object, Health)>,
+    /// Terminating and not finished.
+    pub(crate) terminating: usize,
     pub(crate) tally: Tally<'o>,
     pub(crate) parallelism: usize,
     /// None: one success is enough, and then no new pod is created.
     pub(crate) completions: Option<usize>,
     pub(crate) is_indexed: bool,
     pub(crate) is_suspended: bool,
+    /// Pods that are terminating are replaced only once they are finished.
+    pub(crate) waits_for_terminating: bool,
     pub(crate) backoff_limit: i64,
     active_deadline_secs: Option<i64>,
     pub(crate) ttl_secs: Option<i64>,
@@ -51,15 +61,19 @@ impl<'o> Job<'o> {
         let whole = |given: Option<i64>| given.and_then(|count| usize::try_from(count).ok());
         let states = pods.all.iter().map(|pod| (*pod, health(pod, 0, now)));
         let is_indexed = spec.completion_mode.as_deref() == Some("Indexed");
+        let waits_for_terminating = spec.pod_replacement_policy.as_deref() == Some("Failed");
+        let is_leaving = |pod: &&&Object| pod.is_deleting() && !is_finished(pod);
         Ok(Self {
             owner,
             now,
             active: states.filter(|(_, health)| health.is_active()).collect(),
-            tally: Tally::new(owner, &pods.all, is_indexed),
+            terminating: pods.all.iter().filter(is_leaving).count(),
+            tally: Tally::new(owner, &pods.all, is_indexed, waits_for_terminating),
             parallelism: whole(spec.parallelism).unwrap_or(1),
             completions: whole(spec.completions),
             is_indexed,
             is_suspended: spec.suspend.unwrap_or(false),
+            waits_for_terminating,
             backoff_limit: spec.backoff_limit.unwrap_or(BACKOFF_LIMIT),
             active_deadline_secs: spec.active_deadline_seconds,
             ttl_secs: spec.ttl_seconds_after_finished,
@@ -106,13 +120,21 @@ impl<'o> Job<'o> {
         begun?.checked_add(secs).ok()
     }
 
-    /// The indexes that have neither succeeded nor a pod at work, the lowest first.
+    /// How many pods take up a place: those at work, and those that have to be finished before
+    /// they are replaced.
+    pub(crate) fn occupied(&self) -> usize {
+        self.active.len() + if self.waits_for_terminating { self.terminating } else { 0 }
+    }
+
+    /// The indexes that have neither succeeded nor a pod that takes up a place, the lowest first.
     pub(crate) fn free_indexes(&self) -> impl Iterator<Item = usize> {
+        let stays = |pod: &&&Object| !pod.is_deleting() || self.waits_for_terminating;
         let taken: BTreeSet<usize> = self
             .pods
             .all
             .iter()
-            .filter(|pod| pod.status_text("phase") != "Failed" && !pod.is_deleting())
+            .filter(|pod| pod.status_text("phase") != "Failed")
+            .filter(stays)
             .filter_map(|pod| index_of(pod))
             .collect();
         let free = self.tally.completed.free_below(self.completions.unwrap_or(0));

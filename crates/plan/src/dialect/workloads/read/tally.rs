@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::number;
 use crate::dialect::workloads::names::{COMPLETION_INDEX, JOB_TRACKING};
-use crate::pods::is_finished;
+use crate::pods::{is_finished, node_of};
 use crate::text::indexes::Indexes;
 
 /// The count, as it stands after this step.
@@ -27,11 +27,20 @@ pub(crate) struct Tally<'o> {
     pub(crate) waiting_succeeded: BTreeSet<String>,
     pub(crate) waiting_failed: BTreeSet<String>,
     pub(crate) completed: Indexes,
+    /// Whether the status says all of this already.
+    pub(crate) is_recorded: bool,
     is_indexed: bool,
+    /// Pods that are terminating have failed once they are finished, not before.
+    waits_for_terminating: bool,
 }
 
 impl<'o> Tally<'o> {
-    pub(crate) fn new(owner: &'o Object, pods: &[&'o Object], is_indexed: bool) -> Self {
+    pub(crate) fn new(
+        owner: &'o Object,
+        pods: &[&'o Object],
+        is_indexed: bool,
+        waits_for_terminating: bool,
+    ) -> Self {
         let status = owner.status();
         let stored = |name: &str| -> BTreeSet<String> {
             let uids = list(field(status, "uncountedTerminatedPods"), name).iter();
@@ -47,10 +56,21 @@ impl<'o> Tally<'o> {
             waiting_succeeded: stored("succeeded"),
             waiting_failed: stored("failed"),
             completed: Indexes::read(owner.status_text("completedIndexes")),
+            is_recorded: false,
             is_indexed,
+            waits_for_terminating,
         };
+        let before = tally.record();
         tally.count();
+        tally.is_recorded = tally.record() == before;
         tally
+    }
+
+    /// What the status says of it.
+    fn record(&self) -> (i64, i64, BTreeSet<String>, BTreeSet<String>, Indexes) {
+        let (succeeded, failed) = (&self.waiting_succeeded, &self.waiting_failed);
+        let counted = (self.counted_succeeded, self.counted_failed);
+        (counted.0, counted.1, succeeded.clone(), failed.clone(), self.completed.clone())
     }
 
     fn count(&mut self) {
@@ -75,7 +95,7 @@ impl<'o> Tally<'o> {
                 if let Some(index) = index_of(pod).filter(|_| self.is_indexed) {
                     self.completed.insert(index);
                 }
-            } else if is_finished(pod) || pod.is_deleting() {
+            } else if is_finished(pod) || self.counts_as_failed(pod) {
                 self.waiting_failed.insert(uid.to_owned());
             }
         }
@@ -85,6 +105,11 @@ impl<'o> Tally<'o> {
         if self.is_indexed {
             self.succeeded = self.completed.len();
         }
+    }
+
+    /// Whether a pod has failed because it is deleted. One without a node will never be finished.
+    fn counts_as_failed(&self, pod: &Object) -> bool {
+        pod.is_deleting() && !(self.waits_for_terminating && node_of(pod).is_some())
     }
 
     /// Whether the status says already how a pod ended.

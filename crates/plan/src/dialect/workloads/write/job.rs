@@ -21,18 +21,15 @@ pub(crate) fn writes<'o>(
     snapshot: &Snapshot<'_>,
 ) -> Writes<'o> {
     let mut writes = Writes::new(job.owner);
-    let is_finished = job.is_finished();
-    if !is_finished && !job.owner.is_deleting() {
-        claim(&mut writes, &job.pods);
-    }
+    let is_over = job.is_finished() || job.owner.is_deleting();
+    // Pods are let go before any write that may be denied, which ends the step.
     release(&mut writes, job);
-    if is_finished {
+    if is_over {
         expire(&mut writes, job, decision);
         return writes;
     }
-    if job.owner.is_deleting() {
-        return writes;
-    }
+    claim(&mut writes, &job.pods);
+    track(&mut writes, job);
     tell_suspension(&mut writes, job);
     for (pod, permit) in &decision.removals {
         writes.remove(*permit, pod, Why::new("NotWanted", removal_message(job, decision)));
@@ -63,8 +60,18 @@ fn release(writes: &mut Writes<'_>, job: &Job<'_>) {
     }
 }
 
+/// Puts the finalizer on pods that are at work without it, as adopted ones are: they would not be
+/// counted.
+fn track(writes: &mut Writes<'_>, job: &Job<'_>) {
+    for (pod, _) in &job.active {
+        let why = Why::new("NotTracked", "the pod is the Job's, and has to be counted");
+        let added = finalizer::added(pod, &[JOB_TRACKING], why);
+        writes.actions.extend(added.map(Action::concurrently));
+    }
+}
+
 /// Deletes a finished Job once its time to live is over.
-fn expire(writes: &mut Writes<'_>, job: &Job<'_>, decision: &JobDecision<'_>) {
+pub(crate) fn expire(writes: &mut Writes<'_>, job: &Job<'_>, decision: &JobDecision<'_>) {
     let is_due = decision.expires_at.is_some_and(|at| at <= job.now);
     if is_due && !job.owner.is_deleting() {
         let secs = job.ttl_secs.unwrap_or_default();
