@@ -21,3 +21,4 @@ pub(crate) mod job;
 pub(crate) mod job_end;
 pub(crate) mod revisions;
 pub(crate) mod stateful_set;
+mod success_policy;

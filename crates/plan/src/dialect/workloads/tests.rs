@@ -2,6 +2,8 @@
 
 mod budget;
 mod job;
+mod job_life;
+mod job_policies;
 mod names;
 mod stateful_set;
 

@@ -20,6 +20,7 @@ const POD_FIELDS: &[&str] = &[
     "status.phase",
     "status.conditions",
     "status.containerStatuses",
+    "status.initContainerStatuses",
 ];
 const PODS: Watch = Watch { kind: POD, keep: Keep::Fields(POD_FIELDS) };
 const REVISIONS: Watch = Watch { kind: CONTROLLER_REVISION, keep: Keep::Whole };

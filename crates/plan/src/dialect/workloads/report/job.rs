@@ -75,8 +75,18 @@ fn members(job: &Job<'_>, decision: &JobDecision<'_>) -> Members {
         let reason = HoldReason::NotAvailable { detail: detail.to_owned() };
         members.add(pod.name().clone(), MemberState::Moving, Some(reason), None);
     }
+    if job.waits_for_terminating {
+        members.group.count_many(MemberState::Gone, crate::count(job.terminating));
+    }
     for _ in &decision.indexes {
         members.group.count(MemberState::Moving);
+    }
+    for (index, until) in &decision.index_back_offs {
+        let failures = job.failures_of(*index).unwrap_or_default().total();
+        let noun = if failures == 1 { "pod" } else { "pods" };
+        let reason = HoldReason::Failed { detail: format!("{failures} {noun} failed") };
+        let name = format!("index {index}");
+        members.add(name, MemberState::Waiting, Some(reason), Some(*until));
     }
     match &decision.creation.hold {
         Some(reason @ HoldReason::Failed { .. }) => {

@@ -57,6 +57,9 @@ fn counted(job: &Job<'_>, decision: &JobDecision<'_>) -> Map<String, Value> {
     if job.is_indexed {
         put("completedIndexes", json!(tally.completed.text()));
     }
+    if let Some(failed) = &tally.failed_indexes {
+        put("failedIndexes", json!(failed.text()));
+    }
     put("active", json!(staying.count()));
     put("ready", json!(ready));
     put("terminating", json!(job.terminating + decision.removals.len()));

@@ -8,12 +8,12 @@ use crate::step::{Action, Denial};
 
 const DELETED: &str = "/metadata/deletionTimestamp";
 
-fn job(spec: &Value) -> Builder {
+pub(super) fn job(spec: &Value) -> Builder {
     owner("batch/v1", "Job", spec)
 }
 
 /// A pod of the Job that runs and is ready, with the finalizer.
-fn pod(name: &str) -> Builder {
+pub(super) fn pod(name: &str) -> Builder {
     object("v1", "Pod", name)
         .namespace("shop")
         .label("app", "web")
@@ -32,7 +32,7 @@ fn failed(name: &str) -> Builder {
     pod(name).status(json!({"phase": "Failed"}))
 }
 
-fn verbs(step: &Step) -> Vec<(&'static str, String)> {
+pub(super) fn verbs(step: &Step) -> Vec<(&'static str, String)> {
     let verb = |action: &Action| match &action.write {
         Write::Create { .. } => "create",
         Write::Delete { .. } => "delete",
@@ -211,10 +211,10 @@ fn pods_are_replaced_when_they_fail_or_when_they_terminate() {
         let status = if policy == "Failed" { json!({}) } else { uncounted };
         let step = step_at(&JOBS, [job(&spec).status(status), pod], "2026-01-01T01:00:00Z");
         let creates = verbs(&step).iter().filter(|(verb, _)| *verb == "create").count();
-        (creates, step.groups[0].moving)
+        (creates, step.verdict)
     };
     let leaving = || pod("web-a").with(DELETED, json!(NOW));
     assert_eq!(replaced(Value::Null, leaving()).0, 1);
     assert_eq!(replaced(json!("TerminatingOrFailed"), leaving()).0, 1);
-    assert_eq!(replaced(json!("Failed"), leaving()).0, 0);
+    assert_eq!(replaced(json!("Failed"), leaving()), (0, crate::Verdict::Moving));
 }
