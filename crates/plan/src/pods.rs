@@ -23,8 +23,19 @@ const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 const SUFFIX_CHARS: usize = 5;
 const NAME_CHARS_MAX: usize = 63;
 
-/// Names for new pods, each free. They follow from the owner and what the pod is about alone, so
-/// that a create that is repeated is recognised.
+/// Names for new pods, each free.
+///
+/// A create that is repeated has to be recognised, so a name follows from the objects that were
+/// decided from. A pod that replaces another needs a name of its own all the same: clients wait
+/// for the old name to be gone. The pods that are there cannot tell: a daemon pod is replaced when
+/// it is gone, and the pods around it are then as they were before the replacement, each time. The
+/// owner can: since the old pod was created, its status counted it or the loss of it. So the
+/// version of the owner is part of the name.
+///
+/// A step writes the status last, when all its creates are answered. Until then a repeated create
+/// finds the version that it was decided from, unless somebody else writes the owner; at worst
+/// that makes a pod too many, which the next step removes. The first pods replace nothing: their
+/// names depend on no version, and stay the same whoever writes a new owner, as a Deployment does.
 #[derive(Debug)]
 pub(crate) struct Names<'s, 'w> {
     snapshot: &'s Snapshot<'w>,
@@ -63,11 +74,20 @@ pub(crate) fn prefix(base: &str) -> String {
 fn suffix(owner: &Object, about: &str, attempt: u64) -> String {
     let mut hash = Sha256::new();
     hash.update(owner.uid().unwrap_or_default());
+    hash.update(version_beyond_first(owner));
     hash.update(about);
     hash.update(attempt.to_le_bytes());
     let digest = hash.finalize();
     let letters = digest.iter().take(SUFFIX_CHARS);
     letters.map(|byte| char::from(ALPHABET[usize::from(*byte) % ALPHABET.len()])).collect()
+}
+
+/// The version of an owner; empty until its status says that its pods were looked at, which is
+/// when it gets the first of these fields.
+fn version_beyond_first(owner: &Object) -> &str {
+    let is_told = |name: &&str| owner.status_member(name).is_some_and(|told| !told.is_null());
+    let is_known = ["observedGeneration", "uncountedTerminatedPods"].iter().any(is_told);
+    owner.resource_version().filter(|_| is_known).unwrap_or_default()
 }
 
 /// A pod from a template, controlled by `owner`. The template's own metadata stays as it is.
@@ -132,6 +152,23 @@ mod tests {
         let then = named(&[taken]);
         assert_eq!(then[..2], first[1..]);
         assert!(!then.contains(&first[0]));
+    }
+
+    #[test]
+    fn names_are_new_once_the_owner_has_counted_its_pods() {
+        let owner = |version: &str, status: serde_json::Value| {
+            let set = object("apps/v1", "ReplicaSet", "web").namespace("shop");
+            let owner = set.with("/metadata/resourceVersion", json!(version)).status(status);
+            let owner = owner.build();
+            Names::new(&Snapshot::new(&owner, [])).next("web", "")
+        };
+        let counted = || json!({"replicas": 1, "observedGeneration": 1});
+        let first = owner("1", json!({"replicas": 0}));
+        assert_eq!(owner("2", json!({"replicas": 0})), first, "somebody wrote a new owner");
+        let second = owner("3", counted());
+        assert_eq!(owner("3", counted()), second, "the same decision");
+        let third = owner("4", counted());
+        assert_eq!([&first, &second, &third].into_iter().collect::<BTreeSet<_>>().len(), 3);
     }
 
     #[test]

@@ -80,9 +80,12 @@ pub struct JobSpec {
     pub completions: Option<i64>,
     pub completion_mode: Option<String>,
     pub backoff_limit: Option<i64>,
+    pub backoff_limit_per_index: Option<i64>,
+    pub max_failed_indexes: Option<i64>,
     pub active_deadline_seconds: Option<i64>,
     pub ttl_seconds_after_finished: Option<i64>,
     pub suspend: Option<bool>,
+    pub pod_replacement_policy: Option<String>,
 }
 
 #[cfg(test)]

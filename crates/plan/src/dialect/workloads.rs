@@ -11,14 +11,14 @@ mod status;
 mod watch;
 mod write;
 
-use convoy_api::kinds::{DAEMON_SET, JOB, POD_DISRUPTION_BUDGET, STATEFUL_SET};
+use convoy_api::kinds::{DAEMON_SET, JOB, POD, POD_DISRUPTION_BUDGET, STATEFUL_SET};
 use convoy_api::{GroupKind, Object, ObjectKey};
 use jiff::Timestamp;
 
 use self::read::Unreadable;
 use super::{Dialect, Need, Watch};
 use crate::snapshot::Snapshot;
-use crate::step::Step;
+use crate::step::{Complaint, Denial, Step};
 use crate::world::World;
 
 /// The controller of one of the kinds.
@@ -114,11 +114,11 @@ impl Dialect for Workloads {
     }
 
     fn rollouts<'w>(&self, world: &'w World) -> Vec<&'w Object> {
-        world.of(&self.kind).collect()
+        watch::rollouts(world, &self.kind)
     }
 
-    fn is_rollout(&self, _world: &World, object: &Object) -> bool {
-        *object.kind() == self.kind
+    fn is_rollout(&self, world: &World, object: &Object) -> bool {
+        watch::is_rollout(world, &self.kind, object)
     }
 
     fn affected(&self, world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
@@ -130,10 +130,22 @@ impl Dialect for Workloads {
     }
 
     fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
+        let rollout = snapshot.rollout();
+        if *rollout.kind() == POD {
+            return report::orphan::step(self.name, rollout);
+        }
         let step = (self.step)(self.name, snapshot, now);
-        step.unwrap_or_else(|Unreadable { field }| {
-            Step::invalid(self.name, snapshot.rollout(), vec![field])
-        })
+        step.unwrap_or_else(|Unreadable { field }| Step::invalid(self.name, rollout, vec![field]))
+    }
+
+    /// A denied write ends a step before its status is written. No status depends on pods that are
+    /// created, so that pods are counted though no more may be created.
+    fn complaint(&self, snapshot: &Snapshot<'_>, denial: &Denial, now: Timestamp) -> Complaint {
+        let mut complaint = Complaint::about(snapshot.rollout(), denial);
+        if denial.verb == "create" && denial.target.kind == POD {
+            complaint.status = self.step(snapshot, now).status;
+        }
+        complaint
     }
 }
 

@@ -41,6 +41,25 @@ impl Indexes {
         self.0.insert(start, end);
     }
 
+    pub(crate) fn contains(&self, index: usize) -> bool {
+        self.0.range(..=index).next_back().is_some_and(|(_, end)| index < *end)
+    }
+
+    /// The numbers of either set.
+    pub(crate) fn union(&self, other: &Self) -> Self {
+        let mut all = self.clone();
+        for (start, end) in &other.0 {
+            all.add(*start..*end);
+        }
+        all
+    }
+
+    /// How many numbers both sets have.
+    pub(crate) fn shared(&self, other: &Self) -> usize {
+        let both = self.len().saturating_add(other.len());
+        both.saturating_sub(self.union(other).len())
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.0.iter().fold(0, |sum, (start, end)| sum.saturating_add(end - start))
     }
@@ -76,6 +95,16 @@ mod tests {
         }
         assert_eq!(Indexes::read("0-99999999999").len(), 100_000_000_000);
         assert_eq!(Indexes::read(&format!("0-{}", usize::MAX)).len(), 0);
+    }
+
+    #[test]
+    fn sets_are_compared_as_ranges() {
+        let (one, other) = (Indexes::read("0-4,8"), Indexes::read("3-9"));
+        assert_eq!((one.union(&other).text(), one.shared(&other)), ("0-9".to_owned(), 3));
+        assert_eq!(
+            [0, 4, 5, 8, 9].map(|index| one.contains(index)),
+            [true, true, false, true, false]
+        );
     }
 
     #[test]

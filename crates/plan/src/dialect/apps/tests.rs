@@ -40,6 +40,32 @@ fn a_set_that_a_deployment_looks_after_is_no_rollout() {
     assert_eq!(names(&keys), ["apps/Deployment/shop/web", "apps/ReplicaSet/shop/api"]);
 }
 
+/// Clients wait for the name of a pod that they deleted to be gone.
+#[test]
+fn a_replacement_never_has_the_name_of_the_pod_before() {
+    let set = |version: &str, status: serde_json::Value| {
+        apps::replica_set("web-1", "web:v1", 1, 1)
+            .with("/metadata/resourceVersion", json!(version))
+            .status(status)
+    };
+    let created = |world: &World| {
+        let set = world.find(&REPLICA_SET, "shop", "web-1").unwrap();
+        let step = ReplicaSets.step(&ReplicaSets.snapshot(world, set), NOW.parse().unwrap());
+        let [action] = &step.actions[..] else { panic!("{:?}", step.actions) };
+        assert!(matches!(action.write, Write::Create { .. }));
+        action.target.name.to_string()
+    };
+    let counted = || json!({"replicas": 1, "observedGeneration": 1});
+    let first = created(&world([set("1", json!({"replicas": 0}))]));
+    let dying = apps::replica(&first, "web-1", NOW).with("/metadata/deletionTimestamp", json!(NOW));
+    let second = created(&world([set("3", counted()), dying.clone()]));
+    assert_eq!(created(&world([set("3", counted()), dying])), second, "the same decision");
+    let gone = created(&world([set("3", counted())]));
+    assert_ne!(gone, first, "without a trace of it");
+    let third = created(&world([set("6", counted())]));
+    assert!(![&first, &second].contains(&&third));
+}
+
 #[test]
 fn a_change_reaches_the_rollouts_that_look_at_it() {
     let owned = apps::replica_set("web-1", "web:v1", 1, 1);

@@ -11,7 +11,8 @@
 //! | StatefulSet, `Parallel`: creates           | the burst of a step                           |
 //! | StatefulSet, `Parallel`: removals          | none                                          |
 //! | StatefulSet, `Parallel`: an outdated pod   | the ordinal whose turn it is                  |
-//! | Job: pods are created                      | suspension, parallelism, back-off, the burst  |
+//! | StatefulSet: several outdated pods at once | maxUnavailable                                |
+//! | Job: pods are created                      | suspension, record, parallelism, back-off, burst |
 //! | Job: pods that are no longer wanted        | none                                          |
 
 pub(crate) mod budget;
@@ -20,3 +21,4 @@ pub(crate) mod job;
 pub(crate) mod job_end;
 pub(crate) mod revisions;
 pub(crate) mod stateful_set;
+mod success_policy;

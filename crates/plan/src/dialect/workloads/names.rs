@@ -10,8 +10,16 @@ pub(crate) const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
 pub(crate) const POD_INDEX: &str = "apps.kubernetes.io/pod-index";
 /// On pods of an indexed Job: their index, as a label and as an annotation.
 pub(crate) const COMPLETION_INDEX: &str = "batch.kubernetes.io/job-completion-index";
+/// On pods of a Job whose indexes have a limit of failures each: how often pods of the index
+/// failed before, and how often without being counted.
+pub(crate) const INDEX_FAILURES: &str = "batch.kubernetes.io/job-index-failure-count";
+pub(crate) const INDEX_IGNORED_FAILURES: &str =
+    "batch.kubernetes.io/job-index-ignored-failure-count";
 /// On pods of a Job, until they are counted.
 pub(crate) const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
+
+/// The controller of a Job that names none in `spec.managedBy`: this one.
+pub(crate) const JOB_CONTROLLER: &str = "kubernetes.io/job-controller";
 
 /// Conditions of a Job.
 pub(crate) const SUSPENDED: &str = "Suspended";

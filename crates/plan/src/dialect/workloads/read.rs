@@ -3,7 +3,10 @@
 
 pub(crate) mod budget;
 pub(crate) mod daemon_set;
+pub(crate) mod index_failures;
 pub(crate) mod job;
+pub(crate) mod orphan;
+pub(crate) mod pod_failure;
 pub(crate) mod revisions;
 pub(crate) mod stateful_set;
 pub(crate) mod tally;

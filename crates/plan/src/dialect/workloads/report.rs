@@ -3,6 +3,7 @@
 pub(crate) mod budget;
 pub(crate) mod daemon_set;
 pub(crate) mod job;
+pub(crate) mod orphan;
 pub(crate) mod stateful_set;
 
 use convoy_api::Object;

@@ -1,6 +1,11 @@
 //! What the controllers decide beside limits that are full. Histories are in `convoy-check`.
 
 mod budget;
+mod job;
+mod job_life;
+mod job_policies;
+mod names;
+mod stateful_set;
 
 use convoy_testkit::{Builder, NOW, apps, node, object};
 use serde_json::{Value, json};

@@ -8,6 +8,7 @@ use convoy_api::kinds::{
 };
 use convoy_api::{GroupKind, Object, ObjectKey};
 
+use crate::dialect::workloads::read::orphan::{is_orphan, left_by};
 use crate::dialect::{Keep, Watch};
 use crate::ownership::{controllers_of, in_reach};
 use crate::snapshot::Snapshot;
@@ -19,6 +20,7 @@ const POD_FIELDS: &[&str] = &[
     "status.phase",
     "status.conditions",
     "status.containerStatuses",
+    "status.initContainerStatuses",
 ];
 const PODS: Watch = Watch { kind: POD, keep: Keep::Fields(POD_FIELDS) };
 const REVISIONS: Watch = Watch { kind: CONTROLLER_REVISION, keep: Keep::Whole };
@@ -39,10 +41,21 @@ pub(super) const OF_STATEFUL_SETS: &[Watch] = &[
 
 pub(super) const OF_JOBS: &[Watch] = &[Watch { kind: JOB, keep: Keep::Whole }, PODS];
 
+/// The rollouts of a kind; beside Jobs, the pods that Jobs left behind.
+pub(super) fn rollouts<'w>(world: &'w World, kind: &GroupKind) -> Vec<&'w Object> {
+    let pods = (*kind == JOB).then(|| world.of(&POD).filter(|pod| is_orphan(world, pod)));
+    pods.into_iter().flatten().chain(world.of(kind)).collect()
+}
+
+pub(super) fn is_rollout(world: &World, kind: &GroupKind, object: &Object) -> bool {
+    object.kind() == kind || *kind == JOB && is_orphan(world, object)
+}
+
 /// The rollouts of a kind that a change concerns.
 pub(super) fn affected(world: &World, kind: &GroupKind, changed: &ObjectKey) -> Vec<ObjectKey> {
     if changed.kind == *kind {
-        return vec![changed.clone()];
+        let left = (*kind == JOB).then(|| left_by(world, changed));
+        return left.into_iter().flatten().chain([changed.clone()]).collect();
     }
     if changed.kind == NODE && *kind == DAEMON_SET {
         return world.of(kind).map(|object| object.key().clone()).collect();
@@ -53,7 +66,11 @@ pub(super) fn affected(world: &World, kind: &GroupKind, changed: &ObjectKey) -> 
     }
     let is_owned = [POD, CONTROLLER_REVISION].contains(&changed.kind);
     let object = world.get(changed).filter(|_| is_owned);
-    object.map_or_else(Vec::new, |object| controllers_of(world, kind, object))
+    let Some(object) = object else { return Vec::new() };
+    if is_rollout(world, kind, object) {
+        return vec![changed.clone()];
+    }
+    controllers_of(world, kind, object)
 }
 
 /// What the decision about one rollout looks at.
@@ -62,6 +79,9 @@ pub(super) fn snapshot<'w>(
     watches: &[Watch],
     rollout: &'w Object,
 ) -> Snapshot<'w> {
+    if *rollout.kind() == POD {
+        return Snapshot::new(rollout, []);
+    }
     let beside = watches.iter().filter(|watch| watch.kind != *rollout.kind());
     let objects = beside.flat_map(|watch| -> Box<dyn Iterator<Item = &'w Object> + 'w> {
         if watch.kind == NODE {

@@ -15,7 +15,7 @@ use jiff::Timestamp;
 
 use crate::dialect::workloads::read::Health;
 use crate::dialect::workloads::read::stateful_set::StatefulSet;
-use crate::gate::{self, Candidate, Limit, Permit};
+use crate::gate::{self, Admission, Candidate, Limit, Permit};
 use crate::hold::HoldReason;
 
 /// The most missing pods that one step looks at. The next step goes on where it ended.
@@ -54,13 +54,22 @@ pub(crate) fn decide<'o>(set: &StatefulSet<'o>) -> StatefulSetDecision<'o> {
     if set.owner.is_deleting() {
         return decision;
     }
-    if set.is_ordered {
-        let turns = wanted(set).into_iter().chain(beyond(set)).chain(outdated(set));
-        decision.admit(turns.collect(), true);
-    } else {
+    let is_one_by_one = set.max_unavailable == 1;
+    if !set.is_ordered {
         decision.admit(wanted(set), false);
         decision.admit(beyond(set), false);
-        decision.admit(outdated(set), true);
+        if is_one_by_one {
+            decision.admit(outdated(set), true);
+        } else {
+            decision.replace(set);
+        }
+        return decision;
+    }
+    let first: Vec<Turn<'_>> = wanted(set).into_iter().chain(beyond(set)).collect();
+    if first.is_empty() && !is_one_by_one {
+        decision.replace(set);
+    } else {
+        decision.admit(first.into_iter().chain(outdated(set)).collect(), true);
     }
     decision
 }
@@ -81,15 +90,40 @@ impl<'o> StatefulSetDecision<'o> {
         let works = turns.iter().enumerate().filter(|(_, turn)| turn.work.is_some());
         let candidates = works.map(|(at, turn)| Candidate::free(&turn.name, at)).collect();
         let admission = gate::admit(candidates, limit.as_slice());
+        self.take(&turns, &admission, until);
+    }
+
+    fn take(&mut self, turns: &[Turn<'o>], admission: &Admission<'_>, until: Option<Timestamp>) {
         if let Some(permit) = admission.permit() {
             for member in &admission.starts {
                 let turn = &turns[member.index];
                 self.works.extend(turn.work.clone().map(|work| (turn.ordinal, work, permit)));
             }
         }
-        for (member, reason) in admission.holds {
-            self.holds.insert(turns[member.index].ordinal, (reason, until));
+        for (member, reason) in &admission.holds {
+            self.holds.insert(turns[member.index].ordinal, (reason.clone(), until));
         }
+    }
+
+    /// Replaces outdated pods, the last first, as far as `maxUnavailable` goes: a pod that is not
+    /// available takes up a place, whatever its revision.
+    fn replace(&mut self, set: &StatefulSet<'o>) {
+        let seen: BTreeSet<i64> = self.works.iter().map(|(ordinal, ..)| *ordinal).collect();
+        let turns: Vec<Turn<'o>> = outdated(set)
+            .into_iter()
+            .filter(|turn| turn.work.is_some() && !seen.contains(&turn.ordinal))
+            .collect();
+        let existing = set.pods.iter().filter(|(ordinal, _)| set.wanted.contains(ordinal));
+        let existing = existing.map(|(ordinal, (_, health))| (*ordinal, *health));
+        let (up, down): (Vec<_>, Vec<_>) =
+            existing.partition(|(_, health)| *health == Health::Available);
+        let wanted = usize::try_from(set.wanted.end - set.wanted.start).unwrap_or(usize::MAX);
+        let in_flight = crate::count(wanted.saturating_sub(up.len()));
+        let down = down.into_iter().map(|(ordinal, _)| set.name(ordinal));
+        let limit = Limit::slots("maxUnavailable", in_flight, set.max_unavailable, down);
+        let candidates = turns.iter().enumerate();
+        let candidates = candidates.map(|(at, turn)| Candidate::free(&turn.name, at)).collect();
+        self.take(&turns, &gate::admit(candidates, &[limit]), None);
     }
 }
 

@@ -5,10 +5,12 @@ use std::ops::Range;
 
 use convoy_api::Object;
 use convoy_api::apps::spec::StatefulSetSpec;
+use convoy_api::text::CountOrPercent;
 use jiff::Timestamp;
 
 use super::revisions::Revisions;
 use super::{Health, OwnedPods, Unreadable, health};
+use crate::budget::{IntOrPercent, Rounding};
 use crate::dialect::workloads::names::REVISION_HASH;
 use crate::snapshot::Snapshot;
 
@@ -25,6 +27,8 @@ pub(crate) struct StatefulSet<'o> {
     pub(crate) is_ordered: bool,
     /// Ordinals below it stay at the current revision; none if nothing is replaced.
     pub(crate) partition: Option<i64>,
+    /// How many pods may be unavailable while they are replaced, at least one.
+    pub(crate) max_unavailable: u32,
     /// The revision that was rolled out before.
     pub(crate) current: String,
     /// The revision of the template.
@@ -43,6 +47,7 @@ impl<'o> StatefulSet<'o> {
         let replicas = spec.replicas.unwrap_or(1).max(0);
         let strategy = spec.update_strategy.unwrap_or_default();
         let rolling = strategy.rolling_update.unwrap_or_default();
+        let max_unavailable = max_unavailable(rolling.max_unavailable.as_ref(), replicas)?;
         let partition = start.saturating_add(rolling.partition.unwrap_or(0));
         let numbered = owned.all.iter().filter_map(|pod| {
             let ordinal = ordinal(owner, pod)?;
@@ -56,6 +61,7 @@ impl<'o> StatefulSet<'o> {
             pods: numbered.collect(),
             is_ordered: spec.pod_management_policy.as_deref() != Some("Parallel"),
             partition: (strategy.kind.as_deref() != Some("OnDelete")).then_some(partition),
+            max_unavailable,
             current: known.unwrap_or(&revisions.name).to_owned(),
             update: revisions.name.clone(),
             min_ready_secs,
@@ -84,6 +90,15 @@ impl<'o> StatefulSet<'o> {
     pub(crate) fn name(&self, ordinal: i64) -> String {
         format!("{}-{ordinal}", self.owner.name())
     }
+}
+
+/// A share of the replicas, rounded down, and never none; one where nothing is said.
+fn max_unavailable(given: Option<&CountOrPercent>, replicas: i64) -> Result<u32, Unreadable> {
+    let Some(given) = given else { return Ok(1) };
+    let field = "spec.updateStrategy.rollingUpdate.maxUnavailable";
+    let amount = IntOrPercent::from_view(given).map_err(|_| Unreadable::new(field))?;
+    let replicas = u32::try_from(replicas).unwrap_or(u32::MAX);
+    Ok(amount.resolve(replicas, Rounding::Down { at_least: 1 }).max(1))
 }
 
 /// The number at the end of a pod's name, if it is one of this set's.

@@ -8,9 +8,11 @@ use convoy_api::object::meta::timestamp;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::index_failures::IndexFailures;
 use super::number;
+use super::pod_failure::{Consequence, consequence};
 use crate::dialect::workloads::names::{COMPLETION_INDEX, JOB_TRACKING};
-use crate::pods::is_finished;
+use crate::pods::{is_finished, node_of};
 use crate::text::indexes::Indexes;
 
 /// The count, as it stands after this step.
@@ -27,11 +29,38 @@ pub(crate) struct Tally<'o> {
     pub(crate) waiting_succeeded: BTreeSet<String>,
     pub(crate) waiting_failed: BTreeSet<String>,
     pub(crate) completed: Indexes,
-    is_indexed: bool,
+    /// Indexes that are not tried again; none if pods are not limited for each index.
+    pub(crate) failed_indexes: Option<Indexes>,
+    /// Why the policy says that the Job has failed.
+    pub(crate) job_failure: Option<String>,
+    /// Pods whose failure is not counted, by uid.
+    ignored: BTreeSet<String>,
+    /// Whether the status says all of this already.
+    pub(crate) is_recorded: bool,
+    rules: Counting,
+}
+
+/// The part of a count that the status keeps.
+#[derive(PartialEq)]
+struct Record {
+    counted: [i64; 2],
+    waiting: [BTreeSet<String>; 2],
+    completed: Indexes,
+    failed_indexes: Option<Indexes>,
+}
+
+/// How pods are counted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Counting {
+    pub(crate) is_indexed: bool,
+    /// Pods that are terminating have failed once they are finished, not before.
+    pub(crate) waits_for_terminating: bool,
+    /// How often the pods of one index may fail.
+    pub(crate) limit_per_index: Option<i64>,
 }
 
 impl<'o> Tally<'o> {
-    pub(crate) fn new(owner: &'o Object, pods: &[&'o Object], is_indexed: bool) -> Self {
+    pub(crate) fn new(owner: &'o Object, pods: &[&'o Object], rules: Counting) -> Self {
         let status = owner.status();
         let stored = |name: &str| -> BTreeSet<String> {
             let uids = list(field(status, "uncountedTerminatedPods"), name).iter();
@@ -47,10 +76,28 @@ impl<'o> Tally<'o> {
             waiting_succeeded: stored("succeeded"),
             waiting_failed: stored("failed"),
             completed: Indexes::read(owner.status_text("completedIndexes")),
-            is_indexed,
+            failed_indexes: rules
+                .limit_per_index
+                .map(|_| Indexes::read(owner.status_text("failedIndexes"))),
+            job_failure: None,
+            ignored: BTreeSet::new(),
+            is_recorded: false,
+            rules,
         };
+        let before = tally.record();
         tally.count();
+        tally.is_recorded = tally.record() == before;
         tally
+    }
+
+    /// What the status says of it.
+    fn record(&self) -> Record {
+        Record {
+            counted: [self.counted_succeeded, self.counted_failed],
+            waiting: [self.waiting_succeeded.clone(), self.waiting_failed.clone()],
+            completed: self.completed.clone(),
+            failed_indexes: self.failed_indexes.clone(),
+        }
     }
 
     fn count(&mut self) {
@@ -72,23 +119,57 @@ impl<'o> Tally<'o> {
             let has_succeeded = pod.status_text("phase") == "Succeeded";
             if has_succeeded {
                 self.waiting_succeeded.insert(uid.to_owned());
-                if let Some(index) = index_of(pod).filter(|_| self.is_indexed) {
+                if let Some(index) = index_of(pod).filter(|_| self.rules.is_indexed) {
                     self.completed.insert(index);
                 }
-            } else if is_finished(pod) || pod.is_deleting() {
-                self.waiting_failed.insert(uid.to_owned());
+            } else if is_finished(pod) || self.counts_as_failed(pod) {
+                self.fail(pod, uid);
             }
         }
         let whole = |counted: i64, waiting: usize| usize::try_from(counted).unwrap_or(0) + waiting;
         self.succeeded = whole(self.counted_succeeded, self.waiting_succeeded.len());
         self.failed = whole(self.counted_failed, self.waiting_failed.len());
-        if self.is_indexed {
+        if self.rules.is_indexed {
             self.succeeded = self.completed.len();
         }
     }
 
-    /// Whether the status says already how a pod ended.
-    pub(crate) fn is_on_record(&self, pod: &Object) -> bool {
+    /// Puts a failed pod on record, unless the policy says otherwise.
+    fn fail(&mut self, pod: &Object, uid: &str) {
+        let found = consequence(self.owner, pod);
+        let is = |wanted| matches!(&found, Some((consequence, _)) if *consequence == wanted);
+        if is(Consequence::Ignore) {
+            self.ignored.insert(uid.to_owned());
+            return;
+        }
+        self.waiting_failed.insert(uid.to_owned());
+        let is_last = IndexFailures::before(pod).counted >= self.rules.limit_per_index.unwrap_or(0);
+        if let Some((failed, index)) = self.failed_indexes.as_mut().zip(index_of(pod))
+            && (is_last || is(Consequence::FailIndex))
+        {
+            failed.insert(index);
+        }
+        if is(Consequence::FailJob) && self.job_failure.is_none() {
+            self.job_failure = found.map(|(_, message)| message);
+        }
+    }
+
+    /// Indexes that have succeeded, or failed too often.
+    pub(crate) fn settled_indexes(&self) -> Indexes {
+        let failed = self.failed_indexes.as_ref();
+        failed.map_or_else(|| self.completed.clone(), |failed| self.completed.union(failed))
+    }
+
+    /// Whether a pod has failed because it is deleted. One without a node will never be finished.
+    fn counts_as_failed(&self, pod: &Object) -> bool {
+        pod.is_deleting() && !(self.rules.waits_for_terminating && node_of(pod).is_some())
+    }
+
+    /// Whether a pod may go: the status says already how it ended, or nobody has to know.
+    pub(crate) fn may_go(&self, pod: &Object) -> bool {
+        if pod.uid().is_some_and(|uid| self.ignored.contains(uid)) {
+            return true;
+        }
         let stored = field(self.owner.status(), "uncountedTerminatedPods");
         let mut uids = list(stored, "succeeded").iter().chain(list(stored, "failed"));
         uids.any(|uid| uid.as_str() == pod.uid())
@@ -115,7 +196,7 @@ impl<'o> Tally<'o> {
 }
 
 /// When the last container of a pod ended; where nothing tells, when it was made.
-fn ended_at(pod: &Object) -> Option<Timestamp> {
+pub(crate) fn ended_at(pod: &Object) -> Option<Timestamp> {
     let containers = list(pod.status(), "containerStatuses").iter();
     let ends = containers.filter_map(|of| timestamp(of.pointer("/state/terminated/finishedAt")));
     ends.max().or_else(|| pod.created_at())

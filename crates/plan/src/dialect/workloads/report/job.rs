@@ -8,12 +8,13 @@ use serde_json::json;
 use super::Members;
 use crate::dialect::workloads::decide::job::{JobDecision, decide};
 use crate::dialect::workloads::read::Unreadable;
-use crate::dialect::workloads::read::job::Job;
+use crate::dialect::workloads::read::job::{Job, other_controller};
 use crate::dialect::workloads::status::job::status;
-use crate::dialect::workloads::write::job::writes;
-use crate::hold::HoldReason;
+use crate::dialect::workloads::write::job::{expire, writes};
+use crate::hold::{Hold, HoldReason};
+use crate::pods::writes::Writes;
 use crate::snapshot::Snapshot;
-use crate::step::{MemberState, Step};
+use crate::step::{MemberState, Step, Verdict};
 
 pub(crate) fn step(
     dialect: &'static str,
@@ -22,11 +23,35 @@ pub(crate) fn step(
 ) -> Result<Step, Unreadable> {
     let job = Job::read(snapshot, now)?;
     let decision = decide(&job);
+    if let Some(other) = other_controller(job.owner) {
+        return Ok(left_alone(dialect, &job, &decision, other));
+    }
     let writes = writes(&job, &decision, snapshot);
     let members = members(&job, &decision);
     let (succeeded, failed) = (job.tally.succeeded, job.tally.failed);
     let summary = json!({"active": job.active.len(), "succeeded": succeeded, "failed": failed});
     Ok(members.step(dialect, writes, job.owner, status(&job, &decision), summary))
+}
+
+/// A Job of another controller: it is not touched, except that its time to live is kept, which is
+/// not for a controller of Jobs to do.
+fn left_alone(
+    dialect: &'static str,
+    job: &Job<'_>,
+    decision: &JobDecision<'_>,
+    other: &str,
+) -> Step {
+    let verdict = if job.is_finished() { Verdict::Done } else { Verdict::Held };
+    let mut step = Step::new(dialect, job.owner, verdict);
+    let mut writes = Writes::new(job.owner);
+    expire(&mut writes, job, decision);
+    step.actions = writes.actions;
+    step.wake_at = decision.expires_at.filter(|at| *at > job.now);
+    if !job.is_finished() {
+        let on = format!("{other}, the controller in spec.managedBy");
+        step.holds.push(Hold::of_rollout(HoldReason::Depends { on }));
+    }
+    step
 }
 
 fn members(job: &Job<'_>, decision: &JobDecision<'_>) -> Members {
@@ -50,13 +75,26 @@ fn members(job: &Job<'_>, decision: &JobDecision<'_>) -> Members {
         let reason = HoldReason::NotAvailable { detail: detail.to_owned() };
         members.add(pod.name().clone(), MemberState::Moving, Some(reason), None);
     }
+    if job.waits_for_terminating {
+        members.group.count_many(MemberState::Gone, crate::count(job.terminating));
+    }
     for _ in &decision.indexes {
         members.group.count(MemberState::Moving);
+    }
+    for (index, until) in &decision.index_back_offs {
+        let failures = job.failures_of(*index).unwrap_or_default().total();
+        let noun = if failures == 1 { "pod" } else { "pods" };
+        let reason = HoldReason::Failed { detail: format!("{failures} {noun} failed") };
+        let name = format!("index {index}");
+        members.add(name, MemberState::Waiting, Some(reason), Some(*until));
     }
     match &decision.creation.hold {
         Some(reason @ HoldReason::Failed { .. }) => {
             let until = decision.backs_off_until;
             members.add("next pod", MemberState::Waiting, Some(reason.clone()), until);
+        }
+        Some(reason @ HoldReason::Depends { .. }) => {
+            members.add("next pod", MemberState::Waiting, Some(reason.clone()), None);
         }
         Some(reason) => members.hold(reason.clone()),
         None => {}

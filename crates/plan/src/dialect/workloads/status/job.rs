@@ -1,5 +1,8 @@
 //! The status of a Job.
 
+use std::collections::BTreeSet;
+
+use convoy_api::ObjectKey;
 use serde_json::{Map, Value, json};
 
 use crate::condition::{self, Condition, instant};
@@ -15,7 +18,7 @@ pub(crate) fn status(job: &Job<'_>, decision: &JobDecision<'_>) -> Map<String, V
     if job.is_finished() {
         return Map::new();
     }
-    let mut status = counted(job);
+    let mut status = counted(job, decision);
     if job.owner.is_deleting() {
         return status;
     }
@@ -30,7 +33,8 @@ pub(crate) fn status(job: &Job<'_>, decision: &JobDecision<'_>) -> Map<String, V
     status
 }
 
-fn counted(job: &Job<'_>) -> Map<String, Value> {
+/// The counts, as they stand once the step's deletions are carried out.
+fn counted(job: &Job<'_>, decision: &JobDecision<'_>) -> Map<String, Value> {
     let tally = &job.tally;
     let mut waiting = Map::new();
     for (name, uids) in [("succeeded", &tally.waiting_succeeded), ("failed", &tally.waiting_failed)]
@@ -41,8 +45,10 @@ fn counted(job: &Job<'_>) -> Map<String, Value> {
     }
     let succeeded =
         if job.is_indexed { json!(tally.completed.len()) } else { json!(tally.counted_succeeded) };
-    let ready = job.active.iter().filter(|(_, health)| health.is_ready()).count();
-    let terminating = job.pods.all.iter().filter(|pod| pod.is_deleting()).count();
+    let removed: BTreeSet<&ObjectKey> =
+        decision.removals.iter().map(|(pod, _)| pod.key()).collect();
+    let staying = job.active.iter().filter(|(pod, _)| !removed.contains(pod.key()));
+    let ready = staying.clone().filter(|(_, health)| health.is_ready()).count();
     let mut status = Map::new();
     let mut put = |name: &str, value: Value| status.insert(name.to_owned(), value);
     put("succeeded", succeeded);
@@ -51,9 +57,12 @@ fn counted(job: &Job<'_>) -> Map<String, Value> {
     if job.is_indexed {
         put("completedIndexes", json!(tally.completed.text()));
     }
-    put("active", json!(job.active.len()));
+    if let Some(failed) = &tally.failed_indexes {
+        put("failedIndexes", json!(failed.text()));
+    }
+    put("active", json!(staying.count()));
     put("ready", json!(ready));
-    put("terminating", json!(terminating));
+    put("terminating", json!(job.terminating + decision.removals.len()));
     status
 }
 

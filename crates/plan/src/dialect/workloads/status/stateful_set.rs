@@ -21,7 +21,10 @@ pub(crate) fn status(set: &StatefulSet<'_>) -> Map<String, Value> {
     };
     let (replicas, ready) = (count(&|_, _| true), count(&|_, health| health.is_ready()));
     let updated = at(&set.update);
-    let is_done = updated == wanted && ready == wanted && replicas == wanted;
+    // Nobody rolls out under `OnDelete`, so that no rollout is ever done: the revision before the
+    // first change stays the current one.
+    let is_done =
+        set.partition.is_some() && updated == wanted && ready == wanted && replicas == wanted;
     let current = if is_done || set.current == set.update { updated } else { at(&set.current) };
     let revision = if is_done { &set.update } else { &set.current };
     let mut status = Map::new();

@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 
 use super::{claim, note};
 use crate::dialect::workloads::decide::job::JobDecision;
-use crate::dialect::workloads::names::{COMPLETION_INDEX, JOB_TRACKING};
+use crate::dialect::workloads::names::{
+    COMPLETION_INDEX, INDEX_FAILURES, INDEX_IGNORED_FAILURES, JOB_TRACKING,
+};
 use crate::dialect::workloads::read::job::Job;
 use crate::dialect::workloads::read::template;
 use crate::finalizer;
@@ -21,18 +23,15 @@ pub(crate) fn writes<'o>(
     snapshot: &Snapshot<'_>,
 ) -> Writes<'o> {
     let mut writes = Writes::new(job.owner);
-    let is_finished = job.is_finished();
-    if !is_finished && !job.owner.is_deleting() {
-        claim(&mut writes, &job.pods);
-    }
-    release(&mut writes, job);
-    if is_finished {
+    let is_over = job.is_finished() || job.owner.is_deleting();
+    // Pods are let go before any write that may be denied, which ends the step.
+    release(&mut writes, job, decision);
+    if is_over {
         expire(&mut writes, job, decision);
         return writes;
     }
-    if job.owner.is_deleting() {
-        return writes;
-    }
+    claim(&mut writes, &job.pods);
+    track(&mut writes, job);
     tell_suspension(&mut writes, job);
     for (pod, permit) in &decision.removals {
         writes.remove(*permit, pod, Why::new("NotWanted", removal_message(job, decision)));
@@ -51,10 +50,14 @@ pub(crate) fn writes<'o>(
 }
 
 /// Takes the finalizer off pods that are on record, or that will not be counted any more.
-fn release(writes: &mut Writes<'_>, job: &Job<'_>) {
+fn release(writes: &mut Writes<'_>, job: &Job<'_>, decision: &JobDecision<'_>) {
     let is_over = job.is_finished() || job.owner.is_deleting();
-    for pod in &job.pods.all {
-        if !pod.has_finalizer(JOB_TRACKING) || !is_over && !job.tally.is_on_record(pod) {
+    let is_ending = decision.end.is_some();
+    let may_go = |pod: &Object| {
+        is_over || job.tally.may_go(pod) && (is_ending || !job.tells_of_its_index(pod))
+    };
+    for pod in job.pods.all.iter().filter(|pod| pod.has_finalizer(JOB_TRACKING)) {
+        if !may_go(pod) {
             continue;
         }
         let why = Why::new("Counted", "the status of the Job records how the pod ended");
@@ -63,8 +66,18 @@ fn release(writes: &mut Writes<'_>, job: &Job<'_>) {
     }
 }
 
+/// Puts the finalizer on pods that are at work without it, as adopted ones are: they would not be
+/// counted.
+fn track(writes: &mut Writes<'_>, job: &Job<'_>) {
+    for (pod, _) in &job.active {
+        let why = Why::new("NotTracked", "the pod is the Job's, and has to be counted");
+        let added = finalizer::added(pod, &[JOB_TRACKING], why);
+        writes.actions.extend(added.map(Action::concurrently));
+    }
+}
+
 /// Deletes a finished Job once its time to live is over.
-fn expire(writes: &mut Writes<'_>, job: &Job<'_>, decision: &JobDecision<'_>) {
+pub(crate) fn expire(writes: &mut Writes<'_>, job: &Job<'_>, decision: &JobDecision<'_>) {
     let is_due = decision.expires_at.is_some_and(|at| at <= job.now);
     if is_due && !job.owner.is_deleting() {
         let secs = job.ttl_secs.unwrap_or_default();
@@ -114,6 +127,11 @@ fn create(
         pod["metadata"]["finalizers"] = Value::Array(all);
         if let Some(index) = index {
             number(&mut pod, owner, *index);
+            if let Some(failures) = job.failures_of(*index) {
+                note(&mut pod, "annotations", INDEX_FAILURES, &failures.counted.to_string());
+                let ignored = failures.ignored.to_string();
+                note(&mut pod, "annotations", INDEX_IGNORED_FAILURES, &ignored);
+            }
         }
         let why = Why::new("TooFew", format!("{running} of {} pods run", job.parallelism));
         writes.start(permit, key, pod, why);

@@ -42,7 +42,8 @@ fn create(
     permit: Permit,
     snapshot: &Snapshot<'_>,
 ) {
-    let stays = set.partition.map_or(set.current != set.update, |partition| ordinal < partition);
+    // `OnDelete` has no partition: whoever deletes a pod asks for the present template.
+    let stays = set.partition.is_some_and(|partition| ordinal < partition);
     let earlier = set.revisions.template_of(&set.current).filter(|_| stays);
     let (revision, template) = match &earlier {
         Some(template) => (&set.current, template),

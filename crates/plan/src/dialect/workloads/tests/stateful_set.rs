@@ -1,0 +1,106 @@
+//! Updates of StatefulSets: `OnDelete`, and several pods at once.
+
+use super::*;
+
+fn set(spec: &Value, status: Value) -> Builder {
+    let mut whole = json!({"replicas": 3});
+    for (key, value) in spec.as_object().unwrap() {
+        whole[key] = value.clone();
+    }
+    owner("apps/v1", "StatefulSet", &whole).status(status)
+}
+
+/// The revision of an earlier template.
+fn earlier() -> Builder {
+    object("apps/v1", "ControllerRevision", "web-old")
+        .namespace("shop")
+        .with("/revision", json!(1))
+        .with("/data", json!({"spec": {"template": apps::template("web:v0")}}))
+        .with(
+            "/metadata/ownerReferences",
+            json!([{"apiVersion": "apps/v1", "kind": "StatefulSet",
+            "name": "web", "uid": "uid-statefulset-web", "controller": true}]),
+        )
+}
+
+fn pod(ordinal: usize, revision: &str) -> Builder {
+    outdated("StatefulSet", &format!("web-{ordinal}"), "n1")
+        .label("controller-revision-hash", revision)
+}
+
+fn removed(step: &Step) -> Vec<String> {
+    let removes = step.actions.iter().filter(|action| matches!(action.verb, Verb::Remove(_)));
+    removes.map(|action| action.target.name.to_string()).collect()
+}
+
+#[test]
+fn on_delete_recreates_from_the_template() {
+    let strategy = json!({"updateStrategy": {"type": "OnDelete"}});
+    let known = json!({"currentRevision": "web-old"});
+    let whole = step(
+        &STATEFUL_SETS,
+        [
+            set(&strategy, known.clone()),
+            earlier(),
+            pod(0, "web-old"),
+            pod(1, "web-old"),
+            pod(2, "web-old"),
+        ],
+    );
+    assert_eq!(removed(&whole), [""; 0], "nobody else deletes pods");
+    let update = whole.decision["updateRevision"].as_str().unwrap().to_owned();
+    assert_ne!(update, "web-old");
+    let step_after = |pods: Vec<Builder>| {
+        step(&STATEFUL_SETS, [set(&strategy, known.clone()), earlier()].into_iter().chain(pods))
+    };
+    let deleted = step_after(vec![pod(0, "web-old"), pod(2, &update)]);
+    let body = deleted.actions.iter().find_map(|action| match (&action.verb, &action.write) {
+        (Verb::Start(_), Write::Create { object }) => Some(object),
+        _ => None,
+    });
+    let body = body.unwrap();
+    assert_eq!(body["metadata"]["name"], "web-1");
+    assert_eq!(body["metadata"]["labels"]["controller-revision-hash"], json!(update));
+    assert_eq!(body["spec"]["containers"][0]["image"], "web:v1");
+    let status = deleted.status.unwrap();
+    let told = ["currentReplicas", "updatedReplicas"].map(|name| status[name].as_i64());
+    assert_eq!(told, [Some(1), Some(1)]);
+    assert_eq!(
+        (&status["currentRevision"], &status["updateRevision"]),
+        (&json!("web-old"), &json!(update))
+    );
+    let all = step_after((0..3).map(|ordinal| pod(ordinal, &update)).collect());
+    let status = all.status.unwrap();
+    assert_eq!(status["updatedReplicas"], 3);
+    assert_eq!(status["currentRevision"], "web-old", "only a rolling update completes");
+}
+
+#[test]
+fn several_pods_are_replaced_at_once() {
+    let decided = |policy: &str, budget: Value, pods: Vec<Builder>| {
+        let spec = json!({"podManagementPolicy": policy, "replicas": 4,
+            "updateStrategy": {"rollingUpdate": {"maxUnavailable": budget}}});
+        let world = [set(&spec, json!({"currentRevision": "web-old"})), earlier()];
+        step(&STATEFUL_SETS, world.into_iter().chain(pods))
+    };
+    let old = || (0..4).map(|ordinal| pod(ordinal, "web-old")).collect::<Vec<_>>();
+    let cases = [
+        ("absent", json!(null), vec!["web-3"]),
+        ("two", json!(2), vec!["web-3", "web-2"]),
+        ("75% of 4", json!("75%"), vec!["web-3", "web-2", "web-1"]),
+        ("a share of less than one", json!("10%"), vec!["web-3"]),
+    ];
+    for policy in ["OrderedReady", "Parallel"] {
+        for (name, budget, expected) in &cases {
+            let step = decided(policy, budget.clone(), old());
+            assert_eq!(removed(&step), *expected, "{policy}, {name}");
+        }
+        let step = decided(policy, json!(2), old());
+        let spent = "2 of 2 slots of maxUnavailable in use by web-3, web-2".to_owned();
+        assert_eq!(holds(&step), ["web-0", "web-1"].map(|name| (name.to_owned(), spent.clone())));
+    }
+    let mut some = old();
+    some[1] = pod(1, "web-old").with("/metadata/deletionTimestamp", json!(NOW));
+    assert_eq!(removed(&decided("Parallel", json!(2), some.clone())), ["web-3"]);
+    assert_eq!(removed(&decided("OrderedReady", json!(2), some)), [""; 0], "web-1 comes first");
+}
