@@ -161,7 +161,14 @@ impl<'w> Pool<'w> {
         &self.template
     }
 
-    /// A label that the template gives to nodes.
+    /// The labels that the template gives to nodes.
+    pub(crate) fn template_labels(&self) -> impl Iterator<Item = (&str, &str)> {
+        let labels = self.template.pointer("/metadata/labels").and_then(Value::as_object);
+        let entries = labels.into_iter().flatten();
+        entries.filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)))
+    }
+
+    /// One of them.
     pub(crate) fn template_label(&self, key: &str) -> Option<&str> {
         self.template.pointer("/metadata/labels")?.get(key)?.as_str()
     }

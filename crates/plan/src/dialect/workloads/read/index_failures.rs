@@ -7,8 +7,7 @@ use std::collections::BTreeMap;
 use convoy_api::Object;
 
 use super::pod_failure::{Consequence, consequence};
-use super::tally::index_of;
-use crate::dialect::workloads::names::{INDEX_FAILURES, INDEX_IGNORED_FAILURES};
+use crate::dialect::workloads::names::{COMPLETION_INDEX, INDEX_FAILURES, INDEX_IGNORED_FAILURES};
 use crate::pods::is_finished;
 
 /// Failures of one index.
@@ -39,6 +38,11 @@ impl IndexFailures {
     pub(crate) fn total(self) -> i64 {
         self.counted.saturating_add(self.ignored)
     }
+}
+
+/// Which index a pod of an indexed Job has.
+pub(crate) fn index_of(pod: &Object) -> Option<usize> {
+    pod.annotation(COMPLETION_INDEX).or_else(|| pod.label(COMPLETION_INDEX))?.parse().ok()
 }
 
 /// The last failed pod of each index that has no later pod.

@@ -13,8 +13,8 @@ use convoy_api::object::meta::timestamp;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::index_failures::{IndexFailures, last_failures};
-use super::tally::{Counting, Tally, index_of};
+use super::index_failures::{IndexFailures, index_of, last_failures};
+use super::tally::{Counting, Tally};
 use super::{Health, OwnedPods, Unreadable, health, template};
 use crate::dialect::workloads::names::{
     COMPLETE, FAILED, FAILURE_TARGET, JOB_CONTROLLER, SUCCESS_CRITERIA_MET, SUSPENDED,

@@ -8,10 +8,10 @@ use convoy_api::object::meta::timestamp;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::index_failures::IndexFailures;
+use super::index_failures::{IndexFailures, index_of};
 use super::number;
 use super::pod_failure::{Consequence, consequence};
-use crate::dialect::workloads::names::{COMPLETION_INDEX, JOB_TRACKING};
+use crate::dialect::workloads::names::JOB_TRACKING;
 use crate::pods::{is_finished, node_of};
 use crate::text::indexes::Indexes;
 
@@ -200,9 +200,4 @@ pub(crate) fn ended_at(pod: &Object) -> Option<Timestamp> {
     let containers = list(pod.status(), "containerStatuses").iter();
     let ends = containers.filter_map(|of| timestamp(of.pointer("/state/terminated/finishedAt")));
     ends.max().or_else(|| pod.created_at())
-}
-
-/// Which index a pod of an indexed Job has.
-pub(crate) fn index_of(pod: &Object) -> Option<usize> {
-    pod.annotation(COMPLETION_INDEX).or_else(|| pod.label(COMPLETION_INDEX))?.parse().ok()
 }

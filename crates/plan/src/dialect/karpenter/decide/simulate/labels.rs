@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 
 use convoy_api::karpenter::template::NodeClassRef;
-use serde_json::Value;
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::dialect::karpenter::names::{WELL_KNOWN_LABELS, label};
@@ -88,13 +87,9 @@ impl PoolLabels {
 /// The labels that a new claim of `pool` has from the start, `required` being what the pool
 /// requires beyond them.
 pub(crate) fn claim_labels(pool: &Pool<'_>, required: &PoolLabels) -> BTreeMap<SmolStr, SmolStr> {
-    let of_template = pool.template().pointer("/metadata/labels").and_then(Value::as_object);
-    let text = |value: &Value| value.as_str().map(SmolStr::new);
-    let mut labels: BTreeMap<SmolStr, SmolStr> = of_template
-        .into_iter()
-        .flatten()
-        .filter_map(|(key, value)| Some((SmolStr::new(key), text(value)?)))
-        .collect();
+    let of_template = pool.template_labels();
+    let mut labels: BTreeMap<SmolStr, SmolStr> =
+        of_template.map(|(key, value)| (key.into(), value.into())).collect();
     labels.insert(label::NODE_POOL.into(), pool.name().into());
     if let Some(NodeClassRef { group, kind, name }) = &pool.class {
         labels.insert(format_smolstr!("{group}/{}", kind.to_lowercase()), name.into());
