@@ -20,9 +20,12 @@ impl Kubelets {
             return None;
         }
         let node = machine.object.as_ref()?;
-        let has = Amounts::of_list(field(field(node, "status"), "allocatable"));
+        let mut has = Amounts::of_list(field(field(node, "status"), "allocatable"));
         if has == Amounts::default() {
             return None; // a node that somebody else made: nothing is known of it yet
+        }
+        if has.pods == 0 {
+            has.pods = i64::MAX; // closed to the scheduler, and not to those who name the node
         }
         let mut used = Amounts::default();
         let others = self.bound.get(&held.node).into_iter().flatten();

@@ -268,3 +268,11 @@ fn a_pod_that_its_node_has_no_room_for_is_refused() {
         used: 1500, capacity: 2000";
     assert_eq!(status(&keys[1])["message"], message);
 }
+
+#[test]
+fn a_node_that_is_closed_to_the_scheduler_takes_pods_that_name_it() {
+    let mut world = World::new("nodes: [{count: 1, capacity: {pods: '0'}}]");
+    let key = world.pod("a", "node-0");
+    world.run_until(at(10));
+    assert_eq!(world.objects[&key]["status"]["phase"], "Running");
+}
