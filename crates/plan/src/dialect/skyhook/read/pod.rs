@@ -112,15 +112,11 @@ pub(crate) fn has_to_go(pod: &Object) -> bool {
 
 /// The result of a pod for this stage, by its init containers: all of them succeeded, one failed, or
 /// neither yet. An image that cannot be pulled is a failure. That an interrupt's container ended
-/// before it was started again is none: it goes down with the machine that it reboots. A pod that
-/// its kubelet refused has no containers and never will.
+/// before it was started again is none: it goes down with the machine that it reboots.
 pub(crate) fn pod_result(pod: &Object, stage: Stage) -> PodResult {
     let statuses = pod.status().get("initContainerStatuses").and_then(Value::as_array);
     let statuses = statuses.map_or(&[] as &[Value], Vec::as_slice);
     let number = |value: Option<&Value>| value.and_then(Value::as_i64);
-    if statuses.is_empty() && phase(pod) == Some("Failed") {
-        return PodResult::Failed { restarts: 0 };
-    }
     for status in statuses {
         let state = status.get("state");
         let exit = number(state.and_then(|state| state.get("terminated")?.get("exitCode")));
@@ -154,16 +150,6 @@ mod tests {
             .spec(json!({"initContainers": [{"name": "a"}, {"name": "b"}]}))
             .status(json!({"initContainerStatuses": statuses}))
             .build()
-    }
-
-    #[test]
-    fn a_pod_that_its_node_has_no_room_for_has_failed() {
-        let refused = |stage| {
-            let status = json!({"phase": "Failed", "reason": "OutOfcpu"});
-            pod_result(&object("v1", "Pod", "p").status(status).build(), stage)
-        };
-        assert_eq!(refused(Stage::Apply), PodResult::Failed { restarts: 0 });
-        assert_eq!(refused(Stage::Interrupt), PodResult::Failed { restarts: 0 });
     }
 
     #[test]
