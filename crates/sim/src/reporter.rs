@@ -145,7 +145,7 @@ impl Told {
         said
     }
 
-    /// A kubelet that refuses a pod says so where the pod's containers would have been named.
+    /// The event of a kubelet that refuses a pod.
     fn refusal(&mut self, pod: &Value) -> Option<Said> {
         let status = field(pod, "status");
         let message = text(status, "message").strip_prefix(REJECTED)?;

@@ -21,7 +21,13 @@ fn pool(disruption: &Value) -> Object {
 }
 
 fn drifting() -> Object {
-    pool(&json!({"consolidateAfter": "Never", "budgets": [{"nodes": "100%"}]}))
+    unlimited().build()
+}
+
+/// A pool whose nodes may all be disrupted at once.
+fn unlimited() -> Builder {
+    let disruption = json!({"consolidateAfter": "Never", "budgets": [{"nodes": "100%"}]});
+    karpenter::pool("default", &disruption)
 }
 
 fn drifted(name: &str) -> Builder {

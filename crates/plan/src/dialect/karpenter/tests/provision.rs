@@ -4,7 +4,7 @@ use convoy_api::Object;
 use convoy_testkit::{Builder, karpenter, object};
 use serde_json::{Value, json};
 
-use super::{disrupted, drifted, drifting, node, step};
+use super::{disrupted, drifted, drifting, node, step, unlimited};
 use crate::{HoldReason, Step, Write};
 
 /// A Ready pool whose template requires this of nodes.
@@ -92,28 +92,17 @@ fn nodes_that_earlier_commands_ask_for_have_the_labels_of_their_pool() {
         let nodes = [of("a", pod), of("b", pod), of("c", pod)].into_iter().flatten();
         created(&step(nodes.chain([pool.build()]))).len()
     };
-    let pool = || {
-        karpenter::pool(
-            "default",
-            &json!({"consolidateAfter": "Never",
-            "budgets": [{"nodes": "100%"}]}),
-        )
-    };
-    let labelled = || pool().with("/spec/template/metadata/labels", json!({"team": "a"}));
-    assert_eq!(replaced(pool(), &|pod| label(pod, "karpenter.sh/nodepool", "default")), 3);
-    assert_eq!(replaced(labelled(), &|pod| label(pod, "team", "a")), 3);
-    assert_eq!(replaced(pool(), &|pod| label(pod, "karpenter.kwok.sh/instance-family", "c")), 3);
+    let labelled = unlimited().with("/spec/template/metadata/labels", json!({"team": "a"}));
+    assert_eq!(replaced(unlimited(), &|pod| label(pod, "karpenter.sh/nodepool", "default")), 3);
+    assert_eq!(replaced(labelled, &|pod| label(pod, "team", "a")), 3);
+    let family = "karpenter.kwok.sh/instance-family";
+    assert_eq!(replaced(unlimited(), &|pod| label(pod, family, "c")), 3);
 }
 
 #[test]
 fn nodes_that_earlier_commands_ask_for_have_the_taints_of_their_pool() {
     let taint = json!([{"key": "dedicated", "value": "x", "effect": "NoSchedule"}]);
-    let pool = karpenter::pool(
-        "default",
-        &json!({"consolidateAfter": "Never",
-        "budgets": [{"nodes": "100%"}]}),
-    );
-    let pool = pool.with("/spec/template/spec/taints", taint).build();
+    let pool = unlimited().with("/spec/template/spec/taints", taint).build();
     let tolerates = json!([{"key": "dedicated", "operator": "Exists"}]);
     let allowed = karpenter::pod("a", "a", "3").with("/spec/tolerations", tolerates).build();
     let other = karpenter::pod("b", "b", "100m").build();
