@@ -298,6 +298,9 @@ impl Reconciler {
             }
             return Reconciliation { rollout, step: None, execution: None };
         };
+        if step.rest.is_positive() {
+            self.queue.rest(&rollout, now.checked_add(step.rest).unwrap_or(Timestamp::MAX));
+        }
         self.metrics.count_decision(&step);
         self.set_holds(&rollout, metrics::holds(&step));
         self.warn(&rollout, &step);

@@ -25,6 +25,8 @@ pub struct WorkQueue<K> {
     alarms: BTreeMap<K, Timestamp>,
     /// Running keys that a change made due before their timer.
     early: BTreeSet<K>,
+    /// Until when changes are collected, by key.
+    rests: BTreeMap<K, Timestamp>,
     /// By key that failed the last time, how many failures came after a full back-off.
     failures: BTreeMap<K, u32>,
 }
@@ -39,19 +41,29 @@ impl<K> Default for WorkQueue<K> {
             timers: BTreeSet::new(),
             alarms: BTreeMap::new(),
             early: BTreeSet::new(),
+            rests: BTreeMap::new(),
             failures: BTreeMap::new(),
         }
     }
 }
 
 impl<K: Clone + Ord> WorkQueue<K> {
-    /// Queues `key`, once, however often this is called before it is taken.
+    /// Queues `key`, once, however often this is called before it is taken; if it rests, for the
+    /// end of its rest.
     pub fn add(&mut self, key: K) {
         if self.running.contains(&key) {
             self.changed.insert(key);
+        } else if let Some(until) = self.rests.get(&key).copied() {
+            self.arm(&key, until);
         } else if self.waiting.insert(key.clone()) {
             self.ready.push_back(key);
         }
+    }
+
+    /// Changes make `key`, which runs, due no earlier than `until`: what changes before is
+    /// processed in one turn.
+    pub fn rest(&mut self, key: &K, until: Timestamp) {
+        self.rests.insert(key.clone(), until);
     }
 
     /// The next key, which then runs until [`WorkQueue::done`] or [`WorkQueue::retry`].
@@ -59,6 +71,7 @@ impl<K: Clone + Ord> WorkQueue<K> {
         self.fire(now);
         let key = self.ready.pop_front()?;
         self.waiting.remove(&key);
+        self.rests.remove(&key);
         // Its timer is obsolete: it is processed now.
         if self.disarm(&key) {
             self.early.insert(key.clone());
@@ -119,8 +132,7 @@ impl<K: Clone + Ord> WorkQueue<K> {
         self.running.remove(key);
         self.early.remove(key);
         if let Some(at) = at {
-            self.alarms.insert(key.clone(), at);
-            self.timers.insert((at, key.clone()));
+            self.arm(key, at);
         }
         if self.changed.remove(key) {
             self.add(key.clone());
@@ -134,8 +146,19 @@ impl<K: Clone + Ord> WorkQueue<K> {
             }
             let Some((_, key)) = self.timers.pop_first() else { return };
             self.alarms.remove(&key);
+            self.rests.remove(&key);
             self.add(key);
         }
+    }
+
+    /// Makes `key` due at `at`, or earlier if its timer says so.
+    fn arm(&mut self, key: &K, at: Timestamp) {
+        if self.alarms.get(key).is_some_and(|armed| *armed <= at) {
+            return;
+        }
+        self.disarm(key);
+        self.alarms.insert(key.clone(), at);
+        self.timers.insert((at, key.clone()));
     }
 
     /// Removes the timer of `key`; false if it has none.
@@ -218,6 +241,50 @@ mod tests {
         queue.done(&"a", Some(at(30)));
         assert_eq!(queue.next_wake(), Some(at(30)));
         assert_eq!(queue.take(at(10)), None);
+    }
+
+    #[test]
+    fn what_changes_during_a_rest_is_one_turn_at_its_end() {
+        let mut queue = WorkQueue::default();
+        queue.add("a");
+        assert_eq!(queue.take(at(0)), Some("a"));
+        queue.rest(&"a", at(5));
+        queue.add("a");
+        queue.done(&"a", Some(at(30)));
+        queue.add("a");
+        assert_eq!((queue.depth(), queue.next_wake()), (0, Some(at(5))));
+        assert_eq!(queue.take(at(4)), None);
+        assert_eq!(queue.take(at(5)), Some("a"));
+        queue.done(&"a", None);
+        queue.add("a");
+        assert_eq!(
+            queue.take(at(5)),
+            Some("a"),
+            "only a turn that asks for a rest is followed by one"
+        );
+    }
+
+    #[test]
+    fn a_timer_ends_a_rest() {
+        let mut queue = WorkQueue::default();
+        queue.add("a");
+        queue.take(at(0));
+        queue.rest(&"a", at(5));
+        queue.done(&"a", Some(at(2)));
+        queue.add("a");
+        assert_eq!(queue.take(at(2)), Some("a"));
+    }
+
+    #[test]
+    fn after_a_rest_a_change_is_due_at_once() {
+        let mut queue = WorkQueue::default();
+        queue.add("a");
+        queue.take(at(0));
+        queue.rest(&"a", at(5));
+        queue.done(&"a", None);
+        assert_eq!((queue.take(at(6)), queue.next_wake()), (None, None), "nothing changed");
+        queue.add("a");
+        assert_eq!(queue.take(at(6)), Some("a"));
     }
 
     #[test]

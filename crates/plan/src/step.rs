@@ -41,6 +41,9 @@ pub struct Step {
     pub events: Vec<Event>,
     /// When to look again, should nothing change before then.
     pub wake_at: Option<Timestamp>,
+    /// How long changes are collected before the next decision. Zero where a decision is cheap: it
+    /// follows each change at once.
+    pub rest: SignedDuration,
     /// The dialect's own numbers about the rollout, in place of those of the previous decision.
     /// A rollout that is refused, or held because another object is, has none: nobody knows how
     /// long that lasts, and numbers of a decision that no longer holds are worse than a gap.
@@ -84,6 +87,7 @@ impl Step {
             status: None,
             events: Vec::new(),
             wake_at: None,
+            rest: SignedDuration::ZERO,
             series: Vec::new(),
             counts: Vec::new(),
         }

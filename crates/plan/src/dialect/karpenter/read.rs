@@ -26,7 +26,7 @@ use crate::snapshot::Snapshot;
 use claim::{ClaimFacts, Member};
 use gates::Gates;
 use node::{Node, NodeFacts};
-use pod::Pod;
+use pod::{Pod, PodFacts};
 use pool::Pool;
 
 /// The pools, their nodes and the pods on them.
@@ -57,11 +57,12 @@ pub(crate) struct Cluster<'w> {
     launching: Option<usize>,
 }
 
-/// What the NodeClaims and Nodes say about themselves, in the order of the snapshot.
+/// What the NodeClaims, Nodes and pods say about themselves, in the order of the snapshot.
 #[derive(Debug)]
 pub(crate) struct Facts {
     claims: Arc<Vec<Reading<ClaimFacts>>>,
     nodes: Arc<Vec<Reading<NodeFacts>>>,
+    pods: Arc<Vec<Reading<PodFacts>>>,
 }
 
 impl Facts {
@@ -69,7 +70,14 @@ impl Facts {
         Self {
             claims: snapshot.readings(&names::NODE_CLAIM, ClaimFacts::read),
             nodes: snapshot.readings(&NODE, NodeFacts::read),
+            pods: snapshot.readings(&POD, PodFacts::read),
         }
+    }
+
+    /// The pods of the snapshot.
+    pub(crate) fn pods<'w>(&'w self, snapshot: &Snapshot<'w>) -> impl Iterator<Item = Pod<'w>> {
+        let pods = snapshot.of(&POD).iter().zip(self.pods.iter());
+        pods.map(|(object, (_, facts))| Pod { object, facts })
     }
 }
 
@@ -116,7 +124,7 @@ impl<'w> Cluster<'w> {
         };
         let all: Vec<&str> = listed.iter().map(|pool| pool.name().as_str()).collect();
         cluster.pair(snapshot, facts, &all);
-        cluster.place(snapshot);
+        cluster.place(facts.pods(snapshot));
         cluster.count();
         cluster
     }
@@ -188,9 +196,8 @@ impl<'w> Cluster<'w> {
         self.pools.binary_search_by(|pool| pool.name().cmp(name)).ok()
     }
 
-    fn place(&mut self, snapshot: &Snapshot<'w>) {
-        for pod in snapshot.of(&POD) {
-            let pod = Pod::new(pod);
+    fn place(&mut self, pods: impl Iterator<Item = Pod<'w>>) {
+        for pod in pods {
             match pod.node_name() {
                 Some(node) => self.pods.entry(node).or_default().push(pod),
                 None if pod.is_provisionable() => self.pending.push(pod),

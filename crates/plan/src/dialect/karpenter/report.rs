@@ -22,9 +22,9 @@ use crate::step::{GroupReport, MemberState, Step, Verdict};
 const SEARCH_AGAIN: SignedDuration = SignedDuration::from_secs(10);
 
 /// Fills in groups, holds, verdict and the time to look again.
-pub(crate) fn report(
-    cluster: &Cluster<'_>,
-    disruptions: &Disruptions<'_, '_>,
+pub(crate) fn report<'w>(
+    cluster: &Cluster<'w>,
+    disruptions: &Disruptions<'_, 'w>,
     writes: Writes,
     step: &mut Step,
 ) {

@@ -135,7 +135,7 @@ pub(crate) fn of(
 fn by_pods(cluster: &Cluster<'_>, pods: &[Pod<'_>]) -> Option<Obstacle> {
     let protected = pods.iter().filter(|pod| pod.is_active() && pod.is_protected(cluster.now));
     // Of several, the one that takes longest says when the node is free.
-    let longest = protected.max_by_key(|pod| match pod.protection {
+    let longest = protected.max_by_key(|pod| match pod.facts.protection {
         Protection::Until(end) => (false, Some(end)),
         _ => (true, None),
     });

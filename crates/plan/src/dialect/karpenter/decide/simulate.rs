@@ -10,6 +10,7 @@ mod replacement;
 mod scheduled;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use convoy_api::Object;
 use smol_str::SmolStr;
@@ -21,7 +22,6 @@ pub(crate) use replacement::Replacement;
 
 use crate::dialect::karpenter::names::label;
 use crate::dialect::karpenter::read::Cluster;
-use crate::dialect::karpenter::read::pod::Pod;
 use crate::dialect::karpenter::read::pod_requirements::PodRequirements;
 use crate::resources::Amounts;
 use inventory::SchedulableNode;
@@ -95,24 +95,22 @@ pub(crate) fn simulate<'w>(
 fn pods_to_move<'w>(
     inventory: &Inventory<'_, 'w>,
     removal: Removal<'_>,
-) -> Vec<(Origin, PodRequirements<'w>)> {
+) -> Vec<(Origin, Rc<PodRequirements<'w>>)> {
     let cluster = inventory.cluster;
-    let pending = cluster.pending.iter().map(|pod| (Origin::Pending, pod));
+    let pending = cluster.pending.iter();
+    let pending = pending.map(|pod| (Origin::Pending, inventory.requirements(pod)));
     let on = |members: Vec<usize>, origin: Origin| {
         members.into_iter().flat_map(move |member| {
             let pods = cluster.pods_of(&cluster.members[member]).iter();
             pods.map(move |pod| (origin, pod))
         })
     };
-    let moves = |pod: &Pod<'_>| {
-        pod.is_reschedulable()
-            && !pod.is_protected(cluster.now)
-            && !cluster.pod_budgets.is_fully_blocked(pod.object)
-    };
     let leaving = on(removal.leaving.iter().copied().collect(), Origin::Leaving);
     let candidates = on(removal.candidates.to_vec(), Origin::Candidate);
-    let bound = candidates.chain(leaving).filter(|(_, pod)| moves(pod));
-    pending.chain(bound).map(|(origin, pod)| (origin, PodRequirements::of(pod.object))).collect()
+    let bound = candidates
+        .chain(leaving)
+        .filter_map(|(origin, pod)| Some((origin, inventory.requirements_of_movable(pod)?)));
+    pending.chain(bound).collect()
 }
 
 /// A simulation under way.
@@ -120,8 +118,13 @@ struct Simulation<'g, 'c, 'w> {
     inventory: &'g Inventory<'c, 'w>,
     /// The nodes that something was put onto; the others are as the inventory has them.
     changed: BTreeMap<usize, SchedulableNode<'w>>,
-    /// What is left at most of any node in the blocks of these.
+    /// What is left at most of any node in blocks that got pods.
     filled: BTreeMap<usize, Amounts>,
+    /// Blocks that got pods since their entry in `filled`, if they have one.
+    touched: BTreeSet<usize>,
+    /// By shape of the pods, the first node that may take another one. Nodes only fill up here, so
+    /// that one that did not take a pod does not take the next of its kind.
+    first_open: BTreeMap<u64, usize>,
     gone: &'g BTreeSet<usize>,
     /// Where pods are, if any of them cares about topology.
     scheduled: Vec<ScheduledPod<'w>>,
@@ -132,7 +135,7 @@ impl<'g, 'c, 'w> Simulation<'g, 'c, 'w> {
     fn new(
         inventory: &'g Inventory<'c, 'w>,
         gone: &'g BTreeSet<usize>,
-        moving: &[(Origin, PodRequirements<'w>)],
+        moving: &[(Origin, Rc<PodRequirements<'w>>)],
     ) -> Self {
         let cares = moving.iter().any(|(_, needs)| !needs.topology.is_empty());
         let scheduled =
@@ -141,6 +144,8 @@ impl<'g, 'c, 'w> Simulation<'g, 'c, 'w> {
             inventory,
             changed: BTreeMap::new(),
             filled: BTreeMap::new(),
+            touched: BTreeSet::new(),
+            first_open: BTreeMap::new(),
             gone,
             scheduled,
             result: SimulationResult::default(),
@@ -179,20 +184,51 @@ impl<'g, 'c, 'w> Simulation<'g, 'c, 'w> {
         is_consolidation: bool,
     ) -> bool {
         let avoid_busy = is_consolidation && origin == Origin::Candidate;
-        let fits = |at: usize| {
-            let target = self.target(at);
-            !(avoid_busy && target.is_busy)
-                && target.takes(needs, &self.inventory.cluster.pools)
-                && target.member.is_none_or(|member| !self.gone.contains(&member))
-                && self.permits(needs, |key| target.label(key))
-        };
-        let found =
-            self.inventory.nodes_with_room(&needs.amounts, &self.filled).find(|at| fits(*at));
-        if let Some(at) = found {
+        if let Some(at) = self.find(needs, avoid_busy) {
             self.join(origin, needs, at);
             return true;
         }
         self.join_replacement(needs) || self.add_replacement(needs)
+    }
+
+    /// The first node that takes a pod.
+    fn find(&mut self, needs: &PodRequirements<'w>, avoid_busy: bool) -> Option<usize> {
+        let shape = needs.shape.filter(|_| !avoid_busy && self.scheduled.is_empty());
+        let first = shape.and_then(|shape| self.first_open.get(&shape).copied()).unwrap_or(0);
+        let mut found = None;
+        for block in self.inventory.blocks_from(first) {
+            let known = self.filled.get(&block);
+            if !needs.amounts.fit_into(known.unwrap_or_else(|| self.inventory.room_in(block))) {
+                continue;
+            }
+            let mut nodes = self.inventory.nodes_of(block).filter(|at| *at >= first);
+            found = nodes.find(|at| self.fits(*at, needs, avoid_busy));
+            if found.is_some() {
+                break;
+            }
+            self.measure(block);
+        }
+        if let Some(shape) = shape {
+            self.first_open.insert(shape, found.unwrap_or(usize::MAX));
+        }
+        found
+    }
+
+    fn fits(&self, at: usize, needs: &PodRequirements<'w>, avoid_busy: bool) -> bool {
+        let target = self.target(at);
+        !(avoid_busy && target.is_busy)
+            && target.takes(needs, &self.inventory.cluster.pools)
+            && target.member.is_none_or(|member| !self.gone.contains(&member))
+            && self.permits(needs, |key| target.label(key))
+    }
+
+    /// Notes what is left in a block that got pods and did not take another one.
+    fn measure(&mut self, block: usize) {
+        if self.touched.remove(&block) {
+            let nodes = self.inventory.nodes_of(block);
+            let room = inventory::roomiest(nodes.map(|at| self.target(at)));
+            self.filled.insert(block, room);
+        }
     }
 
     fn join(&mut self, origin: Origin, needs: &PodRequirements<'w>, at: usize) {
@@ -212,8 +248,7 @@ impl<'g, 'c, 'w> Simulation<'g, 'c, 'w> {
                 object.name()
             ));
         }
-        let (block, room) = self.inventory.room_around(at, |at| self.target(at));
-        self.filled.insert(block, room);
+        self.touched.insert(Inventory::block_of(at));
         let arrival = if origin == Origin::Pending { Arrival::Pending } else { Arrival::Moving };
         let known = self.result.targets.entry(name).or_insert(arrival);
         *known = arrival.max(*known);

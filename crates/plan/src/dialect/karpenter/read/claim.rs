@@ -9,6 +9,7 @@ use smol_str::SmolStr;
 use super::node::{Machine, Node};
 use super::pool;
 use crate::dialect::karpenter::names::{self, annotation, condition, label};
+use crate::resources::Amounts;
 
 /// A NodeClaim with its Node, as far as they exist.
 #[derive(Clone, Debug)]
@@ -57,6 +58,9 @@ pub(crate) struct ClaimFacts {
     pub(crate) machine: Machine,
     lifetime: Lifetime,
     pub(crate) grace_period: Option<SignedDuration>,
+    /// What its machine has, as far as that is known.
+    pub(crate) capacity: Amounts,
+    pub(crate) allocatable: Amounts,
 }
 
 /// How old a claim may get by its own account.
@@ -184,6 +188,8 @@ impl ClaimFacts {
             machine: Machine::read(claim),
             lifetime: Lifetime::read(claim),
             grace_period: grace_period(claim.spec_text("terminationGracePeriod")),
+            capacity: Amounts::capacity(claim).unwrap_or_default(),
+            allocatable: Amounts::allocatable(claim),
             ..Self::default()
         };
         for ConditionSummary { kind, status, reason, since } in claim.condition_summaries() {

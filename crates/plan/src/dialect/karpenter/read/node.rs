@@ -41,6 +41,8 @@ pub(crate) struct NodeFacts {
     pub(crate) machine: Machine,
     /// What it has, if it says so.
     pub(crate) capacity: Option<Amounts>,
+    /// What pods may use of it.
+    pub(crate) allocatable: Amounts,
 }
 
 /// What labels say about a machine.
@@ -86,6 +88,7 @@ impl NodeFacts {
             provider_id: object.spec_text("providerID").into(),
             machine: Machine::read(object),
             capacity: Amounts::capacity(object),
+            allocatable: Amounts::allocatable(object),
         }
     }
 }

@@ -5,21 +5,45 @@ use convoy_api::object::meta::timestamp;
 use convoy_api::text::GoDuration;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
+use smol_str::SmolStr;
 
+use super::pod_requirements::PodRequirements;
 use crate::dialect::karpenter::names::{DISRUPTED_TAINT, annotation, pod_annotation};
 use crate::pods::node_of;
+use crate::resources::Amounts;
 use crate::taint::{Taint, Toleration};
 
 /// A pod and what matters about it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pod<'w> {
     pub(crate) object: &'w Object,
+    pub(crate) facts: &'w PodFacts,
+}
+
+/// What a pod says about itself.
+#[derive(Clone, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own, read from the object"
+)]
+pub(crate) struct PodFacts {
+    /// The node that it is on; empty if it is on none.
+    pub(crate) node: SmolStr,
     pub(crate) owner: Owner,
     pub(crate) is_finished: bool,
     pub(crate) is_terminating: bool,
     /// Stays where it is whatever happens to the node.
     tolerates_disruption: bool,
     pub(crate) protection: Protection,
+    is_provisionable: bool,
+    eviction_cost: f64,
+    last_event: Option<Timestamp>,
+    /// What it takes of its node.
+    pub(crate) amounts: Amounts,
+    /// Whether it takes ports of its node.
+    pub(crate) has_ports: bool,
+    /// Whether it may not run beside some other pods.
+    pub(crate) keeps_others_away: bool,
 }
 
 /// The kinds of owner that make a difference.
@@ -43,60 +67,44 @@ pub(crate) enum Protection {
 }
 
 impl<'w> Pod<'w> {
-    pub(crate) fn new(object: &'w Object) -> Self {
-        let phase = object.status().get("phase").and_then(Value::as_str);
-        Self {
-            object,
-            owner: Owner::of(object),
-            is_finished: matches!(phase, Some("Succeeded" | "Failed")),
-            is_terminating: object.is_deleting(),
-            tolerates_disruption: tolerates_disruption(object),
-            protection: Protection::of(object),
-        }
-    }
-
     pub(crate) fn node_name(&self) -> Option<&'w str> {
-        node_of(self.object)
+        Some(self.facts.node.as_str()).filter(|node| !node.is_empty())
     }
 
     pub(crate) fn is_active(&self) -> bool {
-        !self.is_finished && !self.is_terminating
+        self.facts.is_active()
     }
 
     /// Whether a node is to be found or made for it: the scheduler has found none, and does not
     /// preempt other pods for it. A pod that is held back by a gate, or that nobody has looked at
     /// yet, waits for something else.
     pub(crate) fn is_provisionable(&self) -> bool {
-        let scheduled = self.object.condition("PodScheduled");
-        let reason = scheduled.and_then(|entry| entry.get("reason")).and_then(Value::as_str);
-        let nominated = self.object.status().get("nominatedNodeName").and_then(Value::as_str);
-        self.is_active()
-            && reason == Some("Unschedulable")
-            && nominated.is_none_or(str::is_empty)
-            && !matches!(self.owner, Owner::DaemonSet | Owner::Node)
+        self.facts.is_provisionable
     }
 
     /// Whether it comes back elsewhere when its node goes.
     pub(crate) fn is_reschedulable(&self) -> bool {
-        let coming_back = self.is_terminating && self.owner == Owner::StatefulSet;
-        (self.is_active() || coming_back) && !matches!(self.owner, Owner::DaemonSet | Owner::Node)
+        let PodFacts { is_terminating, owner, .. } = self.facts;
+        let coming_back = *is_terminating && *owner == Owner::StatefulSet;
+        (self.is_active() || coming_back) && !owner.stays()
     }
 
     /// Whether draining would evict it.
     pub(crate) fn is_evictable(&self, now: Timestamp) -> bool {
         self.is_active()
-            && !self.tolerates_disruption
-            && self.owner != Owner::Node
+            && !self.facts.tolerates_disruption
+            && self.facts.owner != Owner::Node
             && !self.is_protected(now)
     }
 
     /// Whether draining has to wait for it to go, one way or another.
     pub(crate) fn is_drainable(&self) -> bool {
-        !self.is_finished && !self.tolerates_disruption && self.owner != Owner::Node
+        let PodFacts { is_finished, tolerates_disruption, owner, .. } = self.facts;
+        !is_finished && !tolerates_disruption && *owner != Owner::Node
     }
 
     pub(crate) fn is_protected(&self, now: Timestamp) -> bool {
-        match self.protection {
+        match self.facts.protection {
             Protection::ForEver => true,
             Protection::Until(end) => now < end,
             Protection::None | Protection::Unreadable => false,
@@ -105,7 +113,7 @@ impl<'w> Pod<'w> {
 
     /// When its protection ends, if it has one that does.
     pub(crate) fn protected_until(&self) -> Option<Timestamp> {
-        match self.protection {
+        match self.facts.protection {
             Protection::Until(end) => Some(end),
             _ => None,
         }
@@ -118,34 +126,12 @@ impl<'w> Pod<'w> {
 
     /// What evicting it costs: 1, more for dear or important pods, less for cheap ones.
     pub(crate) fn eviction_cost(&self) -> f64 {
-        let dear = self
-            .object
-            .annotation(pod_annotation::DELETION_COST)
-            .and_then(|text| text.parse::<f64>().ok());
-        let priority = self.object.spec().get("priority").and_then(Value::as_f64);
-        let cost = 1.0
-            + dear.unwrap_or(0.0) / f64::from(1 << 27)
-            + priority.unwrap_or(0.0) / f64::from(1 << 25);
-        cost.clamp(-10.0, 10.0)
+        self.facts.eviction_cost
     }
 
     /// When it was bound, began to terminate or finished, whichever came last.
     pub(crate) fn last_event(&self) -> Option<Timestamp> {
-        if self.owner == Owner::DaemonSet {
-            return None;
-        }
-        let scheduled = self.object.condition("PodScheduled");
-        let bound = timestamp(scheduled.and_then(|entry| entry.get("lastTransitionTime")));
-        let grace =
-            self.object.metadata().get("deletionGracePeriodSeconds").and_then(Value::as_i64);
-        let grace = SignedDuration::from_secs(grace.unwrap_or(0).clamp(0, 1 << 32));
-        let terminating = self.object.deleted_at().and_then(|at| at.checked_sub(grace).ok());
-        let containers = self.object.status().get("containerStatuses").and_then(Value::as_array);
-        let finished = containers.into_iter().flatten().filter(|_| self.is_finished);
-        let finished = finished
-            .filter_map(|status| timestamp(status.pointer("/state/terminated/finishedAt")))
-            .max();
-        bound.max(terminating).max(finished)
+        self.facts.last_event
     }
 
     /// `namespace/name`.
@@ -154,7 +140,75 @@ impl<'w> Pod<'w> {
     }
 }
 
+impl PodFacts {
+    pub(crate) fn read(pod: &Object) -> Self {
+        let phase = pod.status().get("phase").and_then(Value::as_str);
+        let needs = PodRequirements::of(pod);
+        let mut facts = Self {
+            node: node_of(pod).map(SmolStr::new).unwrap_or_default(),
+            owner: Owner::of(pod),
+            is_finished: matches!(phase, Some("Succeeded" | "Failed")),
+            is_terminating: pod.is_deleting(),
+            tolerates_disruption: tolerates_disruption(pod),
+            protection: Protection::of(pod),
+            is_provisionable: false,
+            eviction_cost: eviction_cost(pod),
+            last_event: None,
+            has_ports: !needs.ports().is_empty(),
+            amounts: needs.amounts,
+            keeps_others_away: needs.topology.into_required().keeps_others_away(),
+        };
+        facts.is_provisionable = facts.is_active() && !facts.owner.stays() && is_unschedulable(pod);
+        facts.last_event = last_event(pod, &facts);
+        facts
+    }
+
+    fn is_active(&self) -> bool {
+        !self.is_finished && !self.is_terminating
+    }
+}
+
+/// Whether the scheduler has found no node for a pod, and does not preempt others for it.
+fn is_unschedulable(pod: &Object) -> bool {
+    let scheduled = pod.condition("PodScheduled");
+    let reason = scheduled.and_then(|entry| entry.get("reason")).and_then(Value::as_str);
+    let nominated = pod.status().get("nominatedNodeName").and_then(Value::as_str);
+    reason == Some("Unschedulable") && nominated.is_none_or(str::is_empty)
+}
+
+fn eviction_cost(pod: &Object) -> f64 {
+    let dear =
+        pod.annotation(pod_annotation::DELETION_COST).and_then(|text| text.parse::<f64>().ok());
+    let priority = pod.spec().get("priority").and_then(Value::as_f64);
+    let cost = 1.0
+        + dear.unwrap_or(0.0) / f64::from(1 << 27)
+        + priority.unwrap_or(0.0) / f64::from(1 << 25);
+    cost.clamp(-10.0, 10.0)
+}
+
+fn last_event(pod: &Object, facts: &PodFacts) -> Option<Timestamp> {
+    if facts.owner == Owner::DaemonSet {
+        return None;
+    }
+    let scheduled = pod.condition("PodScheduled");
+    let bound = timestamp(scheduled.and_then(|entry| entry.get("lastTransitionTime")));
+    let grace = pod.metadata().get("deletionGracePeriodSeconds").and_then(Value::as_i64);
+    let grace = SignedDuration::from_secs(grace.unwrap_or(0).clamp(0, 1 << 32));
+    let terminating = pod.deleted_at().and_then(|at| at.checked_sub(grace).ok());
+    let containers = pod.status().get("containerStatuses").and_then(Value::as_array);
+    let finished = containers.into_iter().flatten().filter(|_| facts.is_finished);
+    let finished = finished
+        .filter_map(|status| timestamp(status.pointer("/state/terminated/finishedAt")))
+        .max();
+    bound.max(terminating).max(finished)
+}
+
 impl Owner {
+    /// Whether its pods belong to their node, and do not come back elsewhere.
+    fn stays(self) -> bool {
+        matches!(self, Self::DaemonSet | Self::Node)
+    }
+
     fn of(pod: &Object) -> Self {
         let mut kinds = pod.owners().map(|owner| match owner.kind {
             "DaemonSet" => Self::DaemonSet,

@@ -1,5 +1,7 @@
 //! What a pod needs of a node, beyond room: labels, taints it bears, ports, topology.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use convoy_api::Object;
 use convoy_api::object::member::{field, list};
 use serde_json::Value;
@@ -26,6 +28,9 @@ pub(crate) struct PodRequirements<'w> {
     tolerations: Vec<Toleration<'w>>,
     ports: Vec<Port<'w>>,
     pub(crate) topology: TopologyRules<'w>,
+    /// The same for pods that fit on the same nodes: those of one template. None: it depends on
+    /// other pods where it fits, or some wish was given up.
+    pub(crate) shape: Option<u64>,
 }
 
 /// A port of the node that a pod takes.
@@ -58,7 +63,9 @@ impl<'w> PodRequirements<'w> {
         let mut preferred: Vec<&Value> =
             list(affinity, "preferredDuringSchedulingIgnoredDuringExecution").iter().collect();
         preferred.sort_by_key(|entry| std::cmp::Reverse(topology::weight(entry)));
+        let topology = TopologyRules::of(spec);
         Self {
+            shape: topology.is_empty().then(|| shape(spec)),
             object,
             amounts: Amounts::of_pod(spec),
             selector: requirement::from_labels(spec.get("nodeSelector")),
@@ -66,7 +73,7 @@ impl<'w> PodRequirements<'w> {
             preferred: preferred.into_iter().map(|it| term(field(it, "preference"))).collect(),
             tolerations: list(spec, "tolerations").iter().map(Toleration::from_value).collect(),
             ports: list(spec, "containers").iter().flat_map(ports).collect(),
-            topology: TopologyRules::of(spec),
+            topology,
         }
     }
 
@@ -109,6 +116,7 @@ impl<'w> PodRequirements<'w> {
     /// terms of required node affinity, then the heaviest preference to be near pods, to be away
     /// from pods, for a node, and to be spread. False: nothing is left to give up.
     pub(crate) fn relax(&mut self) -> bool {
+        self.shape = None;
         if self.terms.len() > 1 {
             self.terms.remove(0);
             return true;
@@ -135,6 +143,18 @@ impl<'w> PodRequirements<'w> {
     pub(crate) fn ports(&self) -> &[Port<'w>] {
         &self.ports
     }
+}
+
+/// What decides which nodes a pod fits on.
+fn shape(spec: &Value) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for name in ["containers", "initContainers", "overhead"] {
+        spec.get(name).hash(&mut hasher);
+    }
+    for name in ["nodeSelector", "affinity", "tolerations"] {
+        spec.get(name).hash(&mut hasher);
+    }
+    hasher.finish()
 }
 
 impl Port<'_> {

@@ -1,11 +1,10 @@
 //! A decision about the life of one NodeClaim as a [`Step`].
 
-use convoy_api::Object;
 use jiff::Timestamp;
 use serde_json::json;
 
 use crate::dialect::karpenter::decide::lifecycle::{self, Stage};
-use crate::dialect::karpenter::names::{KWOK_GROUP, POD, POD_DISRUPTION_BUDGET};
+use crate::dialect::karpenter::names::{KWOK_GROUP, POD_DISRUPTION_BUDGET};
 use crate::dialect::karpenter::read::claim::Member;
 use crate::dialect::karpenter::read::lifecycle::Claim;
 use crate::dialect::karpenter::read::pod::Pod;
@@ -16,7 +15,6 @@ use crate::dialect::karpenter::write::terminate::{self, Leaving};
 use crate::dialect::karpenter::write::writes::Writes;
 use crate::hold::{Hold, HoldReason};
 use crate::pod_budget::PodBudgets;
-use crate::pods::node_of;
 use crate::snapshot::Snapshot;
 use crate::step::{Step, Verdict};
 
@@ -68,11 +66,9 @@ pub(crate) fn end(
 ) -> Step {
     let mut step = Step::new(dialect, snapshot.rollout(), Verdict::Done);
     let Some(member) = member_of(snapshot, facts) else { return step };
-    let on_node = |pod: &&&Object| {
-        member.node.is_some_and(|node| node_of(pod) == Some(node.object.name().as_str()))
-    };
-    let pods: Vec<Pod<'_>> =
-        snapshot.of(&POD).iter().filter(on_node).map(|pod| Pod::new(pod)).collect();
+    let node = member.node.map(|node| node.object.name().as_str());
+    let on_node = |pod: &Pod<'_>| node.is_some() && pod.node_name() == node;
+    let pods: Vec<Pod<'_>> = facts.pods(snapshot).filter(on_node).collect();
     let budgets = PodBudgets::new(snapshot.of(&POD_DISRUPTION_BUDGET).iter().copied());
     let leaving = Leaving {
         now,

@@ -169,7 +169,10 @@ fn drain(
     let rest = waited.iter().copied().filter(|pod| !is_due(pod, deadline, now));
     let mut groups: BTreeMap<(bool, bool), Vec<&Pod<'_>>> = BTreeMap::new();
     for pod in rest {
-        groups.entry((pod.is_critical(), pod.owner == Owner::DaemonSet)).or_default().push(pod);
+        groups
+            .entry((pod.is_critical(), pod.facts.owner == Owner::DaemonSet))
+            .or_default()
+            .push(pod);
     }
     let first = groups.into_values().next().unwrap_or_default();
     let hold = evict(leaving, &first, writes);
@@ -184,7 +187,7 @@ fn drain(
 /// Evicts what may be evicted; gives back what keeps the others.
 fn evict(leaving: Leaving<'_, '_>, pods: &[&Pod<'_>], writes: &mut Writes) -> Option<HoldReason> {
     let mut hold = None;
-    for pod in pods.iter().filter(|pod| !pod.is_terminating) {
+    for pod in pods.iter().filter(|pod| !pod.facts.is_terminating) {
         if pod.is_protected(leaving.now) {
             hold.get_or_insert(HoldReason::PodProtected { pod: pod.path() });
             continue;
@@ -218,11 +221,11 @@ fn force_at(pod: &Pod<'_>, deadline: Timestamp) -> Option<Timestamp> {
 fn is_due(pod: &Pod<'_>, deadline: Option<Timestamp>, now: Timestamp) -> bool {
     let Some(deadline) = deadline else { return false };
     let late = pod.object.deleted_at().is_some_and(|at| at > deadline);
-    late || !pod.is_terminating && force_at(pod, deadline).is_some_and(|at| at <= now)
+    late || !pod.facts.is_terminating && force_at(pod, deadline).is_some_and(|at| at <= now)
 }
 
 fn force(pod: &Pod<'_>, deadline: Option<Timestamp>, now: Timestamp, writes: &mut Writes) {
-    if pod.is_terminating {
+    if pod.facts.is_terminating {
         return;
     }
     let left = deadline.map_or(1, |deadline| deadline.duration_since(now).as_secs()).max(1);

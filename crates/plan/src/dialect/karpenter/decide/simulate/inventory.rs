@@ -1,9 +1,11 @@
 //! The nodes there are, with what is left of them: built once, asked many times.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::rc::Rc;
 
-use convoy_api::Object;
+use convoy_api::{Object, ObjectKey};
 use smol_str::SmolStr;
 
 use super::offer::Offer;
@@ -41,6 +43,10 @@ pub(crate) struct Inventory<'c, 'w> {
     pub(super) usage: Vec<(Amounts, u32)>,
     /// Whether any pod that stays keeps others away.
     pub(super) has_topology: bool,
+    /// What pods need, of those that were asked about: each simulation asks about the same ones.
+    requirements: RefCell<BTreeMap<&'w ObjectKey, Rc<PodRequirements<'w>>>>,
+    /// Whether a budget keeps a pod where it is, likewise.
+    blocked: RefCell<BTreeMap<&'w ObjectKey, bool>>,
 }
 
 /// A node that pods can go to.
@@ -69,7 +75,8 @@ impl<'c, 'w> Inventory<'c, 'w> {
         }
         for node in cluster.unmanaged.iter().filter(|node| !node.facts.is_deleting) {
             let pods = cluster.pods.get(node.object.name().as_str());
-            nodes.push(SchedulableNode::new(node.object, pods.map_or(&[], Vec::as_slice)));
+            let (pods, room) = (pods.map_or(&[][..], Vec::as_slice), &node.facts.allocatable);
+            nodes.push(SchedulableNode::new(node.object, room, pods));
         }
         nodes.sort_by(|a, b| (!a.is_initialized, &a.name).cmp(&(!b.is_initialized, &b.name)));
         let indices = 0..cluster.pools.len();
@@ -79,45 +86,58 @@ impl<'c, 'w> Inventory<'c, 'w> {
         let overhead =
             overhead.map(|(pool, offers)| Overhead::new(pool, offers, daemons)).collect();
         let usage = indices.map(|pool| usage(cluster, pool)).collect();
-        let keeps_away = |pod: &Pod<'_>| {
-            pod.is_active() && TopologyRules::required(pod.object.spec()).keeps_others_away()
-        };
+        let keeps_away = |pod: &Pod<'_>| pod.is_active() && pod.facts.keeps_others_away;
         let has_topology = cluster.pods.values().flatten().any(keeps_away);
         let roomiest = nodes.chunks(BLOCK).map(roomiest).collect();
-        Self { cluster, nodes, roomiest, offers, overhead, usage, has_topology }
+        Self {
+            cluster,
+            nodes,
+            roomiest,
+            offers,
+            overhead,
+            usage,
+            has_topology,
+            requirements: RefCell::default(),
+            blocked: RefCell::default(),
+        }
     }
 
-    /// The nodes that may have room for a pod, in order, and others of their blocks. `filled` has
-    /// what is left at most in blocks that got pods since.
-    pub(super) fn nodes_with_room<'a>(
-        &'a self,
-        amounts: &'a Amounts,
-        filled: &'a BTreeMap<usize, Amounts>,
-    ) -> impl Iterator<Item = usize> {
-        let blocks = self.roomiest.iter().enumerate();
-        let most =
-            move |(block, most): (usize, &'a Amounts)| (block, filled.get(&block).unwrap_or(most));
-        let roomy = blocks.map(most).filter(move |(_, most)| amounts.fit_into(most));
-        roomy.flat_map(move |(block, _)| self.nodes_of(block))
+    /// The blocks of a node and of those after it.
+    pub(super) fn blocks_from(&self, at: usize) -> Range<usize> {
+        Self::block_of(at)..self.roomiest.len()
     }
 
-    fn nodes_of(&self, block: usize) -> Range<usize> {
+    pub(super) fn block_of(at: usize) -> usize {
+        at / BLOCK
+    }
+
+    /// What is left at most of any node in a block, as long as it got no pods.
+    pub(super) fn room_in(&self, block: usize) -> &Amounts {
+        &self.roomiest[block]
+    }
+
+    pub(super) fn nodes_of(&self, block: usize) -> Range<usize> {
         let start = block * BLOCK;
         start..self.nodes.len().min(start + BLOCK)
     }
 
-    /// The block of a node, and what is left at most of any node in it, where `node` says how
-    /// each is now.
-    pub(super) fn room_around<'n>(
-        &self,
-        at: usize,
-        node: impl Fn(usize) -> &'n SchedulableNode<'w>,
-    ) -> (usize, Amounts)
-    where
-        'w: 'n,
-    {
-        let block = at / BLOCK;
-        (block, roomiest(self.nodes_of(block).map(node)))
+    /// What a pod needs.
+    pub(super) fn requirements(&self, pod: &Pod<'w>) -> Rc<PodRequirements<'w>> {
+        let mut known = self.requirements.borrow_mut();
+        let needs = known.entry(pod.object.key());
+        Rc::clone(needs.or_insert_with(|| Rc::new(PodRequirements::of(pod.object))))
+    }
+
+    /// What a pod on a node needs elsewhere, if it can go there.
+    pub(super) fn requirements_of_movable(&self, pod: &Pod<'w>) -> Option<Rc<PodRequirements<'w>>> {
+        let Cluster { now, pod_budgets, .. } = self.cluster;
+        let is_blocked = || {
+            let mut known = self.blocked.borrow_mut();
+            let blocked = known.entry(pod.object.key());
+            *blocked.or_insert_with(|| pod_budgets.is_fully_blocked(pod.object))
+        };
+        let moves = pod.is_reschedulable() && !pod.is_protected(*now) && !is_blocked();
+        moves.then(|| self.requirements(pod))
     }
 
     /// How many nodes there are to look at.
@@ -175,8 +195,8 @@ impl<'c, 'w> Inventory<'c, 'w> {
             }
             let pods = self.cluster.pods.get(target.name.as_str()).into_iter().flatten();
             for pod in pods.filter(|pod| pod.is_active()) {
-                let topology = TopologyRules::required(pod.object.spec());
-                let topology = topology.keeps_others_away().then_some(topology);
+                let topology = || TopologyRules::required(pod.object.spec());
+                let topology = pod.facts.keeps_others_away.then(topology);
                 all.push(ScheduledPod {
                     pod: pod.object,
                     topology,
@@ -196,14 +216,14 @@ impl<'w> SchedulableNode<'w> {
         let mut target = match member.node {
             Some(node) if node.facts.is_deleting => return None,
             Some(node) if node.facts.is_registered => {
-                Self::new(node.object, cluster.pods_of(member))
+                Self::new(node.object, &node.facts.allocatable, cluster.pods_of(member))
             }
             // Until it is registered, the claim says what the Node will be.
             Some(node) => Self {
                 name: node.object.name().clone(),
-                ..Self::new(member.claim, cluster.pods_of(member))
+                ..Self::new(member.claim, &member.facts.allocatable, cluster.pods_of(member))
             },
-            None => Self::new(member.claim, &[]),
+            None => Self::new(member.claim, &member.facts.allocatable, &[]),
         };
         target.member = Some(at);
         target.is_initialized = member.node.is_some_and(|node| node.facts.is_initialized);
@@ -221,13 +241,14 @@ impl<'w> SchedulableNode<'w> {
         Some(target)
     }
 
-    fn new(object: &'w Object, pods: &[Pod<'w>]) -> Self {
-        let mut free = Amounts::allocatable(object);
+    fn new(object: &'w Object, allocatable: &Amounts, pods: &[Pod<'w>]) -> Self {
+        let mut free = allocatable.clone();
         let mut ports = Vec::new();
-        for pod in pods.iter().filter(|pod| !pod.is_finished) {
-            let needs = PodRequirements::of(pod.object);
-            free.subtract(&needs.amounts);
-            ports.extend_from_slice(needs.ports());
+        for pod in pods.iter().filter(|pod| !pod.facts.is_finished) {
+            free.subtract(&pod.facts.amounts);
+            if pod.facts.has_ports {
+                ports.extend_from_slice(PodRequirements::of(pod.object).ports());
+            }
         }
         Self {
             name: object.name().clone(),
@@ -288,7 +309,10 @@ impl<'w> SchedulableNode<'w> {
     }
 }
 
-fn roomiest<'n, 'w: 'n>(nodes: impl IntoIterator<Item = &'n SchedulableNode<'w>>) -> Amounts {
+/// What is left at most of any of `nodes`.
+pub(super) fn roomiest<'n, 'w: 'n>(
+    nodes: impl IntoIterator<Item = &'n SchedulableNode<'w>>,
+) -> Amounts {
     nodes.into_iter().fold(Amounts::default(), |mut most, node| {
         most.raise(&node.free);
         most
@@ -298,7 +322,7 @@ fn roomiest<'n, 'w: 'n>(nodes: impl IntoIterator<Item = &'n SchedulableNode<'w>>
 fn usage(cluster: &Cluster<'_>, pool: usize) -> (Amounts, u32) {
     let members = cluster.members.iter().filter(|member| member.pool == Some(pool));
     members.fold((Amounts::default(), 0), |(mut sum, count), member| {
-        sum.add(&Amounts::capacity(member.claim).unwrap_or_default());
+        sum.add(&member.facts.capacity);
         (sum, count + 1)
     })
 }
