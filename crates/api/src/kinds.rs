@@ -15,6 +15,7 @@ pub const DAEMON_SET: GroupKind = GroupKind::new("apps", "DaemonSet");
 pub const DEPLOYMENT: GroupKind = GroupKind::new("apps", "Deployment");
 pub const REPLICA_SET: GroupKind = GroupKind::new("apps", "ReplicaSet");
 pub const STATEFUL_SET: GroupKind = GroupKind::new("apps", "StatefulSet");
+pub const CRON_JOB: GroupKind = GroupKind::new("batch", "CronJob");
 pub const JOB: GroupKind = GroupKind::new("batch", "Job");
 
 pub const CUSTOM_RESOURCE_DEFINITION: GroupKind =

@@ -92,6 +92,16 @@ fn version_beyond_first(owner: &Object) -> &str {
 
 /// A pod from a template, controlled by `owner`. The template's own metadata stays as it is.
 pub(crate) fn pod(owner: &Object, template: &Value, key: &ObjectKey) -> Value {
+    from_template(owner, "v1", template, key)
+}
+
+/// An object that `owner` makes from a template.
+pub(crate) fn from_template(
+    owner: &Object,
+    api_version: &str,
+    template: &Value,
+    key: &ObjectKey,
+) -> Value {
     let mut metadata = Map::new();
     metadata.insert("name".to_owned(), json!(key.name));
     if !key.namespace.is_empty() {
@@ -103,7 +113,8 @@ pub(crate) fn pod(owner: &Object, template: &Value, key: &ObjectKey) -> Value {
         }
     }
     metadata.insert("ownerReferences".to_owned(), json!([ownership::reference(owner)]));
-    json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": field(template, "spec")})
+    json!({"apiVersion": api_version, "kind": key.kind.kind, "metadata": metadata,
+        "spec": field(template, "spec")})
 }
 
 /// The node that a pod is bound to.

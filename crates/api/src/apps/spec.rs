@@ -1,6 +1,6 @@
-//! Specs of Deployments, ReplicaSets, DaemonSets, StatefulSets and Jobs as typed views.
+//! Specs of Deployments, ReplicaSets, DaemonSets, StatefulSets, Jobs and CronJobs as typed views.
 //!
-//! The pod template, the selector and the volume claim templates are left out: they are compared,
+//! The templates of pods and Jobs, the selector and the volume claim templates are left out: they are compared,
 //! hashed and copied as the JSON that arrived, and reading a view must not clone them.
 
 use serde::Deserialize;
@@ -86,6 +86,19 @@ pub struct JobSpec {
     pub ttl_seconds_after_finished: Option<i64>,
     pub suspend: Option<bool>,
     pub pod_replacement_policy: Option<String>,
+}
+
+/// `spec` of a CronJob.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CronJobSpec {
+    pub schedule: Option<String>,
+    pub time_zone: Option<String>,
+    pub starting_deadline_seconds: Option<i64>,
+    pub concurrency_policy: Option<String>,
+    pub suspend: Option<bool>,
+    pub successful_jobs_history_limit: Option<i64>,
+    pub failed_jobs_history_limit: Option<i64>,
 }
 
 #[cfg(test)]

@@ -7,7 +7,9 @@ use convoy_plan::dialect::apps::{Deployments, ReplicaSets};
 use convoy_plan::dialect::fleet::{self, Hub};
 use convoy_plan::dialect::karpenter::{Gates, Operator};
 use convoy_plan::dialect::skyhook::{self, Skyhook};
-use convoy_plan::dialect::workloads::{DAEMON_SETS, JOBS, PodDisruptionBudgets, STATEFUL_SETS};
+use convoy_plan::dialect::workloads::{
+    CRON_JOBS, DAEMON_SETS, JOBS, PodDisruptionBudgets, STATEFUL_SETS,
+};
 use convoy_plan::dialect::{ocm, ocm_agent};
 
 use super::features::FeatureFlags;
@@ -32,6 +34,9 @@ pub(crate) enum Controller {
     StatefulSets,
     /// Jobs, for servers without kube-controller-manager
     Jobs,
+    /// CronJobs, for servers without kube-controller-manager
+    #[value(name = "cronjobs")]
+    CronJobs,
     /// PodDisruptionBudgets, for servers without kube-controller-manager
     #[value(name = "poddisruptionbudgets")]
     PodDisruptionBudgets,
@@ -94,6 +99,7 @@ impl Controller {
             Self::DaemonSets => &DAEMON_SETS,
             Self::StatefulSets => &STATEFUL_SETS,
             Self::Jobs => &JOBS,
+            Self::CronJobs => &CRON_JOBS,
             Self::PodDisruptionBudgets => &PodDisruptionBudgets,
             // Created once, and used until the process exits.
             Self::Skyhook => Box::leak(Box::new(Skyhook { options: options.skyhook.clone() })),

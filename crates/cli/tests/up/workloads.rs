@@ -77,3 +77,24 @@ fn jobs_run_to_their_end() {
     running.kubectl("delete job work --timeout=60s");
     assert_eq!(running.kubectl("get pods -o name"), "");
 }
+
+/// Every hour; the missed hours of its past are made up for by one Job.
+#[test]
+fn cron_jobs_make_jobs() {
+    let directory = tempfile::tempdir().unwrap();
+    let running = Running::start_in(directory.path(), &["--nodes", "2"]);
+    let text = r#"{"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "report"}, "spec": {
+        "schedule": "0 * * * *", "jobTemplate": {"spec": {"template": {
+            "spec": {"restartPolicy": "Never", "containers": [{"name": "a", "image": "example/a"}]}}}}}}"#;
+    apply(&running, text);
+    let past = r#"{"status":{"lastScheduleTime":"2020-01-01T00:00:00Z"}}"#;
+    running.kubectl(&format!("patch cronjob report --subresource=status --type=merge -p {past}"));
+    let succeeded = "--for=jsonpath={.status.lastSuccessfulTime} --timeout=60s";
+    running.kubectl(&format!("wait cronjob/report {succeeded}"));
+    let jobs = running.kubectl("get jobs -o name");
+    assert_eq!(jobs.lines().count(), 1, "{jobs}");
+    running.kubectl("create job by-hand --from=cronjob/report");
+    running.kubectl("wait --for=condition=complete job/by-hand --timeout=60s");
+    running.kubectl("delete cronjob report --cascade=foreground --timeout=60s");
+    assert_eq!(running.kubectl("get jobs,pods -o name"), "");
+}

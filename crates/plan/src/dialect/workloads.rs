@@ -1,7 +1,7 @@
-//! DaemonSets, StatefulSets, Jobs and PodDisruptionBudgets, for clusters without a
+//! DaemonSets, StatefulSets, Jobs, CronJobs and PodDisruptionBudgets, for clusters without a
 //! kube-controller-manager: each does what rollouts and their members need of it.
 //!
-//! A rollout is one of these objects, and its members are pods.
+//! A rollout is one of these objects, and its members are pods; those of a CronJob are Jobs.
 
 mod decide;
 mod names;
@@ -11,7 +11,7 @@ mod status;
 mod watch;
 mod write;
 
-use convoy_api::kinds::{DAEMON_SET, JOB, POD, POD_DISRUPTION_BUDGET, STATEFUL_SET};
+use convoy_api::kinds::{CRON_JOB, DAEMON_SET, JOB, POD, POD_DISRUPTION_BUDGET, STATEFUL_SET};
 use convoy_api::{GroupKind, Object, ObjectKey};
 use jiff::Timestamp;
 
@@ -49,6 +49,14 @@ pub static STATEFUL_SETS: Workloads = Workloads {
 /// The controller of Jobs.
 pub static JOBS: Workloads =
     Workloads { name: "jobs", kind: JOB, watches: watch::OF_JOBS, step: report::job::step };
+
+/// The controller of CronJobs.
+pub static CRON_JOBS: Workloads = Workloads {
+    name: "cronjobs",
+    kind: CRON_JOB,
+    watches: watch::OF_CRON_JOBS,
+    step: report::cron_job::step,
+};
 
 /// The controller of PodDisruptionBudgets: how many of the pods that a budget protects are healthy,
 /// how many have to be, and so how many may be evicted. Nothing moves: the decision is the status,

@@ -24,19 +24,19 @@ impl<'o> Writes<'o> {
         self.events.push(Event::new(self.owner.key(), kind, reason, message));
     }
 
-    /// Tells of a pod that is created or deleted.
-    fn tell_of_pod(&mut self, reason: &str, message: String, pod: &ObjectKey) {
+    /// Tells of an object that is created or deleted.
+    pub(crate) fn tell_of(&mut self, written: &ObjectKey, reason: &str, message: String) {
         let event = Event::new(self.owner.key(), EventType::Normal, reason, message);
-        self.events.push(event.reporting(pod));
+        self.events.push(event.reporting(written));
     }
 
     pub(crate) fn start(&mut self, permit: Permit, key: ObjectKey, pod: Value, why: Why) {
-        self.tell_of_pod("SuccessfulCreate", format!("Created pod: {}", key.name), &key);
+        self.tell_of(&key, "SuccessfulCreate", format!("Created pod: {}", key.name));
         self.actions.push(Action::create(Verb::Start(permit), key, pod, why));
     }
 
     pub(crate) fn remove(&mut self, permit: Permit, pod: &Object, why: Why) {
-        self.tell_of_pod("SuccessfulDelete", format!("Deleted pod: {}", pod.name()), pod.key());
+        self.tell_of(pod.key(), "SuccessfulDelete", format!("Deleted pod: {}", pod.name()));
         self.actions.push(Action::delete(Verb::Remove(permit), pod, Propagation::Background, why));
     }
 

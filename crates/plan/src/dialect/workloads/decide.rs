@@ -1,4 +1,4 @@
-//! Decisions about DaemonSets, StatefulSets and Jobs. Pods are created and deleted only as the
+//! Decisions about DaemonSets, StatefulSets, Jobs and CronJobs. Pods and Jobs are created and deleted only as the
 //! gate lets them; these are the lists of limits, in order of precedence:
 //!
 //! | decision                                   | limits                                        |
@@ -14,8 +14,11 @@
 //! | StatefulSet: several outdated pods at once | maxUnavailable                                |
 //! | Job: pods are created                      | suspension, record, parallelism, back-off, burst |
 //! | Job: pods that are no longer wanted        | none                                          |
+//! | CronJob: a Job that is due is created      | suspension, `concurrencyPolicy: Forbid`       |
+//! | CronJob: Jobs before it, with `Replace`    | none                                          |
 
 pub(crate) mod budget;
+pub(crate) mod cron_job;
 pub(crate) mod daemon_set;
 pub(crate) mod job;
 pub(crate) mod job_end;

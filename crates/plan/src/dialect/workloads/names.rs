@@ -18,6 +18,9 @@ pub(crate) const INDEX_IGNORED_FAILURES: &str =
 /// On pods of a Job, until they are counted.
 pub(crate) const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
 
+/// On Jobs of a CronJob: the time that they were due, in the zone of the schedule.
+pub(crate) const SCHEDULED_TIMESTAMP: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
+
 /// The controller of a Job that names none in `spec.managedBy`: this one.
 pub(crate) const JOB_CONTROLLER: &str = "kubernetes.io/job-controller";
 

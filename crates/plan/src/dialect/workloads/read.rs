@@ -2,6 +2,7 @@
 //! with its defaults. Beside `write` and `status` this is the only role that knows JSON paths.
 
 pub(crate) mod budget;
+pub(crate) mod cron_job;
 pub(crate) mod daemon_set;
 pub(crate) mod index_failures;
 pub(crate) mod job;

@@ -1,6 +1,7 @@
 //! Decisions as [`Step`]s: writes, status, and where every member stands.
 
 pub(crate) mod budget;
+pub(crate) mod cron_job;
 pub(crate) mod daemon_set;
 pub(crate) mod job;
 pub(crate) mod orphan;

@@ -1,6 +1,7 @@
 //! Statuses as they should read: the fields that a controller knows, over those that are stored.
 
 pub(crate) mod budget;
+pub(crate) mod cron_job;
 pub(crate) mod daemon_set;
 pub(crate) mod job;
 pub(crate) mod stateful_set;

@@ -1,6 +1,7 @@
 //! What the controllers decide beside limits that are full. Histories are in `convoy-check`.
 
 mod budget;
+mod cron_job;
 mod job;
 mod job_life;
 mod job_policies;

@@ -4,7 +4,8 @@
 pub(crate) mod budget;
 
 use convoy_api::kinds::{
-    CONTROLLER_REVISION, DAEMON_SET, JOB, NODE, PERSISTENT_VOLUME_CLAIM, POD, STATEFUL_SET,
+    CONTROLLER_REVISION, CRON_JOB, DAEMON_SET, JOB, NODE, PERSISTENT_VOLUME_CLAIM, POD,
+    STATEFUL_SET,
 };
 use convoy_api::{GroupKind, Object, ObjectKey};
 
@@ -41,6 +42,14 @@ pub(super) const OF_STATEFUL_SETS: &[Watch] = &[
 
 pub(super) const OF_JOBS: &[Watch] = &[Watch { kind: JOB, keep: Keep::Whole }, PODS];
 
+pub(super) const OF_CRON_JOBS: &[Watch] = &[
+    Watch { kind: CRON_JOB, keep: Keep::Whole },
+    Watch {
+        kind: JOB,
+        keep: Keep::Fields(&["status.conditions", "status.startTime", "status.completionTime"]),
+    },
+];
+
 /// The rollouts of a kind; beside Jobs, the pods that Jobs left behind.
 pub(super) fn rollouts<'w>(world: &'w World, kind: &GroupKind) -> Vec<&'w Object> {
     let pods = (*kind == JOB).then(|| world.of(&POD).filter(|pod| is_orphan(world, pod)));
@@ -64,7 +73,8 @@ pub(super) fn affected(world: &World, kind: &GroupKind, changed: &ObjectKey) -> 
         let sets = world.in_namespace(kind, &changed.namespace);
         return sets.map(|object| object.key().clone()).collect();
     }
-    let is_owned = [POD, CONTROLLER_REVISION].contains(&changed.kind);
+    let owned: &[GroupKind] = if *kind == CRON_JOB { &[JOB] } else { &[POD, CONTROLLER_REVISION] };
+    let is_owned = owned.contains(&changed.kind);
     let object = world.get(changed).filter(|_| is_owned);
     let Some(object) = object else { return Vec::new() };
     if is_rollout(world, kind, object) {

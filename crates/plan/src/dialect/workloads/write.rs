@@ -1,5 +1,6 @@
 //! Actions, and the events that Kubernetes records about them.
 
+pub(crate) mod cron_job;
 pub(crate) mod daemon_set;
 pub(crate) mod job;
 mod revisions;

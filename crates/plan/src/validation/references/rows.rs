@@ -2,7 +2,7 @@
 
 use convoy_api::GroupKind;
 use convoy_api::kinds::{
-    CONFIG_MAP, DAEMON_SET, DEPLOYMENT, JOB, NODE, PERSISTENT_VOLUME_CLAIM, POD,
+    CONFIG_MAP, CRON_JOB, DAEMON_SET, DEPLOYMENT, JOB, NODE, PERSISTENT_VOLUME_CLAIM, POD,
     POD_DISRUPTION_BUDGET, REPLICA_SET, ROLE_BINDING, SERVICE, STATEFUL_SET,
 };
 use convoy_api::ocm::names::{
@@ -51,7 +51,6 @@ const MEMBER_CLUSTER: GroupKind = GroupKind::new("cluster.kubernetes-fleet.io", 
 const SECRET: GroupKind = GroupKind::new("", "Secret");
 const SERVICE_ACCOUNT: GroupKind = GroupKind::new("", "ServiceAccount");
 const PRIORITY_CLASS: GroupKind = GroupKind::new("scheduling.k8s.io", "PriorityClass");
-const CRON_JOB: GroupKind = GroupKind::new("batch", "CronJob");
 const INGRESS: GroupKind = GroupKind::new("networking.k8s.io", "Ingress");
 const NETWORK_POLICY: GroupKind = GroupKind::new("networking.k8s.io", "NetworkPolicy");
 const AUTOSCALER: GroupKind = GroupKind::new("autoscaling", "HorizontalPodAutoscaler");
