@@ -2,6 +2,7 @@
 
 mod bench;
 mod deny;
+mod dist;
 mod kubernetes;
 mod sim;
 #[cfg(test)]
@@ -34,6 +35,8 @@ enum Task {
     Types,
     /// Check the licences, bans and sources of all dependencies; needs cargo-deny
     Deny,
+    /// Build the artefacts of a release into dist/: binaries, image, checksums, bills of materials
+    Dist(dist::Settings),
     /// Kill, stop and depose leaders for about 20 minutes, and check budgets after every write
     Torture(torture::Settings),
     /// Run control loops in virtual time under random faults, and check promises after every write
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
         Task::Ci => ci(),
         Task::Kubernetes(settings) => kubernetes::run(settings),
         Task::Deny => deny::run(),
+        Task::Dist(settings) => dist::run(&settings),
         Task::Types => types::run(),
         Task::Torture(settings) => torture::run(&settings),
         Task::Sim(settings) => sim::run(&settings),
