@@ -1,6 +1,7 @@
 //! Build tasks. `cargo xtask ci` runs all checks, on a laptop as in CI.
 
 mod bench;
+mod conformance;
 mod deny;
 mod dist;
 mod kubernetes;
@@ -31,6 +32,8 @@ enum Task {
     Ci,
     /// Build a real Kubernetes, and compare its answers with the recorded ones
     Kubernetes(kubernetes::Settings),
+    /// Run Kubernetes' end-to-end suite against Convoy, and compare with the listed outcomes
+    Conformance(conformance::Settings),
     /// Generate the table of Kubernetes' types from its Go modules
     Types,
     /// Check the licences, bans and sources of all dependencies; needs cargo-deny
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().task {
         Task::Ci => ci(),
         Task::Kubernetes(settings) => kubernetes::run(settings),
+        Task::Conformance(settings) => conformance::run(&settings),
         Task::Deny => deny::run(),
         Task::Dist(settings) => dist::run(&settings),
         Task::Types => types::run(),
