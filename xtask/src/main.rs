@@ -6,6 +6,7 @@ mod deny;
 mod dist;
 mod kubernetes;
 mod sim;
+mod site;
 #[cfg(test)]
 mod tidy;
 mod torture;
@@ -40,6 +41,8 @@ enum Task {
     Deny,
     /// Build the artefacts of a release into dist/: binaries, image, checksums, bills of materials
     Dist(dist::Settings),
+    /// Build the documents as a site into target/site, and follow all its links
+    Site,
     /// Kill, stop and depose leaders for about 20 minutes, and check budgets after every write
     Torture(torture::Settings),
     /// Run control loops in virtual time under random faults, and check promises after every write
@@ -56,6 +59,7 @@ fn main() -> ExitCode {
         Task::Conformance(settings) => conformance::run(&settings),
         Task::Deny => deny::run(),
         Task::Dist(settings) => dist::run(&settings),
+        Task::Site => site::run(),
         Task::Types => types::run(),
         Task::Torture(settings) => torture::run(&settings),
         Task::Sim(settings) => sim::run(&settings),
