@@ -85,7 +85,7 @@ fn write(output: &Path, artefacts: &BTreeMap<String, Vec<u8>>) -> Result<()> {
         if name.ends_with("/convoy") {
             make_executable(&path)?;
         }
-        checksums += &format!("{}  {name}\n", sha256(content));
+        checksums.extend([&sha256(content), "  ", name, "\n"]);
     }
     fs::write(output.join("SHA256SUMS"), &checksums)?;
     Ok(write!(std::io::stdout(), "{checksums}")?)
@@ -104,5 +104,5 @@ fn make_executable(_: &Path) -> Result<()> {
 
 /// In lower-case hexadecimal digits.
 fn sha256(content: &[u8]) -> String {
-    Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
+    format!("{:x}", Sha256::digest(content))
 }

@@ -21,6 +21,8 @@ use crate::kubernetes::root;
 const MDBOOK: &str = "0.5.4";
 
 pub(crate) fn run() -> Result<()> {
+    let broken = pages::broken_links(&root())?;
+    ensure!(broken.is_empty(), "links lead nowhere:\n{}", broken.join("\n"));
     let target = root().join("target");
     let mdbook = installed(&target.join("tools"))?;
     let stage = target.join("site-pages");

@@ -1,5 +1,5 @@
-//! The bill of materials of a binary, in CycloneDX's JSON: the crates that are linked into it on
-//! its target, with versions, licences and the checksums of what was downloaded.
+//! The bill of materials of a binary, in `CycloneDX`'s JSON: the crates that are linked into it
+//! on its target, with versions, licences and the checksums of what was downloaded.
 //!
 //! The tree is `cargo tree`'s, because `cargo metadata` knows one set of features for the whole
 //! workspace, and would list crates that only tests bring along. Build scripts and procedural

@@ -55,7 +55,7 @@ pub(super) fn layout(platforms: &[Platform], source: &Source) -> Result<Layout> 
         "annotations": labels(source)?,
     });
     let mut index = layout.blob(INDEX, serde_json::to_vec(&index)?);
-    layout.digest = index["digest"].as_str().context("a descriptor has a digest")?.to_owned();
+    layout.digest = digest(&index)?;
     index["annotations"] = json!({ "org.opencontainers.image.ref.name": source.version });
     let entry = json!({ "schemaVersion": 2, "mediaType": INDEX, "manifests": [index] });
     layout.put("index.json", serde_json::to_vec(&entry)?);
@@ -153,9 +153,12 @@ impl Layout {
     }
 }
 
+fn digest(descriptor: &Value) -> Result<String> {
+    descriptor["digest"].as_str().map(str::to_owned).context("a descriptor has a digest")
+}
+
 fn path_of(descriptor: &Value) -> Result<String> {
-    let digest = descriptor["digest"].as_str().context("a descriptor has a digest")?;
-    Ok(format!("blobs/{}", digest.replace(':', "/")))
+    Ok(format!("blobs/{}", digest(descriptor)?.replace(':', "/")))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The pages, and what matters of their Markdown: links, headings and blocks of code.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
@@ -29,6 +29,27 @@ pub(super) fn load(root: &Path) -> Result<Vec<Page>> {
         Ok(Page { path, text })
     };
     paths.into_iter().map(page).collect()
+}
+
+/// The links that lead to no file, or to no heading in a page.
+pub(super) fn broken_links(root: &Path) -> Result<Vec<String>> {
+    let pages = load(root)?;
+    let pages: BTreeMap<&Path, &Page> =
+        pages.iter().map(|page| (page.path.as_path(), page)).collect();
+    let mut broken = Vec::new();
+    for page in pages.values() {
+        for link in page.links() {
+            let leads = match (&link.anchor, pages.get(link.path.as_path())) {
+                (Some(anchor), Some(target)) => target.anchors().contains(anchor),
+                (Some(_), None) => false,
+                (None, _) => root.join(&link.path).is_file(),
+            };
+            if !leads {
+                broken.push(format!("{}: {}", page.path.display(), link.text));
+            }
+        }
+    }
+    Ok(broken)
 }
 
 fn collect(root: &Path, below: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
