@@ -76,7 +76,7 @@ fn commands_for_a_shell_exist() {
                         assert!(tasks.contains(&format!("Task::{variant}")), "{place}");
                         count += 1;
                     }
-                    ["helm", ..] | ["kubectl", ..] => {
+                    ["helm" | "kubectl", ..] => {
                         let files = words.iter().filter(|word| word.starts_with("deploy/"));
                         for file in files.filter(|file| !file.contains(':')) {
                             assert!(root().join(file).exists(), "no {file}: {place}");
