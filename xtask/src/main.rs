@@ -3,8 +3,10 @@
 mod bench;
 mod conformance;
 mod deny;
+mod deploy;
 mod dist;
 mod kubernetes;
+mod monitoring;
 mod sim;
 mod site;
 #[cfg(test)]
@@ -37,6 +39,10 @@ enum Task {
     Conformance(conformance::Settings),
     /// Generate the table of Kubernetes' types from its Go modules
     Types,
+    /// Write the chart's definitions, dashboards and alerts, and render the kustomizations from it
+    Deploy(deploy::Settings),
+    /// Have a real Prometheus check the alerts, and see data in every panel of the dashboards
+    Monitoring(monitoring::Settings),
     /// Check the licences, bans and sources of all dependencies; needs cargo-deny
     Deny,
     /// Build the artefacts of a release into dist/: binaries, image, checksums, bills of materials
@@ -58,6 +64,8 @@ fn main() -> ExitCode {
         Task::Kubernetes(settings) => kubernetes::run(settings),
         Task::Conformance(settings) => conformance::run(&settings),
         Task::Deny => deny::run(),
+        Task::Deploy(settings) => deploy::run(&settings),
+        Task::Monitoring(settings) => monitoring::run(&settings),
         Task::Dist(settings) => dist::run(&settings),
         Task::Site => site::run(),
         Task::Types => types::run(),

@@ -173,6 +173,7 @@ impl Reconciler {
         }
         tracing::info!(objects = self.cache.world().len(), "all kinds are listed");
         self.metrics.set_ready(true);
+        self.metrics.set_active();
         for rollout in self.cache.rollouts() {
             self.queue.add(rollout);
         }
@@ -298,7 +299,9 @@ impl Reconciler {
             }
             return Reconciliation { rollout, step: None, execution: None };
         };
-        self.metrics.count_decision(&step);
+        let object = self.cache.world().get(&rollout.key);
+        let created = object.and_then(|object| object.created_at());
+        self.metrics.count_decision(&rollout, &step, created, now);
         self.set_holds(&rollout, metrics::holds(&step));
         self.warn(&rollout, &step);
         self.metrics.set_series(&rollout, series::of_step(&step));
