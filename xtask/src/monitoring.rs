@@ -85,6 +85,12 @@ mod tests {
             guide.lines().filter_map(|line| line.strip_prefix("### ")).collect();
         let alerts: Vec<&str> = alerts::ALL.iter().map(|alert| alert.name).collect();
         assert_eq!(sections, alerts);
+        let cases = fs::read_to_string(root().join("xtask/monitoring/alerts.test.yaml"));
+        let cases = cases.expect("the cases are there");
+        for name in alerts {
+            let fires = format!("ALERTS{{alertname=\"{name}\",alertstate=\"firing\",severity");
+            assert!(cases.contains(&fires), "no case shows that {name} fires");
+        }
     }
 
     #[test]

@@ -28,7 +28,9 @@ pub(crate) fn run(settings: &Settings) -> Result<()> {
     let [prometheus, promtool] = [build("prometheus")?, build("promtool")?];
     let rules = root().join("deploy/chart/monitoring/alerts.yaml");
     output(Command::new(&promtool).args(["check", "rules", "--lint-fatal"]).arg(&rules))?;
-    eprintln!("promtool finds nothing in the alerts");
+    let cases = root().join("xtask/monitoring/alerts.test.yaml");
+    output(Command::new(&promtool).args(["test", "rules"]).arg(&cases))?;
+    eprintln!("promtool finds nothing in the alerts, and each fires when it should");
     let mut world = World::start(settings)?;
     let address = world.watch(&prometheus, &rules)?;
     world.begin()?;
