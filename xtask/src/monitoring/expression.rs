@@ -26,7 +26,7 @@ pub(super) fn metrics(expr: &str) -> Vec<String> {
                 if LABEL_LISTS.contains(&word) && next.starts_with('(') {
                     after(next, ')')
                 } else {
-                    if !next.starts_with('(') && !KEYWORDS.contains(&word) {
+                    if !is_called(next) && !KEYWORDS.contains(&word) {
                         found.push(word.to_owned());
                     }
                     behind
@@ -36,6 +36,12 @@ pub(super) fn metrics(expr: &str) -> Vec<String> {
         };
     }
     found
+}
+
+/// Whether the word before is a function, or an operator such as `sum by (label) (…)`.
+fn is_called(next: &str) -> bool {
+    let grouped = ["by", "without"].iter().find_map(|word| next.strip_prefix(word));
+    next.starts_with('(') || grouped.is_some_and(|rest| rest.trim_start().starts_with('('))
 }
 
 fn is_name(c: char) -> bool {

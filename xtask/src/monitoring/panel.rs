@@ -42,20 +42,44 @@ pub(crate) struct Query {
     pub(crate) legend: &'static str,
 }
 
-pub(crate) fn query(expr: impl Into<String>, legend: &'static str) -> Query {
-    Query { expr: expr.into(), legend }
+/// Lines over time, of expressions and their legends.
+pub(crate) fn lines(
+    title: &'static str,
+    unit: &'static str,
+    queries: &[(&str, &'static str)],
+) -> Panel {
+    panel(title, Shape::Lines, unit, queries)
+}
+
+/// Stacked areas over time.
+pub(crate) fn stack(
+    title: &'static str,
+    unit: &'static str,
+    queries: &[(&str, &'static str)],
+) -> Panel {
+    panel(title, Shape::Stack, unit, queries)
+}
+
+pub(crate) fn number(title: &'static str, expr: &str) -> Panel {
+    panel(title, Shape::Number, "short", &[(expr, "")])
+}
+
+/// A number that should be zero.
+pub(crate) fn alarm(title: &'static str, expr: &str) -> Panel {
+    panel(title, Shape::Alarm, "short", &[(expr, "")])
+}
+
+fn panel(
+    title: &'static str,
+    shape: Shape,
+    unit: &'static str,
+    queries: &[(&str, &'static str)],
+) -> Panel {
+    let query = |(expr, legend): &(&str, &'static str)| Query { expr: (*expr).to_owned(), legend };
+    Panel { title, about: "", shape, unit, queries: queries.iter().map(query).collect() }
 }
 
 impl Panel {
-    pub(crate) fn new(
-        title: &'static str,
-        shape: Shape,
-        unit: &'static str,
-        queries: Vec<Query>,
-    ) -> Self {
-        Self { title, about: "", shape, unit, queries }
-    }
-
     pub(crate) fn about(self, about: &'static str) -> Self {
         Self { about, ..self }
     }
