@@ -166,12 +166,10 @@ fn split(rendered: &str) -> Result<BTreeMap<String, String>> {
         let Some((source, body)) = document.split_once('\n') else { continue };
         let Some(name) = source.strip_prefix(SOURCE) else { bail!("unexpected source {source:?}") };
         let of_release = |line: &&str| OF_RELEASES.iter().any(|label| line.contains(label));
-        let kept = body.trim().lines().filter(|line| !of_release(line));
-        let body: String = kept.map(|line| format!("{}\n", line.trim_end())).collect();
-        match files.get_mut(name) {
-            Some(file) => *file += &format!("---\n{body}"),
-            None => drop(files.insert(name.to_owned(), format!("{RENDERED}{body}"))),
-        }
+        let kept = body.trim().lines().filter(|line| !of_release(line)).map(str::trim_end);
+        let file = files.entry(name.to_owned()).or_default();
+        file.push_str(if file.is_empty() { RENDERED } else { "---\n" });
+        file.extend(kept.flat_map(|line| [line, "\n"]));
     }
     Ok(files)
 }
@@ -181,7 +179,7 @@ fn listing(kustomization: &str, names: &[&str]) -> Result<String> {
     let (head, rest) = kustomization.split_once("resources:\n").context("no resources")?;
     let rest = rest.trim_start_matches(|c: char| c != '#');
     let (rest, _) = rest.split_once("  newTag: ").context("no newTag")?;
-    let resources: String = names.iter().map(|name| format!("- {name}\n")).collect();
+    let resources: String = names.iter().flat_map(|name| ["- ", name, "\n"]).collect();
     let version = env!("CARGO_PKG_VERSION");
     Ok(format!("{head}resources:\n{resources}{rest}  newTag: {version}\n"))
 }

@@ -119,7 +119,7 @@ pub(super) const ALL: &[Alert] = &[
     },
 ];
 
-/// The file of rules, as Prometheus reads it and as the spec of a PrometheusRule.
+/// The file of rules, as Prometheus reads it and as the spec of a `PrometheusRule`.
 pub(super) fn rules() -> String {
     let mut text =
         "# Written by `cargo xtask deploy`.\ngroups:\n- name: convoy\n  rules:\n".to_owned();

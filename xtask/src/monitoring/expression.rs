@@ -1,4 +1,4 @@
-//! The metrics that an expression of PromQL names.
+//! The metrics that an expression of `PromQL` names.
 
 /// Words of the language that stand where a metric could.
 const KEYWORDS: [&str; 10] =

@@ -99,12 +99,11 @@ struct World {
 
 impl World {
     fn start(settings: &Settings) -> Result<Self> {
-        let convoy = match &settings.convoy {
-            Some(convoy) => convoy.clone(),
-            None => {
-                crate::cargo(&["build", "--quiet", "--workspace", "--bin", "convoy"])?;
-                root().join("target/debug/convoy")
-            }
+        let convoy = if let Some(convoy) = &settings.convoy {
+            convoy.clone()
+        } else {
+            crate::cargo(&["build", "--quiet", "--workspace", "--bin", "convoy"])?;
+            root().join("target/debug/convoy")
         };
         let mut running = Running::new("monitoring")?;
         let kubeconfig = running.directory.join("kubeconfig");
@@ -124,10 +123,11 @@ impl World {
         let [controllers, agent, own] = self.ports;
         let configuration = format!(
             "global: {{scrape_interval: 1s, evaluation_interval: 1s}}\n\
-             rule_files: [{rules:?}]\n\
+             rule_files: ['{}']\n\
              scrape_configs:\n\
              - job_name: convoy\n  static_configs:\n  \
-             - targets: ['127.0.0.1:{controllers}', '127.0.0.1:{agent}']\n"
+             - targets: ['127.0.0.1:{controllers}', '127.0.0.1:{agent}']\n",
+            rules.display()
         );
         let configuration = self.running.write("prometheus.yaml", &configuration)?;
         let mut command = Command::new(prometheus);
