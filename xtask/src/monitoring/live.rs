@@ -21,6 +21,13 @@ pub(crate) struct Settings {
     convoy: Option<PathBuf>,
 }
 
+/// Images of rollouts that do not come to an end, so that there is something to hold.
+const SCENARIO: &str = r#"
+rules:
+- when: {image: "*:stuck"}
+  then: {fails: never-ready}
+"#;
+
 /// How long the dashboards may take to fill.
 const PATIENCE: Duration = Duration::from_mins(5);
 
@@ -110,6 +117,8 @@ impl World {
         let ports = free_ports()?;
         let mut command = Command::new(&convoy);
         command.args(["up", "--ephemeral", "--listen=127.0.0.1:0", "--nodes=4", "--members=2"]);
+        let scenario = running.write("scenario.yaml", SCENARIO)?;
+        command.arg("--scenario").arg(scenario);
         command.args(["--controllers=all", &format!("--metrics-listen=127.0.0.1:{}", ports[0])]);
         command.arg("--kubeconfig").arg(&kubeconfig).stdout(Stdio::piped());
         let mut up = running.start_as(&mut command)?;

@@ -116,11 +116,11 @@ impl Standings {
         let since = *known.since.get_or_insert(now);
         let before = known.by_rollout.get(rollout).map(|(_, standing)| standing);
         let mut after = Standing::of(step);
+        // There from the first decision on, so that the first rollout counts as an increase.
+        let took = self.took.get_or_create(&DialectLabels { dialect: step.dialect });
         if step.verdict == Verdict::Done {
-            let began = before.and_then(|before| before.began);
-            if let Some(took) = began.map(|began| now.duration_since(began)) {
-                let labels = DialectLabels { dialect: step.dialect };
-                self.took.get_or_create(&labels).observe(took.as_secs_f64().max(0.0));
+            if let Some(began) = before.and_then(|before| before.began) {
+                took.observe(now.duration_since(began).as_secs_f64().max(0.0));
             }
         } else {
             after.began = match before {
@@ -246,7 +246,8 @@ mod tests {
         };
         decided("old", Verdict::Moving, -900, 0);
         decided("old", Verdict::Done, -900, 5);
-        assert!(!text(&standings).contains("convoy_rollout_seconds_count"));
+        let none = text(&standings);
+        assert!(none.contains(r#"convoy_rollout_seconds_count{dialect="apps"} 0"#), "{none}");
         decided("old", Verdict::Moving, -900, 10);
         decided("old", Verdict::Held, -900, 20);
         decided("old", Verdict::Done, -900, 50);
