@@ -1,9 +1,14 @@
 //! Build tasks. `cargo xtask ci` runs all checks, on a laptop as in CI.
 
 mod bench;
+mod conformance;
 mod deny;
+mod deploy;
+mod dist;
 mod kubernetes;
+mod monitoring;
 mod sim;
+mod site;
 #[cfg(test)]
 mod tidy;
 mod torture;
@@ -30,10 +35,20 @@ enum Task {
     Ci,
     /// Build a real Kubernetes, and compare its answers with the recorded ones
     Kubernetes(kubernetes::Settings),
+    /// Run Kubernetes' end-to-end suite against Convoy, and compare with the listed outcomes
+    Conformance(conformance::Settings),
     /// Generate the table of Kubernetes' types from its Go modules
     Types,
+    /// Write the chart's definitions, dashboards and alerts, and render the kustomizations from it
+    Deploy(deploy::Settings),
+    /// Have a real Prometheus check the alerts, and see data in every panel of the dashboards
+    Monitoring(monitoring::Settings),
     /// Check the licences, bans and sources of all dependencies; needs cargo-deny
     Deny,
+    /// Build the artefacts of a release into dist/: binaries, image, checksums, bills of materials
+    Dist(dist::Settings),
+    /// Build the documents as a site into target/site, and follow all its links
+    Site,
     /// Kill, stop and depose leaders for about 20 minutes, and check budgets after every write
     Torture(torture::Settings),
     /// Run control loops in virtual time under random faults, and check promises after every write
@@ -47,7 +62,12 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().task {
         Task::Ci => ci(),
         Task::Kubernetes(settings) => kubernetes::run(settings),
+        Task::Conformance(settings) => conformance::run(&settings),
         Task::Deny => deny::run(),
+        Task::Deploy(settings) => deploy::run(&settings),
+        Task::Monitoring(settings) => monitoring::run(&settings),
+        Task::Dist(settings) => dist::run(&settings),
+        Task::Site => site::run(),
         Task::Types => types::run(),
         Task::Torture(settings) => torture::run(&settings),
         Task::Sim(settings) => sim::run(&settings),

@@ -2,6 +2,7 @@
 
 mod counts;
 mod rollout_series;
+mod standing;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,6 +10,7 @@ use std::time::Duration;
 
 use convoy_plan::Step;
 use convoy_plan::series::{Increment, Series};
+use jiff::Timestamp;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -18,18 +20,21 @@ use prometheus_client::registry::Registry;
 
 use self::counts::DecisionCounts;
 use self::rollout_series::RolloutSeries;
+use self::standing::Standings;
 use crate::rollout::Rollout;
 
 /// All metrics of the control loop.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
+    active: Gauge,
     depth: Gauge,
     passes: Family<DecisionLabels, Counter>,
     planning: Family<PlanningLabels, Histogram, fn() -> Histogram>,
     writes: Family<WriteLabels, Counter>,
     conflicts: Counter,
     holds: Family<HoldLabels, Gauge>,
+    standings: Standings,
     rollout_series: RolloutSeries,
     counts: DecisionCounts,
     is_ready: AtomicBool,
@@ -68,12 +73,14 @@ impl Default for Metrics {
             || Histogram::new([0.000_02, 0.000_1, 0.000_5, 0.002, 0.01, 0.05, 0.25, 1.0]);
         let mut metrics = Self {
             registry: Registry::default(),
+            active: Gauge::default(),
             depth: Gauge::default(),
             passes: Family::default(),
             planning: Family::new_with_constructor(histogram),
             writes: Family::default(),
             conflicts: Counter::default(),
             holds: Family::default(),
+            standings: Standings::default(),
             rollout_series: RolloutSeries::default(),
             counts: DecisionCounts::default(),
             is_ready: AtomicBool::new(false),
@@ -86,6 +93,11 @@ impl Default for Metrics {
 impl Metrics {
     fn register(&mut self) {
         let registry = &mut self.registry;
+        registry.register(
+            "convoy_active",
+            "Whether this process makes decisions; 0 while it waits for the Lease",
+            self.active.clone(),
+        );
         registry.register("convoy_queue_depth", "Rollouts in the work queue", self.depth.clone());
         registry.register("convoy_passes", "Decisions made, by verdict", self.passes.clone());
         registry.register("convoy_plan_seconds", "Time a decision takes", self.planning.clone());
@@ -100,15 +112,29 @@ impl Metrics {
             self.conflicts.clone(),
         );
         registry.register("convoy_holds", "Current holds, by reason", self.holds.clone());
+        self.standings.register(registry);
         registry.register_collector(Box::new(self.rollout_series.clone()));
         registry.register_collector(Box::new(self.counts.clone()));
+    }
+
+    /// All kinds are listed, and decisions follow. A process that loses its Lease ends.
+    pub(crate) fn set_active(&self) {
+        self.active.set(1);
     }
 
     pub(crate) fn set_queue_depth(&self, depth: usize) {
         self.depth.set(i64::try_from(depth).unwrap_or(i64::MAX));
     }
 
-    pub(crate) fn count_decision(&self, step: &Step) {
+    /// A decision about a rollout, whose object was created then.
+    pub(crate) fn count_decision(
+        &self,
+        rollout: &Rollout,
+        step: &Step,
+        created: Option<Timestamp>,
+        now: Timestamp,
+    ) {
+        self.standings.decided(rollout, step, created, now);
         let verdict = format!("{:?}", step.verdict);
         self.passes.get_or_create(&DecisionLabels { dialect: step.dialect, verdict }).inc();
     }
@@ -145,6 +171,7 @@ impl Metrics {
 
     /// Removes the series of a rollout that is gone.
     pub(crate) fn remove_series(&self, rollout: &Rollout) {
+        self.standings.remove(rollout);
         self.rollout_series.set(rollout, Vec::new());
     }
 

@@ -173,6 +173,7 @@ impl Reconciler {
         }
         tracing::info!(objects = self.cache.world().len(), "all kinds are listed");
         self.metrics.set_ready(true);
+        self.metrics.set_active();
         for rollout in self.cache.rollouts() {
             self.queue.add(rollout);
         }
@@ -301,7 +302,9 @@ impl Reconciler {
         if step.rest.is_positive() {
             self.queue.rest(&rollout, now.checked_add(step.rest).unwrap_or(Timestamp::MAX));
         }
-        self.metrics.count_decision(&step);
+        let object = self.cache.world().get(&rollout.key);
+        let created = object.and_then(|object| object.created_at());
+        self.metrics.count_decision(&rollout, &step, created, now);
         self.set_holds(&rollout, metrics::holds(&step));
         self.warn(&rollout, &step);
         self.metrics.set_series(&rollout, series::of_step(&step));

@@ -4,7 +4,9 @@
 mod control_plane;
 mod programs;
 mod running;
+mod suite;
 
 pub use control_plane::{ControlPlane, WITHOUT_DEPLOYMENTS, start_etcd};
 pub use programs::{Programs, own_kubectl};
 pub use running::{Process, Running, flags, free_ports};
+pub use suite::bring_suite;

@@ -17,6 +17,9 @@ const PACKAGES: [(&str, &str); 4] = [
     ("kubectl", "k8s.io/kubernetes/cmd/kubectl"),
 ];
 
+/// Flags for builds without debug information: compiling and linking are faster.
+pub(crate) const LEAN: [&str; 2] = ["-gcflags=all=-dwarf=false", "-ldflags=-s -w"];
+
 const MODULE: &str = include_str!("../programs/go.mod");
 
 /// Paths of the programs.
@@ -71,7 +74,7 @@ fn find(name: &str) -> Option<PathBuf> {
 }
 
 /// The cache directory for programs of the pinned versions.
-fn cache() -> Result<PathBuf> {
+pub(crate) fn cache() -> Result<PathBuf> {
     let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache"));
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(home);
     let cache = cache.context("XDG_CACHE_HOME and HOME are not set")?.join("convoy");
@@ -94,9 +97,7 @@ fn build(missing: &[(&str, &str)]) -> Result<()> {
     let scratch = cache.join(format!("new-{}", std::process::id()));
     fs::create_dir_all(&scratch)?;
     let mut command = Command::new("go");
-    // No debug information: compiling and linking are faster.
-    let lean = ["-gcflags=all=-dwarf=false", "-ldflags=-s -w"];
-    command.args(["build", "-buildvcs=false"]).args(lean).arg("-o").arg(&scratch);
+    command.args(["build", "-buildvcs=false"]).args(LEAN).arg("-o").arg(&scratch);
     command.args(missing.iter().map(|(_, package)| package));
     command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("programs"));
     let status = command.status().context("could not run go")?;

@@ -6,6 +6,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
@@ -113,6 +114,19 @@ impl Process {
         BufReader::new(output).read_line(&mut line)?;
         ensure!(!line.is_empty(), "a program ended before it was ready");
         Ok(line)
+    }
+
+    /// Waits until the process exits, and returns its exit code; nothing if it still runs after this
+    /// time, or if a signal ended it.
+    pub fn wait(&mut self, at_most: Duration) -> Result<Option<i32>> {
+        let started = Instant::now();
+        while started.elapsed() < at_most {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(status.code());
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        Ok(None)
     }
 
     /// Peak resident memory.

@@ -30,7 +30,7 @@ fn the_accounts_may_read_what_their_dialects_name() {
     reads("convoy-fleet", &Hub::default());
     let [far, ..] = crate::placements::site::REAL;
     let agent = FleetAgent::new(far);
-    compare(placements.member(far), "clusterrole convoy-agent", agent.member_watches());
+    compare(placements.member(far), "clusterrole convoy-agent-fleet", agent.member_watches());
     // What it has on the hub is granted by the hub, in its own namespace.
     let role = format!("role fleet-role-{far} -n fleet-member-{far}");
     compare(&home::real().access, &role, agent.watches());
@@ -43,7 +43,7 @@ fn accounts_of_ocm_may_read_what_their_dialects_name_and_do_nothing_else() {
     let work = OcmAgent::new(ocm_agent::Options::new(home::MANAGED, ""));
     let registration = OcmRegistration::new(ocm_registration::Options::new(home::MANAGED));
     let watches = [work.member_watches(), registration.member_watches()].concat();
-    compare(hub, "clusterrole convoy-ocm-agent", &watches);
+    compare(hub, "clusterrole convoy-agent-ocm", &watches);
     let loops = "open-cluster-management-hub:convoy --all-namespaces";
     let member = "open-cluster-management-agent:convoy-agent --all-namespaces";
     let account = format!("open-cluster-management-hub:{}", home::MANAGED);

@@ -1,28 +1,38 @@
 //! Helm: a chart is installed, upgraded, rolled back and uninstalled.
 
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use serde_json::Value;
 
 use crate::clients::{go_tool, here, run};
 use crate::running::Running;
 
-struct Helm<'r> {
-    program: std::path::PathBuf,
+pub(crate) struct Helm {
+    program: &'static Path,
     /// Where it keeps what it would keep in the user's home.
     home: tempfile::TempDir,
-    running: &'r Running,
+    kubeconfig: PathBuf,
 }
 
-impl Helm<'_> {
-    fn run(&self, arguments: &str) -> String {
-        let mut command = Command::new(&self.program);
+impl Helm {
+    /// For a cluster that a kubeconfig leads to.
+    pub(crate) fn new(kubeconfig: &Path) -> Self {
+        static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+        let program = PROGRAM.get_or_init(|| go_tool("helm", "helm.sh/helm/v4/cmd/helm"));
+        let home = tempfile::tempdir().unwrap();
+        Self { program, home, kubeconfig: kubeconfig.to_owned() }
+    }
+
+    pub(crate) fn run(&self, arguments: &str) -> String {
+        let mut command = Command::new(self.program);
         run(self.prepare(&mut command, arguments))
     }
 
     /// Runs a command that must not succeed; what it complained of.
-    fn refused(&self, arguments: &str) -> String {
-        let mut command = Command::new(&self.program);
+    pub(crate) fn refused(&self, arguments: &str) -> String {
+        let mut command = Command::new(self.program);
         let output = self.prepare(&mut command, arguments).output().unwrap();
         assert!(!output.status.success(), "{arguments}");
         String::from_utf8(output.stderr).unwrap()
@@ -31,14 +41,15 @@ impl Helm<'_> {
     fn prepare<'c>(&self, command: &'c mut Command, arguments: &str) -> &'c mut Command {
         command
             .args(arguments.split_whitespace())
-            .env("KUBECONFIG", &self.running.kubeconfig)
+            .env("KUBECONFIG", &self.kubeconfig)
             .env("HOME", self.home.path())
             .current_dir(here("helm"))
     }
 
-    /// The chart's revisions, and how each stands.
-    fn history(&self) -> Vec<String> {
-        let history: Vec<Value> = serde_json::from_str(&self.run("history shop -o json")).unwrap();
+    /// The revisions of a release, and how each stands.
+    pub(crate) fn history(&self, release: &str) -> Vec<String> {
+        let history = self.run(&format!("history {release} -o json"));
+        let history: Vec<Value> = serde_json::from_str(&history).unwrap();
         let word = |entry: &Value| {
             format!("{}: {}", entry["revision"], entry["status"].as_str().unwrap_or_default())
         };
@@ -48,9 +59,8 @@ impl Helm<'_> {
 
 #[test]
 fn charts_of_helm_are_installed_and_rolled_back() {
-    let program = go_tool("helm", "helm.sh/helm/v4/cmd/helm");
     let running = Running::start();
-    let helm = Helm { program, home: tempfile::tempdir().unwrap(), running: &running };
+    let helm = Helm::new(&running.kubeconfig);
     let image = || {
         running.kubectl("get deployment shop -o jsonpath={.spec.template.spec.containers[0].image}")
     };
@@ -75,7 +85,7 @@ fn charts_of_helm_are_installed_and_rolled_back() {
     assert_eq!(image(), "example/shop:1");
     assert_eq!(running.kubectl("get cm shop-words -o jsonpath={.data.greeting}"), "hello");
     let want = ["1: superseded", "2: superseded", "3: failed", "4: deployed"];
-    assert_eq!(helm.history(), want);
+    assert_eq!(helm.history("shop"), want);
 
     helm.run("uninstall shop");
     let left = running.kubectl("get deployments,services,tills -o name");

@@ -234,7 +234,7 @@ pub(crate) fn fleet(control_plane: &ControlPlane) -> Process {
     attach(control_plane, &scenario(NODES))
 }
 
-fn attach(control_plane: &ControlPlane, scenario: &str) -> Process {
+pub(crate) fn attach(control_plane: &ControlPlane, scenario: &str) -> Process {
     let running = &control_plane.running;
     let scenario = running.write("scenario.yaml", scenario).unwrap();
     let mut fleet = Command::new(CONVOY);
@@ -256,7 +256,12 @@ fn install(access: &Access, manifests: &str) {
 }
 
 /// A kubeconfig of an account.
-fn account(control_plane: &ControlPlane, access: &Access, within: &str, name: &str) -> PathBuf {
+pub(crate) fn account(
+    control_plane: &ControlPlane,
+    access: &Access,
+    within: &str,
+    name: &str,
+) -> PathBuf {
     let token = access.kubectl(&format!("create token {name} -n {within} --duration=2h"));
     control_plane.kubeconfig_of(&format!("{within}-{name}"), token.trim()).unwrap()
 }

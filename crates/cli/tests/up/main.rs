@@ -4,6 +4,7 @@
 
 mod access;
 mod background;
+mod chart;
 mod clients;
 mod clusters;
 mod daily;

@@ -1,0 +1,233 @@
+//! The Helm chart of `deploy/chart`, installed by the real Helm on a real API server, with
+//! `convoy` run as the chart's Deployments say, under the accounts that the chart makes.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use convoy_kubernetes::{ControlPlane, Process, WITHOUT_DEPLOYMENTS};
+use convoy_plan::Dialect;
+use convoy_plan::dialect::fleet::Hub;
+use convoy_plan::dialect::ocm;
+use convoy_plan::dialect::skyhook::Skyhook;
+use serde_json::{Value, json};
+
+use crate::access::Access;
+use crate::helm::Helm;
+use crate::home::{self, CONVOY};
+use crate::scrape::scrape;
+
+const WITHIN: &str = "convoy-system";
+const AGENT: &str = "convoy-agent";
+/// The cluster, as its hub calls it.
+const MEMBER: &str = "local-cluster";
+const ALL: &str = "dialects={apps,skyhook,fleet,karpenter,ocm}";
+
+fn chart() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/chart")
+}
+
+/// A real Kubernetes with nodes, and Helm.
+struct Site {
+    control_plane: ControlPlane,
+    access: Access,
+    helm: Helm,
+    _processes: Vec<Process>,
+}
+
+impl Site {
+    fn start() -> Self {
+        let control_plane = home::real_control_plane();
+        let manager = control_plane.manage(WITHOUT_DEPLOYMENTS, &[]).unwrap();
+        let fleet = home::attach(&control_plane, &home::scenario("[{count: 2}]"));
+        let access = Access::new(control_plane.kubeconfig.clone());
+        let helm = Helm::new(&control_plane.kubeconfig);
+        Self { control_plane, access, helm, _processes: vec![fleet, manager] }
+    }
+
+    /// Runs what a Deployment runs, outside of the cluster: with its arguments and the account of its
+    /// pods; its ports are others, and the API server calls webhooks on loopback.
+    fn run(&self, within: &str, deployment: &str, more: &[&str]) -> (Process, u16) {
+        let deployment = self.access.get(&format!("deployment {deployment} -n {within}"));
+        let pod = &deployment["spec"]["template"]["spec"];
+        let account = pod["serviceAccountName"].as_str().unwrap();
+        let account = home::account(&self.control_plane, &self.access, within, account);
+        let [metrics] = convoy_kubernetes::free_ports().unwrap();
+        let mut command = Command::new(CONVOY);
+        for argument in pod["containers"][0]["args"].as_array().unwrap() {
+            let argument = argument.as_str().unwrap();
+            match argument.split_once('=').map_or(argument, |(flag, _)| flag) {
+                "--metrics-listen" => command.arg(format!("--metrics-listen=127.0.0.1:{metrics}")),
+                "--webhook-listen" => {
+                    command.args(["--webhook-listen=127.0.0.1:0", "--webhook-host=127.0.0.1"])
+                }
+                "--hub-kubeconfig" => command.arg("--member-kubeconfig").arg(&account),
+                _ => command.arg(argument),
+            };
+        }
+        if pod["containers"][0]["args"][0] == "run" {
+            command.arg("--kubeconfig").arg(&account);
+        }
+        let mut process =
+            self.control_plane.running.start_as(command.args(more).stdout(Stdio::piped())).unwrap();
+        process.first_line().unwrap();
+        (process, metrics)
+    }
+
+    /// Has the hub accept this cluster as its own member, for both APIs; a kubeconfig of the account
+    /// that its agent has on the hub.
+    fn register(&self) -> PathBuf {
+        let access = &self.access;
+        access.kubectl(&format!("create serviceaccount {MEMBER} -n {AGENT}"));
+        let identity = json!({"kind": "ServiceAccount", "namespace": AGENT, "name": MEMBER});
+        for registered in [
+            json!({"apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+                "metadata": {"name": MEMBER}, "spec": {"hubAcceptsClient": true}}),
+            json!({"apiVersion": "cluster.kubernetes-fleet.io/v1beta1", "kind": "MemberCluster",
+                "metadata": {"name": MEMBER},
+                "spec": {"identity": identity, "heartbeatPeriodSeconds": 15}}),
+        ] {
+            access.kubectl_with("apply -f -", &registered.to_string());
+        }
+        let accepted = "wait --for=condition=HubAcceptedManagedCluster managedcluster --all";
+        access.kubectl(&format!("{accepted} --timeout=60s"));
+        let (role, who) = ("open-cluster-management:managedcluster", format!("{AGENT}:{MEMBER}"));
+        for (binding, role) in [
+            ("clusterrolebinding convoy:member".to_owned(), format!("{role}:{MEMBER}")),
+            (format!("rolebinding convoy:work -n {MEMBER}"), format!("{role}:work")),
+            (format!("rolebinding convoy:reg -n {MEMBER}"), format!("{role}:registration")),
+        ] {
+            access
+                .kubectl(&format!("create {binding} --clusterrole={role} --serviceaccount={who}"));
+        }
+        home::account(&self.control_plane, access, AGENT, MEMBER)
+    }
+
+    /// The uid of a definition, which a new one of the same name does not have.
+    fn uid(&self, definition: &str) -> Value {
+        self.access.get(&format!("crd {definition}"))["metadata"]["uid"].clone()
+    }
+}
+
+#[test]
+fn one_object_of_each_dialect_rolls_out_and_outlives_the_release() {
+    let site = Site::start();
+    let (access, helm) = (&site.access, &site.helm);
+    let path = chart();
+    let path = path.display();
+    helm.run(&format!("install convoy {path} -n {WITHIN} --create-namespace --set {ALL}"));
+    let (hub, metrics) = site.run(WITHIN, "convoy", &[]);
+    let agent = format!("mode=agent,agent.cluster={MEMBER},agent.apis={{fleet,ocm}}");
+    helm.run(&format!(
+        "install {AGENT} {path} -n {AGENT} --create-namespace --set {agent},crds.install=false"
+    ));
+    let account = site.register();
+    let hub_kubeconfig = format!("--hub-kubeconfig={}", account.display());
+    let (_agent, agent_metrics) = site.run(AGENT, AGENT, &[&hub_kubeconfig]);
+    let each = std::fs::read_to_string(crate::clients::here("chart/each.yaml")).unwrap();
+    access.kubectl_with("apply -f -", &each);
+    for done in [
+        "rollout status deployment/pooled --timeout=120s",
+        "wait --for=condition=Ready skyhook/tuning --timeout=120s",
+        "wait --for=condition=ClusterResourcePlacementAvailable crp/shop --timeout=120s",
+        "wait --for=condition=ManifestworkApplied manifestworkreplicaset/words --timeout=120s",
+    ] {
+        access.kubectl(done);
+    }
+    assert!(!access.get("nodeclaims")["items"].as_array().unwrap().is_empty());
+    assert_eq!(access.get("configmap placed")["data"]["greeting"], "hello");
+    for port in [metrics, agent_metrics] {
+        let text = scrape(port);
+        assert!(!text.contains(r#"code="403""#), "a permission is missing: {text}");
+    }
+    upgrades_and_goes_back(&site, &path.to_string());
+    uninstalls(&site, hub);
+}
+
+/// Other values reach the Deployment, and what Convoy has filled in stays.
+fn upgrades_and_goes_back(site: &Site, chart: &str) {
+    const WEBHOOK: &str = "validatingwebhookconfiguration skyhook-operator-validating-webhook";
+    let (access, helm) = (&site.access, &site.helm);
+    let before = access.get(WEBHOOK)["webhooks"].clone();
+    assert_eq!(before.as_array().map(Vec::len), Some(2), "{before}");
+    let other = "replicas=3,log.format=json,networkPolicy.enabled=true";
+    helm.run(&format!("upgrade convoy {chart} -n {WITHIN} --set {ALL} --set {other}"));
+    access.kubectl(&format!("rollout status deployment/convoy -n {WITHIN} --timeout=120s"));
+    let deployment = access.get(&format!("deployment convoy -n {WITHIN}"));
+    assert_eq!(deployment["status"]["readyReplicas"], 3);
+    let text = deployment.to_string();
+    assert!(text.contains("--log-format=json"), "{text}");
+    access.kubectl(&format!("get networkpolicy convoy -n {WITHIN}"));
+    assert_eq!(access.get(WEBHOOK)["webhooks"], before);
+    helm.run(&format!("rollback convoy 1 -n {WITHIN}"));
+    let deployment = access.get(&format!("deployment convoy -n {WITHIN}"));
+    assert_eq!(deployment["spec"]["replicas"], 2);
+    access.refused(&format!("get networkpolicy convoy -n {WITHIN}"), "");
+    assert_eq!(access.get(WEBHOOK)["webhooks"], before);
+    let want = ["1: superseded", "2: superseded", "3: deployed"];
+    assert_eq!(helm.history(&format!("convoy -n {WITHIN}")), want);
+}
+
+/// The definitions and the users' objects stay, and can be changed without Convoy; nothing that acts
+/// or refuses is left.
+fn uninstalls(site: &Site, hub: Process) {
+    let (access, helm) = (&site.access, &site.helm);
+    let definition = "skyhooks.skyhook.nvidia.com";
+    let uid = site.uid(definition);
+    helm.run(&format!("uninstall convoy -n {WITHIN} --wait"));
+    assert_eq!(site.uid(definition), uid);
+    for object in ["skyhook/tuning", "crp/shop", "manifestworkreplicaset/words", "nodepool/default"]
+    {
+        access.kubectl(&format!("label {object} kept=yes"));
+    }
+    let left = "validatingwebhookconfigurations,mutatingwebhookconfigurations,clusterroles,\
+                clusterrolebindings,deployments,leases,services,poddisruptionbudgets";
+    let mine = "-l app.kubernetes.io/instance=convoy -A -o name";
+    assert_eq!(access.kubectl(&format!("get {left} {mine}")), "");
+    drop(hub);
+    // The same chart takes its definitions back.
+    let chart = chart();
+    helm.run(&format!("install convoy {} -n {WITHIN} --set {ALL}", chart.display()));
+    assert_eq!(site.uid(definition), uid);
+}
+
+#[test]
+fn values_that_do_not_exist_or_make_no_sense_are_refused() {
+    let helm = Helm::new(Path::new("/dev/null"));
+    let chart = chart();
+    for (values, complaint) in [
+        ("replica=3", "additional properties 'replica' not allowed"),
+        ("image.tagg=1", "at '/image': additional properties 'tagg' not allowed"),
+        ("dialects={argo}", "at '/dialects/0': value must be one of"),
+        ("log.level=loud", "at '/log/level': value must be one of"),
+        ("lease.durationSeconds=1", "at '/lease/durationSeconds': minimum"),
+        ("mode=agent", "at '/agent/cluster': minLength"),
+        ("ocm.parts={everything}", "at '/ocm/parts/0': value must be one of"),
+    ] {
+        let refused = helm.refused(&format!("template x {} --set {values}", chart.display()));
+        assert!(refused.contains(complaint), "{values}: {refused}");
+    }
+}
+
+/// The chart makes the configurations that Convoy fills in, and the account may change these.
+#[test]
+fn the_chart_knows_the_webhook_configurations_of_the_dialects() {
+    let (skyhook, hub) = (Skyhook::new(), ocm::Hub { parts: ocm::Parts::ALL });
+    let fleet = Hub::default();
+    let dialects: [(&str, &dyn Dialect, &[&str]); 3] = [
+        ("skyhook", &skyhook, &[]),
+        // Only with `--enable-guard-rail`.
+        ("fleet", &fleet, &["fleet-guard-rail-webhook-configuration"]),
+        ("ocm", &hub, &[]),
+    ];
+    for (name, dialect, more) in dialects {
+        let file = chart().join(format!("webhooks/{name}.yaml"));
+        let listed = std::fs::read_to_string(file).unwrap();
+        let (listed, _) = listed.split_once("\nrules:").unwrap_or((&listed, ""));
+        let words = listed.split([' ', '\n', ',', '[', ']']).filter(|word| !word.is_empty());
+        let listed: BTreeSet<&str> =
+            words.filter(|word| !word.ends_with(':') && *word != "-").collect();
+        let of_dialect = dialect.webhooks().iter().map(|webhook| webhook.configuration);
+        assert_eq!(listed, of_dialect.chain(more.iter().copied()).collect(), "{name}");
+    }
+}
