@@ -8,6 +8,7 @@ pub const NAMESPACE: GroupKind = GroupKind::new("", "Namespace");
 pub const NODE: GroupKind = GroupKind::new("", "Node");
 pub const PERSISTENT_VOLUME_CLAIM: GroupKind = GroupKind::new("", "PersistentVolumeClaim");
 pub const POD: GroupKind = GroupKind::new("", "Pod");
+pub const REPLICATION_CONTROLLER: GroupKind = GroupKind::new("", "ReplicationController");
 pub const SERVICE: GroupKind = GroupKind::new("", "Service");
 
 pub const CONTROLLER_REVISION: GroupKind = GroupKind::new("apps", "ControllerRevision");

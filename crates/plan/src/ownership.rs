@@ -1,6 +1,8 @@
 //! Ownership: which objects a controller keeps, adopts, releases or leaves alone. The same
 //! rules hold between a Deployment and ReplicaSets, and between any controller of pods and pods.
 
+use convoy_api::kinds::REPLICATION_CONTROLLER;
+use convoy_api::object::member::member;
 use convoy_api::{GroupKind, Object, ObjectKey};
 use serde_json::{Map, Value, json};
 
@@ -135,10 +137,17 @@ pub(crate) fn selects(owner: &Object, object: &Object) -> bool {
     selector(owner).is_some_and(|selector| selector.matches(object))
 }
 
-/// The selector of a controller; none if it is empty or cannot be parsed.
+/// The selector of a controller; none if it is empty or cannot be parsed. That of a
+/// ReplicationController is a map of labels: without one, the labels of its template.
 pub(crate) fn selector(owner: &Object) -> Option<Selector> {
-    let given = owner.spec().get("selector").unwrap_or(&Value::Null);
-    Selector::from_value(given).ok().filter(|selector| !selector.is_empty())
+    let given = member(owner.spec(), "selector");
+    let selector = if *owner.kind() == REPLICATION_CONTROLLER {
+        let labels = given.or_else(|| owner.spec().pointer("/template/metadata/labels"));
+        Selector::from_value(&json!({"matchLabels": labels}))
+    } else {
+        Selector::from_value(given.unwrap_or(&Value::Null))
+    };
+    selector.ok().filter(|selector| !selector.is_empty())
 }
 
 /// Whether `owner` controls `object`.

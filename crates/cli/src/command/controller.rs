@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::ValueEnum;
 use convoy_plan::Dialect;
-use convoy_plan::dialect::apps::{Deployments, ReplicaSets};
+use convoy_plan::dialect::apps::{Deployments, ReplicaSets, ReplicationControllers};
 use convoy_plan::dialect::fleet::{self, Hub};
 use convoy_plan::dialect::karpenter::{Gates, Operator};
 use convoy_plan::dialect::skyhook::{self, Skyhook};
@@ -26,6 +26,9 @@ pub(crate) enum Controller {
     /// ReplicaSets, for servers without kube-controller-manager
     #[value(name = "replicasets")]
     ReplicaSets,
+    /// ReplicationControllers, for servers without kube-controller-manager
+    #[value(name = "replicationcontrollers")]
+    ReplicationControllers,
     /// DaemonSets, for servers without kube-controller-manager
     #[value(name = "daemonsets")]
     DaemonSets,
@@ -96,6 +99,7 @@ impl Controller {
         match self {
             Self::Apps => &Deployments,
             Self::ReplicaSets => &ReplicaSets,
+            Self::ReplicationControllers => &ReplicationControllers,
             Self::DaemonSets => &DAEMON_SETS,
             Self::StatefulSets => &STATEFUL_SETS,
             Self::Jobs => &JOBS,

@@ -98,3 +98,26 @@ fn cron_jobs_make_jobs() {
     running.kubectl("delete cronjob report --cascade=foreground --timeout=60s");
     assert_eq!(running.kubectl("get jobs,pods -o name"), "");
 }
+
+#[test]
+fn replication_controllers_keep_their_pods() {
+    let directory = tempfile::tempdir().unwrap();
+    let running = Running::start_in(directory.path(), &["--nodes", "2"]);
+    let text = r#"{"apiVersion": "v1", "kind": "ReplicationController", "metadata": {"name": "web"}, "spec": {
+        "replicas": 2, "selector": {"app": "web"}, "template": {"metadata": {"labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "a", "image": "example/web:1"}]}}}}"#;
+    apply(&running, text);
+    let ready = |count: u32| {
+        let reached = format!("--for=jsonpath={{.status.readyReplicas}}={count} --timeout=60s");
+        running.kubectl(&format!("wait rc/web {reached}"));
+    };
+    ready(2);
+    running.kubectl("scale rc web --replicas 3");
+    ready(3);
+    running.kubectl("delete rc web --cascade=orphan --timeout=60s");
+    assert_eq!(running.kubectl("get pods -l app=web -o name").lines().count(), 3);
+    apply(&running, text);
+    ready(2);
+    running.kubectl("delete rc web --cascade=foreground --timeout=60s");
+    assert_eq!(running.kubectl("get pods -o name"), "");
+}

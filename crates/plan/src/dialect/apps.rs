@@ -14,7 +14,8 @@ mod validate;
 mod watch;
 mod write;
 
-use convoy_api::apps::{DEPLOYMENT, REPLICA_SET};
+use convoy_api::apps::{DEPLOYMENT, POD, REPLICA_SET};
+use convoy_api::kinds::REPLICATION_CONTROLLER;
 use convoy_api::{GroupKind, Object, ObjectKey};
 use jiff::Timestamp;
 
@@ -24,6 +25,7 @@ use super::{Dialect, NamedKind, Watch};
 use crate::diagnostic::Diagnostic;
 use crate::hold::Hold;
 use crate::intervention::{Intervention, Refused, Revision};
+use crate::ownership;
 use crate::snapshot::Snapshot;
 use crate::step::{Action, Complaint, Denial, Event, EventType, Step};
 use crate::world::World;
@@ -39,6 +41,10 @@ pub struct Deployments;
 /// The controller of ReplicaSets.
 #[derive(Clone, Copy, Debug)]
 pub struct ReplicaSets;
+
+/// The controller of ReplicationControllers: ReplicaSets of their own, with another selector.
+#[derive(Clone, Copy, Debug)]
+pub struct ReplicationControllers;
 
 impl Dialect for Apps {
     fn name(&self) -> &'static str {
@@ -193,7 +199,7 @@ impl Dialect for ReplicaSets {
     }
 
     fn affected(&self, world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
-        watch::affected_replica_sets(world, changed)
+        watch::affected_sets(world, &REPLICA_SET, changed)
     }
 
     fn snapshot<'w>(&self, world: &'w World, rollout: &'w Object) -> Snapshot<'w> {
@@ -202,6 +208,40 @@ impl Dialect for ReplicaSets {
 
     fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
         step_of_replica_set(REPLICA_SETS, snapshot, now)
+    }
+
+    fn complaint(&self, snapshot: &Snapshot<'_>, denial: &Denial, now: Timestamp) -> Complaint {
+        status::denied::replica_set(snapshot, denial, now)
+    }
+}
+
+impl Dialect for ReplicationControllers {
+    fn name(&self) -> &'static str {
+        "replicationcontrollers"
+    }
+
+    fn watches(&self) -> &'static [Watch] {
+        watch::OF_REPLICATION_CONTROLLERS
+    }
+
+    fn rollouts<'w>(&self, world: &'w World) -> Vec<&'w Object> {
+        world.of(&REPLICATION_CONTROLLER).collect()
+    }
+
+    fn is_rollout(&self, _world: &World, object: &Object) -> bool {
+        *object.kind() == REPLICATION_CONTROLLER
+    }
+
+    fn affected(&self, world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
+        watch::affected_sets(world, &REPLICATION_CONTROLLER, changed)
+    }
+
+    fn snapshot<'w>(&self, world: &'w World, rollout: &'w Object) -> Snapshot<'w> {
+        Snapshot::new(rollout, ownership::in_reach(world, &POD, rollout))
+    }
+
+    fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
+        step_of_replica_set(self.name(), snapshot, now)
     }
 
     fn complaint(&self, snapshot: &Snapshot<'_>, denial: &Denial, now: Timestamp) -> Complaint {

@@ -2,11 +2,11 @@
 
 mod document;
 
-use convoy_testkit::{Builder, NOW, apps};
+use convoy_testkit::{Builder, NOW, apps, object};
 
 use convoy_api::apps::{DEPLOYMENT, POD, REPLICA_SET};
 use convoy_api::{GroupKind, ObjectKey};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::step::Write;
@@ -219,4 +219,34 @@ fn changes_follow_references_to_the_controllers() {
     assert_eq!(affected(&ReplicaSets, &REPLICA_SET, "gone"), ["gone"]);
     assert!(affected(&ReplicaSets, &POD, "gone").is_empty());
     assert_eq!(ReplicaSets.rollouts(&world).len(), 2);
+}
+
+#[test]
+fn a_replication_controller_keeps_its_pods_by_a_map_of_labels() {
+    let template = apps::template("web:v1");
+    let controller =
+        |spec: Value| object("v1", "ReplicationController", "web").namespace("shop").spec(spec);
+    let orphan = object("v1", "Pod", "stray").namespace("shop").label("app", "web");
+    let step = |spec: Value| {
+        let world: World = [controller(spec).build(), orphan.clone().build()].into_iter().collect();
+        let rollout = ReplicationControllers.rollouts(&world)[0];
+        let snapshot = ReplicationControllers.snapshot(&world, rollout);
+        let affected = ReplicationControllers.affected(&world, &POD.key("shop", "stray"));
+        (ReplicationControllers.step(&snapshot, NOW.parse().unwrap()), affected.len())
+    };
+    let selector = json!({"app": "web"});
+    for spec in [
+        json!({"replicas": 3, "selector": selector, "template": template}),
+        json!({"replicas": 3, "template": template}),
+    ] {
+        let (step, affected) = step(spec);
+        let verbs: Vec<&str> = step.actions.iter().map(|action| action.verb.into()).collect();
+        assert_eq!((verbs, affected), (vec!["Adopt", "Start", "Start"], 1));
+        let status = step.status.unwrap();
+        assert_eq!(status["replicas"], json!(1));
+        assert_eq!(status.get("terminatingReplicas"), None, "it has no such field");
+    }
+    let (other, affected) =
+        step(json!({"replicas": 0, "selector": {"app": "other"}, "template": template}));
+    assert_eq!((other.actions.len(), affected), (0, 0));
 }

@@ -9,8 +9,9 @@
 use std::collections::BTreeSet;
 
 use convoy_api::apps::{DEPLOYMENT, POD, REPLICA_SET};
+use convoy_api::kinds::REPLICATION_CONTROLLER;
 use convoy_api::object::OwnerReference;
-use convoy_api::{Object, ObjectKey};
+use convoy_api::{GroupKind, Object, ObjectKey};
 
 use super::read::needs_pods;
 use crate::dialect::{Keep, NamedKind, Watch};
@@ -27,18 +28,23 @@ pub(super) const ROLLOUT_KINDS: &[NamedKind] = &[
 pub(super) const WATCHES: &[Watch] = &[
     Watch { kind: DEPLOYMENT, keep: Keep::Whole },
     Watch { kind: REPLICA_SET, keep: Keep::Whole },
-    Watch {
-        kind: POD,
-        keep: Keep::Fields(&[
-            "spec.nodeName",
-            "spec.initContainers",
-            "status.phase",
-            "status.conditions",
-            "status.containerStatuses",
-            "status.initContainerStatuses",
-        ]),
-    },
+    PODS,
 ];
+
+pub(super) const OF_REPLICATION_CONTROLLERS: &[Watch] =
+    &[Watch { kind: REPLICATION_CONTROLLER, keep: Keep::Whole }, PODS];
+
+const PODS: Watch = Watch {
+    kind: POD,
+    keep: Keep::Fields(&[
+        "spec.nodeName",
+        "spec.initContainers",
+        "status.phase",
+        "status.conditions",
+        "status.containerStatuses",
+        "status.initContainerStatuses",
+    ]),
+};
 
 /// The Deployments, and the sets that none of them looks after.
 pub(super) fn rollouts_among<'w>(
@@ -147,13 +153,17 @@ pub(super) fn snapshot_of_deployment<'w>(world: &'w World, rollout: &'w Object) 
     Snapshot::new(rollout, sets.into_iter().chain(pods))
 }
 
-/// The ReplicaSets that a change concerns.
-pub(super) fn affected_replica_sets(world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
-    if changed.kind == REPLICA_SET {
+/// The ReplicaSets, or objects of another kind with pods, that a change concerns.
+pub(super) fn affected_sets(
+    world: &World,
+    kind: &GroupKind,
+    changed: &ObjectKey,
+) -> Vec<ObjectKey> {
+    if changed.kind == *kind {
         return vec![changed.clone()];
     }
     let pod = world.get(changed).filter(|_| changed.kind == POD);
-    pod.map_or_else(Vec::new, |pod| controllers_of(world, &REPLICA_SET, pod))
+    pod.map_or_else(Vec::new, |pod| controllers_of(world, kind, pod))
 }
 
 /// What the decision about a ReplicaSet looks at: its pods, its siblings and theirs.

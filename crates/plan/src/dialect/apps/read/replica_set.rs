@@ -1,14 +1,14 @@
-//! A ReplicaSet as a rollout of its own: how many pods it wants, and which it has.
+//! A ReplicaSet as a rollout of its own: how many pods it wants, and which it has. The same for a
+//! ReplicationController, which differs in its selector only.
 
 use convoy_api::Object;
 use convoy_api::apps::POD;
 use convoy_api::apps::spec::ReplicaSetSpec;
-use convoy_api::object::member::field;
 use jiff::Timestamp;
 use serde_json::Value;
 
 use super::template;
-use crate::ownership::{Claim, claim};
+use crate::ownership::{self, Claim, claim};
 use crate::pods::active::{ActivePod, Readiness};
 use crate::pods::{available_at, is_finished};
 use crate::selector::Selector;
@@ -34,9 +34,7 @@ impl<'o> ReplicaSet<'o> {
     pub(crate) fn read(snapshot: &Snapshot<'o>, now: Timestamp) -> Result<Self, String> {
         let object = snapshot.rollout();
         let spec: ReplicaSetSpec = object.spec_view().map_err(|error| error.field)?;
-        let selector = Selector::from_value(field(object.spec(), "selector"));
-        let selector = selector.ok().filter(|selector| !selector.is_empty());
-        let selector = selector.ok_or("spec.selector")?;
+        let selector = ownership::selector(object).ok_or("spec.selector")?;
         let replicas = usize::try_from(spec.replicas.unwrap_or(1)).map_err(|_| "spec.replicas")?;
         let mut set = Self {
             object,

@@ -1,6 +1,7 @@
 //! The status of a ReplicaSet as it should read.
 
 use convoy_api::Object;
+use convoy_api::apps::REPLICA_SET;
 use convoy_api::object::member::text;
 use serde_json::{Value, json};
 
@@ -23,7 +24,10 @@ pub(crate) fn status(set: &ReplicaSet<'_>, failure: Option<&condition::Condition
     let available = active.iter().filter(|pod| set.is_available(pod)).count();
     let mut status = set.object.status().as_object().cloned().unwrap_or_default();
     status.insert("replicas".to_owned(), json!(active.len()));
-    status.insert("terminatingReplicas".to_owned(), json!(set.terminating));
+    // A ReplicationController has no such field.
+    if *set.object.kind() == REPLICA_SET {
+        status.insert("terminatingReplicas".to_owned(), json!(set.terminating));
+    }
     let numbers = [
         ("fullyLabeledReplicas", json!(fully_labelled)),
         ("readyReplicas", json!(ready)),

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use convoy_api::kinds::{CUSTOM_RESOURCE_DEFINITION, DEPLOYMENT, REPLICA_SET, STATEFUL_SET};
+use convoy_api::kinds::{
+    CUSTOM_RESOURCE_DEFINITION, DEPLOYMENT, REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET,
+};
 use convoy_api::object::member::{field, list, text};
 use convoy_api::object::meta::{OwnerReference, timestamp};
 use convoy_api::{GroupKind, Object};
@@ -13,8 +15,6 @@ use smol_str::SmolStr;
 use crate::budget::IntOrPercent;
 use crate::selector::Selector;
 use crate::snapshot::Snapshot;
-
-pub(crate) const REPLICATION_CONTROLLER: GroupKind = GroupKind::new("", "ReplicationController");
 
 /// A budget and the pods it selects.
 #[derive(Clone, Debug)]

@@ -42,13 +42,8 @@ fn at(objects: impl IntoIterator<Item = Builder>, now: &str) -> Step {
 
 /// What a step does, as verbs and names.
 fn actions(step: &Step) -> Vec<(&'static str, &str)> {
-    let verb = |action: &crate::step::Action| match action.verb {
-        Verb::Start(_) => "start",
-        Verb::Remove(_) => "remove",
-        Verb::Delete => "delete",
-        _ => "other",
-    };
-    step.actions.iter().map(|action| (verb(action), action.target.name.as_str())).collect()
+    let actions = step.actions.iter();
+    actions.map(|action| (action.verb.into(), action.target.name.as_str())).collect()
 }
 
 #[test]
@@ -58,7 +53,7 @@ fn a_job_is_made_when_it_is_due_and_once() {
     assert_eq!(early.wake_at, Some("2026-01-01T00:00:00Z".parse().unwrap()));
 
     let due = at([cron_job(&json!({}))], "2026-01-01T00:00:02Z");
-    assert_eq!(actions(&due), [("start", "web-29453760")]);
+    assert_eq!(actions(&due), [("Start", "web-29453760")]);
     let Write::Create { object, .. } = &due.actions[0].write else { panic!("{:?}", due.actions) };
     let metadata = &object["metadata"];
     assert_eq!(
@@ -81,12 +76,12 @@ fn a_job_is_made_when_it_is_due_and_once() {
 #[test]
 fn of_missed_times_only_the_last_is_made_up_for() {
     let step = at([cron_job(&json!({}))], "2026-01-01T01:02:00Z");
-    assert_eq!(actions(&step), [("start", "web-29453820")]);
+    assert_eq!(actions(&step), [("Start", "web-29453820")]);
     let late = cron_job(&json!({"startingDeadlineSeconds": 60}));
     let step = at([late], "2026-01-01T01:02:00Z");
     assert_eq!(actions(&step), [], "two minutes late, and one is allowed");
     let just = cron_job(&json!({"startingDeadlineSeconds": 120}));
-    assert_eq!(actions(&at([just], "2026-01-01T01:02:00Z")), [("start", "web-29453820")]);
+    assert_eq!(actions(&at([just], "2026-01-01T01:02:00Z")), [("Start", "web-29453820")]);
 }
 
 #[test]
@@ -113,13 +108,13 @@ fn a_job_that_runs_is_in_the_way_or_goes_as_the_policy_says() {
     let with = |policy: &str| cron_job(&json!({"concurrencyPolicy": policy}));
     let now = "2026-01-01T00:05:01Z";
     let allow = at([with("Allow"), running()], now);
-    assert_eq!(actions(&allow), [("start", "web-29453765")]);
+    assert_eq!(actions(&allow), [("Start", "web-29453765")]);
     let forbid = at([with("Forbid"), running()], now);
     assert_eq!(actions(&forbid), []);
     let expected = "1 of 1 slots of concurrencyPolicy in use by web-29453760";
     assert!(holds(&forbid).contains(&(String::new(), expected.to_owned())), "{:?}", forbid.holds);
     let replace = at([with("Replace"), running()], now);
-    assert_eq!(actions(&replace), [("remove", "web-29453760"), ("start", "web-29453765")]);
+    assert_eq!(actions(&replace), [("Remove", "web-29453760"), ("Start", "web-29453765")]);
     assert_eq!(replace.status.unwrap().get("active"), None);
 }
 
@@ -139,7 +134,7 @@ fn the_oldest_ended_jobs_go_and_the_last_success_is_recorded() {
     let recorded = json!({"active": [{"name": "web-29453770"}, {"name": "web-1"}]});
     let all = [cron_job(&limits).status(recorded)].into_iter().chain(jobs).chain(failed);
     let step = at(all, "2026-01-01T00:30:00Z");
-    assert_eq!(actions(&step), [("delete", "web-29453760"), ("delete", "web-29453775")]);
+    assert_eq!(actions(&step), [("Delete", "web-29453760"), ("Delete", "web-29453775")]);
     let told: Vec<&str> = step.events.iter().map(|event| event.message.as_str()).collect();
     assert_eq!(
         told,

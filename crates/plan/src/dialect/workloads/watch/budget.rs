@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 
 use convoy_api::kinds::{
-    CUSTOM_RESOURCE_DEFINITION, DEPLOYMENT, POD, POD_DISRUPTION_BUDGET, REPLICA_SET, STATEFUL_SET,
+    CUSTOM_RESOURCE_DEFINITION, DEPLOYMENT, POD, POD_DISRUPTION_BUDGET, REPLICA_SET,
+    REPLICATION_CONTROLLER, STATEFUL_SET,
 };
 use convoy_api::{Object, ObjectKey};
 use smol_str::SmolStr;
 
-use crate::dialect::workloads::read::budget::{self as read, REPLICATION_CONTROLLER};
+use crate::dialect::workloads::read::budget as read;
 use crate::dialect::{Keep, Need, Watch};
 use crate::snapshot::Snapshot;
 use crate::world::World;
