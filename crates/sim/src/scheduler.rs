@@ -23,6 +23,7 @@ use crate::component::{Component, Key, Kind, WriteRequest, WriteResponse, WriteV
 use crate::kubelet::{generation, is_terminal, stamp};
 use crate::shared_object::SharedObject;
 use crate::timers::Timers;
+pub(crate) use neighbours::Rules;
 use neighbours::{Neighbour, Rules};
 pub use room::Amounts;
 use room::Room;

@@ -270,6 +270,31 @@ fn a_pod_that_its_node_has_no_room_for_is_refused() {
 }
 
 #[test]
+fn a_pod_whose_port_is_taken_is_refused() {
+    let mut world = World::new("nodes: [{count: 1}]");
+    let keys = ["a", "b", "c"].map(|name| {
+        let key = Key::pod("shop", name);
+        let number = if name == "c" { 81 } else { 80 };
+        let container = json!({"name": "c", "image": "nginx", "ports": [{"hostPort": number}]});
+        let pod = json!({"metadata": {"name": name, "namespace": "shop"}, "status": {},
+            "spec": {"nodeName": "node-0", "containers": [container]}});
+        world.put(&key, pod, at(0));
+        world.run(at(0));
+        key
+    });
+    world.run_until(at(10));
+    let phases = keys.each_ref().map(|key| world.objects[key]["status"]["phase"].clone());
+    assert_eq!(phases, [json!("Running"), json!("Failed"), json!("Running")]);
+    let status = &world.objects[&keys[1]]["status"];
+    assert_eq!(status["reason"], "NodePorts");
+    assert_eq!(
+        status["message"],
+        "Pod was rejected: Predicate NodePorts failed: node(s) didn't have free ports for the \
+         requested pod ports"
+    );
+}
+
+#[test]
 fn a_node_that_is_closed_to_the_scheduler_takes_pods_that_name_it() {
     let mut world = World::new("nodes: [{count: 1, capacity: {pods: '0'}}]");
     let key = world.pod("a", "node-0");

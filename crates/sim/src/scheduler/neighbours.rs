@@ -12,7 +12,7 @@ use super::room::Room;
 
 /// The rules of one pod, all of them required.
 #[derive(Debug)]
-pub(super) struct Rules<'p> {
+pub(crate) struct Rules<'p> {
     pod: &'p Value,
     near: Vec<Term<'p>>,
     apart: Vec<Term<'p>>,
@@ -71,17 +71,16 @@ pub(super) struct Neighbour<'s> {
 }
 
 impl<'p> Rules<'p> {
-    pub(super) fn of(pod: &'p Value) -> Self {
+    pub(crate) fn of(pod: &'p Value) -> Self {
         let spec = field(pod, "spec");
         let affinity = field(spec, "affinity");
         let spread = list(spec, "topologySpreadConstraints").iter();
-        let containers = list(spec, "initContainers").iter().chain(list(spec, "containers"));
         Self {
             pod,
             near: terms(field(affinity, "podAffinity")),
             apart: terms(field(affinity, "podAntiAffinity")),
             spread: spread.filter_map(|it| Spread::new(it, pod)).collect(),
-            ports: containers.flat_map(ports).collect(),
+            ports: pod_ports(pod).collect(),
         }
     }
 
@@ -136,12 +135,8 @@ impl<'p> Rules<'p> {
         spreads: &impl Fn(&str, &Room) -> bool,
     ) {
         let Neighbour { pod, node, room } = neighbour;
-        if !self.ports.is_empty() {
-            let taken = Rules::of(pod)
-                .ports
-                .iter()
-                .any(|theirs| self.ports.iter().any(|ours| ours.collides(theirs)));
-            found.taken.extend(taken.then_some(node));
+        if self.takes_a_port_of(pod) {
+            found.taken.insert(node);
         }
         let Some(room) = room else { return };
         for (terms, domains) in [(&self.near, &mut found.near), (&self.apart, &mut found.apart)] {
@@ -163,6 +158,13 @@ impl<'p> Rules<'p> {
                 *counts.entry(domain).or_default() += 1;
             }
         }
+    }
+
+    /// Whether it needs a port of the node that another pod has.
+    pub(crate) fn takes_a_port_of(&self, other: &Value) -> bool {
+        let theirs = || pod_ports(other).collect::<Vec<_>>();
+        !self.ports.is_empty()
+            && theirs().iter().any(|theirs| self.ports.iter().any(|ours| ours.collides(theirs)))
     }
 
     /// Why a node will not do, in the words of Kubernetes.
@@ -279,6 +281,11 @@ impl Port<'_> {
         (self.number, self.protocol) == (other.number, other.protocol)
             && (self.address == other.address || is_any(self.address) || is_any(other.address))
     }
+}
+
+fn pod_ports(pod: &Value) -> impl Iterator<Item = Port<'_>> {
+    let spec = field(pod, "spec");
+    list(spec, "initContainers").iter().chain(list(spec, "containers")).flat_map(ports)
 }
 
 fn ports(container: &Value) -> impl Iterator<Item = Port<'_>> {
