@@ -37,7 +37,8 @@ pub(crate) fn run() -> Result<()> {
     let status = command.status().context("could not run mdbook")?;
     ensure!(status.success(), "mdbook failed");
     let links = html::check(&site)?;
-    eprintln!("{}: all of {links} links lead somewhere", site.join("index.html").display());
+    let first = site.join("index.html").canonicalize()?;
+    eprintln!("{}: all of {links} links lead somewhere", first.display());
     Ok(())
 }
 

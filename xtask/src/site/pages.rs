@@ -39,11 +39,14 @@ pub(super) fn broken_links(root: &Path) -> Result<Vec<String>> {
     let mut broken = Vec::new();
     for page in pages.values() {
         for link in page.links() {
-            let leads = match (&link.anchor, pages.get(link.path.as_path())) {
-                (Some(anchor), Some(target)) => target.anchors().contains(anchor),
-                (Some(_), None) => false,
-                (None, _) => root.join(&link.path).is_file(),
-            };
+            // The list of pages is no page of the site.
+            let is_page = link.path != Path::new(SUMMARY);
+            let leads = is_page
+                && match (&link.anchor, pages.get(link.path.as_path())) {
+                    (Some(anchor), Some(target)) => target.anchors().contains(anchor),
+                    (Some(_), None) => false,
+                    (None, _) => root.join(&link.path).is_file(),
+                };
             if !leads {
                 broken.push(format!("{}: {}", page.path.display(), link.text));
             }
