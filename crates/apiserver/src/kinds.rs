@@ -23,6 +23,7 @@ mod priority;
 mod quota;
 #[cfg(test)]
 mod recorded;
+mod runtime_class;
 mod selector;
 mod service;
 mod storage;
@@ -78,7 +79,8 @@ pub(crate) fn admit(request: &ResourceRequest, object: &mut Value) -> ApiResult<
     match names(&request.resource) {
         ("", "pods") if request.target.subresource.is_empty() => {
             limits::fill_in(request, object);
-            priority::admit_pod(request, object)
+            priority::admit_pod(request, object)?;
+            runtime_class::admit_pod(request, object)
         }
         ("", "persistentvolumeclaims") => {
             priority::choose_storage_class(request, object);
@@ -97,7 +99,8 @@ pub(crate) fn refuse(
 ) -> ApiResult<()> {
     match names(&request.resource) {
         ("", "pods") if old.is_none() && request.target.subresource.is_empty() => {
-            limits::check(request, object)
+            limits::check(request, object)?;
+            runtime_class::check(request, object)
         }
         ("certificates.k8s.io", "certificatesigningrequests") => {
             certificate::refuse(request, object, old)

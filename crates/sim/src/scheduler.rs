@@ -23,8 +23,8 @@ use crate::component::{Component, Key, Kind, WriteRequest, WriteResponse, WriteV
 use crate::kubelet::{generation, is_terminal, stamp};
 use crate::shared_object::SharedObject;
 use crate::timers::Timers;
+use neighbours::Neighbour;
 pub(crate) use neighbours::Rules;
-use neighbours::{Neighbour, Rules};
 pub use room::Amounts;
 use room::Room;
 pub(crate) use room::Shortage;

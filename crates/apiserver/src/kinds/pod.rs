@@ -3,6 +3,7 @@
 mod containers;
 mod quality;
 mod spec;
+mod sysctls;
 mod update;
 mod volumes;
 

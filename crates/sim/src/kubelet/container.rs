@@ -211,7 +211,8 @@ impl Course<'_> {
     ) -> Standing {
         let gets_ready = self.is_probed && self.behaviour.failure != Failure::NeverReady;
         let ready_at = gets_ready.then(|| {
-            after(since, self.behaviour.ready.draw(self.seed.child("ready", "").nth(run)))
+            let probed = after(since, self.initial_delay());
+            after(probed, self.behaviour.ready.draw(self.seed.child("ready", "").nth(run)))
         });
         let is_ready = ready_at.is_some_and(|ready_at| ready_at <= now);
         let reboot = self.behaviour.reboots.filter(|_| run == 0).zip(self.success_of(run, since));
@@ -229,6 +230,13 @@ impl Course<'_> {
                 .filter(|_| is_down)
                 .map(|(lasts, _)| lasts.draw(self.seed.child("reboot", ""))),
         }
+    }
+
+    /// How long a running container is not asked whether it is ready.
+    fn initial_delay(&self) -> SignedDuration {
+        let probe = field(self.container, "readinessProbe");
+        let seconds = field(probe, "initialDelaySeconds").as_i64().unwrap_or(0);
+        SignedDuration::from_secs(seconds.max(0))
     }
 
     /// How a run that began at `started` ends, if it does.

@@ -94,6 +94,16 @@ fn a_pod_starts_and_becomes_ready() {
 }
 
 #[test]
+fn a_readiness_probe_begins_after_its_delay() {
+    let mut pod = pod();
+    pod["spec"]["containers"][0]["readinessProbe"] = json!({"initialDelaySeconds": 20});
+    assert_eq!(
+        story(&scenario(""), &pod, 1_000)[2..],
+        ["2s Running running ready=false restarts=0", "23s Running running ready=true restarts=0",]
+    );
+}
+
+#[test]
 fn a_crash_loop_backs_off() {
     let scenario = scenario("rules: [{when: {image: 'nginx:*'}, then: {fails: crash, after: 1s}}]");
     assert_eq!(

@@ -3,7 +3,7 @@
 use convoy_api::text::Name;
 use serde_json::{Value, json};
 
-use super::{containers, volumes};
+use super::{containers, sysctls, volumes};
 use crate::kinds::at::{At, Errors};
 use crate::kinds::selector;
 
@@ -37,6 +37,7 @@ pub(in crate::kinds) fn validate(spec: &At<'_>, parent: SpecParent, errors: &mut
     spec.get("hostname").name(Name::Dns1123Label, errors);
     spec.get("subdomain").name(Name::Dns1123Label, errors);
     tolerations(&spec.get("tolerations"), errors);
+    sysctls::validate(spec, errors);
     if !spec.get("preemptionPolicy").is_absent() {
         spec.get("preemptionPolicy").one_of(&["PreemptLowerPriority", "Never"], errors);
     }

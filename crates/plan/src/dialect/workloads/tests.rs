@@ -166,3 +166,22 @@ fn a_field_that_cannot_be_read_stops_the_step() {
     assert_eq!(step.verdict, crate::Verdict::Invalid);
     assert_eq!(holds(&step), [(String::new(), "invalid: spec.parallelism".to_owned())]);
 }
+
+#[test]
+fn a_revision_has_the_bytes_that_kubernetes_compares() {
+    let container = json!({"name": "c", "image": "web:v1", "env": [{"value": "1", "name": "A"}]});
+    let template =
+        json!({"spec": {"containers": [container]}, "metadata": {"labels": {"app": "web"}}});
+    for (dialect, kind) in [(&DAEMON_SETS, "DaemonSet"), (&STATEFUL_SETS, "StatefulSet")] {
+        let set = owner("apps/v1", kind, &json!({"template": template}));
+        let actions = step(dialect, [set]).actions;
+        let data = actions.iter().find_map(|action| match &action.write {
+            Write::Create { object } if object["kind"] == "ControllerRevision" => {
+                Some(object["data"].to_string())
+            }
+            _ => None,
+        });
+        let expected = r#"{"spec":{"template":{"$patch":"replace","metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"env":[{"name":"A","value":"1"}],"image":"web:v1","name":"c"}]}}}}"#;
+        assert_eq!(data.as_deref(), Some(expected), "{kind}");
+    }
+}

@@ -51,6 +51,9 @@ fn body(revisions: &Revisions<'_>, number: i64) -> Value {
     }
     labels[REVISION_HASH] = json!(revisions.hash);
     template[PATCH] = json!("replace");
+    // As Go writes maps. Kubernetes' own controllers compare the bytes: with another order they
+    // would take the template for a new one, and roll every pod.
+    template.sort_all_objects();
     json!({
         "apiVersion": "apps/v1",
         "kind": "ControllerRevision",
