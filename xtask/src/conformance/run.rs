@@ -27,18 +27,20 @@ pub(super) struct Runner {
 }
 
 /// Specs that one process runs one after the other, against a server that nobody else uses. More of
-/// them share the cost of a start, which takes seconds; fewer are lost with a spec that hangs.
-const BATCH: usize = 15;
+/// them share the cost of a start, which takes seconds; fewer wait for one that fails after minutes.
+const BATCH: usize = 6;
 
 impl Runner {
     /// Runs specs of one home.
     pub(super) fn run(&self, home: Home, specs: &[String]) -> Result<Vec<Ended>> {
-        let size = specs.len().div_ceil(self.shards).clamp(1, BATCH);
+        // A kube-apiserver with etcd and kube-controller-manager takes a gigabyte and a core.
+        let shards = if home == Home::Real { self.shards.min(2) } else { self.shards };
+        let size = specs.len().div_ceil(shards).clamp(1, BATCH);
         let queue: VecDeque<Vec<String>> = specs.chunks(size).map(<[String]>::to_vec).collect();
         let queue = Mutex::new(queue);
         let results = Mutex::new(Vec::new());
         std::thread::scope(|scope| {
-            let shards: Vec<_> = (0..self.shards)
+            let shards: Vec<_> = (0..shards)
                 .map(|_| scope.spawn(|| self.shard(home, &queue, &results, specs.len())))
                 .collect();
             let ends =
