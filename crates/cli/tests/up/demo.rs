@@ -40,6 +40,16 @@ fn every_rollout_ends_as_it_should_and_nothing_is_left() {
     assert!(is_empty(directory.path()));
 }
 
+/// As in an image with a read-only root.
+#[test]
+fn a_demo_without_room_for_files_says_what_to_do() {
+    let ended = demo(Path::new("/nowhere"), &[]).output().unwrap();
+    let told = String::from_utf8(ended.stderr).unwrap();
+    assert!(!ended.status.success());
+    assert!(told.contains("could not create a temporary directory in /nowhere"), "{told}");
+    assert!(told.contains("set TMPDIR"), "{told}");
+}
+
 /// Waits for the line that says that the rollouts begin.
 fn await_beginning(child: &mut Child) {
     let mut seen = Vec::new();

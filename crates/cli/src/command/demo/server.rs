@@ -7,6 +7,8 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::process::{own_program, temporary_directory};
+
 /// Members of the hub.
 const MEMBERS: [&str; 2] = ["--members", "4"];
 
@@ -18,8 +20,7 @@ pub(super) struct DemoServer {
 impl DemoServer {
     /// Starts it, and returns once it serves.
     pub(super) fn start() -> Result<Self> {
-        let directory = tempfile::Builder::new().prefix("convoy-demo-").tempdir();
-        let directory = directory.context("could not create a temporary directory")?;
+        let directory = temporary_directory("convoy-demo-")?;
         let scenario = directory.path().join("scenario.yaml");
         std::fs::write(&scenario, include_str!("objects/scenario.yaml"))
             .with_context(|| format!("could not write {}", scenario.display()))?;
@@ -67,8 +68,7 @@ impl DemoServer {
 
 /// This program, with no setting of this process in its environment.
 fn convoy() -> Result<Command> {
-    let program = std::env::current_exe().context("could not find this program")?;
-    let mut command = Command::new(program);
+    let mut command = Command::new(own_program()?);
     command.env_remove("CONVOY_DATA_DIR").current_dir(Path::new("/"));
     Ok(command)
 }

@@ -15,6 +15,7 @@ use rustix::process::setsid;
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 
 use crate::output;
+use crate::process::own_program;
 
 /// The flag of the started program in place of `--detach`.
 pub(super) const BACKGROUND: &str = "--in-background";
@@ -34,8 +35,7 @@ const LOG: &str = "convoy.log";
 
 /// Starts the server, and returns once it serves or has failed.
 pub(super) fn start() -> Result<ExitCode> {
-    let program = std::env::current_exe().context("could not find this program")?;
-    let mut child = Command::new(program)
+    let mut child = Command::new(own_program()?)
         .args(arguments(std::env::args_os().skip(1)))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

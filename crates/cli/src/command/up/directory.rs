@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
 
+use crate::process::temporary_directory;
+
 /// The directory of a server's own files, which exist also if its objects are in memory.
 pub(super) enum OwnDirectory {
     /// The data directory; it stays.
@@ -16,10 +18,7 @@ pub(super) enum OwnDirectory {
 impl OwnDirectory {
     pub(super) fn of(data_directory: Option<&Path>) -> Result<Self> {
         let Some(given) = data_directory else {
-            let temporary = tempfile::Builder::new().prefix("convoy-").tempdir();
-            return Ok(Self::Temporary(
-                temporary.context("could not create a temporary directory")?,
-            ));
+            return Ok(Self::Temporary(temporary_directory("convoy-")?));
         };
         // What is printed is used from other directories.
         let path = std::path::absolute(given);
