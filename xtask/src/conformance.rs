@@ -34,17 +34,20 @@ pub(crate) struct Settings {
     /// Run also specs that the list says cannot run
     #[arg(long)]
     all: bool,
+    /// Run only specs that are not in the list yet, such as those of a new version
+    #[arg(long, conflicts_with = "all")]
+    unlisted: bool,
     /// Write the outcomes to the list instead of comparing them; reasons of failures are kept
     #[arg(long)]
     update: bool,
     /// Only write the page about the list anew, from the list
-    #[arg(long, conflicts_with_all = ["focus", "all", "update"])]
+    #[arg(long, conflicts_with_all = ["focus", "all", "unlisted", "update"])]
     page: bool,
     /// Path of a `convoy` binary [default: build one with the release profile]
     #[arg(long, value_name = "PATH")]
     convoy: Option<PathBuf>,
-    /// Number of processes side by side, each with a server of its own
-    #[arg(long, default_value_t = 3)]
+    /// Number of processes side by side, each with a server of its own; they mostly wait
+    #[arg(long, default_value_t = 8)]
     shards: usize,
     /// Timeout of a batch of specs, and of a spec that is alone
     #[arg(long, value_name = "MINUTES", default_value_t = 20)]
@@ -130,6 +133,7 @@ fn select(
 ) -> (Vec<String>, Vec<String>) {
     let focus = settings.focus.as_deref().unwrap_or_default();
     let can_run = |name: &String| match list.0.get(&(home, name.clone())) {
+        Some(_) if settings.unlisted => false,
         Some(State::CannotRun(_)) => settings.all,
         _ => true,
     };
@@ -140,12 +144,32 @@ fn select(
     (wanted, missing.cloned().collect())
 }
 
-/// Whether a spec is one of those that run in a home, or would if there were containers.
+/// Groups of which all specs count, as far as they need no feature that is off by default. The others
+/// are mostly about containers, networks and volumes, and count with the label Conformance.
+const GROUPS: [&str; 6] = [
+    "sig-api-machinery",
+    "sig-apps",
+    "sig-architecture",
+    "sig-auth",
+    "sig-instrumentation",
+    "sig-scheduling",
+];
+
+/// Labels of specs that count only if they have the label Conformance, too.
+const APART: [&str; 5] = ["Alpha", "BetaOffByDefault", "Disruptive", "Flaky", "Slow"];
+
+/// Whether the list of a home has a spec.
 fn belongs(home: Home, spec: &Spec) -> bool {
-    let has = |label: &str| spec.labels.contains(label);
+    let labels = &spec.labels;
+    let is_apart = || {
+        let features = labels.iter().any(|label| label.starts_with("Feature:"));
+        features || APART.iter().any(|label| labels.contains(*label))
+    };
+    let is_of_group = || GROUPS.iter().any(|group| labels.contains(*group));
+    let counts = labels.contains("Conformance") || is_of_group() && !is_apart();
     match home {
-        Home::Real => spec.name.starts_with("[sig-apps] Deployment "),
-        Home::Embedded => has("Conformance"),
+        Home::Embedded => counts,
+        Home::Real => counts && spec.name.starts_with("[sig-apps] Deployment "),
     }
 }
 

@@ -1,7 +1,7 @@
 //! `cargo xtask dist`: everything that a release consists of, made from the commit that is checked
-//! out. Two runs give the same bytes, on other machines and in other directories too, as long as
-//! the compilers are the same: nothing in it depends on paths, on the time of the build or on
-//! chance.
+//! out. Nothing in it depends on paths, on the time of the build or on chance, so that two runs give
+//! the same bytes, on other machines and in other directories too, as long as the compilers are the
+//! same.
 //!
 //! | file in `dist/`                    | content                                              |
 //! |------------------------------------|------------------------------------------------------|

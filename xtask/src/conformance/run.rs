@@ -27,18 +27,20 @@ pub(super) struct Runner {
 }
 
 /// Specs that one process runs one after the other, against a server that nobody else uses. More of
-/// them share the cost of a start, which takes seconds; fewer are lost with a spec that hangs.
-const BATCH: usize = 15;
+/// them share the cost of a start, which takes seconds; fewer wait for one that fails after minutes.
+const BATCH: usize = 6;
 
 impl Runner {
     /// Runs specs of one home.
     pub(super) fn run(&self, home: Home, specs: &[String]) -> Result<Vec<Ended>> {
-        let size = specs.len().div_ceil(self.shards).clamp(1, BATCH);
+        // A kube-apiserver with etcd and kube-controller-manager takes a gigabyte and a core.
+        let shards = if home == Home::Real { self.shards.min(2) } else { self.shards };
+        let size = specs.len().div_ceil(shards).clamp(1, BATCH);
         let queue: VecDeque<Vec<String>> = specs.chunks(size).map(<[String]>::to_vec).collect();
         let queue = Mutex::new(queue);
         let results = Mutex::new(Vec::new());
         std::thread::scope(|scope| {
-            let shards: Vec<_> = (0..self.shards)
+            let shards: Vec<_> = (0..shards)
                 .map(|_| scope.spawn(|| self.shard(home, &queue, &results, specs.len())))
                 .collect();
             let ends =
@@ -78,8 +80,7 @@ impl Runner {
         }
     }
 
-    /// Runs one batch; the specs that ended, and those that have to run again. Every batch ends at
-    /// least its first spec.
+    /// Runs one batch; the specs that ended, at least one, and those that have to run again.
     fn batch(&self, home: Home, batch: Vec<String>) -> Result<(Vec<Ended>, Vec<String>)> {
         let title = format!("{home}-{}", self.batches.fetch_add(1, Ordering::Relaxed));
         let log = self.suite.reports.join(format!("{title}.convoy.log"));
@@ -88,25 +89,22 @@ impl Runner {
             Home::Real => Server::real(&self.convoy, &self.programs, &log)?,
         };
         let ended = self.suite.run(&server.kubeconfig, &batch, self.timeout, &title);
-        let ended = ended.unwrap_or_else(|error| {
-            let outcome = Outcome::Failed(format!("{error:#}"));
-            let spec = batch[0].clone();
-            vec![Ended { spec, outcome, seconds: self.timeout.as_secs_f64(), timed_out: true }]
-        });
-        let is_first = |spec: &String| *spec == batch[0];
-        // A spec that did not have the whole time may still pass.
-        let ended: Vec<Ended> =
-            ended.into_iter().filter(|ended| !ended.timed_out || is_first(&ended.spec)).collect();
-        let has_ended = |spec: &String| ended.iter().any(|ended| ended.spec == *spec);
-        let mut left: Vec<String> = batch.iter().filter(|spec| !has_ended(spec)).cloned().collect();
-        if left.len() == batch.len() {
-            let outcome = Outcome::Failed("the suite did not run this spec".to_owned());
-            let first = left.remove(0);
-            return Ok((
-                vec![Ended { spec: first, outcome, seconds: 0.0, timed_out: false }],
-                left,
-            ));
+        let failed = |message: String, seconds: f64| {
+            let (spec, outcome) = (batch[0].clone(), Outcome::Failed(message));
+            Ended { spec, outcome, seconds, timed_out: false }
+        };
+        let seconds = self.timeout.as_secs_f64();
+        let ended = ended.unwrap_or_else(|error| vec![failed(format!("{error:#}"), seconds)]);
+        // A spec that shared the time with others may still pass.
+        let (late, mut ended): (Vec<_>, Vec<_>) = ended.into_iter().partition(|end| end.timed_out);
+        if ended.is_empty() {
+            ended = late;
         }
+        if ended.is_empty() {
+            ended = vec![failed("the suite did not run this spec".to_owned(), 0.0)];
+        }
+        let has_ended = |spec: &String| ended.iter().any(|ended| ended.spec == *spec);
+        let left = batch.iter().filter(|spec| !has_ended(spec)).cloned().collect();
         Ok((ended, left))
     }
 }

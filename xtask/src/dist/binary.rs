@@ -13,6 +13,10 @@ use super::source::Source;
 use crate::cargo_command;
 use crate::kubernetes::root;
 
+/// Random numbers come from the system call. A static binary cannot look up whether its libc has
+/// it, and would read devices instead, which are not there where nothing is.
+const RANDOM: &str = "getrandom_backend=\"linux_getrandom\"";
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Architecture {
     Amd64,
@@ -140,7 +144,7 @@ impl Workspace {
     fn rust_flags(&self) -> String {
         let remap =
             |(from, to): (&Path, &str)| format!("--remap-path-prefix={}={to}", from.display());
-        let fixed = ["-C".to_owned(), "target-feature=+crt-static".to_owned()];
+        let fixed = ["-C", "target-feature=+crt-static", "--cfg", RANDOM].map(str::to_owned);
         let flags: Vec<String> =
             fixed.into_iter().chain(self.renamed().into_iter().map(remap)).collect();
         flags.join("\u{1f}")
@@ -243,6 +247,8 @@ mod tests {
         let expected = [
             "-C",
             "target-feature=+crt-static",
+            "--cfg",
+            "getrandom_backend=\"linux_getrandom\"",
             "--remap-path-prefix=/home/someone/convoy=convoy",
             "--remap-path-prefix=/home/someone/convoy/target=target",
             "--remap-path-prefix=/home/someone/.cargo/src/mirror=registry",
