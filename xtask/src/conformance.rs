@@ -27,6 +27,7 @@ use run::Runner;
 use suite::{Ended, Spec, Suite};
 
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Settings {
     /// Run only specs whose full name contains this text
     #[arg(long, value_name = "TEXT")]

@@ -303,7 +303,7 @@ impl Reconciler {
             self.queue.rest(&rollout, now.checked_add(step.rest).unwrap_or(Timestamp::MAX));
         }
         let object = self.cache.world().get(&rollout.key);
-        let created = object.and_then(|object| object.created_at());
+        let created = object.and_then(convoy_api::Object::created_at);
         self.metrics.count_decision(&rollout, &step, created, now);
         self.set_holds(&rollout, metrics::holds(&step));
         self.warn(&rollout, &step);
