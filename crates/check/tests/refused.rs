@@ -71,7 +71,10 @@ fn refusing(
     }
     for (kind, name) in free {
         let rollout = find(sound, kind, name);
-        assert_eq!(step_of(&after, &rollout), step_of(&before, &rollout), "{kind} {name}");
+        let step = step_of(&after, &rollout);
+        // One object less was looked at.
+        let expected = Step { rest: step.rest, ..step_of(&before, &rollout).clone() };
+        assert_eq!(*step, expected, "{kind} {name}");
     }
 }
 
