@@ -2,7 +2,7 @@
 //! which order objects are applied.
 
 use convoy_api::GroupKind;
-use convoy_api::kinds::NAMESPACE;
+use convoy_api::kinds::{NAMESPACE, NODE};
 
 /// Where the objects of a kind live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +99,11 @@ pub(crate) fn rank(kind: &str) -> usize {
 /// The scope of a built-in kind; none for custom kinds.
 pub(crate) fn scope(kind: &GroupKind) -> Option<Scope> {
     BUILT_IN.iter().find(|(known, _)| known == kind).map(|(_, scope)| *scope)
+}
+
+/// Whether objects of a built-in kind have a namespace; none for custom kinds.
+pub fn is_namespaced(kind: &GroupKind) -> Option<bool> {
+    if *kind == NODE { Some(false) } else { scope(kind).map(|scope| scope == Namespaced) }
 }
 
 /// The built-in kinds that are known here.

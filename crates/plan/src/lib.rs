@@ -54,6 +54,7 @@ pub mod webhook;
 pub mod window;
 pub mod world;
 
+pub use built_in_kind::is_namespaced;
 pub use diagnostic::{Diagnostic, Severity};
 pub use dialect::{DIALECTS, Dialect, Keep, NamedKind, Need, Watch};
 pub use hold::{Hold, HoldReason};

@@ -5,9 +5,11 @@
 
 mod controllers;
 mod course;
+mod members;
 mod objects;
 mod observer;
 mod outlook;
+mod placed;
 mod readiness;
 mod review;
 
@@ -19,6 +21,8 @@ pub use controllers::recorded_kinds;
 pub use course::{Course, Ending, Entry, GroupPeak, Happening, RolloutCourse, Sample};
 pub use outlook::{Outlook, Range};
 
+use self::controllers::Home;
+use self::members::Member;
 use self::observer::Observer;
 use crate::scenario::{Latency, Scenario};
 use crate::seed::Seed;
@@ -33,6 +37,8 @@ const CALM_HEARTBEAT: Latency = Latency::from_millis(3_600_000, 3_600_000);
 /// The machines run for so long before the controllers start: by then nodes have registered, and
 /// pods that are bound to them run.
 const LEAD: SignedDuration = SignedDuration::from_mins(1);
+/// Member clusters run for so long before their hub starts: by then what was placed on them runs.
+const MEMBER_LEAD: SignedDuration = SignedDuration::from_mins(10);
 /// The longest forecast.
 const LONGEST: SignedDuration = SignedDuration::from_hours(24 * 90);
 
@@ -40,13 +46,10 @@ const LONGEST: SignedDuration = SignedDuration::from_hours(24 * 90);
 #[derive(Debug, thiserror::Error)]
 pub enum ForecastError {
     #[error(
-        "no rollouts among {objects} objects; a simulation needs a Deployment, DaemonSet, StatefulSet, Skyhook or NodePool"
+        "no rollouts among {objects} objects; a simulation needs a Deployment, DaemonSet, \
+         StatefulSet, Skyhook, NodePool, or a placement of KubeFleet or Open Cluster Management"
     )]
     NoRollouts { objects: usize },
-    #[error(
-        "{object} cannot be simulated: rollouts to member clusters need the member clusters themselves"
-    )]
-    Unsupported { object: String },
     #[error("the API server would refuse {object}: {message}")]
     Refused { object: String, message: String },
     #[error("the simulation failed")]
@@ -68,10 +71,14 @@ pub struct Premise {
     dialects: Vec<&'static dyn Dialect>,
     rollouts: Vec<ObjectKey>,
     scenario: Scenario,
+    members: Vec<Member>,
     start: Timestamp,
-    /// How many nodes there are, and whether they were made up.
+    /// How many nodes there are, in the home cluster and in its members, and whether they were
+    /// made up.
     pub nodes: usize,
     pub has_invented_nodes: bool,
+    /// Whether the member clusters were made up.
+    pub has_invented_members: bool,
 }
 
 impl Premise {
@@ -82,21 +89,47 @@ impl Premise {
         mut scenario: Scenario,
         start: Timestamp,
     ) -> Result<Self, ForecastError> {
-        let (dialects, rollouts) = controllers::of(given, applied)?;
-        let objects = objects::prepared(given, applied, &dialects, start)?;
-        let is_node = |object: &&Object| *object.kind() == convoy_api::kinds::NODE;
-        let given_nodes = objects.iter().filter(is_node).count();
-        let made: u32 = scenario.nodes.iter().map(|template| template.count).sum();
-        let has_invented_nodes = given_nodes == 0 && made == 0;
-        if has_invented_nodes {
-            scenario = scenario.with_nodes(NODES);
+        let home = controllers::of(given, applied)?;
+        let invented = members::invented(given, applied, &scenario);
+        let has_invented_members = !invented.is_empty();
+        let mut given = given.clone();
+        for registration in invented {
+            given.insert(registration);
         }
-        let made = scenario.nodes.iter().map(|template| template.count).sum::<u32>();
+        let objects = objects::prepared(&given, applied, &home, start)?;
+        let members = members::of(&objects, &scenario);
         if scenario.node_events.is_empty() {
             scenario.heartbeat = CALM_HEARTBEAT;
         }
-        let nodes = given_nodes + usize::try_from(made).unwrap_or(usize::MAX);
-        Ok(Self { objects, dialects, rollouts, scenario, start, nodes, has_invented_nodes })
+        let is_node = |object: &&Object| *object.kind() == convoy_api::kinds::NODE;
+        let own = objects.iter().filter(is_node).count();
+        let mut nodes = own + members.iter().map(|member| member.nodes as usize).sum::<usize>();
+        // Beside members, a scenario describes their machines.
+        let mut has_invented_nodes = false;
+        if members.is_empty() {
+            has_invented_nodes = own == 0 && scenario.node_count() == 0;
+            if has_invented_nodes {
+                scenario = scenario.with_nodes(NODES);
+            }
+            nodes += usize::try_from(scenario.node_count()).unwrap_or(usize::MAX);
+        }
+        let Home { dialects, rollouts, .. } = home;
+        Ok(Self {
+            objects,
+            dialects,
+            rollouts,
+            scenario,
+            members,
+            start,
+            nodes,
+            has_invented_nodes,
+            has_invented_members,
+        })
+    }
+
+    /// How many member clusters there are.
+    pub fn member_clusters(&self) -> usize {
+        self.members.len()
     }
 
     /// The names of the controllers that run.
@@ -111,9 +144,10 @@ impl Premise {
     /// What happens under a seed.
     pub fn play(&self, seed: u64, until: Until) -> Result<Course, ForecastError> {
         let observer = Observer::new(self, seed);
+        let lead = if self.members.is_empty() { LEAD } else { MEMBER_LEAD };
         let world = Simulation::holding(
             self.objects.clone(),
-            self.start.checked_sub(LEAD).unwrap_or(self.start),
+            self.start.checked_sub(lead).unwrap_or(self.start),
             Seed::new(seed),
             self.settings(),
             observer,
@@ -126,7 +160,7 @@ impl Premise {
         let is_over = |observer: &Observer, now: Timestamp, is_quiet: bool| {
             until == Until::Done && observer.is_over(now, is_quiet)
         };
-        let observer = world.play(LEAD, end, is_over).map_err(Box::new)?;
+        let observer = world.play(lead, end, is_over).map_err(Box::new)?;
         Ok(observer.course(end))
     }
 
@@ -143,6 +177,7 @@ impl std::fmt::Debug for Premise {
         f.debug_struct("Premise")
             .field("objects", &self.objects.len())
             .field("controllers", &self.controllers())
+            .field("members", &self.members.len())
             .field("nodes", &self.nodes)
             .finish_non_exhaustive()
     }

@@ -179,6 +179,11 @@ impl Scenario {
         self
     }
 
+    /// How many nodes it makes.
+    pub(crate) fn node_count(&self) -> u32 {
+        self.nodes.iter().fold(0, |sum, template| sum.saturating_add(template.count))
+    }
+
     fn check(&self) -> Result<(), ScenarioError> {
         for (index, template) in self.nodes.iter().enumerate() {
             template.check(&format!("nodes[{index}]"))?;

@@ -43,7 +43,7 @@ use self::controller::{Controller, Links, Program};
 use self::elector::Elector;
 use self::environment::environment;
 use self::faults::Faults;
-use self::machines::Machines;
+use self::machines::{MachineEvent, Machines};
 use self::random::Random;
 use self::timeline::Timeline;
 pub use self::trial::{Failure, RunSettings, RunSummary, Trial};
@@ -61,7 +61,8 @@ const EVENTS_MAX: u64 = 200_000;
 enum Event {
     /// An event of a loop, with the number of its process.
     Loop(usize, u32, controller::ControllerEvent),
-    Machines(machines::MachineEvent),
+    /// An event of the machines of a cluster.
+    Machines(usize, MachineEvent),
     CollectGarbage,
     UserAction,
     Stop(usize),
@@ -74,6 +75,8 @@ enum Event {
     Reaction(Request),
     Outage,
     EndOutage(usize, SmolStr),
+    /// A connection may change as the trial has it.
+    Link(usize, SmolStr),
 }
 
 /// A simulation of one trial.
@@ -88,7 +91,8 @@ pub struct Simulation<T> {
     cluster: Cluster,
     timeline: Timeline<Event>,
     loops: Vec<ControllerSlot>,
-    machines: Machines,
+    /// Of the home cluster, and of member clusters.
+    machines: Vec<Machines>,
     /// The number of records that were checked.
     checked: usize,
     is_collecting: bool,
@@ -126,9 +130,17 @@ impl<T: Trial> Simulation<T> {
         Self::on(Cluster::new(settings.server, seed, START), seed, settings, trial)
     }
 
-    fn on(cluster: Cluster, seed: Seed, settings: RunSettings, trial: T) -> Self {
+    fn on(mut cluster: Cluster, seed: Seed, settings: RunSettings, trial: T) -> Self {
         let loops = trial.loops().iter().map(|_| ControllerSlot::default()).collect();
-        let machines = Machines::new(trial.scenario());
+        let home = (SmolStr::default(), trial.scenario());
+        let members = trial.member_scenarios();
+        for (member, _) in &members {
+            cluster.set_up(member);
+        }
+        let machines = std::iter::once(home)
+            .chain(members)
+            .map(|(cluster, scenario)| Machines::new(cluster, scenario))
+            .collect();
         Self {
             start: cluster.now(),
             settings,
@@ -165,7 +177,7 @@ impl<T: Trial> Simulation<T> {
         for request in self.trial.begin() {
             self.must_send(request)?;
         }
-        self.after(SignedDuration::ZERO, Event::Machines(machines::MachineEvent::Wake));
+        self.wake_machines();
         for index in 0..self.loops.len() {
             let delay = self.random.millis(0, 500);
             self.after(delay, Event::Start(index));
@@ -270,11 +282,11 @@ impl<T: Trial> Simulation<T> {
         match event {
             Event::Loop(index, number, event) => self.handle_loop(index, number, event),
             Event::Elector(index, number, event) => self.handle_elector(index, number, event),
-            Event::Machines(event) => {
+            Event::Machines(index, event) => {
                 let mut environment =
                     environment(&mut self.cluster, &mut self.random, &self.faults);
-                let scheduled = self.machines.handle(event, &mut environment);
-                self.schedule_machines(scheduled);
+                let scheduled = self.machines[index].handle(event, &mut environment);
+                self.schedule_machines(index, scheduled);
             }
             Event::CollectGarbage => {
                 self.is_collecting = false;
@@ -302,6 +314,7 @@ impl<T: Trial> Simulation<T> {
             }
             Event::Outage if self.are_faults_on => self.fail_connection(),
             Event::EndOutage(index, cluster) => self.set_link(index, cluster, None),
+            Event::Link(index, cluster) => self.follow_link(index, cluster),
             Event::Outage
             | Event::UserAction
             | Event::Stop(_)
@@ -339,7 +352,7 @@ impl<T: Trial> Simulation<T> {
         let needs = |slot: &ControllerSlot| slot.process.as_ref().and_then(Controller::needs_from);
         let from = self.loops.iter().map(needs).min().flatten();
         if let Some(from) = from.filter(|_| self.settings.drops_old_records) {
-            let from = from.min(self.machines.needs_from()).min(self.checked);
+            let from = self.machines.iter().map(Machines::needs_from).fold(from.min(self.checked), usize::min);
             self.cluster.forget(from.saturating_sub(HISTORY));
         }
     }
@@ -353,9 +366,11 @@ impl<T: Trial> Simulation<T> {
                 self.schedule_loop(index, scheduled);
             }
         }
-        let mut environment = environment(&mut self.cluster, &mut self.random, &self.faults);
-        let scheduled = self.machines.notify(&mut environment);
-        self.schedule_machines(scheduled);
+        for index in 0..self.machines.len() {
+            let mut environment = environment(&mut self.cluster, &mut self.random, &self.faults);
+            let scheduled = self.machines[index].notify(&mut environment);
+            self.schedule_machines(index, scheduled);
+        }
         if !self.is_collecting {
             self.is_collecting = true;
             let delay = self.random.millis(0, 20);
@@ -398,7 +413,8 @@ impl<T: Trial> Simulation<T> {
         let (dialects, members) =
             (self.trial.loops().swap_remove(index), self.trial.members(index));
         let (behaviour, keeps_steps) = (self.settings.behaviour, self.trial.observes_decisions());
-        let program = Program { dialects, members, behaviour, keeps_steps };
+        let home = self.trial.home(index);
+        let program = Program { dialects, home, members, behaviour, keeps_steps };
         let links = self.loops[index].links.clone();
         let (process, scheduled) = Controller::start(program, links, &mut environment);
         self.loops[index].process = Some(process);
@@ -422,9 +438,15 @@ impl<T: Trial> Simulation<T> {
         }
     }
 
-    fn schedule_machines(&mut self, scheduled: machines::Scheduled) {
+    fn wake_machines(&mut self) {
+        for index in 0..self.machines.len() {
+            self.after(SignedDuration::ZERO, Event::Machines(index, MachineEvent::Wake));
+        }
+    }
+
+    fn schedule_machines(&mut self, index: usize, scheduled: machines::Scheduled) {
         for (delay, event) in scheduled {
-            self.after(delay, Event::Machines(event));
+            self.after(delay, Event::Machines(index, event));
         }
     }
 

@@ -22,11 +22,9 @@ const LAST_LINES: usize = 10;
 /// The timeline of the first seed, and the summary.
 pub(crate) fn outlook(premise: &Premise, outlook: &Outlook) -> String {
     let mut text = String::new();
-    let nodes = count(premise.nodes, "node");
-    let invented = if premise.has_invented_nodes { " (none given)" } else { "" };
     let seeds = count(outlook.courses.len(), "seed");
     let controllers = premise.controllers().join(", ");
-    let _ = writeln!(text, "{}  {nodes}{invented}, {seeds}, {controllers}", premise.start());
+    let _ = writeln!(text, "{}  {}, {seeds}, {controllers}", premise.start(), machines(premise));
     text.push('\n');
     if let Some(course) = outlook.courses.first() {
         let title = format!("timeline of seed {}", course.seed);
@@ -39,6 +37,19 @@ pub(crate) fn outlook(premise: &Premise, outlook: &Outlook) -> String {
     }
     text.push_str(&summary(outlook));
     text
+}
+
+/// What is simulated beside the controllers, and whether it was made up.
+fn machines(premise: &Premise) -> String {
+    let invented = |is_invented: bool| if is_invented { " (none given)" } else { "" };
+    let nodes = format!("{}{}", count(premise.nodes, "node"), invented(premise.has_invented_nodes));
+    match premise.member_clusters() {
+        0 => nodes,
+        members => {
+            let members = count(members, "member cluster");
+            format!("{members}{} with {nodes}", invented(premise.has_invented_members))
+        }
+    }
 }
 
 /// How long every rollout takes, its groups at their worst, and what does not finish.

@@ -10,6 +10,9 @@ const POLICY: &str = "examples/skyhook-policy.yaml";
 const CHECKOUT: &str = "docs/guides/rehearse/checkout.yaml";
 const SLOW: &str = "docs/guides/rehearse/slow.yaml";
 
+const FLEET: &str = "docs/guides/rehearse/fleet.yaml";
+const GROUPS: &str = "docs/guides/rehearse/groups.yaml";
+
 fn simulate(arguments: &[&str]) -> Run {
     let root: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut words = vec!["simulate", "--now", "2026-01-01T00:00:00Z"];
@@ -98,11 +101,58 @@ fn plan_until_done_is_the_short_form() {
 
 #[test]
 fn what_cannot_be_simulated_is_said() {
-    let run = simulate(&["-f", "examples/fleet.yaml"]);
-    assert_eq!(run.code, Some(2));
-    assert!(run.stderr.contains("member clusters"), "{}", run.stderr);
     let run = simulate(&["-f", SLOW]);
     assert_eq!(run.code, Some(2));
+    let unknown = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a}";
+    let placed = std::fs::read_to_string("../../docs/guides/rehearse/fleet.yaml").unwrap();
+    let run = simulate_text(&format!("{placed}---\n{unknown}\n"), &[]);
+    assert_eq!(run.code, Some(2));
+    let told = "the API server would refuse Widget.example.com a: its kind is not defined";
+    assert!(run.stderr.contains(told), "{}", run.stderr);
+}
+
+#[test]
+fn a_placement_on_member_clusters() {
+    golden("fleet.txt", &simulate(&["-f", FLEET, "--scenario", SLOW, "--seeds", "2"]), 0);
+}
+
+#[test]
+fn decision_groups_of_managed_clusters() {
+    golden("ocm.txt", &simulate(&["-f", GROUPS, "--scenario", SLOW, "--seeds", "2"]), 0);
+}
+
+/// A member that cannot be reached holds up the placement, and is named.
+#[test]
+fn a_member_that_is_offline_is_waited_for() {
+    let scenario = "memberClusterEvents: [{cluster: shop-3, at: 0s, event: offline}]";
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("scenario.yaml");
+    std::fs::write(&file, scenario).unwrap();
+    let run = simulate(&["-f", FLEET, "--seeds", "1", "--scenario", file.to_str().unwrap()]);
+    assert_eq!(run.code, Some(1), "{}", run.stdout);
+    assert!(run.stdout.contains("7 of 8 done"), "{}", run.stdout);
+    assert!(run.stdout.contains("shop-3"), "{}", run.stdout);
+}
+
+/// Without member clusters among the objects, some are invented, with the scenario's labels.
+#[test]
+fn member_clusters_are_invented() {
+    let manifests = "
+apiVersion: v1
+kind: Namespace
+metadata: {name: shop}
+---
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: shop}
+spec:
+  resourceSelectors: [{group: \"\", version: v1, kind: Namespace, name: shop}]
+  policy: {placementType: PickAll}
+";
+    let run = simulate_text(manifests, &[]);
+    assert_eq!(run.code, Some(0), "{}{}", run.stdout, run.stderr);
+    let machines = "4 member clusters (none given) with 12 nodes";
+    assert!(run.stdout.contains(machines), "{}", run.stdout);
 }
 
 /// A simulation of manifests that are in no file of the repository.

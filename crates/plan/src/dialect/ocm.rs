@@ -21,7 +21,7 @@ use convoy_api::ocm::names::{
 use convoy_api::{GroupKind, Object, ObjectKey};
 use jiff::Timestamp;
 
-pub use self::decide::{ReportedGroup, next_clusters};
+pub use self::decide::{ReportedGroup, group_title, next_clusters};
 use self::names::DIALECT;
 pub use self::read::work_status::{DatedStatus, WorkStatus};
 use super::{Dialect, NamedKind, Watch};

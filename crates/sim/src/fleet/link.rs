@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode};
+use http::{Request, Response, StatusCode};
 use http_body::{Frame, SizeHint};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
@@ -125,11 +125,7 @@ fn broken() -> io::Error {
 
 /// What the member answers to a write that it forbids.
 fn refusal<B>(state: &LinkState, request: &Request<B>) -> Option<Reply> {
-    if [Method::GET, Method::HEAD].contains(request.method()) {
-        return None;
-    }
-    let resource = resource(request.uri().path())?;
-    state.forbidden.iter().find(|pattern| pattern.matches(resource))?;
+    let resource = state.forbids(request.method(), request.uri().path())?;
     let message = format!("{resource} is forbidden: the scenario refuses writes to this cluster");
     let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
         "message": message, "reason": "Forbidden", "code": 403});
@@ -139,19 +135,6 @@ fn refusal<B>(state: &LinkState, request: &Request<B>) -> Option<Reply> {
     let json = http::HeaderValue::from_static("application/json");
     response.headers_mut().insert(http::header::CONTENT_TYPE, json);
     Some(response)
-}
-
-/// The resource of an API path, such as `configmaps`.
-fn resource(path: &str) -> Option<&str> {
-    let mut parts = path.split('/').filter(|part| !part.is_empty());
-    match parts.next()? {
-        "api" => parts.next()?,
-        "apis" => parts.nth(1)?,
-        _ => return None,
-    };
-    let first = parts.next()?;
-    let in_namespace = parts.nth(1).filter(|_| first == "namespaces");
-    Some(in_namespace.unwrap_or(first))
 }
 
 /// A response that breaks off when the connection falls silent.
@@ -195,25 +178,5 @@ impl http_body::Body for LinkBody {
 
     fn size_hint(&self) -> SizeHint {
         self.inner.size_hint()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::resource;
-
-    #[test]
-    fn the_resource_of_a_path() {
-        for (path, wanted) in [
-            ("/api/v1/namespaces/shop/configmaps/a", Some("configmaps")),
-            ("/api/v1/namespaces/shop", Some("namespaces")),
-            ("/apis/apps/v1/namespaces/shop/deployments", Some("deployments")),
-            ("/apis/apps/v1/namespaces/shop/deployments/a/status", Some("deployments")),
-            ("/apis/rbac.authorization.k8s.io/v1/clusterroles", Some("clusterroles")),
-            ("/version", None),
-            ("/apis", None),
-        ] {
-            assert_eq!(resource(path), wanted, "{path}");
-        }
     }
 }

@@ -2,17 +2,18 @@
 //! manifests get what a server would add. Nodes become simulated ones.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
-use convoy_api::karpenter::names::NODE_POOL;
-use convoy_api::kinds::{NAMESPACE, NODE, POD};
+use convoy_api::kinds::{CUSTOM_RESOURCE_DEFINITION, NAMESPACE, NODE, POD};
 use convoy_api::object::member::{field, text};
-use convoy_api::skyhook::SKYHOOK;
+use convoy_api::schema::crds;
 use convoy_api::{GroupKind, Object, ObjectKey};
-use convoy_plan::{Dialect, World};
+use convoy_plan::World;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::ForecastError;
+use super::controllers::Home;
 use super::review::Review;
 use crate::kubelet::stamp;
 use crate::node::{self, MARK};
@@ -32,18 +33,25 @@ const KEPT: [&str; 6] = [
 pub(super) fn prepared(
     given: &World,
     applied: &World,
-    dialects: &[&'static dyn Dialect],
+    home: &Home,
     start: Timestamp,
 ) -> Result<Vec<Object>, ForecastError> {
-    let watches = dialects.iter().flat_map(|dialect| dialect.watches());
+    let watches = home.dialects.iter().flat_map(|dialect| dialect.watches());
     let mut kinds: BTreeSet<GroupKind> = watches.map(|watch| watch.kind.clone()).collect();
     kinds.extend([NODE, POD, NAMESPACE]);
+    // A hub places objects of any kind.
+    let is_needed = |object: &&Object| home.is_hub || kinds.contains(object.kind());
     let mut review = Review::new(start);
+    for object in given.iter().chain(applied.iter()) {
+        if *object.kind() == CUSTOM_RESOURCE_DEFINITION {
+            review.define(object);
+        }
+    }
     let mut objects = BTreeMap::new();
-    for object in given.iter().filter(|object| kinds.contains(object.kind())) {
+    for object in given.iter().filter(is_needed) {
         objects.insert(placed(object), stored(object, &mut review, start)?);
     }
-    for object in applied.iter().filter(|object| kinds.contains(object.kind())) {
+    for object in applied.iter().filter(is_needed) {
         let key = placed(object);
         let new = match objects.get(&key) {
             Some(old) => changed(old, object, &reviewed(object, &mut review, start)?),
@@ -57,12 +65,26 @@ pub(super) fn prepared(
 /// The key of an object once it is applied: without a namespace of its own it goes to `default`.
 pub(super) fn placed(object: &Object) -> ObjectKey {
     let mut key = object.key().clone();
-    let is_global = [NODE, NAMESPACE, SKYHOOK, NODE_POOL].contains(&key.kind)
-        || ["skyhook.nvidia.com", "karpenter.sh", "karpenter.kwok.sh"].contains(&&*key.kind.group);
-    if !is_global && key.namespace.is_empty() {
+    if key.namespace.is_empty() && is_namespaced(&key.kind) {
         key.namespace = "default".into();
     }
     key
+}
+
+/// Whether objects of a kind have a namespace. Custom kinds that nobody here knows are taken as
+/// they are given.
+fn is_namespaced(kind: &GroupKind) -> bool {
+    static DEFINED: LazyLock<BTreeMap<GroupKind, bool>> = LazyLock::new(|| {
+        let all = ["skyhook", "karpenter", "fleet", "ocm"].into_iter().filter_map(crds).flatten();
+        all.map(|definition| definition.spec)
+            .map(|spec| {
+                let kind = GroupKind { group: spec.group.into(), kind: spec.names.kind.into() };
+                (kind, spec.scope == "Namespaced")
+            })
+            .collect()
+    });
+    let defined = || DEFINED.get(kind).copied();
+    convoy_plan::is_namespaced(kind).or_else(defined).unwrap_or(*kind == POD)
 }
 
 /// An object as it is in the initial state.

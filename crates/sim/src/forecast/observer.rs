@@ -8,11 +8,13 @@ use convoy_api::ObjectKey;
 use convoy_controllers::request::Request;
 use convoy_plan::{Action, Dialect, HoldReason, Step, Verb, Verdict, Warned};
 use jiff::{SignedDuration, Timestamp};
+use smol_str::SmolStr;
 
 use super::Premise;
+use super::members::{self, Member};
 use super::course::{Course, Ending, Entry, GroupPeak, Happening, RolloutCourse, Sample};
 use super::readiness::Readiness;
-use crate::scenario::Scenario;
+use crate::scenario::{LinkState, Scenario, Towards};
 use crate::simulation::Trial;
 use crate::simulation::cluster::{Cluster, WriteRecord};
 use crate::simulation::random::Random;
@@ -34,6 +36,7 @@ pub(super) struct Observer {
     start: Timestamp,
     scenario: Scenario,
     dialects: Dialects,
+    members: Vec<Member>,
     rollouts: BTreeMap<ObjectKey, Watched>,
     readiness: Readiness,
     timeline: Vec<Entry>,
@@ -75,6 +78,7 @@ impl Observer {
             start: premise.start,
             scenario,
             dialects: Dialects(premise.dialects.clone()),
+            members: premise.members.clone(),
             rollouts: rollouts.collect(),
             readiness: Readiness::default(),
             timeline: Vec::new(),
@@ -184,12 +188,12 @@ impl Watched {
     /// The most of each group.
     fn count(&mut self, step: &Step) {
         // A workload is one group: its revisions come and go.
-        let is_node = matches!(step.dialect, "skyhook" | "karpenter");
-        if !is_node && self.groups.is_empty() {
+        let has_groups = ["skyhook", "karpenter", "fleet", "ocm"].contains(&step.dialect);
+        if !has_groups && self.groups.is_empty() {
             self.groups.push(GroupPeak::default());
         }
         let (_, members) = step.progress();
-        if !is_node && let [whole] = self.groups.as_mut_slice() {
+        if !has_groups && let [whole] = self.groups.as_mut_slice() {
             let moving = step.groups.iter().map(|group| group.moving + group.settling).sum();
             let failed = step.groups.iter().map(|group| group.failed).sum();
             whole.raise(members, None, moving, failed);
@@ -279,13 +283,73 @@ fn is_movement(verb: Verb) -> bool {
     )
 }
 
+/// What a loop of the simulation runs.
+enum Role<'o> {
+    Home,
+    /// The agents of a member.
+    Agents(&'o Member),
+    /// The controllers of the workloads in a member.
+    Workloads(&'o Member),
+}
+
+impl Observer {
+    fn role(&self, index: usize) -> Role<'_> {
+        let member = |at: usize| &self.members[(at - 1) / 2];
+        match index {
+            0 => Role::Home,
+            odd if odd % 2 == 1 => Role::Agents(member(odd)),
+            even => Role::Workloads(member(even)),
+        }
+    }
+}
+
 impl Trial for Observer {
     fn loops(&self) -> Vec<Vec<&'static dyn Dialect>> {
-        vec![self.dialects.0.clone()]
+        let dialects = |index| match self.role(index) {
+            Role::Home => self.dialects.0.clone(),
+            Role::Agents(member) => member.agents.clone(),
+            Role::Workloads(_) => members::WORKLOADS.to_vec(),
+        };
+        (0..=2 * self.members.len()).map(dialects).collect()
+    }
+
+    fn members(&self, index: usize) -> Vec<SmolStr> {
+        match self.role(index) {
+            Role::Agents(member) => vec![member.name.clone()],
+            Role::Home | Role::Workloads(_) => Vec::new(),
+        }
+    }
+
+    fn home(&self, index: usize) -> SmolStr {
+        match self.role(index) {
+            Role::Workloads(member) => member.name.clone(),
+            Role::Home | Role::Agents(_) => SmolStr::default(),
+        }
+    }
+
+    fn link(&self, index: usize, cluster: &str, now: Timestamp) -> (LinkState, Option<Timestamp>) {
+        let Role::Agents(member) = self.role(index) else { return (LinkState::default(), None) };
+        let towards = if cluster.is_empty() { Towards::Hub } else { Towards::Member };
+        let schedule = self.scenario.link_of_member(&member.name, towards);
+        let elapsed = now.duration_since(self.start);
+        let next = schedule.next_change(elapsed).and_then(|at| self.start.checked_add(at).ok());
+        (schedule.at(elapsed), next)
+    }
+
+    fn starts_at_once(&self, index: usize) -> bool {
+        !matches!(self.role(index), Role::Home)
     }
 
     fn scenario(&self) -> Scenario {
-        self.scenario.clone()
+        if self.members.is_empty() {
+            return self.scenario.clone();
+        }
+        Scenario { nodes: Vec::new(), ..self.scenario.clone() }
+    }
+
+    fn member_scenarios(&self) -> Vec<(SmolStr, Scenario)> {
+        let own = |member: &Member| (member.name.clone(), member.scenario(&self.scenario));
+        self.members.iter().map(own).collect()
     }
 
     fn begin(&mut self) -> Vec<Request> {
@@ -317,8 +381,8 @@ impl Trial for Observer {
     }
 
     fn decided(&mut self, step: &Step, now: Timestamp) {
-        self.readiness.begin();
         let Some(watched) = self.rollouts.get_mut(&step.rollout) else { return };
+        self.readiness.begin();
         let at = now.duration_since(self.start).max(SignedDuration::ZERO);
         let mut happenings = movements(&step.actions);
         let warnings = watched.warned.update(step).into_iter();

@@ -1,5 +1,6 @@
 //! How many members of a group are unavailable: nodes that are cordoned, not ready or gone while a
-//! rollout has them, and replicas that are asked for and not ready.
+//! rollout has them, clusters on which what was placed does not work, and replicas that are asked
+//! for and not ready.
 
 use std::collections::BTreeMap;
 
@@ -10,6 +11,8 @@ use convoy_api::skyhook::SKYHOOK;
 use convoy_api::{Object, ObjectKey};
 use jiff::SignedDuration;
 use serde_json::Value;
+
+use super::placed::Placed;
 
 /// A rollout and one of its groups. Workloads have one group, without a name.
 pub(super) type Group = (ObjectKey, String);
@@ -27,8 +30,9 @@ pub(super) struct Peak {
 
 #[derive(Debug, Default)]
 pub(super) struct Readiness {
-    /// The groups that miss a node.
-    nodes: BTreeMap<ObjectKey, Vec<Group>>,
+    /// The groups that miss a node, or a cluster by its binding or work.
+    members: BTreeMap<ObjectKey, Vec<Group>>,
+    placed: Placed,
     /// The uid of the controller of a pod that is ready.
     pods: BTreeMap<ObjectKey, String>,
     ready: BTreeMap<String, u32>,
@@ -43,6 +47,9 @@ impl Readiness {
     /// The initial state is complete: from here on it counts.
     pub(super) fn begin(&mut self) {
         if !std::mem::replace(&mut self.has_begun, true) {
+            for peak in self.peaks.values_mut() {
+                (peak.most, peak.at) = (peak.now, SignedDuration::ZERO);
+            }
             let all: Vec<ObjectKey> = self.wanted.keys().cloned().collect();
             for workload in all {
                 self.measure(&workload, SignedDuration::ZERO);
@@ -57,7 +64,13 @@ impl Readiness {
 
     pub(super) fn see(&mut self, object: &Object, is_deleted: bool, at: SignedDuration) {
         let kind = object.kind();
-        if *kind == NODE {
+        if !object.key().cluster.is_empty() {
+            return; // What becomes of it there, works and bindings tell.
+        }
+        self.placed.see(object);
+        if let Some(missed) = self.placed.missed(object) {
+            self.miss(object, missed, is_deleted, at);
+        } else if *kind == NODE {
             self.see_node(object, is_deleted, at);
         } else if *kind == POD {
             self.see_pod(object, is_deleted, at);
@@ -86,16 +99,21 @@ impl Readiness {
             || node.condition_status("Ready").is_some_and(|ready| ready != "True")
             || node.spec().get("unschedulable").and_then(Value::as_bool) == Some(true);
         let missed = if is_out { groups(node) } else { Vec::new() };
+        self.miss(node, missed, is_deleted, at);
+    }
+
+    /// Some groups miss a member from now on, and no others.
+    fn miss(&mut self, member: &Object, missed: Vec<Group>, is_deleted: bool, at: SignedDuration) {
         let before = if is_deleted {
-            self.nodes.remove(node.key())
+            self.members.remove(member.key())
         } else {
-            self.nodes.insert(node.key().clone(), missed.clone())
+            self.members.insert(member.key().clone(), missed.clone())
         };
         for group in before.into_iter().flatten() {
             let peak = self.peaks.entry(group).or_default();
             peak.now = peak.now.saturating_sub(1);
         }
-        // A node that is gone is no member any more.
+        // What is gone is no member any more.
         for group in missed.into_iter().filter(|_| !is_deleted) {
             let peak = self.peaks.entry(group).or_default();
             peak.rise(peak.now + 1, at);

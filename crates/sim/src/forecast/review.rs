@@ -1,13 +1,10 @@
 //! What an API server makes of manifests: defaults, identities, and refusals in its own words.
 
-use std::collections::BTreeSet;
-
 use convoy_api::schema::crds;
 use convoy_api::{Object, ObjectKey};
 use convoy_controllers::request::Request;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use smol_str::SmolStr;
 
 use super::ForecastError;
 use crate::seed::Seed;
@@ -19,26 +16,43 @@ const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitio
 #[derive(Debug)]
 pub(super) struct Review {
     server: Option<Cluster>,
-    namespaces: BTreeSet<SmolStr>,
     start: Timestamp,
 }
 
 impl Review {
     pub(super) fn new(start: Timestamp) -> Self {
-        Self { server: None, namespaces: BTreeSet::from(["default".into()]), start }
+        Self { server: None, start }
+    }
+
+    /// Takes in the definition of a kind, so that objects of it are known.
+    pub(super) fn define(&mut self, definition: &Object) {
+        let mut manifest = definition.raw().clone();
+        manifest["metadata"] = json!({"name": definition.name()});
+        let server = self.server();
+        server.send(&Request::create(DEFINITIONS, manifest), Author::Person);
+        server.collect_garbage();
+    }
+
+    fn server(&mut self) -> &mut Cluster {
+        let start = self.start;
+        self.server.get_or_insert_with(|| Cluster::new(ServerKind::Real, Seed::new(0), start))
     }
 
     /// The manifest as the server stores it.
     pub(super) fn of(&mut self, object: &Object, key: &ObjectKey) -> Result<Value, ForecastError> {
         let refused = |message: String| ForecastError::Refused { object: key.to_string(), message };
-        let server = self.server.get_or_insert_with(|| server(self.start));
+        let server = self.server();
         let namespace = &key.namespace;
-        if !namespace.is_empty() && self.namespaces.insert(namespace.clone()) {
+        if !namespace.is_empty() {
             let body = json!({"metadata": {"name": namespace}});
             server.send(&Request::create("/api/v1/namespaces", body), Author::Person);
         }
-        let Some(mut resource) = server.resource(&object.key().collection()) else {
-            return Err(refused("the kind is not served".to_owned()));
+        let collection = object.key().collection();
+        if server.resource(&collection).is_none() {
+            install(server, &object.kind().group);
+        }
+        let Some(mut resource) = server.resource(&collection) else {
+            return Err(refused("its kind is not defined; give its definition too".to_owned()));
         };
         object.version().clone_into(&mut resource.version);
         let mut manifest = object.raw().clone();
@@ -58,12 +72,15 @@ impl Review {
     }
 }
 
-/// A server with the definitions of the dialects.
-fn server(start: Timestamp) -> Cluster {
-    let mut server = Cluster::new(ServerKind::Real, Seed::new(0), start);
-    for definition in ["skyhook", "karpenter"].into_iter().filter_map(crds).flatten() {
-        server.send(&Request::create(DEFINITIONS, json!(definition)), Author::Person);
+/// Defines the kinds of the dialect that has this group, if one has.
+fn install(server: &mut Cluster, group: &str) {
+    for dialect in ["skyhook", "karpenter", "fleet", "ocm"] {
+        let definitions = crds(dialect).unwrap_or_default();
+        if definitions.iter().any(|definition| definition.spec.group == group) {
+            for definition in definitions {
+                server.send(&Request::create(DEFINITIONS, json!(definition)), Author::Person);
+            }
+            server.collect_garbage();
+        }
     }
-    server.collect_garbage();
-    server
 }

@@ -1,6 +1,7 @@
 //! What happens to the connections of member clusters, and when: as a file says it, and as the
 //! state of one connection at an instant.
 
+use http::Method;
 use jiff::SignedDuration;
 use serde::Deserialize;
 
@@ -157,6 +158,32 @@ impl MemberClusterEvent {
     }
 }
 
+impl LinkState {
+    /// The resource of a request, such as `configmaps`, if writing it is refused.
+    pub fn forbids<'p>(&self, method: &Method, path: &'p str) -> Option<&'p str> {
+        if [Method::GET, Method::HEAD].contains(method) {
+            return None;
+        }
+        let resource = resource(path)?;
+        self.forbidden.iter().any(|pattern| pattern.matches(resource)).then_some(resource)
+    }
+}
+
+/// The resource of an API path, such as `configmaps`.
+fn resource(path: &str) -> Option<&str> {
+    let mut parts = path.split('?').next()?.split('/').filter(|part| !part.is_empty());
+    let first = parts.next()?;
+    // The simulation has all clusters on one server.
+    match if first == "clusters" { parts.nth(1)? } else { first } {
+        "api" => parts.next()?,
+        "apis" => parts.nth(1)?,
+        _ => return None,
+    };
+    let first = parts.next()?;
+    let in_namespace = parts.nth(1).filter(|_| first == "namespaces");
+    Some(in_namespace.unwrap_or(first))
+}
+
 impl LinkSchedule {
     /// Whether nothing ever befalls the connection.
     pub fn is_empty(&self) -> bool {
@@ -224,6 +251,22 @@ mod tests {
     fn schedule(events: &str, member: &str, towards: Towards) -> LinkSchedule {
         let text = format!("memberClusterEvents:\n{events}");
         Scenario::from_yaml(&text).unwrap().link_of_member(member, towards)
+    }
+
+    #[test]
+    fn the_resource_of_a_path() {
+        for (path, wanted) in [
+            ("/api/v1/namespaces/shop/configmaps/a", Some("configmaps")),
+            ("/api/v1/namespaces/shop", Some("namespaces")),
+            ("/apis/apps/v1/namespaces/shop/deployments", Some("deployments")),
+            ("/apis/apps/v1/namespaces/shop/deployments/a/status", Some("deployments")),
+            ("/apis/rbac.authorization.k8s.io/v1/clusterroles", Some("clusterroles")),
+            ("/clusters/a/api/v1/namespaces/shop/secrets?dryRun=All", Some("secrets")),
+            ("/version", None),
+            ("/apis", None),
+        ] {
+            assert_eq!(resource(path), wanted, "{path}");
+        }
     }
 
     #[test]

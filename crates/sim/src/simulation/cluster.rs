@@ -104,12 +104,18 @@ impl Cluster {
     fn on(server: Box<dyn Server>, now: Timestamp) -> Self {
         let mut cluster =
             Self { server, now, records: Vec::new(), forgotten: 0, resources: BTreeMap::new() };
-        for name in ["default", "kube-node-lease"] {
-            let body = json!({"metadata": {"name": name}});
-            cluster.send(&Request::create("/api/v1/namespaces", body), Author::Server);
-        }
+        cluster.set_up("");
         cluster.collect_garbage();
         cluster
+    }
+
+    /// Makes the namespaces that every cluster has.
+    pub(crate) fn set_up(&mut self, cluster: &str) {
+        for name in ["default", "kube-node-lease"] {
+            let body = json!({"metadata": {"name": name}});
+            let path = path_in(cluster, "/api/v1/namespaces");
+            self.send(&Request::create(&path, body), Author::Server);
+        }
     }
 
     pub fn now(&self) -> Timestamp {

@@ -24,6 +24,7 @@ use smol_str::SmolStr;
 use super::cluster::{Author, Cluster, WriteRecord, http_parts, path_in};
 use super::environment::Environment;
 use super::faults::RequestFault;
+use crate::scenario::LinkState;
 
 /// An event of a process.
 #[derive(Debug)]
@@ -57,21 +58,14 @@ pub struct LoopBehaviour {
     pub batches_events: bool,
 }
 
-/// The connection of a process to a cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LinkState {
-    /// Nothing gets through, in either direction.
-    Down,
-    /// Requests and events take up to this long.
-    Slow(SignedDuration),
-}
-
 /// The connections that are not as they should be.
 pub(crate) type Links = BTreeMap<SmolStr, LinkState>;
 
 /// What a process runs.
 pub(crate) struct Program {
     pub(crate) dialects: Vec<&'static dyn Dialect>,
+    /// The cluster that it takes for its home.
+    pub(crate) home: SmolStr,
     /// The member clusters to which it is connected.
     pub(crate) members: Vec<SmolStr>,
     pub(crate) behaviour: LoopBehaviour,
@@ -85,6 +79,7 @@ const DISCOVERY_RETRY: SignedDuration = SignedDuration::from_secs(5);
 /// One process, from start to stop.
 pub(crate) struct Controller {
     reconciler: Reconciler,
+    home: SmolStr,
     streams: Vec<Stream>,
     executions: BTreeMap<u64, (Rollout, StepExecution)>,
     /// Requests in flight.
@@ -101,6 +96,8 @@ pub(crate) struct Controller {
 
 struct Stream {
     reflector: Reflector,
+    /// The cluster of the world that it watches.
+    cluster: SmolStr,
     /// Nobody needs it any more.
     is_stopped: bool,
     /// The position of the watch in the records of the cluster.
@@ -123,10 +120,11 @@ impl Controller {
         links: Links,
         environment: &mut Environment<'_>,
     ) -> (Self, Scheduled) {
-        let Program { dialects, members, behaviour, keeps_steps } = program;
+        let Program { dialects, home, members, behaviour, keeps_steps } = program;
         let settings = Settings { keeps_steps, ..Settings::new(dialects) };
         let mut controller = Self {
             reconciler: Reconciler::new(settings),
+            home,
             streams: Vec::new(),
             executions: BTreeMap::new(),
             sent: BTreeMap::new(),
@@ -154,17 +152,23 @@ impl Controller {
     }
 
     fn is_down(&self, cluster: &str) -> bool {
-        self.links.get(cluster) == Some(&LinkState::Down)
+        self.links.get(cluster).is_some_and(|link| link.is_silent)
     }
 
     /// What a slow connection adds to an exchange.
     fn lag(&self, cluster: &str, environment: &mut Environment<'_>) -> SignedDuration {
-        match self.links.get(cluster) {
-            Some(LinkState::Slow(most)) => {
-                environment.random.millis(0, i64::try_from(most.as_millis()).unwrap_or(0))
+        let millis = |length: SignedDuration| i64::try_from(length.as_millis()).unwrap_or(0);
+        match self.links.get(cluster).and_then(|link| link.delay) {
+            Some(delay) => {
+                environment.random.millis(millis(delay.shortest()), millis(delay.longest()))
             }
-            _ => SignedDuration::ZERO,
+            None => SignedDuration::ZERO,
         }
+    }
+
+    /// The cluster of the world that it calls so.
+    fn real<'n>(&'n self, cluster: &'n SmolStr) -> &'n SmolStr {
+        if cluster.is_empty() { &self.home } else { cluster }
     }
 
     /// Begins and ends the watches that rollouts need now.
@@ -175,8 +179,9 @@ impl Controller {
                 WatchChange::Start { collection, .. } => {
                     let projections = Arc::clone(self.reconciler.projections());
                     let reflector = Reflector::new(collection, projections);
-                    let stream =
-                        Stream { reflector, is_stopped: false, at: None, is_scheduled: false };
+                    let cluster = self.real(&reflector.collection().cluster).clone();
+                    let (at, is_stopped, is_scheduled) = (None, false, false);
+                    let stream = Stream { reflector, cluster, is_stopped, at, is_scheduled };
                     self.streams.push(stream);
                     scheduled.push((delay, ControllerEvent::Follow(self.streams.len() - 1)));
                 }
@@ -212,7 +217,7 @@ impl Controller {
             Err("no response".to_owned())
         } else {
             self.discovering.remove(&cluster);
-            Ok(environment.cluster.namespaced_kinds(&cluster))
+            Ok(environment.cluster.namespaced_kinds(self.real(&cluster)))
         };
         self.reconciler.handle(CacheEvent::Served { cluster, kinds });
     }
@@ -368,12 +373,13 @@ impl Controller {
         for PendingRequest { id, delay } in requests {
             let Some((_, execution)) = self.executions.get(&number) else { return };
             let cluster = execution.cluster(id).clone();
-            let resource = environment.cluster.resource(&execution.kind(id).in_cluster(&cluster));
+            let real = self.real(&cluster);
+            let resource = environment.cluster.resource(&execution.kind(id).in_cluster(real));
             // A kind that is not served gets a 404.
             let path = || Request::get(format!("/unserved/{}", execution.kind(id)));
             let mut request =
                 resource.as_ref().map_or_else(path, |known| execution.request(id, known));
-            request.path = path_in(&cluster, &request.path);
+            request.path = path_in(real, &request.path);
             self.numbers += 1;
             let lag = self.lag(&cluster, environment);
             let sent = Sent { execution: number, id, cluster, request, has_arrived: false };
@@ -401,10 +407,10 @@ impl Controller {
         environment: &mut Environment<'_>,
         scheduled: &mut Scheduled,
     ) {
-        let links = &self.links;
         let Some(sent) = self.sent.get_mut(&number) else { return };
         sent.has_arrived = true;
-        if links.get(&sent.cluster) == Some(&LinkState::Down) {
+        let link = self.links.get(&sent.cluster);
+        if link.is_some_and(|link| link.is_silent) {
             // It arrives and its response is lost, or it never arrives.
             if environment.random.happens(200) {
                 environment.cluster.send(&sent.request, Author::Controller);
@@ -413,7 +419,11 @@ impl Controller {
             let transit = environment.random.millis(0, 10_000);
             return scheduled.push((transit, ControllerEvent::Return(number, result)));
         }
+        let Request { method, path, .. } = &sent.request;
         let fault = match sent.id {
+            _ if link.is_some_and(|link| link.forbids(method, path).is_some()) => {
+                RequestFault::Refused(403)
+            }
             RequestId::Write(_) => environment.faults.of_write(environment.random),
             RequestId::Read(_) => environment.faults.of_read(environment.random),
         };
@@ -460,10 +470,10 @@ impl Stream {
     /// The next record of its collection.
     fn next<'c>(&self, cluster: &'c Cluster, at: usize) -> Option<(usize, &'c WriteRecord)> {
         let mut records = cluster.records(at).iter().enumerate();
-        let collection = self.reflector.collection();
+        let kind = &self.reflector.collection().kind;
         let (found, record) = records.find(|(_, record)| {
             let key = record.object.key();
-            key.kind == collection.kind && key.cluster == collection.cluster
+            key.kind == *kind && key.cluster == self.cluster
         })?;
         Some((at + found, record))
     }

@@ -2,9 +2,9 @@
 
 use convoy_api::Object;
 use jiff::{SignedDuration, Timestamp};
+use smol_str::SmolStr;
 
 use super::cluster::Cluster;
-use super::machines::MachineEvent;
 use super::{Event, Failure, RunSettings, Simulation, Trial};
 use crate::seed::Seed;
 
@@ -21,7 +21,8 @@ impl<T: Trial> Simulation<T> {
     }
 
     /// Runs until an instant, or until `is_over` says so of the trial, given whether all loops
-    /// rest; returns the trial. The loops start after `lead`.
+    /// rest; returns the trial. The first loop starts after `lead`, as do the others unless the
+    /// trial wants them at once.
     pub fn play(
         mut self,
         lead: SignedDuration,
@@ -29,9 +30,13 @@ impl<T: Trial> Simulation<T> {
         is_over: impl Fn(&T, Timestamp, bool) -> bool,
     ) -> Result<T, Failure> {
         self.check_writes()?;
-        self.after(SignedDuration::ZERO, Event::Machines(MachineEvent::Wake));
+        self.wake_machines();
         for index in 0..self.loops.len() {
-            self.after(lead, Event::Start(index));
+            let is_early = self.trial.starts_at_once(index);
+            self.after(if is_early { SignedDuration::ZERO } else { lead }, Event::Start(index));
+            for cluster in self.trial.members(index).into_iter().chain([SmolStr::default()]) {
+                self.after(lead, Event::Link(index, cluster));
+            }
         }
         self.run_until(until, |world| {
             let is_quiet = world.is_quiet();

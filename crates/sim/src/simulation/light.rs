@@ -99,7 +99,7 @@ impl Light {
         };
         let of_group = self.kinds.iter().filter(|served| served.kind.group == group);
         let Some(version) = version else {
-            let mut names: Vec<&str> = of_group.map(|served| served.version).collect();
+            let mut names: Vec<&str> = of_group.map(|served| &*served.version).collect();
             names.dedup();
             let entry = |name| json!({"groupVersion": format!("{group}/{name}"), "version": name});
             let versions: Vec<Value> = names.into_iter().map(entry).collect();
@@ -110,7 +110,7 @@ impl Light {
             let entry = |name: String| {
                 json!({"name": name, "kind": served.kind.kind, "namespaced": served.namespaced})
             };
-            [entry(served.plural.to_owned()), entry(format!("{}/status", served.plural))]
+            [entry(served.plural.to_string()), entry(format!("{}/status", served.plural))]
         });
         Some(json!({"resources": resources.collect::<Vec<_>>()}))
     }
@@ -159,7 +159,7 @@ impl Light {
         let fields = raw.as_object_mut().ok_or((400, "BadRequest"))?;
         let group = &kind.group;
         let api_version =
-            if group.is_empty() { (*version).to_owned() } else { format!("{group}/{version}") };
+            if group.is_empty() { version.to_string() } else { format!("{group}/{version}") };
         fields.insert("apiVersion".to_owned(), json!(api_version));
         fields.insert("kind".to_owned(), json!(kind.kind));
         match kind.kind.as_str() {

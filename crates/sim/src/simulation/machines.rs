@@ -1,5 +1,5 @@
-//! The process of the simulated machines: kubelets, the scheduler and the node controller. It sees
-//! every write after a delay.
+//! The process of the simulated machines of one cluster: kubelets, the scheduler and the node
+//! controller. It sees every write after a delay.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use convoy_api::object::member::text;
 use jiff::{SignedDuration, Timestamp};
+use smol_str::SmolStr;
 
-use super::cluster::{Author, WriteRecord};
+use super::cluster::{Author, WriteRecord, path_in};
 use super::environment::Environment;
 use super::server::ServerResponse;
 use crate::component::{Component, Key, Kind, WriteRequest, WriteResponse, apply_response};
@@ -32,6 +33,7 @@ pub(crate) enum MachineEvent {
 pub(crate) type Scheduled = Vec<(SignedDuration, MachineEvent)>;
 
 pub(crate) struct Machines {
+    cluster: SmolStr,
     components: Vec<Box<dyn Component>>,
     /// Requests on their way, with the component that sent them.
     sent: BTreeMap<u64, (usize, WriteRequest)>,
@@ -43,12 +45,12 @@ pub(crate) struct Machines {
 }
 
 impl Machines {
-    pub(crate) fn new(scenario: Scenario) -> Self {
+    pub(crate) fn new(cluster: SmolStr, scenario: Scenario) -> Self {
         let kubelets = Kubelets::new(Arc::new(scenario), convoy_apiserver::git_version());
         let components: Vec<Box<dyn Component>> =
             vec![Box::new(kubelets), Box::<Scheduler>::default(), Box::<Lifecycle>::default()];
         let (sent, alarm) = (BTreeMap::new(), None);
-        Self { components, sent, numbers: 0, seen: 0, is_catching_up: false, alarm }
+        Self { cluster, components, sent, numbers: 0, seen: 0, is_catching_up: false, alarm }
     }
 
     pub(crate) fn handle(
@@ -92,7 +94,8 @@ impl Machines {
 
     fn catch_up(&mut self, environment: &Environment<'_>) {
         let now = environment.cluster.now();
-        for record in environment.cluster.records(self.seen) {
+        let records = environment.cluster.records(self.seen).iter();
+        for record in records.filter(|record| record.object.key().cluster == self.cluster) {
             tell(&mut self.components, record, now);
         }
         self.seen = environment.cluster.written();
@@ -124,8 +127,9 @@ impl Machines {
         scheduled: &mut Scheduled,
     ) {
         let Some((_, request)) = self.sent.get(&number) else { return };
-        let ServerResponse { code, body } =
-            environment.cluster.respond(&http_parts(request), Author::Machines);
+        let mut parts = http_parts(request);
+        parts.uri = path_in(&self.cluster, &parts.uri);
+        let ServerResponse { code, body } = environment.cluster.respond(&parts, Author::Machines);
         let response = if (200..300).contains(&code) {
             done(request, body)
         } else {

@@ -1,10 +1,9 @@
 //! Connections between a process and a cluster that fail for a while, or become slow.
 
-use jiff::SignedDuration;
 use smol_str::SmolStr;
 
-use super::controller::LinkState;
 use super::{Event, Simulation, Trial};
+use crate::scenario::{Latency, LinkState};
 
 impl<T: Trial> Simulation<T> {
     pub(super) fn schedule_outage(&mut self) {
@@ -23,8 +22,11 @@ impl<T: Trial> Simulation<T> {
         clusters.push(SmolStr::default());
         let Some(cluster) = self.random.pick(&clusters).cloned() else { return };
         let state = match self.random.between(0, 2) {
-            0 => LinkState::Slow(SignedDuration::from_millis(self.random.between(50, 3_000))),
-            _ => LinkState::Down,
+            0 => {
+                let most = self.random.between(50, 3_000);
+                LinkState { delay: Some(Latency::from_millis(0, most)), ..LinkState::default() }
+            }
+            _ => LinkState { is_silent: true, ..LinkState::default() },
         };
         let delay = self.random.millis(low, high);
         self.set_link(index, cluster.clone(), Some(state));
@@ -32,10 +34,20 @@ impl<T: Trial> Simulation<T> {
         self.schedule_outage();
     }
 
+    /// A connection is from now on as the trial has it, until it changes.
+    pub(super) fn follow_link(&mut self, index: usize, cluster: SmolStr) {
+        let now = self.cluster.now();
+        let (state, next) = self.trial.link(index, &cluster, now);
+        self.set_link(index, cluster.clone(), Some(state));
+        if let Some(next) = next {
+            self.after(next.duration_since(now), Event::Link(index, cluster));
+        }
+    }
+
     pub(super) fn set_link(&mut self, index: usize, cluster: SmolStr, state: Option<LinkState>) {
         let slot = &mut self.loops[index];
         if let Some(process) = &mut slot.process {
-            process.set_link(&cluster, state);
+            process.set_link(&cluster, state.clone());
         }
         match state {
             Some(state) => _ = slot.links.insert(cluster, state),

@@ -11,7 +11,7 @@ use super::cluster::{Cluster, ServerKind, WriteRecord};
 use super::controller::LoopBehaviour;
 use super::faults::Faults;
 use super::random::Random;
-use crate::scenario::Scenario;
+use crate::scenario::{LinkState, Scenario};
 
 /// A dialect under test.
 pub trait Trial {
@@ -23,9 +23,34 @@ pub trait Trial {
         Vec::new()
     }
 
+    /// The connection of a loop to one of its clusters, and when it may change next.
+    fn link(
+        &self,
+        _index: usize,
+        _cluster: &str,
+        _now: Timestamp,
+    ) -> (LinkState, Option<Timestamp>) {
+        (LinkState::default(), None)
+    }
+
+    /// The cluster that a loop takes for its home.
+    fn home(&self, _index: usize) -> SmolStr {
+        SmolStr::default()
+    }
+
+    /// Whether a loop runs while the world is still being set up.
+    fn starts_at_once(&self, _index: usize) -> bool {
+        false
+    }
+
     /// The scenario of the machines; no machines, unless it is given.
     fn scenario(&self) -> Scenario {
         Scenario::default()
+    }
+
+    /// The scenarios of the machines of member clusters.
+    fn member_scenarios(&self) -> Vec<(SmolStr, Scenario)> {
+        Vec::new()
     }
 
     /// The requests that create the initial objects.

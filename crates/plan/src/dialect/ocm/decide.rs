@@ -323,7 +323,7 @@ fn allowed(max_failures: IntOrPercent, total: u32) -> u32 {
 }
 
 /// What a decision group is called where people read it.
-pub(crate) fn group_title(index: i64, name: &str) -> String {
+pub fn group_title(index: i64, name: &str) -> String {
     if name.is_empty() { format!("group {index}") } else { format!("{name} (group {index})") }
 }
 

@@ -26,7 +26,7 @@ impl Controller {
         if stream.is_stopped {
             return;
         }
-        let cluster = stream.reflector.collection().cluster.clone();
+        let collection = stream.reflector.collection().kind.in_cluster(&stream.cluster);
         match stream.reflector.next_request().0 {
             _ if is_down => {
                 scheduled.push((
@@ -35,7 +35,7 @@ impl Controller {
                 ));
             }
             ReflectorRequest::Discover => {
-                let resource = environment.cluster.resource(stream.reflector.collection());
+                let resource = environment.cluster.resource(&collection);
                 if let Some(event) = stream.reflector.discovered(resource) {
                     self.reconciler.handle(event);
                 }
@@ -44,7 +44,7 @@ impl Controller {
             ReflectorRequest::List { path } => {
                 let response = match environment.faults.of_read(environment.random) {
                     RequestFault::None => {
-                        let path = path_in(&cluster, &path);
+                        let path = path_in(&collection.cluster, &path);
                         Some(environment.cluster.send(&Request::get(path), Author::Controller))
                     }
                     RequestFault::Refused(code) => Some(Response { code, ..Response::default() }),

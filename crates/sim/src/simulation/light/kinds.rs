@@ -1,13 +1,14 @@
 //! The kinds that the small server serves, in every cluster.
 
-use convoy_api::GroupKind;
+use convoy_api::{GroupKind, Object};
+use smol_str::SmolStr;
 
 /// A kind that is served.
 #[derive(Clone, Debug)]
 pub(super) struct Served {
     pub(super) kind: GroupKind,
-    pub(super) version: &'static str,
-    pub(super) plural: &'static str,
+    pub(super) version: SmolStr,
+    pub(super) plural: SmolStr,
     pub(super) namespaced: bool,
 }
 
@@ -21,7 +22,7 @@ const OCM_CLUSTER: &str = "cluster.open-cluster-management.io";
 const OCM_WORK: &str = "work.open-cluster-management.io";
 
 /// Group, version, kind, plural, and whether it is namespaced.
-const KINDS: [(&str, &str, &str, &str, bool); 62] = [
+const KINDS: [(&str, &str, &str, &str, bool); 63] = [
     ("", "v1", "Pod", "pods", true),
     ("", "v1", "Node", "nodes", false),
     ("", "v1", "Namespace", "namespaces", false),
@@ -49,6 +50,7 @@ const KINDS: [(&str, &str, &str, &str, bool); 62] = [
     (OCM_CLUSTER, "v1beta1", "Placement", "placements", true),
     (OCM_CLUSTER, "v1beta1", "PlacementDecision", "placementdecisions", true),
     (OCM_CLUSTER, "v1alpha1", "AddOnPlacementScore", "addonplacementscores", true),
+    (OCM_CLUSTER, "v1alpha1", "ClusterClaim", "clusterclaims", false),
     (OCM_WORK, "v1", "ManifestWork", "manifestworks", true),
     (OCM_WORK, "v1", "AppliedManifestWork", "appliedmanifestworks", false),
     (OCM_WORK, "v1alpha1", "ManifestWorkReplicaSet", "manifestworkreplicasets", true),
@@ -119,9 +121,20 @@ const KINDS: [(&str, &str, &str, &str, bool); 62] = [
 pub(super) fn served() -> Vec<Served> {
     let served = |(group, version, kind, plural, namespaced)| Served {
         kind: GroupKind::new(group, kind),
-        version,
-        plural,
+        version: SmolStr::new_static(version),
+        plural: SmolStr::new_static(plural),
         namespaced,
     };
     KINDS.into_iter().map(served).collect()
+}
+
+/// The kind of an object, as the server that it comes from must have it. Nobody here reads the
+/// plural.
+pub(super) fn served_for(object: &Object) -> Served {
+    Served {
+        kind: object.kind().clone(),
+        version: object.version().into(),
+        plural: format!("{}s", object.kind().kind.to_lowercase()).into(),
+        namespaced: !object.namespace().is_empty(),
+    }
 }

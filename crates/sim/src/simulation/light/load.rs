@@ -5,9 +5,10 @@ use convoy_store::Change;
 use jiff::Timestamp;
 
 use super::Light;
+use super::kinds::served_for;
 
 impl Light {
-    /// With these objects, as far as their kinds are served. Only their versions are new.
+    /// With these objects, whose kinds are all served. Only their versions are new.
     pub(in crate::simulation) fn holding(objects: Vec<Object>, now: Timestamp) -> Self {
         let mut server = Self::new();
         server.now = now;
@@ -15,10 +16,11 @@ impl Light {
             server.presume(owner.uid);
         }
         for object in objects {
-            if server.kinds.iter().any(|served| served.kind == *object.kind()) {
-                let object = server.next_version(&object, object.raw().clone());
-                server.store(object, Change::Created);
+            if server.kinds.iter().all(|served| served.kind != *object.kind()) {
+                server.kinds.push(served_for(&object));
             }
+            let object = server.next_version(&object, object.raw().clone());
+            server.store(object, Change::Created);
         }
         server
     }
