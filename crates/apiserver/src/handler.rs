@@ -15,21 +15,22 @@ use parking_lot::Mutex;
 use smol_str::SmolStr;
 use tokio::time::Instant as Deadline;
 
-use crate::accept::Accept;
-use crate::access::{self, Peer};
+use crate::accept::{Accept, wants_pretty};
+use crate::access::Peer;
 use crate::audit::{self, Log};
 use crate::bodies::HeldBody;
 use crate::body::Body;
 use crate::caller::Caller;
 use crate::compress::compress;
-use crate::convert::webhook;
+use crate::conversion;
 use crate::growth;
+use crate::handler_response::HandlerResponse;
 use crate::paths;
 use crate::query::Query;
 use crate::redact;
 use crate::request_info::{RequestInfo, Target};
 use crate::resource_request::ResourceRequest;
-use crate::response::{HandlerResponse, add_warnings, refusal};
+use crate::response::{add_warnings, refusal};
 use crate::server::{Cluster, Server};
 use crate::status::{ApiResult, Status};
 use crate::subresource;
@@ -139,7 +140,7 @@ async fn respond(
         // Refused before anybody asks who calls.
         log.open(server.access.audit.as_ref(), &Caller::default(), info);
     })?;
-    let caller = access::admit(server, &cluster, peer, &parts.headers, info, log)?;
+    let caller = server.guard(&cluster).admit(peer, &parts.headers, info, log)?;
     let Some(target) = info.target.clone() else {
         return paths::serve(server, &cluster, info, query, accept, &parts.headers);
     };
@@ -251,7 +252,7 @@ async fn carry_out(request: ResourceRequest) -> ApiResult<Response<Body>> {
     };
     let handled = match handled {
         Ok(HandlerResponse::Entry(code, entry)) => {
-            let ready = webhook::prepare(&request, std::slice::from_ref(&entry)).await;
+            let ready = conversion::prepare(&request, std::slice::from_ref(&entry)).await;
             ready.map(|()| HandlerResponse::Entry(code, entry))
         }
         other => other,
@@ -299,13 +300,6 @@ fn header(headers: &HeaderMap, name: &HeaderName) -> String {
 fn accept_header(headers: &HeaderMap) -> String {
     let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     values.collect::<Vec<_>>().join(",")
-}
-
-/// People at a terminal or in a browser get lines they can read.
-pub(crate) fn wants_pretty(query: &Query, headers: &HeaderMap) -> bool {
-    let agent = header(headers, &USER_AGENT);
-    let by_people = ["curl", "Wget", "Mozilla/5.0"].iter().any(|name| agent.starts_with(name));
-    query.optional_flag("pretty").unwrap_or(by_people)
 }
 
 #[cfg(test)]

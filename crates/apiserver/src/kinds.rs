@@ -3,16 +3,21 @@
 
 mod access;
 mod admission_policy;
+pub(crate) mod api_service;
 mod at;
 mod autoscaler;
 mod batch;
 mod certificate;
 mod config;
+mod count;
 mod defaults;
+pub(crate) mod definition;
+mod escalation;
 mod event;
 mod expression;
 mod fill;
 mod limits;
+pub(crate) mod logical;
 mod migration;
 mod namespace;
 mod networking;
@@ -32,16 +37,11 @@ mod warnings;
 mod webhook;
 mod workload;
 
-use std::sync::Arc;
-
 use convoy_api::schema::FieldError;
 use convoy_store::Write;
 use serde_json::{Value, json};
 
-use crate::access::{aggregate, escalation};
-use crate::definition;
-use crate::discovery::services;
-use crate::logical;
+use crate::growth;
 use crate::object_meta::{Entry, ObjectMeta};
 use crate::registry::Resource;
 use crate::resource_request::ResourceRequest;
@@ -68,10 +68,25 @@ const STATUS_ALONE: [(&str, &str); 8] = [
 
 /// Fills in what the kind leaves to the server.
 pub(crate) fn default(resource: &Resource, object: &mut Value) {
-    if definition::is_definition(resource) {
+    if resource.is(EXTENSIONS, "customresourcedefinitions") {
         definition::default(object);
     }
     defaults::fill(resource, object);
+}
+
+/// Fills in what a kind, built in or custom, leaves to the server, of an object that may have
+/// `most` bytes.
+pub(crate) fn default_within(
+    most: usize,
+    resource: &Resource,
+    object: &mut Value,
+) -> ApiResult<()> {
+    if let Some(custom) = &resource.custom {
+        return growth::default(most, custom, object);
+    }
+    growth::check_before_defaults(most, resource, object)?;
+    default(resource, object);
+    growth::check(most, object)
 }
 
 /// What the server decides for a new object before users' webhooks see it.
@@ -130,7 +145,9 @@ pub(crate) fn prepare_create(request: &ResourceRequest, object: &mut Value) -> A
         ("resource.k8s.io", "devicetaintrules") => {
             taint::prepare(object, None, &seconds(request.server.now()));
         }
-        ("apiregistration.k8s.io", "apiservices") => services::settle(object, request.server.now()),
+        ("apiregistration.k8s.io", "apiservices") => {
+            api_service::settle(object, request.server.now())
+        }
         (EXTENSIONS, "customresourcedefinitions") => definition::prepare_create(object),
         ("convoy.dev", "logicalclusters") => logical::prepare_create(object),
         _ => {}
@@ -168,7 +185,9 @@ pub(crate) fn prepare_update(
         ("resource.k8s.io", "devicetaintrules") => {
             taint::prepare(object, Some(current), &seconds(request.server.now()));
         }
-        ("apiregistration.k8s.io", "apiservices") => services::settle(object, request.server.now()),
+        ("apiregistration.k8s.io", "apiservices") => {
+            api_service::settle(object, request.server.now())
+        }
         (EXTENSIONS, "customresourcedefinitions") => {
             definition::prepare_update(object, &request.target.subresource);
         }
@@ -330,7 +349,7 @@ pub(crate) fn wants_differ(resource: &Resource, object: &Value, current: &Value)
     }
     let counts = |key: &str| match key {
         "metadata" | "apiVersion" | "kind" => false,
-        "status" => resource.custom.is_some() && !crate::write::has_status(resource),
+        "status" => resource.custom.is_some() && !resource.has_status(),
         _ => true,
     };
     let wants = |these: &Value, those: &Value| {
@@ -365,16 +384,16 @@ pub(crate) fn may_vanish(resource: &Resource, object: &Value) -> bool {
 
 /// What a deletion changes besides the metadata.
 pub(crate) fn mark_deleting(resource: &Resource, object: &mut Value) {
-    if resource.is("", "namespaces") || logical::is_logical_cluster(resource) {
+    if resource.is("", "namespaces") || resource.is("convoy.dev", "logicalclusters") {
         object["status"]["phase"] = Value::String("Terminating".to_owned());
-    } else if definition::is_definition(resource) {
+    } else if resource.is(EXTENSIONS, "customresourcedefinitions") {
         definition::mark_deleting(object);
     }
 }
 
 /// A finalizer that the kind's deletion begins with.
 pub(crate) fn deletion_finalizer(resource: &Resource) -> Option<&'static str> {
-    definition::is_definition(resource).then_some(definition::CLEANUP)
+    resource.is(EXTENSIONS, "customresourcedefinitions").then_some(definition::CLEANUP)
 }
 
 /// Rejects deletions of protected objects.
@@ -392,28 +411,24 @@ pub(crate) fn check_delete(request: &ResourceRequest, object: &Value) -> ApiResu
     Ok(())
 }
 
-/// Carries out what follows from a write at once.
-pub(crate) async fn after_write(request: &ResourceRequest, entry: &Arc<Entry>) -> ApiResult<()> {
-    match names(&request.resource) {
-        (RBAC, "clusterroles") => aggregate::settle(&request.server, &request.cluster).await,
-        (EXTENSIONS, "customresourcedefinitions") => {
-            definition::refresh(&request.server, &request.cluster, &entry.key.name).await
-        }
-        ("convoy.dev", "logicalclusters") if !entry.meta.is_deleting() => {
-            logical::serve(&request.server, entry).await
-        }
-        _ => Ok(()),
-    }
+/// What follows at once from a change of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Consequence {
+    /// Roles that are sums of others may have other rules.
+    SumRoles,
+    /// Other kinds are served.
+    ServeKinds,
+    /// A logical cluster is to be served.
+    ServeCluster,
 }
 
-/// Carries out what follows from a removal at once.
-pub(crate) async fn after_delete(request: &ResourceRequest, entry: &Entry) -> ApiResult<()> {
-    match names(&request.resource) {
-        (RBAC, "clusterroles") => aggregate::settle(&request.server, &request.cluster).await,
-        (EXTENSIONS, "customresourcedefinitions") => {
-            definition::refresh(&request.server, &request.cluster, &entry.key.name).await
-        }
-        _ => Ok(()),
+/// What follows at once from a change of an object of the kind.
+pub(crate) fn consequence(resource: &Resource) -> Option<Consequence> {
+    match names(resource) {
+        (RBAC, "clusterroles") => Some(Consequence::SumRoles),
+        (EXTENSIONS, "customresourcedefinitions") => Some(Consequence::ServeKinds),
+        ("convoy.dev", "logicalclusters") => Some(Consequence::ServeCluster),
+        _ => None,
     }
 }
 

@@ -11,8 +11,10 @@ use serde_json::Value;
 use smol_str::SmolStr;
 
 use crate::accept::Accept;
+use crate::access::Guard;
 use crate::caller::Caller;
-use crate::convert::{self, webhook};
+use crate::convert;
+use crate::custom::Custom;
 use crate::encoding::{self, View};
 use crate::growth;
 use crate::object_meta::Entry;
@@ -83,6 +85,11 @@ impl ResourceRequest {
         }
     }
 
+    /// Access to the logical cluster of the request.
+    pub(crate) fn guard(&self) -> Guard<'_> {
+        self.server.guard(&self.cluster)
+    }
+
     pub fn namespace(&self) -> &str {
         if self.resource.namespaced { &self.target.namespace } else { "" }
     }
@@ -103,7 +110,7 @@ impl ResourceRequest {
         match &self.resource.custom {
             Some(custom) => {
                 custom.has_defaults_at(entry.modified)
-                    && webhook::is_in_version(custom, entry)
+                    && custom.is_in_version(entry)
                     && !convert::differs_from_stored(&self.resource)
             }
             None => !convert::differs_from_stored(&self.resource),
@@ -119,7 +126,7 @@ impl ResourceRequest {
         convert::from_stored(&self.resource, &mut object);
         if let Some(custom) = &self.resource.custom
             && !custom.has_defaults_at(entry.modified)
-            && !growth::default_read(self, custom, &mut object)
+            && !self.default_read(custom, &mut object)
         {
             self.warn(
                 "some objects are too large for the defaults that their schema got later: these \
@@ -129,6 +136,17 @@ impl ResourceRequest {
             convert::from_stored(&self.resource, &mut object);
         }
         object
+    }
+
+    /// The most bytes of one object.
+    pub(crate) fn object_bytes_max(&self) -> usize {
+        self.server.limits.body_bytes_max
+    }
+
+    /// Fills in defaults of an object that was read; false if some are missing, since it would
+    /// be too large with them.
+    pub(crate) fn default_read(&self, custom: &Custom, object: &mut Value) -> bool {
+        growth::default_read(self.object_bytes_max(), &mut self.growth.lock(), custom, object)
     }
 
     fn converted(&self, entry: &Entry) -> Option<Value> {

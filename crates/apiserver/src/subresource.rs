@@ -5,13 +5,14 @@ mod component;
 mod conditions;
 mod eviction;
 mod log;
+mod review;
 mod scale;
+mod token_request;
 
 use serde_json::{Value, json};
 
-use crate::access::{review, token_request};
+use crate::handler_response::HandlerResponse;
 use crate::resource_request::ResourceRequest;
-use crate::response::HandlerResponse;
 use crate::status::{ApiResult, Status};
 use crate::verb;
 

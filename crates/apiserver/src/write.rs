@@ -1,6 +1,5 @@
 //! The way of a write: decoded, defaulted, admitted, validated, then compared and swapped.
 
-mod options;
 mod stored;
 
 use std::sync::Arc;
@@ -8,21 +7,19 @@ use std::sync::Arc;
 use convoy_store::{Expect, Key, Transaction, Write};
 use serde_json::{Value, json};
 
-use crate::access;
+use crate::access::Attributes;
 use crate::admission::{self, Operation};
-use crate::convert::webhook;
+use crate::conversion;
 use crate::custom::Judged;
+use crate::handler_response::HandlerResponse;
 use crate::object_meta::{Entry, ObjectMeta};
+use crate::options::Options;
 use crate::registry::Resource;
 use crate::resource_request::ResourceRequest;
-use crate::response::HandlerResponse;
 use crate::status::{ApiResult, Status};
 use crate::surroundings::{name_suffix, new_uid, seconds};
-use crate::{form, growth, kinds, managed, metadata};
+use crate::{clusters, form, growth, kinds, managed, metadata, place};
 use stored::fitting;
-
-pub(crate) use options::Options;
-pub(crate) use stored::stored_form;
 
 /// The object after a write.
 #[derive(Debug)]
@@ -52,14 +49,14 @@ pub(crate) async fn create(
 ) -> ApiResult<WrittenObject> {
     let resource = &request.resource;
     if matches!(request.verb.as_str(), "update" | "patch") {
-        access::check_create(request)?;
+        check_create(request)?;
     }
-    settle_place(request, &mut object)?;
+    place::settle(request, &mut object)?;
     wipe(&mut object)?;
     if metadata::drop_duplicate_owners(&mut object) {
         request.warn(".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed");
     }
-    defaults(request, resource, &mut object)?;
+    kinds::default_within(request.object_bytes_max(), resource, &mut object)?;
     pause().await;
     owned_form(resource, &mut object);
     managed::track_create(request, &mut object, options);
@@ -93,7 +90,7 @@ pub(crate) async fn create(
         let companions = kinds::companions(request, Some(&object), None);
         if let Some(entries) = request.server.commit(together(put, companions)).await? {
             let entry = first(entries);
-            kinds::after_write(request, &entry).await?;
+            clusters::after_write(request, &entry).await?;
             return Ok(WrittenObject::Stored(entry));
         }
         // Without an object of the name it was something else that somebody else got first, or
@@ -106,6 +103,15 @@ pub(crate) async fn create(
         }
     }
     Err(Status::already_exists(resource, &prefix).retry_after(1))
+}
+
+/// Rejects an update or patch that creates an object if the caller may not create it.
+fn check_create(request: &ResourceRequest) -> ApiResult<()> {
+    let (resource, target) = (&request.resource, &request.target);
+    let namespace = request.namespace();
+    let attributes =
+        Attributes::on("create", &resource.group, &resource.plural, namespace, &target.name);
+    request.guard().permit(&request.caller, &attributes)
 }
 
 /// An object with what has to be written in the same moment.
@@ -146,10 +152,10 @@ pub(crate) async fn modify(
         let Some(entry) = snapshot.get(&key) else {
             return Err(Status::not_found(&request.resource, name));
         };
-        webhook::prepare(request, std::slice::from_ref(entry)).await?;
+        conversion::prepare(request, std::slice::from_ref(entry)).await?;
         let current = request.read(entry);
         let wanted = change(&current)?;
-        growth::check(request, &wanted.object)?;
+        growth::check(request.object_bytes_max(), &wanted.object)?;
         pause().await;
         check_preconditions(request, name, &wanted.object, &current)?;
         let object = settle_update(request, wanted.object, &current, options).await?;
@@ -201,7 +207,7 @@ async fn settle_update(
     if metadata::drop_duplicate_owners(&mut object) {
         request.warn("metadata.ownerReferences: duplicate owner references were dropped");
     }
-    defaults(request, resource, &mut object)?;
+    kinds::default_within(request.object_bytes_max(), resource, &mut object)?;
     pause().await;
     separate_status(request, &mut object, current);
     owned_form(resource, &mut object);
@@ -246,7 +252,7 @@ async fn store_update(
         let companions = kinds::companions(request, None, Some(entry));
         let gone = request.server.commit(together(delete, companions)).await?;
         if gone.is_some() {
-            kinds::after_delete(request, entry).await?;
+            clusters::after_delete(request, entry).await?;
         }
         return Ok(gone.map(|_| WrittenObject::Shown(object)));
     }
@@ -257,54 +263,12 @@ async fn store_update(
         return Ok(None);
     };
     let entry = first(entries);
-    kinds::after_write(request, &entry).await?;
+    clusters::after_write(request, &entry).await?;
     Ok(Some(WrittenObject::Stored(entry)))
 }
 
 fn first(entries: Vec<Arc<Entry>>) -> Arc<Entry> {
     entries.into_iter().next().expect("a transaction answers with an entry for each write")
-}
-
-/// Namespace and name must be those of the path.
-pub(crate) fn settle_place(request: &ResourceRequest, object: &mut Value) -> ApiResult<()> {
-    let resource = &request.resource;
-    let namespace = request.namespace().to_owned();
-    let url_name = request.target.name.clone();
-    let metadata = metadata::of(object);
-    if resource.namespaced {
-        match metadata.get("namespace").and_then(Value::as_str).unwrap_or_default() {
-            "" => {
-                metadata.insert("namespace".into(), json!(namespace));
-            }
-            given if given != namespace => {
-                let message = "the namespace of the provided object does not match the namespace \
-                               sent on the request";
-                return Err(Status::bad_request(message));
-            }
-            _ => {}
-        }
-    } else {
-        metadata.shift_remove("namespace");
-    }
-    if !url_name.is_empty() {
-        match metadata.get("name").and_then(Value::as_str).unwrap_or_default() {
-            "" if request.verb == "create" || request.verb == "patch" => {
-                metadata.insert("name".into(), json!(url_name));
-            }
-            "" => {
-                return Err(Status::bad_request(format!(
-                    "the name of the object ({url_name} based on URL) was undeterminable: name must be provided"
-                )));
-            }
-            given if given != url_name => {
-                return Err(Status::bad_request(format!(
-                    "the name of the object ({given}) does not match the name on the URL ({url_name})"
-                )));
-            }
-            _ => {}
-        }
-    }
-    Ok(())
 }
 
 /// Drops from a new object what only the server may set.
@@ -377,23 +341,22 @@ fn keep_system_fields(object: &mut Value, current: &Value) {
     metadata.shift_remove("selfLink");
 }
 
-pub(crate) fn has_status(resource: &Resource) -> bool {
-    resource.has_subresource("status")
-}
-
 /// New objects begin with the status that their schema gives them; nodes bring theirs.
 fn begin_status(request: &ResourceRequest, object: &mut Value) -> ApiResult<()> {
     let resource = &request.resource;
-    if !has_status(resource) || resource.is("", "nodes") {
+    if !resource.has_status() || resource.is("", "nodes") {
         return Ok(());
     }
     put(object, "status", None);
-    resource.custom.as_ref().map_or(Ok(()), |custom| growth::default(request, custom, object))
+    resource
+        .custom
+        .as_ref()
+        .map_or(Ok(()), |custom| growth::default(request.object_bytes_max(), custom, object))
 }
 
 /// The main resource does not change the status; the status sub-resource changes nothing else.
 fn separate_status(request: &ResourceRequest, object: &mut Value, current: &Value) {
-    if !has_status(&request.resource) {
+    if !request.resource.has_status() {
         return;
     }
     match request.target.subresource.as_str() {
@@ -433,20 +396,6 @@ fn count_generation(request: &ResourceRequest, object: &mut Value, current: &Val
         let generation = current["metadata"]["generation"].as_i64().unwrap_or(0);
         metadata::of(object).insert("generation".into(), json!(generation + 1));
     }
-}
-
-/// Fills in what the kind leaves to the server.
-pub(crate) fn defaults(
-    request: &ResourceRequest,
-    resource: &Resource,
-    object: &mut Value,
-) -> ApiResult<()> {
-    if let Some(custom) = &resource.custom {
-        return growth::default(request, custom, object);
-    }
-    growth::check_before_defaults(request, object)?;
-    kinds::default(resource, object);
-    growth::check(request, object)
 }
 
 /// Lets a request end here whose time is over or whose client has gone: work between two of these

@@ -6,7 +6,8 @@ use convoy_store::{Change, Transaction, Write};
 use futures_util::future::join_all;
 use smol_str::SmolStr;
 
-use crate::logical::{self, CLEANUP};
+use crate::clusters::logical;
+use crate::kinds::logical::{CLEANUP, SHELF};
 use crate::metrics::Work;
 use crate::object_meta::Snapshot;
 use crate::resource_request::ResourceRequest;
@@ -34,7 +35,7 @@ impl Clusters {
         let key = &event.entry.key;
         let cluster = &key.shelf.cluster;
         if cluster.is_empty() {
-            if key.shelf.resource == logical::SHELF {
+            if key.shelf.resource == SHELF {
                 self.queue.add(key.name.clone());
             }
         } else if event.change != Change::Deleted && server.cluster(cluster).is_none() {

@@ -11,12 +11,13 @@ use smol_str::SmolStr;
 use crate::metadata;
 use crate::metrics::Work;
 use crate::object_meta::Owner;
+use crate::options::Options;
 use crate::registry::Resource;
 use crate::resource_request::ResourceRequest;
 use crate::server::{Cluster, Server};
 use crate::status::{ApiResult, Status};
 use crate::verb::delete::{DeleteOptions, delete_named};
-use crate::write::{self, Options, Wanted};
+use crate::write::{self, Wanted};
 
 use super::garbage::{Action, Garbage, Task};
 use super::{BATCH, Event, is_overtaken, is_to_repeat};

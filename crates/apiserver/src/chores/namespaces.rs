@@ -8,11 +8,12 @@ use futures_util::future::join_all;
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use crate::bootstrap::furnish;
+use crate::clusters::bootstrap::furnish;
 use crate::conditions::{self, Condition};
 use crate::encoding;
 use crate::metrics::Work;
 use crate::object_meta::{Entry, Snapshot};
+use crate::options::Options;
 use crate::own;
 use crate::registry::{Resource, builtin};
 use crate::resource_request::ResourceRequest;
@@ -20,7 +21,7 @@ use crate::server::{Cluster, Server};
 use crate::status::ApiResult;
 use crate::surroundings::seconds;
 use crate::verb::delete::{DeleteOptions, Propagation, delete_named};
-use crate::write::{self, Options, Wanted};
+use crate::write::{self, Wanted};
 
 use super::queue::Queue;
 use super::{BATCH, Event, is_overtaken};

@@ -2,6 +2,7 @@
 
 mod containers;
 mod quality;
+mod resources;
 mod spec;
 mod sysctls;
 mod update;
@@ -14,7 +15,8 @@ use crate::metadata;
 use crate::resource_request::ResourceRequest;
 
 pub(super) use containers::{port_name, port_reference};
-pub(super) use spec::{SpecParent, amount, validate as validate_spec};
+pub(super) use resources::amount;
+pub(super) use spec::{SpecParent, validate as validate_spec};
 
 pub(super) fn prepare_create(object: &mut Value, now: &str) {
     let mut status = json!({"phase": "Pending", "qosClass": quality::class(object)});

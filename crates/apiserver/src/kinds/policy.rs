@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::at::{At, Errors};
+use super::count::{at_most_all, count_or_percent};
 use super::selector;
-use super::workload::{at_most_all, count_or_percent};
 
 const USER_PRIORITY_MAX: i64 = 1_000_000_000;
 

@@ -8,15 +8,18 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use crate::admission::{self, Operation};
-use crate::convert::webhook;
+use crate::clusters;
+use crate::conversion;
+use crate::convert::stored_form;
+use crate::handler_response::HandlerResponse;
 use crate::object_meta::Entry;
+use crate::options::Options;
 use crate::query::{FieldValidation, check_dry_run};
 use crate::registry::Resource;
 use crate::resource_request::ResourceRequest;
-use crate::response::HandlerResponse;
 use crate::status::{ApiResult, Status, success};
 use crate::surroundings::seconds;
-use crate::write::{Options, stored_form, together};
+use crate::write::together;
 use crate::{kinds, metadata, reading};
 
 use super::list;
@@ -73,7 +76,7 @@ pub async fn delete(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
 pub async fn delete_collection(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
     let options = DeleteOptions::of(request)?;
     let page = list::page(request).await?;
-    webhook::prepare(request, &page.entries).await?;
+    conversion::prepare(request, &page.entries).await?;
     let revision = page.revision;
     let mut objects = Vec::new();
     for entry in &page.entries {
@@ -127,7 +130,7 @@ pub(crate) async fn delete_named(
             return Err(Status::not_found(&request.resource, name));
         };
         check_preconditions(&request.resource, name, entry, options)?;
-        webhook::prepare(request, std::slice::from_ref(entry)).await?;
+        conversion::prepare(request, std::slice::from_ref(entry)).await?;
         let current = request.read(entry);
         let write_options = Options {
             dry_run: options.dry_run,
@@ -148,19 +151,19 @@ pub(crate) async fn delete_named(
                 let companions = kinds::companions(request, None, Some(entry));
                 let gone = request.server.commit(together(delete, companions)).await?;
                 if gone.is_some() {
-                    kinds::after_delete(request, entry).await?;
+                    clusters::after_delete(request, entry).await?;
                 }
                 gone.map(|_| Deleted::Gone(Arc::clone(entry)))
             }
             Next::Mark(object) => {
-                let stored = webhook::to_storage(request, &object).await?;
+                let stored = conversion::to_storage(request, &object).await?;
                 let value = stored_form(&request.resource, stored.as_ref().unwrap_or(&object));
                 let transaction = Transaction::update(key.clone(), entry.modified, value);
                 let written = request.server.commit(transaction).await?;
                 match written.and_then(|entries| entries.into_iter().next()) {
                     Some(entry) => {
-                        kinds::after_write(request, &entry).await?;
-                        webhook::prepare(request, std::slice::from_ref(&entry)).await?;
+                        clusters::after_write(request, &entry).await?;
+                        conversion::prepare(request, std::slice::from_ref(&entry)).await?;
                         Some(Deleted::Waiting(request.read(&entry)))
                     }
                     None => None,

@@ -268,7 +268,7 @@ fn defaults_that_come_later_show_on_what_is_stored() {
     };
     assert!(!shows(&server), "requests of before may still write");
     server.advance_secs(61);
-    super::settle_defaults(&server.server);
+    crate::clusters::definitions::settle_defaults(&server.server);
     assert!(shows(&server));
     let again = TestServer::over(server.server.store.clone());
     assert!(shows(&again));

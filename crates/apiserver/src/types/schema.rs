@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
-use super::{Field, Form, List, ListKind, PatchStrategy, Scalar, ShapeId, Shapes, Struct};
-use crate::types::add_object_meta;
+use super::shapes::add_object_meta;
+use crate::shape::{Field, Form, List, ListKind, PatchStrategy, Scalar, ShapeId, Shapes, Struct};
 
 /// The forms of a schema, which is known to be structural, and that of the whole object.
 pub fn from_schema(schema: &Value) -> (Shapes, ShapeId) {

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use crate::conditions::{self, Condition};
 use crate::surroundings::seconds;
 
+use super::is_true;
 use super::names::Verdict;
 use super::rules::approval;
 
@@ -52,13 +53,9 @@ pub(crate) fn mark_deleting(definition: &mut Value) {
     conditions::set(&mut definition["status"], &condition, &since);
 }
 
-pub(crate) fn is_true(definition: &Value, kind: &str) -> bool {
-    conditions::is_true(&definition["status"], kind)
-}
-
 /// Writes down what became of a definition's names. It is established once they were all
 /// accepted, and stays so.
-pub(super) fn settle(definition: &mut Value, verdict: &Verdict, now: Timestamp) {
+pub(crate) fn settle(definition: &mut Value, verdict: &Verdict, now: Timestamp) {
     let now = seconds(now);
     let was_established = is_true(definition, "Established");
     let approved = approval(definition);

@@ -1,65 +1,21 @@
-//! `CustomResourceDefinitions`: what users add to the kinds of their cluster.
+//! Definitions of custom kinds as clusters serve them.
 //!
 //! A definition is served before its status says so, and its rows in the registry are those of
 //! its newest version: a write of a definition updates the registry before it responds.
 
-mod compile;
-mod names;
-mod rules;
-mod schema;
-mod state;
-
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::discovery::services;
+use super::services;
 use crate::encoding;
+use crate::kinds::definition::{compile, is_true, names, resource, settle};
+use crate::kinds::logical;
 use crate::object_meta::Entry;
 use crate::own;
-use crate::registry::{Registry, Resource, builtin};
+use crate::registry::Registry;
 use crate::server::{Cluster, Server};
 use crate::status::ApiResult;
-
-pub(crate) use compile::storage_resource;
-pub(crate) use rules::validate;
-pub(crate) use state::{CLEANUP, mark_deleting, prepare_create, prepare_update};
-
-/// The row of definitions themselves.
-pub(crate) fn resource() -> &'static Arc<Resource> {
-    let found = builtin().get("apiextensions.k8s.io", "v1", "customresourcedefinitions");
-    found.expect("a built-in resource")
-}
-
-pub(crate) fn is_definition(resource: &Resource) -> bool {
-    resource.is("apiextensions.k8s.io", "customresourcedefinitions")
-}
-
-/// Fills in what a definition leaves out.
-pub(crate) fn default(definition: &mut Value) {
-    let Some(spec) = definition.get_mut("spec").filter(|spec| spec.is_object()) else { return };
-    if let Some(names) = spec.get_mut("names").and_then(Value::as_object_mut) {
-        let kind = names.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let mut fill = |field: &str, value: String| {
-            let is_empty = names.get(field).and_then(Value::as_str).is_none_or(str::is_empty);
-            if is_empty && !kind.is_empty() {
-                names.insert(field.into(), json!(value));
-            }
-        };
-        fill("singular", kind.to_lowercase());
-        fill("listKind", format!("{kind}List"));
-    }
-    if spec["conversion"].is_null() {
-        spec["conversion"] = json!({"strategy": "None"});
-    }
-    if let Some(service) = spec.pointer_mut("/conversion/webhook/clientConfig/service")
-        && service.is_object()
-        && service["port"].is_null()
-    {
-        service["port"] = json!(443);
-    }
-}
 
 /// Serves what the stored definitions of a cluster say: at start, before any request.
 pub(crate) fn load(server: &Server, cluster: &Cluster) {
@@ -67,7 +23,7 @@ pub(crate) fn load(server: &Server, cluster: &Cluster) {
     let mut registry = Registry::clone(&cluster.registry());
     for entry in snapshot.list(&cluster.shelf(resource())) {
         let definition = encoding::read_entry(entry);
-        if state::is_true(&definition, "Established") {
+        if is_true(&definition, "Established") {
             add(server, cluster, &mut registry, &definition, entry);
         }
     }
@@ -91,7 +47,7 @@ pub(crate) async fn refresh(server: &Server, cluster: &Cluster, name: &str) -> A
             continue;
         };
         let definition = encoding::read_entry(entry);
-        let taken = names::taken(&snapshot, &shelf, &definition);
+        let taken = names::taken(&snapshot, &shelf, &definition, &logical::resource());
         let verdict = names::judge(&definition, &taken);
         if verdict.is_served(&definition) {
             let mut registry = Registry::clone(&cluster.registry());
@@ -99,7 +55,7 @@ pub(crate) async fn refresh(server: &Server, cluster: &Cluster, name: &str) -> A
             cluster.set_registry(registry);
         }
         let now = server.now();
-        let change = |current: &mut Value| state::settle(current, &verdict, now);
+        let change = |current: &mut Value| settle(current, &verdict, now);
         // Somebody else may change the definition meanwhile. Then it is looked at again by
         // whoever did, after this.
         if own::amend_at(server, resource(), entry, change).await? {
@@ -150,6 +106,3 @@ pub(crate) fn settle_defaults(server: &Server) {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -8,7 +8,7 @@ use serde_json::Value;
 use smol_str::SmolStr;
 
 use super::PatchError;
-use super::strategic::{self, Directive, directive, stripped};
+use super::{Directive, directive, stripped};
 use crate::shape::Shape;
 
 /// As much of an item as an error shows.
@@ -126,7 +126,7 @@ fn merge_objects(
                 Value::Object(before) => before,
                 _ => serde_json::Map::new(),
             };
-            current[index] = Value::Object(strategic::merge(items, before, patch)?);
+            current[index] = Value::Object(super::merge(items, before, patch)?);
         } else {
             positions.0.insert(identity, current.len());
             current.push(stripped(items, item));

@@ -3,18 +3,17 @@
 
 use convoy_api::schema::{FieldError, Reason};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::rule::{AccessTarget, Attributes, Rule};
-use super::{Authorization, Decision};
+use crate::access::{AccessTarget, Attributes, Authorization, Decision, Index, Rule};
 use crate::caller::{Caller, MASTERS};
+use crate::handler_response::HandlerResponse;
 use crate::managed;
+use crate::options::Options;
 use crate::reading;
 use crate::resource_request::ResourceRequest;
-use crate::response::HandlerResponse;
 use crate::status::{ApiResult, Status};
 use crate::surroundings::seconds;
-use crate::write::Options;
 
 /// Answers a create of a kind that is a question; none if it is not one.
 pub(crate) fn serve(request: &ResourceRequest) -> Option<ApiResult<HandlerResponse>> {
@@ -38,22 +37,6 @@ pub(crate) fn serve(request: &ResourceRequest) -> Option<ApiResult<HandlerRespon
         crate::canonical::canonicalise(crate::form::shape_of(&request.resource), &mut review);
         Ok(HandlerResponse::Object(201, review))
     }))
-}
-
-/// A user as reviews show it.
-pub(crate) fn user_info(caller: &Caller) -> Value {
-    let mut info = Map::new();
-    info.insert("username".into(), json!(caller.name));
-    if !caller.uid.is_empty() {
-        info.insert("uid".into(), json!(caller.uid));
-    }
-    if !caller.groups.is_empty() {
-        info.insert("groups".into(), json!(caller.groups));
-    }
-    if !caller.extra.is_empty() {
-        info.insert("extra".into(), json!(caller.extra));
-    }
-    Value::Object(info)
 }
 
 #[derive(Default, Deserialize)]
@@ -160,7 +143,7 @@ fn local_access(request: &ResourceRequest, review: &mut Value) -> ApiResult<()> 
 }
 
 fn verdict(request: &ResourceRequest, caller: &Caller, attributes: &Attributes<'_>) -> Value {
-    let decision = super::decide(&request.server, &request.cluster, caller, attributes);
+    let decision = request.guard().decide(caller, attributes);
     let mut status = json!({"allowed": matches!(decision, Decision::Allowed(_))});
     let reason = decision.reason();
     if !reason.is_empty() {
@@ -174,9 +157,8 @@ fn self_rules(request: &ResourceRequest, review: &mut Value) -> ApiResult<()> {
     if namespace.is_empty() {
         return Err(Status::bad_request("no namespace on request"));
     }
-    let (store, cluster) = (&request.server.store, &request.cluster);
-    let rules = |index: &super::Index| index.rules_of(&request.caller, &namespace);
-    let mut rules = cluster.rights.with(store, &cluster.name, rules);
+    let rules = |index: &Index| index.rules_of(&request.caller, &namespace);
+    let mut rules = request.guard().look_up(rules);
     let is_free = request.server.access.authorization == Authorization::AlwaysAllow;
     if is_free || request.caller.is_in(MASTERS) {
         let all = Rule::everything().into_iter().filter(|rule| !rules.contains(rule));
@@ -192,7 +174,7 @@ fn self_rules(request: &ResourceRequest, review: &mut Value) -> ApiResult<()> {
 #[expect(clippy::unnecessary_wraps, reason = "one signature for all questions")]
 fn self_subject(request: &ResourceRequest, review: &mut Value) -> ApiResult<()> {
     review["metadata"] = json!({"creationTimestamp": seconds(request.server.now())});
-    review["status"] = json!({"userInfo": user_info(&request.caller)});
+    review["status"] = json!({"userInfo": request.caller.user_info()});
     Ok(())
 }
 
@@ -203,10 +185,10 @@ fn token(request: &ResourceRequest, review: &mut Value) -> ApiResult<()> {
     }
     let wanted = review["spec"]["audiences"].as_array().into_iter().flatten();
     let wanted: Vec<String> = wanted.filter_map(Value::as_str).map(str::to_owned).collect();
-    let known = super::caller_of_token(&request.server, &request.cluster, &token, &wanted);
+    let known = request.guard().caller_of_token(&token, &wanted);
     review["status"] = match known {
         Some((caller, audiences)) => {
-            json!({"authenticated": true, "user": user_info(&caller), "audiences": audiences})
+            json!({"authenticated": true, "user": caller.user_info(), "audiences": audiences})
         }
         None => json!({"user": {}, "error": "invalid bearer token"}),
     };

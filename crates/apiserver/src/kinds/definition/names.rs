@@ -6,15 +6,14 @@ use convoy_store::Shelf;
 use serde_json::{Value, json};
 
 use crate::encoding;
-use crate::logical;
 use crate::object_meta::Snapshot;
-use crate::registry::builtin;
+use crate::registry::{Resource, builtin};
 
-use super::state::is_true;
+use super::is_true;
 
 /// Names of a group that somebody has.
 #[derive(Debug, Default)]
-pub(super) struct Taken {
+pub(crate) struct Taken {
     /// Plurals, singulars and short names share one space.
     resources: BTreeSet<String>,
     kinds: BTreeSet<String>,
@@ -22,29 +21,34 @@ pub(super) struct Taken {
 
 /// What a definition may be called.
 #[derive(Debug)]
-pub(super) struct Verdict {
-    pub(super) group: String,
+pub(crate) struct Verdict {
+    pub(crate) group: String,
     /// The names that it has now: those asked for, where they are free.
-    pub(super) accepted: Value,
+    pub(crate) accepted: Value,
     /// Why not all of them are.
-    pub(super) conflict: Option<Conflict>,
+    pub(crate) conflict: Option<Conflict>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Conflict {
-    pub(super) reason: &'static str,
-    pub(super) message: String,
+pub(crate) struct Conflict {
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
 }
 
 impl Verdict {
     /// Once established, a definition is served even if it asks for a name it cannot have.
-    pub(super) fn is_served(&self, definition: &Value) -> bool {
+    pub(crate) fn is_served(&self, definition: &Value) -> bool {
         self.conflict.is_none() || is_true(definition, "Established")
     }
 }
 
-/// The names that others of the definition's group have.
-pub(super) fn taken(snapshot: &Snapshot, shelf: &Shelf, definition: &Value) -> Taken {
+/// The names that others of the definition's group have: definitions, built-in kinds, and `own`.
+pub(crate) fn taken(
+    snapshot: &Snapshot,
+    shelf: &Shelf,
+    definition: &Value,
+    own: &Resource,
+) -> Taken {
     let group = definition["spec"]["group"].as_str().unwrap_or_default();
     let mut taken = Taken::default();
     for entry in snapshot.list(shelf) {
@@ -52,8 +56,7 @@ pub(super) fn taken(snapshot: &Snapshot, shelf: &Shelf, definition: &Value) -> T
             taken.add(&encoding::read_entry(entry)["status"]["acceptedNames"]);
         }
     }
-    let own = logical::resource();
-    let fixed = builtin().iter().map(|resource| &**resource).chain([&own]);
+    let fixed = builtin().iter().map(|resource| &**resource).chain([own]);
     for resource in fixed.filter(|resource| resource.group == group) {
         taken.add(&json!({"plural": resource.plural, "singular": resource.singular,
             "shortNames": resource.short_names, "kind": resource.kind,
@@ -63,7 +66,7 @@ pub(super) fn taken(snapshot: &Snapshot, shelf: &Shelf, definition: &Value) -> T
 }
 
 /// Definitions of a group that wait for a name.
-pub(super) fn waiting(snapshot: &Snapshot, shelf: &Shelf, group: &str) -> Vec<String> {
+pub(crate) fn waiting(snapshot: &Snapshot, shelf: &Shelf, group: &str) -> Vec<String> {
     let of_group = snapshot.list(shelf).filter(|entry| is_of_group(&entry.key.name, group));
     let waiting = of_group.filter(|entry| {
         let definition = encoding::read_entry(entry);
@@ -73,7 +76,7 @@ pub(super) fn waiting(snapshot: &Snapshot, shelf: &Shelf, group: &str) -> Vec<St
 }
 
 /// Which of the names that a definition asks for it gets.
-pub(super) fn judge(definition: &Value, taken: &Taken) -> Verdict {
+pub(crate) fn judge(definition: &Value, taken: &Taken) -> Verdict {
     let wanted = &definition["spec"]["names"];
     let had = &definition["status"]["acceptedNames"];
     let mut accepted = had.as_object().cloned().unwrap_or_default();

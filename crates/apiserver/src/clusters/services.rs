@@ -7,12 +7,11 @@
 use std::collections::BTreeMap;
 
 use convoy_store::{Expect, Transaction, Write};
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::order::priority;
-use crate::conditions::{self, Condition};
+use crate::discovery::order::priority;
 use crate::encoding::stored;
+use crate::kinds::api_service::AVAILABLE;
 use crate::registry::Registry;
 use crate::server::{Cluster, Server};
 use crate::status::ApiResult;
@@ -20,8 +19,6 @@ use crate::surroundings::{new_uid, seconds};
 
 /// Says who keeps an object: we do, unless it is absent.
 const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
-
-const AVAILABLE: &str = "Available";
 
 /// Writes the objects that are missing and removes those of versions no longer served.
 pub(crate) async fn keep(server: &Server, cluster: &Cluster) -> ApiResult<()> {
@@ -68,21 +65,6 @@ pub(crate) fn changes(
         writes.push(Write::put(shelf.key("", &name), Expect::Absent, stored(&object)));
     }
     writes
-}
-
-/// Says whether what an `APIService` stands for can be reached: what this server serves itself
-/// always is, and what another one would serve is not, since nothing is forwarded.
-pub(crate) fn settle(object: &mut Value, now: Timestamp) {
-    let service = &object["spec"]["service"];
-    let text = |field: &str| service[field].as_str().unwrap_or_default().to_owned();
-    let message = format!("service/{} in {:?} is not present", text("name"), text("namespace"));
-    let condition = if service.is_null() {
-        let message = "Local APIServices are always available";
-        Condition { kind: AVAILABLE, is_true: true, reason: "Local", message }
-    } else {
-        Condition { kind: AVAILABLE, is_true: false, reason: "ServiceNotFound", message: &message }
-    };
-    conditions::set(&mut object["status"], &condition, &seconds(now));
 }
 
 /// What there shall be, by name: the label's value and the spec.

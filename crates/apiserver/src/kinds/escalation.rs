@@ -3,10 +3,9 @@
 
 use serde_json::Value;
 
-use super::aggregate::is_sum;
-use super::index::{GROUP, RoleReference};
-use super::rule::{Attributes, Rule, missing};
-use super::{Authorization, may};
+use crate::access::aggregate::is_sum;
+use crate::access::index::{GROUP, RoleReference};
+use crate::access::{Attributes, Authorization, Rule, missing};
 use crate::caller::{Caller, MASTERS};
 use crate::metadata;
 use crate::resource_request::ResourceRequest;
@@ -38,7 +37,7 @@ fn check_role(request: &ResourceRequest, object: &Value, current: Option<&Value>
     let name = metadata::text(object, "name");
     let attributes =
         Attributes::on("escalate", GROUP, &request.resource.plural, request.namespace(), name);
-    if may(&request.server, &request.cluster, &request.caller, &attributes) {
+    if request.guard().may(&request.caller, &attributes) {
         return Ok(());
     }
     // Who chooses the parts of a sum chooses any rules at all, including those of tomorrow.
@@ -62,12 +61,11 @@ fn check_binding(
     let is_local = role.kind == "Role";
     let plural = if is_local { "roles" } else { "clusterroles" };
     let attributes = Attributes::on("bind", GROUP, plural, request.namespace(), &role.name);
-    if may(&request.server, &request.cluster, &request.caller, &attributes) {
+    if request.guard().may(&request.caller, &attributes) {
         return Ok(());
     }
-    let (store, cluster) = (&request.server.store, &request.cluster);
     let place = request.namespace();
-    let wanted = cluster.rights.with(store, &cluster.name, |index| index.rules(place, &role));
+    let wanted = request.guard().look_up(|index| index.rules(place, &role));
     let Some(wanted) = wanted else {
         let resource = request.registry.get(GROUP, "v1", plural).expect("a built-in resource");
         return Err(Status::not_found(resource, &role.name));
@@ -76,9 +74,8 @@ fn check_binding(
 }
 
 fn refuse_missing(request: &ResourceRequest, name: &str, wanted: &[Rule]) -> ApiResult<()> {
-    let (store, cluster, place) = (&request.server.store, &request.cluster, request.namespace());
     let held =
-        cluster.rights.with(store, &cluster.name, |index| index.rules_of(&request.caller, place));
+        request.guard().look_up(|index| index.rules_of(&request.caller, request.namespace()));
     let missing = missing(&held, wanted);
     if missing.is_empty() {
         return Ok(());

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use smol_str::SmolStr;
 
 use super::template::{Care, Plan, Template};
-use crate::access::{Role, Rule, aggregate};
+use crate::access::{Role, aggregate, read_rule};
 
 const TABLE: &str = include_str!("roles.txt");
 const API_VERSION: &str = "rbac.authorization.k8s.io/v1";
@@ -37,23 +37,6 @@ pub(super) fn objects() -> Vec<Value> {
     }
     add_sums(&mut objects);
     objects
-}
-
-/// `VERBS | GROUPS | RESOURCES [| NAMES]`, or `VERBS | PATHS`.
-pub(crate) fn read_rule(line: &str) -> Option<Rule> {
-    let words = |part: &str| -> Vec<SmolStr> {
-        let words = part.split_whitespace();
-        words.map(|word| SmolStr::new(if word == "core" { "" } else { word })).collect()
-    };
-    let parts: Vec<Vec<SmolStr>> = line.split('|').map(words).collect();
-    let mut parts = parts.into_iter();
-    let verbs = parts.next()?;
-    let second = parts.next()?;
-    let Some(resources) = parts.next() else {
-        return Some(Rule { verbs, non_resource_urls: second, ..Rule::default() });
-    };
-    let resource_names = parts.next().unwrap_or_default();
-    Some(Rule { verbs, api_groups: second, resources, resource_names, ..Rule::default() })
 }
 
 fn read_object(line: &str) -> Option<Value> {

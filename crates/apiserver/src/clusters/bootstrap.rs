@@ -5,37 +5,15 @@ mod objects;
 mod roles;
 mod template;
 
-use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use convoy_store::Transaction;
 
-use crate::access::aggregate;
-use crate::discovery::services;
+use super::{roles as sums, services};
 use crate::object_meta::ObjectMeta;
 use crate::server::{Cluster, Server};
 use crate::status::ApiResult;
 use template::{Stamp, Template};
-
-#[cfg(test)]
-pub(crate) use roles::read_rule;
-
-/// The address of the server for clients inside a logical cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ServiceEndpoint {
-    /// The cluster IP of the Service `kubernetes`: the first of the range.
-    pub service: IpAddr,
-    /// The address that the server listens on.
-    pub address: IpAddr,
-    pub port: u16,
-}
-
-impl Default for ServiceEndpoint {
-    fn default() -> Self {
-        let service = IpAddr::V4(Ipv4Addr::new(10, 96, 0, 1));
-        Self { service, address: IpAddr::V4(Ipv4Addr::LOCALHOST), port: 6443 }
-    }
-}
 
 /// Brings a logical cluster to what it begins with, in one transaction.
 pub async fn bootstrap(server: &Arc<Server>, cluster: &Arc<Cluster>) -> ApiResult<()> {
@@ -48,7 +26,7 @@ pub async fn bootstrap(server: &Arc<Server>, cluster: &Arc<Cluster>) -> ApiResul
         return Ok(());
     }
     // A crash may have come between a role and the sums that it is a part of.
-    aggregate::settle(server, cluster).await
+    sums::settle(server, cluster).await
 }
 
 /// Gives a namespace what every namespace has: an account for its pods, and the certificates

@@ -8,8 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use smol_str::{SmolStr, format_smolstr};
 
-use crate::convert::webhook::Conversion;
-use crate::custom::{Column, Custom, CustomForm, Scale};
+use crate::custom::{Column, Conversion, Custom, CustomForm, Scale};
 use crate::object_meta::shelf_name;
 use crate::registry::{Resource, Subresource, api_version};
 
@@ -20,17 +19,17 @@ const VERBS: [&str; 8] =
 const WRITES_TAKE_AT_MOST: SignedDuration = SignedDuration::from_secs(60);
 
 /// What is known of the objects that a row will serve.
-pub(super) struct History<'h> {
+pub(crate) struct History<'h> {
     /// The row that stands at its place now.
-    pub(super) before: Option<&'h Arc<Resource>>,
-    pub(super) has_objects: bool,
+    pub(crate) before: Option<&'h Arc<Resource>>,
+    pub(crate) has_objects: bool,
     /// When the definition was written last.
-    pub(super) written: Revision,
-    pub(super) now: Timestamp,
+    pub(crate) written: Revision,
+    pub(crate) now: Timestamp,
 }
 
 /// The served versions of a definition.
-pub(super) fn rows(definition: &Value) -> Vec<Resource> {
+pub(crate) fn rows(definition: &Value) -> Vec<Resource> {
     let versions = definition["spec"]["versions"].as_array().into_iter().flatten();
     let served = versions.filter(|version| version["served"] == true);
     served.map(|version| row(definition, version)).collect()
@@ -47,7 +46,7 @@ pub(crate) fn storage_resource(definition: &Value) -> Option<Resource> {
 /// Of a schema that has changed it is unknown how long requests go on that began before; a
 /// minute later none does. Versions that differ cannot know by which of them an object was
 /// written, so each of them fills in its defaults whenever it is read.
-pub(super) fn settle_defaults(mut row: Resource, history: &History<'_>) -> Resource {
+pub(crate) fn settle_defaults(mut row: Resource, history: &History<'_>) -> Resource {
     let Some(custom) = row.custom.as_mut().and_then(Arc::get_mut) else { return row };
     let before = history.before.and_then(|before| before.custom.as_deref());
     let (since, settle_at) = match before {

@@ -9,12 +9,12 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use smol_str::SmolStr;
 
-use super::account::{Claims, KubernetesClaims, Named, named, user_name};
+use crate::access::account::{Claims, KubernetesClaims, Named, named, user_name};
 use crate::form;
+use crate::handler_response::HandlerResponse;
 use crate::object_meta::{Entry, Snapshot};
 use crate::reading;
 use crate::resource_request::ResourceRequest;
-use crate::response::HandlerResponse;
 use crate::status::{ApiResult, Status};
 use crate::surroundings::{new_uid, seconds};
 

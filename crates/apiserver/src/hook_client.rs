@@ -1,6 +1,8 @@
 //! Calls to remote webhooks: over TLS, with a timeout, with responses of limited size, and without
 //! following redirects.
 
+mod address;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,15 +19,17 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use serde_json::Value;
 
-use super::address::{self, Resolver};
-use crate::resource_request::ResourceRequest;
 use crate::status::chain;
+use address::Resolver;
 
 /// The most bytes of a response.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
 
-/// The label by which slices name their service.
-const SERVICE_NAME: &str = "kubernetes.io/service-name";
+/// Where services are reached.
+pub(crate) trait Services: Sync {
+    /// The address and port behind a port of a service.
+    fn endpoint(&self, namespace: &str, name: &str, port: u64) -> Option<(String, u64)>;
+}
 
 /// How a webhook is reached: made once per configuration, so that its connections serve again.
 #[derive(Debug)]
@@ -54,12 +58,12 @@ impl Client {
     /// Posts a review to the webhook and returns its response, or the reason of the failure.
     pub(crate) async fn call(
         &self,
-        request: &ResourceRequest,
+        services: &dyn Services,
         review: &Value,
         timeout: Duration,
     ) -> Result<Value, String> {
         let http = self.http.as_ref().map_err(Clone::clone)?;
-        let url = with_timeout(&self.address.url(request)?, timeout)?;
+        let url = with_timeout(&self.address.url(services)?, timeout)?;
         address::check(&url).map_err(|why| format!("Post \"{url}\": {why}"))?;
         let http_request = Request::post(&url)
             .header(http::header::CONTENT_TYPE, "application/json")
@@ -135,72 +139,17 @@ impl WebhookAddress {
         Self::Service { namespace: text("namespace"), name: text("name"), path: text("path"), port }
     }
 
-    fn url(&self, request: &ResourceRequest) -> Result<String, String> {
+    fn url(&self, services: &dyn Services) -> Result<String, String> {
         let (namespace, name, path, port) = match self {
             Self::Url(url) => return Ok(url.clone()),
             Self::Service { namespace, name, path, port } => (namespace, name, path, *port),
         };
-        let (host, port) = endpoint(request, namespace, name, port)
+        let (host, port) = services
+            .endpoint(namespace, name, port)
             .ok_or_else(|| format!("no endpoints available for service {name:?}"))?;
         let host = if host.contains(':') { format!("[{host}]") } else { host };
         Ok(format!("https://{host}:{port}/{}", path.trim_start_matches('/')))
     }
-}
-
-/// There is no cluster network here: a service is wherever its endpoints are.
-fn endpoint(
-    request: &ResourceRequest,
-    namespace: &str,
-    name: &str,
-    port: u64,
-) -> Option<(String, u64)> {
-    let read = |group: &str, plural: &str| {
-        let resource = request.registry.get(group, "v1", plural)?;
-        let key = request.cluster.shelf(resource).key(namespace, name);
-        request.server.store.snapshot().get(&key).map(|entry| crate::encoding::read_entry(entry))
-    };
-    let service = read("", "services")?;
-    let mut ports = service["spec"]["ports"].as_array()?.iter();
-    let port_name = ports.find(|one| one["port"].as_u64() == Some(port))?["name"].clone();
-    let endpoints = read("", "endpoints").unwrap_or_default();
-    let mut subsets = endpoints["subsets"].as_array().into_iter().flatten();
-    let found = subsets.find_map(|subset| {
-        let port = port_of(subset, &port_name)?;
-        let address = subset["addresses"].as_array()?.first()?["ip"].as_str()?;
-        Some((address.to_owned(), port))
-    });
-    found.or_else(|| sliced(request, namespace, name, &port_name))
-}
-
-/// The same, by the slices of a service that has no Endpoints.
-fn sliced(
-    request: &ResourceRequest,
-    namespace: &str,
-    name: &str,
-    port_name: &Value,
-) -> Option<(String, u64)> {
-    let resource = request.registry.get("discovery.k8s.io", "v1", "endpointslices")?;
-    let snapshot = request.server.store.snapshot();
-    let shelf = request.cluster.shelf(resource);
-    let mut slices = snapshot
-        .list_from(&shelf, namespace, "")
-        .take_while(|entry| entry.key.namespace == namespace)
-        .filter(|entry| entry.meta.label(SERVICE_NAME) == Some(name))
-        .map(|entry| crate::encoding::read_entry(entry));
-    slices.find_map(|slice| {
-        let port = port_of(&slice, port_name)?;
-        // What does not say is taken for ready.
-        let mut endpoints = slice["endpoints"].as_array()?.iter();
-        let ready = endpoints.find(|endpoint| endpoint["conditions"]["ready"] != false)?;
-        let address = ready["addresses"].as_array()?.first()?.as_str()?;
-        Some((address.to_owned(), port))
-    })
-}
-
-fn port_of(of: &Value, name: &Value) -> Option<u64> {
-    let text = |name: &Value| name.as_str().unwrap_or_default().to_owned();
-    let mut ports = of["ports"].as_array()?.iter();
-    ports.find(|one| text(&one["name"]) == text(name))?["port"].as_u64()
 }
 
 #[cfg(test)]
@@ -209,35 +158,6 @@ mod tests {
 
     use super::*;
     use crate::testing::TestServer;
-
-    #[test]
-    fn a_service_is_where_its_endpoints_or_slices_are() {
-        let test = TestServer::new();
-        test.create("/api/v1/namespaces", &json!({"metadata": {"name": "a"}}));
-        let port = json!([{"name": "https", "port": 443}]);
-        test.create(
-            "/api/v1/namespaces/a/services",
-            &json!({"metadata": {"name": "hook"}, "spec": {"ports": port}}),
-        );
-        let cluster = test.server.cluster("").unwrap();
-        let registry = cluster.registry();
-        let resource = registry.get("", "v1", "services").unwrap();
-        let found = || {
-            let request = ResourceRequest::internal(&test.server, &cluster, resource, "a", "hook");
-            endpoint(&request, "a", "hook", 443)
-        };
-        assert_eq!(found(), None);
-        let slice = json!({"metadata": {"name": "hook-1", "labels": {SERVICE_NAME: "hook"}},
-            "addressType": "IPv4", "ports": [{"name": "https", "port": 8443}], "endpoints": [
-                {"addresses": ["10.0.0.1"], "conditions": {"ready": false}},
-                {"addresses": ["10.0.0.2"]}]});
-        test.create("/apis/discovery.k8s.io/v1/namespaces/a/endpointslices", &slice);
-        assert_eq!(found(), Some(("10.0.0.2".to_owned(), 8_443)));
-        let endpoints = json!({"metadata": {"name": "hook"}, "subsets": [
-            {"addresses": [{"ip": "10.0.0.3"}], "ports": [{"name": "https", "port": 9443}]}]});
-        test.create("/api/v1/namespaces/a/endpoints", &endpoints);
-        assert_eq!(found(), Some(("10.0.0.3".to_owned(), 9_443)));
-    }
 
     /// A webhook that sends everybody to another address, and its authority.
     async fn redirecting(to: std::net::SocketAddr) -> (std::net::SocketAddr, String) {

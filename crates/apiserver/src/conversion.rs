@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::admission::HookClient;
-use crate::custom::Custom;
+use crate::convert::{from_stored, to_stored};
+use crate::custom::{Conversion, Custom};
 use crate::encoding;
 use crate::growth;
 use crate::object_meta::Entry;
@@ -22,20 +22,7 @@ use crate::surroundings::new_uid;
 /// How long a webhook may take to convert.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Who converts between the versions of a kind.
-#[derive(Debug)]
-pub(crate) struct Conversion {
-    client: HookClient,
-}
-
 impl Conversion {
-    /// What a definition says; none where versions differ by their name alone.
-    pub(crate) fn of(definition: &Value) -> Option<Self> {
-        let conversion = &definition["spec"]["conversion"];
-        let is_asked = conversion["strategy"] == "Webhook";
-        is_asked.then(|| Self { client: HookClient::new(&conversion["webhook"]["clientConfig"]) })
-    }
-
     /// Objects, which are in other versions, in the wanted one.
     async fn convert(
         &self,
@@ -123,16 +110,11 @@ fn converter(request: &ResourceRequest) -> Option<(&Custom, &Conversion)> {
     Some((custom, custom.conversion.as_ref()?))
 }
 
-/// Whether an object is stored in the version that a request sees it in.
-pub(crate) fn is_in_version(custom: &Custom, entry: &Entry) -> bool {
-    custom.conversion.is_none() || encoding::api_version(entry) == custom.api_version.as_bytes()
-}
-
 /// Has objects converted that are stored in another version than the request sees them in.
 pub(crate) async fn prepare(request: &ResourceRequest, entries: &[Arc<Entry>]) -> ApiResult<()> {
     let Some((custom, conversion)) = converter(request) else { return Ok(()) };
     let is_open =
-        |entry: &&Arc<Entry>| !is_in_version(custom, entry) && !request.has_converted(entry);
+        |entry: &&Arc<Entry>| !custom.is_in_version(entry) && !request.has_converted(entry);
     let open: Vec<&Arc<Entry>> = entries.iter().filter(is_open).collect();
     if open.is_empty() {
         return Ok(());
@@ -141,7 +123,7 @@ pub(crate) async fn prepare(request: &ResourceRequest, entries: &[Arc<Entry>]) -
     let converted = conversion.convert(request, &objects, &custom.api_version).await?;
     for (entry, mut object) in open.into_iter().zip(converted) {
         custom.form.schema.prune(&mut object);
-        if !growth::default_read(request, custom, &mut object) {
+        if !request.default_read(custom, &mut object) {
             let limit = request.server.limits.body_bytes_max;
             return Err(Status::failed(format!(
                 "the objects that the conversion webhook for {}, Kind={} returned are too large \
@@ -168,12 +150,12 @@ pub(crate) async fn between(
         let objects = std::slice::from_ref(object);
         let converted = conversion.convert(request, objects, &custom.api_version).await?;
         let mut object = converted.into_iter().next().unwrap_or_default();
-        growth::default(request, custom, &mut object)?;
+        growth::default(request.object_bytes_max(), custom, &mut object)?;
         return Ok(object);
     }
     let mut object = object.clone();
-    super::to_stored(from, &mut object);
-    super::from_stored(to, &mut object);
+    to_stored(from, &mut object);
+    from_stored(to, &mut object);
     Ok(object)
 }
 

@@ -4,8 +4,8 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use serde_json::{Value, json};
 
-use super::ServiceEndpoint;
 use super::template::{Care, NOW, Plan};
+use crate::access::ServiceEndpoint;
 
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 

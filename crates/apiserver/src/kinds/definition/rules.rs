@@ -4,8 +4,7 @@ use convoy_api::schema::{FieldError, Reason};
 use convoy_api::text::Name;
 use serde_json::{Value, json};
 
-use super::schema;
-use super::state::is_true;
+use super::{is_true, schema};
 
 const APPROVED: &str = "api-approved.kubernetes.io";
 const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
