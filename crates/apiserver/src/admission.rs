@@ -40,7 +40,7 @@ pub(crate) async fn mutate(
 ) -> ApiResult<Value> {
     if operation == Operation::Create {
         check_namespace(request, review::name(request, Some(&object)))?;
-        kinds::admit(request, &mut object)?;
+        kinds::of(&request.resource).admit(request, &mut object)?;
     }
     let hooks = if is_exempt(request) {
         Arc::default()
@@ -125,7 +125,7 @@ pub(crate) async fn validate(
         return Ok(());
     }
     if let Some(object) = object {
-        kinds::refuse(request, object, old)?;
+        kinds::of(&request.resource).refuse(request, object, old)?;
     }
     let (webhooks, store) = (request.cluster.webhooks(), &request.server.store);
     let hooks = webhooks.validating(store);

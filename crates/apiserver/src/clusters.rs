@@ -28,7 +28,7 @@ impl Server {
 
 /// Carries out what follows from a write at once.
 pub(crate) async fn after_write(request: &ResourceRequest, entry: &Arc<Entry>) -> ApiResult<()> {
-    match kinds::consequence(&request.resource) {
+    match kinds::of(&request.resource).consequence() {
         Some(Consequence::ServeCluster) if entry.meta.is_deleting() => Ok(()),
         Some(Consequence::ServeCluster) => logical::serve(&request.server, entry).await,
         Some(other) => carry_out(request, other, entry).await,
@@ -38,7 +38,7 @@ pub(crate) async fn after_write(request: &ResourceRequest, entry: &Arc<Entry>) -
 
 /// Carries out what follows from a removal at once.
 pub(crate) async fn after_delete(request: &ResourceRequest, entry: &Entry) -> ApiResult<()> {
-    match kinds::consequence(&request.resource) {
+    match kinds::of(&request.resource).consequence() {
         Some(consequence) => carry_out(request, consequence, entry).await,
         None => Ok(()),
     }

@@ -25,6 +25,7 @@ use crate::compress::compress;
 use crate::conversion;
 use crate::growth;
 use crate::handler_response::HandlerResponse;
+use crate::kinds::{self, NewObject};
 use crate::paths;
 use crate::query::Query;
 use crate::redact;
@@ -36,9 +37,6 @@ use crate::status::{ApiResult, Status};
 use crate::subresource;
 use crate::traffic;
 use crate::verb;
-
-const ENDPOINTS: &str =
-    "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
 
 /// How long the body of a long-running request may take to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_mins(1);
@@ -163,8 +161,8 @@ async fn respond(
     if let Some(warning) = custom.and_then(|custom| custom.deprecation_warning.as_ref()) {
         request.warn(warning);
     }
-    if request.resource.is("", "endpoints") {
-        request.warn(ENDPOINTS);
+    if let Some(deprecation) = kinds::of(&request.resource).deprecation() {
+        request.warn(deprecation);
     }
     within(ends, carry_out(request)).await
 }
@@ -240,7 +238,7 @@ async fn carry_out(request: ResourceRequest) -> ApiResult<Response<Body>> {
         match request.verb.as_str() {
             "get" => verb::get::get(&request).await,
             "list" => verb::list::list(&request).await,
-            "create" => subresource::create(&request).await,
+            "create" => create(&request).await,
             "update" => verb::update::update(&request).await,
             "patch" => verb::patch::patch(&request).await,
             "delete" => verb::delete::delete(&request).await,
@@ -268,6 +266,15 @@ async fn carry_out(request: ResourceRequest) -> ApiResult<Response<Body>> {
         response.extensions_mut().insert(audit::Notes(notes));
     }
     Ok(response)
+}
+
+/// A create on a resource: for most kinds a new object, for some an action.
+async fn create(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
+    match kinds::of(&request.resource).use_of_new() {
+        NewObject::Stored => verb::create::create(request).await,
+        NewObject::Question(question) => subresource::review::answer(request, question),
+        NewObject::Binding => subresource::binding::create(request).await,
+    }
 }
 
 async fn read_body(body: RequestBody, limit: usize, held: &mut HeldBody<'_>) -> ApiResult<Bytes> {

@@ -11,7 +11,7 @@ use crate::options::Options;
 use crate::query::options_kind;
 use crate::resource_request::ResourceRequest;
 use crate::status::{ApiResult, Cause, Status};
-use crate::{form, registry};
+use crate::{form, kinds, registry};
 
 /// Records who owns the fields of a new object.
 pub(crate) fn track_create(request: &ResourceRequest, object: &mut Value, options: &Options) {
@@ -146,7 +146,7 @@ fn reset(request: &ResourceRequest) -> &'static Reset {
     match request.target.subresource.as_str() {
         "status" if resource.custom.is_some() => &ALL_BUT_STATUS,
         "status" => &SPEC,
-        "" if resource.has_status() && !resource.is("", "nodes") => &STATUS,
+        "" if resource.has_status() && !kinds::of(resource).brings_status() => &STATUS,
         _ => &NOTHING,
     }
 }

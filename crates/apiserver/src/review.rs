@@ -88,10 +88,10 @@ fn rules(resource: &Resource, object: &mut Value) -> Vec<FieldError> {
     if resource.namespaced && metadata::text(object, "namespace").is_empty() {
         metadata::of(object).insert("namespace".into(), json!("default"));
     }
-    kinds::default(resource, object);
-    kinds::complete_new(resource, object);
+    kinds::of(resource).default(resource, object);
+    kinds::of(resource).complete_new(object);
     let mut errors = metadata::validate(resource, object);
-    errors.extend(kinds::validate(resource, "", object, None));
+    errors.extend(kinds::validate(&kinds::Change { resource, subresource: "", object, old: None }));
     errors
 }
 

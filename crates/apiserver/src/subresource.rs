@@ -1,11 +1,11 @@
 //! Subresources with handlers of their own, and kinds that are never stored.
 
-mod binding;
+pub(crate) mod binding;
 mod component;
 mod conditions;
 mod eviction;
 mod log;
-mod review;
+pub(crate) mod review;
 mod scale;
 mod token_request;
 
@@ -15,17 +15,6 @@ use crate::handler_response::HandlerResponse;
 use crate::resource_request::ResourceRequest;
 use crate::status::{ApiResult, Status};
 use crate::verb;
-
-/// A create on a resource: for most kinds a new object, for some an action.
-pub(crate) async fn create(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
-    if let Some(answer) = review::serve(request) {
-        return answer;
-    }
-    match (request.resource.group.as_str(), request.resource.plural.as_str()) {
-        ("", "bindings") => binding::create(request).await,
-        _ => verb::create::create(request).await,
-    }
-}
 
 /// A read of kinds that nobody stores; none if the resource is an ordinary one.
 pub(crate) fn read(request: &ResourceRequest) -> Option<ApiResult<HandlerResponse>> {

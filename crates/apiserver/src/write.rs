@@ -65,7 +65,7 @@ pub(crate) async fn create(
     let named = !metadata::text(&object, "name").is_empty();
     let prefix = metadata::text(&object, "generateName").to_owned();
     // A given name is free or taken; what the server chooses is worth choosing again.
-    let is_chosen = !named || kinds::has_companions(resource);
+    let is_chosen = !named || kinds::of(resource).has_companions();
     let attempts = if is_chosen { NAME_ATTEMPTS } else { 1 };
     for left in (0..attempts).rev() {
         let mut object = if left == 0 { std::mem::take(&mut object) } else { object.clone() };
@@ -87,7 +87,7 @@ pub(crate) async fn create(
         }
         let value = fitting(request, &object, options).await?;
         let put = Write::put(key.clone(), Expect::Absent, value);
-        let companions = kinds::companions(request, Some(&object), None);
+        let companions = kinds::of(&request.resource).companions(request, Some(&object), None);
         if let Some(entries) = request.server.commit(together(put, companions)).await? {
             let entry = first(entries);
             clusters::after_write(request, &entry).await?;
@@ -216,7 +216,7 @@ async fn settle_update(
         admission::mutate(request, Operation::Update, object, Some(current), options).await?;
     keep_system_fields(&mut object, current);
     separate_status(request, &mut object, current);
-    kinds::prepare_update(request, &mut object, current)?;
+    kinds::of(resource).prepare_update(request, &mut object, current)?;
     canonical(resource, &mut object);
     count_generation(request, &mut object, current);
     managed::revert_if_quiet(&mut object, current);
@@ -224,7 +224,7 @@ async fn settle_update(
     refuse_invalid(request, &object, Some(current))?;
     // Only updates that change the spec repeat the warnings.
     if object["metadata"]["generation"] != current["metadata"]["generation"]
-        && !resource.is("", "pods")
+        && kinds::of(resource).repeats_warnings()
     {
         kinds::warn(request, &object);
     }
@@ -243,13 +243,13 @@ async fn store_update(
     let finished = !object["metadata"]["deletionTimestamp"].is_null()
         && object["metadata"]["finalizers"].as_array().is_none_or(Vec::is_empty)
         && object["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) == 0
-        && kinds::may_vanish(&request.resource, &object);
+        && kinds::of(&request.resource).may_vanish(&object);
     if options.dry_run {
         return Ok(Some(WrittenObject::Shown(object)));
     }
     if finished {
         let delete = Write::delete(key.clone(), entry.modified);
-        let companions = kinds::companions(request, None, Some(entry));
+        let companions = kinds::of(&request.resource).companions(request, None, Some(entry));
         let gone = request.server.commit(together(delete, companions)).await?;
         if gone.is_some() {
             clusters::after_delete(request, entry).await?;
@@ -258,7 +258,7 @@ async fn store_update(
     }
     let value = fitting(request, &object, options).await?;
     let put = Write::put(key.clone(), Expect::At(entry.modified), value);
-    let companions = kinds::companions(request, Some(&object), Some(entry));
+    let companions = kinds::of(&request.resource).companions(request, Some(&object), Some(entry));
     let Some(entries) = request.server.commit(together(put, companions)).await? else {
         return Ok(None);
     };
@@ -344,7 +344,7 @@ fn keep_system_fields(object: &mut Value, current: &Value) {
 /// New objects begin with the status that their schema gives them; nodes bring theirs.
 fn begin_status(request: &ResourceRequest, object: &mut Value) -> ApiResult<()> {
     let resource = &request.resource;
-    if !resource.has_status() || resource.is("", "nodes") {
+    if !resource.has_status() || kinds::of(resource).brings_status() {
         return Ok(());
     }
     put(object, "status", None);
@@ -437,7 +437,12 @@ pub(crate) fn refuse_invalid(
                 request.warn(error.to_string());
             }
         }
-        None => errors.extend(kinds::validate(resource, &request.target.subresource, object, old)),
+        None => errors.extend(kinds::validate(&kinds::Change {
+            resource,
+            subresource: &request.target.subresource,
+            object,
+            old,
+        })),
     }
     if errors.is_empty() {
         return Ok(());

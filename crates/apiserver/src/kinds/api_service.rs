@@ -3,7 +3,10 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::kind::{Kind, OWNERSHIP_ALONE};
 use crate::conditions::{self, Condition};
+use crate::resource_request::ResourceRequest;
+use crate::status::ApiResult;
 use crate::surroundings::seconds;
 
 pub(crate) const AVAILABLE: &str = "Available";
@@ -21,4 +24,27 @@ pub(crate) fn settle(object: &mut Value, now: Timestamp) {
         Condition { kind: AVAILABLE, is_true: false, reason: "ServiceNotFound", message: &message }
     };
     conditions::set(&mut object["status"], &condition, &seconds(now));
+}
+
+pub(super) struct ApiService;
+
+impl Kind for ApiService {
+    fn prepare_create(&self, request: &ResourceRequest, object: &mut Value) -> ApiResult<()> {
+        settle(object, request.server.now());
+        Ok(())
+    }
+
+    fn prepare_update(
+        &self,
+        request: &ResourceRequest,
+        object: &mut Value,
+        _current: &Value,
+    ) -> ApiResult<()> {
+        settle(object, request.server.now());
+        Ok(())
+    }
+
+    fn status_metadata(&self) -> &'static [&'static str] {
+        OWNERSHIP_ALONE
+    }
 }

@@ -8,7 +8,9 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::at::{At, Errors};
+use super::kind::{Change, Kind};
 use crate::resource_request::ResourceRequest;
+use crate::status::ApiResult;
 use crate::surroundings::seconds;
 
 pub(super) use admission::refuse;
@@ -147,6 +149,38 @@ fn decisions(conditions: &At<'_>, old: Option<&Value>, errors: &mut Errors) {
             let detail = format!("updates may not remove a condition of type {kind:?}");
             errors.push(conditions.forbidden(&detail));
         }
+    }
+}
+
+pub(super) struct SigningRequest;
+
+impl Kind for SigningRequest {
+    fn refuse(
+        &self,
+        request: &ResourceRequest,
+        object: &Value,
+        old: Option<&Value>,
+    ) -> ApiResult<()> {
+        refuse(request, object, old)
+    }
+
+    fn prepare_create(&self, request: &ResourceRequest, object: &mut Value) -> ApiResult<()> {
+        prepare_create(request, object);
+        Ok(())
+    }
+
+    fn prepare_update(
+        &self,
+        request: &ResourceRequest,
+        object: &mut Value,
+        current: &Value,
+    ) -> ApiResult<()> {
+        prepare_update(request, object, current);
+        Ok(())
+    }
+
+    fn validate(&self, change: &Change<'_>) -> Errors {
+        validate(change.subresource, change.object, change.old)
     }
 }
 

@@ -10,8 +10,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::at::Errors;
+use super::kind::{Change, Consequence, Kind, OWNERSHIP_ALONE};
 use crate::conditions;
 use crate::registry::{Resource, builtin};
+use crate::resource_request::ResourceRequest;
+use crate::status::ApiResult;
 
 pub(crate) use compile::storage_resource;
 pub(crate) use rules::validate;
@@ -51,6 +55,53 @@ pub(crate) fn default(definition: &mut Value) {
 /// Whether a condition of a definition is true.
 pub(crate) fn is_true(definition: &Value, kind: &str) -> bool {
     conditions::is_true(&definition["status"], kind)
+}
+
+pub(super) struct Definition;
+
+impl Kind for Definition {
+    fn default(&self, _resource: &Resource, object: &mut Value) {
+        default(object);
+    }
+
+    fn prepare_create(&self, _request: &ResourceRequest, object: &mut Value) -> ApiResult<()> {
+        prepare_create(object);
+        Ok(())
+    }
+
+    fn complete_new(&self, object: &mut Value) {
+        prepare_create(object);
+    }
+
+    fn prepare_update(
+        &self,
+        request: &ResourceRequest,
+        object: &mut Value,
+        _current: &Value,
+    ) -> ApiResult<()> {
+        prepare_update(object, &request.target.subresource);
+        Ok(())
+    }
+
+    fn validate(&self, change: &Change<'_>) -> Errors {
+        validate(change.object, change.old)
+    }
+
+    fn status_metadata(&self) -> &'static [&'static str] {
+        OWNERSHIP_ALONE
+    }
+
+    fn mark_deleting(&self, object: &mut Value) {
+        mark_deleting(object);
+    }
+
+    fn deletion_finalizer(&self) -> Option<&'static str> {
+        Some(CLEANUP)
+    }
+
+    fn consequence(&self) -> Option<Consequence> {
+        Some(Consequence::ServeKinds)
+    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use convoy_api::text::Name;
 use serde_json::{Value, json};
 
 use super::at::{At, Errors};
+use super::kind::{Change, Dependents, Kind};
 
 const TEXT_MAX: usize = 128;
 const NOTE_MAX: usize = 1024;
@@ -146,6 +147,19 @@ fn series(root: &At<'_>, errors: &mut Errors) {
     }
     if series.get("lastObservedTime").is_absent() {
         errors.push(series.get("lastObservedTime").required(""));
+    }
+}
+
+/// Of either group.
+pub(super) struct Event;
+
+impl Kind for Event {
+    fn validate(&self, change: &Change<'_>) -> Errors {
+        validate(&change.resource.group, change.object, change.old)
+    }
+
+    fn dependents(&self) -> Dependents {
+        Dependents::None
     }
 }
 

@@ -5,7 +5,10 @@ use std::sync::LazyLock;
 use serde_json::{Value, json};
 
 use super::definition;
+use super::kind::{Consequence, Kind};
 use crate::registry::Resource;
+use crate::resource_request::ResourceRequest;
+use crate::status::ApiResult;
 
 /// Holds a logical cluster until everything in it is gone.
 pub(crate) const CLEANUP: &str = "convoy.dev/cluster-content";
@@ -31,5 +34,22 @@ pub(crate) fn prepare_create(object: &mut Value) {
         && !finalizers.iter().any(|known| known == CLEANUP)
     {
         finalizers.push(json!(CLEANUP));
+    }
+}
+
+pub(super) struct LogicalCluster;
+
+impl Kind for LogicalCluster {
+    fn prepare_create(&self, _request: &ResourceRequest, object: &mut Value) -> ApiResult<()> {
+        prepare_create(object);
+        Ok(())
+    }
+
+    fn mark_deleting(&self, object: &mut Value) {
+        object["status"]["phase"] = json!("Terminating");
+    }
+
+    fn consequence(&self) -> Option<Consequence> {
+        Some(Consequence::ServeCluster)
     }
 }

@@ -16,7 +16,7 @@ use crate::write::together;
 use crate::{clusters, metadata, reading};
 
 /// Answers both `pods/NAME/binding` and `bindings`, where the binding names the pod.
-pub(super) async fn create(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
+pub(crate) async fn create(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
     let options = Options::of(request)?;
     let mut binding = reading::other(request, "v1", "Binding")?;
     let is_bare = request.target.subresource.is_empty();

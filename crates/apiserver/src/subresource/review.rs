@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::access::{AccessTarget, Attributes, Authorization, Decision, Index, Rule};
 use crate::caller::{Caller, MASTERS};
 use crate::handler_response::HandlerResponse;
+use crate::kinds::Question;
 use crate::managed;
 use crate::options::Options;
 use crate::reading;
@@ -15,28 +16,24 @@ use crate::resource_request::ResourceRequest;
 use crate::status::{ApiResult, Status};
 use crate::surroundings::seconds;
 
-/// Answers a create of a kind that is a question; none if it is not one.
-pub(crate) fn serve(request: &ResourceRequest) -> Option<ApiResult<HandlerResponse>> {
-    let respond: fn(&ResourceRequest, &mut Value) -> ApiResult<()> =
-        match (request.resource.group.as_str(), request.resource.plural.as_str()) {
-            ("authorization.k8s.io", "selfsubjectaccessreviews") => self_access,
-            ("authorization.k8s.io", "subjectaccessreviews") => access,
-            ("authorization.k8s.io", "localsubjectaccessreviews") => local_access,
-            ("authorization.k8s.io", "selfsubjectrulesreviews") => self_rules,
-            ("authentication.k8s.io", "selfsubjectreviews") => self_subject,
-            ("authentication.k8s.io", "tokenreviews") => token,
-            _ => return None,
-        };
-    Some(request.query.field_validation("CreateOptions.meta.k8s.io").and_then(|validation| {
-        let mut review = reading::object(request, validation)?;
-        if request.resource.group == "authorization.k8s.io" {
-            crate::metadata::of(&mut review);
-            managed::track_create(request, &mut review, &Options::of(request)?);
-        }
-        respond(request, &mut review)?;
-        crate::canonical::canonicalise(crate::form::shape_of(&request.resource), &mut review);
-        Ok(HandlerResponse::Object(201, review))
-    }))
+/// Answers a question.
+pub(crate) fn answer(request: &ResourceRequest, question: Question) -> ApiResult<HandlerResponse> {
+    let validation = request.query.field_validation("CreateOptions.meta.k8s.io")?;
+    let mut review = reading::object(request, validation)?;
+    if request.resource.group == "authorization.k8s.io" {
+        crate::metadata::of(&mut review);
+        managed::track_create(request, &mut review, &Options::of(request)?);
+    }
+    match question {
+        Question::OwnAccess => self_access(request, &mut review)?,
+        Question::Access => access(request, &mut review)?,
+        Question::LocalAccess => local_access(request, &mut review)?,
+        Question::OwnRules => self_rules(request, &mut review)?,
+        Question::OwnName => self_subject(request, &mut review),
+        Question::Token => token(request, &mut review)?,
+    }
+    crate::canonical::canonicalise(crate::form::shape_of(&request.resource), &mut review);
+    Ok(HandlerResponse::Object(201, review))
 }
 
 #[derive(Default, Deserialize)]
@@ -171,11 +168,9 @@ fn self_rules(request: &ResourceRequest, review: &mut Value) -> ApiResult<()> {
     Ok(())
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "one signature for all questions")]
-fn self_subject(request: &ResourceRequest, review: &mut Value) -> ApiResult<()> {
+fn self_subject(request: &ResourceRequest, review: &mut Value) {
     review["metadata"] = json!({"creationTimestamp": seconds(request.server.now())});
     review["status"] = json!({"userInfo": request.caller.user_info()});
-    Ok(())
 }
 
 fn token(request: &ResourceRequest, review: &mut Value) -> ApiResult<()> {
