@@ -113,8 +113,9 @@ fn converter(request: &ResourceRequest) -> Option<(&Custom, &Conversion)> {
 /// Has objects converted that are stored in another version than the request sees them in.
 pub(crate) async fn prepare(request: &ResourceRequest, entries: &[Arc<Entry>]) -> ApiResult<()> {
     let Some((custom, conversion)) = converter(request) else { return Ok(()) };
-    let is_open =
-        |entry: &&Arc<Entry>| !custom.is_in_version(entry) && !request.has_converted(entry);
+    let is_open = |entry: &&Arc<Entry>| {
+        !custom.is_in_version(entry) && !request.findings.has_converted(entry)
+    };
     let open: Vec<&Arc<Entry>> = entries.iter().filter(is_open).collect();
     if open.is_empty() {
         return Ok(());
@@ -131,7 +132,7 @@ pub(crate) async fn prepare(request: &ResourceRequest, entries: &[Arc<Entry>]) -
                 custom.api_version, request.resource.kind
             )));
         }
-        request.keep_converted(entry, object);
+        request.findings.keep_converted(entry, object);
     }
     Ok(())
 }

@@ -11,7 +11,6 @@ use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
 use http::{HeaderMap, Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use parking_lot::Mutex;
 use smol_str::SmolStr;
 use tokio::time::Instant as Deadline;
 
@@ -23,13 +22,13 @@ use crate::body::Body;
 use crate::caller::Caller;
 use crate::compress::compress;
 use crate::conversion;
-use crate::growth;
+use crate::findings::Findings;
 use crate::handler_response::HandlerResponse;
 use crate::kinds::{self, NewObject};
 use crate::paths;
 use crate::query::Query;
 use crate::redact;
-use crate::request_info::{RequestInfo, Target};
+use crate::request_info::{RequestInfo, Target, Verb};
 use crate::resource_request::ResourceRequest;
 use crate::response::{add_warnings, refusal};
 use crate::server::{Cluster, Server};
@@ -150,12 +149,8 @@ async fn respond(
     let body = within(Some(arrives), read_body(body, limit, &mut held)).await?;
     let _permit = server.traffic.enter(info, &caller)?;
     log.request_body(&body);
-    let mut request = resource_request(server, cluster, &info.verb, target, query.clone(), caller)?;
-    request.accept = Accept::read(accept, false)?;
-    request.accept.pretty |= wants_pretty(&request.query, &parts.headers);
-    request.user_agent = header(&parts.headers, &USER_AGENT);
-    request.content_type = header(&parts.headers, &CONTENT_TYPE);
-    request.body = body;
+    let asked = Asked { verb: &info.verb, target, query, accept, headers: &parts.headers };
+    let request = resource_request(server, cluster, asked, caller, body)?;
     request.check_verb()?;
     let custom = request.resource.custom.as_ref();
     if let Some(warning) = custom.and_then(|custom| custom.deprecation_warning.as_ref()) {
@@ -179,14 +174,23 @@ async fn within<T>(
     })
 }
 
+/// What a client asks, as it was sent.
+struct Asked<'r> {
+    verb: &'r Verb,
+    target: Target,
+    query: &'r Query,
+    accept: &'r str,
+    headers: &'r HeaderMap,
+}
+
 fn resource_request(
     server: &Arc<Server>,
     cluster: Arc<Cluster>,
-    verb: &SmolStr,
-    target: Target,
-    query: Query,
+    asked: Asked<'_>,
     caller: Caller,
+    body: Bytes,
 ) -> ApiResult<ResourceRequest> {
+    let Asked { verb, mut target, query, accept, headers } = asked;
     let registry = cluster.registry();
     let resource = registry.get(&target.group, &target.version, &target.resource);
     let resource = Arc::clone(resource.ok_or_else(Status::no_such_route)?);
@@ -194,39 +198,36 @@ fn resource_request(
     if is_namespaced_path && !resource.namespaced {
         return Err(Status::no_such_route());
     }
-    let verb = verb.clone();
     // A name that a selector pins counts for access, not as the name in the path.
-    let mut target = target;
-    if matches!(verb.as_str(), "list" | "watch" | "deletecollection") {
+    if verb.is_of_many() {
         target.name = SmolStr::default();
     }
     let needs_namespace = resource.namespaced && target.namespace.is_empty();
-    if needs_namespace && !matches!(verb.as_str(), "list" | "watch") {
+    if needs_namespace && !matches!(verb, Verb::List | Verb::Watch) {
         return Err(Status::method_not_allowed());
     }
+    let mut accept = Accept::read(accept, false)?;
+    accept.pretty |= wants_pretty(query, headers);
     Ok(ResourceRequest {
         server: Arc::clone(server),
         cluster,
         registry,
         resource,
-        verb,
+        verb: verb.clone(),
         target,
-        query,
-        accept: Accept::default(),
+        query: query.clone(),
+        accept,
         caller,
-        user_agent: String::new(),
-        content_type: String::new(),
-        body: Bytes::new(),
-        warnings: Mutex::default(),
-        annotations: Mutex::default(),
-        converted: Mutex::default(),
-        growth: Mutex::new(growth::of_reads()),
+        user_agent: header(headers, &USER_AGENT),
+        content_type: header(headers, &CONTENT_TYPE),
+        body,
+        findings: Findings::default(),
     })
 }
 
 async fn carry_out(request: ResourceRequest) -> ApiResult<Response<Body>> {
     // A watch keeps the request as long as it lasts.
-    if request.verb == "watch" {
+    if request.verb == Verb::Watch {
         return match verb::watch::watch(request).await? {
             HandlerResponse::Raw(response) => Ok(response),
             other => unreachable!("a watch is answered as a stream, not as {other:?}"),
@@ -235,14 +236,14 @@ async fn carry_out(request: ResourceRequest) -> ApiResult<Response<Body>> {
     let handled = if let Some(handled) = subresource::read(&request) {
         handled
     } else if request.target.subresource.is_empty() || request.target.subresource == "status" {
-        match request.verb.as_str() {
-            "get" => verb::get::get(&request).await,
-            "list" => verb::list::list(&request).await,
-            "create" => create(&request).await,
-            "update" => verb::update::update(&request).await,
-            "patch" => verb::patch::patch(&request).await,
-            "delete" => verb::delete::delete(&request).await,
-            "deletecollection" => verb::delete::delete_collection(&request).await,
+        match request.verb {
+            Verb::Get => verb::get::get(&request).await,
+            Verb::List => verb::list::list(&request).await,
+            Verb::Create => create(&request).await,
+            Verb::Update => verb::update::update(&request).await,
+            Verb::Patch => verb::patch::patch(&request).await,
+            Verb::Delete => verb::delete::delete(&request).await,
+            Verb::DeleteCollection => verb::delete::delete_collection(&request).await,
             _ => Err(Status::method_not_allowed()),
         }
     } else {
@@ -260,8 +261,8 @@ async fn carry_out(request: ResourceRequest) -> ApiResult<Response<Body>> {
         Err(status) => refusal(&status, request.accept),
     };
     // Showing an object may add some.
-    add_warnings(&mut response, request.take_warnings());
-    let notes = std::mem::take(&mut *request.annotations.lock());
+    add_warnings(&mut response, request.findings.take_warnings());
+    let notes = request.findings.take_annotations();
     if !notes.is_empty() {
         response.extensions_mut().insert(audit::Notes(notes));
     }

@@ -27,6 +27,7 @@ mod drain;
 pub mod encoding;
 mod endpoints;
 pub mod fields;
+mod findings;
 pub mod form;
 mod growth;
 pub mod handler;

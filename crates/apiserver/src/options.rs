@@ -24,7 +24,7 @@ impl Options {
     }
 
     pub(crate) fn of(request: &ResourceRequest) -> ApiResult<Self> {
-        let kind = options_kind(&request.verb);
+        let kind = options_kind(request.verb.as_str());
         Ok(Self {
             dry_run: request.query.dry_run(kind)?,
             validation: request.query.field_validation(kind)?,

@@ -24,7 +24,7 @@ pub(crate) fn serve(
     accept: &str,
     headers: &HeaderMap,
 ) -> ApiResult<Response<Body>> {
-    if !matches!(info.verb.as_str(), "get" | "head") {
+    if !info.verb.reads() {
         return Err(Status::method_not_allowed());
     }
     let segments: Vec<&str> = info.path.split('/').filter(|segment| !segment.is_empty()).collect();

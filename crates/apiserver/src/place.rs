@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::metadata;
+use crate::request_info::Verb;
 use crate::resource_request::ResourceRequest;
 use crate::status::{ApiResult, Status};
 
@@ -29,7 +30,7 @@ pub(crate) fn settle(request: &ResourceRequest, object: &mut Value) -> ApiResult
     }
     if !url_name.is_empty() {
         match metadata.get("name").and_then(Value::as_str).unwrap_or_default() {
-            "" if request.verb == "create" || request.verb == "patch" => {
+            "" if matches!(request.verb, Verb::Create | Verb::Patch) => {
                 metadata.insert("name".into(), json!(url_name));
             }
             "" => {

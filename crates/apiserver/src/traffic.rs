@@ -62,7 +62,7 @@ impl Traffic {
 }
 
 pub(crate) fn mutates(info: &RequestInfo) -> bool {
-    !matches!(info.verb.as_str(), "get" | "list" | "watch" | "head")
+    !info.verb.reads()
 }
 
 /// The timeout of a request; `None` for long-running requests.

@@ -15,6 +15,7 @@ use crate::handler_response::HandlerResponse;
 use crate::object_meta::{Entry, ObjectMeta};
 use crate::options::Options;
 use crate::registry::Resource;
+use crate::request_info::Verb;
 use crate::resource_request::ResourceRequest;
 use crate::status::{ApiResult, Status};
 use crate::surroundings::{name_suffix, new_uid, seconds};
@@ -48,7 +49,7 @@ pub(crate) async fn create(
     options: &Options,
 ) -> ApiResult<WrittenObject> {
     let resource = &request.resource;
-    if matches!(request.verb.as_str(), "update" | "patch") {
+    if matches!(request.verb, Verb::Update | Verb::Patch) {
         check_create(request)?;
     }
     place::settle(request, &mut object)?;

@@ -48,6 +48,7 @@ const LAYERS: [(&str, &[&str]); 6] = [
             "connections",
             "conversion",
             "endpoints",
+            "findings",
             "limits",
             "lines",
             "metrics",

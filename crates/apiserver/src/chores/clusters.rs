@@ -82,8 +82,8 @@ async fn look_at(server: &Arc<Server>, name: &SmolStr) -> ApiResult<bool> {
         return Ok(true);
     }
     if let Some(entry) = entry.filter(|entry| entry.meta.has_finalizer(CLEANUP)) {
-        let mut request = ResourceRequest::internal(server, &first, &row, "", name);
-        edit_metadata(&mut request, name, Some(&entry.meta.uid), |metadata| {
+        let request = ResourceRequest::internal(server, &first, &row, "", name);
+        edit_metadata(request, name, Some(&entry.meta.uid), |metadata| {
             retain(metadata, "finalizers", |known| known != CLEANUP);
         })
         .await?;

@@ -122,8 +122,8 @@ async fn finish(
     name: &str,
     uid: &str,
 ) -> ApiResult<()> {
-    let mut request = ResourceRequest::internal(server, cluster, definition::resource(), "", name);
-    edit_metadata(&mut request, name, Some(uid), |metadata| {
+    let request = ResourceRequest::internal(server, cluster, definition::resource(), "", name);
+    edit_metadata(request, name, Some(uid), |metadata| {
         retain(metadata, "finalizers", |known| known != CLEANUP);
     })
     .await

@@ -16,6 +16,7 @@ use crate::object_meta::{Entry, Snapshot};
 use crate::options::Options;
 use crate::own;
 use crate::registry::{Resource, builtin};
+use crate::request_info::Verb;
 use crate::resource_request::ResourceRequest;
 use crate::server::{Cluster, Server};
 use crate::status::ApiResult;
@@ -221,9 +222,9 @@ pub(super) async fn delete_all(
 ) -> ApiResult<()> {
     let work = objects.iter().map(|entry| async move {
         let key = &entry.key;
-        let mut request =
-            ResourceRequest::internal(server, cluster, resource, &key.namespace, &key.name);
-        request.verb = SmolStr::new("delete");
+        let request =
+            ResourceRequest::internal(server, cluster, resource, &key.namespace, &key.name)
+                .with_verb(Verb::Delete);
         let options =
             DeleteOptions::fenced(Propagation::Background, &entry.meta.uid, entry.modified.0);
         delete_named(&request, &key.name, &options).await
@@ -241,9 +242,9 @@ pub(super) async fn delete_all(
 
 /// Nothing is left that keeps the namespace.
 async fn finish(server: &Arc<Server>, cluster: &Arc<Cluster>, name: &str) -> ApiResult<()> {
-    let mut request = ResourceRequest::internal(server, cluster, resource("namespaces"), "", name);
-    request.verb = SmolStr::new("update");
-    request.target.subresource = SmolStr::new("finalize");
+    let request = ResourceRequest::internal(server, cluster, resource("namespaces"), "", name)
+        .with_verb(Verb::Update)
+        .on_part("finalize");
     let options = Options::internal();
     let change = |current: &Value| {
         let mut object = current.clone();

@@ -8,6 +8,7 @@ use crate::handler_response::HandlerResponse;
 use crate::options::Options;
 use crate::patch::{self, PatchError, PatchKind, refusal};
 use crate::registry::Resource;
+use crate::request_info::Verb;
 use crate::resource_request::ResourceRequest;
 use crate::status::{ApiResult, Status};
 use crate::write::{self, Wanted, WrittenObject};
@@ -27,10 +28,10 @@ struct Places {
 }
 
 pub(super) async fn carry_out(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
-    match request.verb.as_str() {
-        "get" => get(request).await,
-        "update" => update(request).await,
-        "patch" => patch_scale(request).await,
+    match request.verb {
+        Verb::Get => get(request).await,
+        Verb::Update => update(request).await,
+        Verb::Patch => patch_scale(request).await,
         _ => Err(Status::method_not_allowed()),
     }
 }

@@ -18,7 +18,6 @@ use crate::body::{self, Body};
 use crate::connections::ClientConnection;
 use crate::conversion;
 use crate::encoding::write_entry;
-use crate::growth;
 use crate::handler_response::HandlerResponse;
 use crate::metrics::{InFlight, Sent};
 use crate::object_meta::{Entry, ObjectMeta};
@@ -265,7 +264,7 @@ impl Follow {
             }
             Err(status) => self.fail(out, &status),
         }
-        self.request.converted.lock().clear();
+        self.request.findings.forget_converted();
         Poll::Ready(())
     }
 
@@ -368,7 +367,7 @@ impl Follow {
 
     fn object(&self, entry: &Entry, revision: Revision) -> Value {
         // Each event is one read; a watch may go on for long.
-        *self.request.growth.lock() = growth::of_reads();
+        self.request.findings.renew_growth();
         let mut object = self.request.read(entry);
         crate::encoding::set_revision(&mut object, revision.0);
         object
