@@ -64,9 +64,10 @@ type Row = (&'static str, &'static str, &'static dyn Kind);
 /// One row per kind that does something of its own.
 static KINDS: &[Row] = &[
     ("", "bindings", &review::Binding),
+    ("", "componentstatuses", &review::ComponentStatus),
     ("", "configmaps", &config::ConfigMap),
     ("", "endpoints", &networking::Endpoints),
-    ("", "events", &event::Event),
+    ("", "events", &event::CoreEvent),
     ("", "limitranges", &limits::LimitRange),
     ("", "namespaces", &namespace::Namespace),
     ("", "nodes", &node::Node),
@@ -113,6 +114,7 @@ static KINDS: &[Row] = &[
     ("batch", "cronjobs", &batch::CronJob),
     ("batch", "jobs", &batch::Job),
     ("certificates.k8s.io", "certificatesigningrequests", &certificate::SigningRequest),
+    ("certificates.k8s.io", "clustertrustbundles", &certificate::TrustBundle),
     ("convoy.dev", "logicalclusters", &logical::LogicalCluster),
     ("coordination.k8s.io", "leases", &policy::Lease),
     ("discovery.k8s.io", "endpointslices", &networking::EndpointSlice),
@@ -123,6 +125,7 @@ static KINDS: &[Row] = &[
     ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations", &flow::PriorityLevel),
     ("networking.k8s.io", "ingressclasses", &networking::IngressClass),
     ("networking.k8s.io", "ingresses", &networking::Ingress),
+    ("networking.k8s.io", "ipaddresses", &networking::Address),
     ("networking.k8s.io", "networkpolicies", &networking::NetworkPolicy),
     ("policy", "poddisruptionbudgets", &policy::DisruptionBudget),
     ("rbac.authorization.k8s.io", "clusterrolebindings", &access::ClusterRoleBinding),

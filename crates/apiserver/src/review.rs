@@ -90,7 +90,8 @@ fn rules(resource: &Resource, object: &mut Value) -> Vec<FieldError> {
     }
     kinds::of(resource).default(resource, object);
     kinds::of(resource).complete_new(object);
-    let mut errors = metadata::validate(resource, object);
+    let mut errors =
+        metadata::validate(resource, object, |name| kinds::of(resource).name_errors(object, name));
     errors.extend(kinds::validate(&kinds::Change { resource, subresource: "", object, old: None }));
     errors
 }

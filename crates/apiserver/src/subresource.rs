@@ -12,6 +12,7 @@ mod token_request;
 use serde_json::{Value, json};
 
 use crate::handler_response::HandlerResponse;
+use crate::kinds;
 use crate::request_info::Verb;
 use crate::resource_request::ResourceRequest;
 use crate::status::{ApiResult, Status};
@@ -19,7 +20,7 @@ use crate::verb;
 
 /// A read of kinds that nobody stores; none if the resource is an ordinary one.
 pub(crate) fn read(request: &ResourceRequest) -> Option<ApiResult<HandlerResponse>> {
-    if !request.resource.is("", "componentstatuses") {
+    if !kinds::of(&request.resource).is_made_up() {
         return None;
     }
     match request.verb {

@@ -426,7 +426,8 @@ pub(crate) fn refuse_invalid(
     old: Option<&Value>,
 ) -> ApiResult<()> {
     let resource = &request.resource;
-    let mut errors = metadata::validate(resource, object);
+    let mut errors =
+        metadata::validate(resource, object, |name| kinds::of(resource).name_errors(object, name));
     if let Some(old) = old {
         errors.extend(metadata::validate_update(object, old));
     }

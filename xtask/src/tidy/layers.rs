@@ -31,10 +31,7 @@ const LAYERS: [(&str, &[&str]); 6] = [
             "version",
         ],
     ),
-    (
-        "registry",
-        &["convert", "custom", "fields", "form", "growth", "hook_client", "metadata", "registry"],
-    ),
+    ("registry", &["convert", "custom", "form", "growth", "hook_client", "metadata", "registry"]),
     (
         "access and state",
         &[
@@ -59,7 +56,7 @@ const LAYERS: [(&str, &[&str]); 6] = [
             "traffic",
         ],
     ),
-    ("kinds", &["kinds", "table"]),
+    ("kinds", &["fields", "kinds", "table"]),
     ("admission", &["admission", "options"]),
     (
         "server",

@@ -11,6 +11,7 @@ use smol_str::SmolStr;
 use crate::clusters::bootstrap::furnish;
 use crate::conditions::{self, Condition};
 use crate::encoding;
+use crate::kinds;
 use crate::metrics::Work;
 use crate::object_meta::{Entry, Snapshot};
 use crate::options::Options;
@@ -142,13 +143,13 @@ impl<'s> Content<'s> {
         self.resources.is_empty()
     }
 
-    /// What to delete next. Pods go before everything that they may need to end well.
+    /// What to delete next: pods before everything that they may need to end well.
     fn next(&self) -> Vec<(&Arc<Resource>, Vec<&'s Arc<Entry>>)> {
-        let has_pods = self.resources.iter().any(|(resource, _)| resource.is("", "pods"));
+        let has_first = self.resources.iter().any(|(resource, _)| kinds::of(resource).goes_first());
         let mut left = BATCH;
         let mut next = Vec::new();
         for (resource, objects) in &self.resources {
-            if has_pods && !resource.is("", "pods") {
+            if has_first && !kinds::of(resource).goes_first() {
                 continue;
             }
             let open = objects.iter().filter(|entry| !entry.meta.is_deleting());

@@ -7,6 +7,7 @@ use super::at::{At, Errors};
 use super::kind::{Change, Consequence, Kind};
 use super::selector;
 use super::{defaults, escalation};
+use crate::metadata::path_segment;
 use crate::registry::Resource;
 use crate::resource_request::ResourceRequest;
 use crate::status::ApiResult;
@@ -129,6 +130,10 @@ impl Kind for Role {
     fn validate(&self, change: &Change<'_>) -> Errors {
         role(change.object, true)
     }
+
+    fn name_errors(&self, _object: &Value, name: &str) -> Vec<String> {
+        path_segment(name)
+    }
 }
 
 pub(super) struct ClusterRole;
@@ -153,6 +158,10 @@ impl Kind for ClusterRole {
 
     fn consequence(&self) -> Option<Consequence> {
         Some(Consequence::SumRoles)
+    }
+
+    fn name_errors(&self, _object: &Value, name: &str) -> Vec<String> {
+        path_segment(name)
     }
 }
 
@@ -179,6 +188,10 @@ impl Kind for RoleBinding {
     fn validate(&self, change: &Change<'_>) -> Errors {
         binding(change.object, change.old, true)
     }
+
+    fn name_errors(&self, _object: &Value, name: &str) -> Vec<String> {
+        path_segment(name)
+    }
 }
 
 pub(super) struct ClusterRoleBinding;
@@ -203,6 +216,10 @@ impl Kind for ClusterRoleBinding {
 
     fn validate(&self, change: &Change<'_>) -> Errors {
         binding(change.object, change.old, false)
+    }
+
+    fn name_errors(&self, _object: &Value, name: &str) -> Vec<String> {
+        path_segment(name)
     }
 }
 

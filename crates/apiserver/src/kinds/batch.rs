@@ -305,6 +305,10 @@ impl Kind for Job {
     fn dependents(&self) -> Dependents {
         Dependents::Orphaned
     }
+
+    fn selectable_fields(&self) -> &'static [&'static str] {
+        &["status.successful"]
+    }
 }
 
 pub(super) struct CronJob;

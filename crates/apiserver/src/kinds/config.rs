@@ -159,6 +159,10 @@ impl Kind for Secret {
     fn validate(&self, change: &Change<'_>) -> Errors {
         secret(change.object, change.old)
     }
+
+    fn selectable_fields(&self) -> &'static [&'static str] {
+        &["type"]
+    }
 }
 
 #[cfg(test)]

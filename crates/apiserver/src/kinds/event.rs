@@ -150,16 +150,59 @@ fn series(root: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Of either group.
-pub(super) struct Event;
+pub(super) struct CoreEvent;
 
-impl Kind for Event {
+impl Kind for CoreEvent {
     fn validate(&self, change: &Change<'_>) -> Errors {
-        validate(&change.resource.group, change.object, change.old)
+        validate("", change.object, change.old)
     }
 
     fn dependents(&self) -> Dependents {
         Dependents::None
+    }
+
+    fn selectable_fields(&self) -> &'static [&'static str] {
+        &[
+            "involvedObject.kind",
+            "involvedObject.namespace",
+            "involvedObject.name",
+            "involvedObject.uid",
+            "involvedObject.apiVersion",
+            "involvedObject.resourceVersion",
+            "involvedObject.fieldPath",
+            "reason",
+            "reportingComponent",
+            "source",
+            "type",
+        ]
+    }
+}
+
+/// The same in its newer spelling.
+pub(super) struct Event;
+
+impl Kind for Event {
+    fn validate(&self, change: &Change<'_>) -> Errors {
+        validate("events.k8s.io", change.object, change.old)
+    }
+
+    fn dependents(&self) -> Dependents {
+        Dependents::None
+    }
+
+    fn selectable_fields(&self) -> &'static [&'static str] {
+        &[
+            "regarding.kind",
+            "regarding.namespace",
+            "regarding.name",
+            "regarding.uid",
+            "regarding.apiVersion",
+            "regarding.resourceVersion",
+            "regarding.fieldPath",
+            "reason",
+            "reportingController",
+            "type",
+        ]
     }
 }
 

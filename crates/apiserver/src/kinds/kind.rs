@@ -1,6 +1,7 @@
 //! What a kind may do differently from all others. Every method has the answer that most kinds
 //! give, so a kind says only what is special about it.
 
+use convoy_api::text::Name;
 use convoy_store::Write;
 use serde_json::Value;
 
@@ -58,6 +59,11 @@ pub(crate) trait Kind: Sync {
     /// Everything about a change of the status that breaks a rule.
     fn validate_status(&self, _change: &Change<'_>) -> Errors {
         Errors::new()
+    }
+
+    /// What is wrong with the name of an object.
+    fn name_errors(&self, _object: &Value, name: &str) -> Vec<String> {
+        Name::Dns1123Subdomain.errors(name)
     }
 
     /// The pod that an object is, or describes: what is odd about it is worth a warning.
@@ -142,6 +148,32 @@ pub(crate) trait Kind: Sync {
     /// What follows at once from a change of an object.
     fn consequence(&self) -> Option<Consequence> {
         None
+    }
+
+    /// What may be selected by besides name and namespace.
+    fn selectable_fields(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// The field that another name stands for in selectors.
+    fn field_alias(&self, _field: &str) -> Option<&'static str> {
+        None
+    }
+
+    /// Whether `metadata.namespace` may be selected by, even if there is none.
+    fn has_namespace_field(&self) -> bool {
+        true
+    }
+
+    /// Whether objects go before all others of a namespace that is deleted, since these may need
+    /// the others to end well.
+    fn goes_first(&self) -> bool {
+        false
+    }
+
+    /// Whether objects are made up when they are read, since nobody stores them.
+    fn is_made_up(&self) -> bool {
+        false
     }
 
     /// What becomes of an object that a client creates.

@@ -105,6 +105,14 @@ impl Kind for Namespace {
         }
         Ok(())
     }
+
+    fn name_errors(&self, _object: &Value, name: &str) -> Vec<String> {
+        Name::Dns1123Label.errors(name)
+    }
+
+    fn selectable_fields(&self) -> &'static [&'static str] {
+        &["status.phase"]
+    }
 }
 
 /// Every namespace can be selected by its own name.

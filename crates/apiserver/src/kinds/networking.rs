@@ -320,6 +320,33 @@ impl Kind for Endpoints {
     }
 }
 
+pub(super) struct Address;
+
+impl Kind for Address {
+    fn name_errors(&self, _object: &Value, name: &str) -> Vec<String> {
+        address(name)
+    }
+}
+
+/// One address has one name: its canonical form.
+fn address(name: &str) -> Vec<String> {
+    let is_number = |part: &str| {
+        part.bytes().all(|byte| byte.is_ascii_digit()) && part.parse::<u32>().is_ok_and(|n| n < 256)
+    };
+    let detail = match name.parse::<IpAddr>() {
+        Ok(IpAddr::V6(address)) if address.to_ipv4_mapped().is_some() => {
+            "must not be an IPv4-mapped IPv6 address".to_owned()
+        }
+        Ok(address) if address.to_string() == name => return Vec::new(),
+        Ok(address) => format!("must be in canonical form (\"{address}\")"),
+        Err(_) if name.split('.').count() == 4 && name.split('.').all(is_number) => {
+            "must not have leading 0s".to_owned()
+        }
+        Err(_) => "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".to_owned(),
+    };
+    vec![detail]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -106,6 +106,14 @@ impl Kind for Node {
     fn brings_status(&self) -> bool {
         true
     }
+
+    fn selectable_fields(&self) -> &'static [&'static str] {
+        &["spec.unschedulable"]
+    }
+
+    fn has_namespace_field(&self) -> bool {
+        false
+    }
 }
 
 /// A node that says nothing else gives all that it has.

@@ -198,4 +198,26 @@ impl Kind for Pod {
             seconds => seconds,
         }
     }
+
+    fn selectable_fields(&self) -> &'static [&'static str] {
+        &[
+            "spec.nodeName",
+            "spec.restartPolicy",
+            "spec.schedulerName",
+            "spec.serviceAccountName",
+            "spec.hostNetwork",
+            "status.phase",
+            "status.podIP",
+            "status.podIPs",
+            "status.nominatedNodeName",
+        ]
+    }
+
+    fn field_alias(&self, field: &str) -> Option<&'static str> {
+        (field == "spec.host").then_some("spec.nodeName")
+    }
+
+    fn goes_first(&self) -> bool {
+        true
+    }
 }

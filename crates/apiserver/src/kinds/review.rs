@@ -18,3 +18,12 @@ impl Kind for Binding {
         NewObject::Binding
     }
 }
+
+/// The parts of the control plane, which are all in this process.
+pub(super) struct ComponentStatus;
+
+impl Kind for ComponentStatus {
+    fn is_made_up(&self) -> bool {
+        true
+    }
+}

@@ -15,6 +15,7 @@ use crate::object_meta::{Entry, ObjectMeta};
 use crate::registry::Resource;
 use crate::resource_request::ResourceRequest;
 use crate::status::ApiResult;
+use convoy_api::text::Name;
 use convoy_store::Write;
 use serde_json::Value;
 
@@ -53,6 +54,14 @@ impl Kind for Service {
         current: Option<&Entry>,
     ) -> Vec<Write<ObjectMeta>> {
         companions(request, object, current)
+    }
+
+    fn name_errors(&self, _object: &Value, name: &str) -> Vec<String> {
+        Name::Dns1123Label.errors(name)
+    }
+
+    fn selectable_fields(&self) -> &'static [&'static str] {
+        &["spec.clusterIP", "spec.type"]
     }
 }
 

@@ -458,6 +458,10 @@ impl Kind for ReplicationController {
     fn dependents(&self) -> Dependents {
         Dependents::Orphaned
     }
+
+    fn selectable_fields(&self) -> &'static [&'static str] {
+        &["status.replicas"]
+    }
 }
 
 pub(super) struct PodTemplate;
