@@ -2,6 +2,7 @@
 
 mod circles;
 mod dialects;
+mod layers;
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,5 +1,9 @@
 //! Content negotiation: the form and encoding of a response, from the `Accept` header.
 
+use http::HeaderMap;
+use http::header::USER_AGENT;
+
+use crate::query::Query;
 use crate::status::{ApiResult, Status};
 
 /// The form of objects in a response.
@@ -82,6 +86,13 @@ fn serve(clause: &Clause<'_>, discovery: bool) -> Option<Accept> {
         _ => return None,
     };
     Some(Accept { form, encoding, pretty: get("pretty").is_some_and(|value| value != "0") })
+}
+
+/// People at a terminal or in a browser get lines they can read.
+pub(crate) fn wants_pretty(query: &Query, headers: &HeaderMap) -> bool {
+    let agent = headers.get(USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let by_people = ["curl", "Wget", "Mozilla/5.0"].iter().any(|name| agent.starts_with(name));
+    query.optional_flag("pretty").unwrap_or(by_people)
 }
 
 #[cfg(test)]

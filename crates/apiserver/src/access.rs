@@ -5,24 +5,22 @@
 //! rules of the roles that are bound to the caller in that logical cluster. Access fails closed:
 //! an object or credential that cannot be read, verified or found grants nothing.
 
-mod account;
+pub(crate) mod account;
 pub(crate) mod aggregate;
 mod certificate;
-pub(crate) mod escalation;
 mod impersonation;
-mod index;
-pub(crate) mod review;
+pub(crate) mod index;
 mod rights;
 mod rule;
 mod settings;
 mod signer;
 mod token_file;
-pub(crate) mod token_request;
 
 #[cfg(test)]
 pub(crate) mod tests;
 
 use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use http::HeaderMap;
@@ -37,16 +35,15 @@ pub use token_file::{TokenFile, TokenFileError};
 
 pub(crate) use index::{Index, Role};
 pub(crate) use rights::Rights;
-pub(crate) use rule::{AccessTarget, Attributes, Rule};
+pub(crate) use rule::{AccessTarget, Attributes, Rule, missing, read_rule};
 
 use crate::audit::{Auditor, Log};
-use crate::bootstrap::ServiceEndpoint;
 use crate::caller::{Caller, MASTERS, UNAUTHENTICATED};
 use crate::connections::ClientConnection;
+use crate::object_meta::Store;
 use crate::request_info::RequestInfo;
-use crate::resource_request::ResourceRequest;
-use crate::server::{Cluster, Server};
 use crate::status::{ApiResult, Status};
+use crate::surroundings::Surroundings;
 use account::Claims;
 use index::{Held, Verdict};
 
@@ -63,6 +60,23 @@ pub struct Peer {
     pub is_local: bool,
     /// The connection of the network that requests come over.
     pub connection: Option<Arc<ClientConnection>>,
+}
+
+/// The address of the server for clients inside a logical cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServiceEndpoint {
+    /// The cluster IP of the Service `kubernetes`: the first of the range.
+    pub service: IpAddr,
+    /// The address that the server listens on.
+    pub address: IpAddr,
+    pub port: u16,
+}
+
+impl Default for ServiceEndpoint {
+    fn default() -> Self {
+        let service = IpAddr::V4(Ipv4Addr::new(10, 96, 0, 1));
+        Self { service, address: IpAddr::V4(Ipv4Addr::LOCALHOST), port: 6443 }
+    }
 }
 
 /// Which rules of access hold.
@@ -182,52 +196,113 @@ impl Decision {
     }
 }
 
-/// Authenticates a request, applies impersonation, and authorizes the resulting caller.
-pub(crate) fn admit(
-    server: &Server,
-    cluster: &Cluster,
-    peer: &Peer,
-    headers: &HeaderMap,
-    info: &RequestInfo,
-    log: &mut Log<'_>,
-) -> ApiResult<Caller> {
-    let auditor = server.access.audit.as_ref();
-    let found = true_caller(server, cluster, peer, headers);
-    // A caller that fails to authenticate is logged without a name.
-    log.open(auditor, found.as_ref().unwrap_or(&Caller::default()), info);
-    let mut caller = found?;
-    if let Some(connection) = &peer.connection {
-        connection.identify(&caller)?;
-    }
-    let check = |attributes: &Attributes<'_>| permit(server, cluster, &caller, attributes);
-    if let Some(other) = impersonation::caller(headers, check)? {
-        log.impersonating(&other);
-        caller = other;
-    }
-    let attributes = Attributes::from(info);
-    let decision = decide(server, cluster, &caller, &attributes);
-    log.decided(&decision);
-    decision.permit(&caller, &attributes)?;
-    Ok(caller)
+/// Everything that access to one logical cluster is decided by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Guard<'s> {
+    pub(crate) access: &'s Access,
+    pub(crate) store: &'s Store,
+    pub(crate) surroundings: &'s dyn Surroundings,
+    pub(crate) cluster: &'s str,
+    pub(crate) rights: &'s Rights,
 }
 
-fn true_caller(
-    server: &Server,
-    cluster: &Cluster,
-    peer: &Peer,
-    headers: &HeaderMap,
-) -> ApiResult<Caller> {
-    if peer.is_local {
-        return Ok(Caller::server());
+impl Guard<'_> {
+    /// Authenticates a request, applies impersonation, and authorizes the resulting caller.
+    pub(crate) fn admit(
+        self,
+        peer: &Peer,
+        headers: &HeaderMap,
+        info: &RequestInfo,
+        log: &mut Log<'_>,
+    ) -> ApiResult<Caller> {
+        let found = self.true_caller(peer, headers);
+        // A caller that fails to authenticate is logged without a name.
+        let auditor = self.access.audit.as_ref();
+        log.open(auditor, found.as_ref().unwrap_or(&Caller::default()), info);
+        let mut caller = found?;
+        if let Some(connection) = &peer.connection {
+            connection.identify(&caller)?;
+        }
+        let check = |attributes: &Attributes<'_>| self.permit(&caller, attributes);
+        if let Some(other) = impersonation::caller(headers, check)? {
+            log.impersonating(&other);
+            caller = other;
+        }
+        let attributes = Attributes::from(info);
+        let decision = self.decide(&caller, &attributes);
+        log.decided(matches!(decision, Decision::Allowed(_)), || decision.reason());
+        decision.permit(&caller, &attributes)?;
+        Ok(caller)
     }
-    if let Some(caller) = &peer.certificate {
-        return Ok(caller.clone());
+
+    fn true_caller(self, peer: &Peer, headers: &HeaderMap) -> ApiResult<Caller> {
+        if peer.is_local {
+            return Ok(Caller::server());
+        }
+        if let Some(caller) = &peer.certificate {
+            return Ok(caller.clone());
+        }
+        let Some(token) = bearer_token(headers)? else {
+            return Ok(Caller::anonymous());
+        };
+        let known = self.caller_of_token(token, &[]);
+        known.map(|(caller, _)| caller).ok_or_else(Status::unauthorized)
     }
-    let Some(token) = bearer_token(headers)? else {
-        return Ok(Caller::anonymous());
-    };
-    let known = caller_of_token(server, cluster, token, &[]);
-    known.map(|(caller, _)| caller).ok_or_else(Status::unauthorized)
+
+    /// Whom a token names, and for which of the wanted audiences (this server, if none is wanted).
+    pub(crate) fn caller_of_token(
+        self,
+        token: &str,
+        wanted: &[String],
+    ) -> Option<(Caller, Vec<String>)> {
+        let issuer = self.access.issuer(self.cluster);
+        let own = vec![issuer.clone()];
+        let wanted = if wanted.is_empty() { &own[..] } else { wanted };
+        if let Some(caller) = self.access.tokens.find(token) {
+            // A listed token is for this server and for nobody else.
+            return wanted.contains(&issuer).then(|| (caller.clone(), own.clone()));
+        }
+        let claims = self.access.claims(token)?;
+        let audiences = claims.aud.iter().filter(|audience| wanted.contains(audience));
+        let audiences: Vec<String> = audiences.cloned().collect();
+        if audiences.is_empty() {
+            return None;
+        }
+        let (snapshot, now) = (self.store.snapshot(), self.surroundings.now());
+        let caller = claims.caller(&issuer, now, &snapshot, self.cluster)?;
+        Some((caller, audiences))
+    }
+
+    /// Refuses what the caller may not do.
+    pub(crate) fn permit(self, caller: &Caller, attributes: &Attributes<'_>) -> ApiResult<()> {
+        self.decide(caller, attributes).permit(caller, attributes)
+    }
+
+    /// Whether the caller may do something.
+    pub(crate) fn may(self, caller: &Caller, attributes: &Attributes<'_>) -> bool {
+        matches!(self.decide(caller, attributes), Decision::Allowed(_))
+    }
+
+    pub(crate) fn decide(self, caller: &Caller, attributes: &Attributes<'_>) -> Decision {
+        if caller.is_in(MASTERS) {
+            return Decision::Allowed(Grant::Master);
+        }
+        if caller.is_in(UNAUTHENTICATED) && !is_public(attributes) {
+            return Decision::Denied(Vec::new());
+        }
+        if self.access.authorization == Authorization::AlwaysAllow {
+            return Decision::Allowed(Grant::AlwaysAllow);
+        }
+        match self.look_up(|index| index.judge(caller, attributes)) {
+            Verdict::Allowed(held) => Decision::Allowed(Grant::Binding(held)),
+            Verdict::Denied(lost) => Decision::Denied(lost),
+        }
+    }
+
+    /// Asks the roles and bindings as they are now.
+    pub(crate) fn look_up<T>(self, ask: impl FnOnce(&Index) -> T) -> T {
+        self.rights.with(self.store, self.cluster, ask)
+    }
 }
 
 /// The token of a request; other schemes prove nothing here.
@@ -237,83 +312,6 @@ fn bearer_token(headers: &HeaderMap) -> ApiResult<Option<&str>> {
     let (scheme, token) = text.trim().split_once(' ').unwrap_or((text, ""));
     let token = token.trim();
     Ok((scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token))
-}
-
-/// Whom a token names, and for which of the wanted audiences (this server, if none is wanted).
-pub(crate) fn caller_of_token(
-    server: &Server,
-    cluster: &Cluster,
-    token: &str,
-    wanted: &[String],
-) -> Option<(Caller, Vec<String>)> {
-    let access = &server.access;
-    let issuer = access.issuer(&cluster.name);
-    let own = vec![issuer.clone()];
-    let wanted = if wanted.is_empty() { &own[..] } else { wanted };
-    if let Some(caller) = access.tokens.find(token) {
-        // A listed token is for this server and for nobody else.
-        return wanted.contains(&issuer).then(|| (caller.clone(), own.clone()));
-    }
-    let claims = access.claims(token)?;
-    let audiences = claims.aud.iter().filter(|audience| wanted.contains(audience));
-    let audiences: Vec<String> = audiences.cloned().collect();
-    if audiences.is_empty() {
-        return None;
-    }
-    let snapshot = server.store.snapshot();
-    let caller = claims.caller(&issuer, server.now(), &snapshot, &cluster.name)?;
-    Some((caller, audiences))
-}
-
-/// Refuses what the caller may not do.
-fn permit(
-    server: &Server,
-    cluster: &Cluster,
-    caller: &Caller,
-    attributes: &Attributes<'_>,
-) -> ApiResult<()> {
-    decide(server, cluster, caller, attributes).permit(caller, attributes)
-}
-
-/// Whether the caller may do something.
-pub(crate) fn may(
-    server: &Server,
-    cluster: &Cluster,
-    caller: &Caller,
-    attributes: &Attributes<'_>,
-) -> bool {
-    matches!(decide(server, cluster, caller, attributes), Decision::Allowed(_))
-}
-
-pub(crate) fn decide(
-    server: &Server,
-    cluster: &Cluster,
-    caller: &Caller,
-    attributes: &Attributes<'_>,
-) -> Decision {
-    if caller.is_in(MASTERS) {
-        return Decision::Allowed(Grant::Master);
-    }
-    if caller.is_in(UNAUTHENTICATED) && !is_public(attributes) {
-        return Decision::Denied(Vec::new());
-    }
-    if server.access.authorization == Authorization::AlwaysAllow {
-        return Decision::Allowed(Grant::AlwaysAllow);
-    }
-    let judge = |index: &Index| index.judge(caller, attributes);
-    match cluster.rights.with(&server.store, &cluster.name, judge) {
-        Verdict::Allowed(held) => Decision::Allowed(Grant::Binding(held)),
-        Verdict::Denied(lost) => Decision::Denied(lost),
-    }
-}
-
-/// Rejects an update or patch that creates an object if the caller may not create it.
-pub(crate) fn check_create(request: &ResourceRequest) -> ApiResult<()> {
-    let (resource, target) = (&request.resource, &request.target);
-    let namespace = request.namespace();
-    let attributes =
-        Attributes::on("create", &resource.group, &resource.plural, namespace, &target.name);
-    permit(&request.server, &request.cluster, &request.caller, &attributes)
 }
 
 /// Whether rules that are held include all that others allow.

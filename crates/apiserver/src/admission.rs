@@ -1,14 +1,13 @@
 //! Admission: built-in rules about other objects, admission policies and webhooks, between decoding
 //! and the store.
 
-mod address;
 mod audience;
 mod authorizer;
-mod call;
 mod condition;
 mod hook;
 mod kept;
 mod own;
+mod own_hooks;
 mod policy;
 mod review;
 mod seen;
@@ -21,19 +20,15 @@ use self::audience::Subject;
 use self::condition::Match;
 use self::hook::Hook;
 use self::seen::Seen;
-use crate::convert::webhook::between;
+use crate::conversion::between;
 use crate::kinds;
+use crate::options::Options;
 use crate::patch;
 use crate::registry::Resource;
 use crate::resource_request::ResourceRequest;
 use crate::status::{ApiResult, Status};
-use crate::write::{self, Options};
 
 pub(crate) use convoy_plan::admission::Operation;
-
-pub(crate) use self::call::Client as HookClient;
-pub(crate) use self::kept::Webhooks;
-pub(crate) use self::own::OwnHooks;
 
 /// Runs mutating admission: built-in plugins, then webhooks.
 pub(crate) async fn mutate(
@@ -45,14 +40,15 @@ pub(crate) async fn mutate(
 ) -> ApiResult<Value> {
     if operation == Operation::Create {
         check_namespace(request, review::name(request, Some(&object)))?;
-        kinds::admit(request, &mut object)?;
+        kinds::of(&request.resource).admit(request, &mut object)?;
     }
     let hooks = if is_exempt(request) {
         Arc::default()
     } else {
-        request.cluster.webhooks.mutating(&request.server.store)
+        request.cluster.webhooks().mutating(&request.server.store)
     };
-    let own = request.server.own_hooks.mutating(request);
+    let own_hooks = request.server.own_hooks();
+    let own = own_hooks.mutating(request);
     let mut called = Vec::new();
     let mut again = 0;
     for hook in own.chain(&*hooks) {
@@ -110,10 +106,10 @@ async fn call_mutating(
     let mut changed = patch::json_patch(reviewed.seen.as_ref().unwrap_or(object), &changes)
         .map_err(|error| Status::internal(format!("webhook {:?}: {error}", hook.name)))?;
     if reviewed.seen.is_some() {
-        write::defaults(request, &reviewed.row, &mut changed)?;
+        kinds::default_within(request.object_bytes_max(), &reviewed.row, &mut changed)?;
         changed = between(request, &reviewed.row, &request.resource, &changed).await?;
     }
-    write::defaults(request, &request.resource, &mut changed)?;
+    kinds::default_within(request.object_bytes_max(), &request.resource, &mut changed)?;
     Ok(if changed == *object { Mutation::Unchanged } else { Mutation::Changed(changed) })
 }
 
@@ -129,12 +125,13 @@ pub(crate) async fn validate(
         return Ok(());
     }
     if let Some(object) = object {
-        kinds::refuse(request, object, old)?;
+        kinds::of(&request.resource).refuse(request, object, old)?;
     }
-    let (webhooks, store) = (&request.cluster.webhooks, &request.server.store);
+    let (webhooks, store) = (request.cluster.webhooks(), &request.server.store);
     let hooks = webhooks.validating(store);
     let (policies, bindings) = webhooks.policies(store);
-    let mut own = request.server.own_hooks.validating(request).peekable();
+    let own_hooks = request.server.own_hooks();
+    let mut own = own_hooks.validating(request).peekable();
     if hooks.is_empty() && bindings.is_empty() && own.peek().is_none() {
         return Ok(());
     }

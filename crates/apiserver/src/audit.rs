@@ -11,8 +11,6 @@ use bytes::Bytes;
 use http::Response;
 use jiff::Timestamp;
 
-use crate::access::Decision;
-use crate::access::review::user_info;
 use crate::body::Body;
 use crate::caller::Caller;
 use crate::request_info::RequestInfo;
@@ -134,16 +132,16 @@ impl<'r> Log<'r> {
     /// The request impersonates another user.
     pub(crate) fn impersonating(&mut self, caller: &Caller) {
         if let Some(record) = &mut self.record {
-            record.event.impersonated = Some(user_info(caller));
+            record.event.impersonated = Some(caller.user_info());
         }
     }
 
     /// What the rules of access said, and why.
-    pub(crate) fn decided(&mut self, decision: &Decision) {
+    pub(crate) fn decided(&mut self, is_allowed: bool, reason: impl FnOnce() -> String) {
         let Some(record) = &mut self.record else { return };
-        let verdict = if matches!(decision, Decision::Allowed(_)) { "allow" } else { "forbid" };
+        let verdict = if is_allowed { "allow" } else { "forbid" };
         record.event.annotate("authorization.k8s.io/decision", verdict.to_owned());
-        record.event.annotate("authorization.k8s.io/reason", decision.reason());
+        record.event.annotate("authorization.k8s.io/reason", reason());
     }
 
     pub(crate) fn request_body(&mut self, body: &Bytes) {
@@ -176,7 +174,7 @@ impl<'r> Log<'r> {
             Body::Watch(follow) => {
                 record.started(code, surroundings.now());
                 let surroundings = Arc::clone(surroundings);
-                follow.audited = Some(Finish { record: Some(record), code, surroundings });
+                follow.keep(Box::new(Finish { record: Some(record), code, surroundings }));
             }
             Body::Whole(Some(bytes)) => record.completed(code, Some(bytes), surroundings.now()),
             _ => record.completed(code, None, surroundings.now()),

@@ -1,6 +1,9 @@
 //! Bodies of responses: a whole text, a list written from shared bytes, or a watch stream.
 
+mod compressed;
+
 use std::convert::Infallible;
+use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -9,18 +12,31 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::compress::Compressed;
+use crate::connections::ClientConnection;
 use crate::encoding::{View, write_entry};
 use crate::object_meta::Entry;
-use crate::verb::watch::Follow;
+
+pub use compressed::Compressed;
 
 /// The body of a response.
 #[derive(Debug)]
 pub enum Body {
     Whole(Option<Bytes>),
     List(ListBody),
-    Watch(Box<Follow>),
+    Watch(Box<dyn Live>),
     Compressed(Compressed),
+}
+
+/// A stream of text without an end that could be waited for: a watch.
+pub trait Live: fmt::Debug + Send {
+    /// The next stretch of text; none when it is over.
+    fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>>;
+
+    /// The connection that is closed if the client neither reads nor is told that it should.
+    fn attach(&self, connection: &Arc<ClientConnection>);
+
+    /// Keeps a guard, which acts when it is dropped, until the stream is over.
+    fn keep(&mut self, guard: Box<dyn Send>);
 }
 
 /// A list that is written as it is sent, so that a long one never stands in memory twice.

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::{Map, Value, json};
+
 /// The identity that a request acts under.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Caller {
@@ -30,5 +32,21 @@ impl Caller {
 
     pub fn is_in(&self, group: &str) -> bool {
         self.groups.iter().any(|known| known == group)
+    }
+
+    /// A user as reviews and the audit log show it.
+    pub(crate) fn user_info(&self) -> Value {
+        let mut info = Map::new();
+        info.insert("username".into(), json!(self.name));
+        if !self.uid.is_empty() {
+            info.insert("uid".into(), json!(self.uid));
+        }
+        if !self.groups.is_empty() {
+            info.insert("groups".into(), json!(self.groups));
+        }
+        if !self.extra.is_empty() {
+            info.insert("extra".into(), json!(self.extra));
+        }
+        Value::Object(info)
     }
 }

@@ -9,8 +9,8 @@ mod scalar;
 
 use serde_json::{Map, Value};
 
+use crate::shape::InsteadOfSchema;
 use crate::shape::{Form, Scalar, Shape, Struct, untyped};
-use crate::types::InsteadOfSchema;
 
 pub(crate) use scalar::{instant, micros, quantity, seconds};
 

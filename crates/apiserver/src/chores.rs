@@ -119,7 +119,7 @@ impl Chores {
     async fn work(&mut self) -> bool {
         let events = self.watch.read();
         let Some(mut is_busy) = self.take(events) else { return false };
-        crate::definition::settle_defaults(&self.server);
+        crate::clusters::definitions::settle_defaults(&self.server);
         let server = &self.server;
         is_busy |= self.clusters.step(server).await;
         is_busy |= self.definitions.step(server).await;

@@ -1,51 +1,13 @@
 //! Gzip compression of large responses, for clients that accept it.
 
-use std::io::Write;
-
 use bytes::Bytes;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, HeaderValue, VARY};
 use http::{HeaderMap, Response};
 
-use crate::body::Body;
+use crate::body::{Body, Compressed};
 
 /// The smallest body that is compressed, as in k8s.io/apiserver.
 const BYTES_MIN: usize = 128 << 10;
-
-/// A body that is compressed while it is sent.
-#[derive(Debug)]
-pub struct Compressed {
-    inner: Box<Body>,
-    encoder: Option<GzEncoder<Vec<u8>>>,
-}
-
-impl Compressed {
-    /// The next compressed chunk; `None` at the end.
-    pub(crate) fn next_chunk(&mut self) -> Option<Bytes> {
-        loop {
-            let encoder = self.encoder.as_mut()?;
-            let chunk = match &mut *self.inner {
-                Body::Whole(bytes) => bytes.take(),
-                Body::List(list) => list.next_chunk(),
-                // Neither is ever put in here: see `compress`.
-                Body::Watch(_) | Body::Compressed(_) => None,
-            };
-            let Some(chunk) = chunk else {
-                let rest = self.encoder.take()?.finish().expect("writing to memory does not fail");
-                return Some(Bytes::from(rest));
-            };
-            encoder.write_all(&chunk).expect("writing to memory does not fail");
-            if !encoder.get_ref().is_empty() {
-                return Some(Bytes::from(std::mem::take(encoder.get_mut())));
-            }
-        }
-    }
-
-    pub(crate) fn is_done(&self) -> bool {
-        self.encoder.is_none()
-    }
-}
 
 /// Whether the client accepts gzip.
 pub(crate) fn takes_gzip(request: &HeaderMap) -> bool {
@@ -70,8 +32,7 @@ pub(crate) fn compress(request: &HeaderMap, response: Response<Body>) -> Respons
     parts.headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     parts.headers.append(VARY, HeaderValue::from_static("Accept-Encoding"));
     parts.headers.remove(CONTENT_LENGTH);
-    let encoder = Some(GzEncoder::new(Vec::new(), Compression::fast()));
-    Response::from_parts(parts, Body::Compressed(Compressed { inner: Box::new(body), encoder }))
+    Response::from_parts(parts, Body::Compressed(Compressed::new(body)))
 }
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
 //! One stored form per resource, several spellings: custom kinds differ by `apiVersion` alone,
-//! unless a webhook knows more ([`webhook`]), but for NodePools, whose older version is converted
+//! unless a webhook knows more ([`crate::conversion`]), but for NodePools, whose older version is converted
 //! here; events and autoscalers have two spellings with different fields.
 
 mod autoscaler;
-pub(crate) mod webhook;
 
+use bytes::Bytes;
 use convoy_api::karpenter::convert as karpenter;
 use serde_json::{Map, Value};
 
+use crate::encoding;
 use crate::registry::Resource;
 
 /// Fields of `events.k8s.io/v1` and what core `v1`, which is stored, calls them.
@@ -52,6 +53,25 @@ pub(crate) fn to_stored(resource: &Resource, object: &mut Value) {
         let stored = crate::registry::api_version(&resource.group, &custom.storage_version);
         set_api_version(object, &stored);
     }
+}
+
+/// The bytes of an object in its stored version.
+pub(crate) fn stored_form(resource: &Resource, object: &Value) -> Bytes {
+    let is_empty_list = |value: &Value| value.as_array().is_some_and(Vec::is_empty);
+    let has_empty_list = resource.custom.is_none()
+        && object.as_object().is_some_and(|fields| fields.values().any(is_empty_list));
+    if resource.custom.is_none() && !differs_from_stored(resource) && !has_empty_list {
+        return encoding::stored(object);
+    }
+    let mut object = object.clone();
+    if has_empty_list && let Value::Object(fields) = &mut object {
+        // Lists that are always shown come out of the store without being told from none.
+        fields.values_mut().filter(|value| is_empty_list(value)).for_each(|value| {
+            value.take();
+        });
+    }
+    to_stored(resource, &mut object);
+    encoding::stored(&object)
 }
 
 fn is_new_event(resource: &Resource) -> bool {

@@ -13,7 +13,9 @@ use jiff::Timestamp;
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use crate::convert::webhook::Conversion;
+use crate::encoding;
+use crate::hook_client;
+use crate::object_meta::Entry;
 
 pub use form::CustomForm;
 pub use scale::Scale;
@@ -49,6 +51,23 @@ pub struct Custom {
     pub deprecation_warning: Option<String>,
 }
 
+/// Who converts between the versions of a kind.
+#[derive(Debug)]
+pub(crate) struct Conversion {
+    pub(crate) client: hook_client::Client,
+}
+
+impl Conversion {
+    /// What a definition says; none where versions differ by their name alone.
+    pub(crate) fn of(definition: &Value) -> Option<Self> {
+        let conversion = &definition["spec"]["conversion"];
+        let is_asked = conversion["strategy"] == "Webhook";
+        is_asked.then(|| Self {
+            client: hook_client::Client::new(&conversion["webhook"]["clientConfig"]),
+        })
+    }
+}
+
 /// What is wrong with an object.
 #[derive(Debug)]
 pub(crate) struct Judged {
@@ -72,6 +91,11 @@ impl Custom {
     /// Whether an object that was written at `revision` surely has the schema's defaults.
     pub fn has_defaults_at(&self, revision: Revision) -> bool {
         revision.0 >= self.defaults_since.load(Ordering::Relaxed)
+    }
+
+    /// Whether an object is stored in the version that requests for this one see it in.
+    pub(crate) fn is_in_version(&self, entry: &Entry) -> bool {
+        self.conversion.is_none() || encoding::api_version(entry) == self.api_version.as_bytes()
     }
 
     /// Every rule that an object, pruned and defaulted, breaks. What was stored before a rule

@@ -4,8 +4,7 @@
 //! and version, and the aggregated one, which tells everything in two requests.
 
 mod aggregated;
-mod order;
-pub(crate) mod services;
+pub(crate) mod order;
 
 use http::header::{HeaderValue, VARY};
 use http::{HeaderMap, Response};

@@ -3,6 +3,7 @@
 use serde_json::Value;
 use smol_str::{SmolStr, ToSmolStr};
 
+use crate::kinds;
 use crate::registry::Resource;
 use crate::status::{ApiResult, Status};
 
@@ -95,18 +96,19 @@ fn absent(field: &str) -> SmolStr {
 }
 
 fn known_field(field: &str, resource: &Resource) -> ApiResult<SmolStr> {
+    let kind = kinds::of(resource);
     let generic = match field {
         "metadata.name" => true,
-        "metadata.namespace" => resource.namespaced || !resource.is("", "nodes"),
+        "metadata.namespace" => resource.namespaced || kind.has_namespace_field(),
         _ => false,
     };
     if generic {
         return Ok(SmolStr::new(field));
     }
-    if resource.is("", "pods") && field == "spec.host" {
-        return Ok(SmolStr::new("spec.nodeName"));
+    if let Some(meant) = kind.field_alias(field) {
+        return Ok(SmolStr::new(meant));
     }
-    let own = own_fields(&resource.group, &resource.plural);
+    let own = kind.selectable_fields();
     let custom = resource.custom.iter().flat_map(|custom| &custom.selectable_fields);
     if own.contains(&field) || custom.into_iter().any(|known| known == field) {
         return Ok(SmolStr::new(field));
@@ -119,56 +121,6 @@ fn known_field(field: &str, resource: &Resource) -> ApiResult<SmolStr> {
         format!("field label not supported: {field}")
     };
     Err(Status::bad_request(message))
-}
-
-/// What may be selected besides name and namespace.
-fn own_fields(group: &str, plural: &str) -> &'static [&'static str] {
-    match (group, plural) {
-        ("", "pods") => &[
-            "spec.nodeName",
-            "spec.restartPolicy",
-            "spec.schedulerName",
-            "spec.serviceAccountName",
-            "spec.hostNetwork",
-            "status.phase",
-            "status.podIP",
-            "status.podIPs",
-            "status.nominatedNodeName",
-        ],
-        ("", "nodes") => &["spec.unschedulable"],
-        ("", "namespaces") => &["status.phase"],
-        ("", "services") => &["spec.clusterIP", "spec.type"],
-        ("", "secrets") => &["type"],
-        ("", "replicationcontrollers") => &["status.replicas"],
-        ("batch", "jobs") => &["status.successful"],
-        ("certificates.k8s.io", "certificatesigningrequests") => &["spec.signerName"],
-        ("", "events") => &[
-            "involvedObject.kind",
-            "involvedObject.namespace",
-            "involvedObject.name",
-            "involvedObject.uid",
-            "involvedObject.apiVersion",
-            "involvedObject.resourceVersion",
-            "involvedObject.fieldPath",
-            "reason",
-            "reportingComponent",
-            "source",
-            "type",
-        ],
-        ("events.k8s.io", "events") => &[
-            "regarding.kind",
-            "regarding.namespace",
-            "regarding.name",
-            "regarding.uid",
-            "regarding.apiVersion",
-            "regarding.resourceVersion",
-            "regarding.fieldPath",
-            "reason",
-            "reportingController",
-            "type",
-        ],
-        _ => &[],
-    }
 }
 
 /// Splits at commas that no backslash precedes.

@@ -1,11 +1,11 @@
 //! Bounds on objects while they are worked on: what defaults, patches, applied configurations and
-//! conversions make of a small request.
+//! conversions make of a small request. `most` is what one object may have, in bytes.
 
 use convoy_api::size::{SizeBudget, TooLarge};
 use serde_json::Value;
 
 use crate::custom::Custom;
-use crate::resource_request::ResourceRequest;
+use crate::registry::Resource;
 use crate::status::{ApiResult, Status};
 
 /// An object may be so many times as large as one that is stored while it is worked on: its
@@ -25,24 +25,27 @@ pub(crate) fn of_reads() -> SizeBudget {
 }
 
 /// What an object of a write may still grow by; refuses one that is too large as it is.
-pub(crate) fn budget(request: &ResourceRequest, object: &Value) -> ApiResult<SizeBudget> {
-    let most = request.server.limits.body_bytes_max;
-    SizeBudget::beside(WHILE_WORKED_ON * most, object).map_err(|error| refusal(request, error))
+pub(crate) fn budget(most: usize, object: &Value) -> ApiResult<SizeBudget> {
+    SizeBudget::beside(WHILE_WORKED_ON * most, object).map_err(|error| refusal(most, error))
 }
 
 /// Refuses an object of a write that is too large to be worked on.
-pub(crate) fn check(request: &ResourceRequest, object: &Value) -> ApiResult<()> {
-    budget(request, object).map(drop)
+pub(crate) fn check(most: usize, object: &Value) -> ApiResult<()> {
+    budget(most, object).map(drop)
 }
 
 /// Refuses an object of a built-in kind whose defaults would make it too large. The defaults of
 /// these kinds are code, so what they add is estimated by the objects in the spec.
-pub(crate) fn check_before_defaults(request: &ResourceRequest, object: &Value) -> ApiResult<()> {
-    let mut budget = budget(request, object)?;
-    if !matches!(request.resource.group.as_str(), "" | "apps" | "batch") {
+pub(crate) fn check_before_defaults(
+    most: usize,
+    resource: &Resource,
+    object: &Value,
+) -> ApiResult<()> {
+    let mut budget = budget(most, object)?;
+    if !matches!(resource.group.as_str(), "" | "apps" | "batch") {
         return Ok(());
     }
-    charge_objects(&object["spec"], &mut budget).map_err(|error| refusal(request, error))
+    charge_objects(&object["spec"], &mut budget).map_err(|error| refusal(most, error))
 }
 
 fn charge_objects(value: &Value, budget: &mut SizeBudget) -> Result<(), TooLarge> {
@@ -57,31 +60,30 @@ fn charge_objects(value: &Value, budget: &mut SizeBudget) -> Result<(), TooLarge
 }
 
 /// Drops unknown fields from an object of a write and fills in the defaults of its schema.
-pub(crate) fn default(
-    request: &ResourceRequest,
-    custom: &Custom,
-    object: &mut Value,
-) -> ApiResult<()> {
+pub(crate) fn default(most: usize, custom: &Custom, object: &mut Value) -> ApiResult<()> {
     custom.form.schema.prune(object);
-    let mut budget = budget(request, object)?;
+    let mut budget = budget(most, object)?;
     let filled = custom.form.schema.default_within(object, &mut budget);
-    filled.map_err(|error| refusal(request, error))
+    filled.map_err(|error| refusal(most, error))
 }
 
 /// Fills in defaults of an object that was read; false if they would make it, or all objects of
 /// the request, too large, and some are missing.
-pub(crate) fn default_read(request: &ResourceRequest, custom: &Custom, object: &mut Value) -> bool {
-    let mut all = request.growth.lock();
+pub(crate) fn default_read(
+    most: usize,
+    all: &mut SizeBudget,
+    custom: &Custom,
+    object: &mut Value,
+) -> bool {
     let left = all.limit() - all.used();
-    let most = WHILE_WORKED_ON * request.server.limits.body_bytes_max;
-    let mut budget = SizeBudget::new(most.min(left));
+    let mut budget = SizeBudget::new((WHILE_WORKED_ON * most).min(left));
     let is_filled = custom.form.schema.default_within(object, &mut budget).is_ok();
     // What one object may grow by is within what is left for all of them.
     is_filled && all.charge(budget.used()).is_ok()
 }
 
-pub(crate) fn refusal(request: &ResourceRequest, error: TooLarge) -> Box<Status> {
-    Status::grown_too_large(request.server.limits.body_bytes_max, error.wanted)
+pub(crate) fn refusal(most: usize, error: TooLarge) -> Box<Status> {
+    Status::grown_too_large(most, error.wanted)
 }
 
 #[cfg(test)]

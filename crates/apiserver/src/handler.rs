@@ -11,33 +11,31 @@ use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
 use http::{HeaderMap, Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use parking_lot::Mutex;
 use smol_str::SmolStr;
 use tokio::time::Instant as Deadline;
 
-use crate::accept::Accept;
-use crate::access::{self, Peer};
+use crate::accept::{Accept, wants_pretty};
+use crate::access::Peer;
 use crate::audit::{self, Log};
 use crate::bodies::HeldBody;
 use crate::body::Body;
 use crate::caller::Caller;
 use crate::compress::compress;
-use crate::convert::webhook;
-use crate::growth;
+use crate::conversion;
+use crate::findings::Findings;
+use crate::handler_response::HandlerResponse;
+use crate::kinds::{self, NewObject};
 use crate::paths;
 use crate::query::Query;
 use crate::redact;
-use crate::request_info::{RequestInfo, Target};
+use crate::request_info::{RequestInfo, Target, Verb};
 use crate::resource_request::ResourceRequest;
-use crate::response::{HandlerResponse, add_warnings, refusal};
+use crate::response::{add_warnings, refusal};
 use crate::server::{Cluster, Server};
 use crate::status::{ApiResult, Status};
 use crate::subresource;
 use crate::traffic;
 use crate::verb;
-
-const ENDPOINTS: &str =
-    "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
 
 /// How long the body of a long-running request may take to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_mins(1);
@@ -139,7 +137,7 @@ async fn respond(
         // Refused before anybody asks who calls.
         log.open(server.access.audit.as_ref(), &Caller::default(), info);
     })?;
-    let caller = access::admit(server, &cluster, peer, &parts.headers, info, log)?;
+    let caller = server.guard(&cluster).admit(peer, &parts.headers, info, log)?;
     let Some(target) = info.target.clone() else {
         return paths::serve(server, &cluster, info, query, accept, &parts.headers);
     };
@@ -151,19 +149,15 @@ async fn respond(
     let body = within(Some(arrives), read_body(body, limit, &mut held)).await?;
     let _permit = server.traffic.enter(info, &caller)?;
     log.request_body(&body);
-    let mut request = resource_request(server, cluster, &info.verb, target, query.clone(), caller)?;
-    request.accept = Accept::read(accept, false)?;
-    request.accept.pretty |= wants_pretty(&request.query, &parts.headers);
-    request.user_agent = header(&parts.headers, &USER_AGENT);
-    request.content_type = header(&parts.headers, &CONTENT_TYPE);
-    request.body = body;
+    let asked = Asked { verb: &info.verb, target, query, accept, headers: &parts.headers };
+    let request = resource_request(server, cluster, asked, caller, body)?;
     request.check_verb()?;
     let custom = request.resource.custom.as_ref();
     if let Some(warning) = custom.and_then(|custom| custom.deprecation_warning.as_ref()) {
         request.warn(warning);
     }
-    if request.resource.is("", "endpoints") {
-        request.warn(ENDPOINTS);
+    if let Some(deprecation) = kinds::of(&request.resource).deprecation() {
+        request.warn(deprecation);
     }
     within(ends, carry_out(request)).await
 }
@@ -180,14 +174,23 @@ async fn within<T>(
     })
 }
 
+/// What a client asks, as it was sent.
+struct Asked<'r> {
+    verb: &'r Verb,
+    target: Target,
+    query: &'r Query,
+    accept: &'r str,
+    headers: &'r HeaderMap,
+}
+
 fn resource_request(
     server: &Arc<Server>,
     cluster: Arc<Cluster>,
-    verb: &SmolStr,
-    target: Target,
-    query: Query,
+    asked: Asked<'_>,
     caller: Caller,
+    body: Bytes,
 ) -> ApiResult<ResourceRequest> {
+    let Asked { verb, mut target, query, accept, headers } = asked;
     let registry = cluster.registry();
     let resource = registry.get(&target.group, &target.version, &target.resource);
     let resource = Arc::clone(resource.ok_or_else(Status::no_such_route)?);
@@ -195,39 +198,36 @@ fn resource_request(
     if is_namespaced_path && !resource.namespaced {
         return Err(Status::no_such_route());
     }
-    let verb = verb.clone();
     // A name that a selector pins counts for access, not as the name in the path.
-    let mut target = target;
-    if matches!(verb.as_str(), "list" | "watch" | "deletecollection") {
+    if verb.is_of_many() {
         target.name = SmolStr::default();
     }
     let needs_namespace = resource.namespaced && target.namespace.is_empty();
-    if needs_namespace && !matches!(verb.as_str(), "list" | "watch") {
+    if needs_namespace && !matches!(verb, Verb::List | Verb::Watch) {
         return Err(Status::method_not_allowed());
     }
+    let mut accept = Accept::read(accept, false)?;
+    accept.pretty |= wants_pretty(query, headers);
     Ok(ResourceRequest {
         server: Arc::clone(server),
         cluster,
         registry,
         resource,
-        verb,
+        verb: verb.clone(),
         target,
-        query,
-        accept: Accept::default(),
+        query: query.clone(),
+        accept,
         caller,
-        user_agent: String::new(),
-        content_type: String::new(),
-        body: Bytes::new(),
-        warnings: Mutex::default(),
-        annotations: Mutex::default(),
-        converted: Mutex::default(),
-        growth: Mutex::new(growth::of_reads()),
+        user_agent: header(headers, &USER_AGENT),
+        content_type: header(headers, &CONTENT_TYPE),
+        body,
+        findings: Findings::default(),
     })
 }
 
 async fn carry_out(request: ResourceRequest) -> ApiResult<Response<Body>> {
     // A watch keeps the request as long as it lasts.
-    if request.verb == "watch" {
+    if request.verb == Verb::Watch {
         return match verb::watch::watch(request).await? {
             HandlerResponse::Raw(response) => Ok(response),
             other => unreachable!("a watch is answered as a stream, not as {other:?}"),
@@ -236,14 +236,14 @@ async fn carry_out(request: ResourceRequest) -> ApiResult<Response<Body>> {
     let handled = if let Some(handled) = subresource::read(&request) {
         handled
     } else if request.target.subresource.is_empty() || request.target.subresource == "status" {
-        match request.verb.as_str() {
-            "get" => verb::get::get(&request).await,
-            "list" => verb::list::list(&request).await,
-            "create" => subresource::create(&request).await,
-            "update" => verb::update::update(&request).await,
-            "patch" => verb::patch::patch(&request).await,
-            "delete" => verb::delete::delete(&request).await,
-            "deletecollection" => verb::delete::delete_collection(&request).await,
+        match request.verb {
+            Verb::Get => verb::get::get(&request).await,
+            Verb::List => verb::list::list(&request).await,
+            Verb::Create => create(&request).await,
+            Verb::Update => verb::update::update(&request).await,
+            Verb::Patch => verb::patch::patch(&request).await,
+            Verb::Delete => verb::delete::delete(&request).await,
+            Verb::DeleteCollection => verb::delete::delete_collection(&request).await,
             _ => Err(Status::method_not_allowed()),
         }
     } else {
@@ -251,7 +251,7 @@ async fn carry_out(request: ResourceRequest) -> ApiResult<Response<Body>> {
     };
     let handled = match handled {
         Ok(HandlerResponse::Entry(code, entry)) => {
-            let ready = webhook::prepare(&request, std::slice::from_ref(&entry)).await;
+            let ready = conversion::prepare(&request, std::slice::from_ref(&entry)).await;
             ready.map(|()| HandlerResponse::Entry(code, entry))
         }
         other => other,
@@ -261,12 +261,21 @@ async fn carry_out(request: ResourceRequest) -> ApiResult<Response<Body>> {
         Err(status) => refusal(&status, request.accept),
     };
     // Showing an object may add some.
-    add_warnings(&mut response, request.take_warnings());
-    let notes = std::mem::take(&mut *request.annotations.lock());
+    add_warnings(&mut response, request.findings.take_warnings());
+    let notes = request.findings.take_annotations();
     if !notes.is_empty() {
         response.extensions_mut().insert(audit::Notes(notes));
     }
     Ok(response)
+}
+
+/// A create on a resource: for most kinds a new object, for some an action.
+async fn create(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
+    match kinds::of(&request.resource).use_of_new() {
+        NewObject::Stored => verb::create::create(request).await,
+        NewObject::Question(question) => subresource::review::answer(request, question),
+        NewObject::Binding => subresource::binding::create(request).await,
+    }
 }
 
 async fn read_body(body: RequestBody, limit: usize, held: &mut HeldBody<'_>) -> ApiResult<Bytes> {
@@ -299,13 +308,6 @@ fn header(headers: &HeaderMap, name: &HeaderName) -> String {
 fn accept_header(headers: &HeaderMap) -> String {
     let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     values.collect::<Vec<_>>().join(",")
-}
-
-/// People at a terminal or in a browser get lines they can read.
-pub(crate) fn wants_pretty(query: &Query, headers: &HeaderMap) -> bool {
-    let agent = header(headers, &USER_AGENT);
-    let by_people = ["curl", "Wget", "Mozilla/5.0"].iter().any(|name| agent.starts_with(name));
-    query.optional_flag("pretty").unwrap_or(by_people)
 }
 
 #[cfg(test)]

@@ -16,10 +16,11 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::watch;
 
+use crate::access::ServiceEndpoint;
 use crate::access::{AccessError, AccessSettings, Signer, SignerError};
 use crate::authority::{Authority, AuthorityError, server_names};
-use crate::bootstrap::{ServiceEndpoint, bootstrap};
 use crate::chores;
+use crate::clusters::bootstrap::bootstrap;
 use crate::kubeconfig::{ContextNames, kubeconfig, merged};
 use crate::listener::Listener;
 use crate::metrics::{Metered, Metrics};

@@ -1,4 +1,4 @@
-//! Field managers: server-side apply, and the effect of other writes on managed fields.
+//! Field managers: what an apply makes of them, and the effect of other writes on managed fields.
 
 use std::sync::LazyLock;
 
@@ -7,12 +7,11 @@ use serde_json::Value;
 use smol_str::SmolStr;
 
 use crate::apply::{self, Context, Managers, Reset, Step};
+use crate::options::Options;
 use crate::query::options_kind;
 use crate::resource_request::ResourceRequest;
-use crate::response::HandlerResponse;
 use crate::status::{ApiResult, Cause, Status};
-use crate::write::{self, Options, Wanted};
-use crate::{form, reading, registry};
+use crate::{form, kinds, registry};
 
 /// Records who owns the fields of a new object.
 pub(crate) fn track_create(request: &ResourceRequest, object: &mut Value, options: &Options) {
@@ -40,51 +39,16 @@ pub(crate) fn revert_if_quiet(object: &mut Value, current: &Value) {
     apply::revert_times(current, object);
 }
 
-/// Server-side apply: the object becomes what its owners want of it.
-pub(crate) async fn apply(
+/// What a configuration makes of the live object, if there is one, and of who owns what in it.
+pub(crate) fn applied(
     request: &ResourceRequest,
     options: &Options,
-) -> ApiResult<HandlerResponse> {
-    check_manager(request)?;
-    let reading::Configuration { value: config, refusal: strict } =
-        reading::configuration(request, options.validation)?;
-    let force = request.query.flag("force");
-    let options = Options { tracks: false, ..options.clone() };
-    let name = &request.target.name;
-    let applied = |live: Option<&Value>| {
-        let applied =
-            with_context(request, &options, |context| apply::apply(context, live, &config, force));
-        let object = applied.map_err(|error| refusal(&error))?;
-        strict.clone().map_or(Ok(object), Err)
-    };
-    loop {
-        let exists = request.server.store.snapshot().get(&request.key(name)).is_some();
-        if exists {
-            let change =
-                |current: &Value| Ok(Wanted { object: applied(Some(current))?, is_pinned: false });
-            match write::modify(request, name, &options, change).await {
-                // It went between the look and the change; then it is to be made.
-                Err(status) if status.code == 404 && request.target.subresource.is_empty() => {}
-                outcome => return Ok(outcome?.into_response(200)),
-            }
-        } else if request.target.subresource.is_empty() {
-            let uid = crate::metadata::text(&config, "uid");
-            if !uid.is_empty() {
-                let why = format!(
-                    "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
-                );
-                return Err(Status::conflict(&request.resource, name, &why));
-            }
-            let object = applied(None)?;
-            match write::create(request, object, &options).await {
-                // Somebody else made it meanwhile; then it is to be changed.
-                Err(status) if status.reason == "AlreadyExists" && !is_leaving(request) => {}
-                outcome => return Ok(outcome?.into_response(201)),
-            }
-        } else {
-            return Err(Status::not_found(&request.resource, name));
-        }
-    }
+    live: Option<&Value>,
+    config: &Value,
+    force: bool,
+) -> ApiResult<Value> {
+    with_context(request, options, |context| apply::apply(context, live, config, force))
+        .map_err(|error| refusal(&error))
 }
 
 /// Whoever applies has a name.
@@ -130,11 +94,6 @@ pub(crate) fn apply_scale(
     let scale_owners = owners(&applied).map_err(broken)?;
     let all = apply::managers_of_parent(&parent, &scale_owners, replicas, &api_version);
     Ok((applied, all.into_value()))
-}
-
-fn is_leaving(request: &ResourceRequest) -> bool {
-    let snapshot = request.server.store.snapshot();
-    snapshot.get(&request.key(&request.target.name)).is_some_and(|entry| entry.meta.is_deleting())
 }
 
 fn refusal(error: &apply::Error) -> Box<Status> {
@@ -187,7 +146,7 @@ fn reset(request: &ResourceRequest) -> &'static Reset {
     match request.target.subresource.as_str() {
         "status" if resource.custom.is_some() => &ALL_BUT_STATUS,
         "status" => &SPEC,
-        "" if write::has_status(resource) && !resource.is("", "nodes") => &STATUS,
+        "" if resource.has_status() && !kinds::of(resource).brings_status() => &STATUS,
         _ => &NOTHING,
     }
 }

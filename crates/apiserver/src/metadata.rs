@@ -1,7 +1,5 @@
 //! The rules of `metadata`, the same for every kind.
 
-use std::net::IpAddr;
-
 use convoy_api::schema::{FieldError, Reason};
 use convoy_api::text::Name;
 use serde_json::{Map, Value, json};
@@ -30,8 +28,13 @@ pub fn of(object: &mut Value) -> &mut Map<String, Value> {
     metadata.as_object_mut().expect("made an object above")
 }
 
-/// Everything that is wrong with the metadata of a new object.
-pub fn validate(resource: &Resource, object: &Value) -> Vec<FieldError> {
+/// Everything that is wrong with the metadata of a new object; `wrong` tells what is wrong with a
+/// name of its kind.
+pub fn validate(
+    resource: &Resource,
+    object: &Value,
+    wrong: impl Fn(&str) -> Vec<String>,
+) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let name = text(object, "name");
     let prefix = text(object, "generateName");
@@ -41,10 +44,10 @@ pub fn validate(resource: &Resource, object: &Value) -> Vec<FieldError> {
     }
     if !prefix.is_empty() {
         let trimmed = prefix.strip_suffix('-').filter(|rest| !rest.is_empty()).unwrap_or(prefix);
-        errors.extend(name_errors(resource, object, trimmed, ("metadata.generateName", prefix)));
+        errors.extend(name_errors(&wrong(trimmed), ("metadata.generateName", prefix)));
     }
     if !name.is_empty() {
-        errors.extend(name_errors(resource, object, name, ("metadata.name", name)));
+        errors.extend(name_errors(&wrong(name), ("metadata.name", name)));
     }
     if resource.namespaced {
         let namespace = text(object, "namespace");
@@ -91,25 +94,12 @@ fn texts(list: &Value) -> Vec<&str> {
     list.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// What is wrong with a name of this kind of object, which stands in a field as it is shown.
+/// What is wrong with a name, which stands in a field as it is shown.
 fn name_errors(
-    resource: &Resource,
-    object: &Value,
-    name: &str,
+    details: &[String],
     (field, shown): (&str, &str),
-) -> Vec<FieldError> {
-    let details = match (resource.group.as_str(), resource.plural.as_str()) {
-        ("rbac.authorization.k8s.io", _)
-        | ("certificates.k8s.io", "certificatesigningrequests") => path_segment(name),
-        ("certificates.k8s.io", "clustertrustbundles") => {
-            trust_bundle(name, object["spec"]["signerName"].as_str().unwrap_or_default())
-        }
-        ("networking.k8s.io", "ipaddresses") => address(name),
-        ("", "namespaces" | "services") => Name::Dns1123Label.errors(name),
-        _ => Name::Dns1123Subdomain.errors(name),
-    };
-    let invalid = |detail: &String| FieldError::invalid(field, &json!(shown), detail);
-    details.iter().map(invalid).collect()
+) -> impl Iterator<Item = FieldError> {
+    details.iter().map(move |detail| FieldError::invalid(field, &json!(shown), detail))
 }
 
 /// A name that is safe as a part of a path is all that access rules ask for.
@@ -119,43 +109,6 @@ pub(crate) fn path_segment(name: &str) -> Vec<String> {
     }
     let bad = ['/', '%'].into_iter().filter(|c| name.contains(*c));
     bad.map(|c| format!("may not contain '{c}'")).collect()
-}
-
-/// The bundle of a signer is named after it, so that its name says whom it belongs to.
-fn trust_bundle(name: &str, signer: &str) -> Vec<String> {
-    if signer.is_empty() {
-        if name.contains(':') {
-            let detail = "ClusterTrustBundle without signer name must not have \":\" in its name";
-            return vec![detail.to_owned()];
-        }
-        return Name::Dns1123Subdomain.errors(name);
-    }
-    let prefix = format!("{}:", signer.replace('/', ":"));
-    match name.strip_prefix(&prefix) {
-        Some(rest) => Name::Dns1123Subdomain.errors(rest),
-        None => vec![format!(
-            "ClusterTrustBundle for signerName {signer} must be named with prefix {prefix}"
-        )],
-    }
-}
-
-/// One address has one name: its canonical form.
-fn address(name: &str) -> Vec<String> {
-    let is_number = |part: &str| {
-        part.bytes().all(|byte| byte.is_ascii_digit()) && part.parse::<u32>().is_ok_and(|n| n < 256)
-    };
-    let detail = match name.parse::<IpAddr>() {
-        Ok(IpAddr::V6(address)) if address.to_ipv4_mapped().is_some() => {
-            "must not be an IPv4-mapped IPv6 address".to_owned()
-        }
-        Ok(address) if address.to_string() == name => return Vec::new(),
-        Ok(address) => format!("must be in canonical form (\"{address}\")"),
-        Err(_) if name.split('.').count() == 4 && name.split('.').all(is_number) => {
-            "must not have leading 0s".to_owned()
-        }
-        Err(_) => "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".to_owned(),
-    };
-    vec![detail]
 }
 
 fn labels(metadata: &Value, errors: &mut Vec<FieldError>) {

@@ -229,10 +229,10 @@ impl Metrics {
             (_, true, false) => "namespace",
             (_, true, true) => "cluster",
         };
-        let verb = if matches!(info.verb.as_str(), "list" | "watch" | "deletecollection") {
-            info.verb.to_uppercase()
+        let verb = if info.verb.is_of_many() {
+            info.verb.as_str().to_uppercase()
         } else {
-            method(&info.verb).to_owned()
+            method(info.verb.as_str()).to_owned()
         };
         let request = Request {
             verb: verb.clone(),

@@ -9,7 +9,7 @@ use convoy_store::Key;
 use serde::Deserialize;
 use smol_str::{SmolStr, format_smolstr};
 
-use crate::encoding::Layout;
+use crate::layout::Layout;
 
 /// The parsed metadata of a stored object.
 #[derive(Clone, Debug, Default)]

@@ -11,6 +11,7 @@ mod enums;
 #[cfg(test)]
 mod kinds;
 mod library;
+mod names;
 mod operations;
 mod required;
 mod schemas;
@@ -134,7 +135,7 @@ fn keep_for_ever(response: &mut Response<Body>, now: Timestamp) {
 /// What the document depends on, without making it: an index of hashes must not cost the
 /// making of all documents.
 fn fingerprint(registry: &Registry, group: &str, version: &str) -> std::sync::Arc<str> {
-    let mut basis = crate::paths::git_version();
+    let mut basis = crate::version::git_version();
     let resources = registry.group_version(group, version).into_iter().flat_map(BTreeMap::values);
     for resource in resources {
         basis = format!(

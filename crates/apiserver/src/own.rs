@@ -6,12 +6,12 @@ use std::sync::Arc;
 use convoy_store::Transaction;
 use serde_json::Value;
 
+use crate::convert::stored_form;
 use crate::encoding;
 use crate::object_meta::Entry;
 use crate::registry::Resource;
 use crate::server::Server;
 use crate::status::ApiResult;
-use crate::write::stored_form;
 
 /// Changes the version of an object that `entry` is; whether that was still the newest.
 pub(crate) async fn amend_at(

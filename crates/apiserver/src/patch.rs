@@ -4,13 +4,11 @@
 //! [`strategic`]; server-side apply, which also has to know who owns what, is elsewhere.
 
 mod json;
-mod lists;
 pub mod strategic;
 
 use serde_json::Value;
 
 use crate::decode::go_json;
-use crate::resource_request::ResourceRequest;
 use crate::status::{ApiResult, Status};
 
 pub use json::{json_patch, parse_json_patch};
@@ -53,9 +51,9 @@ impl PatchKind {
     }
 
     /// The kinds that a resource takes; custom ones know no strategy.
-    pub(crate) fn of(request: &ResourceRequest) -> ApiResult<Self> {
-        let kind = Self::from_content_type(&request.content_type);
-        if request.resource.custom.is_none() {
+    pub(crate) fn taken(content_type: &str, is_custom: bool) -> ApiResult<Self> {
+        let kind = Self::from_content_type(content_type);
+        if !is_custom {
             return kind.ok_or_else(Status::unsupported_patch);
         }
         kind.filter(|kind| *kind != Self::Strategic).ok_or_else(|| {
@@ -74,8 +72,8 @@ impl PatchKind {
     }
 }
 
-/// The error of a patch that could not be applied.
-pub(crate) fn refusal(request: &ResourceRequest, error: &PatchError) -> Box<Status> {
+/// The error of a patch that could not be applied to an object of at most so many bytes.
+pub(crate) fn refusal(body_bytes_max: usize, error: &PatchError) -> Box<Status> {
     match error {
         PatchError::BadBody(why) => Status::bad_request(why.clone()),
         PatchError::Failed(why) => {
@@ -85,7 +83,7 @@ pub(crate) fn refusal(request: &ResourceRequest, error: &PatchError) -> Box<Stat
         PatchError::CopiesTooMuch { .. } => Status::unprocessable(&error.to_string()),
         PatchError::Impossible(why) => Status::failed(why.clone()),
         PatchError::TooMany { .. } => {
-            let mut status = Status::too_large(request.server.limits.body_bytes_max);
+            let mut status = Status::too_large(body_bytes_max);
             status.message = error.to_string();
             status
         }

@@ -5,19 +5,16 @@ use std::sync::Arc;
 use http::{HeaderMap, Response};
 use serde_json::{Value, json};
 
-use crate::accept::{Accept, Encoding};
+use crate::accept::{Accept, Encoding, wants_pretty};
 use crate::body::Body;
-use crate::handler::wants_pretty;
 use crate::query::Query;
 use crate::registry::Registry;
 use crate::request_info::RequestInfo;
 use crate::response::{bytes, encoded};
 use crate::server::{Cluster, Server};
 use crate::status::{ApiResult, Status};
+use crate::version::{MINOR, git_version};
 use crate::{discovery, health, openapi};
-
-/// The release of Kubernetes whose API this is.
-pub(crate) const MINOR: &str = "37";
 
 pub(crate) fn serve(
     server: &Arc<Server>,
@@ -27,7 +24,7 @@ pub(crate) fn serve(
     accept: &str,
     headers: &HeaderMap,
 ) -> ApiResult<Response<Body>> {
-    if !matches!(info.verb.as_str(), "get" | "head") {
+    if !info.verb.reads() {
         return Err(Status::method_not_allowed());
     }
     let segments: Vec<&str> = info.path.split('/').filter(|segment| !segment.is_empty()).collect();
@@ -94,9 +91,4 @@ pub(crate) fn version() -> Value {
         "goVersion": "rust", "compiler": "rustc",
         "platform": format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
     })
-}
-
-/// The release as clients parse it.
-pub fn git_version() -> String {
-    format!("v1.{MINOR}.0+convoy-{}", env!("CARGO_PKG_VERSION"))
 }

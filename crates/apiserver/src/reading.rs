@@ -30,7 +30,7 @@ pub(crate) fn object(request: &ResourceRequest, validation: FieldValidation) -> 
 
 /// The object in the body, which is of another kind than the resource: a scale, an eviction.
 pub(crate) fn other(request: &ResourceRequest, api_version: &str, kind: &str) -> ApiResult<Value> {
-    let validation = request.query.field_validation(options_kind(&request.verb))?;
+    let validation = request.query.field_validation(options_kind(request.verb.as_str()))?;
     of_kind(request, form::builtin(api_version, kind), api_version, kind, validation)
 }
 
@@ -100,7 +100,7 @@ pub(crate) fn configuration(
 
 /// A configuration may leave out the place that the path names.
 fn write_place(request: &ResourceRequest, config: &mut Value) -> ApiResult<()> {
-    crate::write::settle_place(request, config)?;
+    crate::place::settle(request, config)?;
     let metadata = crate::metadata::of(config);
     metadata.insert("name".into(), json!(request.target.name));
     Ok(())

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::custom::Custom;
+use crate::status::Named;
 
 pub use builtin::builtin;
 
@@ -80,17 +81,13 @@ impl Resource {
         }
     }
 
-    /// `Deployment.apps`: how messages of refusal begin.
-    pub fn qualified_kind(&self) -> SmolStr {
-        if self.group.is_empty() {
-            self.kind.clone()
-        } else {
-            format_smolstr!("{}.{}", self.kind, self.group)
-        }
-    }
-
     pub fn has_subresource(&self, name: &str) -> bool {
         self.subresources.iter().any(|subresource| subresource.name == name)
+    }
+
+    /// Whether the status is a part of its own, with a sub-resource to change it by.
+    pub fn has_status(&self) -> bool {
+        self.has_subresource("status")
     }
 
     pub fn has_verb(&self, verb: &str) -> bool {
@@ -99,6 +96,20 @@ impl Resource {
 
     pub fn is(&self, group: &str, plural: &str) -> bool {
         self.group == group && self.plural == plural
+    }
+}
+
+impl Named for Resource {
+    fn group(&self) -> &str {
+        &self.group
+    }
+
+    fn plural(&self) -> &str {
+        &self.plural
+    }
+
+    fn kind(&self) -> &str {
+        &self.kind
     }
 }
 

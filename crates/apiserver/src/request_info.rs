@@ -1,8 +1,26 @@
 //! The verb, resource and name of a request, from its method, path and query.
 
+use std::fmt;
+
 use smol_str::SmolStr;
 
 use crate::query::Query;
+
+/// What a request does with a resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verb {
+    Get,
+    List,
+    Watch,
+    Create,
+    Update,
+    Patch,
+    Delete,
+    DeleteCollection,
+    Proxy,
+    /// Another method, in lower case, on a path that names no resource; empty if one is named.
+    Method(SmolStr),
+}
 
 /// A request in the terms of authorization and the audit log, as `RequestInfo` of
 /// k8s.io/apiserver.
@@ -12,7 +30,7 @@ pub struct RequestInfo {
     pub cluster: SmolStr,
     /// The path without the cluster's prefix.
     pub path: String,
-    pub verb: SmolStr,
+    pub verb: Verb,
     /// Absent for paths such as `/healthz`.
     pub target: Option<Target>,
 }
@@ -30,6 +48,72 @@ pub struct Target {
     pub rest: String,
 }
 
+impl Default for Verb {
+    fn default() -> Self {
+        Self::Method(SmolStr::default())
+    }
+}
+
+impl Verb {
+    /// As rules of access and the audit log spell it.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Get => "get",
+            Self::List => "list",
+            Self::Watch => "watch",
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Patch => "patch",
+            Self::Delete => "delete",
+            Self::DeleteCollection => "deletecollection",
+            Self::Proxy => "proxy",
+            Self::Method(name) => name,
+        }
+    }
+
+    /// On a path that names no resource.
+    fn of_path(method: &str) -> Self {
+        match method {
+            "GET" => Self::Get,
+            "PATCH" => Self::Patch,
+            "DELETE" => Self::Delete,
+            other => Self::Method(SmolStr::new(other.to_ascii_lowercase())),
+        }
+    }
+
+    /// On a resource.
+    fn of_resource(method: &str) -> Self {
+        match method {
+            "POST" => Self::Create,
+            "GET" | "HEAD" => Self::Get,
+            "PUT" => Self::Update,
+            "PATCH" => Self::Patch,
+            "DELETE" => Self::Delete,
+            _ => Self::default(),
+        }
+    }
+
+    /// Whether nothing is changed by it.
+    pub fn reads(&self) -> bool {
+        match self {
+            Self::Get | Self::List | Self::Watch => true,
+            Self::Method(name) => name == "head",
+            _ => false,
+        }
+    }
+
+    /// Whether it is about many objects.
+    pub fn is_of_many(&self) -> bool {
+        matches!(self, Self::List | Self::Watch | Self::DeleteCollection)
+    }
+}
+
+impl fmt::Display for Verb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
 impl RequestInfo {
     /// Reads method, (percent-decoded) path and query as an API server does.
     pub fn read(method: &str, path: &str, query: &Query) -> Self {
@@ -38,7 +122,7 @@ impl RequestInfo {
         let mut info = Self {
             cluster: SmolStr::new(cluster),
             path: path.to_owned(),
-            verb: SmolStr::new(method.to_ascii_lowercase()),
+            verb: Verb::of_path(method),
             target: None,
         };
         let Some((group, version, rest)) = split_group(&segments) else {
@@ -49,13 +133,12 @@ impl RequestInfo {
         target.group = SmolStr::new(group);
         target.version = SmolStr::new(version);
         info.verb = match verb {
-            "get" if target.name.is_empty() => {
-                SmolStr::new(if query.flag("watch") { "watch" } else { "list" })
-            }
-            "delete" if target.name.is_empty() => SmolStr::new("deletecollection"),
-            verb => SmolStr::new(verb),
+            Verb::Get if target.name.is_empty() && query.flag("watch") => Verb::Watch,
+            Verb::Get if target.name.is_empty() => Verb::List,
+            Verb::Delete if target.name.is_empty() => Verb::DeleteCollection,
+            verb => verb,
         };
-        if target.name.is_empty() && matches!(info.verb.as_str(), "list" | "watch") {
+        if target.name.is_empty() && matches!(info.verb, Verb::List | Verb::Watch) {
             target.name = SmolStr::new(query.required_name().unwrap_or_default());
         }
         info.target = Some(target);
@@ -64,7 +147,7 @@ impl RequestInfo {
 
     pub fn is_long_running(&self) -> bool {
         let long = ["log", "exec", "attach", "portforward", "proxy"];
-        self.verb == "watch"
+        self.verb == Verb::Watch
             || self.target.as_ref().is_some_and(|target| long.contains(&&*target.subresource))
     }
 }
@@ -89,19 +172,12 @@ fn split_group<'p, 's>(segments: &'s [&'p str]) -> Option<(&'p str, &'p str, &'s
     }
 }
 
-fn read_verb<'s, 'p>(method: &str, segments: &'s [&'p str]) -> (&'p str, &'s [&'p str]) {
-    if let Some((&verb @ ("watch" | "proxy"), rest)) = segments.split_first() {
-        return (verb, rest);
+fn read_verb<'s, 'p>(method: &str, segments: &'s [&'p str]) -> (Verb, &'s [&'p str]) {
+    match segments.split_first() {
+        Some((&"watch", rest)) => (Verb::Watch, rest),
+        Some((&"proxy", rest)) => (Verb::Proxy, rest),
+        _ => (Verb::of_resource(method), segments),
     }
-    let verb = match method {
-        "POST" => "create",
-        "GET" | "HEAD" => "get",
-        "PUT" => "update",
-        "PATCH" => "patch",
-        "DELETE" => "delete",
-        _ => "",
-    };
-    (verb, segments)
 }
 
 fn read_target(segments: &[&str]) -> Target {

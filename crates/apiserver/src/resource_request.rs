@@ -1,28 +1,27 @@
 //! A request for a resource, with everything that the handler of its verb needs.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use convoy_api::size::SizeBudget;
-use convoy_store::{Key, Revision};
-use parking_lot::Mutex;
+use convoy_store::Key;
 use serde_json::Value;
 use smol_str::SmolStr;
 
 use crate::accept::Accept;
+use crate::access::Guard;
 use crate::caller::Caller;
-use crate::convert::{self, webhook};
+use crate::convert;
+use crate::custom::Custom;
 use crate::encoding::{self, View};
-use crate::growth;
+use crate::findings::Findings;
 use crate::object_meta::Entry;
 use crate::query::Query;
 use crate::registry::{Registry, Resource};
-use crate::request_info::Target;
+use crate::request_info::{Target, Verb};
 use crate::server::{Cluster, Server};
 use crate::status::{ApiResult, Status};
 
-/// An authorized request for a resource that exists.
+/// An authorized request for a resource that exists. It does not change once it is made.
 #[derive(Debug)]
 pub struct ResourceRequest {
     pub server: Arc<Server>,
@@ -30,7 +29,7 @@ pub struct ResourceRequest {
     /// The kinds that were served when the request arrived.
     pub registry: Arc<Registry>,
     pub resource: Arc<Resource>,
-    pub verb: SmolStr,
+    pub verb: Verb,
     pub target: Target,
     pub query: Query,
     pub accept: Accept,
@@ -38,13 +37,8 @@ pub struct ResourceRequest {
     pub user_agent: String,
     pub content_type: String,
     pub body: Bytes,
-    pub(crate) warnings: Mutex<Vec<String>>,
-    /// Annotations of the audit event, by key.
-    pub(crate) annotations: Mutex<Vec<(String, String)>>,
-    /// Objects that a webhook has converted for this request, by key and revision.
-    pub(crate) converted: Mutex<BTreeMap<(Key, Revision), Value>>,
-    /// What the objects that it reads may still grow by.
-    pub(crate) growth: Mutex<SizeBudget>,
+    /// What is found out about it while it is carried out.
+    pub(crate) findings: Findings,
 }
 
 impl ResourceRequest {
@@ -61,7 +55,7 @@ impl ResourceRequest {
             cluster: Arc::clone(cluster),
             registry: cluster.registry(),
             resource: Arc::clone(resource),
-            verb: SmolStr::default(),
+            verb: Verb::default(),
             target: Target {
                 group: resource.group.clone(),
                 version: resource.version.clone(),
@@ -76,11 +70,29 @@ impl ResourceRequest {
             user_agent: "convoy".to_owned(),
             content_type: String::new(),
             body: Bytes::new(),
-            warnings: Mutex::default(),
-            annotations: Mutex::default(),
-            converted: Mutex::default(),
-            growth: Mutex::new(growth::of_reads()),
+            findings: Findings::default(),
         }
+    }
+
+    /// The same request with a verb, for which options and rules differ.
+    pub(crate) fn with_verb(self, verb: Verb) -> Self {
+        Self { verb, ..self }
+    }
+
+    /// The same request on a part of the object.
+    pub(crate) fn on_part(self, subresource: &str) -> Self {
+        let target = Target { subresource: SmolStr::new(subresource), ..self.target };
+        Self { target, ..self }
+    }
+
+    /// The same request in the name of the caller of another one.
+    pub(crate) fn on_behalf_of(self, other: &Self) -> Self {
+        Self { caller: other.caller.clone(), user_agent: other.user_agent.clone(), ..self }
+    }
+
+    /// Access to the logical cluster of the request.
+    pub(crate) fn guard(&self) -> Guard<'_> {
+        self.server.guard(&self.cluster)
     }
 
     pub fn namespace(&self) -> &str {
@@ -103,7 +115,7 @@ impl ResourceRequest {
         match &self.resource.custom {
             Some(custom) => {
                 custom.has_defaults_at(entry.modified)
-                    && webhook::is_in_version(custom, entry)
+                    && custom.is_in_version(entry)
                     && !convert::differs_from_stored(&self.resource)
             }
             None => !convert::differs_from_stored(&self.resource),
@@ -119,7 +131,7 @@ impl ResourceRequest {
         convert::from_stored(&self.resource, &mut object);
         if let Some(custom) = &self.resource.custom
             && !custom.has_defaults_at(entry.modified)
-            && !growth::default_read(self, custom, &mut object)
+            && !self.default_read(custom, &mut object)
         {
             self.warn(
                 "some objects are too large for the defaults that their schema got later: these \
@@ -131,47 +143,42 @@ impl ResourceRequest {
         object
     }
 
+    /// The most bytes of one object.
+    pub(crate) fn object_bytes_max(&self) -> usize {
+        self.server.limits.body_bytes_max
+    }
+
+    /// Fills in defaults of an object that was read; false if some are missing, since it would
+    /// be too large with them.
+    pub(crate) fn default_read(&self, custom: &Custom, object: &mut Value) -> bool {
+        self.findings.default_read(self.object_bytes_max(), custom, object)
+    }
+
     fn converted(&self, entry: &Entry) -> Option<Value> {
         let custom = self.resource.custom.as_ref()?;
         custom.conversion.as_ref()?;
-        self.converted.lock().get(&(entry.key.clone(), entry.modified)).cloned()
-    }
-
-    pub(crate) fn has_converted(&self, entry: &Entry) -> bool {
-        self.converted.lock().contains_key(&(entry.key.clone(), entry.modified))
-    }
-
-    pub(crate) fn keep_converted(&self, entry: &Entry, object: Value) {
-        self.converted.lock().insert((entry.key.clone(), entry.modified), object);
+        self.findings.converted(entry)
     }
 
     pub fn warn(&self, text: impl Into<String>) {
-        let text = text.into();
-        let mut warnings = self.warnings.lock();
-        if !warnings.contains(&text) {
-            warnings.push(text);
-        }
+        self.findings.warn(text.into());
     }
 
     /// Adds an annotation to the audit event.
     pub(crate) fn annotate(&self, key: &str, value: String) {
-        self.annotations.lock().push((key.to_owned(), value));
-    }
-
-    pub fn take_warnings(&self) -> Vec<String> {
-        std::mem::take(&mut self.warnings.lock())
+        self.findings.annotate(key, value);
     }
 
     /// Rejects verbs that the resource or subresource does not support.
     pub fn check_verb(&self) -> ApiResult<()> {
         let is_named = !self.target.name.is_empty();
-        let is_misplaced = match self.verb.as_str() {
-            "create" => is_named,
-            "update" | "patch" => !is_named,
+        let is_misplaced = match self.verb {
+            Verb::Create => is_named,
+            Verb::Update | Verb::Patch => !is_named,
             _ => false,
         };
         match self.target.subresource.as_str() {
-            "" if is_misplaced || !self.resource.has_verb(&self.verb) => {
+            "" if is_misplaced || !self.resource.has_verb(self.verb.as_str()) => {
                 Err(Status::method_not_allowed())
             }
             "" => Ok(()),

@@ -88,10 +88,11 @@ fn rules(resource: &Resource, object: &mut Value) -> Vec<FieldError> {
     if resource.namespaced && metadata::text(object, "namespace").is_empty() {
         metadata::of(object).insert("namespace".into(), json!("default"));
     }
-    kinds::default(resource, object);
-    kinds::complete_new(resource, object);
-    let mut errors = metadata::validate(resource, object);
-    errors.extend(kinds::validate(resource, "", object, None));
+    kinds::of(resource).default(resource, object);
+    kinds::of(resource).complete_new(object);
+    let mut errors =
+        metadata::validate(resource, object, |name| kinds::of(resource).name_errors(object, name));
+    errors.extend(kinds::validate(&kinds::Change { resource, subresource: "", object, old: None }));
     errors
 }
 

@@ -3,23 +3,20 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use convoy_api::clock::Clock;
-use convoy_plan::Dialect;
 use convoy_store::{Revision, Shelf, Transaction, WriteError};
 use jiff::Timestamp;
 use parking_lot::RwLock;
 use smol_str::SmolStr;
 use tokio::sync::watch;
 
-use crate::access::{Access, Authorization, Rights, Signer, TokenFile};
-use crate::admission::{OwnHooks, Webhooks};
+use crate::access::{Access, Authorization, Guard, Rights, Signer, TokenFile};
+use crate::attached::Attached;
 use crate::backlog::Backlogs;
 use crate::bodies::Bodies;
 use crate::lines::Lines;
-use crate::logical;
 use crate::metrics::Metrics;
 use crate::object_meta::{Entry, ObjectMeta, Store};
 use crate::published::{self, Published};
@@ -28,38 +25,7 @@ use crate::status::{ApiResult, Status, chain};
 use crate::surroundings::Surroundings;
 use crate::traffic::Traffic;
 
-/// Limits of requests and of what they may cost.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    pub body_bytes_max: usize,
-    /// Bytes that the bodies of all requests may take at a time.
-    pub bodies_bytes_max: usize,
-    /// Bytes that all watches may keep for clients that do not read them.
-    pub watch_bytes_max: usize,
-    /// Connections that may be open at a time, if the process's file limit is at least twice that.
-    pub connections_max: usize,
-    pub reads_in_flight_max: usize,
-    pub writes_in_flight_max: usize,
-    /// Long lists that are made at a time.
-    pub long_lists_max: usize,
-    /// How long requests in flight may take during a shutdown.
-    pub shutdown_timeout: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            body_bytes_max: 3 << 20,
-            bodies_bytes_max: 256 << 20,
-            watch_bytes_max: 256 << 20,
-            connections_max: 4_096,
-            reads_in_flight_max: 400,
-            writes_in_flight_max: 200,
-            long_lists_max: 16,
-            shutdown_timeout: Duration::from_mins(1),
-        }
-    }
-}
+pub use crate::limits::Limits;
 
 /// Everything that requests share.
 #[derive(Debug)]
@@ -73,7 +39,8 @@ pub struct Server {
     pub(crate) bodies: Bodies,
     pub(crate) backlogs: Arc<Backlogs>,
     pub(crate) lines: Lines,
-    pub(crate) own_hooks: OwnHooks,
+    /// What layers above this one keep here.
+    pub(crate) attached: Attached,
     clusters: RwLock<BTreeMap<SmolStr, Arc<Cluster>>>,
     /// Counts how often a logical cluster came or went.
     comings: watch::Sender<u64>,
@@ -93,24 +60,21 @@ pub struct Cluster {
     registry: ArcSwap<Registry>,
     published: published::Shelf,
     pub(crate) rights: Rights,
-    pub(crate) webhooks: Webhooks,
+    /// What layers above this one keep here.
+    pub(crate) attached: Attached,
     /// Held while definitions are looked at, so that the kinds are those of the newest ones.
     pub(crate) definitions: tokio::sync::Mutex<()>,
 }
 
 impl Cluster {
     pub fn new(name: &str) -> Self {
-        let mut registry = Registry::over_builtin();
-        if name.is_empty() {
-            registry.insert(logical::resource());
-        }
         Self {
             name: SmolStr::new(name),
-            registry: ArcSwap::from_pointee(registry),
+            registry: ArcSwap::from_pointee(Registry::over_builtin()),
             published: published::Shelf::default(),
             definitions: tokio::sync::Mutex::default(),
             rights: Rights::default(),
-            webhooks: Webhooks::new(name),
+            attached: Attached::default(),
         }
     }
 
@@ -134,14 +98,19 @@ impl Cluster {
 }
 
 impl Server {
-    pub fn new(store: Store, surroundings: Arc<dyn Surroundings>, limits: Limits) -> Self {
+    /// A server that knows of the first cluster alone, and of no definitions in it.
+    pub(crate) fn without_clusters(
+        store: Store,
+        surroundings: Arc<dyn Surroundings>,
+        limits: Limits,
+    ) -> Self {
         let first = Arc::new(Cluster::new(""));
         let clusters = RwLock::new(BTreeMap::from([(SmolStr::default(), first)]));
         let signer = Signer::generate().expect("the machine has random numbers");
         let access = Access::new(Authorization::default(), TokenFile::default(), signer);
-        let server = Self {
+        Self {
             metrics: Metrics::default(),
-            own_hooks: OwnHooks::default(),
+            attached: Attached::default(),
             traffic: Traffic::new(&limits),
             bodies: Bodies::new(limits.bodies_bytes_max),
             backlogs: Backlogs::new(limits.watch_bytes_max),
@@ -155,9 +124,7 @@ impl Server {
             untended: AtomicBool::new(false),
             pages_since: AtomicU64::new(0),
             ending: watch::Sender::new(false),
-        };
-        logical::load(&server);
-        server
+        }
     }
 
     /// The same server under other rules of access.
@@ -172,10 +139,15 @@ impl Server {
         Self { metrics, ..self }
     }
 
-    /// The same server, with the rules of these dialects about their own kinds built in.
-    #[must_use]
-    pub fn with_own_webhooks(self, dialects: &[&'static dyn Dialect]) -> Self {
-        Self { own_hooks: OwnHooks::of_dialects(dialects), ..self }
+    /// Access to one of the clusters.
+    pub(crate) fn guard<'s>(&'s self, cluster: &'s Cluster) -> Guard<'s> {
+        Guard {
+            access: &self.access,
+            store: &self.store,
+            surroundings: &*self.surroundings,
+            cluster: &cluster.name,
+            rights: &cluster.rights,
+        }
     }
 
     /// Ends every watch cleanly, so that clients reconnect to the next server.

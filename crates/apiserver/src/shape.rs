@@ -5,17 +5,11 @@
 //! `CustomResourceDefinition`. Whatever walks an object together with its form walks a
 //! [`Shape`], so there is one merge, one apply and one decoder for all kinds.
 
-mod schema;
-
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde_json::Value;
 use smol_str::SmolStr;
-
-use crate::types::InsteadOfSchema;
-
-pub use schema::from_schema;
 
 /// All forms of one source. Forms may contain themselves (a JSON schema does), so they refer
 /// to each other by number.
@@ -122,6 +116,14 @@ pub struct PatchStrategy {
     pub replace: bool,
     /// `$retainKeys` is honoured.
     pub retain_keys: bool,
+}
+
+/// What may stand where a JSON schema is expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InsteadOfSchema {
+    Boolean,
+    Schemas,
+    Texts,
 }
 
 impl Shapes {

@@ -1,10 +1,48 @@
 //! Errors as clients see them: a `Status` with code, reason, message and details, in
 //! Kubernetes' words where clients or people compare them.
 
+use std::sync::Arc;
+
 use convoy_api::schema::FieldError;
 use serde_json::{Map, Value, json};
 
-use crate::registry::Resource;
+/// What a refusal calls the kind of an object by.
+pub trait Named {
+    /// Empty for the core group.
+    fn group(&self) -> &str;
+    fn plural(&self) -> &str;
+    fn kind(&self) -> &str;
+
+    /// `deployments.apps`; the plural alone in the core group.
+    fn qualified_plural(&self) -> String {
+        match self.group() {
+            "" => self.plural().to_owned(),
+            group => format!("{}.{group}", self.plural()),
+        }
+    }
+
+    /// `Deployment.apps`: how messages of refusal begin.
+    fn qualified_kind(&self) -> String {
+        match self.group() {
+            "" => self.kind().to_owned(),
+            group => format!("{}.{group}", self.kind()),
+        }
+    }
+}
+
+impl<T: Named> Named for Arc<T> {
+    fn group(&self) -> &str {
+        (**self).group()
+    }
+
+    fn plural(&self) -> &str {
+        (**self).plural()
+    }
+
+    fn kind(&self) -> &str {
+        (**self).kind()
+    }
+}
 
 /// A refusal. Boxed where it travels in a `Result`, since the good path is the hot one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,10 +101,10 @@ impl Status {
         Self::new(500, "", message)
     }
 
-    fn of(mut self: Box<Self>, resource: &Resource, name: &str) -> Box<Self> {
+    fn of(mut self: Box<Self>, resource: &dyn Named, name: &str) -> Box<Self> {
         name.clone_into(&mut self.details.name);
-        self.details.group = resource.group.to_string();
-        self.details.kind = resource.plural.to_string();
+        self.details.group = resource.group().to_owned();
+        self.details.kind = resource.plural().to_owned();
         self
     }
 
@@ -93,8 +131,8 @@ impl Status {
     }
 
     /// Refused by the rules of access or by admission: `pods "x" is forbidden: why`.
-    pub fn forbidden(resource: &Resource, name: &str, why: &str) -> Box<Self> {
-        Self::forbidden_thing(&resource.group, &resource.plural, name, why)
+    pub fn forbidden(resource: &dyn Named, name: &str, why: &str) -> Box<Self> {
+        Self::forbidden_thing(resource.group(), resource.plural(), name, why)
     }
 
     /// The same of a resource that may not exist.
@@ -147,8 +185,8 @@ impl Status {
         Self::general(403, "Forbidden", &format!("forbidden: {why}"))
     }
 
-    pub fn not_found(resource: &Resource, name: &str) -> Box<Self> {
-        let message = format!("{} {name:?} not found", resource.qualified());
+    pub fn not_found(resource: &dyn Named, name: &str) -> Box<Self> {
+        let message = format!("{} {name:?} not found", resource.qualified_plural());
         Self::new(404, "NotFound", message).of(resource, name)
     }
 
@@ -171,25 +209,27 @@ impl Status {
         Self::new(406, "NotAcceptable", message)
     }
 
-    pub fn already_exists(resource: &Resource, name: &str) -> Box<Self> {
-        let message = format!("{} {name:?} already exists", resource.qualified());
+    pub fn already_exists(resource: &dyn Named, name: &str) -> Box<Self> {
+        let message = format!("{} {name:?} already exists", resource.qualified_plural());
         Self::new(409, "AlreadyExists", message).of(resource, name)
     }
 
     /// A create of a name whose object is on its way out.
-    pub fn still_being_deleted(resource: &Resource, name: &str) -> Box<Self> {
+    pub fn still_being_deleted(resource: &dyn Named, name: &str) -> Box<Self> {
         let mut status = Self::already_exists(resource, name);
         status.message = format!("object is being deleted: {}", status.message);
         status
     }
 
-    pub fn conflict(resource: &Resource, name: &str, why: &str) -> Box<Self> {
-        let message =
-            format!("Operation cannot be fulfilled on {} {name:?}: {why}", resource.qualified());
+    pub fn conflict(resource: &dyn Named, name: &str, why: &str) -> Box<Self> {
+        let message = format!(
+            "Operation cannot be fulfilled on {} {name:?}: {why}",
+            resource.qualified_plural()
+        );
         Self::new(409, "Conflict", message).of(resource, name)
     }
 
-    pub fn modified_meanwhile(resource: &Resource, name: &str) -> Box<Self> {
+    pub fn modified_meanwhile(resource: &dyn Named, name: &str) -> Box<Self> {
         let why = "the object has been modified; please apply your changes to the latest version \
                    and try again";
         Self::conflict(resource, name, why)
@@ -232,10 +272,10 @@ impl Status {
     }
 
     /// The object breaks rules of its kind.
-    pub fn invalid(resource: &Resource, name: &str, errors: &[FieldError]) -> Box<Self> {
+    pub fn invalid(resource: &dyn Named, name: &str, errors: &[FieldError]) -> Box<Self> {
         let mut status = Self::invalid_thing(&resource.qualified_kind(), name, errors);
-        status.details.group = resource.group.to_string();
-        status.details.kind = resource.kind.to_string();
+        status.details.group = resource.group().to_owned();
+        status.details.kind = resource.kind().to_owned();
         status
     }
 
@@ -358,11 +398,11 @@ impl Cause {
 }
 
 /// A deletion that is done, or a sub-resource that has nothing else to show.
-pub fn success(resource: &Resource, name: &str, uid: &str) -> Value {
+pub fn success(resource: &dyn Named, name: &str, uid: &str) -> Value {
     let details = Details {
         name: name.to_owned(),
-        group: resource.group.to_string(),
-        kind: resource.plural.to_string(),
+        group: resource.group().to_owned(),
+        kind: resource.plural().to_owned(),
         uid: uid.to_owned(),
         ..Details::default()
     };

@@ -1,39 +1,31 @@
 //! Subresources with handlers of their own, and kinds that are never stored.
 
-mod binding;
+pub(crate) mod binding;
 mod component;
 mod conditions;
 mod eviction;
 mod log;
+pub(crate) mod review;
 mod scale;
+mod token_request;
 
 use serde_json::{Value, json};
 
-use crate::access::{review, token_request};
+use crate::handler_response::HandlerResponse;
+use crate::kinds;
+use crate::request_info::Verb;
 use crate::resource_request::ResourceRequest;
-use crate::response::HandlerResponse;
 use crate::status::{ApiResult, Status};
 use crate::verb;
 
-/// A create on a resource: for most kinds a new object, for some an action.
-pub(crate) async fn create(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
-    if let Some(answer) = review::serve(request) {
-        return answer;
-    }
-    match (request.resource.group.as_str(), request.resource.plural.as_str()) {
-        ("", "bindings") => binding::create(request).await,
-        _ => verb::create::create(request).await,
-    }
-}
-
 /// A read of kinds that nobody stores; none if the resource is an ordinary one.
 pub(crate) fn read(request: &ResourceRequest) -> Option<ApiResult<HandlerResponse>> {
-    if !request.resource.is("", "componentstatuses") {
+    if !kinds::of(&request.resource).is_made_up() {
         return None;
     }
-    match request.verb.as_str() {
-        "get" => Some(component::get(request)),
-        "list" => Some(Ok(component::list(request))),
+    match request.verb {
+        Verb::Get => Some(component::get(request)),
+        Verb::List => Some(Ok(component::list(request))),
         _ => None,
     }
 }
@@ -41,20 +33,20 @@ pub(crate) fn read(request: &ResourceRequest) -> Option<ApiResult<HandlerRespons
 /// A request on a sub-resource of a kind of its own.
 pub(crate) async fn carry_out(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
     let name = request.target.subresource.as_str();
-    match (name, request.verb.as_str()) {
-        ("token", "create") => token_request::create(request),
+    match (name, &request.verb) {
+        ("token", Verb::Create) => token_request::create(request),
         ("scale", _) => scale::carry_out(request).await,
-        ("binding", "create") => binding::create(request).await,
-        ("eviction", "create") => eviction::create(request).await,
-        ("log", "get") => log::get(request),
-        ("finalize" | "approval" | "ephemeralcontainers" | "resize", "update") => {
+        ("binding", Verb::Create) => binding::create(request).await,
+        ("eviction", Verb::Create) => eviction::create(request).await,
+        ("log", Verb::Get) => log::get(request),
+        ("finalize" | "approval" | "ephemeralcontainers" | "resize", Verb::Update) => {
             verb::update::update(request).await
         }
-        ("approval" | "ephemeralcontainers" | "resize", "patch") => {
+        ("approval" | "ephemeralcontainers" | "resize", Verb::Patch) => {
             verb::patch::patch(request).await
         }
-        ("approval" | "ephemeralcontainers" | "resize", "get") => verb::get::get(request).await,
-        ("exec" | "attach" | "portforward", "get" | "create") | ("proxy", _) => {
+        ("approval" | "ephemeralcontainers" | "resize", Verb::Get) => verb::get::get(request).await,
+        ("exec" | "attach" | "portforward", Verb::Get | Verb::Create) | ("proxy", _) => {
             Err(not_simulated(name))
         }
         _ => Err(Status::method_not_allowed()),
@@ -72,11 +64,8 @@ fn not_simulated(name: &str) -> Box<Status> {
 fn plain(request: &ResourceRequest, group: &str, plural: &str, name: &str) -> ResourceRequest {
     let resource = request.registry.get(group, "v1", plural).expect("a built-in resource");
     let namespace = &request.target.namespace;
-    let mut plain =
-        ResourceRequest::internal(&request.server, &request.cluster, resource, namespace, name);
-    plain.caller = request.caller.clone();
-    plain.user_agent.clone_from(&request.user_agent);
-    plain
+    ResourceRequest::internal(&request.server, &request.cluster, resource, namespace, name)
+        .on_behalf_of(request)
 }
 
 /// The response of an action without a result: a `Status` of success.

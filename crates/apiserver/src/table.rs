@@ -12,6 +12,7 @@ mod network;
 mod pod;
 mod scaling;
 mod selector;
+mod text;
 
 use std::borrow::Cow;
 

@@ -7,9 +7,9 @@ use convoy_api::text::GoDuration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 use crate::caller::{Caller, MASTERS};
+use crate::limits::Limits;
 use crate::query::Query;
 use crate::request_info::RequestInfo;
-use crate::server::Limits;
 use crate::status::{ApiResult, Status};
 
 /// The places that requests take. Watches take none, and administrators are never kept out.
@@ -62,7 +62,7 @@ impl Traffic {
 }
 
 pub(crate) fn mutates(info: &RequestInfo) -> bool {
-    !matches!(info.verb.as_str(), "get" | "list" | "watch" | "head")
+    !info.verb.reads()
 }
 
 /// The timeout of a request; `None` for long-running requests.

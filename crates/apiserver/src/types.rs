@@ -7,13 +7,15 @@
 //! JSON shows in its parent, and the words are `?` (left out when empty), `merge=KEY`,
 //! `replace`, `retainKeys`, `keys=A+B`, `set`, `atomic`, `granular` and `default=JSON`.
 
+mod schema;
 mod shapes;
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use crate::shape::{ListKind, PatchStrategy, Scalar};
+use crate::shape::{InsteadOfSchema, ListKind, PatchStrategy, Scalar};
 
+pub use schema::from_schema;
 pub use shapes::{add_object_meta, object_meta, shape_of};
 
 const TEXT: &str = include_str!("types/table.txt");
@@ -66,14 +68,6 @@ pub enum Type {
     Pointer(Box<Type>),
     List(Box<Type>),
     Map(Box<Type>),
-}
-
-/// What may stand where a JSON schema is expected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InsteadOfSchema {
-    Boolean,
-    Schemas,
-    Texts,
 }
 
 /// The table, read once.

@@ -1,5 +1,6 @@
 //! Handlers of resource requests, one file per verb.
 
+mod apply;
 pub mod create;
 pub mod delete;
 pub mod get;

@@ -1,6 +1,5 @@
 //! The way of a write: decoded, defaulted, admitted, validated, then compared and swapped.
 
-mod options;
 mod stored;
 
 use std::sync::Arc;
@@ -8,21 +7,20 @@ use std::sync::Arc;
 use convoy_store::{Expect, Key, Transaction, Write};
 use serde_json::{Value, json};
 
-use crate::access;
+use crate::access::Attributes;
 use crate::admission::{self, Operation};
-use crate::convert::webhook;
+use crate::conversion;
 use crate::custom::Judged;
+use crate::handler_response::HandlerResponse;
 use crate::object_meta::{Entry, ObjectMeta};
+use crate::options::Options;
 use crate::registry::Resource;
+use crate::request_info::Verb;
 use crate::resource_request::ResourceRequest;
-use crate::response::HandlerResponse;
 use crate::status::{ApiResult, Status};
 use crate::surroundings::{name_suffix, new_uid, seconds};
-use crate::{form, growth, kinds, managed, metadata};
+use crate::{clusters, form, growth, kinds, managed, metadata, place};
 use stored::fitting;
-
-pub(crate) use options::Options;
-pub(crate) use stored::stored_form;
 
 /// The object after a write.
 #[derive(Debug)]
@@ -51,15 +49,15 @@ pub(crate) async fn create(
     options: &Options,
 ) -> ApiResult<WrittenObject> {
     let resource = &request.resource;
-    if matches!(request.verb.as_str(), "update" | "patch") {
-        access::check_create(request)?;
+    if matches!(request.verb, Verb::Update | Verb::Patch) {
+        check_create(request)?;
     }
-    settle_place(request, &mut object)?;
+    place::settle(request, &mut object)?;
     wipe(&mut object)?;
     if metadata::drop_duplicate_owners(&mut object) {
         request.warn(".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed");
     }
-    defaults(request, resource, &mut object)?;
+    kinds::default_within(request.object_bytes_max(), resource, &mut object)?;
     pause().await;
     owned_form(resource, &mut object);
     managed::track_create(request, &mut object, options);
@@ -68,7 +66,7 @@ pub(crate) async fn create(
     let named = !metadata::text(&object, "name").is_empty();
     let prefix = metadata::text(&object, "generateName").to_owned();
     // A given name is free or taken; what the server chooses is worth choosing again.
-    let is_chosen = !named || kinds::has_companions(resource);
+    let is_chosen = !named || kinds::of(resource).has_companions();
     let attempts = if is_chosen { NAME_ATTEMPTS } else { 1 };
     for left in (0..attempts).rev() {
         let mut object = if left == 0 { std::mem::take(&mut object) } else { object.clone() };
@@ -90,10 +88,10 @@ pub(crate) async fn create(
         }
         let value = fitting(request, &object, options).await?;
         let put = Write::put(key.clone(), Expect::Absent, value);
-        let companions = kinds::companions(request, Some(&object), None);
+        let companions = kinds::of(&request.resource).companions(request, Some(&object), None);
         if let Some(entries) = request.server.commit(together(put, companions)).await? {
             let entry = first(entries);
-            kinds::after_write(request, &entry).await?;
+            clusters::after_write(request, &entry).await?;
             return Ok(WrittenObject::Stored(entry));
         }
         // Without an object of the name it was something else that somebody else got first, or
@@ -106,6 +104,15 @@ pub(crate) async fn create(
         }
     }
     Err(Status::already_exists(resource, &prefix).retry_after(1))
+}
+
+/// Rejects an update or patch that creates an object if the caller may not create it.
+fn check_create(request: &ResourceRequest) -> ApiResult<()> {
+    let (resource, target) = (&request.resource, &request.target);
+    let namespace = request.namespace();
+    let attributes =
+        Attributes::on("create", &resource.group, &resource.plural, namespace, &target.name);
+    request.guard().permit(&request.caller, &attributes)
 }
 
 /// An object with what has to be written in the same moment.
@@ -146,10 +153,10 @@ pub(crate) async fn modify(
         let Some(entry) = snapshot.get(&key) else {
             return Err(Status::not_found(&request.resource, name));
         };
-        webhook::prepare(request, std::slice::from_ref(entry)).await?;
+        conversion::prepare(request, std::slice::from_ref(entry)).await?;
         let current = request.read(entry);
         let wanted = change(&current)?;
-        growth::check(request, &wanted.object)?;
+        growth::check(request.object_bytes_max(), &wanted.object)?;
         pause().await;
         check_preconditions(request, name, &wanted.object, &current)?;
         let object = settle_update(request, wanted.object, &current, options).await?;
@@ -201,7 +208,7 @@ async fn settle_update(
     if metadata::drop_duplicate_owners(&mut object) {
         request.warn("metadata.ownerReferences: duplicate owner references were dropped");
     }
-    defaults(request, resource, &mut object)?;
+    kinds::default_within(request.object_bytes_max(), resource, &mut object)?;
     pause().await;
     separate_status(request, &mut object, current);
     owned_form(resource, &mut object);
@@ -210,7 +217,7 @@ async fn settle_update(
         admission::mutate(request, Operation::Update, object, Some(current), options).await?;
     keep_system_fields(&mut object, current);
     separate_status(request, &mut object, current);
-    kinds::prepare_update(request, &mut object, current)?;
+    kinds::of(resource).prepare_update(request, &mut object, current)?;
     canonical(resource, &mut object);
     count_generation(request, &mut object, current);
     managed::revert_if_quiet(&mut object, current);
@@ -218,7 +225,7 @@ async fn settle_update(
     refuse_invalid(request, &object, Some(current))?;
     // Only updates that change the spec repeat the warnings.
     if object["metadata"]["generation"] != current["metadata"]["generation"]
-        && !resource.is("", "pods")
+        && kinds::of(resource).repeats_warnings()
     {
         kinds::warn(request, &object);
     }
@@ -237,74 +244,32 @@ async fn store_update(
     let finished = !object["metadata"]["deletionTimestamp"].is_null()
         && object["metadata"]["finalizers"].as_array().is_none_or(Vec::is_empty)
         && object["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) == 0
-        && kinds::may_vanish(&request.resource, &object);
+        && kinds::of(&request.resource).may_vanish(&object);
     if options.dry_run {
         return Ok(Some(WrittenObject::Shown(object)));
     }
     if finished {
         let delete = Write::delete(key.clone(), entry.modified);
-        let companions = kinds::companions(request, None, Some(entry));
+        let companions = kinds::of(&request.resource).companions(request, None, Some(entry));
         let gone = request.server.commit(together(delete, companions)).await?;
         if gone.is_some() {
-            kinds::after_delete(request, entry).await?;
+            clusters::after_delete(request, entry).await?;
         }
         return Ok(gone.map(|_| WrittenObject::Shown(object)));
     }
     let value = fitting(request, &object, options).await?;
     let put = Write::put(key.clone(), Expect::At(entry.modified), value);
-    let companions = kinds::companions(request, Some(&object), Some(entry));
+    let companions = kinds::of(&request.resource).companions(request, Some(&object), Some(entry));
     let Some(entries) = request.server.commit(together(put, companions)).await? else {
         return Ok(None);
     };
     let entry = first(entries);
-    kinds::after_write(request, &entry).await?;
+    clusters::after_write(request, &entry).await?;
     Ok(Some(WrittenObject::Stored(entry)))
 }
 
 fn first(entries: Vec<Arc<Entry>>) -> Arc<Entry> {
     entries.into_iter().next().expect("a transaction answers with an entry for each write")
-}
-
-/// Namespace and name must be those of the path.
-pub(crate) fn settle_place(request: &ResourceRequest, object: &mut Value) -> ApiResult<()> {
-    let resource = &request.resource;
-    let namespace = request.namespace().to_owned();
-    let url_name = request.target.name.clone();
-    let metadata = metadata::of(object);
-    if resource.namespaced {
-        match metadata.get("namespace").and_then(Value::as_str).unwrap_or_default() {
-            "" => {
-                metadata.insert("namespace".into(), json!(namespace));
-            }
-            given if given != namespace => {
-                let message = "the namespace of the provided object does not match the namespace \
-                               sent on the request";
-                return Err(Status::bad_request(message));
-            }
-            _ => {}
-        }
-    } else {
-        metadata.shift_remove("namespace");
-    }
-    if !url_name.is_empty() {
-        match metadata.get("name").and_then(Value::as_str).unwrap_or_default() {
-            "" if request.verb == "create" || request.verb == "patch" => {
-                metadata.insert("name".into(), json!(url_name));
-            }
-            "" => {
-                return Err(Status::bad_request(format!(
-                    "the name of the object ({url_name} based on URL) was undeterminable: name must be provided"
-                )));
-            }
-            given if given != url_name => {
-                return Err(Status::bad_request(format!(
-                    "the name of the object ({given}) does not match the name on the URL ({url_name})"
-                )));
-            }
-            _ => {}
-        }
-    }
-    Ok(())
 }
 
 /// Drops from a new object what only the server may set.
@@ -377,23 +342,22 @@ fn keep_system_fields(object: &mut Value, current: &Value) {
     metadata.shift_remove("selfLink");
 }
 
-pub(crate) fn has_status(resource: &Resource) -> bool {
-    resource.has_subresource("status")
-}
-
 /// New objects begin with the status that their schema gives them; nodes bring theirs.
 fn begin_status(request: &ResourceRequest, object: &mut Value) -> ApiResult<()> {
     let resource = &request.resource;
-    if !has_status(resource) || resource.is("", "nodes") {
+    if !resource.has_status() || kinds::of(resource).brings_status() {
         return Ok(());
     }
     put(object, "status", None);
-    resource.custom.as_ref().map_or(Ok(()), |custom| growth::default(request, custom, object))
+    resource
+        .custom
+        .as_ref()
+        .map_or(Ok(()), |custom| growth::default(request.object_bytes_max(), custom, object))
 }
 
 /// The main resource does not change the status; the status sub-resource changes nothing else.
 fn separate_status(request: &ResourceRequest, object: &mut Value, current: &Value) {
-    if !has_status(&request.resource) {
+    if !request.resource.has_status() {
         return;
     }
     match request.target.subresource.as_str() {
@@ -435,20 +399,6 @@ fn count_generation(request: &ResourceRequest, object: &mut Value, current: &Val
     }
 }
 
-/// Fills in what the kind leaves to the server.
-pub(crate) fn defaults(
-    request: &ResourceRequest,
-    resource: &Resource,
-    object: &mut Value,
-) -> ApiResult<()> {
-    if let Some(custom) = &resource.custom {
-        return growth::default(request, custom, object);
-    }
-    growth::check_before_defaults(request, object)?;
-    kinds::default(resource, object);
-    growth::check(request, object)
-}
-
 /// Lets a request end here whose time is over or whose client has gone: work between two of these
 /// is not interrupted.
 async fn pause() {
@@ -476,7 +426,8 @@ pub(crate) fn refuse_invalid(
     old: Option<&Value>,
 ) -> ApiResult<()> {
     let resource = &request.resource;
-    let mut errors = metadata::validate(resource, object);
+    let mut errors =
+        metadata::validate(resource, object, |name| kinds::of(resource).name_errors(object, name));
     if let Some(old) = old {
         errors.extend(metadata::validate_update(object, old));
     }
@@ -488,7 +439,12 @@ pub(crate) fn refuse_invalid(
                 request.warn(error.to_string());
             }
         }
-        None => errors.extend(kinds::validate(resource, &request.target.subresource, object, old)),
+        None => errors.extend(kinds::validate(&kinds::Change {
+            resource,
+            subresource: &request.target.subresource,
+            object,
+            old,
+        })),
     }
     if errors.is_empty() {
         return Ok(());

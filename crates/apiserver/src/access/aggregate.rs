@@ -2,43 +2,12 @@
 //! with every change of a cluster role, so nobody ever sees them out of date.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use convoy_store::Transaction;
-use serde_json::{Value, json};
+use serde_json::Value;
 use smol_str::SmolStr;
 
-use super::index::{GROUP, Index, Role};
+use super::index::{Index, Role};
 use super::rule::Rule;
-use crate::encoding;
-use crate::form;
-use crate::server::{Cluster, Server};
-use crate::status::ApiResult;
-use crate::write;
-
-/// Writes the rules of all sums that changed.
-pub(crate) async fn settle(server: &Arc<Server>, cluster: &Arc<Cluster>) -> ApiResult<()> {
-    let registry = cluster.registry();
-    let resource = registry.get(GROUP, "v1", "clusterroles").expect("a built-in resource");
-    loop {
-        let changed = cluster.rights.with(&server.store, &cluster.name, changed_sums);
-        let mut lost_race = false;
-        for (name, rules) in changed {
-            let key = cluster.shelf(resource).key("", &name);
-            let snapshot = server.store.snapshot();
-            let Some(entry) = snapshot.get(&key) else { continue };
-            let mut role = encoding::read_entry(entry);
-            role["rules"] = json!(rules);
-            crate::canonical::canonicalise(form::shape_of(resource), &mut role);
-            let value = write::stored_form(resource, &role);
-            let transaction = Transaction::update(key, entry.modified, value);
-            lost_race |= server.commit(transaction).await?.is_none();
-        }
-        if !lost_race {
-            return Ok(());
-        }
-    }
-}
 
 /// Whether a cluster role is the sum of others.
 pub(crate) fn is_sum(role: &Value) -> bool {
@@ -46,7 +15,7 @@ pub(crate) fn is_sum(role: &Value) -> bool {
 }
 
 /// The sums whose rules are not what their parts make them.
-fn changed_sums(index: &Index) -> Vec<(SmolStr, Vec<Rule>)> {
+pub(crate) fn changed_sums(index: &Index) -> Vec<(SmolStr, Vec<Rule>)> {
     let roles: BTreeMap<&SmolStr, &Role> =
         index.cluster_roles().map(|(name, role)| (name, &**role)).collect();
     let sums = sums(&roles);

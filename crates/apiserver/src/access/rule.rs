@@ -2,6 +2,8 @@
 
 pub(crate) use convoy_api::rbac::{AccessTarget, Attributes, Rule, missing};
 
+use smol_str::SmolStr;
+
 use crate::request_info::RequestInfo;
 
 impl<'d> From<&'d RequestInfo> for Attributes<'d> {
@@ -23,13 +25,30 @@ impl<'d> From<&'d RequestInfo> for Attributes<'d> {
     }
 }
 
+/// `VERBS | GROUPS | RESOURCES [| NAMES]`, or `VERBS | PATHS`.
+pub(crate) fn read_rule(line: &str) -> Option<Rule> {
+    let words = |part: &str| -> Vec<SmolStr> {
+        let words = part.split_whitespace();
+        words.map(|word| SmolStr::new(if word == "core" { "" } else { word })).collect()
+    };
+    let parts: Vec<Vec<SmolStr>> = line.split('|').map(words).collect();
+    let mut parts = parts.into_iter();
+    let verbs = parts.next()?;
+    let second = parts.next()?;
+    let Some(resources) = parts.next() else {
+        return Some(Rule { verbs, non_resource_urls: second, ..Rule::default() });
+    };
+    let resource_names = parts.next().unwrap_or_default();
+    Some(Rule { verbs, api_groups: second, resources, resource_names, ..Rule::default() })
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
 
     /// `get list | core apps | pods deployments | a b`, or `get | /healthz`.
     pub(crate) fn rule(text: &str) -> Rule {
-        crate::bootstrap::read_rule(text).expect("a rule in the table's own form")
+        read_rule(text).expect("a rule in the table's own form")
     }
 
     fn attributes<'d>(

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{Access, Authorization, Peer, Signer, TokenFile};
 use crate::audit::Auditor;
-use crate::bootstrap::bootstrap;
+use crate::clusters::bootstrap::bootstrap;
 use crate::server::Cluster;
 use crate::testing::{Answered, TestServer};
 

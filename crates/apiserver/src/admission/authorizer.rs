@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::audience::Subject;
 use super::review::name;
-use crate::access::{AccessTarget, Attributes, Decision, decide};
+use crate::access::{AccessTarget, Attributes, Decision};
 use crate::caller::{AUTHENTICATED, Caller};
 use crate::server::{Cluster, Server};
 
@@ -86,7 +86,7 @@ fn check(
         Some([Value::String(namespace), Value::String(name)]) => Some(robot(namespace, name)),
         _ => None,
     };
-    let decision = decide(server, cluster, account.as_ref().unwrap_or(caller), &attributes);
+    let decision = server.guard(cluster).decide(account.as_ref().unwrap_or(caller), &attributes);
     let is_allowed = matches!(decision, Decision::Allowed(_));
     Ok(json!({"allowed": is_allowed, "reason": decision.reason()}))
 }

@@ -8,9 +8,9 @@ use convoy_plan::admission::configurations;
 use serde_json::Value;
 
 use super::audience::{Audience, Subject};
-use super::call::Client;
 use super::condition::{Condition, Match, all_hold, scope};
 use super::own::Own;
+use crate::hook_client::Client;
 use crate::registry::Resource;
 use crate::resource_request::ResourceRequest;
 

@@ -11,11 +11,12 @@ use super::hook::Hook;
 use super::policy::{Binding, Policy};
 use crate::encoding;
 use crate::object_meta::{Entry, Snapshot, Store, shelf_name};
+use crate::server::Cluster;
 
 /// Every look sees the configurations of all writes that were acknowledged before it; one at
 /// unchanged configurations compares pointers.
 #[derive(Debug)]
-pub(crate) struct Webhooks {
+pub(super) struct Webhooks {
     mutating: Kept<Hook>,
     validating: Kept<Hook>,
     policies: Kept<Policy>,
@@ -37,8 +38,15 @@ struct Compiled<T> {
     all: Arc<[T]>,
 }
 
+impl Cluster {
+    /// Its webhooks and policies.
+    pub(super) fn webhooks(&self) -> Arc<Webhooks> {
+        self.attached.get(|| Webhooks::new(&self.name))
+    }
+}
+
 impl Webhooks {
-    pub(crate) fn new(cluster: &str) -> Self {
+    fn new(cluster: &str) -> Self {
         Self {
             mutating: Kept::new(cluster, "mutatingwebhookconfigurations", Hook::of),
             validating: Kept::new(cluster, "validatingwebhookconfigurations", Hook::of),
@@ -107,7 +115,7 @@ mod tests {
     fn webhooks_are_compiled_again_when_a_configuration_changes_and_only_then() {
         let test = TestServer::new();
         let cluster = test.server.cluster("").unwrap();
-        let look = || cluster.webhooks.validating(&test.server.store);
+        let look = || cluster.webhooks().validating(&test.server.store);
         assert!(look().is_empty());
         let path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
         let hook = |policy: &str| {

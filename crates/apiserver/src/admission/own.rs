@@ -11,56 +11,14 @@ use convoy_plan::admission::{
 use convoy_plan::{Dialect, World};
 use serde_json::Value;
 
-use super::hook::Hook;
-use crate::access;
 use crate::encoding;
 use crate::resource_request::ResourceRequest;
-
-/// The built-in webhooks, called before those that users register.
-#[derive(Debug, Default)]
-pub(crate) struct OwnHooks {
-    mutating: Vec<Hook>,
-    validating: Vec<Hook>,
-}
 
 /// A built-in webhook and its dialect.
 #[derive(Clone, Copy)]
 pub(super) struct Own {
-    dialect: &'static dyn Dialect,
-    webhook: &'static Webhook,
-}
-
-impl OwnHooks {
-    /// Those of these dialects.
-    pub(crate) fn of_dialects(dialects: &[&'static dyn Dialect]) -> Self {
-        let mut hooks = Self::default();
-        for dialect in dialects {
-            for webhook in dialect.webhooks() {
-                let hook = Hook::own(Own { dialect: *dialect, webhook });
-                match webhook.role {
-                    Role::Mutates => hooks.mutating.extend(hook),
-                    Role::Validates | Role::Warns | Role::Guards(_) => {
-                        hooks.validating.extend(hook);
-                    }
-                }
-            }
-        }
-        hooks
-    }
-
-    pub(super) fn mutating<'s>(
-        &'s self,
-        request: &'s ResourceRequest,
-    ) -> impl Iterator<Item = &'s Hook> {
-        self.mutating.iter().filter(|hook| hook.is_own_about(request))
-    }
-
-    pub(super) fn validating<'s>(
-        &'s self,
-        request: &'s ResourceRequest,
-    ) -> impl Iterator<Item = &'s Hook> {
-        self.validating.iter().filter(|hook| hook.is_own_about(request))
-    }
+    pub(super) dialect: &'static dyn Dialect,
+    pub(super) webhook: &'static Webhook,
 }
 
 impl Own {
@@ -116,7 +74,7 @@ fn may(request: &ResourceRequest, right: &NeededRight) -> bool {
     let NeededRight { verb, group, resource, subresource, namespace, name } = right;
     let target = AccessTarget::Resource { group, resource, subresource, name };
     let attributes = Attributes { verb, namespace, target };
-    access::may(&request.server, &request.cluster, &request.caller, &attributes)
+    request.guard().may(&request.caller, &attributes)
 }
 
 impl fmt::Debug for Own {

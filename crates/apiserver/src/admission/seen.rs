@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::audience::Subject;
-use crate::convert::webhook::between;
+use crate::conversion::between;
 use crate::registry::Resource;
 use crate::status::ApiResult;
 

@@ -8,7 +8,6 @@ use serde_json::{Map, Value, json};
 
 use super::Request;
 use super::policy::{Level, Stage};
-use crate::access::review::user_info;
 use crate::caller::Caller;
 use crate::protobuf;
 use crate::request_info::{RequestInfo, Target};
@@ -60,7 +59,7 @@ impl Event {
             id: request.id.to_owned(),
             uri: request.uri.to_owned(),
             verb: info.verb.to_string(),
-            user: user_info(caller),
+            user: caller.user_info(),
             impersonated: None,
             address: request.address.to_owned(),
             user_agent: request.user_agent.to_owned(),

@@ -136,7 +136,7 @@ impl PolicyRule {
             self.user_groups.is_empty() || self.user_groups.iter().any(|group| caller.is_in(group));
         lists(&self.users, &caller.name)
             && in_groups
-            && lists(&self.verbs, &info.verb)
+            && lists(&self.verbs, info.verb.as_str())
             && match &info.target {
                 Some(target) => self.matches_target(target),
                 None => self.matches_path(&info.path),

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::shape::from_schema;
+use crate::types::from_schema;
 use crate::types::{shape_of, table};
 
 fn canonical(api_version: &str, kind: &str, mut value: Value) -> String {

@@ -6,7 +6,8 @@ use convoy_store::{Change, Transaction, Write};
 use futures_util::future::join_all;
 use smol_str::SmolStr;
 
-use crate::logical::{self, CLEANUP};
+use crate::clusters::logical;
+use crate::kinds::logical::{CLEANUP, SHELF};
 use crate::metrics::Work;
 use crate::object_meta::Snapshot;
 use crate::resource_request::ResourceRequest;
@@ -34,7 +35,7 @@ impl Clusters {
         let key = &event.entry.key;
         let cluster = &key.shelf.cluster;
         if cluster.is_empty() {
-            if key.shelf.resource == logical::SHELF {
+            if key.shelf.resource == SHELF {
                 self.queue.add(key.name.clone());
             }
         } else if event.change != Change::Deleted && server.cluster(cluster).is_none() {
@@ -81,8 +82,8 @@ async fn look_at(server: &Arc<Server>, name: &SmolStr) -> ApiResult<bool> {
         return Ok(true);
     }
     if let Some(entry) = entry.filter(|entry| entry.meta.has_finalizer(CLEANUP)) {
-        let mut request = ResourceRequest::internal(server, &first, &row, "", name);
-        edit_metadata(&mut request, name, Some(&entry.meta.uid), |metadata| {
+        let request = ResourceRequest::internal(server, &first, &row, "", name);
+        edit_metadata(request, name, Some(&entry.meta.uid), |metadata| {
             retain(metadata, "finalizers", |known| known != CLEANUP);
         })
         .await?;

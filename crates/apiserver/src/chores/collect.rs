@@ -6,17 +6,18 @@ use convoy_store::Key;
 use futures_util::future::join_all;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use smol_str::SmolStr;
 
 use crate::metadata;
 use crate::metrics::Work;
 use crate::object_meta::Owner;
+use crate::options::Options;
 use crate::registry::Resource;
+use crate::request_info::Verb;
 use crate::resource_request::ResourceRequest;
 use crate::server::{Cluster, Server};
 use crate::status::{ApiResult, Status};
 use crate::verb::delete::{DeleteOptions, delete_named};
-use crate::write::{self, Options, Wanted};
+use crate::write::{self, Wanted};
 
 use super::garbage::{Action, Garbage, Task};
 use super::{BATCH, Event, is_overtaken, is_to_repeat};
@@ -101,17 +102,16 @@ fn owner_key(server: &Server, dependent: &Key, owner: &Owner) -> Option<Key> {
 async fn carry_out(server: &Arc<Server>, task: &Task) -> ApiResult<()> {
     let Some((cluster, resource)) = served(server, &task.key) else { return Ok(()) };
     let key = &task.key;
-    let mut request =
-        ResourceRequest::internal(server, &cluster, &resource, &key.namespace, &key.name);
+    let request = ResourceRequest::internal(server, &cluster, &resource, &key.namespace, &key.name);
     match &task.action {
         Action::Delete(propagation) => {
-            request.verb = SmolStr::new("delete");
+            let request = request.with_verb(Verb::Delete);
             let options = DeleteOptions::fenced(*propagation, &task.uid, task.revision);
             delete_named(&request, &key.name, &options).await?;
             Ok(())
         }
         Action::DropOwners(uids) => {
-            change(&mut request, task, |metadata| {
+            change(request, task, |metadata| {
                 retain(metadata, "ownerReferences", |owner| {
                     !uids.iter().any(|uid| owner["uid"] == uid.as_str())
                 });
@@ -119,7 +119,7 @@ async fn carry_out(server: &Arc<Server>, task: &Task) -> ApiResult<()> {
             .await
         }
         Action::Unblock => {
-            change(&mut request, task, |metadata| {
+            change(request, task, |metadata| {
                 let owners = metadata.get_mut("ownerReferences").and_then(Value::as_array_mut);
                 for owner in owners.into_iter().flatten().filter(|owner| owner.is_object()) {
                     owner["blockOwnerDeletion"] = json!(false);
@@ -127,7 +127,7 @@ async fn carry_out(server: &Arc<Server>, task: &Task) -> ApiResult<()> {
             })
             .await
         }
-        Action::RemoveFinalizer(name) => remove_finalizer(&mut request, task, name).await,
+        Action::RemoveFinalizer(name) => remove_finalizer(request, task, name).await,
     }
 }
 
@@ -138,12 +138,12 @@ pub(super) fn served(server: &Server, key: &Key) -> Option<(Arc<Cluster>, Arc<Re
     Some((cluster, resource))
 }
 
-async fn remove_finalizer(request: &mut ResourceRequest, task: &Task, name: &str) -> ApiResult<()> {
+async fn remove_finalizer(request: ResourceRequest, task: &Task, name: &str) -> ApiResult<()> {
     change(request, task, |metadata| retain(metadata, "finalizers", |known| known != name)).await
 }
 
 async fn change(
-    request: &mut ResourceRequest,
+    request: ResourceRequest,
     task: &Task,
     edit: impl Fn(&mut serde_json::Map<String, Value>) + Send + Sync,
 ) -> ApiResult<()> {
@@ -152,14 +152,13 @@ async fn change(
 
 /// Changes the metadata of an object, if it is still the one that was meant.
 pub(super) async fn edit_metadata(
-    request: &mut ResourceRequest,
+    request: ResourceRequest,
     name: &str,
     uid: Option<&str>,
     edit: impl Fn(&mut serde_json::Map<String, Value>) + Send + Sync,
 ) -> ApiResult<()> {
-    request.verb = SmolStr::new("patch");
+    let request = &request.with_verb(Verb::Patch);
     let options = Options::internal();
-    let request = &*request;
     let wanted = |current: &Value| {
         if uid.is_some_and(|uid| metadata::text(current, "uid") != uid) {
             return Err(Status::not_found(&request.resource, name));

@@ -7,9 +7,10 @@ use convoy_store::{Change, Shelf};
 use serde_json::Value;
 use smol_str::SmolStr;
 
+use crate::clusters::definitions;
 use crate::conditions::{self, Condition};
-use crate::definition::{self, CLEANUP};
 use crate::encoding;
+use crate::kinds::definition::{self, CLEANUP};
 use crate::metrics::Work;
 use crate::object_meta::{Entry, shelf_name};
 use crate::own;
@@ -75,7 +76,7 @@ async fn look_at(server: &Arc<Server>, (cluster, name): DefinitionKey) -> ApiRes
     if !entry.meta.is_deleting() {
         // Whoever wrote it may have ended before it was served.
         if object["status"]["conditions"].is_null() {
-            definition::refresh(server, &cluster, &name).await?;
+            definitions::refresh(server, &cluster, &name).await?;
         }
         return Ok(false);
     }
@@ -121,8 +122,8 @@ async fn finish(
     name: &str,
     uid: &str,
 ) -> ApiResult<()> {
-    let mut request = ResourceRequest::internal(server, cluster, definition::resource(), "", name);
-    edit_metadata(&mut request, name, Some(uid), |metadata| {
+    let request = ResourceRequest::internal(server, cluster, definition::resource(), "", name);
+    edit_metadata(request, name, Some(uid), |metadata| {
         retain(metadata, "finalizers", |known| known != CLEANUP);
     })
     .await

@@ -8,19 +8,22 @@ use futures_util::future::join_all;
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use crate::bootstrap::furnish;
+use crate::clusters::bootstrap::furnish;
 use crate::conditions::{self, Condition};
 use crate::encoding;
+use crate::kinds;
 use crate::metrics::Work;
 use crate::object_meta::{Entry, Snapshot};
+use crate::options::Options;
 use crate::own;
 use crate::registry::{Resource, builtin};
+use crate::request_info::Verb;
 use crate::resource_request::ResourceRequest;
 use crate::server::{Cluster, Server};
 use crate::status::ApiResult;
 use crate::surroundings::seconds;
 use crate::verb::delete::{DeleteOptions, Propagation, delete_named};
-use crate::write::{self, Options, Wanted};
+use crate::write::{self, Wanted};
 
 use super::queue::Queue;
 use super::{BATCH, Event, is_overtaken};
@@ -140,13 +143,13 @@ impl<'s> Content<'s> {
         self.resources.is_empty()
     }
 
-    /// What to delete next. Pods go before everything that they may need to end well.
+    /// What to delete next: pods before everything that they may need to end well.
     fn next(&self) -> Vec<(&Arc<Resource>, Vec<&'s Arc<Entry>>)> {
-        let has_pods = self.resources.iter().any(|(resource, _)| resource.is("", "pods"));
+        let has_first = self.resources.iter().any(|(resource, _)| kinds::of(resource).goes_first());
         let mut left = BATCH;
         let mut next = Vec::new();
         for (resource, objects) in &self.resources {
-            if has_pods && !resource.is("", "pods") {
+            if has_first && !kinds::of(resource).goes_first() {
                 continue;
             }
             let open = objects.iter().filter(|entry| !entry.meta.is_deleting());
@@ -220,9 +223,9 @@ pub(super) async fn delete_all(
 ) -> ApiResult<()> {
     let work = objects.iter().map(|entry| async move {
         let key = &entry.key;
-        let mut request =
-            ResourceRequest::internal(server, cluster, resource, &key.namespace, &key.name);
-        request.verb = SmolStr::new("delete");
+        let request =
+            ResourceRequest::internal(server, cluster, resource, &key.namespace, &key.name)
+                .with_verb(Verb::Delete);
         let options =
             DeleteOptions::fenced(Propagation::Background, &entry.meta.uid, entry.modified.0);
         delete_named(&request, &key.name, &options).await
@@ -240,9 +243,9 @@ pub(super) async fn delete_all(
 
 /// Nothing is left that keeps the namespace.
 async fn finish(server: &Arc<Server>, cluster: &Arc<Cluster>, name: &str) -> ApiResult<()> {
-    let mut request = ResourceRequest::internal(server, cluster, resource("namespaces"), "", name);
-    request.verb = SmolStr::new("update");
-    request.target.subresource = SmolStr::new("finalize");
+    let request = ResourceRequest::internal(server, cluster, resource("namespaces"), "", name)
+        .with_verb(Verb::Update)
+        .on_part("finalize");
     let options = Options::internal();
     let change = |current: &Value| {
         let mut object = current.clone();

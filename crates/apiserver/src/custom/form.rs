@@ -9,7 +9,8 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::shape::{Shape, ShapeId, Shapes, from_schema};
+use crate::shape::{Shape, ShapeId, Shapes};
+use crate::types::from_schema;
 
 type Lazy<T> = LazyLock<T, Box<dyn FnOnce() -> T + Send>>;
 type Digested = [u8; 32];

@@ -9,8 +9,8 @@ use serde_json::Value;
 use super::path::Path;
 use super::{DecodeError, FINDINGS_MAX};
 use crate::canonical::{instant, quantity};
+use crate::shape::InsteadOfSchema;
 use crate::shape::{Form, Scalar, Shape};
-use crate::types::InsteadOfSchema;
 
 /// Drops the fields of `value` that its type does not have, and gives their paths.
 pub fn fit(shape: Shape<'_>, value: &mut Value) -> Result<Vec<String>, DecodeError> {

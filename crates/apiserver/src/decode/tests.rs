@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::shape::from_schema;
+use crate::types::from_schema;
 use crate::types::shape_of;
 
 #[test]

@@ -9,7 +9,7 @@ use crate::registry::Registry;
 const CUSTOM_PRIORITY: u32 = 1_000;
 
 /// Higher comes first; those of one priority are in alphabetical order.
-pub(super) fn priority(group: &str) -> u32 {
+pub(crate) fn priority(group: &str) -> u32 {
     match group {
         "apiregistration.k8s.io" => 20_000,
         "" => 18_000,

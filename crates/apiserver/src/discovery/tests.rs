@@ -97,7 +97,7 @@ fn each_group_and_version_is_an_object_too() {
     let server = TestServer::new();
     let first = server.server.cluster("").unwrap();
     for _ in 0..2 {
-        server.run(super::services::keep(&server.server, &first)).unwrap();
+        server.run(crate::clusters::services::keep(&server.server, &first)).unwrap();
     }
     let services = server.get("/apis/apiregistration.k8s.io/v1/apiservices");
     let items = services["items"].as_array().unwrap();

@@ -4,7 +4,13 @@ use convoy_api::text::Name;
 use serde_json::{Value, json};
 
 use super::at::{At, Errors};
+use super::kind::{Change, Consequence, Kind};
 use super::selector;
+use super::{defaults, escalation};
+use crate::metadata::path_segment;
+use crate::registry::Resource;
+use crate::resource_request::ResourceRequest;
+use crate::status::ApiResult;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
@@ -102,6 +108,118 @@ fn one_subject(subject: &At<'_>, namespaced: bool, errors: &mut Errors) {
             let kind = At { path: subject.get("kind").path, value: &json!(other) };
             errors.push(kind.unsupported(&["ServiceAccount", "User", "Group"]));
         }
+    }
+}
+
+pub(super) struct Role;
+
+impl Kind for Role {
+    fn prepare_create(&self, request: &ResourceRequest, object: &mut Value) -> ApiResult<()> {
+        escalation::check(request, object, None)
+    }
+
+    fn prepare_update(
+        &self,
+        request: &ResourceRequest,
+        object: &mut Value,
+        current: &Value,
+    ) -> ApiResult<()> {
+        escalation::check(request, object, Some(current))
+    }
+
+    fn validate(&self, change: &Change<'_>) -> Errors {
+        role(change.object, true)
+    }
+
+    fn name_errors(&self, _object: &Value, name: &str) -> Vec<String> {
+        path_segment(name)
+    }
+}
+
+pub(super) struct ClusterRole;
+
+impl Kind for ClusterRole {
+    fn prepare_create(&self, request: &ResourceRequest, object: &mut Value) -> ApiResult<()> {
+        escalation::check(request, object, None)
+    }
+
+    fn prepare_update(
+        &self,
+        request: &ResourceRequest,
+        object: &mut Value,
+        current: &Value,
+    ) -> ApiResult<()> {
+        escalation::check(request, object, Some(current))
+    }
+
+    fn validate(&self, change: &Change<'_>) -> Errors {
+        role(change.object, false)
+    }
+
+    fn consequence(&self) -> Option<Consequence> {
+        Some(Consequence::SumRoles)
+    }
+
+    fn name_errors(&self, _object: &Value, name: &str) -> Vec<String> {
+        path_segment(name)
+    }
+}
+
+pub(super) struct RoleBinding;
+
+impl Kind for RoleBinding {
+    fn default(&self, _resource: &Resource, object: &mut Value) {
+        defaults::access::binding(object);
+    }
+
+    fn prepare_create(&self, request: &ResourceRequest, object: &mut Value) -> ApiResult<()> {
+        escalation::check(request, object, None)
+    }
+
+    fn prepare_update(
+        &self,
+        request: &ResourceRequest,
+        object: &mut Value,
+        current: &Value,
+    ) -> ApiResult<()> {
+        escalation::check(request, object, Some(current))
+    }
+
+    fn validate(&self, change: &Change<'_>) -> Errors {
+        binding(change.object, change.old, true)
+    }
+
+    fn name_errors(&self, _object: &Value, name: &str) -> Vec<String> {
+        path_segment(name)
+    }
+}
+
+pub(super) struct ClusterRoleBinding;
+
+impl Kind for ClusterRoleBinding {
+    fn default(&self, _resource: &Resource, object: &mut Value) {
+        defaults::access::binding(object);
+    }
+
+    fn prepare_create(&self, request: &ResourceRequest, object: &mut Value) -> ApiResult<()> {
+        escalation::check(request, object, None)
+    }
+
+    fn prepare_update(
+        &self,
+        request: &ResourceRequest,
+        object: &mut Value,
+        current: &Value,
+    ) -> ApiResult<()> {
+        escalation::check(request, object, Some(current))
+    }
+
+    fn validate(&self, change: &Change<'_>) -> Errors {
+        binding(change.object, change.old, false)
+    }
+
+    fn name_errors(&self, _object: &Value, name: &str) -> Vec<String> {
+        path_segment(name)
     }
 }
 

@@ -5,9 +5,12 @@ use convoy_api::text::Name;
 use serde_json::{Value, json};
 
 use super::at::{At, Errors};
+use super::defaults;
 use super::expression::{self, compiles, with_variables};
+use super::kind::{Change, Kind, OWNERSHIP_ALONE};
 use super::selector;
 use super::webhook::{conditions_with, operation_rule};
+use crate::registry::Resource;
 
 const REASONS: [&str; 3] = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
 const ACTIONS: [&str; 3] = ["Audit", "Deny", "Warn"];
@@ -200,5 +203,49 @@ fn parameter_reference(reference: &At<'_>, errors: &mut Errors) {
         errors.push(action.required(""));
     } else {
         action.one_of(&["Deny", "Allow"], errors);
+    }
+}
+
+pub(super) struct Policy;
+
+impl Kind for Policy {
+    fn default(&self, _resource: &Resource, object: &mut Value) {
+        defaults::access::policy(object);
+    }
+
+    fn validate(&self, change: &Change<'_>) -> Errors {
+        change.new_errors(policy)
+    }
+
+    fn status_metadata(&self) -> &'static [&'static str] {
+        OWNERSHIP_ALONE
+    }
+}
+
+pub(super) struct Binding;
+
+impl Kind for Binding {
+    fn default(&self, _resource: &Resource, object: &mut Value) {
+        defaults::access::policy_binding(object);
+    }
+
+    fn validate(&self, change: &Change<'_>) -> Errors {
+        binding(change.object)
+    }
+}
+
+pub(super) struct MutatingPolicy;
+
+impl Kind for MutatingPolicy {
+    fn default(&self, _resource: &Resource, object: &mut Value) {
+        defaults::access::policy(object);
+    }
+}
+
+pub(super) struct MutatingBinding;
+
+impl Kind for MutatingBinding {
+    fn default(&self, _resource: &Resource, object: &mut Value) {
+        defaults::access::policy_binding(object);
     }
 }

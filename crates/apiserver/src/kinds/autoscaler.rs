@@ -4,8 +4,12 @@ use convoy_api::text::{Name, Quantity};
 use serde_json::Value;
 
 use super::at::{At, Errors};
+use super::defaults;
+use super::kind::{Change, Kind};
 use super::pod::amount;
+use crate::convert::to_stored;
 use crate::metadata::path_segment;
+use crate::registry::Resource;
 
 /// The sources of metrics, each with the field that describes it, in the order they are read.
 const SOURCES: [(&str, &str); 5] = [
@@ -256,6 +260,31 @@ fn pace(rules: &At<'_>, errors: &mut Errors) {
 fn at_most(at: &At<'_>, number: i64, most: i64, errors: &mut Errors) {
     if number > most {
         errors.push(at.invalid(&format!("must be less than or equal to {most}")));
+    }
+}
+
+pub(super) struct Autoscaler;
+
+impl Kind for Autoscaler {
+    fn default(&self, resource: &Resource, object: &mut Value) {
+        defaults::autoscaling::autoscaler(&resource.version, object);
+    }
+
+    fn validate(&self, change: &Change<'_>) -> Errors {
+        let Change { resource, object, old, .. } = *change;
+        if resource.version != "v1" {
+            return validate(object, old);
+        }
+        let newest = |object: &Value| {
+            let mut newest = object.clone();
+            to_stored(resource, &mut newest);
+            newest
+        };
+        validate(&newest(object), old.map(newest).as_ref())
+    }
+
+    fn validate_status(&self, change: &Change<'_>) -> Errors {
+        status(change.object)
     }
 }
 

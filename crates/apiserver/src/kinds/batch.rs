@@ -5,9 +5,14 @@ use convoy_plan::cron::{self, Cron};
 use serde_json::{Map, Value, json};
 
 use super::at::{At, Errors, same};
+use super::defaults;
+use super::kind::{Change, Dependents, Kind};
 use super::workload::{immutable, pod_template};
 use super::{fill, selector};
 use crate::metadata;
+use crate::registry::Resource;
+use crate::resource_request::ResourceRequest;
+use crate::status::ApiResult;
 
 /// A name of a job made by a schedule is eleven characters longer than the schedule's.
 const CRON_NAME_MAX: usize = 52;
@@ -270,5 +275,54 @@ fn schedule(spec: &At<'_>, old: Option<&Value>, errors: &mut Errors) {
         errors.push(zone.invalid(detail));
     } else if let Err(error) = cron::zone(zone.text()) {
         errors.push(zone.invalid(&error.to_string()));
+    }
+}
+
+pub(super) struct Job;
+
+impl Kind for Job {
+    fn default(&self, _resource: &Resource, object: &mut Value) {
+        defaults::workload::job(object);
+    }
+
+    fn prepare_create(&self, request: &ResourceRequest, object: &mut Value) -> ApiResult<()> {
+        prepare_create(object, request.query.get("dryRun").is_none());
+        Ok(())
+    }
+
+    fn complete_new(&self, object: &mut Value) {
+        prepare_create(object, false);
+    }
+
+    fn validate(&self, change: &Change<'_>) -> Errors {
+        job(change.object, change.old)
+    }
+
+    fn pod<'o>(&self, object: &'o Value) -> Option<At<'o>> {
+        Some(At::root(object).get("spec.template"))
+    }
+
+    fn dependents(&self) -> Dependents {
+        Dependents::Orphaned
+    }
+
+    fn selectable_fields(&self) -> &'static [&'static str] {
+        &["status.successful"]
+    }
+}
+
+pub(super) struct CronJob;
+
+impl Kind for CronJob {
+    fn default(&self, _resource: &Resource, object: &mut Value) {
+        defaults::workload::cron_job(object);
+    }
+
+    fn validate(&self, change: &Change<'_>) -> Errors {
+        cron_job(change.object, change.old)
+    }
+
+    fn pod<'o>(&self, object: &'o Value) -> Option<At<'o>> {
+        Some(At::root(object).get("spec.jobTemplate.spec.template"))
     }
 }

@@ -5,10 +5,14 @@ mod admission;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use convoy_api::text::Name;
 use serde_json::{Value, json};
 
 use super::at::{At, Errors};
+use super::kind::{Change, Kind};
+use crate::metadata::path_segment;
 use crate::resource_request::ResourceRequest;
+use crate::status::ApiResult;
 use crate::surroundings::seconds;
 
 pub(super) use admission::refuse;
@@ -147,6 +151,72 @@ fn decisions(conditions: &At<'_>, old: Option<&Value>, errors: &mut Errors) {
             let detail = format!("updates may not remove a condition of type {kind:?}");
             errors.push(conditions.forbidden(&detail));
         }
+    }
+}
+
+pub(super) struct SigningRequest;
+
+impl Kind for SigningRequest {
+    fn refuse(
+        &self,
+        request: &ResourceRequest,
+        object: &Value,
+        old: Option<&Value>,
+    ) -> ApiResult<()> {
+        refuse(request, object, old)
+    }
+
+    fn prepare_create(&self, request: &ResourceRequest, object: &mut Value) -> ApiResult<()> {
+        prepare_create(request, object);
+        Ok(())
+    }
+
+    fn prepare_update(
+        &self,
+        request: &ResourceRequest,
+        object: &mut Value,
+        current: &Value,
+    ) -> ApiResult<()> {
+        prepare_update(request, object, current);
+        Ok(())
+    }
+
+    fn validate(&self, change: &Change<'_>) -> Errors {
+        validate(change.subresource, change.object, change.old)
+    }
+
+    fn name_errors(&self, _object: &Value, name: &str) -> Vec<String> {
+        path_segment(name)
+    }
+
+    fn selectable_fields(&self) -> &'static [&'static str] {
+        &["spec.signerName"]
+    }
+}
+
+pub(super) struct TrustBundle;
+
+impl Kind for TrustBundle {
+    fn name_errors(&self, object: &Value, name: &str) -> Vec<String> {
+        trust_bundle(name, object["spec"]["signerName"].as_str().unwrap_or_default())
+    }
+}
+
+/// The bundle of a signer is named after it, so that its name says whom it belongs to.
+fn trust_bundle(name: &str, signer: &str) -> Vec<String> {
+    if signer.is_empty() {
+        if name.contains(':') {
+            let detail = "ClusterTrustBundle without signer name must not have \":\" in its name";
+            return vec![detail.to_owned()];
+        }
+        return Name::Dns1123Subdomain.errors(name);
+    }
+    let prefix = format!("{}:", signer.replace('/', ":"));
+    match name.strip_prefix(&prefix) {
+        Some(rest) => Name::Dns1123Subdomain.errors(rest),
+        None => vec![format!(
+            "ClusterTrustBundle for signerName {signer} must be named with prefix {prefix}"
+        )],
     }
 }
 

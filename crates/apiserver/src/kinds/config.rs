@@ -5,6 +5,9 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::at::{At, Errors};
+use super::defaults;
+use super::kind::{Change, Kind};
+use crate::registry::Resource;
 use convoy_api::schema::{FieldError, Reason};
 
 /// All values of one object together.
@@ -136,6 +139,30 @@ fn config_key(at: &At<'_>, key: &str, errors: &mut Errors) {
 
 fn decoded(value: &At<'_>) -> Vec<u8> {
     STANDARD.decode(value.text()).unwrap_or_default()
+}
+
+pub(super) struct ConfigMap;
+
+impl Kind for ConfigMap {
+    fn validate(&self, change: &Change<'_>) -> Errors {
+        config_map(change.object, change.old)
+    }
+}
+
+pub(super) struct Secret;
+
+impl Kind for Secret {
+    fn default(&self, _resource: &Resource, object: &mut Value) {
+        defaults::with(object, defaults::storage::secret);
+    }
+
+    fn validate(&self, change: &Change<'_>) -> Errors {
+        secret(change.object, change.old)
+    }
+
+    fn selectable_fields(&self) -> &'static [&'static str] {
+        &["type"]
+    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use convoy_api::text::Name;
 use serde_json::{Value, json};
 
 use super::at::{At, Errors};
+use super::kind::{Change, Dependents, Kind};
 
 const TEXT_MAX: usize = 128;
 const NOTE_MAX: usize = 1024;
@@ -146,6 +147,62 @@ fn series(root: &At<'_>, errors: &mut Errors) {
     }
     if series.get("lastObservedTime").is_absent() {
         errors.push(series.get("lastObservedTime").required(""));
+    }
+}
+
+pub(super) struct CoreEvent;
+
+impl Kind for CoreEvent {
+    fn validate(&self, change: &Change<'_>) -> Errors {
+        validate("", change.object, change.old)
+    }
+
+    fn dependents(&self) -> Dependents {
+        Dependents::None
+    }
+
+    fn selectable_fields(&self) -> &'static [&'static str] {
+        &[
+            "involvedObject.kind",
+            "involvedObject.namespace",
+            "involvedObject.name",
+            "involvedObject.uid",
+            "involvedObject.apiVersion",
+            "involvedObject.resourceVersion",
+            "involvedObject.fieldPath",
+            "reason",
+            "reportingComponent",
+            "source",
+            "type",
+        ]
+    }
+}
+
+/// The same in its newer spelling.
+pub(super) struct Event;
+
+impl Kind for Event {
+    fn validate(&self, change: &Change<'_>) -> Errors {
+        validate("events.k8s.io", change.object, change.old)
+    }
+
+    fn dependents(&self) -> Dependents {
+        Dependents::None
+    }
+
+    fn selectable_fields(&self) -> &'static [&'static str] {
+        &[
+            "regarding.kind",
+            "regarding.namespace",
+            "regarding.name",
+            "regarding.uid",
+            "regarding.apiVersion",
+            "regarding.resourceVersion",
+            "regarding.fieldPath",
+            "reason",
+            "reportingController",
+            "type",
+        ]
     }
 }
 

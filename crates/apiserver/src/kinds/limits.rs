@@ -6,9 +6,12 @@ use std::collections::BTreeMap;
 use convoy_api::text::Quantity;
 use serde_json::{Map, Value, json};
 
+use super::defaults;
 use super::fill;
+use super::kind::Kind;
 use super::priority::all;
 use crate::metadata;
+use crate::registry::Resource;
 use crate::resource_request::ResourceRequest;
 use crate::status::{ApiResult, Status};
 
@@ -203,6 +206,16 @@ fn ranges(request: &ResourceRequest) -> impl Iterator<Item = Value> {
     all(request, "", "limitranges")
         .into_iter()
         .filter(move |range| metadata::text(range, "namespace") == namespace)
+}
+
+pub(super) struct LimitRange;
+
+impl Kind for LimitRange {
+    fn default(&self, _resource: &Resource, object: &mut Value) {
+        if let Some(spec) = fill::spec(object) {
+            fill::each(spec.get_mut("limits"), defaults::storage::limit);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use convoy_api::text::Name;
 use serde_json::Value;
 
 use super::at::{At, Errors};
+use super::kind::{Change, Kind, OWNERSHIP_ALONE};
 
 pub(super) fn validate(object: &Value, old: Option<&Value>) -> Errors {
     let spec = At::root(object).get("spec");
@@ -18,6 +19,18 @@ pub(super) fn validate(object: &Value, old: Option<&Value>) -> Errors {
         spec.immutable(&At::root(old).get("spec"), &mut errors);
     }
     errors
+}
+
+pub(super) struct Migration;
+
+impl Kind for Migration {
+    fn validate(&self, change: &Change<'_>) -> Errors {
+        validate(change.object, change.old)
+    }
+
+    fn status_metadata(&self) -> &'static [&'static str] {
+        OWNERSHIP_ALONE
+    }
 }
 
 #[cfg(test)]

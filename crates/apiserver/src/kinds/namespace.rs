@@ -4,7 +4,12 @@ use convoy_api::text::Name;
 use serde_json::{Value, json};
 
 use super::at::{At, Errors};
+use super::fill;
+use super::kind::{Change, Kind};
 use crate::metadata;
+use crate::registry::Resource;
+use crate::resource_request::ResourceRequest;
+use crate::status::{ApiResult, Status};
 
 /// What keeps a namespace has a name that says whose it is.
 pub(super) fn validate(object: &Value) -> Errors {
@@ -47,6 +52,77 @@ pub(super) fn prepare_update(subresource: &str, object: &mut Value, current: &Va
     let name = metadata::text(current, "name").to_owned();
     let labels = metadata::of(object).entry("labels").or_insert_with(|| json!({}));
     if let Value::Object(labels) = labels {
+        labels.insert("kubernetes.io/metadata.name".into(), json!(name));
+    }
+}
+
+/// Namespaces that are there for ever.
+const PROTECTED: [&str; 3] = ["default", "kube-system", "kube-public"];
+
+pub(super) struct Namespace;
+
+impl Kind for Namespace {
+    fn default(&self, _resource: &Resource, object: &mut Value) {
+        label(object);
+    }
+
+    fn prepare_create(&self, _request: &ResourceRequest, object: &mut Value) -> ApiResult<()> {
+        prepare_create(object);
+        Ok(())
+    }
+
+    fn prepare_update(
+        &self,
+        request: &ResourceRequest,
+        object: &mut Value,
+        current: &Value,
+    ) -> ApiResult<()> {
+        prepare_update(&request.target.subresource, object, current);
+        Ok(())
+    }
+
+    fn validate(&self, change: &Change<'_>) -> Errors {
+        validate(change.object)
+    }
+
+    fn may_vanish(&self, object: &Value) -> bool {
+        object["spec"]["finalizers"].as_array().is_none_or(Vec::is_empty)
+    }
+
+    fn tells_grace(&self) -> bool {
+        false
+    }
+
+    fn mark_deleting(&self, object: &mut Value) {
+        object["status"]["phase"] = json!("Terminating");
+    }
+
+    fn check_delete(&self, request: &ResourceRequest, object: &Value) -> ApiResult<()> {
+        let name = metadata::text(object, "name");
+        if PROTECTED.contains(&name) {
+            let why = "this namespace may not be deleted";
+            return Err(Status::forbidden(&request.resource, name, why));
+        }
+        Ok(())
+    }
+
+    fn name_errors(&self, _object: &Value, name: &str) -> Vec<String> {
+        Name::Dns1123Label.errors(name)
+    }
+
+    fn selectable_fields(&self) -> &'static [&'static str] {
+        &["status.phase"]
+    }
+}
+
+/// Every namespace can be selected by its own name.
+fn label(object: &mut Value) {
+    let name = metadata::text(object, "name").to_owned();
+    if name.is_empty() {
+        return;
+    }
+    let metadata = metadata::of(object);
+    if let Some(labels) = fill::make(metadata, "labels") {
         labels.insert("kubernetes.io/metadata.name".into(), json!(name));
     }
 }

@@ -6,9 +6,12 @@ use convoy_api::text::Name;
 use serde_json::{Value, json};
 
 use super::at::{At, Errors};
+use super::kind::{Change, Kind};
 use super::node::is_range;
 use super::pod::port_name;
 use super::selector;
+use super::{defaults, fill};
+use crate::registry::Resource;
 
 const RANGE: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
 
@@ -259,6 +262,89 @@ pub(super) fn endpoint_slice(object: &Value, old: Option<&Value>) -> Errors {
         port.get("protocol").one_of(&["SCTP", "TCP", "UDP"], &mut errors);
     }
     errors
+}
+
+pub(super) struct NetworkPolicy;
+
+impl Kind for NetworkPolicy {
+    fn default(&self, _resource: &Resource, object: &mut Value) {
+        defaults::networking::policy(object);
+    }
+
+    fn validate(&self, change: &Change<'_>) -> Errors {
+        policy(change.object)
+    }
+}
+
+pub(super) struct Ingress;
+
+impl Kind for Ingress {
+    fn validate(&self, change: &Change<'_>) -> Errors {
+        ingress(change.object)
+    }
+}
+
+pub(super) struct IngressClass;
+
+impl Kind for IngressClass {
+    fn default(&self, _resource: &Resource, object: &mut Value) {
+        defaults::networking::ingress_class(object);
+    }
+}
+
+pub(super) struct EndpointSlice;
+
+impl Kind for EndpointSlice {
+    fn default(&self, _resource: &Resource, object: &mut Value) {
+        defaults::networking::endpoint_slice(object);
+    }
+
+    fn validate(&self, change: &Change<'_>) -> Errors {
+        endpoint_slice(change.object, change.old)
+    }
+}
+
+pub(super) struct Endpoints;
+
+impl Kind for Endpoints {
+    fn default(&self, _resource: &Resource, object: &mut Value) {
+        defaults::with(object, |endpoints| {
+            fill::each(endpoints.get_mut("subsets"), |subset| {
+                fill::each(subset.get_mut("ports"), |port| fill::text(port, "protocol", "TCP"));
+            });
+        });
+    }
+
+    fn deprecation(&self) -> Option<&'static str> {
+        Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
+    }
+}
+
+pub(super) struct Address;
+
+impl Kind for Address {
+    fn name_errors(&self, _object: &Value, name: &str) -> Vec<String> {
+        address(name)
+    }
+}
+
+/// One address has one name: its canonical form.
+fn address(name: &str) -> Vec<String> {
+    let is_number = |part: &str| {
+        part.bytes().all(|byte| byte.is_ascii_digit()) && part.parse::<u32>().is_ok_and(|n| n < 256)
+    };
+    let detail = match name.parse::<IpAddr>() {
+        Ok(IpAddr::V6(address)) if address.to_ipv4_mapped().is_some() => {
+            "must not be an IPv4-mapped IPv6 address".to_owned()
+        }
+        Ok(address) if address.to_string() == name => return Vec::new(),
+        Ok(address) => format!("must be in canonical form (\"{address}\")"),
+        Err(_) if name.split('.').count() == 4 && name.split('.').all(is_number) => {
+            "must not have leading 0s".to_owned()
+        }
+        Err(_) => "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".to_owned(),
+    };
+    vec![detail]
 }
 
 #[cfg(test)]

@@ -5,6 +5,10 @@ use convoy_api::text::Name;
 use serde_json::Value;
 
 use super::at::{At, Errors};
+use super::defaults;
+use super::fill::{self, Fields};
+use super::kind::{Change, Kind};
+use crate::registry::Resource;
 
 pub(super) fn validate(object: &Value, old: Option<&Value>) -> Errors {
     let root = At::root(object);
@@ -84,6 +88,40 @@ pub(super) fn default_ranges(object: &mut Value) {
             object["spec"]["podCIDRs"] = serde_json::json!([single]);
         }
         _ => {}
+    }
+}
+
+pub(super) struct Node;
+
+impl Kind for Node {
+    fn default(&self, _resource: &Resource, object: &mut Value) {
+        defaults::with(object, default_allocatable);
+        default_ranges(object);
+    }
+
+    fn validate(&self, change: &Change<'_>) -> Errors {
+        validate(change.object, change.old)
+    }
+
+    fn brings_status(&self) -> bool {
+        true
+    }
+
+    fn selectable_fields(&self) -> &'static [&'static str] {
+        &["spec.unschedulable"]
+    }
+
+    fn has_namespace_field(&self) -> bool {
+        false
+    }
+}
+
+/// A node that says nothing else gives all that it has.
+fn default_allocatable(node: &mut Fields) {
+    let Some(status) = fill::fields(node.get_mut("status")) else { return };
+    if let Some(capacity) = status.get("capacity").filter(|capacity| capacity.is_object()) {
+        let capacity = capacity.clone();
+        fill::absent(status, "allocatable", || capacity);
     }
 }
 

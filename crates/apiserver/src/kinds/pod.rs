@@ -2,6 +2,7 @@
 
 mod containers;
 mod quality;
+mod resources;
 mod spec;
 mod sysctls;
 mod update;
@@ -10,11 +11,17 @@ mod volumes;
 use serde_json::{Value, json};
 
 use super::at::{At, Errors};
+use super::kind::{Change, Kind};
+use super::{defaults, limits, priority, runtime_class};
 use crate::metadata;
+use crate::registry::Resource;
 use crate::resource_request::ResourceRequest;
+use crate::status::ApiResult;
+use crate::surroundings::seconds;
 
 pub(super) use containers::{port_name, port_reference};
-pub(super) use spec::{SpecParent, amount, validate as validate_spec};
+pub(super) use resources::amount;
+pub(super) use spec::{SpecParent, validate as validate_spec};
 
 pub(super) fn prepare_create(object: &mut Value, now: &str) {
     let mut status = json!({"phase": "Pending", "qosClass": quality::class(object)});
@@ -113,4 +120,104 @@ pub(super) fn validate(subresource: &str, object: &Value, old: Option<&Value>) -
         }
     }
     errors
+}
+
+pub(super) struct Pod;
+
+impl Kind for Pod {
+    fn default(&self, _resource: &Resource, object: &mut Value) {
+        defaults::pod::pod(object);
+    }
+
+    fn admit(&self, request: &ResourceRequest, object: &mut Value) -> ApiResult<()> {
+        if !request.target.subresource.is_empty() {
+            return Ok(());
+        }
+        limits::fill_in(request, object);
+        priority::admit_pod(request, object)?;
+        runtime_class::admit_pod(request, object)
+    }
+
+    fn refuse(
+        &self,
+        request: &ResourceRequest,
+        object: &Value,
+        old: Option<&Value>,
+    ) -> ApiResult<()> {
+        if old.is_some() || !request.target.subresource.is_empty() {
+            return Ok(());
+        }
+        limits::check(request, object)?;
+        runtime_class::check(request, object)
+    }
+
+    fn prepare_create(&self, request: &ResourceRequest, object: &mut Value) -> ApiResult<()> {
+        prepare_create(object, &seconds(request.server.now()));
+        Ok(())
+    }
+
+    fn prepare_update(
+        &self,
+        request: &ResourceRequest,
+        object: &mut Value,
+        current: &Value,
+    ) -> ApiResult<()> {
+        prepare_update(request, object, current);
+        Ok(())
+    }
+
+    fn validate(&self, change: &Change<'_>) -> Errors {
+        validate(change.subresource, change.object, change.old)
+    }
+
+    fn validate_status(&self, change: &Change<'_>) -> Errors {
+        validate(change.subresource, change.object, change.old)
+    }
+
+    fn pod<'o>(&self, object: &'o Value) -> Option<At<'o>> {
+        Some(At::root(object))
+    }
+
+    fn repeats_warnings(&self) -> bool {
+        false
+    }
+
+    fn status_metadata(&self) -> &'static [&'static str] {
+        &["labels", "annotations", "finalizers", "managedFields"]
+    }
+
+    fn grace_seconds(&self, object: &Value, asked: Option<i64>) -> i64 {
+        let is_bound = object["spec"]["nodeName"].as_str().is_some_and(|node| !node.is_empty());
+        let has_ended = matches!(object["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
+        if !is_bound || has_ended {
+            return 0;
+        }
+        let own = object["spec"]["terminationGracePeriodSeconds"].as_i64().unwrap_or(30);
+        match asked.unwrap_or(own) {
+            negative if negative < 0 => 1,
+            seconds => seconds,
+        }
+    }
+
+    fn selectable_fields(&self) -> &'static [&'static str] {
+        &[
+            "spec.nodeName",
+            "spec.restartPolicy",
+            "spec.schedulerName",
+            "spec.serviceAccountName",
+            "spec.hostNetwork",
+            "status.phase",
+            "status.podIP",
+            "status.podIPs",
+            "status.nominatedNodeName",
+        ]
+    }
+
+    fn field_alias(&self, field: &str) -> Option<&'static str> {
+        (field == "spec.host").then_some("spec.nodeName")
+    }
+
+    fn goes_first(&self) -> bool {
+        true
+    }
 }

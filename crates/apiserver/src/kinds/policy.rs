@@ -3,8 +3,9 @@
 use serde_json::Value;
 
 use super::at::{At, Errors};
+use super::count::{at_most_all, count_or_percent};
+use super::kind::{Change, Kind};
 use super::selector;
-use super::workload::{at_most_all, count_or_percent};
 
 const USER_PRIORITY_MAX: i64 = 1_000_000_000;
 
@@ -89,6 +90,22 @@ fn not_of_system(root: &At<'_>) -> Option<String> {
 /// The value of a class of the system, which need not be stored to be known.
 pub(super) fn system_priority(name: &str) -> Option<i64> {
     SYSTEM_CLASSES.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
+}
+
+pub(super) struct DisruptionBudget;
+
+impl Kind for DisruptionBudget {
+    fn validate(&self, change: &Change<'_>) -> Errors {
+        disruption_budget(change.object)
+    }
+}
+
+pub(super) struct Lease;
+
+impl Kind for Lease {
+    fn validate(&self, change: &Change<'_>) -> Errors {
+        lease(change.object)
+    }
 }
 
 #[cfg(test)]

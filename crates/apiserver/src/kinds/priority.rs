@@ -3,11 +3,16 @@
 
 use serde_json::{Value, json};
 
+use super::at::Errors;
+use super::defaults;
 use super::fill;
+use super::kind::{Change, Kind};
+use super::policy::priority_class;
 use super::policy::system_priority;
 use crate::encoding::read_entry;
 use crate::metadata;
 use crate::object_meta::Entry;
+use crate::registry::Resource;
 use crate::resource_request::ResourceRequest;
 use crate::status::{ApiResult, Status};
 
@@ -156,5 +161,37 @@ pub(super) fn choose_storage_class(request: &ResourceRequest, claim: &mut Value)
     });
     if let (Some(class), Some(spec)) = (chosen, fill::spec(claim)) {
         spec.insert("storageClassName".to_owned(), json!(metadata::text(&class, "name")));
+    }
+}
+
+pub(super) struct PriorityClass;
+
+impl Kind for PriorityClass {
+    fn default(&self, _resource: &Resource, object: &mut Value) {
+        defaults::with(object, |class| {
+            fill::absent(class, "preemptionPolicy", || json!("PreemptLowerPriority"));
+        });
+    }
+
+    fn prepare_create(&self, request: &ResourceRequest, object: &mut Value) -> ApiResult<()> {
+        check_default(request, object)
+    }
+
+    fn prepare_update(
+        &self,
+        request: &ResourceRequest,
+        object: &mut Value,
+        _current: &Value,
+    ) -> ApiResult<()> {
+        check_default(request, object)
+    }
+
+    fn validate(&self, change: &Change<'_>) -> Errors {
+        priority_class(change.object, change.old)
+    }
+
+    fn counts_changes(&self) -> bool {
+        // Priorities are counted once and never again.
+        false
     }
 }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::at::{At, Errors};
+use super::kind::{Change, Kind};
 
 pub(super) fn validate(object: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::new();
@@ -11,6 +12,14 @@ pub(super) fn validate(object: &Value, old: Option<&Value>) -> Errors {
         scopes(object).immutable(&scopes(old), &mut errors);
     }
     errors
+}
+
+pub(super) struct Quota;
+
+impl Kind for Quota {
+    fn validate(&self, change: &Change<'_>) -> Errors {
+        validate(change.object, change.old)
+    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,62 @@ mod rules;
 pub(super) use allocate::{companions, prepare_create, prepare_update};
 pub(super) use rules::validate;
 
+use super::at::Errors;
+use super::defaults;
+use super::kind::{Change, Kind};
+use crate::object_meta::{Entry, ObjectMeta};
+use crate::registry::Resource;
+use crate::resource_request::ResourceRequest;
+use crate::status::ApiResult;
+use convoy_api::text::Name;
+use convoy_store::Write;
 use serde_json::Value;
+
+pub(super) struct Service;
+
+impl Kind for Service {
+    fn default(&self, _resource: &Resource, object: &mut Value) {
+        defaults::service::service(object);
+    }
+
+    fn prepare_create(&self, request: &ResourceRequest, object: &mut Value) -> ApiResult<()> {
+        prepare_create(request, object)
+    }
+
+    fn prepare_update(
+        &self,
+        request: &ResourceRequest,
+        object: &mut Value,
+        current: &Value,
+    ) -> ApiResult<()> {
+        prepare_update(request, object, current)
+    }
+
+    fn validate(&self, change: &Change<'_>) -> Errors {
+        validate(change.object, change.old)
+    }
+
+    fn has_companions(&self) -> bool {
+        true
+    }
+
+    fn companions(
+        &self,
+        request: &ResourceRequest,
+        object: Option<&Value>,
+        current: Option<&Entry>,
+    ) -> Vec<Write<ObjectMeta>> {
+        companions(request, object, current)
+    }
+
+    fn name_errors(&self, _object: &Value, name: &str) -> Vec<String> {
+        Name::Dns1123Label.errors(name)
+    }
+
+    fn selectable_fields(&self) -> &'static [&'static str] {
+        &["spec.clusterIP", "spec.type"]
+    }
+}
 
 #[cfg(test)]
 mod tests;

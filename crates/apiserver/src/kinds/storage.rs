@@ -4,7 +4,13 @@ use convoy_api::text::{Name, Quantity};
 use serde_json::{Value, json};
 
 use super::at::{At, Errors, same};
+use super::kind::{Change, Kind, OWNERSHIP_ALONE};
 use super::selector;
+use super::{defaults, priority};
+use crate::registry::Resource;
+use crate::resource_request::ResourceRequest;
+use crate::status::ApiResult;
+use crate::surroundings::seconds;
 
 const ACCESS: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 const MODES: [&str; 2] = ["Block", "Filesystem"];
@@ -182,6 +188,74 @@ pub(super) fn class(object: &Value, old: Option<&Value>) -> Errors {
 /// A new claim begins unbound.
 pub(super) fn prepare_claim(object: &mut Value) {
     object["status"] = json!({"phase": "Pending"});
+}
+
+pub(super) struct Volume;
+
+impl Kind for Volume {
+    fn default(&self, _resource: &Resource, object: &mut Value) {
+        defaults::storage::volume(object);
+    }
+
+    fn prepare_create(&self, request: &ResourceRequest, object: &mut Value) -> ApiResult<()> {
+        let now = seconds(request.server.now());
+        object["status"] = json!({"phase": "Pending", "lastPhaseTransitionTime": now});
+        Ok(())
+    }
+
+    fn validate(&self, change: &Change<'_>) -> Errors {
+        volume(change.object, change.old)
+    }
+}
+
+pub(super) struct Claim;
+
+impl Kind for Claim {
+    fn default(&self, _resource: &Resource, object: &mut Value) {
+        defaults::with(object, defaults::storage::claim);
+    }
+
+    fn admit(&self, request: &ResourceRequest, object: &mut Value) -> ApiResult<()> {
+        priority::choose_storage_class(request, object);
+        Ok(())
+    }
+
+    fn prepare_create(&self, _request: &ResourceRequest, object: &mut Value) -> ApiResult<()> {
+        prepare_claim(object);
+        Ok(())
+    }
+
+    fn validate(&self, change: &Change<'_>) -> Errors {
+        claim(change.object, change.old)
+    }
+}
+
+pub(super) struct Class;
+
+impl Kind for Class {
+    fn default(&self, _resource: &Resource, object: &mut Value) {
+        defaults::storage::class(object);
+    }
+
+    fn validate(&self, change: &Change<'_>) -> Errors {
+        class(change.object, change.old)
+    }
+}
+
+pub(super) struct Driver;
+
+impl Kind for Driver {
+    fn default(&self, _resource: &Resource, object: &mut Value) {
+        defaults::storage::driver(object);
+    }
+}
+
+pub(super) struct Attachment;
+
+impl Kind for Attachment {
+    fn status_metadata(&self) -> &'static [&'static str] {
+        OWNERSHIP_ALONE
+    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,10 @@ use convoy_api::text::Name;
 use serde_json::{Value, json};
 
 use super::at::{At, Errors};
+use super::kind::{Change, Kind, OWNERSHIP_ALONE};
+use crate::resource_request::ResourceRequest;
+use crate::status::ApiResult;
+use crate::surroundings::seconds;
 
 const EFFECTS: [&str; 3] = ["NoExecute", "NoSchedule", "None"];
 
@@ -33,6 +37,33 @@ pub(super) fn rule(object: &Value, old: Option<&Value>) -> Errors {
         effect.one_of(&EFFECTS, &mut errors);
     }
     errors
+}
+
+pub(super) struct TaintRule;
+
+impl Kind for TaintRule {
+    fn prepare_create(&self, request: &ResourceRequest, object: &mut Value) -> ApiResult<()> {
+        prepare(object, None, &seconds(request.server.now()));
+        Ok(())
+    }
+
+    fn prepare_update(
+        &self,
+        request: &ResourceRequest,
+        object: &mut Value,
+        current: &Value,
+    ) -> ApiResult<()> {
+        prepare(object, Some(current), &seconds(request.server.now()));
+        Ok(())
+    }
+
+    fn validate(&self, change: &Change<'_>) -> Errors {
+        rule(change.object, change.old)
+    }
+
+    fn status_metadata(&self) -> &'static [&'static str] {
+        OWNERSHIP_ALONE
+    }
 }
 
 #[cfg(test)]

@@ -1,10 +1,7 @@
 //! Warnings about valid objects whose fields have no effect, or not the effect that they seem to
 //! have.
 
-use serde_json::Value;
-
 use super::at::At;
-use crate::registry::Resource;
 
 /// Labels of nodes that have newer names, and since when.
 const LABELS: [(&str, &str, &str); 5] = [
@@ -19,19 +16,8 @@ const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
 const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 
-/// About the pods of an object: a pod itself, or those that it makes.
-pub(super) fn of(resource: &Resource, object: &Value) -> Vec<String> {
-    let root = At::root(object);
-    let pod = match (resource.group.as_str(), resource.plural.as_str()) {
-        ("", "pods") => root,
-        ("", "podtemplates") => root.get("template"),
-        ("", "replicationcontrollers") | ("batch", "jobs") => root.get("spec.template"),
-        ("apps", "deployments" | "replicasets" | "daemonsets" | "statefulsets") => {
-            root.get("spec.template")
-        }
-        ("batch", "cronjobs") => root.get("spec.jobTemplate.spec.template"),
-        _ => return Vec::new(),
-    };
+/// About a pod, or what an object makes pods from.
+pub(super) fn of_pod(pod: &At<'_>) -> Vec<String> {
     let mut warnings = Vec::new();
     places(&pod.get("spec"), &mut warnings);
     for (index, alias) in pod.get("spec.hostAliases").items().iter().enumerate() {
@@ -127,7 +113,7 @@ fn ports(container: &At<'_>, warnings: &mut Vec<String>) {
 mod tests {
     use serde_json::json;
 
-    use super::*;
+    use crate::kinds::warnings_of;
     use crate::registry::builtin;
 
     #[test]
@@ -138,7 +124,7 @@ mod tests {
             "env": [{"name": "X", "value": "1"}, {"name": "X", "value": "2"}]});
         let template = json!({"spec": {"nodeSelector": {"beta.kubernetes.io/os": "linux"},
             "containers": [container]}});
-        let told = of(resource, &json!({"spec": {"template": template}}));
+        let told = warnings_of(resource, &json!({"spec": {"template": template}}));
         assert_eq!(
             told,
             [
@@ -147,6 +133,6 @@ mod tests {
                 "spec.template.spec.containers[0].ports[1]: duplicate port definition with spec.template.spec.containers[0].ports[0]",
             ]
         );
-        assert!(of(builtin().get("", "v1", "secrets").unwrap(), &json!({})).is_empty());
+        assert!(warnings_of(builtin().get("", "v1", "secrets").unwrap(), &json!({})).is_empty());
     }
 }

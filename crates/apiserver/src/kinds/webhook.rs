@@ -5,8 +5,11 @@ use convoy_api::text::Name;
 use serde_json::Value;
 
 use super::at::{At, Errors};
+use super::defaults;
 use super::expression::{self, compiles};
+use super::kind::{Change, Kind};
 use super::selector;
+use crate::registry::Resource;
 
 const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 
@@ -209,6 +212,30 @@ pub(super) fn conditions_with(conditions: &At<'_>, known: &Declared, errors: &mu
             }
         }
         names.push(name.text());
+    }
+}
+
+pub(super) struct Validating;
+
+impl Kind for Validating {
+    fn default(&self, _resource: &Resource, object: &mut Value) {
+        defaults::access::validating_webhooks(object);
+    }
+
+    fn validate(&self, change: &Change<'_>) -> Errors {
+        change.new_errors(configuration)
+    }
+}
+
+pub(super) struct Mutating;
+
+impl Kind for Mutating {
+    fn default(&self, _resource: &Resource, object: &mut Value) {
+        defaults::access::mutating_webhooks(object);
+    }
+
+    fn validate(&self, change: &Change<'_>) -> Errors {
+        change.new_errors(configuration)
     }
 }
 

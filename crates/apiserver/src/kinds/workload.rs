@@ -1,11 +1,18 @@
 //! Rules of the controllers of pods: what they select, what they make, how they replace it.
 
+use convoy_api::apps::defaults as apps;
 use convoy_api::text::Name;
 use serde_json::{Value, json};
 
 use super::at::{At, Errors, same};
+use super::count::{at_most_all, count_or_percent, number_in};
+use super::defaults;
+use super::kind::{Change, Dependents, Kind};
 use super::pod::{SpecParent, validate_spec};
 use super::selector;
+use crate::registry::Resource;
+use crate::resource_request::ResourceRequest;
+use crate::status::ApiResult;
 
 pub(super) fn deployment(object: &Value, old: Option<&Value>) -> Errors {
     let spec = At::root(object).get("spec");
@@ -306,40 +313,6 @@ fn stateful_strategy(strategy: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// A count that is not negative, or a percentage.
-pub(super) fn count_or_percent(value: &At<'_>, errors: &mut Errors) {
-    match value.value {
-        Value::String(text) if !is_percent(text) => {
-            let detail = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
-            errors.push(value.invalid(detail));
-        }
-        Value::String(_) => {}
-        _ => value.not_negative(errors),
-    }
-}
-
-fn is_percent(text: &str) -> bool {
-    text.strip_suffix('%').is_some_and(|digits| {
-        !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
-    })
-}
-
-/// No more than all of them.
-pub(super) fn at_most_all(value: &At<'_>, errors: &mut Errors) {
-    if is_percent(value.text()) && number_in(value) > 100 {
-        errors.push(value.invalid("must not be greater than 100%"));
-    }
-}
-
-fn number_in(value: &At<'_>) -> i64 {
-    match value.value {
-        Value::String(text) => {
-            text.strip_suffix('%').and_then(|digits| digits.parse().ok()).unwrap_or(0)
-        }
-        _ => value.integer().unwrap_or(0),
-    }
-}
-
 /// Daemon sets count their templates in an annotation, for clients that remember it.
 pub(super) fn count_template(object: &mut Value, current: Option<&Value>) {
     const COUNT: &str = "deprecated.daemonset.template.generation";
@@ -372,4 +345,139 @@ pub(super) fn controller_revision(object: &Value, old: Option<&Value>) -> Errors
         root.get("data").immutable(&At::root(old).get("data"), &mut errors);
     }
     errors
+}
+
+pub(super) struct Deployment;
+
+impl Kind for Deployment {
+    fn default(&self, _resource: &Resource, object: &mut Value) {
+        defaults::workload::make_template(object);
+        *object = apps::deployment(object);
+    }
+
+    fn validate(&self, change: &Change<'_>) -> Errors {
+        deployment(change.object, change.old)
+    }
+
+    fn pod<'o>(&self, object: &'o Value) -> Option<At<'o>> {
+        Some(At::root(object).get("spec.template"))
+    }
+
+    fn status_metadata(&self) -> &'static [&'static str] {
+        &["annotations", "finalizers", "ownerReferences", "managedFields"]
+    }
+}
+
+pub(super) struct ReplicaSet;
+
+impl Kind for ReplicaSet {
+    fn default(&self, _resource: &Resource, object: &mut Value) {
+        defaults::workload::make_template(object);
+        *object = apps::replica_set(object);
+    }
+
+    fn validate(&self, change: &Change<'_>) -> Errors {
+        replica_set(change.object, change.old)
+    }
+
+    fn pod<'o>(&self, object: &'o Value) -> Option<At<'o>> {
+        Some(At::root(object).get("spec.template"))
+    }
+}
+
+pub(super) struct DaemonSet;
+
+impl Kind for DaemonSet {
+    fn default(&self, _resource: &Resource, object: &mut Value) {
+        defaults::workload::daemon_set(object);
+    }
+
+    fn prepare_create(&self, _request: &ResourceRequest, object: &mut Value) -> ApiResult<()> {
+        count_template(object, None);
+        Ok(())
+    }
+
+    fn prepare_update(
+        &self,
+        _request: &ResourceRequest,
+        object: &mut Value,
+        current: &Value,
+    ) -> ApiResult<()> {
+        count_template(object, Some(current));
+        Ok(())
+    }
+
+    fn validate(&self, change: &Change<'_>) -> Errors {
+        daemon_set(change.object, change.old)
+    }
+
+    fn pod<'o>(&self, object: &'o Value) -> Option<At<'o>> {
+        Some(At::root(object).get("spec.template"))
+    }
+}
+
+pub(super) struct StatefulSet;
+
+impl Kind for StatefulSet {
+    fn default(&self, _resource: &Resource, object: &mut Value) {
+        defaults::workload::stateful_set(object);
+    }
+
+    fn validate(&self, change: &Change<'_>) -> Errors {
+        stateful_set(change.object, change.old)
+    }
+
+    fn pod<'o>(&self, object: &'o Value) -> Option<At<'o>> {
+        Some(At::root(object).get("spec.template"))
+    }
+}
+
+pub(super) struct ControllerRevision;
+
+impl Kind for ControllerRevision {
+    fn validate(&self, change: &Change<'_>) -> Errors {
+        controller_revision(change.object, change.old)
+    }
+}
+
+pub(super) struct ReplicationController;
+
+impl Kind for ReplicationController {
+    fn default(&self, _resource: &Resource, object: &mut Value) {
+        defaults::workload::replication_controller(object);
+    }
+
+    fn validate(&self, change: &Change<'_>) -> Errors {
+        replication_controller(change.object)
+    }
+
+    fn pod<'o>(&self, object: &'o Value) -> Option<At<'o>> {
+        Some(At::root(object).get("spec.template"))
+    }
+
+    fn dependents(&self) -> Dependents {
+        Dependents::Orphaned
+    }
+
+    fn selectable_fields(&self) -> &'static [&'static str] {
+        &["status.replicas"]
+    }
+}
+
+pub(super) struct PodTemplate;
+
+impl Kind for PodTemplate {
+    fn default(&self, _resource: &Resource, object: &mut Value) {
+        defaults::with(object, defaults::pod::template_in);
+    }
+
+    fn validate(&self, change: &Change<'_>) -> Errors {
+        let mut errors = Errors::new();
+        pod_template(&At::root(change.object).get("template"), &mut errors);
+        errors
+    }
+
+    fn pod<'o>(&self, object: &'o Value) -> Option<At<'o>> {
+        Some(At::root(object).get("template"))
+    }
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
-use smol_str::SmolStr;
 
+use super::names::schema_name;
 use super::{custom, operations, schemas};
 use crate::discovery::kind_of;
 use crate::registry::{Registry, Resource, api_version};
@@ -29,7 +29,7 @@ pub(super) fn of(registry: &Registry, group: &str, version: &str) -> Value {
     }
     json!({
         "openapi": "3.0.0",
-        "info": {"title": "Kubernetes", "version": format!("v1.{}.0", crate::paths::MINOR)},
+        "info": {"title": "Kubernetes", "version": format!("v1.{}.0", crate::version::MINOR)},
         "paths": paths,
         "components": {"schemas": schemas},
     })
@@ -50,22 +50,4 @@ fn add_schemas(resource: &Resource, components: &mut schemas::Schemas) {
             components.add_kind(&api_version(&group, &version), &kind);
         }
     }
-}
-
-/// The name under which a resource's kind is published.
-pub(super) fn schema_name(resource: &Resource) -> String {
-    kind_schema_name(resource, &resource.group, &resource.version, &resource.kind)
-}
-
-/// The name under which another kind that a resource deals with is published.
-pub(super) fn kind_schema_name(
-    resource: &Resource,
-    group: &SmolStr,
-    version: &SmolStr,
-    kind: &SmolStr,
-) -> String {
-    if resource.custom.is_some() && *group == resource.group {
-        return custom::schema_name(group, version, kind);
-    }
-    schemas::schema_name(&api_version(group, version), kind).unwrap_or_default()
 }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use smol_str::SmolStr;
 
-use super::document::{kind_schema_name, schema_name};
+use super::names::{kind_schema_name, schema_name};
 use super::schemas::{DELETE_OPTIONS, PATCH, STATUS, reference};
 use crate::discovery::{kind_of, verbs_of};
 use crate::registry::{Resource, Subresource};

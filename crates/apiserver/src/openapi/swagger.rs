@@ -27,7 +27,7 @@ pub(super) fn whole(registry: &Registry) -> Value {
     definitions.sort_keys();
     json!({
         "swagger": "2.0",
-        "info": {"title": "Kubernetes", "version": format!("v1.{}.0", crate::paths::MINOR)},
+        "info": {"title": "Kubernetes", "version": format!("v1.{}.0", crate::version::MINOR)},
         "paths": paths,
         "definitions": definitions,
     })

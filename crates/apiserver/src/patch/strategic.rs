@@ -3,14 +3,16 @@
 //! Keys with a `$` in front are directives to the merge. They never reach the object, and one
 //! of an unknown name is an error.
 
+mod lists;
+
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
 use super::PatchError;
-use super::lists::{self, MergeKey, go_map};
 use crate::shape::{Form, PatchStrategy, Shape, untyped};
+use lists::{MergeKey, go_map};
 
 pub(super) const DIRECTIVE: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";

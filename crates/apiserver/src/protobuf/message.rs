@@ -10,8 +10,9 @@ use serde_json::{Map, Number, Value};
 use super::ProtobufError;
 use super::wire::{Content, fields, varint};
 use crate::canonical::{micros, seconds};
+use crate::shape::InsteadOfSchema;
 use crate::shape::Scalar;
-use crate::types::{InsteadOfSchema, StructId, Table, Type};
+use crate::types::{StructId, Table, Type};
 
 const SCHEMA: &str = "apiextensions.v1.JSONSchemaProps";
 

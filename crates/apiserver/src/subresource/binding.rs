@@ -5,22 +5,25 @@ use convoy_store::{Expect, Write};
 use serde_json::{Value, json};
 
 use super::{conditions, done};
+use crate::convert::stored_form;
+use crate::handler_response::HandlerResponse;
 use crate::kinds::At;
+use crate::options::Options;
+use crate::place;
 use crate::resource_request::ResourceRequest;
-use crate::response::HandlerResponse;
 use crate::status::{ApiResult, Status};
-use crate::write::{Options, settle_place, stored_form, together};
-use crate::{kinds, metadata, reading};
+use crate::write::together;
+use crate::{clusters, metadata, reading};
 
 /// Answers both `pods/NAME/binding` and `bindings`, where the binding names the pod.
-pub(super) async fn create(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
+pub(crate) async fn create(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
     let options = Options::of(request)?;
     let mut binding = reading::other(request, "v1", "Binding")?;
     let is_bare = request.target.subresource.is_empty();
     if !is_bare && metadata::text(&binding, "name") != request.target.name {
         return Err(Status::bad_request("name in URL does not match name in Binding object"));
     }
-    settle_place(request, &mut binding)?;
+    place::settle(request, &mut binding)?;
     let name = metadata::text(&binding, "name").to_owned();
     check(&binding)?;
     let pods = super::plain(request, "", "pods", &name);
@@ -67,7 +70,7 @@ async fn assign(
         let put = Write::put(key.clone(), Expect::At(entry.modified), value);
         if let Some(entries) = pods.server.commit(together(put, Vec::new())).await? {
             for entry in entries {
-                kinds::after_write(pods, &entry).await?;
+                clusters::after_write(pods, &entry).await?;
             }
             return Ok(());
         }

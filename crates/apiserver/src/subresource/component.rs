@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
+use crate::handler_response::HandlerResponse;
 use crate::registry::Resource;
 use crate::resource_request::ResourceRequest;
-use crate::response::HandlerResponse;
 use crate::status::{ApiResult, Status};
 
 const PARTS: [(&str, &str); 3] =

@@ -6,14 +6,16 @@ use convoy_store::{Expect, Write};
 use serde_json::{Value, json};
 
 use super::{conditions, done, plain};
+use crate::convert::stored_form;
+use crate::handler_response::HandlerResponse;
 use crate::kinds::selects;
 use crate::object_meta::Entry;
+use crate::place;
 use crate::resource_request::ResourceRequest;
-use crate::response::HandlerResponse;
 use crate::status::{ApiResult, Status};
 use crate::surroundings::seconds;
 use crate::verb::delete::{DeleteOptions, delete_named};
-use crate::write::{settle_place, stored_form, together};
+use crate::write::together;
 use crate::{metadata, reading};
 
 /// Disruptions that nobody has confirmed yet, beyond which a budget takes no more.
@@ -38,7 +40,7 @@ pub(super) async fn create(request: &ResourceRequest) -> ApiResult<HandlerRespon
     if metadata::text(&eviction, "name") != *name {
         return Err(Status::bad_request("name in URL does not match name in Eviction object"));
     }
-    settle_place(request, &mut eviction)?;
+    place::settle(request, &mut eviction)?;
     let mut options = DeleteOptions::from_value(&eviction["deleteOptions"])?;
     options.dry_run |= request.query.dry_run("CreateOptions.meta.k8s.io")?;
     let pods = plain(request, "", "pods", name);

@@ -5,9 +5,10 @@ use convoy_api::schema::{FieldError, Reason};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
+use crate::handler_response::HandlerResponse;
 use crate::metadata;
 use crate::resource_request::ResourceRequest;
-use crate::response::{self, HandlerResponse};
+use crate::response;
 use crate::status::{ApiResult, Status};
 
 /// The part of a log that the query selects.

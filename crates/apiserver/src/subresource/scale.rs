@@ -3,13 +3,15 @@
 use convoy_api::schema::FieldError;
 use serde_json::{Map, Value, json};
 
-use crate::convert::webhook;
+use crate::conversion;
+use crate::handler_response::HandlerResponse;
+use crate::options::Options;
 use crate::patch::{self, PatchError, PatchKind, refusal};
 use crate::registry::Resource;
+use crate::request_info::Verb;
 use crate::resource_request::ResourceRequest;
-use crate::response::HandlerResponse;
 use crate::status::{ApiResult, Status};
-use crate::write::{self, Options, Wanted, WrittenObject};
+use crate::write::{self, Wanted, WrittenObject};
 use crate::{decode, form, managed, metadata, reading};
 
 const API_VERSION: &str = "autoscaling/v1";
@@ -26,10 +28,10 @@ struct Places {
 }
 
 pub(super) async fn carry_out(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
-    match request.verb.as_str() {
-        "get" => get(request).await,
-        "update" => update(request).await,
-        "patch" => patch_scale(request).await,
+    match request.verb {
+        Verb::Get => get(request).await,
+        Verb::Update => update(request).await,
+        Verb::Patch => patch_scale(request).await,
         _ => Err(Status::method_not_allowed()),
     }
 }
@@ -40,14 +42,14 @@ async fn get(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
     let Some(entry) = snapshot.get(&request.key(name)) else {
         return Err(Status::not_found(&request.resource, name));
     };
-    webhook::prepare(request, std::slice::from_ref(entry)).await?;
+    conversion::prepare(request, std::slice::from_ref(entry)).await?;
     Ok(HandlerResponse::Plain(200, scale_of(&request.resource, &request.read(entry))?))
 }
 
 async fn update(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
     let options = Options::of(request)?;
     let mut scale = reading::other(request, API_VERSION, "Scale")?;
-    write::settle_place(request, &mut scale)?;
+    crate::place::settle(request, &mut scale)?;
     let places = Places::of(&request.resource);
     let change = |current: &Value| set(&places, current, &scale);
     respond(request, write::modify(request, &request.target.name, &options, change).await?).await
@@ -60,7 +62,7 @@ async fn apply(request: &ResourceRequest, options: &Options) -> ApiResult<Handle
     let config = decode::decode_yaml(shape, &request.body)
         .map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")))?;
     let mut config = config.value;
-    write::settle_place(request, &mut config)?;
+    crate::place::settle(request, &mut config)?;
     let places = Places::of(&request.resource);
     let replicas: Vec<&str> = places.wanted.split('/').skip(1).collect();
     let options = Options { tracks: false, ..options.clone() };
@@ -82,7 +84,9 @@ async fn apply(request: &ResourceRequest, options: &Options) -> ApiResult<Handle
 
 async fn patch_scale(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
     let options = Options::of(request)?;
-    if PatchKind::of(request)? == PatchKind::Apply {
+    if PatchKind::taken(&request.content_type, request.resource.custom.is_some())?
+        == PatchKind::Apply
+    {
         return apply(request, &options).await;
     }
     let places = Places::of(&request.resource);
@@ -99,8 +103,8 @@ async fn patch_scale(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
 }
 
 fn patched(request: &ResourceRequest, scale: &Value) -> ApiResult<Value> {
-    let refuse = |error: PatchError| refusal(request, &error);
-    match PatchKind::of(request)? {
+    let refuse = |error: PatchError| refusal(request.object_bytes_max(), &error);
+    match PatchKind::taken(&request.content_type, request.resource.custom.is_some())? {
         PatchKind::Json => {
             let patch = patch::parse_json_patch(&request.body).map_err(refuse)?;
             patch::json_patch(scale, &patch).map_err(refuse)
@@ -139,7 +143,7 @@ fn set(places: &Places, current: &Value, scale: &Value) -> ApiResult<Wanted> {
 async fn respond(request: &ResourceRequest, written: WrittenObject) -> ApiResult<HandlerResponse> {
     let object = match written {
         WrittenObject::Stored(entry) => {
-            webhook::prepare(request, std::slice::from_ref(&entry)).await?;
+            conversion::prepare(request, std::slice::from_ref(&entry)).await?;
             request.read(&entry)
         }
         WrittenObject::Shown(object) => object,

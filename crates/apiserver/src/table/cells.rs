@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::age::{age, duration};
-use super::column::{Row, condition, plain};
+use super::column::{Row, condition};
 use super::selector;
+use super::text::plain;
 
 pub(super) fn node_status(row: &Row<'_>) -> Value {
     // The last one counts, should there be several.

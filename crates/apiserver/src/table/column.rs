@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::text::plain;
 use super::{age, selector};
 
 pub(super) struct Column {
@@ -141,13 +142,4 @@ impl<'o> Row<'o> {
 /// The status of the first condition of a type, among `conditions`.
 pub(super) fn condition<'c>(conditions: &'c Value, of: &str) -> Option<&'c Value> {
     conditions.as_array()?.iter().find(|one| one["type"] == of)
-}
-
-/// A scalar as text, without quotes.
-pub(super) fn plain(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::column::{Row, plain};
+use super::column::Row;
+use super::text::plain;
 
 /// How many of a long list are shown.
 const SHOWN_MAX: usize = 3;

@@ -4,7 +4,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::age::duration;
-use super::column::{Row, condition, plain};
+use super::column::{Row, condition};
+use super::text::plain;
 
 /// `3/5`: ready and wanted.
 pub(super) fn ready(row: &Row<'_>) -> Value {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::column::plain;
+use super::text::plain;
 
 /// `app=web,tier in (a,b),!old`, sorted by key.
 pub(super) fn text(selector: &Value) -> String {

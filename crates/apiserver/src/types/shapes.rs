@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 
 use smol_str::{SmolStr, format_smolstr};
 
-use super::{Field, InsteadOfSchema, StructId, Table, Type, table};
-use crate::shape::{self, Form, List, ListKind, Scalar, Shape, ShapeId, Shapes};
+use super::{Field, StructId, Table, Type, table};
+use crate::shape::{self, Form, InsteadOfSchema, List, ListKind, Scalar, Shape, ShapeId, Shapes};
 
 const SCHEMA: &str = "apiextensions.v1.JSONSchemaProps";
 

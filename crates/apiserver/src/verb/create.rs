@@ -1,10 +1,11 @@
 //! New objects.
 
+use crate::handler_response::HandlerResponse;
+use crate::options::Options;
 use crate::reading;
 use crate::resource_request::ResourceRequest;
-use crate::response::HandlerResponse;
 use crate::status::ApiResult;
-use crate::write::{self, Options};
+use crate::write;
 
 pub async fn create(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
     let options = Options::of(request)?;

@@ -8,15 +8,19 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use crate::admission::{self, Operation};
-use crate::convert::webhook;
+use crate::clusters;
+use crate::conversion;
+use crate::convert::stored_form;
+use crate::handler_response::HandlerResponse;
+use crate::kinds::Dependents;
 use crate::object_meta::Entry;
+use crate::options::Options;
 use crate::query::{FieldValidation, check_dry_run};
 use crate::registry::Resource;
 use crate::resource_request::ResourceRequest;
-use crate::response::HandlerResponse;
 use crate::status::{ApiResult, Status, success};
 use crate::surroundings::seconds;
-use crate::write::{Options, stored_form, together};
+use crate::write::together;
 use crate::{kinds, metadata, reading};
 
 use super::list;
@@ -73,7 +77,7 @@ pub async fn delete(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
 pub async fn delete_collection(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
     let options = DeleteOptions::of(request)?;
     let page = list::page(request).await?;
-    webhook::prepare(request, &page.entries).await?;
+    conversion::prepare(request, &page.entries).await?;
     let revision = page.revision;
     let mut objects = Vec::new();
     for entry in &page.entries {
@@ -127,7 +131,7 @@ pub(crate) async fn delete_named(
             return Err(Status::not_found(&request.resource, name));
         };
         check_preconditions(&request.resource, name, entry, options)?;
-        webhook::prepare(request, std::slice::from_ref(entry)).await?;
+        conversion::prepare(request, std::slice::from_ref(entry)).await?;
         let current = request.read(entry);
         let write_options = Options {
             dry_run: options.dry_run,
@@ -137,7 +141,7 @@ pub(crate) async fn delete_named(
         };
         admission::validate(request, Operation::Delete, None, Some(&current), &write_options)
             .await?;
-        kinds::check_delete(request, &current)?;
+        kinds::of(&request.resource).check_delete(request, &current)?;
         let next = step(request, &current, options);
         let done = match next {
             Next::Remove if options.dry_run => return Ok(Deleted::Gone(Arc::clone(entry))),
@@ -145,22 +149,23 @@ pub(crate) async fn delete_named(
             Next::Mark(object) if options.dry_run => return Ok(Deleted::Waiting(object)),
             Next::Remove => {
                 let delete = Write::delete(key.clone(), entry.modified);
-                let companions = kinds::companions(request, None, Some(entry));
+                let companions =
+                    kinds::of(&request.resource).companions(request, None, Some(entry));
                 let gone = request.server.commit(together(delete, companions)).await?;
                 if gone.is_some() {
-                    kinds::after_delete(request, entry).await?;
+                    clusters::after_delete(request, entry).await?;
                 }
                 gone.map(|_| Deleted::Gone(Arc::clone(entry)))
             }
             Next::Mark(object) => {
-                let stored = webhook::to_storage(request, &object).await?;
+                let stored = conversion::to_storage(request, &object).await?;
                 let value = stored_form(&request.resource, stored.as_ref().unwrap_or(&object));
                 let transaction = Transaction::update(key.clone(), entry.modified, value);
                 let written = request.server.commit(transaction).await?;
                 match written.and_then(|entries| entries.into_iter().next()) {
                     Some(entry) => {
-                        kinds::after_write(request, &entry).await?;
-                        webhook::prepare(request, std::slice::from_ref(&entry)).await?;
+                        clusters::after_write(request, &entry).await?;
+                        conversion::prepare(request, std::slice::from_ref(&entry)).await?;
                         Some(Deleted::Waiting(request.read(&entry)))
                     }
                     None => None,
@@ -211,10 +216,10 @@ enum Next {
 fn step(request: &ResourceRequest, current: &Value, options: &DeleteOptions) -> Next {
     let resource = &request.resource;
     let finalizers = wanted_finalizers(resource, current, options);
-    let grace = kinds::grace_seconds(resource, current, options.grace_seconds);
+    let grace = kinds::of(resource).grace_seconds(current, options.grace_seconds);
     let was_deleting = !current["metadata"]["deletionTimestamp"].is_null();
     let old_grace = current["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
-    if finalizers.is_empty() && grace == 0 && kinds::may_vanish(resource, current) {
+    if finalizers.is_empty() && grace == 0 && kinds::of(resource).may_vanish(current) {
         return Next::Remove;
     }
     let mut object = current.clone();
@@ -230,14 +235,14 @@ fn step(request: &ResourceRequest, current: &Value, options: &DeleteOptions) -> 
     let when = request.server.now().saturating_add(SignedDuration::from_secs(grace));
     let when = when.unwrap_or(request.server.now());
     metadata.insert("deletionTimestamp".into(), json!(seconds(when)));
-    if !resource.is("", "namespaces") {
+    if kinds::of(resource).tells_grace() {
         metadata.insert("deletionGracePeriodSeconds".into(), json!(grace));
     }
     let generation = metadata.get("generation").and_then(Value::as_i64).unwrap_or(0);
     if generation > 0 && !was_deleting {
         metadata.insert("generation".into(), json!(generation + 1));
     }
-    kinds::mark_deleting(resource, &mut object);
+    kinds::of(resource).mark_deleting(&mut object);
     crate::canonical::canonicalise(crate::form::shape_of(resource), &mut object);
     Next::Mark(object)
 }
@@ -246,7 +251,8 @@ fn step(request: &ResourceRequest, current: &Value, options: &DeleteOptions) -> 
 fn wanted_finalizers(resource: &Resource, object: &Value, options: &DeleteOptions) -> Vec<String> {
     let given = object["metadata"]["finalizers"].as_array().into_iter().flatten();
     let mut finalizers: Vec<String> = given.filter_map(Value::as_str).map(str::to_owned).collect();
-    if resource.is("", "events") || resource.is("events.k8s.io", "events") {
+    let dependents = kinds::of(resource).dependents();
+    if dependents == Dependents::None {
         return finalizers;
     }
     let has = |name: &str| finalizers.iter().any(|finalizer| finalizer == name);
@@ -255,7 +261,7 @@ fn wanted_finalizers(resource: &Resource, object: &Value, options: &DeleteOption
             Propagation::Orphan
         } else if has(FOREGROUND) {
             Propagation::Foreground
-        } else if resource.is("batch", "jobs") || resource.is("", "replicationcontrollers") {
+        } else if dependents == Dependents::Orphaned {
             Propagation::Orphan
         } else {
             Propagation::Background
@@ -268,7 +274,7 @@ fn wanted_finalizers(resource: &Resource, object: &Value, options: &DeleteOption
         Propagation::Background => {}
     }
     let is_first = object["metadata"]["deletionTimestamp"].is_null();
-    if let Some(own) = kinds::deletion_finalizer(resource).filter(|_| is_first)
+    if let Some(own) = kinds::of(resource).deletion_finalizer().filter(|_| is_first)
         && !finalizers.iter().any(|finalizer| finalizer == own)
     {
         finalizers.push(own.to_owned());

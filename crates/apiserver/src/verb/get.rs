@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use convoy_store::Revision;
 
+use crate::handler_response::HandlerResponse;
 use crate::resource_request::ResourceRequest;
-use crate::response::HandlerResponse;
 use crate::status::{ApiResult, Status};
 
 /// How long a read waits for a revision that has not been written yet.

@@ -11,11 +11,12 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::accept::{Accept, Form};
 use crate::body::{Body, ListBody};
-use crate::convert::webhook;
+use crate::conversion;
 use crate::decode::go_json;
+use crate::handler_response::HandlerResponse;
 use crate::object_meta::{Entry, Snapshot};
 use crate::resource_request::ResourceRequest;
-use crate::response::{HandlerResponse, encoded, partial, with_media};
+use crate::response::{encoded, partial, with_media};
 use crate::selection::Selection;
 use crate::status::{ApiResult, Status};
 use crate::table;
@@ -46,7 +47,7 @@ pub async fn list(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
     }
     let bytes = page.entries.iter().map(|entry| entry.value.len()).sum();
     let permit = request.server.traffic.list(bytes, &request.caller).await;
-    webhook::prepare(request, &page.entries).await?;
+    conversion::prepare(request, &page.entries).await?;
     let all_plain = || page.entries.iter().all(|entry| request.shows_as_stored(entry));
     if request.accept == Accept::default() && all_plain() {
         return Ok(HandlerResponse::Raw(streamed(request, &metadata, page.entries, permit)));

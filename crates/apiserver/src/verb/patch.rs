@@ -3,13 +3,16 @@
 use convoy_api::schema::{FieldError, Reason};
 use serde_json::Value;
 
+use crate::handler_response::HandlerResponse;
+use crate::options::Options;
 use crate::patch::{self, PatchError, PatchKind, refusal};
 use crate::query::options_kind;
 use crate::resource_request::ResourceRequest;
-use crate::response::HandlerResponse;
 use crate::status::{ApiResult, Status};
-use crate::write::{self, Options, Wanted};
-use crate::{form, managed, metadata, reading};
+use crate::write::{self, Wanted};
+use crate::{form, metadata, reading};
+
+use super::apply;
 
 /// What the body of a patch says, by its content type.
 #[derive(Debug)]
@@ -21,20 +24,23 @@ enum Patch {
 
 pub async fn patch(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
     let options = Options::of(request)?;
-    let kind = PatchKind::of(request)?;
+    let kind = PatchKind::taken(&request.content_type, request.resource.custom.is_some())?;
     if kind == PatchKind::Apply {
-        return managed::apply(request, &options).await;
+        return apply::apply(request, &options).await;
     }
     if request.query.get("force").is_some() {
         let detail = "may not be specified for non-apply patch";
         let error = FieldError::plain(Reason::Forbidden, "force", detail);
         return Err(Status::invalid_thing(options_kind("patch"), "", &[error]));
     }
-    let patch = Patch::read(kind, &request.body).map_err(|error| refusal(request, &error))?;
+    let patch = Patch::read(kind, &request.body)
+        .map_err(|error| refusal(request.object_bytes_max(), &error))?;
     let name = &request.target.name;
     let is_pinned = patch.names_version();
     let change = |current: &Value| {
-        let object = patch.carry_out(request, current).map_err(|error| refusal(request, &error))?;
+        let object = patch
+            .carry_out(request, current)
+            .map_err(|error| refusal(request.object_bytes_max(), &error))?;
         check_place(request, &object)?;
         let object = reading::patched(request, object, options.validation)?;
         Ok(Wanted { object, is_pinned })

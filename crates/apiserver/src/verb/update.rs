@@ -3,16 +3,17 @@
 use convoy_api::schema::FieldError;
 use serde_json::{Value, json};
 
+use crate::handler_response::HandlerResponse;
+use crate::options::Options;
 use crate::resource_request::ResourceRequest;
-use crate::response::HandlerResponse;
-use crate::status::{ApiResult, Status};
-use crate::write::{self, Options, Wanted};
+use crate::status::{ApiResult, Named, Status};
+use crate::write::{self, Wanted};
 use crate::{metadata, reading};
 
 pub async fn update(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
     let options = Options::of(request)?;
     let mut object = reading::object(request, options.validation)?;
-    write::settle_place(request, &mut object)?;
+    crate::place::settle(request, &mut object)?;
     let name = &request.target.name;
     let is_pinned = !metadata::text(&object, "resourceVersion").is_empty();
     let resource = &request.resource;
@@ -27,7 +28,7 @@ pub async fn update(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
         let error = FieldError::invalid("metadata.resourceVersion", &json!(0), detail);
         let mut status = Status::invalid(resource, name, &[error]);
         status.message =
-            status.message.replacen(&*resource.qualified_kind(), &resource.qualified(), 1);
+            status.message.replacen(&resource.qualified_kind(), &resource.qualified(), 1);
         status.details.kind = resource.plural.to_string();
         return Err(status);
     }

@@ -13,17 +13,16 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::accept::{Accept, Form};
-use crate::audit::Finish;
 use crate::backlog::{self, Backlog, WatchExpiry};
-use crate::body::Body;
+use crate::body::{self, Body};
 use crate::connections::ClientConnection;
-use crate::convert::webhook;
+use crate::conversion;
 use crate::encoding::write_entry;
-use crate::growth;
+use crate::handler_response::HandlerResponse;
 use crate::metrics::{InFlight, Sent};
 use crate::object_meta::{Entry, ObjectMeta};
 use crate::resource_request::ResourceRequest;
-use crate::response::{HandlerResponse, partial, with_media};
+use crate::response::{partial, with_media};
 use crate::selection::Selection;
 use crate::status::{ApiResult, Status};
 use crate::table;
@@ -49,7 +48,7 @@ pub struct Follow {
     sent: Sent,
     _open: InFlight,
     /// Tells the audit log when the watch is over.
-    pub(crate) audited: Option<Finish>,
+    audited: Option<Box<dyn Send>>,
     /// Events whose objects a webhook is converting, and what comes of that.
     converting: Option<(Vec<Arc<Event<ObjectMeta>>>, Converting)>,
 }
@@ -82,7 +81,7 @@ pub async fn watch(request: ResourceRequest) -> ApiResult<HandlerResponse> {
             let shelf = request.cluster.shelf(&request.resource);
             let found = snapshot.list(&shelf).filter(|entry| selection.matches(entry));
             let found: Vec<Arc<Entry>> = found.cloned().collect();
-            webhook::prepare(&request, &found).await?;
+            conversion::prepare(&request, &found).await?;
             (snapshot.revision(), found.into())
         }
     };
@@ -178,9 +177,16 @@ fn first_bookmark(lasts: Duration) -> Duration {
     BOOKMARK_EVERY.min(lasts.saturating_sub(Duration::from_secs(2)).max(Duration::from_millis(500)))
 }
 
-impl Follow {
-    /// The next stretch of text; none when the watch is over.
-    pub(crate) fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+impl body::Live for Follow {
+    fn attach(&self, connection: &Arc<ClientConnection>) {
+        self.backlog.attach(connection);
+    }
+
+    fn keep(&mut self, guard: Box<dyn Send>) {
+        self.audited = Some(guard);
+    }
+
+    fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if let Some(piece) = self.backlog.next_piece() {
             return Poll::Ready(Some(piece));
         }
@@ -221,12 +227,9 @@ impl Follow {
             true => Poll::Pending,
         }
     }
+}
 
-    /// The connection that is closed if the client neither reads nor is told that it should.
-    pub(crate) fn attach(&self, connection: &Arc<ClientConnection>) {
-        self.backlog.attach(connection);
-    }
-
+impl Follow {
     /// Writes events, or has their objects converted first.
     fn take(&mut self, events: Vec<Arc<Event<ObjectMeta>>>, out: &mut Vec<u8>) {
         if !self.is_converted() {
@@ -240,7 +243,7 @@ impl Follow {
             .flat_map(|event| std::iter::once(&event.entry).chain(&event.previous).map(Arc::clone));
         let (entries, request): (Vec<Arc<Entry>>, _) =
             (entries.collect(), Arc::clone(&self.request));
-        let work = async move { webhook::prepare(&request, &entries).await };
+        let work = async move { conversion::prepare(&request, &entries).await };
         self.converting = Some((events, Box::pin(work)));
     }
 
@@ -261,7 +264,7 @@ impl Follow {
             }
             Err(status) => self.fail(out, &status),
         }
-        self.request.converted.lock().clear();
+        self.request.findings.forget_converted();
         Poll::Ready(())
     }
 
@@ -364,7 +367,7 @@ impl Follow {
 
     fn object(&self, entry: &Entry, revision: Revision) -> Value {
         // Each event is one read; a watch may go on for long.
-        *self.request.growth.lock() = growth::of_reads();
+        self.request.findings.renew_growth();
         let mut object = self.request.read(entry);
         crate::encoding::set_revision(&mut object, revision.0);
         object

@@ -11,7 +11,7 @@ use serde_json::Value;
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::prelude::FromDer;
 
-use crate::access::{self, Attributes};
+use crate::access::Attributes;
 use crate::caller::MASTERS;
 use crate::metadata;
 use crate::resource_request::ResourceRequest;
@@ -62,7 +62,7 @@ fn unless_permitted(request: &ResourceRequest, verb: &str, old: &Value) -> Optio
     let domain = signer.split('/').next().unwrap_or_default();
     let is_permitted = |name: &str| {
         let attributes = Attributes::on(verb, "certificates.k8s.io", "signers", "", name);
-        access::may(&request.server, &request.cluster, &request.caller, &attributes)
+        request.guard().may(&request.caller, &attributes)
     };
     if is_permitted(signer) || is_permitted(&format!("{domain}/*")) {
         return None;

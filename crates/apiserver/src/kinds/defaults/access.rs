@@ -6,7 +6,7 @@ use crate::kinds::fill::{self, Fields};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-pub(super) fn binding(object: &mut Value) {
+pub(in crate::kinds) fn binding(object: &mut Value) {
     let Value::Object(binding) = object else { return };
     if let Some(role) = fill::make(binding, "roleRef") {
         fill::text(role, "apiGroup", RBAC);
@@ -18,25 +18,26 @@ pub(super) fn binding(object: &mut Value) {
     });
 }
 
-pub(super) fn admission(plural: &str, object: &mut Value) {
-    match plural {
-        "validatingwebhookconfigurations" => {
-            fill::each(object.get_mut("webhooks"), webhook);
-        }
-        "mutatingwebhookconfigurations" => fill::each(object.get_mut("webhooks"), |hook| {
-            webhook(hook);
-            fill::absent(hook, "reinvocationPolicy", || json!("Never"));
-        }),
-        "validatingadmissionpolicies" | "mutatingadmissionpolicies" => {
-            let Some(spec) = fill::spec(object) else { return };
-            fill::absent(spec, "failurePolicy", || json!("Fail"));
-            constraints(spec, "matchConstraints");
-        }
-        _ => {
-            if let Some(spec) = fill::spec(object) {
-                constraints(spec, "matchResources");
-            }
-        }
+pub(in crate::kinds) fn validating_webhooks(object: &mut Value) {
+    fill::each(object.get_mut("webhooks"), webhook);
+}
+
+pub(in crate::kinds) fn mutating_webhooks(object: &mut Value) {
+    fill::each(object.get_mut("webhooks"), |hook| {
+        webhook(hook);
+        fill::absent(hook, "reinvocationPolicy", || json!("Never"));
+    });
+}
+
+pub(in crate::kinds) fn policy(object: &mut Value) {
+    let Some(spec) = fill::spec(object) else { return };
+    fill::absent(spec, "failurePolicy", || json!("Fail"));
+    constraints(spec, "matchConstraints");
+}
+
+pub(in crate::kinds) fn policy_binding(object: &mut Value) {
+    if let Some(spec) = fill::spec(object) {
+        constraints(spec, "matchResources");
     }
 }
 
@@ -68,7 +69,7 @@ fn constraints(spec: &mut Fields, key: &str) {
     fill::each(part.get_mut("excludeResourceRules"), scope);
 }
 
-pub(super) fn priority_level(object: &mut Value) {
+pub(in crate::kinds) fn priority_level(object: &mut Value) {
     let Some(spec) = fill::spec(object) else { return };
     if let Some(exempt) = fill::fields(spec.get_mut("exempt")) {
         fill::absent(exempt, "nominalConcurrencyShares", || json!(0));

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::kinds::fill::{self, Fields};
 
-pub(super) fn autoscaler(version: &str, object: &mut Value) {
+pub(in crate::kinds) fn autoscaler(version: &str, object: &mut Value) {
     let Some(spec) = fill::spec(object) else { return };
     fill::absent(spec, "minReplicas", || json!(1));
     if version == "v1" {

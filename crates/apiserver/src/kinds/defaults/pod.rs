@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::kinds::fill::{self, Fields};
 
 /// Fills in the pod template under `template`.
-pub(super) fn template_in(owner: &mut Fields) {
+pub(in crate::kinds) fn template_in(owner: &mut Fields) {
     if let Some(made) = fill::make(owner, "template") {
         fill::make(made, "spec");
     }
@@ -17,7 +17,7 @@ pub(super) fn template_in(owner: &mut Fields) {
     }
 }
 
-pub(super) fn pod(object: &mut Value) {
+pub(in crate::kinds) fn pod(object: &mut Value) {
     if fill::spec(object).is_none() {
         return;
     }

@@ -7,7 +7,7 @@ use crate::kinds::fill::{self, Fields};
 /// How long a client sticks to its endpoint, unless said otherwise.
 const AFFINITY_SECONDS: i64 = 10_800;
 
-pub(super) fn service(object: &mut Value) {
+pub(in crate::kinds) fn service(object: &mut Value) {
     let Some(spec) = fill::spec(object) else { return };
     affinity(spec);
     fill::text(spec, "type", "ClusterIP");

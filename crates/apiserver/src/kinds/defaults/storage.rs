@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::kinds::fill::{self, Fields};
 
-pub(super) fn volume(object: &mut Value) {
+pub(in crate::kinds) fn volume(object: &mut Value) {
     let Value::Object(volume) = object else { return };
     if let Some(status) = fill::make(volume, "status") {
         fill::text(status, "phase", "Pending");
@@ -36,7 +36,7 @@ pub(super) fn volume(object: &mut Value) {
     }
 }
 
-pub(super) fn claim(claim: &mut Fields) {
+pub(in crate::kinds) fn claim(claim: &mut Fields) {
     if let Some(status) = fill::make(claim, "status") {
         fill::text(status, "phase", "Pending");
     }
@@ -45,13 +45,13 @@ pub(super) fn claim(claim: &mut Fields) {
     }
 }
 
-pub(super) fn class(object: &mut Value) {
+pub(in crate::kinds) fn class(object: &mut Value) {
     let Value::Object(class) = object else { return };
     fill::absent(class, "reclaimPolicy", || json!("Delete"));
     fill::absent(class, "volumeBindingMode", || json!("Immediate"));
 }
 
-pub(super) fn driver(object: &mut Value) {
+pub(in crate::kinds) fn driver(object: &mut Value) {
     let Some(spec) = fill::spec(object) else { return };
     fill::absent(spec, "attachRequired", || json!(true));
     fill::absent(spec, "podInfoOnMount", || json!(false));
@@ -65,7 +65,7 @@ pub(super) fn driver(object: &mut Value) {
 }
 
 /// Texts become data, and are not kept beside it.
-pub(super) fn secret(secret: &mut Fields) {
+pub(in crate::kinds) fn secret(secret: &mut Fields) {
     fill::text(secret, "type", "Opaque");
     let Some(Value::Object(texts)) = secret.shift_remove("stringData") else { return };
     if texts.is_empty() {
@@ -80,7 +80,7 @@ pub(super) fn secret(secret: &mut Fields) {
 }
 
 /// Limits of containers say what a container gets that asks for nothing.
-pub(super) fn limit(limit: &mut Fields) {
+pub(in crate::kinds) fn limit(limit: &mut Fields) {
     if fill::given(limit, "type") != "Container" {
         return;
     }

@@ -10,14 +10,14 @@ use crate::kinds::fill::{self, Fields};
 const UNLIMITED: i64 = i32::MAX as i64;
 
 /// A template is never absent, though it may be empty.
-pub(super) fn make_template(object: &mut Value) {
+pub(in crate::kinds) fn make_template(object: &mut Value) {
     let template = fill::spec(object).and_then(|spec| fill::make(spec, "template"));
     if let Some(template) = template {
         fill::make(template, "spec");
     }
 }
 
-pub(super) fn daemon_set(object: &mut Value) {
+pub(in crate::kinds) fn daemon_set(object: &mut Value) {
     let Some(spec) = fill::spec(object) else { return };
     if let Some(strategy) = fill::make(spec, "updateStrategy") {
         fill::text(strategy, "type", "RollingUpdate");
@@ -32,7 +32,7 @@ pub(super) fn daemon_set(object: &mut Value) {
     template_in(spec);
 }
 
-pub(super) fn stateful_set(object: &mut Value) {
+pub(in crate::kinds) fn stateful_set(object: &mut Value) {
     let Some(spec) = fill::spec(object) else { return };
     fill::text(spec, "podManagementPolicy", "OrderedReady");
     if let Some(strategy) = fill::make(spec, "updateStrategy") {
@@ -62,7 +62,7 @@ pub(super) fn stateful_set(object: &mut Value) {
 }
 
 /// Selector and labels come from the template where they are not given.
-pub(super) fn replication_controller(object: &mut Value) {
+pub(in crate::kinds) fn replication_controller(object: &mut Value) {
     let Some(spec) = fill::spec(object) else { return };
     fill::absent(spec, "replicas", || json!(1));
     let labels = spec.get("template").map(|template| template["metadata"]["labels"].clone());
@@ -76,7 +76,7 @@ pub(super) fn replication_controller(object: &mut Value) {
     adopt_labels(object, labels);
 }
 
-pub(super) fn job(object: &mut Value) {
+pub(in crate::kinds) fn job(object: &mut Value) {
     let Some(spec) = fill::spec(object) else { return };
     job_spec(spec);
     let labels = spec["template"]["metadata"]["labels"].clone();
@@ -85,7 +85,7 @@ pub(super) fn job(object: &mut Value) {
     }
 }
 
-pub(super) fn cron_job(object: &mut Value) {
+pub(in crate::kinds) fn cron_job(object: &mut Value) {
     let Some(spec) = fill::spec(object) else { return };
     fill::text(spec, "concurrencyPolicy", "Allow");
     fill::absent(spec, "suspend", || json!(false));

@@ -3,7 +3,7 @@
 use convoy_api::text::Name;
 use serde_json::Value;
 
-use super::{spec, volumes};
+use super::{resources, volumes};
 use crate::kinds::at::{At, Errors};
 
 /// Volumes that containers may mount, by name.
@@ -84,7 +84,7 @@ fn common(container: &At<'_>, known: &Volumes<'_>, errors: &mut Errors) {
     environment(container, errors);
     mounts(container, known, errors);
     container.get("imagePullPolicy").one_of(&["Always", "IfNotPresent", "Never"], errors);
-    spec::resources(&container.get("resources"), errors);
+    resources::resources(&container.get("resources"), errors);
 }
 
 fn ports(ports: &At<'_>, errors: &mut Errors) {
