@@ -14,6 +14,7 @@ mod environment;
 pub mod faults;
 pub mod fleets;
 mod given;
+mod history;
 pub mod leading;
 mod light;
 mod machines;
@@ -42,6 +43,7 @@ pub use self::controller::LoopBehaviour;
 use self::controller::{Controller, Links, Program};
 use self::elector::Elector;
 use self::environment::environment;
+use self::history::{HISTORY, line};
 use self::faults::Faults;
 use self::machines::{MachineEvent, Machines};
 use self::random::Random;
@@ -51,8 +53,6 @@ use crate::seed::Seed;
 
 /// The start of simulated time.
 const START: Timestamp = Timestamp::constant(1_767_225_600, 0);
-/// Writes shown with a failure.
-const HISTORY: usize = 40;
 /// More events than a small simulation ever needs.
 const EVENTS_MAX: u64 = 200_000;
 
@@ -477,28 +477,4 @@ impl<T: Trial> Simulation<T> {
         }
         Err(self.failure(format!("{path}: {}", answer.message())))
     }
-
-    fn failure(&self, message: String) -> Failure {
-        let last = self.cluster.records(0).iter().rev();
-        let last = last.filter(|record| !self.trial.is_routine(record)).take(HISTORY);
-        let mut lines: Vec<String> = last.map(|record| line(record, self.start)).collect();
-        lines.reverse();
-        Failure { after: self.elapsed(), message, history: lines.join("\n") }
-    }
-}
-
-/// One line of the history.
-fn line(record: &WriteRecord, start: Timestamp) -> String {
-    let object = &record.object;
-    let after = record.at.duration_since(start);
-    let is_fleet =
-        object.kind().group.ends_with("kubernetes-fleet.io") || !object.key().cluster.is_empty();
-    let is_ocm = object.kind().group.ends_with("open-cluster-management.io");
-    let what = match (is_ocm, is_fleet) {
-        (true, _) => ocm::world::summary(object),
-        (_, true) => fleets::world::summary(object),
-        _ => format!("{}{}", apps::summary(object), disruptions::summary(object)),
-    };
-    let (change, by, revision) = (record.change, record.by, record.revision);
-    format!("+{after:?} #{revision} {by:?} {change:?} {}{what}", object.key())
 }
