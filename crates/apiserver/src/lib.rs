@@ -13,6 +13,7 @@ pub mod body;
 pub mod bootstrap;
 pub mod caller;
 pub mod canonical;
+mod charge;
 pub mod chores;
 pub mod compress;
 mod conditions;

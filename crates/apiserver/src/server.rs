@@ -18,6 +18,7 @@ use crate::access::{Access, Authorization, Rights, Signer, TokenFile};
 use crate::admission::{OwnHooks, Webhooks};
 use crate::backlog::Backlogs;
 use crate::bodies::Bodies;
+use crate::charge::Turns;
 use crate::lines::Lines;
 use crate::logical;
 use crate::metrics::Metrics;
@@ -74,6 +75,7 @@ pub struct Server {
     pub(crate) backlogs: Arc<Backlogs>,
     pub(crate) lines: Lines,
     pub(crate) own_hooks: OwnHooks,
+    pub(crate) turns: Turns,
     clusters: RwLock<BTreeMap<SmolStr, Arc<Cluster>>>,
     /// Counts how often a logical cluster came or went.
     comings: watch::Sender<u64>,
@@ -146,6 +148,7 @@ impl Server {
             bodies: Bodies::new(limits.bodies_bytes_max),
             backlogs: Backlogs::new(limits.watch_bytes_max),
             lines: Lines::default(),
+            turns: Turns::default(),
             store,
             surroundings,
             limits,
