@@ -2,6 +2,7 @@
 //! kind is its row in the registry and its form.
 
 mod access;
+mod account;
 mod admission_policy;
 mod at;
 mod autoscaler;
@@ -80,6 +81,7 @@ pub(crate) fn admit(request: &ResourceRequest, object: &mut Value) -> ApiResult<
         ("", "pods") if request.target.subresource.is_empty() => {
             limits::fill_in(request, object);
             priority::admit_pod(request, object)?;
+            account::admit_pod(request, object);
             runtime_class::admit_pod(request, object)
         }
         ("", "persistentvolumeclaims") => {
