@@ -4,6 +4,7 @@
 use crate::object::GroupKind;
 
 pub const CONFIG_MAP: GroupKind = GroupKind::new("", "ConfigMap");
+pub const ENDPOINTS: GroupKind = GroupKind::new("", "Endpoints");
 pub const NAMESPACE: GroupKind = GroupKind::new("", "Namespace");
 pub const NODE: GroupKind = GroupKind::new("", "Node");
 pub const PERSISTENT_VOLUME_CLAIM: GroupKind = GroupKind::new("", "PersistentVolumeClaim");
@@ -21,6 +22,8 @@ pub const JOB: GroupKind = GroupKind::new("batch", "Job");
 
 pub const CUSTOM_RESOURCE_DEFINITION: GroupKind =
     GroupKind::new("apiextensions.k8s.io", "CustomResourceDefinition");
+
+pub const ENDPOINT_SLICE: GroupKind = GroupKind::new("discovery.k8s.io", "EndpointSlice");
 
 pub const LEASE: GroupKind = GroupKind::new("coordination.k8s.io", "Lease");
 

@@ -1,6 +1,6 @@
 //! What the server does of itself: it collects garbage, empties namespaces and definitions that
-//! go, furnishes new namespaces, lets events expire, removes logical clusters, and forgets old
-//! history.
+//! go, furnishes new namespaces, counts what quotas limit, lets events expire, removes logical
+//! clusters, and forgets old history.
 //!
 //! All of it works on the committed state: what is to be done is found in the store at start
 //! and in its events from then on, so nothing is lost when the process ends. Every step is
@@ -15,6 +15,7 @@ mod garbage;
 mod history;
 mod namespaces;
 mod queue;
+mod quotas;
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -35,6 +36,7 @@ use definitions::Definitions;
 use expiry::Expiry;
 use history::History;
 use namespaces::Namespaces;
+use quotas::Quotas;
 
 /// Objects that one step deletes at most.
 const BATCH: usize = 128;
@@ -51,6 +53,7 @@ pub struct Chores {
     watch: Watch<ObjectMeta>,
     collector: Collector,
     namespaces: Namespaces,
+    quotas: Quotas,
     definitions: Definitions,
     expiry: Expiry,
     clusters: Clusters,
@@ -97,6 +100,7 @@ impl Chores {
             watch: server.store.watch_everything(snapshot.revision()),
             collector: Collector::new(counts("garbage_collector_attempt_to_delete")),
             namespaces: Namespaces::new(counts("namespace")),
+            quotas: Quotas::new(counts("resourcequota_primary")),
             definitions: Definitions::new(counts("crd_finalizer")),
             expiry: Expiry::default(),
             clusters: Clusters::new(counts("logical_clusters")),
@@ -124,6 +128,7 @@ impl Chores {
         is_busy |= self.clusters.step(server).await;
         is_busy |= self.definitions.step(server).await;
         is_busy |= self.namespaces.step(server).await;
+        is_busy |= self.quotas.step(server).await;
         is_busy |= self.collector.step(server).await;
         is_busy |= self.expiry.step(server).await;
         self.history.step(server);
@@ -136,6 +141,7 @@ impl Chores {
             self.clusters.queue.wake_at(),
             self.definitions.queue.wake_at(),
             self.namespaces.queue.wake_at(),
+            self.quotas.queue.wake_at(),
             self.collector.wake_at(),
             self.expiry.wake_at(),
             self.history.wake_at(),
@@ -196,6 +202,7 @@ impl Chores {
     fn observe(&mut self, event: &Event) {
         self.collector.observe(&self.server, event);
         self.namespaces.observe(event);
+        self.quotas.observe(&self.server, event);
         self.definitions.observe(event);
         self.expiry.observe(&self.server, event);
         self.clusters.observe(&self.server, event);

@@ -6,9 +6,12 @@
 mod aggregated;
 pub(crate) mod order;
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD as BASE64;
 use http::header::{HeaderValue, VARY};
 use http::{HeaderMap, Response};
 use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 use smol_str::SmolStr;
 
 use crate::accept::{Accept, Form};
@@ -113,7 +116,24 @@ fn entry(resource: &Resource) -> Value {
         "namespaced": resource.namespaced, "kind": resource.kind, "verbs": resource.verbs,
     });
     add_words(&mut entry, resource);
+    if let Some(hash) = storage_version_hash(resource) {
+        entry["storageVersionHash"] = json!(hash);
+    }
     entry
+}
+
+/// What changes with the version that a resource is stored in, so that clients know when its
+/// objects have to be written again; none if they are not stored.
+fn storage_version_hash(resource: &Resource) -> Option<String> {
+    resource.has_verb("list").then(|| {
+        let version = match &resource.custom {
+            Some(custom) => &custom.storage_version,
+            None if resource.group == "autoscaling" => "v2",
+            None => &*resource.version,
+        };
+        let stored = format!("{}/{version}/{}", resource.group, resource.kind);
+        BASE64.encode(&Sha256::digest(stored)[..8])
+    })
 }
 
 fn subresource_entry(resource: &Resource, part: &Subresource) -> Value {

@@ -2,6 +2,7 @@
 //! kind is its row in the registry and its form.
 
 mod access;
+mod account;
 mod admission_policy;
 pub(crate) mod api_service;
 mod at;

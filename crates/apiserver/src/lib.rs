@@ -73,6 +73,7 @@ pub mod table;
 mod testing;
 pub mod traffic;
 pub mod transport;
+mod turns;
 pub mod types;
 pub mod verb;
 mod version;

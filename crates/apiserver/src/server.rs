@@ -24,6 +24,7 @@ use crate::registry::{Registry, Resource};
 use crate::status::{ApiResult, Status, chain};
 use crate::surroundings::Surroundings;
 use crate::traffic::Traffic;
+use crate::turns::Turns;
 
 pub use crate::limits::Limits;
 
@@ -41,6 +42,7 @@ pub struct Server {
     pub(crate) lines: Lines,
     /// What layers above this one keep here.
     pub(crate) attached: Attached,
+    pub(crate) turns: Turns,
     clusters: RwLock<BTreeMap<SmolStr, Arc<Cluster>>>,
     /// Counts how often a logical cluster came or went.
     comings: watch::Sender<u64>,
@@ -115,6 +117,7 @@ impl Server {
             bodies: Bodies::new(limits.bodies_bytes_max),
             backlogs: Backlogs::new(limits.watch_bytes_max),
             lines: Lines::default(),
+            turns: Turns::default(),
             store,
             surroundings,
             limits,

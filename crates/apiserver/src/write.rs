@@ -1,5 +1,6 @@
 //! The way of a write: decoded, defaulted, admitted, validated, then compared and swapped.
 
+pub(crate) mod charge;
 mod stored;
 
 use std::sync::Arc;
@@ -81,6 +82,7 @@ pub(crate) async fn create(
         let name = metadata::text(&object, "name").to_owned();
         let key = request.key(&name);
         if options.dry_run {
+            charge::check(request, &object, None)?;
             if let Some(standing) = request.server.store.snapshot().get(&key) {
                 return Err(exists(resource, &name, standing));
             }
@@ -89,7 +91,7 @@ pub(crate) async fn create(
         let value = fitting(request, &object, options).await?;
         let put = Write::put(key.clone(), Expect::Absent, value);
         let companions = kinds::of(&request.resource).companions(request, Some(&object), None);
-        if let Some(entries) = request.server.commit(together(put, companions)).await? {
+        if let Some(entries) = charge::commit(request, put, companions, &object, None).await? {
             let entry = first(entries);
             clusters::after_write(request, &entry).await?;
             return Ok(WrittenObject::Stored(entry));
@@ -246,6 +248,7 @@ async fn store_update(
         && object["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) == 0
         && kinds::of(&request.resource).may_vanish(&object);
     if options.dry_run {
+        charge::check(request, &object, Some(&request.read(entry)))?;
         return Ok(Some(WrittenObject::Shown(object)));
     }
     if finished {
@@ -260,9 +263,8 @@ async fn store_update(
     let value = fitting(request, &object, options).await?;
     let put = Write::put(key.clone(), Expect::At(entry.modified), value);
     let companions = kinds::of(&request.resource).companions(request, Some(&object), Some(entry));
-    let Some(entries) = request.server.commit(together(put, companions)).await? else {
-        return Ok(None);
-    };
+    let written = charge::commit(request, put, companions, &object, Some(entry)).await?;
+    let Some(entries) = written else { return Ok(None) };
     let entry = first(entries);
     clusters::after_write(request, &entry).await?;
     Ok(Some(WrittenObject::Stored(entry)))

@@ -1,6 +1,7 @@
 //! Dialects: the APIs that Convoy speaks, each a handful of pure functions over the world.
 
 pub mod apps;
+pub mod endpoints;
 pub mod fleet;
 pub mod fleet_agent;
 pub mod karpenter;

@@ -36,6 +36,7 @@ mod pod_budget;
 mod pod_template;
 mod pods;
 mod portable;
+pub mod quota;
 mod refusal;
 mod requirement;
 mod resources;

@@ -64,6 +64,17 @@ impl<'s, 'w> Names<'s, 'w> {
     }
 }
 
+/// A name that an owner gives an object that is not a pod, and that nothing has yet.
+pub(crate) fn generated_name(
+    owner: &Object,
+    about: &str,
+    is_taken: impl Fn(&str) -> bool,
+) -> String {
+    let prefix = prefix(owner.name());
+    let names = (0u64..).map(|attempt| format!("{prefix}{}", suffix(owner, about, attempt)));
+    names.into_iter().find(|name| !is_taken(name)).expect("attempts do not end")
+}
+
 /// What names begin with, cut as the API server cuts `generateName`.
 pub(crate) fn prefix(base: &str) -> String {
     let mut prefix = format!("{base}-");

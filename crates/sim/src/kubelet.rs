@@ -87,7 +87,9 @@ pub fn progress(
 ) -> Progress {
     let spec = field(pod, "spec");
     let stop = lifetime.ending.map(|ending| Stop::of(scenario, pod, node, ending));
+    let overdue = overdue(pod, lifetime);
     let instant = stop.map_or(now, |stop| stop.ended.min(now));
+    let instant = overdue.map_or(instant, |overdue| overdue.min(instant));
     let life = Life { scenario, pod, node, lifetime, instant };
     let (init, ready_to_run) = life.init_containers(list(spec, "initContainers"));
     let containers = match ready_to_run {
@@ -97,14 +99,20 @@ pub fn progress(
         }
     };
     let is_over = stop.is_some_and(|stop| now >= stop.ended);
-    let mut parts = Parts { init, containers, is_initialized: ready_to_run.is_some() };
+    let is_initialized = ready_to_run.is_some();
+    let mut parts = Parts { init, containers, is_initialized, is_overdue: false };
+    parts.name_waits();
+    if let Some(overdue) = overdue.filter(|overdue| *overdue <= now) {
+        parts.expire(overdue);
+    }
     let next = match stop {
         Some(stop) if is_over => {
             parts.end(stop);
             None
         }
         Some(stop) => parts.next().into_iter().chain([stop.ended]).min(),
-        None => parts.next(),
+        None if parts.is_overdue => None,
+        None => parts.next().into_iter().chain(overdue.filter(|overdue| *overdue > now)).min(),
     };
     let reboots = if is_over { None } else { parts.all().find_map(|part| part.reboots) };
     Progress { parts, is_over, next, reboots }
@@ -116,6 +124,8 @@ struct Parts {
     init: Vec<Standing>,
     containers: Vec<Standing>,
     is_initialized: bool,
+    /// It was stopped because it ran for longer than it may.
+    is_overdue: bool,
 }
 
 impl Parts {
@@ -125,6 +135,29 @@ impl Parts {
 
     fn all(&self) -> impl Iterator<Item = &Standing> {
         self.init.iter().chain(&self.containers)
+    }
+
+    /// Containers of a pod with init containers wait for the initialization of the pod, however
+    /// far that is.
+    fn name_waits(&mut self) {
+        if self.init.is_empty() {
+            return;
+        }
+        for standing in self.init.iter_mut().chain(&mut self.containers) {
+            if let State::Waiting { reason, .. } = &mut standing.state
+                && *reason == "ContainerCreating"
+            {
+                *reason = "PodInitializing";
+            }
+        }
+    }
+
+    /// Ends a pod that has not ended by its deadline.
+    fn expire(&mut self, deadline: Timestamp) {
+        self.is_overdue = !matches!(status::phase(self), "Succeeded" | "Failed");
+        if self.is_overdue {
+            self.end(Stop { ended: deadline, is_killed: true });
+        }
     }
 
     /// Ends what still runs.
@@ -159,6 +192,14 @@ impl Stop {
             .unwrap_or_default();
         Self { ended: after(ending, takes.min(grace)), is_killed: takes > grace }
     }
+}
+
+/// When a pod has run for as long as it may, counted from its start.
+fn overdue(pod: &Value, lifetime: &Lifetime) -> Option<Timestamp> {
+    let most = field(field(pod, "spec"), "activeDeadlineSeconds").as_i64()?;
+    let started = text(field(pod, "status"), "startTime").parse().unwrap_or(lifetime.begun);
+    let overdue = after(started, SignedDuration::from_secs(most));
+    lifetime.ending.is_none_or(|ending| overdue < ending).then_some(overdue)
 }
 
 struct Life<'a> {

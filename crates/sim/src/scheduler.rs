@@ -2,9 +2,11 @@
 //!
 //! Looked at: unschedulable nodes, taints and tolerations, node selectors and node affinity,
 //! resources, ports, and what pods require of each other: affinity, anti-affinity, topology
-//! spread. Not looked at: what they prefer of each other, volumes; nobody is preempted.
+//! spread; pods that fit nowhere preempt less important ones. Not looked at: what they prefer of
+//! each other, volumes.
 
 mod neighbours;
+mod preempt;
 mod room;
 mod wants;
 
@@ -25,6 +27,7 @@ use crate::shared_object::SharedObject;
 use crate::timers::Timers;
 use neighbours::Neighbour;
 pub(crate) use neighbours::Rules;
+use preempt::{Condemned, nominated, priority};
 pub use room::Amounts;
 use room::Room;
 pub(crate) use room::Shortage;
@@ -52,6 +55,12 @@ pub struct Scheduler {
     looked_again: Option<Timestamp>,
     /// The last pod that fitted nowhere, until anything changes: its replicas do not fit either.
     refused: Option<Refused>,
+    /// Pods on nodes, by priority: how many.
+    priorities: BTreeMap<i64, usize>,
+    /// Pods that make room for others.
+    condemned: BTreeMap<Key, Condemned>,
+    /// Waiting pods for which others make room, and where.
+    nominated: BTreeMap<Key, SmolStr>,
     /// When misfits were last told why.
     told: BTreeMap<Key, Timestamp>,
 }
@@ -78,7 +87,7 @@ impl Refused {
 type Rank = (Reverse<i64>, String, [SmolStr; 2]);
 
 fn rank(key: &Key, pod: &Value) -> Rank {
-    let priority = field(field(pod, "spec"), "priority").as_i64().unwrap_or(0);
+    let priority = priority(pod);
     let created = text(field(pod, "metadata"), "creationTimestamp").to_owned();
     (Reverse(priority), created, [key.namespace.clone(), key.name.clone()])
 }
@@ -145,6 +154,9 @@ impl Scheduler {
         }
         // Its own new condition is no reason to look at a misfit again.
         let is_known = self.waiting.insert(key.clone(), pod.clone()).is_some();
+        if !nominated(pod).is_empty() && !self.nominated.contains_key(key) {
+            self.nominated.insert(key.clone(), nominated(pod).into());
+        }
         if !is_known {
             self.enqueue(key);
         }
@@ -162,6 +174,7 @@ impl Scheduler {
             self.queue.remove(&rank(key, &pod));
             self.misfits.remove(key);
             self.told.remove(key);
+            self.nominated.remove(key);
         }
     }
 
@@ -177,6 +190,7 @@ impl Scheduler {
         self.refused = None;
         let takes = Amounts::of_pod(field(pod, "spec"));
         self.rooms.entry(node.into()).or_default().used.add(&takes);
+        *self.priorities.entry(priority(pod)).or_default() += 1;
         if !Rules::of(pod).keeps_nobody_away() {
             self.guarded.insert(key.clone());
         }
@@ -188,6 +202,8 @@ impl Scheduler {
     fn unplace(&mut self, key: &Key) {
         let Some(placed) = self.placed.remove(key) else { return };
         self.refused = None;
+        self.condemned.remove(key);
+        self.count_out(priority(&placed.pod));
         self.guarded.remove(key);
         if let Some(room) = self.rooms.get_mut(&placed.node) {
             room.used.subtract(&placed.takes);
@@ -195,8 +211,18 @@ impl Scheduler {
         self.is_stirred = true;
     }
 
+    /// A pod of this priority is on no node any more.
+    fn count_out(&mut self, priority: i64) {
+        if let Some(count) = self.priorities.get_mut(&priority) {
+            *count -= 1;
+            if *count == 0 {
+                self.priorities.remove(&priority);
+            }
+        }
+    }
+
     /// What becomes of a waiting pod.
-    fn decide(&self, pod: &Value) -> Decision {
+    fn decide(&self, key: &Key, pod: &Value) -> Decision {
         let wants = Wants::of(pod);
         let rules = Rules::of(pod);
         let nodes = || self.rooms.iter().filter(|(_, room)| room.is_node);
@@ -213,7 +239,15 @@ impl Scheduler {
             refusals
         };
         // Most nodes of a busy fleet have no room, which is quickly seen.
-        let roomy = nodes().filter(|(_, room)| wants.has_room(room));
+        let reserved = self.reserved(key, pod);
+        let roomy = nodes().filter(|(name, room)| match reserved.get(*name) {
+            None => wants.has_room(room),
+            Some(pods) => {
+                let mut room = (*room).clone();
+                room.reserve(pods.iter().copied());
+                wants.has_room(&room)
+            }
+        });
         let fitting: Vec<_> =
             roomy.filter(|(name, room)| refusals(name, room).is_empty()).collect();
         if let Some(node) = wants.best(&fitting) {
@@ -241,7 +275,7 @@ impl Scheduler {
         message: &str,
         now: Timestamp,
     ) -> Option<WriteRequest> {
-        let request = unschedulable(key, pod, message, now)?;
+        let request = unschedulable(key, pod, message, None, now)?;
         let told = self.told.get(key).and_then(|told| told.checked_add(TELL_AGAIN).ok());
         if let Some(again) = told.filter(|again| now < *again) {
             self.timers.set(key.clone(), again);
@@ -253,7 +287,15 @@ impl Scheduler {
 
     /// The pods on nodes.
     fn neighbours(&self) -> impl Iterator<Item = Neighbour<'_>> {
-        self.placed.values().map(|placed| {
+        self.neighbours_without(BTreeSet::new())
+    }
+
+    /// The same without some.
+    fn neighbours_without<'s>(
+        &'s self,
+        gone: BTreeSet<&'s Key>,
+    ) -> impl Iterator<Item = Neighbour<'s>> {
+        self.placed.iter().filter(move |(key, _)| !gone.contains(key)).map(|(_, placed)| {
             let room = self.rooms.get(&placed.node).filter(|room| room.is_node);
             Neighbour { pod: &placed.pod, node: &placed.node, room }
         })
@@ -264,7 +306,7 @@ impl Scheduler {
         let known = self.refused.as_ref().filter(|refused| refused.covers(&pod));
         let decision = match known {
             Some(known) => Decision::Unschedulable(known.message.clone()),
-            None => self.decide(&pod),
+            None => self.decide(key, &pod),
         };
         match decision {
             Decision::Bind(node) => {
@@ -275,9 +317,11 @@ impl Scheduler {
             Decision::Unschedulable(message) => {
                 self.misfits.insert(key.clone());
                 self.has_followers |= !Rules::of(&pod).is_alone();
-                let request = self.tell(key, &pod, &message, now);
-                self.refused = Some(Refused { pod, message });
-                request
+                self.refused = Some(Refused { pod: pod.clone(), message: message.clone() });
+                match self.preempt(key, &pod) {
+                    Some(node) => unschedulable(key, &pod, &message, Some(&node), now),
+                    None => self.tell(key, &pod, &message, now),
+                }
             }
         }
     }
@@ -312,6 +356,9 @@ impl Component for Scheduler {
         now: Timestamp,
     ) {
         let failed = !matches!(response, WriteResponse::Done(_));
+        if !failed {
+            self.dismissed(&request.key, true);
+        }
         if failed && matches!(request.write, WriteVerb::Bind(_)) {
             // Still bound to nothing, or to something else: the watch says which.
             if self.placed.get(&request.key).is_some_and(|placed| placed.is_assumed) {
@@ -333,6 +380,7 @@ impl Component for Scheduler {
     fn due(&mut self, now: Timestamp) -> Vec<WriteRequest> {
         while let Some(key) = self.timers.pop(now) {
             self.enqueue(&key);
+            self.dismissed(&key, false);
         }
         if self.is_stirred && self.may_look_again(now) {
             self.is_stirred = false;
@@ -346,11 +394,12 @@ impl Component for Scheduler {
             let Some((_, _, [namespace, name])) = self.queue.pop_first() else { break };
             requests.extend(self.schedule(&Key::pod(&namespace, &name), now));
         }
+        requests.extend(self.dismiss(now));
         requests
     }
 
     fn next(&self) -> Option<Timestamp> {
-        if !self.queue.is_empty() {
+        if !self.queue.is_empty() || self.has_to_dismiss() {
             return Some(Timestamp::MIN);
         }
         let stirred = (self.is_stirred && !self.misfits.is_empty()).then(|| {
@@ -379,13 +428,20 @@ fn bind(key: &Key, pod: &Value, node: &str) -> WriteRequest {
 }
 
 /// Tells a pod why it waits, unless it says so already.
-fn unschedulable(key: &Key, pod: &Value, message: &str, now: Timestamp) -> Option<WriteRequest> {
+fn unschedulable(
+    key: &Key,
+    pod: &Value,
+    message: &str,
+    node: Option<&SmolStr>,
+    now: Timestamp,
+) -> Option<WriteRequest> {
     let old = list(field(pod, "status"), "conditions");
     let is_scheduling = |condition: &&Value| text(condition, "type") == "PodScheduled";
     let before = old.iter().find(is_scheduling);
     if before.is_some_and(|before| {
         text(before, "reason") == "Unschedulable" && text(before, "message") == message
-    }) {
+    }) && node.is_none_or(|node| node == nominated(pod))
+    {
         return None;
     }
     let turned = before.filter(|before| text(before, "status") == "False");
@@ -398,5 +454,9 @@ fn unschedulable(key: &Key, pod: &Value, message: &str, now: Timestamp) -> Optio
     }
     let others = old.iter().filter(|condition| !is_scheduling(condition)).cloned();
     let conditions: Vec<Value> = others.chain([condition]).collect();
-    Some(WriteRequest::status(key.clone(), pod, json!({"conditions": conditions})))
+    let mut status = json!({"conditions": conditions});
+    if let Some(node) = node {
+        status["nominatedNodeName"] = json!(node);
+    }
+    Some(WriteRequest::status(key.clone(), pod, status))
 }

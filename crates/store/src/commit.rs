@@ -17,7 +17,7 @@ pub struct Transaction<M> {
 }
 
 /// One write of a transaction.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Write<M> {
     pub key: Key,
     pub expect: Expect,

@@ -4,6 +4,7 @@ mod clusters;
 mod garbage;
 mod graphs;
 mod namespaces;
+mod quotas;
 
 use serde_json::{Value, json};
 

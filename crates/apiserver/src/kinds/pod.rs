@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::at::{At, Errors};
 use super::kind::{Change, Kind};
-use super::{defaults, limits, priority, runtime_class};
+use super::{account, defaults, limits, priority, runtime_class};
 use crate::metadata;
 use crate::registry::Resource;
 use crate::resource_request::ResourceRequest;
@@ -135,6 +135,7 @@ impl Kind for Pod {
         }
         limits::fill_in(request, object);
         priority::admit_pod(request, object)?;
+        account::admit_pod(request, object);
         runtime_class::admit_pod(request, object)
     }
 

@@ -4,6 +4,7 @@ use anyhow::Result;
 use clap::ValueEnum;
 use convoy_plan::Dialect;
 use convoy_plan::dialect::apps::{Deployments, ReplicaSets, ReplicationControllers};
+use convoy_plan::dialect::endpoints::Endpoints;
 use convoy_plan::dialect::fleet::{self, Hub};
 use convoy_plan::dialect::karpenter::{Gates, Operator};
 use convoy_plan::dialect::skyhook::{self, Skyhook};
@@ -40,6 +41,8 @@ pub(crate) enum Controller {
     /// CronJobs, for servers without kube-controller-manager
     #[value(name = "cronjobs")]
     CronJobs,
+    /// Endpoints and EndpointSlices of Services, for servers without kube-controller-manager
+    Endpoints,
     /// PodDisruptionBudgets, for servers without kube-controller-manager
     #[value(name = "poddisruptionbudgets")]
     PodDisruptionBudgets,
@@ -104,6 +107,7 @@ impl Controller {
             Self::StatefulSets => &STATEFUL_SETS,
             Self::Jobs => &JOBS,
             Self::CronJobs => &CRON_JOBS,
+            Self::Endpoints => &Endpoints,
             Self::PodDisruptionBudgets => &PodDisruptionBudgets,
             // Created once, and used until the process exits.
             Self::Skyhook => Box::leak(Box::new(Skyhook { options: options.skyhook.clone() })),

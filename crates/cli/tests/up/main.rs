@@ -37,6 +37,7 @@ mod rehearsal;
 mod rollouts;
 mod running;
 mod scrape;
+mod services;
 mod skyhook_admission;
 mod skyhook_metrics;
 mod skyhooks;

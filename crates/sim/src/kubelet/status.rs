@@ -56,6 +56,10 @@ pub(super) fn status(
     if let Some(generation) = generation(pod) {
         status["observedGeneration"] = json!(generation);
     }
+    if parts.is_overdue {
+        status["reason"] = json!("DeadlineExceeded");
+        status["message"] = json!("Pod was active on the node longer than the specified deadline");
+    }
     status
 }
 
@@ -89,7 +93,10 @@ fn ephemeral_statuses(pod: &Value, parts: &Parts, now: Timestamp) -> Option<Valu
     Some(containers.iter().map(status).collect())
 }
 
-fn phase(parts: &Parts) -> &'static str {
+pub(super) fn phase(parts: &Parts) -> &'static str {
+    if parts.is_overdue {
+        return "Failed";
+    }
     let failed = |standing: &Standing| match &standing.state {
         State::Ended(ended) => standing.is_done() && ended.code != 0,
         _ => false,

@@ -104,6 +104,39 @@ fn a_readiness_probe_begins_after_its_delay() {
 }
 
 #[test]
+fn a_pod_fails_that_runs_for_longer_than_it_may() {
+    let mut pod = pod();
+    pod["spec"]["activeDeadlineSeconds"] = json!(5);
+    let told = story(&scenario(""), &pod, 1_000);
+    assert_eq!(told.last().unwrap(), "5s Failed Error ready=false restarts=0");
+    let report = report_at(&scenario(""), &pod, None, at(60_000));
+    assert_eq!(report.status["reason"], "DeadlineExceeded");
+    assert_eq!(report.status["containerStatuses"][0]["state"]["terminated"]["exitCode"], 137);
+    assert_eq!(report.next, None);
+    // The kubelet wrote when it began, perhaps before this process did.
+    pod["status"]["startTime"] = json!("2025-12-31T23:59:57Z");
+    assert_eq!(report_at(&scenario(""), &pod, None, at(1_000)).next, Some(at(2_000)));
+    let ended = scenario("rules: [{when: {image: 'nginx:*'}, then: {completes: 1s}}]");
+    pod["spec"]["restartPolicy"] = json!("Never");
+    pod["spec"]["activeDeadlineSeconds"] = json!(60);
+    let report = report_at(&ended, &pod, None, at(600_000));
+    assert_eq!(
+        (&report.status["phase"], &report.status["reason"]),
+        (&json!("Succeeded"), &Value::Null)
+    );
+}
+
+#[test]
+fn containers_behind_init_containers_wait_for_them() {
+    let mut pod = pod();
+    pod["spec"]["initContainers"] = json!([{"name": "i", "image": "init:1"}]);
+    let told = story(&scenario(""), &pod, 1_000);
+    let waits = told.iter().filter(|line| line.contains("Pending"));
+    assert!(waits.clone().count() > 1, "{told:?}");
+    assert!(waits.into_iter().all(|line| line.contains("PodInitializing")), "{told:?}");
+}
+
+#[test]
 fn a_crash_loop_backs_off() {
     let scenario = scenario("rules: [{when: {image: 'nginx:*'}, then: {fails: crash, after: 1s}}]");
     assert_eq!(

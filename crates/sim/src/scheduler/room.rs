@@ -146,7 +146,7 @@ impl<'a> Shortage<'a> {
 }
 
 /// A node as the scheduler sees it.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Room {
     /// There is a node object; without one there are only pods bound to its name.
     pub(super) is_node: bool,
@@ -170,6 +170,13 @@ impl Room {
         let changed = !self.is_node || kept != self.node || has != self.has;
         (self.is_node, self.node, self.has) = (true, kept, has);
         changed
+    }
+
+    /// Counts pods as if they were here already.
+    pub(super) fn reserve<'p>(&mut self, pods: impl IntoIterator<Item = &'p Value>) {
+        for pod in pods {
+            self.used.add(&Amounts::of_pod(field(pod, "spec")));
+        }
     }
 
     pub(super) fn label(&self, key: &str) -> Option<&str> {

@@ -111,7 +111,7 @@ fn a_pod_goes_where_it_may() {
     for (name, more, expected) in cases {
         let mut spec = asking("1");
         spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        let decision = scheduler(&nodes).decide(&pod(name, spec).1);
+        let decision = scheduler(&nodes).decide(&Key::pod("shop", name), &pod(name, spec).1);
         match expected {
             Some(node) => assert_eq!(decision, Decision::Bind(node.into()), "{name}"),
             None => assert!(matches!(decision, Decision::Unschedulable(_)), "{name}"),
@@ -127,8 +127,14 @@ fn preferences_outweigh_free_room() {
     ];
     let spec = json!({"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
         {"weight": 10, "preference": {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["b"]}]}}]}}});
-    assert_eq!(scheduler(&nodes).decide(&pod("p", spec).1), Decision::Bind("b".into()));
-    assert_eq!(scheduler(&nodes).decide(&pod("p", asking("1")).1), Decision::Bind("a".into()));
+    assert_eq!(
+        scheduler(&nodes).decide(&Key::pod("shop", "p"), &pod("p", spec).1),
+        Decision::Bind("b".into())
+    );
+    assert_eq!(
+        scheduler(&nodes).decide(&Key::pod("shop", "p"), &pod("p", asking("1")).1),
+        Decision::Bind("a".into())
+    );
 }
 
 #[test]
@@ -174,7 +180,10 @@ fn a_binding_that_fails_is_tried_again() {
 #[test]
 fn without_nodes_there_is_nowhere_to_go() {
     let message = "no nodes available to schedule pods".to_owned();
-    assert_eq!(scheduler(&[]).decide(&pod("p", json!({})).1), Decision::Unschedulable(message));
+    assert_eq!(
+        scheduler(&[]).decide(&Key::pod("shop", "p"), &pod("p", json!({})).1),
+        Decision::Unschedulable(message)
+    );
 }
 
 #[test]
@@ -273,4 +282,90 @@ fn a_pod_that_follows_another_is_looked_at_when_that_has_a_node() {
     scheduler.changed(&key, Some(&leader), later(5));
     assert_eq!(bound(&scheduler.due(later(5))), [("leader", "a")]);
     assert_eq!(bound(&scheduler.due(later(6))), [("follower", "a")]);
+}
+
+/// A pod on a node, less or more important.
+fn running(name: &str, cpu: &str, priority: i64) -> (Key, SharedObject) {
+    let mut spec = asking(cpu);
+    spec["nodeName"] = json!("a");
+    spec["priority"] = json!(priority);
+    pod(name, spec)
+}
+
+fn important(more: &Value) -> (Key, SharedObject) {
+    let mut spec = asking("2");
+    spec["priority"] = json!(1_000);
+    for (key, value) in more.as_object().unwrap() {
+        spec[key] = value.clone();
+    }
+    pod("vip", spec)
+}
+
+fn answer(scheduler: &mut Scheduler, request: &WriteRequest) {
+    scheduler.handle_response(request, &WriteResponse::Done(None), now());
+}
+
+#[test]
+fn the_least_important_make_room() {
+    let mut scheduler = scheduler(&[node("a", &json!({}))]);
+    let pods = [running("low", "2", 1), running("lower", "1", 0), running("high", "1", 2_000)];
+    for (key, pod) in pods.iter().chain([&important(&json!({}))]) {
+        scheduler.changed(key, Some(pod), now());
+    }
+    let requests = scheduler.due(now());
+    let names: Vec<&str> = requests.iter().map(|request| request.key.name.as_str()).collect();
+    assert_eq!(names, ["vip", "low"], "it is enough that one goes: {requests:?}");
+    let WriteVerb::MergeStatus(told) = &requests[0].write else { panic!("{requests:?}") };
+    assert_eq!(told["status"]["nominatedNodeName"], "a");
+    let WriteVerb::MergeStatus(told) = &requests[1].write else { panic!("{requests:?}") };
+    let condition = &told["status"]["conditions"][0];
+    assert_eq!(
+        (condition["type"].as_str(), condition["reason"].as_str()),
+        (Some("DisruptionTarget"), Some("PreemptionByScheduler"))
+    );
+    answer(&mut scheduler, &requests[1]);
+    let requests = scheduler.due(now());
+    assert!(matches!(requests[0].write, WriteVerb::Delete(_)), "{requests:?}");
+    answer(&mut scheduler, &requests[0]);
+    // Another one of its kind finds nobody left who would have to go.
+    let (key, late) = pod("late", asking("2"));
+    scheduler.changed(&key, Some(&late), now());
+    assert!(scheduler.due(now()).iter().all(|request| request.key.name == "late"));
+    scheduler.changed(&Key::pod("shop", "low"), None, now());
+    assert_eq!(bound(&scheduler.due(later(2))[..1]), [("vip", "a")]);
+}
+
+#[test]
+fn nobody_is_preempted_for_the_polite_or_in_vain() {
+    let cases = [
+        json!({"preemptionPolicy": "Never"}),
+        json!({"nodeSelector": {"zone": "none"}}),
+        json!({"priority": 0}),
+    ];
+    for more in cases {
+        let mut scheduler = scheduler(&[node("a", &json!({}))]);
+        for (key, pod) in [running("low", "4", 0), important(&more)] {
+            scheduler.changed(&key, Some(&pod), now());
+        }
+        let requests = scheduler.due(now());
+        assert!(requests.iter().all(|request| request.key.name == "vip"), "{more}");
+        let WriteVerb::MergeStatus(told) = &requests[0].write else { panic!("{requests:?}") };
+        assert!(told["status"]["nominatedNodeName"].is_null(), "{more}");
+    }
+}
+
+#[test]
+fn room_that_is_being_made_is_not_taken_by_others() {
+    let mut scheduler = scheduler(&[node("a", &json!({}))]);
+    for (key, pod) in [running("low", "4", 0), important(&json!({}))] {
+        scheduler.changed(&key, Some(&pod), now());
+    }
+    scheduler.due(now());
+    scheduler.changed(&Key::pod("shop", "low"), None, now());
+    let (key, small) = pod("small", asking("3"));
+    scheduler.changed(&key, Some(&small), now());
+    let requests = scheduler.due(later(2));
+    let bindings: Vec<_> =
+        requests.into_iter().filter(|it| matches!(it.write, WriteVerb::Bind(_))).collect();
+    assert_eq!(bound(&bindings), [("vip", "a")]);
 }

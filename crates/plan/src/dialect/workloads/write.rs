@@ -3,6 +3,7 @@
 pub(crate) mod cron_job;
 pub(crate) mod daemon_set;
 pub(crate) mod job;
+mod retention;
 mod revisions;
 pub(crate) mod stateful_set;
 

@@ -104,3 +104,76 @@ fn several_pods_are_replaced_at_once() {
     assert_eq!(removed(&decided("Parallel", json!(2), some.clone())), ["web-3"]);
     assert_eq!(removed(&decided("OrderedReady", json!(2), some)), [""; 0], "web-1 comes first");
 }
+
+/// A claim of an ordinal, owned by objects of these kinds.
+fn claim(ordinal: usize, owners: &[&str]) -> Builder {
+    let owners: Vec<Value> = owners
+        .iter()
+        .map(|kind| match *kind {
+            "Pod" => json!({"apiVersion": "v1", "kind": "Pod", "name": format!("web-{ordinal}"),
+                "uid": format!("uid-pod-web-{ordinal}"), "controller": true}),
+            kind => json!({"apiVersion": "apps/v1", "kind": kind, "name": "web",
+                "uid": format!("uid-{}-web", kind.to_lowercase()), "controller": true}),
+        })
+        .collect();
+    object("v1", "PersistentVolumeClaim", &format!("data-web-{ordinal}"))
+        .namespace("shop")
+        .with("/metadata/ownerReferences", json!(owners))
+}
+
+/// Which claims get which owners.
+fn owned(step: &Step) -> Vec<(String, Vec<String>)> {
+    let patches = step.actions.iter().filter_map(|action| match &action.write {
+        Write::Patch { patch, .. } if action.target.kind.kind == "PersistentVolumeClaim" => {
+            let list = patch["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
+            let kinds = list.iter().map(|it| it["kind"].as_str().unwrap().to_owned()).collect();
+            Some((action.target.name.to_string(), kinds))
+        }
+        _ => None,
+    });
+    patches.collect()
+}
+
+#[test]
+fn claims_are_owned_by_what_they_go_with() {
+    let decided = |deleted: &str, scaled: &str, claims: [Builder; 2]| {
+        let spec = json!({"replicas": 1,
+            "persistentVolumeClaimRetentionPolicy": {"whenDeleted": deleted, "whenScaled": scaled},
+            "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {}}]});
+        let world = [set(&spec, json!({})), pod(0, "web-old"), pod(1, "web-old")];
+        step(&STATEFUL_SETS, world.into_iter().chain(claims))
+    };
+    let bare = || [claim(0, &[]), claim(1, &[])];
+    let cases: [(&str, &str, &[(&str, &str)]); 4] = [
+        ("Retain", "Retain", &[]),
+        ("Delete", "Retain", &[("data-web-0", "StatefulSet"), ("data-web-1", "StatefulSet")]),
+        ("Retain", "Delete", &[("data-web-1", "Pod")]),
+        ("Delete", "Delete", &[("data-web-0", "StatefulSet"), ("data-web-1", "Pod")]),
+    ];
+    for (deleted, scaled, expected) in cases {
+        let expected: Vec<(String, Vec<String>)> = expected
+            .iter()
+            .map(|(name, kind)| ((*name).to_owned(), vec![(*kind).to_owned()]))
+            .collect();
+        assert_eq!(owned(&decided(deleted, scaled, bare())), expected, "{deleted} {scaled}");
+    }
+    let whole = decided("Delete", "Delete", [claim(0, &["StatefulSet"]), claim(1, &["Pod"])]);
+    assert_eq!(owned(&whole), []);
+    assert_eq!(removed(&whole), ["web-1"]);
+    let back = decided("Retain", "Retain", [claim(0, &["StatefulSet"]), claim(1, &["Other"])]);
+    assert_eq!(owned(&back), [("data-web-0".to_owned(), Vec::new())], "others' claims are left");
+}
+
+#[test]
+fn a_new_claim_is_owned_by_a_set_that_takes_it_along() {
+    let spec = json!({"replicas": 1,
+        "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Delete"},
+        "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {}}]});
+    let created = step(&STATEFUL_SETS, [set(&spec, json!({}))]);
+    let claims = created.actions.iter().filter_map(|action| match &action.write {
+        Write::Create { object } if object["kind"] == "PersistentVolumeClaim" => Some(object),
+        _ => None,
+    });
+    let claim = claims.into_iter().next().unwrap();
+    assert_eq!(claim["metadata"]["ownerReferences"][0]["kind"], "StatefulSet");
+}

@@ -5,7 +5,7 @@ use convoy_api::object::member::{field, list, text};
 use convoy_api::{Object, ObjectKey};
 use serde_json::{Value, json};
 
-use super::{note, of_revisions};
+use super::{note, of_revisions, retention};
 use crate::dialect::workloads::decide::stateful_set::{StatefulSetDecision, Work};
 use crate::dialect::workloads::names::{POD_INDEX, POD_NAME, REVISION_HASH};
 use crate::dialect::workloads::read::stateful_set::StatefulSet;
@@ -23,6 +23,15 @@ pub(crate) fn writes<'o>(
     snapshot: &Snapshot<'_>,
 ) -> Writes<'o> {
     of_revisions(set.owner, &set.revisions, &set.owned, expired, |writes| {
+        // Before their pods go, or the claims would have nobody to go with.
+        for (ordinal, (pod, _)) in &set.pods {
+            let keys = claims(set.owner, *ordinal).into_iter().map(|(key, _)| key);
+            let standing = retention::standing(keys, |key| snapshot.get(key));
+            let renewed = standing
+                .into_iter()
+                .filter_map(|claim| retention::renewed(set, *ordinal, pod, claim));
+            writes.actions.extend(renewed);
+        }
         for (ordinal, work, permit) in &decision.works {
             match work {
                 Work::Create => create(writes, set, *ordinal, *permit, snapshot),
@@ -62,7 +71,7 @@ fn create(
     writes.start(permit, key, pod, why);
 }
 
-/// The volume claims of an ordinal. They outlive their pod.
+/// The volume claims of an ordinal.
 fn claims(owner: &Object, ordinal: i64) -> Vec<(ObjectKey, Value)> {
     let templates = list(owner.spec(), "volumeClaimTemplates").iter();
     let claims = templates.map(|template| {
@@ -82,6 +91,9 @@ fn claims(owner: &Object, ordinal: i64) -> Vec<(ObjectKey, Value)> {
         let selected = field(field(owner.spec(), "selector"), "matchLabels").as_object();
         for (key, value) in own.into_iter().chain(selected).flatten() {
             note(&mut claim, "labels", key, value.as_str().unwrap_or_default());
+        }
+        if let Some(owners) = retention::of_new(owner) {
+            claim["metadata"]["ownerReferences"] = owners;
         }
         (key, claim)
     });

@@ -1,0 +1,25 @@
+//! Names on the wire: labels and annotations.
+
+/// On Endpoints: who writes them.
+pub(super) const MANAGED_BY: &str = "endpoints.kubernetes.io/managed-by";
+pub(super) const CONTROLLER: &str = "endpoint-controller";
+/// On Endpoints that do not list all addresses.
+pub(super) const OVER_CAPACITY: &str = "endpoints.kubernetes.io/over-capacity";
+/// On Endpoints and slices of a Service without an address of its own.
+pub(super) const HEADLESS: &str = "service.kubernetes.io/headless";
+/// On slices: their Service, and who writes them.
+pub(super) const SERVICE_NAME: &str = "kubernetes.io/service-name";
+pub(super) const SLICE_MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
+pub(super) const SLICE_CONTROLLER: &str = "endpointslice-controller.k8s.io";
+pub(super) const MIRROR_CONTROLLER: &str = "endpointslicemirroring-controller.k8s.io";
+/// On Endpoints that are not mirrored.
+pub(super) const SKIP_MIRROR: &str = "endpointslice.kubernetes.io/skip-mirror";
+/// On Endpoints that are a lock.
+pub(super) const LEADER: &str = "control-plane.alpha.kubernetes.io/leader";
+/// Annotations that are about one object only.
+pub(super) const NOT_MIRRORED: [&str; 2] = [
+    "endpoints.kubernetes.io/last-change-trigger-time",
+    "kubectl.kubernetes.io/last-applied-configuration",
+];
+/// On nodes: where they stand.
+pub(super) const ZONE: &str = "topology.kubernetes.io/zone";
