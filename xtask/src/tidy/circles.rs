@@ -38,6 +38,8 @@ fn modules_form_no_circles() {
 struct Crate {
     texts: BTreeMap<Module, String>,
     imports: BTreeMap<Module, BTreeMap<String, Vec<String>>>,
+    /// Declared for tests alone.
+    tests: BTreeSet<Module>,
 }
 
 /// Which siblings each module names, itself or through a module inside it.
@@ -68,20 +70,20 @@ impl Crate {
             paths.filter_map(|path| Some((path.last()?.clone(), path))).collect()
         };
         let imports = texts.iter().map(|(module, text)| (module.clone(), imported(text))).collect();
-        Self { texts, imports }
+        let tests = texts.iter().flat_map(|(module, text)| {
+            let declared = text.split("#[cfg(test)]").skip(1).filter_map(|rest| {
+                rest.split(';').next()?.trim().rsplit_once("mod ").map(|(_, name)| name.to_owned())
+            });
+            declared.map(|name| module.iter().cloned().chain([name]).collect())
+        });
+        let tests = tests.collect();
+        Self { texts, imports, tests }
     }
 
     /// Whether a module, or one that it is inside of, exists for tests alone.
     fn is_test(&self, module: &Module) -> bool {
         (1..=module.len()).any(|length| {
-            let (name, parent) = module[..length].split_last().expect("counted from one");
-            name.ends_with("tests")
-                || self.texts.get(parent).is_some_and(|text| {
-                    let declared = text.split("#[cfg(test)]").skip(1);
-                    declared
-                        .filter_map(|rest| rest.split(';').next())
-                        .any(|declaration| declaration.trim_end().ends_with(&format!("mod {name}")))
-                })
+            module[length - 1].ends_with("tests") || self.tests.contains(&module[..length])
         })
     }
 
