@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use convoy_kubernetes::{Programs, bring_suite};
 
 use crate::kubernetes::root;
@@ -65,18 +65,25 @@ pub(crate) fn run(settings: &Settings) -> Result<()> {
     }
     let runner = runner(settings)?;
     let specs = runner.suite.specs()?;
-    let (mut ended, mut unknown) = (Vec::new(), 0);
+    let (mut ended, mut unknown, mut broken) = (Vec::new(), 0, None);
     for home in [Home::Embedded, Home::Real] {
         let (wanted, missing) = select(home, &specs, &list, settings);
         unknown += missing.len();
         for spec in missing {
             eprintln!("{home}: the suite has no spec {spec:?}");
         }
-        if !wanted.is_empty() {
-            ended.extend(twice(&runner, home, &wanted, &list)?.into_iter().map(|end| (home, end)));
+        if wanted.is_empty() {
+            continue;
+        }
+        // The outcomes of one home are not lost because the other cannot be started.
+        match twice(&runner, home, &wanted, &list) {
+            Ok(outcomes) => ended.extend(outcomes.into_iter().map(|end| (home, end))),
+            Err(error) => broken = Some(error.context(format!("could not run specs on {home}"))),
         }
     }
-    ensure!(!ended.is_empty(), "no spec was selected");
+    if ended.is_empty() {
+        return Err(broken.unwrap_or_else(|| anyhow!("no spec was selected")));
+    }
     let report = runner.suite.reports.join("junit.xml");
     fs::write(&report, junit::report(&ended))?;
     eprintln!("report: {}", report.display());
@@ -88,10 +95,15 @@ pub(crate) fn run(settings: &Settings) -> Result<()> {
     if settings.update {
         list.update(&outcomes);
         fs::write(&path, list.text())?;
-        return page::update(&list);
+        page::update(&list)?;
+        return broken.map_or(Ok(()), Err);
+    }
+    let judged = judge(&differences);
+    if let Some(error) = broken {
+        return Err(error);
     }
     ensure!(unknown == 0, "{LIST} names {unknown} specs that the suite does not have");
-    judge(&differences)
+    judged
 }
 
 fn runner(settings: &Settings) -> Result<Runner> {
@@ -185,8 +197,12 @@ fn twice(runner: &Runner, home: Home, specs: &[String], list: &List) -> Result<V
         return Ok(kept);
     }
     eprintln!("{home}: {} specs that should pass did not, and run again", again.len());
-    let again: Vec<String> = again.into_iter().map(|end| end.spec).collect();
-    Ok([kept, runner.run(home, &again)?].concat())
+    let names: Vec<String> = again.iter().map(|end| end.spec.clone()).collect();
+    let again = runner.run(home, &names).unwrap_or_else(|error| {
+        eprintln!("{home}: they could not run again: {error:#}");
+        again
+    });
+    Ok([kept, again].concat())
 }
 
 fn summarize(outcomes: &BTreeMap<Key, Outcome>) {

@@ -1,6 +1,6 @@
-//! `cargo xtask deploy`: writes the files in `deploy/` that follow from others: the definitions and
-//! the version of the Helm chart, its dashboards and alerts, and the manifests of the
-//! kustomizations, which are the chart rendered by the real Helm.
+//! `cargo xtask deploy`: writes the files in `deploy/` that follow from others: the definitions, the
+//! rules of the roles and the version of the Helm chart, its dashboards and alerts, and the manifests
+//! of the kustomizations, which are the chart rendered by the real Helm.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -63,7 +63,11 @@ const RENDERED: &str = "# Rendered from deploy/chart by `cargo xtask deploy`.\n"
 /// Files by their path in the repository.
 type Files = BTreeMap<PathBuf, String>;
 
+/// The test that compares the rules of the roles with the tables of the dialects, and writes them.
+const ROLES: [&str; 3] = ["test", "--package=convoy-plan", "--test=roles"];
+
 pub(crate) fn run(settings: &Settings) -> Result<()> {
+    roles(settings.check)?;
     // The chart is rendered as it is on disk, so that it comes first.
     for generate in [chart, manifests] {
         let files = generate()?;
@@ -74,6 +78,17 @@ pub(crate) fn run(settings: &Settings) -> Result<()> {
             write(&files)?;
         }
     }
+    Ok(())
+}
+
+fn roles(only_compare: bool) -> Result<()> {
+    let mut cargo = crate::cargo_command();
+    cargo.args(ROLES).current_dir(root());
+    if !only_compare {
+        cargo.env("EXPECTORATE", "overwrite");
+    }
+    let status = cargo.status().context("could not run cargo")?;
+    ensure!(status.success(), "the rules of the roles differ from the tables of the dialects");
     Ok(())
 }
 

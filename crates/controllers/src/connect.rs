@@ -12,6 +12,7 @@ use kube::config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigEr
 use kube::{Client, Config};
 
 use crate::connection;
+use crate::rotation::{self, Rebuild};
 use crate::tenure::LeaseTiming;
 
 /// Why there is no connection.
@@ -52,12 +53,7 @@ pub fn connect<'a>(
     kubeconfig: Option<&'a Path>,
     context: Option<&'a str>,
 ) -> BoxFuture<'a, Result<Connection, ConnectError>> {
-    Box::pin(async move {
-        let (config, server) = configuration(kubeconfig, context).await?;
-        let (url, certificate_authority) = (config.cluster_url.to_string(), authority(&config));
-        let client = Client::try_from(config).map_err(ConnectError::Client)?;
-        Ok(Connection { client, url, server, certificate_authority })
-    })
+    Box::pin(connected(kubeconfig, context, Client::try_from))
 }
 
 /// On whose behalf requests are sent, if not that of the user in the kubeconfig.
@@ -129,12 +125,31 @@ pub fn connect_to_lead<'a>(
     context: Option<&'a str>,
     timing: LeaseTiming,
 ) -> BoxFuture<'a, Result<Connection, ConnectError>> {
-    Box::pin(async move {
-        let (config, server) = configuration(kubeconfig, context).await?;
-        let (url, certificate_authority) = (config.cluster_url.to_string(), authority(&config));
-        let client = connection::client(config, timing.margin()).map_err(ConnectError::Client)?;
-        Ok(Connection { client, url, server, certificate_authority })
-    })
+    let margin = timing.margin();
+    Box::pin(connected(kubeconfig, context, move |config| connection::client(config, margin)))
+}
+
+/// Connects with what `build` makes of the configuration, now and whenever its files change.
+async fn connected(
+    kubeconfig: Option<&Path>,
+    context: Option<&str>,
+    build: impl Fn(Config) -> Result<Client, kube::Error> + Clone + Send + Sync + 'static,
+) -> Result<Connection, ConnectError> {
+    let (config, server) = configuration(kubeconfig, context).await?;
+    let (url, certificate_authority) = (config.cluster_url.to_string(), authority(&config));
+    let client = build(config).map_err(ConnectError::Client)?;
+    let files = rotation::files(kubeconfig);
+    let (kubeconfig, context) = (kubeconfig.map(Path::to_owned), context.map(str::to_owned));
+    let rebuild: Rebuild = Box::new(move || {
+        let (kubeconfig, context) = (kubeconfig.clone(), context.clone());
+        let build = build.clone();
+        Box::pin(async move {
+            let (config, _) = configuration(kubeconfig.as_deref(), context.as_deref()).await?;
+            Ok(build(config)?)
+        })
+    });
+    let client = rotation::rotating(client, files, rebuild);
+    Ok(Connection { client, url, server, certificate_authority })
 }
 
 /// The certificates of a configuration, in PEM.

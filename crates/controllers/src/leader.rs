@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::fence::{BootClock, Clock, Fence};
 use crate::lease::{Candidate, Claim, Election, Holder};
+use crate::lease_watch::LeaseWatch;
 use crate::response::Response;
 use crate::tenure::{Standing, Tenure};
 use crate::transport::{self, Writer};
@@ -27,6 +28,8 @@ pub struct Leader {
     renewed_at: Duration,
     /// For whom it waits, as far as it was logged.
     waits_for: Option<Holder>,
+    /// Why it could not read or write the lease, as far as it was logged.
+    trouble: Option<String>,
 }
 
 /// Why a process leads no longer.
@@ -64,6 +67,7 @@ impl Leader {
             clock,
             renewed_at: Duration::ZERO,
             waits_for: None,
+            trouble: None,
         }
     }
 
@@ -79,6 +83,7 @@ impl Leader {
     }
 
     async fn take(&mut self) {
+        let watch = LeaseWatch::start(self.client.clone(), self.candidate.election());
         loop {
             if let Attempt::Taken(tenure) = self.attempt().await {
                 self.candidate.took();
@@ -93,7 +98,10 @@ impl Leader {
                 tracing::info!(lease = name, identity, writes_in_ms, "became the leader");
                 return;
             }
-            tokio::time::sleep(self.candidate.election().timing.retry()).await;
+            tokio::select! {
+                () = tokio::time::sleep(self.candidate.election().timing.retry()) => {}
+                () = watch.released() => {}
+            }
         }
     }
 
@@ -163,17 +171,14 @@ impl Leader {
     async fn attempt(&mut self) -> Attempt {
         let lease = match self.read().await {
             Ok(lease) => lease,
-            Err(why) => {
-                let lease = self.candidate.election().name.as_str();
-                tracing::warn!(lease, why, "could not read the lease");
-                return Attempt::Failed;
-            }
+            Err(why) => return self.failed("could not read the lease", why),
         };
         let (at, now) = (self.clock.now(), Timestamp::now());
         let claim = self.candidate.observe(lease.as_ref(), at, now);
         let (request, succession) = match claim {
             Claim::Lost { holder } => return Attempt::Lost(holder),
             Claim::Wait { who, left } => {
+                self.trouble = None;
                 self.log_wait(who, left);
                 return Attempt::Failed;
             }
@@ -182,24 +187,19 @@ impl Leader {
         };
         let sent_at = self.clock.now();
         match self.writer.write(request).await {
-            Ok(response) if response.is_success() => match succession {
-                Some(succession) => {
-                    let timing = self.candidate.election().timing;
-                    Attempt::Taken(Tenure::new(timing, sent_at, succession))
+            Ok(response) if response.is_success() => {
+                self.trouble = None;
+                match succession {
+                    Some(succession) => {
+                        let timing = self.candidate.election().timing;
+                        Attempt::Taken(Tenure::new(timing, sent_at, succession))
+                    }
+                    None => Attempt::Renewed(sent_at),
                 }
-                None => Attempt::Renewed(sent_at),
-            },
+            }
             Ok(response) if response.code == 409 => Attempt::Conflict,
-            Ok(response) => {
-                let (lease, why) = (&self.candidate.election().name, response.message());
-                tracing::warn!(lease, why, "could not write the lease");
-                Attempt::Failed
-            }
-            Err(error) => {
-                let (lease, why) = (&self.candidate.election().name, transport::chain(&error));
-                tracing::warn!(lease, why, "could not write the lease");
-                Attempt::Failed
-            }
+            Ok(response) => self.failed("could not write the lease", response.message()),
+            Err(error) => self.failed("could not write the lease", transport::chain(&error)),
         }
     }
 
@@ -213,6 +213,18 @@ impl Leader {
             404 => Ok(None),
             _ => Err(response.message()),
         }
+    }
+
+    /// Logs why, once until it has gone.
+    fn failed(&mut self, what: &'static str, why: String) -> Attempt {
+        let lease = self.candidate.election().name.as_str();
+        if self.trouble.as_ref() == Some(&why) {
+            tracing::debug!(lease, why, "{what}");
+        } else {
+            tracing::warn!(lease, why, "{what}; retrying");
+            self.trouble = Some(why);
+        }
+        Attempt::Failed
     }
 
     fn log_wait(&mut self, who: Holder, left: Duration) {

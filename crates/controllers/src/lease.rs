@@ -9,6 +9,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use crate::reflector::WATCH_SECS;
 use crate::request::Request;
 use crate::tenure::{LeaseTiming, Succession};
 
@@ -80,6 +81,14 @@ impl Election {
 
     pub fn path(&self) -> String {
         format!("{}/{}", self.collection(), self.name)
+    }
+
+    /// A watch of this lease alone, which begins with its present state.
+    pub(crate) fn watch_path(&self) -> String {
+        let (collection, name) = (self.collection(), &self.name);
+        format!(
+            "{collection}?fieldSelector=metadata.name%3D{name}&watch=true&timeoutSeconds={WATCH_SECS}"
+        )
     }
 
     fn collection(&self) -> String {
@@ -205,7 +214,8 @@ impl Candidate {
     }
 }
 
-fn holder(lease: &Value) -> &str {
+/// Who holds a lease; empty if nobody does.
+pub(crate) fn holder(lease: &Value) -> &str {
     lease.pointer("/spec/holderIdentity").and_then(Value::as_str).unwrap_or_default()
 }
 

@@ -8,6 +8,7 @@ use smol_str::SmolStr;
 
 use crate::cache::CacheEvent;
 use crate::clusters::Cluster;
+use crate::complaints::Complaints;
 use crate::discovery::Discovery;
 use crate::fence::Fence;
 use crate::message::Message;
@@ -23,13 +24,16 @@ pub(crate) struct Link {
     pub(crate) cluster: Cluster,
     pub(crate) writer: Writer,
     pub(crate) discovery: Discovery,
+    /// Of its watches.
+    pub(crate) complaints: Complaints,
 }
 
 impl Link {
     /// Writes to every cluster look at the same fence: the Lease is in the home cluster.
     pub(crate) fn new(name: SmolStr, number: u64, cluster: Cluster, fence: Fence) -> Self {
         let writer = Writer::new(cluster.client.clone(), fence).within(cluster.request_limit);
-        Self { name, number, cluster, writer, discovery: Discovery::default() }
+        let (discovery, complaints) = (Discovery::default(), Complaints::default());
+        Self { name, number, cluster, writer, discovery, complaints }
     }
 
     pub(crate) async fn fetch(&self, path: String) -> Result<RawResponse, TransportError> {

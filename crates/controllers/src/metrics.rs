@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use convoy_plan::Step;
 use convoy_plan::series::{Increment, Series};
-use jiff::Timestamp;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -20,6 +19,7 @@ use prometheus_client::registry::Registry;
 
 use self::counts::DecisionCounts;
 use self::rollout_series::RolloutSeries;
+pub(crate) use self::standing::Decision;
 use self::standing::Standings;
 use crate::rollout::Rollout;
 
@@ -126,15 +126,13 @@ impl Metrics {
         self.depth.set(i64::try_from(depth).unwrap_or(i64::MAX));
     }
 
-    /// A decision about a rollout, whose object was created then.
-    pub(crate) fn count_decision(
-        &self,
-        rollout: &Rollout,
-        step: &Step,
-        created: Option<Timestamp>,
-        now: Timestamp,
-    ) {
-        self.standings.decided(rollout, step, created, now);
+    /// A decision. Objects that people do not call rollouts, such as NodeClaims, are members or make
+    /// rollouts possible: they have no standing of their own, which would take memory for each.
+    pub(crate) fn count_decision(&self, decision: &Decision<'_>, is_rollout: bool) {
+        if is_rollout {
+            self.standings.decided(decision);
+        }
+        let step = decision.step;
         let verdict = format!("{:?}", step.verdict);
         self.passes.get_or_create(&DecisionLabels { dialect: step.dialect, verdict }).inc();
     }

@@ -19,7 +19,7 @@ use crate::execution::{FinishedStep, StepExecution, StepResult};
 use crate::fence::Fence;
 use crate::lanes::Lanes;
 use crate::log::DecisionLog;
-use crate::metrics::{self, Holds, Metrics};
+use crate::metrics::{self, Decision, Holds, Metrics};
 use crate::projection::Projections;
 use crate::request;
 use crate::rollout::Rollout;
@@ -304,7 +304,10 @@ impl Reconciler {
         }
         let object = self.cache.world().get(&rollout.key);
         let created = object.and_then(convoy_api::Object::created_at);
-        self.metrics.count_decision(&rollout, &step, created, now);
+        let named = self.cache.dialect(&rollout).rollout_kinds();
+        let is_rollout = named.is_empty() || named.iter().any(|it| it.kind == rollout.key.kind);
+        let decision = Decision { rollout: &rollout, step: &step, created, now };
+        self.metrics.count_decision(&decision, is_rollout);
         self.set_holds(&rollout, metrics::holds(&step));
         self.warn(&rollout, &step);
         self.metrics.set_series(&rollout, series::of_step(&step));

@@ -39,6 +39,8 @@ pub struct Reflector {
     failures: u32,
     /// Consecutive watches that ended without an event.
     resumes: u32,
+    /// Consecutive versions that the server no longer had, without an event in between.
+    expirations: u32,
     delay: Duration,
 }
 
@@ -114,6 +116,7 @@ impl Reflector {
             phase: Phase::Discovering,
             failures: 0,
             resumes: 0,
+            expirations: 0,
             delay: Duration::ZERO,
         }
     }
@@ -175,7 +178,7 @@ impl Reflector {
 
     /// Discovery or a list has failed.
     pub fn failed(&mut self) {
-        self.delay = BACKOFF_FIRST.saturating_mul(1 << self.failures.min(16)).min(BACKOFF_MAX);
+        self.delay = backoff(self.failures);
         self.failures = self.failures.saturating_add(1);
         self.phase = Phase::Discovering;
     }
@@ -190,6 +193,7 @@ impl Reflector {
             404 => Ok(None),
             // The continue token has expired: list from the beginning.
             410 if !token.is_empty() => {
+                self.delay = self.expired();
                 self.begin_list(resource);
                 Ok(None)
             }
@@ -229,7 +233,9 @@ impl Reflector {
 
     /// An event of the watch.
     pub fn observed(&mut self, event: StreamEvent<'_>) -> Option<CacheEvent> {
-        let Phase::Watching { resource, .. } = &self.phase else { return None };
+        if !self.is_watching() {
+            return None;
+        }
         let (raw, is_deleted) = match event {
             StreamEvent::Applied(raw) => (raw, false),
             StreamEvent::Deleted(raw) => (raw, true),
@@ -238,8 +244,7 @@ impl Reflector {
                 return None;
             }
             StreamEvent::Expired => {
-                let resource = resource.clone();
-                self.begin_list(resource);
+                self.expire();
                 return None;
             }
         };
@@ -253,7 +258,10 @@ impl Reflector {
     /// The watch has delivered everything up to this version.
     fn move_to(&mut self, newer: &str) {
         if let Phase::Watching { version, has_moved, .. } = &mut self.phase {
-            *has_moved |= version != newer;
+            if version != newer {
+                *has_moved = true;
+                self.expirations = 0;
+            }
             newer.clone_into(version);
         }
     }
@@ -265,15 +273,12 @@ impl Reflector {
 
     /// The watch has ended. `Err` says why the kind has to be listed again.
     pub fn watch_ended(&mut self, end: WatchEnd) -> Result<(), String> {
-        let Phase::Watching { resource, has_moved, .. } = &mut self.phase else { return Ok(()) };
+        let Phase::Watching { has_moved, .. } = &mut self.phase else { return Ok(()) };
         let moved = std::mem::take(has_moved);
         self.resumes = if moved { 0 } else { self.resumes + 1 };
         self.delay = Duration::ZERO;
         match end {
-            WatchEnd::Expired => {
-                let resource = resource.clone();
-                self.begin_list(resource);
-            }
+            WatchEnd::Expired => self.expire(),
             WatchEnd::Closed if self.resumes <= RESUMES => {}
             // A kind without changes whose watches are closed early is still up to date.
             WatchEnd::Closed => self.delay = BACKOFF_FIRST,
@@ -286,6 +291,23 @@ impl Reflector {
             }
         }
         Ok(())
+    }
+
+    /// The server no longer has the version of the watch: the kind is listed again.
+    fn expire(&mut self) {
+        let Phase::Watching { resource, .. } = &self.phase else { return };
+        let resource = resource.clone();
+        self.delay = self.expired();
+        self.begin_list(resource);
+    }
+
+    /// Counts an expired version; how long to wait before the next list, which is not at all the
+    /// first time. A server that forgets one version after the other is not asked for all objects
+    /// each time.
+    fn expired(&mut self) -> Duration {
+        let delay = self.expirations.checked_sub(1).map_or(Duration::ZERO, backoff);
+        self.expirations = self.expirations.saturating_add(1);
+        delay
     }
 
     fn begin_list(&mut self, resource: Resource) {
@@ -303,6 +325,11 @@ impl Reflector {
     fn list_event(&self, version: Option<u64>, objects: Vec<Object>) -> CacheEvent {
         CacheEvent::Listed { collection: self.collection.clone(), version, objects }
     }
+}
+
+/// The delay after so many failures in a row, from 0.
+fn backoff(failures: u32) -> Duration {
+    BACKOFF_FIRST.saturating_mul(1 << failures.min(16)).min(BACKOFF_MAX)
 }
 
 #[cfg(test)]
@@ -414,6 +441,23 @@ mod tests {
         let mut refused = watching();
         refused.watch_ended(WatchEnd::Expired).unwrap();
         assert!(matches!(refused.next_request().0, ReflectorRequest::List { .. }));
+    }
+
+    #[test]
+    fn watches_that_expire_one_after_the_other_are_no_storm_of_lists() {
+        let mut reflector = reflector();
+        let expire = |reflector: &mut Reflector| {
+            reflector.listed(page(&[], "7", "")).unwrap();
+            reflector.watch_ended(WatchEnd::Expired).unwrap();
+            reflector.next_request().1.as_millis()
+        };
+        let delays: Vec<_> = (0..12).map(|_| expire(&mut reflector)).collect();
+        let want = [0, 100, 200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 30_000, 30_000];
+        assert_eq!(delays, want);
+        reflector.listed(page(&[], "7", "")).unwrap();
+        assert!(reflector.observed(StreamEvent::Bookmark("8".to_owned())).is_none());
+        reflector.watch_ended(WatchEnd::Expired).unwrap();
+        assert_eq!(reflector.next_request().1, Duration::ZERO, "it had moved on");
     }
 
     #[test]

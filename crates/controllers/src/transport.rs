@@ -9,6 +9,7 @@ use hyper::body::Bytes;
 use kube::Client;
 use serde_json::Value;
 
+use crate::distrust;
 use crate::fence::{Fence, Refusal};
 use crate::request::Request;
 use crate::response::Response;
@@ -165,9 +166,17 @@ pub(crate) fn http_request(request: Request) -> Result<http::Request<Vec<u8>>, T
     sent.map_err(|source| TransportError::Build { path, source })
 }
 
-/// An error with its causes, in one line. Some errors name their cause themselves: nothing is said
-/// twice.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+/// An error with its causes, in one line, and what to do about a certificate. Some errors name their
+/// cause themselves: nothing is said twice.
+pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut message = causes(error);
+    if let Some(advice) = distrust::advice(error) {
+        message = format!("{message}; {advice}");
+    }
+    message
+}
+
+fn causes(error: &dyn std::error::Error) -> String {
     let mut message = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -10,6 +10,7 @@ use kube::core::WatchEvent;
 use tokio::sync::mpsc;
 
 use crate::cache::CacheEvent;
+use crate::complaints::Complaint;
 use crate::link::Link;
 use crate::message::Message;
 use crate::reflector::{Reflector, ReflectorRequest, StreamEvent, WATCH_SECS, WatchEnd};
@@ -21,15 +22,24 @@ use crate::trimmed::Trimmed;
 const SILENCE_MAX: Duration = Duration::from_secs(WATCH_SECS + 30);
 
 pub(crate) struct Watcher {
-    pub(crate) link: Arc<Link>,
-    pub(crate) reflector: Reflector,
-    pub(crate) messages: mpsc::Sender<Message>,
+    link: Arc<Link>,
+    reflector: Reflector,
+    messages: mpsc::Sender<Message>,
+    complaint: Complaint,
 }
 
 /// The reconciler has ended.
 struct Stopped;
 
 impl Watcher {
+    pub(crate) fn new(
+        link: Arc<Link>,
+        reflector: Reflector,
+        messages: mpsc::Sender<Message>,
+    ) -> Self {
+        Self { link, reflector, messages, complaint: Complaint::default() }
+    }
+
     pub(crate) async fn run(mut self) {
         while self.send_next().await.is_ok() {}
     }
@@ -74,7 +84,13 @@ impl Watcher {
             Err(error) => Err(transport::chain(&error)),
         };
         match listed {
-            Ok(event) => self.forward(event).await,
+            Ok(event) => {
+                if let Some(after) = self.complaint.settle(&self.link.complaints) {
+                    let kind = self.reflector.collection();
+                    tracing::info!(%kind, after, "list succeeded again");
+                }
+                self.forward(event).await
+            }
             Err(why) => self.failed(why).await,
         }
     }
@@ -123,10 +139,21 @@ impl Watcher {
         self.messages.send(self.link.message(event)).await.map_err(|_| Stopped)
     }
 
-    async fn report(&self, why: String) -> Result<(), Stopped> {
+    async fn report(&mut self, why: String) -> Result<(), Stopped> {
         let collection = self.reflector.collection().clone();
-        tracing::warn!(kind = %collection, why, "list or watch failed; retrying");
+        if self.complaint.raise(&self.link.complaints, &why) {
+            tracing::warn!(kind = %collection, why, "list or watch failed; retrying");
+        } else {
+            tracing::debug!(kind = %collection, why, "list or watch failed; retrying");
+        }
         self.forward(Some(CacheEvent::Failed { collection, why })).await
+    }
+}
+
+impl Drop for Watcher {
+    /// A watch that is not wanted any more has nothing to complain about.
+    fn drop(&mut self) {
+        self.complaint.settle(&self.link.complaints);
     }
 }
 

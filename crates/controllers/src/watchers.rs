@@ -67,7 +67,7 @@ impl Watchers {
         let scope = link.cluster.scopes.get(&collection.kind).cloned().unwrap_or_default();
         let reflector =
             Reflector::new(collection.clone(), Arc::clone(&self.projections)).within(scope);
-        let watcher = Watcher { link, reflector, messages: self.messages.clone() };
+        let watcher = Watcher::new(link, reflector, self.messages.clone());
         abort(self.collections.insert(collection, self.tasks.spawn(watcher.run())));
     }
 

@@ -19,6 +19,8 @@ pub struct ControlPlane {
     pub address: String,
     /// Kubeconfig of an administrator.
     pub kubeconfig: PathBuf,
+    /// Of the API server.
+    arguments: Vec<String>,
 }
 
 /// Controllers of kube-controller-manager to run beside Convoy, which handles Deployments.
@@ -74,9 +76,17 @@ impl ControlPlane {
         arguments.extend(flags(more));
         running.spawn(&programs.apiserver, &arguments)?;
         let programs = programs.clone();
-        let mut control_plane = Self { running, programs, address, kubeconfig };
+        let mut control_plane = Self { running, programs, address, kubeconfig, arguments };
         control_plane.wait_until_ready()?;
         Ok(control_plane)
+    }
+
+    /// Kills the API server, and starts it again after `pause`; its etcd runs on.
+    pub fn interrupt(&mut self, pause: Duration) -> Result<()> {
+        self.running.kill_last();
+        std::thread::sleep(pause);
+        self.running.spawn(&self.programs.apiserver, &self.arguments)?;
+        self.wait_until_ready()
     }
 
     /// Starts kube-controller-manager with these controllers and additional flags.

@@ -64,6 +64,11 @@ impl Running {
         Ok(Process { child, guard })
     }
 
+    /// Kills the process that was started last.
+    pub(crate) fn kill_last(&mut self) {
+        drop(self.processes.pop());
+    }
+
     /// Keeps a process running until this value is dropped.
     pub fn keep(&mut self, process: Process) {
         self.processes.push(process);

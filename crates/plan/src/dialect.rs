@@ -19,6 +19,7 @@ use smol_str::SmolStr;
 use crate::diagnostic::Diagnostic;
 use crate::hold::Hold;
 use crate::intervention::{Intervention, Refused, Revision};
+use crate::permission::Permission;
 use crate::snapshot::Snapshot;
 use crate::step::{Action, Complaint, Denial, Step};
 use crate::webhook::{Conversion, NeededRight, Request, Verdict, Webhook};
@@ -47,6 +48,17 @@ pub trait Dialect: Sync {
     /// The same for every member cluster that one of its rollouts needs.
     fn member_watches(&self) -> &'static [Watch] {
         &[]
+    }
+
+    /// What it does to objects of the home cluster beside reading them, complete; none for a
+    /// controller that runs only where nobody asks for permissions.
+    fn permissions(&self) -> Option<&'static [Permission]> {
+        None
+    }
+
+    /// The same for member clusters. Kinds that are not listed are those that users place there.
+    fn member_permissions(&self) -> Option<&'static [Permission]> {
+        None
     }
 
     /// The version in which objects of a kind of [`Dialect::watches`] are read and written, if the

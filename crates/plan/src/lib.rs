@@ -32,6 +32,7 @@ mod object_patch;
 mod ownership;
 pub mod pace;
 mod parallel;
+pub mod permission;
 mod pod_budget;
 mod pod_template;
 mod pods;
@@ -188,6 +189,12 @@ fn next(
         let failed = |panic| Step::failed(dialect.name(), rollout, panic, now);
         step::finished(decided().unwrap_or_else(failed))
     };
+    debug_assert_eq!(
+        permission::uncovered(dialect.permissions(), dialect.member_permissions(), &step),
+        [],
+        "{} writes what its table of permissions lacks",
+        dialect.name()
+    );
     refusal::told(step, rollout, refusals, now)
 }
 

@@ -5,6 +5,8 @@
 mod generous;
 #[path = "simulation/ocm.rs"]
 mod ocm;
+#[path = "simulation/permissions.rs"]
+mod permissions;
 
 use convoy_plan::Dialect;
 use convoy_sim::seed::Seed;

@@ -13,6 +13,7 @@ use convoy_plan::dialect::skyhook::Skyhook;
 use serde_json::{Value, json};
 
 use crate::access::Access;
+use crate::audit::AuditLog;
 use crate::helm::Helm;
 use crate::home::{self, CONVOY};
 use crate::scrape::scrape;
@@ -32,17 +33,18 @@ struct Site {
     control_plane: ControlPlane,
     access: Access,
     helm: Helm,
+    log: AuditLog,
     _processes: Vec<Process>,
 }
 
 impl Site {
     fn start() -> Self {
-        let control_plane = home::real_control_plane();
+        let (control_plane, log) = AuditLog::control_plane();
         let manager = control_plane.manage(WITHOUT_DEPLOYMENTS, &[]).unwrap();
         let fleet = home::attach(&control_plane, &home::scenario("[{count: 2}]"));
         let access = Access::new(control_plane.kubeconfig.clone());
         let helm = Helm::new(&control_plane.kubeconfig);
-        Self { control_plane, access, helm, _processes: vec![fleet, manager] }
+        Self { control_plane, access, helm, log, _processes: vec![fleet, manager] }
     }
 
     /// Runs what a Deployment runs, outside of the cluster: with its arguments and the account of its
@@ -140,8 +142,59 @@ fn one_object_of_each_dialect_rolls_out_and_outlives_the_release() {
         let text = scrape(port);
         assert!(!text.contains(r#"code="403""#), "a permission is missing: {text}");
     }
+    permissions_are_those_that_are_used(&site);
     upgrades_and_goes_back(&site, &path.to_string());
     uninstalls(&site, hub);
+}
+
+/// The API server refused no request of the accounts, and every kind that they may watch is watched.
+fn permissions_are_those_that_are_used(site: &Site) {
+    let mut used = BTreeSet::new();
+    for request in site.log.requests() {
+        let accounts = [WITHIN, AGENT].map(|within| format!("system:serviceaccount:{within}:"));
+        if accounts.iter().any(|account| request.user.starts_with(account)) {
+            assert_ne!(request.code, 403, "{request:?}");
+            used.insert((request.verb, request.group, request.resource));
+        }
+    }
+    // These two are what the hub grants to agents, and what users may select.
+    let has_other_reasons = |name: &str| {
+        ["-granted", "-members", "-selected", "-placed"].iter().any(|end| name.ends_with(end))
+    };
+    let roles = site.access.get("clusterroles -l app.kubernetes.io/name=convoy");
+    let roles = roles["items"].as_array().unwrap().iter();
+    let mut idle = Vec::new();
+    for role in roles.filter(|role| !has_other_reasons(role["metadata"]["name"].as_str().unwrap()))
+    {
+        for permission in permissions(&role["rules"]) {
+            let is_read = ["list", "watch"].contains(&permission.0.as_str());
+            assert!(!is_read || used.contains(&permission), "nobody takes {permission:?}");
+            if !used.contains(&permission) {
+                idle.push(format!("{} {} {}", permission.0, permission.1, permission.2));
+            }
+        }
+    }
+    // Whether decisions take the others is a test of the simulations.
+    println!("not used here: {}", idle.join(", "));
+}
+
+/// Verb, group and resource of everything that rules without names of objects allow.
+fn permissions(rules: &Value) -> BTreeSet<(String, String, String)> {
+    let words = |value: &Value| -> Vec<String> {
+        let words = value.as_array().into_iter().flatten();
+        words.map(|word| word.as_str().unwrap().to_owned()).collect()
+    };
+    let mut all = BTreeSet::new();
+    let rules = rules.as_array().unwrap().iter();
+    for rule in rules.filter(|rule| rule["resourceNames"].is_null()) {
+        for verb in words(&rule["verbs"]) {
+            for group in words(&rule["apiGroups"]) {
+                let of = |resource| (verb.clone(), group.clone(), resource);
+                all.extend(words(&rule["resources"]).into_iter().map(of));
+            }
+        }
+    }
+    all
 }
 
 /// Other values reach the Deployment, and what Convoy has filled in stays.

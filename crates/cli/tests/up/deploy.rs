@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 
 use convoy_plan::Dialect;
-use convoy_plan::dialect::Watch;
 use convoy_plan::dialect::apps::Deployments;
 use convoy_plan::dialect::fleet::Hub;
 use convoy_plan::dialect::fleet_agent::FleetAgent;
@@ -13,6 +12,7 @@ use convoy_plan::dialect::ocm;
 use convoy_plan::dialect::ocm_agent::{self, OcmAgent};
 use convoy_plan::dialect::ocm_registration::{self, OcmRegistration};
 use convoy_plan::dialect::skyhook::Skyhook;
+use convoy_plan::dialect::{Keep, Watch};
 use serde_json::Value;
 
 use crate::access::Access;
@@ -90,8 +90,12 @@ fn the_account_of_karpenter_may_read_what_its_dialect_names_and_do_nothing_else(
     }
 }
 
+/// What a dialect writes it reads too, some of it only when it is needed.
 fn reads(role: &str, dialect: &dyn Dialect) {
-    compare(&home::real().access, &format!("clusterrole {role}"), dialect.watches());
+    let written = dialect.permissions().unwrap().iter();
+    let written = written.map(|row| Watch { kind: row.kind.clone(), keep: Keep::Whole });
+    let read: Vec<Watch> = dialect.watches().iter().cloned().chain(written).collect();
+    compare(&home::real().access, &format!("clusterrole {role}"), &read);
 }
 
 /// A role names the kinds that are watched, and no others.

@@ -25,6 +25,10 @@ impl Helm {
         Self { program, home, kubeconfig: kubeconfig.to_owned() }
     }
 
+    pub(crate) fn program(&self) -> &'static Path {
+        self.program
+    }
+
     pub(crate) fn run(&self, arguments: &str) -> String {
         let mut command = Command::new(self.program);
         run(self.prepare(&mut command, arguments))

@@ -250,7 +250,7 @@ fn deploy(control_plane: &ControlPlane, access: &Access, manifests: &str, within
     account(control_plane, access, within, "convoy")
 }
 
-fn install(access: &Access, manifests: &str) {
+pub(crate) fn install(access: &Access, manifests: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(manifests);
     access.kubectl(&format!("apply -k {}", path.display()));
 }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test stops where its own setup is wrong")]
 
 mod access;
+mod audit;
 mod background;
 mod chart;
 mod clients;
@@ -15,6 +16,9 @@ mod flags;
 mod fleet;
 mod fleet_admission;
 mod flows;
+mod guide_blocks;
+mod handover;
+mod health;
 mod helm;
 mod home;
 mod karpenter;

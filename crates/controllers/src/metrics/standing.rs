@@ -28,6 +28,14 @@ pub(super) struct Standings {
     known: Mutex<Known>,
 }
 
+/// A decision about a rollout, whose object was created then.
+pub(crate) struct Decision<'d> {
+    pub(crate) rollout: &'d Rollout,
+    pub(crate) step: &'d Step,
+    pub(crate) created: Option<Timestamp>,
+    pub(crate) now: Timestamp,
+}
+
 #[derive(Debug, Default)]
 struct Known {
     by_rollout: BTreeMap<Rollout, (&'static str, Standing)>,
@@ -87,16 +95,13 @@ impl Standings {
     pub(super) fn register(&self, registry: &mut Registry) {
         registry.register("convoy_rollouts", "Rollouts, by verdict", self.rollouts.clone());
         registry.register("convoy_members", "Members of rollouts, by state", self.members.clone());
-        registry.register(
-            "convoy_in_flight",
-            "Members in flight in groups with a ceiling, of rollouts that are not done",
-            self.in_flight.clone(),
-        );
-        registry.register(
-            "convoy_ceiling",
-            "The most members in flight, of all groups with a ceiling, of rollouts that are not done",
-            self.ceiling.clone(),
-        );
+        let of_groups = "of all groups with a ceiling, of rollouts that are not done";
+        for (name, what, gauge) in [
+            ("convoy_in_flight", "Members in flight", &self.in_flight),
+            ("convoy_ceiling", "The most members in flight", &self.ceiling),
+        ] {
+            registry.register(name, format!("{what}, {of_groups}"), gauge.clone());
+        }
         registry.register(
             "convoy_rollout_seconds",
             "Time from the beginning of a rollout until it is done",
@@ -104,14 +109,8 @@ impl Standings {
         );
     }
 
-    /// A decision about a rollout, whose object was created then.
-    pub(super) fn decided(
-        &self,
-        rollout: &Rollout,
-        step: &Step,
-        created: Option<Timestamp>,
-        now: Timestamp,
-    ) {
+    pub(super) fn decided(&self, decision: &Decision<'_>) {
+        let Decision { rollout, step, created, now } = *decision;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let since = *known.since.get_or_insert(now);
         let before = known.by_rollout.get(rollout).map(|(_, standing)| standing);
@@ -128,6 +127,9 @@ impl Standings {
                 Some(before) => before.began,
                 None => created.filter(|created| *created >= since),
             };
+        }
+        if before == Some(&after) {
+            return;
         }
         self.change(step.dialect, before, Some(&after));
         known.by_rollout.insert(rollout.clone(), (step.dialect, after));
@@ -202,59 +204,74 @@ mod tests {
         step
     }
 
-    fn text(standings: &Standings) -> String {
+    /// A decision about a rollout whose object was created at `created`.
+    fn decided(standings: &Standings, name: &str, step: &Step, created: Option<i64>, now: i64) {
+        let (rollout, created, now) = (&rollout(name), created.map(at), at(now));
+        standings.decided(&Decision { rollout, step, created, now });
+    }
+
+    /// What is served has these lines.
+    fn tells(standings: &Standings, lines: &[&str]) {
         let mut registry = Registry::default();
         standings.register(&mut registry);
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &registry).expect("a string");
-        text
+        for line in lines {
+            assert!(text.lines().any(|told| told == *line), "{line} is not in {text}");
+        }
     }
 
     #[test]
     fn sums_follow_the_newest_decisions() {
         let standings = Standings::default();
-        standings.decided(&rollout("web"), &step(Verdict::Moving, 2), None, at(0));
-        standings.decided(&rollout("db"), &step(Verdict::Held, 1), None, at(0));
-        let both = text(&standings);
-        for line in [
-            r#"convoy_rollouts{dialect="apps",verdict="Moving"} 1"#,
-            r#"convoy_members{dialect="apps",state="moving"} 3"#,
-            r#"convoy_in_flight{dialect="apps"} 3"#,
-            r#"convoy_ceiling{dialect="apps"} 6"#,
-        ] {
-            assert!(both.contains(line), "{line} is not in {both}");
+        // The second time nothing has changed.
+        for _ in 0..2 {
+            decided(&standings, "web", &step(Verdict::Moving, 2), None, 0);
+            decided(&standings, "db", &step(Verdict::Held, 1), None, 0);
+            tells(
+                &standings,
+                &[
+                    r#"convoy_rollouts{dialect="apps",verdict="Moving"} 1"#,
+                    r#"convoy_members{dialect="apps",state="moving"} 3"#,
+                    r#"convoy_in_flight{dialect="apps"} 3"#,
+                    r#"convoy_ceiling{dialect="apps"} 6"#,
+                ],
+            );
         }
-        standings.decided(&rollout("web"), &step(Verdict::Done, 0), None, at(9));
+        decided(&standings, "web", &step(Verdict::Done, 0), None, 9);
         standings.remove(&rollout("db"));
-        let done = text(&standings);
-        for line in [
-            r#"convoy_rollouts{dialect="apps",verdict="Done"} 1"#,
-            r#"convoy_rollouts{dialect="apps",verdict="Held"} 0"#,
-            r#"convoy_in_flight{dialect="apps"} 0"#,
-            r#"convoy_ceiling{dialect="apps"} 0"#,
-        ] {
-            assert!(done.contains(line), "{line} is not in {done}");
-        }
+        tells(
+            &standings,
+            &[
+                r#"convoy_rollouts{dialect="apps",verdict="Done"} 1"#,
+                r#"convoy_rollouts{dialect="apps",verdict="Held"} 0"#,
+                r#"convoy_in_flight{dialect="apps"} 0"#,
+                r#"convoy_ceiling{dialect="apps"} 0"#,
+            ],
+        );
     }
 
     /// A process that starts in the middle of a rollout does not know when it began.
     #[test]
     fn only_rollouts_that_were_seen_from_their_beginning_are_timed() {
         let standings = Standings::default();
-        let decided = |name: &str, verdict, created: i64, now: i64| {
-            standings.decided(&rollout(name), &step(verdict, 0), Some(at(created)), at(now));
+        let passes = |name: &str, verdict, created: i64, now: i64| {
+            decided(&standings, name, &step(verdict, 0), Some(created), now);
         };
-        decided("old", Verdict::Moving, -900, 0);
-        decided("old", Verdict::Done, -900, 5);
-        let none = text(&standings);
-        assert!(none.contains(r#"convoy_rollout_seconds_count{dialect="apps"} 0"#), "{none}");
-        decided("old", Verdict::Moving, -900, 10);
-        decided("old", Verdict::Held, -900, 20);
-        decided("old", Verdict::Done, -900, 50);
-        decided("new", Verdict::Moving, 50, 51);
-        decided("new", Verdict::Done, 50, 60);
-        let text = text(&standings);
-        assert!(text.contains(r#"convoy_rollout_seconds_count{dialect="apps"} 2"#), "{text}");
-        assert!(text.contains(r#"convoy_rollout_seconds_sum{dialect="apps"} 50"#), "{text}");
+        passes("old", Verdict::Moving, -900, 0);
+        passes("old", Verdict::Done, -900, 5);
+        tells(&standings, &[r#"convoy_rollout_seconds_count{dialect="apps"} 0"#]);
+        passes("old", Verdict::Moving, -900, 10);
+        passes("old", Verdict::Held, -900, 20);
+        passes("old", Verdict::Done, -900, 50);
+        passes("new", Verdict::Moving, 50, 51);
+        passes("new", Verdict::Done, 50, 60);
+        tells(
+            &standings,
+            &[
+                r#"convoy_rollout_seconds_count{dialect="apps"} 2"#,
+                r#"convoy_rollout_seconds_sum{dialect="apps"} 50.0"#,
+            ],
+        );
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::Event;
@@ -136,6 +137,37 @@ async fn watches_whose_place_is_gone_are_listed_anew() {
     cluster.roll(|_, _| {}).await;
     assert_eq!(cluster.live_pods().await.len(), 3);
     assert!(lists.load(Ordering::Relaxed) >= 3, "listed, and anew after each loss");
+    running.end().await;
+}
+
+/// A server that forgets every version at once is asked for a list ever less often.
+#[tokio::test]
+async fn a_storm_of_expired_watches_is_no_storm_of_lists() {
+    const STORM: Duration = Duration::from_secs(3);
+    let cluster = Cluster::new().await;
+    let (begun, lists) = (Instant::now(), Arc::new(AtomicUsize::new(0)));
+    let seen = Arc::clone(&lists);
+    let client = meddled(cluster.transport(), move |method, uri| {
+        if begun.elapsed() > STORM {
+            return Fate::Sound;
+        }
+        if is_watch(uri) {
+            let expired = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "code": 410,
+                "status": "Failure", "reason": "Expired", "message": "too old resource version"});
+            return Fate::Answer(410, expired);
+        }
+        let is_list = method == http::Method::GET && uri.path().ends_with("/pods");
+        seen.fetch_add(usize::from(is_list), Ordering::Relaxed);
+        Fate::Sound
+    });
+    let running = start(&client, both());
+    cluster.create(3).await;
+    tokio::time::sleep(STORM.saturating_sub(begun.elapsed())).await;
+    // 0, 100, 200, 400, 800 and 1600 ms after each other.
+    let lists = lists.load(Ordering::Relaxed);
+    assert!((2..=7).contains(&lists), "{lists} lists");
+    cluster.roll(|_, _| {}).await;
+    assert_eq!(cluster.live_pods().await.len(), 3);
     running.end().await;
 }
 

@@ -26,6 +26,7 @@ use crate::diagnostic::Diagnostic;
 use crate::hold::Hold;
 use crate::intervention::{Intervention, Refused, Revision};
 use crate::ownership;
+use crate::permission::Permission;
 use crate::snapshot::Snapshot;
 use crate::step::{Action, Complaint, Denial, Event, EventType, Step};
 use crate::world::World;
@@ -125,6 +126,10 @@ impl Dialect for Deployments {
 
     fn watches(&self) -> &'static [Watch] {
         watch::WATCHES
+    }
+
+    fn permissions(&self) -> Option<&'static [Permission]> {
+        Some(write::permissions::PERMISSIONS)
     }
 
     fn validates(&self, kind: &GroupKind) -> bool {

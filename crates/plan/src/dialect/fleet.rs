@@ -30,12 +30,14 @@ use self::read::placement::Placement;
 use self::report::PartialStep;
 use self::status::binding::Synced;
 use self::status::rollup;
+pub use self::write::membership::agent_rules;
 use super::{Dialect, NamedKind, Need, Watch};
 use crate::admission::{Request, Verdict as Admitted, Webhook};
 use crate::diagnostic::Diagnostic;
 use crate::hold::{Hold, HoldReason};
 use crate::intervention::{Intervention, Refused, Revision};
 use crate::parallel;
+use crate::permission::Permission;
 use crate::snapshot::Snapshot;
 use crate::step::{Action, Complaint, Denial, Step, Verb, Verdict};
 use crate::world::World;
@@ -161,6 +163,10 @@ impl Dialect for Hub {
 
     fn watches(&self) -> &'static [Watch] {
         &watch::WATCHES
+    }
+
+    fn permissions(&self) -> Option<&'static [Permission]> {
+        Some(write::permissions::PERMISSIONS)
     }
 
     fn version(&self, kind: &GroupKind) -> &'static str {

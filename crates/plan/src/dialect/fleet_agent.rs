@@ -22,6 +22,7 @@ use self::names::{DIALECT, INTERNAL_MEMBER_CLUSTER, WORK};
 pub use self::read::provider::PropertyProvider;
 pub use self::read::timings::{AgentTimings, Requeue};
 use super::{Dialect, Need, Watch};
+use crate::permission::Permission;
 use crate::snapshot::Snapshot;
 use crate::step::{Complaint, Denial, Step};
 use crate::world::World;
@@ -72,6 +73,14 @@ impl Dialect for FleetAgent {
 
     fn member_watches(&self) -> &'static [Watch] {
         &watch::MEMBER_WATCHES
+    }
+
+    fn permissions(&self) -> Option<&'static [Permission]> {
+        Some(write::permissions::PERMISSIONS)
+    }
+
+    fn member_permissions(&self) -> Option<&'static [Permission]> {
+        Some(write::permissions::MEMBER_PERMISSIONS)
     }
 
     fn version(&self, kind: &GroupKind) -> &'static str {

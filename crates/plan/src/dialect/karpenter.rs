@@ -26,6 +26,7 @@ use smol_str::SmolStr;
 use super::{Dialect, NamedKind, Watch};
 use crate::diagnostic::Diagnostic;
 use crate::intervention::{Intervention, Refused};
+use crate::permission::Permission;
 use crate::snapshot::Snapshot;
 use crate::step::{Action, Step, Verdict};
 use crate::validation;
@@ -172,6 +173,14 @@ impl Dialect for Operator {
 
     fn watches(&self) -> &'static [Watch] {
         watch::WATCHES
+    }
+
+    fn permissions(&self) -> Option<&'static [Permission]> {
+        Some(write::permissions::PERMISSIONS)
+    }
+
+    fn rollout_kinds(&self) -> &'static [NamedKind] {
+        watch::ROLLOUT_KINDS
     }
 
     fn validates(&self, kind: &GroupKind) -> bool {

@@ -24,9 +24,11 @@ use jiff::Timestamp;
 pub use self::decide::{ReportedGroup, group_title, next_clusters};
 use self::names::DIALECT;
 pub use self::read::work_status::{DatedStatus, WorkStatus};
+pub use self::write::rights::agent_roles;
 use super::{Dialect, NamedKind, Watch};
 use crate::diagnostic::Diagnostic;
 use crate::intervention::{Intervention, Refused};
+use crate::permission::Permission;
 use crate::snapshot::Snapshot;
 use crate::step::{Action, Step};
 use crate::webhook::{NeededRight, Request, Verdict as Admitted, Webhook};
@@ -188,6 +190,14 @@ impl Dialect for Hub {
 
     fn watches(&self) -> &'static [Watch] {
         watch::hub::WATCHES
+    }
+
+    fn permissions(&self) -> Option<&'static [Permission]> {
+        Some(write::permissions::PERMISSIONS)
+    }
+
+    fn rollout_kinds(&self) -> &'static [NamedKind] {
+        watch::ROLLOUT_KINDS
     }
 
     fn validates(&self, kind: &GroupKind) -> bool {

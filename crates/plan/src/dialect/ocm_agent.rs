@@ -25,6 +25,7 @@ use smol_str::SmolStr;
 use self::decide::work::WorkPhase;
 use self::names::{DIALECT, WORK_AGENT};
 use super::{Dialect, Need, Watch};
+use crate::permission::Permission;
 use crate::snapshot::Snapshot;
 use crate::step::{Complaint, Denial, Step};
 use crate::world::World;
@@ -134,6 +135,14 @@ impl Dialect for OcmAgent {
 
     fn member_watches(&self) -> &'static [Watch] {
         &watch::MEMBER_WATCHES
+    }
+
+    fn permissions(&self) -> Option<&'static [Permission]> {
+        Some(write::permissions::PERMISSIONS)
+    }
+
+    fn member_permissions(&self) -> Option<&'static [Permission]> {
+        Some(write::permissions::MEMBER_PERMISSIONS)
     }
 
     /// Works may have left the hub while nobody looked.

@@ -19,6 +19,7 @@ use smol_str::SmolStr;
 
 use self::names::{DIALECT, REGISTRATION_AGENT};
 use super::{Dialect, Need, Watch};
+use crate::permission::Permission;
 use crate::snapshot::Snapshot;
 use crate::step::Step;
 use crate::world::World;
@@ -75,6 +76,14 @@ impl Dialect for OcmRegistration {
 
     fn member_watches(&self) -> &'static [Watch] {
         &watch::MEMBER_WATCHES
+    }
+
+    fn permissions(&self) -> Option<&'static [Permission]> {
+        Some(write::PERMISSIONS)
+    }
+
+    fn member_permissions(&self) -> Option<&'static [Permission]> {
+        Some(&[])
     }
 
     fn needs(&self, _world: &World, _rollout: &Object) -> Vec<Need> {

@@ -29,6 +29,7 @@ use super::{Dialect, NamedKind, Watch};
 use crate::admission::{Request, Verdict as Admitted, Webhook};
 use crate::diagnostic::Diagnostic;
 use crate::intervention::{Intervention, Refused};
+use crate::permission::Permission;
 use crate::snapshot::Snapshot;
 use crate::step::{Action, Step, Verdict};
 use crate::world::World;
@@ -56,6 +57,10 @@ impl Dialect for Skyhook {
 
     fn watches(&self) -> &'static [Watch] {
         watch::WATCHES
+    }
+
+    fn permissions(&self) -> Option<&'static [Permission]> {
+        Some(write::permissions::PERMISSIONS)
     }
 
     fn validates(&self, kind: &GroupKind) -> bool {

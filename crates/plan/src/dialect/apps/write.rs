@@ -3,6 +3,7 @@
 
 pub(crate) mod intervention;
 mod new_set;
+pub(crate) mod permissions;
 pub(crate) mod replica_set;
 mod rollback;
 

@@ -7,6 +7,7 @@ pub(crate) mod intervention;
 pub(crate) mod membership;
 pub(crate) mod override_patch;
 pub(crate) mod override_snapshot;
+pub(crate) mod permissions;
 pub(crate) mod policy_snapshot;
 pub(crate) mod profile;
 pub(crate) mod rollout;

@@ -1,6 +1,7 @@
 //! Decisions as writes: to the objects on the member, and to the Work on the hub.
 
 mod announce;
+pub(crate) mod permissions;
 
 use convoy_api::object::member::list;
 use convoy_api::{Object, ObjectKey};

@@ -5,6 +5,7 @@
 pub(crate) mod intervention;
 mod launch;
 pub(crate) mod lifecycle;
+pub(crate) mod permissions;
 mod repair;
 mod replicas;
 pub(crate) mod terminate;

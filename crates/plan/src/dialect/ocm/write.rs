@@ -4,6 +4,7 @@ pub(crate) mod completed;
 pub(crate) mod decision;
 pub(crate) mod intervention;
 mod order;
+pub(crate) mod permissions;
 pub(crate) mod registration;
-mod rights;
+pub(crate) mod rights;
 pub(crate) mod work;

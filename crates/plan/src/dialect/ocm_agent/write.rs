@@ -2,6 +2,7 @@
 //! to the work on the hub.
 
 pub(crate) mod applied_work;
+pub(crate) mod permissions;
 
 use convoy_api::Object;
 use convoy_api::object::member::{field, list};

@@ -12,6 +12,7 @@ pub(crate) mod node;
 mod node_metadata;
 pub(crate) mod orphan;
 mod outdated;
+pub(crate) mod permissions;
 pub(crate) mod pod;
 
 use convoy_api::Object;

@@ -156,18 +156,21 @@ fn namespace_created(member: &Object) -> Action {
 }
 
 /// An agent reads and reports on what lies in its own namespace, and nothing else.
-fn role(member: &Object) -> Value {
+pub fn agent_rules() -> Value {
     let verbs = ["get", "list", "watch", "create", "update", "patch", "delete"];
-    let rules = json!([
+    json!([
         {"apiGroups": [CLUSTER_GROUP], "verbs": verbs,
             "resources": ["internalmemberclusters", "internalmemberclusters/status"]},
         {"apiGroups": [PLACEMENT_GROUP], "verbs": verbs,
             "resources": ["works", "works/status", "works/finalizers"]},
         {"apiGroups": ["", "events.k8s.io"], "verbs": ["create", "patch", "update"],
             "resources": ["events"]},
-    ]);
+    ])
+}
+
+fn role(member: &Object) -> Value {
     let mut object = object(member, &ROLE, &role_name(member));
-    object["rules"] = rules;
+    object["rules"] = agent_rules();
     object
 }
 

@@ -101,6 +101,12 @@ pub(crate) fn of_agents(cluster: &str) -> [Right; 2] {
     [registration, work]
 }
 
+/// The roles that the agents of an accepted cluster have.
+pub fn agent_roles(cluster: &str) -> Vec<Value> {
+    let all = common().into_iter().chain(of_cluster(cluster, true));
+    all.filter(|right| right.kind == CLUSTER_ROLE).map(|right| right.object).collect()
+}
+
 /// A role for the agents of a cluster, who are in one of two groups.
 fn bound(role: &str, cluster: &str) -> Value {
     let groups = ["system:open-cluster-management", "open-cluster-management"];

@@ -1,0 +1,180 @@
+//! No account may do what nobody does: every permission in the tables of the dialects, from which the
+//! roles in `deploy/` are generated, is taken by a decision in a simulated world or in a vector. That
+//! no decision takes more is looked at wherever one is made.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use convoy_api::Object;
+use convoy_controllers::request::Request;
+use convoy_plan::dialect::apps::Deployments;
+use convoy_plan::dialect::fleet_agent::FleetAgent;
+use convoy_plan::dialect::karpenter::Operator;
+use convoy_plan::dialect::ocm_agent::{self, OcmAgent};
+use convoy_plan::dialect::ocm_registration::{self, OcmRegistration};
+use convoy_plan::dialect::skyhook::Skyhook;
+use convoy_plan::dialect::{fleet, ocm};
+use convoy_plan::permission::{ApiVerb, Needed, Permission, needed};
+use convoy_plan::{Dialect, Step, World, decide, validate_object};
+use convoy_sim::scenario::Scenario;
+use convoy_sim::seed::Seed;
+use convoy_sim::simulation::apps::Apps;
+use convoy_sim::simulation::cluster::{Cluster, ServerKind, WriteRecord};
+use convoy_sim::simulation::disruptions::Disruptions;
+use convoy_sim::simulation::fleets::Fleets;
+use convoy_sim::simulation::ocm::OcmFleet;
+use convoy_sim::simulation::random::Random;
+use convoy_sim::simulation::skyhooks::Skyhooks;
+use convoy_sim::simulation::{RunSettings, Simulation, Trial};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+use smol_str::SmolStr;
+
+/// Enough to meet everything that users do.
+const SEEDS: u64 = 8;
+
+/// What was taken, by the name of the dialect.
+type Taken = BTreeMap<&'static str, BTreeSet<Needed>>;
+
+/// A trial, and what its loops decide.
+struct Recorded<'t, T> {
+    trial: T,
+    taken: &'t mut Taken,
+}
+
+impl<T: Trial> Trial for Recorded<'_, T> {
+    fn loops(&self) -> Vec<Vec<&'static dyn Dialect>> {
+        self.trial.loops()
+    }
+
+    fn members(&self, index: usize) -> Vec<SmolStr> {
+        self.trial.members(index)
+    }
+
+    fn scenario(&self) -> Scenario {
+        self.trial.scenario()
+    }
+
+    fn begin(&mut self) -> Vec<Request> {
+        self.trial.begin()
+    }
+
+    fn act(&mut self, random: &mut Random, cluster: &mut Cluster) -> Vec<Request> {
+        self.trial.act(random, cluster)
+    }
+
+    fn end(&mut self, cluster: &mut Cluster) -> Vec<Request> {
+        self.trial.end(cluster)
+    }
+
+    fn see(&mut self, record: &WriteRecord) -> Result<(), String> {
+        self.trial.see(record)
+    }
+
+    fn observes_decisions(&self) -> bool {
+        true
+    }
+
+    fn decided(&mut self, step: &Step, now: Timestamp) {
+        self.taken.entry(step.dialect).or_default().extend(needed(step));
+        self.trial.decided(step, now);
+    }
+
+    fn react(
+        &mut self,
+        record: &WriteRecord,
+        random: &mut Random,
+    ) -> Vec<(SignedDuration, Request)> {
+        self.trial.react(record, random)
+    }
+
+    fn is_routine(&self, record: &WriteRecord) -> bool {
+        self.trial.is_routine(record)
+    }
+
+    fn rest(&mut self, now: Timestamp) {
+        self.trial.rest(now);
+    }
+
+    fn is_complete(&self) -> Result<(), String> {
+        self.trial.is_complete()
+    }
+}
+
+fn simulate<T: Trial>(seed: u64, (trial, settings): (T, RunSettings), taken: &mut Taken) {
+    let trial = Recorded { trial, taken };
+    let run = Simulation::new(Seed::new(seed), settings, trial).run();
+    run.unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
+}
+
+/// What the dialects, as controllers, decide about the objects of all vectors.
+fn decide_vectors(dialects: &[&dyn Dialect], taken: &mut Taken) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/tests/vectors");
+    for file in std::fs::read_dir(folder).expect("there are vectors") {
+        let text = std::fs::read_to_string(file.expect("readable").path()).expect("readable");
+        let vectors: Vec<Value> = serde_json::from_str(&text).expect("JSON");
+        for vector in &vectors {
+            let objects = vector["objects"].as_array().into_iter().flatten().cloned();
+            let world: World = objects.filter_map(|it| Object::from_value(it).ok()).collect();
+            let now = vector["now"].as_str().unwrap_or("2026-01-01T00:00:00Z");
+            let now = now.parse().expect("a time");
+            for dialect in dialects {
+                decide_world(*dialect, &world, now, taken);
+            }
+        }
+    }
+}
+
+fn decide_world(dialect: &dyn Dialect, world: &World, now: Timestamp, taken: &mut Taken) {
+    let validated = world.by_kind().filter(|(kind, _)| dialect.validates(kind));
+    let refused: Vec<_> = validated
+        .flat_map(|(_, objects)| objects)
+        .flat_map(|object| validate_object(dialect, world, object))
+        .collect();
+    for rollout in dialect.rollouts(world) {
+        let step = decide(dialect, world, &refused, rollout.key(), now);
+        taken.entry(dialect.name()).or_default().extend(step.iter().flat_map(needed));
+    }
+}
+
+/// The permissions of a table that nothing takes.
+fn idle(
+    rows: Option<&'static [Permission]>,
+    is_member: bool,
+    taken: &BTreeSet<Needed>,
+) -> Vec<String> {
+    let all = rows.into_iter().flatten().flat_map(|row| row.verbs.iter().map(move |it| (row, *it)));
+    let is_idle = |(row, verb): &(&Permission, ApiVerb)| {
+        !taken.contains(&Needed { kind: row.kind.clone(), verb: *verb, is_member })
+    };
+    all.filter(is_idle).map(|(row, verb)| format!("{verb:?} {}", row.kind)).collect()
+}
+
+#[test]
+fn every_permission_is_needed() {
+    let (skyhook, fleet, operator) = (Skyhook::new(), fleet::Hub::default(), Operator::new());
+    let hub = ocm::Hub { parts: ocm::Parts::ALL };
+    let (agent, work) =
+        (FleetAgent::new("member-1"), OcmAgent::new(ocm_agent::Options::new("cluster-1", "")));
+    let registration = OcmRegistration::new(ocm_registration::Options::new("cluster-1"));
+    let mut taken = Taken::new();
+    for seed in 0..SEEDS {
+        simulate(seed, Apps::from_seed(seed, ServerKind::Light), &mut taken);
+        simulate(seed, Skyhooks::from_seed(seed, ServerKind::Light), &mut taken);
+        simulate(seed, Fleets::from_seed(seed), &mut taken);
+        simulate(seed, Disruptions::from_seed(seed), &mut taken);
+        simulate(seed, OcmFleet::from_seed(seed), &mut taken);
+    }
+    decide_vectors(&[&Deployments, &skyhook, &fleet, &operator, &hub], &mut taken);
+    let mut idle_ones = Vec::new();
+    let dialects: [&dyn Dialect; 8] =
+        [&Deployments, &skyhook, &fleet, &operator, &hub, &agent, &work, &registration];
+    for dialect in dialects {
+        let taken = taken.remove(dialect.name()).unwrap_or_default();
+        let home = idle(dialect.permissions(), false, &taken);
+        let member = idle(dialect.member_permissions(), true, &taken);
+        let named = |idle: String| format!("{}: {idle}", dialect.name());
+        idle_ones.extend(home.into_iter().chain(member).map(named));
+    }
+    assert!(idle_ones.is_empty(), "nothing takes\n{}", idle_ones.join("\n"));
+}
