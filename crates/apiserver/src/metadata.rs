@@ -228,12 +228,17 @@ pub fn drop_duplicate_owners(object: &mut Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kinds;
     use crate::registry::builtin;
+
+    fn of_kind(resource: &Resource, object: &Value) -> Vec<FieldError> {
+        validate(resource, object, |name| kinds::of(resource).name_errors(object, name))
+    }
 
     fn errors(plural: &str, metadata: Value) -> Vec<String> {
         let resource = builtin().get("", "v1", plural).unwrap();
         let object = json!({"metadata": metadata});
-        validate(resource, &object).iter().map(ToString::to_string).collect()
+        of_kind(resource, &object).iter().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -247,8 +252,8 @@ mod tests {
         assert!(errors("nodes", json!({"generateName": "a-"})).is_empty());
         assert!(errors("nodes", json!({"name": "A"}))[0].contains("lowercase RFC 1123 subdomain"));
         let roles = builtin().get("rbac.authorization.k8s.io", "v1", "clusterroles").unwrap();
-        assert!(validate(roles, &json!({"metadata": {"name": "system:A"}})).is_empty());
-        assert_eq!(validate(roles, &json!({"metadata": {"name": "a/b"}})).len(), 1);
+        assert!(of_kind(roles, &json!({"metadata": {"name": "system:A"}})).is_empty());
+        assert_eq!(of_kind(roles, &json!({"metadata": {"name": "a/b"}})).len(), 1);
     }
 
     #[test]
@@ -266,7 +271,7 @@ mod tests {
             ),
         ] {
             let object = json!({"metadata": {"name": name}, "spec": {"signerName": signer}});
-            let errors = validate(resource, &object);
+            let errors = of_kind(resource, &object);
             assert_eq!(errors.is_empty(), error.is_empty(), "{name}: {errors:?}");
             assert!(errors.iter().all(|one| one.to_string().ends_with(error)), "{errors:?}");
         }
@@ -283,7 +288,7 @@ mod tests {
             ("192.168.01.5", "must not have leading 0s"),
             ("a.b", "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"),
         ] {
-            let errors = validate(resource, &json!({"metadata": {"name": name}}));
+            let errors = of_kind(resource, &json!({"metadata": {"name": name}}));
             assert_eq!(errors.is_empty(), error.is_empty(), "{name}: {errors:?}");
             assert!(errors.iter().all(|one| one.to_string().ends_with(error)), "{errors:?}");
         }
