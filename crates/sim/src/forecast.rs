@@ -92,9 +92,10 @@ impl Premise {
         let home = controllers::of(given, applied)?;
         let invented = members::invented(given, applied, &scenario);
         let has_invented_members = !invented.is_empty();
+        let definition = members::set_definition(given, applied);
         let mut given = given.clone();
-        for registration in invented {
-            given.insert(registration);
+        for object in invented.into_iter().chain(definition) {
+            given.insert(object);
         }
         let objects = objects::prepared(&given, applied, &home, start)?;
         let members = members::of(&objects, &scenario);

@@ -54,6 +54,7 @@ const LAYERS: [(&str, &[&str]); 6] = [
             "response",
             "server",
             "traffic",
+            "turns",
         ],
     ),
     ("kinds", &["fields", "kinds", "table"]),

@@ -4,7 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
-use convoy_api::ocm::names::{CLUSTER_SET_LABEL, DEFAULT_CLUSTER_SET, MANAGED_CLUSTER};
+use convoy_api::kinds::CUSTOM_RESOURCE_DEFINITION;
+use convoy_api::object::member::text;
+use convoy_api::ocm::names::{
+    CLUSTER_SET_LABEL, DEFAULT_CLUSTER_SET, MANAGED_CLUSTER, MANAGED_CLUSTER_SET,
+};
+use convoy_api::schema::crds;
 use convoy_api::{GroupKind, Object};
 use convoy_plan::dialect::apps::{Deployments, ReplicaSets};
 use convoy_plan::dialect::fleet::names::{MEMBER_CLUSTER, SYSTEM_NAMESPACE};
@@ -17,6 +22,7 @@ use serde_json::{Value, json};
 use smol_str::SmolStr;
 
 use super::controllers::{is_of_fleet, is_of_ocm};
+use crate::node::uuid;
 use crate::scenario::Scenario;
 use crate::seed::Seed;
 
@@ -115,6 +121,26 @@ pub(super) fn invented(given: &World, applied: &World, scenario: &Scenario) -> V
         }
     }
     registrations.into_iter().filter_map(|raw| Object::from_value(raw).ok()).collect()
+}
+
+/// The definition of cluster sets: a hub waits for it before it makes those that always exist.
+pub(super) fn set_definition(given: &World, applied: &World) -> Option<Object> {
+    let all = || given.iter().chain(applied.iter());
+    let definition = crds("ocm")?.into_iter().find(|definition| {
+        let spec = &definition.spec;
+        spec.group == MANAGED_CLUSTER_SET.group && spec.names.kind == MANAGED_CLUSTER_SET.kind
+    })?;
+    let mut raw = json!(definition);
+    let name = text(&raw["metadata"], "name").to_owned();
+    let is_it = |object: &Object| {
+        *object.kind() == CUSTOM_RESOURCE_DEFINITION && object.name().as_str() == name
+    };
+    if !all().any(|object| is_of_ocm(object.kind())) || all().any(is_it) {
+        return None;
+    }
+    raw["metadata"]["uid"] = json!(uuid(Seed::new(0).child("definition", &name)));
+    raw["status"] = json!({"conditions": [{"type": "Established", "status": "True"}]});
+    Object::from_value(raw).ok()
 }
 
 fn member_cluster(name: &str, labels: &BTreeMap<String, String>) -> Value {
