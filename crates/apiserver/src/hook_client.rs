@@ -157,6 +157,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::resource_request::ResourceRequest;
     use crate::testing::TestServer;
 
     /// A webhook that sends everybody to another address, and its authority.

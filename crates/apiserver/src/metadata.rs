@@ -230,6 +230,12 @@ mod tests {
     use super::*;
     use crate::registry::builtin;
 
+    /// As names of the kind are checked.
+    fn validate(resource: &Resource, object: &Value) -> Vec<FieldError> {
+        let wrong = |name: &str| crate::kinds::of(resource).name_errors(object, name);
+        super::validate(resource, object, wrong)
+    }
+
     fn errors(plural: &str, metadata: Value) -> Vec<String> {
         let resource = builtin().get("", "v1", plural).unwrap();
         let object = json!({"metadata": metadata});
