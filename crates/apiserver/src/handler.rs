@@ -233,21 +233,9 @@ async fn carry_out(request: ResourceRequest) -> ApiResult<Response<Body>> {
             other => unreachable!("a watch is answered as a stream, not as {other:?}"),
         };
     }
-    let handled = if let Some(handled) = subresource::read(&request) {
-        handled
-    } else if request.target.subresource.is_empty() || request.target.subresource == "status" {
-        match request.verb {
-            Verb::Get => verb::get::get(&request).await,
-            Verb::List => verb::list::list(&request).await,
-            Verb::Create => create(&request).await,
-            Verb::Update => verb::update::update(&request).await,
-            Verb::Patch => verb::patch::patch(&request).await,
-            Verb::Delete => verb::delete::delete(&request).await,
-            Verb::DeleteCollection => verb::delete::delete_collection(&request).await,
-            _ => Err(Status::method_not_allowed()),
-        }
-    } else {
-        subresource::carry_out(&request).await
+    let handled = match request.target.subresource.as_str() {
+        "" | "status" => handle_verb(&request).await,
+        _ => subresource::carry_out(&request).await,
     };
     let handled = match handled {
         Ok(HandlerResponse::Entry(code, entry)) => {
@@ -267,6 +255,23 @@ async fn carry_out(request: ResourceRequest) -> ApiResult<Response<Body>> {
         response.extensions_mut().insert(audit::Notes(notes));
     }
     Ok(response)
+}
+
+/// A request on a resource itself.
+async fn handle_verb(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
+    let is_made_up = kinds::of(&request.resource).is_made_up();
+    match request.verb {
+        Verb::Get if is_made_up => subresource::component::get(request),
+        Verb::List if is_made_up => Ok(subresource::component::list(request)),
+        Verb::Get => verb::get::get(request).await,
+        Verb::List => verb::list::list(request).await,
+        Verb::Create => create(request).await,
+        Verb::Update => verb::update::update(request).await,
+        Verb::Patch => verb::patch::patch(request).await,
+        Verb::Delete => verb::delete::delete(request).await,
+        Verb::DeleteCollection => verb::delete::delete_collection(request).await,
+        Verb::Watch | Verb::Proxy | Verb::Method(_) => Err(Status::method_not_allowed()),
+    }
 }
 
 /// A create on a resource: for most kinds a new object, for some an action.

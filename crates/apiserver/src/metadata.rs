@@ -228,17 +228,18 @@ pub fn drop_duplicate_owners(object: &mut Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kinds;
     use crate::registry::builtin;
 
-    fn of_kind(resource: &Resource, object: &Value) -> Vec<FieldError> {
-        validate(resource, object, |name| kinds::of(resource).name_errors(object, name))
+    /// As names of the kind are checked.
+    fn validate(resource: &Resource, object: &Value) -> Vec<FieldError> {
+        let wrong = |name: &str| crate::kinds::of(resource).name_errors(object, name);
+        super::validate(resource, object, wrong)
     }
 
     fn errors(plural: &str, metadata: Value) -> Vec<String> {
         let resource = builtin().get("", "v1", plural).unwrap();
         let object = json!({"metadata": metadata});
-        of_kind(resource, &object).iter().map(ToString::to_string).collect()
+        validate(resource, &object).iter().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -252,8 +253,8 @@ mod tests {
         assert!(errors("nodes", json!({"generateName": "a-"})).is_empty());
         assert!(errors("nodes", json!({"name": "A"}))[0].contains("lowercase RFC 1123 subdomain"));
         let roles = builtin().get("rbac.authorization.k8s.io", "v1", "clusterroles").unwrap();
-        assert!(of_kind(roles, &json!({"metadata": {"name": "system:A"}})).is_empty());
-        assert_eq!(of_kind(roles, &json!({"metadata": {"name": "a/b"}})).len(), 1);
+        assert!(validate(roles, &json!({"metadata": {"name": "system:A"}})).is_empty());
+        assert_eq!(validate(roles, &json!({"metadata": {"name": "a/b"}})).len(), 1);
     }
 
     #[test]
@@ -271,7 +272,7 @@ mod tests {
             ),
         ] {
             let object = json!({"metadata": {"name": name}, "spec": {"signerName": signer}});
-            let errors = of_kind(resource, &object);
+            let errors = validate(resource, &object);
             assert_eq!(errors.is_empty(), error.is_empty(), "{name}: {errors:?}");
             assert!(errors.iter().all(|one| one.to_string().ends_with(error)), "{errors:?}");
         }
@@ -288,7 +289,7 @@ mod tests {
             ("192.168.01.5", "must not have leading 0s"),
             ("a.b", "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"),
         ] {
-            let errors = of_kind(resource, &json!({"metadata": {"name": name}}));
+            let errors = validate(resource, &json!({"metadata": {"name": name}}));
             assert_eq!(errors.is_empty(), error.is_empty(), "{name}: {errors:?}");
             assert!(errors.iter().all(|one| one.to_string().ends_with(error)), "{errors:?}");
         }

@@ -73,11 +73,11 @@ impl Verb {
 
     /// On a path that names no resource.
     fn of_path(method: &str) -> Self {
-        match method {
-            "GET" => Self::Get,
-            "PATCH" => Self::Patch,
-            "DELETE" => Self::Delete,
-            other => Self::Method(SmolStr::new(other.to_ascii_lowercase())),
+        match &*method.to_ascii_lowercase() {
+            "get" => Self::Get,
+            "patch" => Self::Patch,
+            "delete" => Self::Delete,
+            other => Self::Method(SmolStr::new(other)),
         }
     }
 

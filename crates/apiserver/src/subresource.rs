@@ -1,7 +1,7 @@
 //! Subresources with handlers of their own, and kinds that are never stored.
 
 pub(crate) mod binding;
-mod component;
+pub(crate) mod component;
 mod conditions;
 mod eviction;
 mod log;
@@ -12,23 +12,10 @@ mod token_request;
 use serde_json::{Value, json};
 
 use crate::handler_response::HandlerResponse;
-use crate::kinds;
 use crate::request_info::Verb;
 use crate::resource_request::ResourceRequest;
 use crate::status::{ApiResult, Status};
 use crate::verb;
-
-/// A read of kinds that nobody stores; none if the resource is an ordinary one.
-pub(crate) fn read(request: &ResourceRequest) -> Option<ApiResult<HandlerResponse>> {
-    if !kinds::of(&request.resource).is_made_up() {
-        return None;
-    }
-    match request.verb {
-        Verb::Get => Some(component::get(request)),
-        Verb::List => Some(Ok(component::list(request))),
-        _ => None,
-    }
-}
 
 /// A request on a sub-resource of a kind of its own.
 pub(crate) async fn carry_out(request: &ResourceRequest) -> ApiResult<HandlerResponse> {

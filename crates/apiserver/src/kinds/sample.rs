@@ -53,8 +53,8 @@ fn a_kind_that_somebody_adds_is_served() {
     let mut registry = Registry::clone(&cluster.registry());
     registry.insert(resource());
     cluster.set_registry(registry);
-    let path = "/apis/example.com/v1/namespaces/default/samples";
-    test.create("/api/v1/namespaces", &json!({"metadata": {"name": "default"}}));
+    let path = "/apis/example.com/v1/namespaces/a/samples";
+    test.create("/api/v1/namespaces", &json!({"metadata": {"name": "a"}}));
     let sample = json!({"apiVersion": "example.com/v1", "kind": "Sample", "metadata": {"name": "a"},
         "spec": {"colour": "red"}});
     let created = test.create(path, &sample);

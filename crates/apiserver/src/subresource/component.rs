@@ -12,7 +12,7 @@ const PARTS: [(&str, &str); 3] =
 
 const WARNING: &str = "v1 ComponentStatus is deprecated in v1.19+";
 
-pub(super) fn get(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
+pub(crate) fn get(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
     request.warn(WARNING);
     let name = &request.target.name;
     let part = PARTS.iter().find(|(part, _)| part == name);
@@ -28,7 +28,7 @@ pub(super) fn get(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
     Ok(HandlerResponse::Object(200, object))
 }
 
-pub(super) fn list(request: &ResourceRequest) -> HandlerResponse {
+pub(crate) fn list(request: &ResourceRequest) -> HandlerResponse {
     request.warn(WARNING);
     let items: Vec<Value> = PARTS.iter().map(|(name, message)| component(name, message)).collect();
     let list =
