@@ -58,7 +58,12 @@ impl Quotas {
         let key = &event.entry.key;
         let place = (key.shelf.cluster.clone(), key.namespace.clone());
         match event.change {
-            Change::Created => *self.limited.entry(place).or_default() += 1,
+            // At a start all quotas come like this: what was given back before is not known.
+            Change::Created => {
+                *self.limited.entry(place).or_default() += 1;
+                self.queue.add(key.clone());
+                return;
+            }
             Change::Deleted => {
                 if let Some(count) = self.limited.get_mut(&place) {
                     *count -= 1;
