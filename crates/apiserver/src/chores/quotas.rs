@@ -24,6 +24,10 @@ use super::queue::Queue;
 const CHANGING: [&str; 4] =
     ["pods", "persistentvolumeclaims", "services", "resource.k8s.io/resourceclaims"];
 
+/// What the server writes into a new namespace.
+const FURNISHED: [(&str, &str); 2] =
+    [("configmaps", "kube-root-ca.crt"), ("serviceaccounts", "default")];
+
 #[derive(Debug)]
 pub(super) struct Quotas {
     /// How many quotas there are, by logical cluster and namespace.
@@ -45,7 +49,7 @@ impl Quotas {
             self.observe_quota(event);
         }
         let place = (key.shelf.cluster.clone(), key.namespace.clone());
-        if self.limited.contains_key(&place) && gives_back(server, event) {
+        if self.limited.contains_key(&place) && changes_usage(server, event) {
             let Some(cluster) = server.cluster(&key.shelf.cluster) else { return };
             let snapshot = server.store.snapshot();
             for entry in snapshot.list_namespace(&cluster.shelf(resource()), &key.namespace) {
@@ -58,7 +62,12 @@ impl Quotas {
         let key = &event.entry.key;
         let place = (key.shelf.cluster.clone(), key.namespace.clone());
         match event.change {
-            Change::Created => *self.limited.entry(place).or_default() += 1,
+            // At a start all quotas come like this: what was given back before is not known.
+            Change::Created => {
+                *self.limited.entry(place).or_default() += 1;
+                self.queue.add(key.clone());
+                return;
+            }
             Change::Deleted => {
                 if let Some(count) = self.limited.get_mut(&place) {
                     *count -= 1;
@@ -80,11 +89,14 @@ impl Quotas {
     }
 }
 
-/// Whether an object uses less than before, or something else.
-fn gives_back(server: &Server, event: &Event) -> bool {
-    let shelf = event.entry.key.shelf.resource.as_str();
+/// Whether an object uses less than before, or something else, or was never charged: the server
+/// furnishes namespaces whatever their quotas say.
+fn changes_usage(server: &Server, event: &Event) -> bool {
+    let key = &event.entry.key;
+    let shelf = key.shelf.resource.as_str();
     match (event.change, &event.previous) {
         (Change::Deleted, _) => shelf != "events",
+        (Change::Created, _) => FURNISHED.contains(&(shelf, key.name.as_str())),
         (Change::Modified, Some(previous)) if CHANGING.contains(&shelf) => {
             let resource =
                 if shelf.contains('/') { "resourceclaims.resource.k8s.io" } else { shelf };

@@ -34,10 +34,6 @@ impl Dialect for Endpoints {
         watch::WATCHES
     }
 
-    fn stays_in_namespace(&self) -> bool {
-        false
-    }
-
     fn rollouts<'w>(&self, world: &'w World) -> Vec<&'w Object> {
         let left = world.of(&ENDPOINTS).filter(|endpoints| watch::is_left(world, endpoints));
         world.of(&SERVICE).chain(left).collect()

@@ -131,9 +131,9 @@ fn containers_behind_init_containers_wait_for_them() {
     let mut pod = pod();
     pod["spec"]["initContainers"] = json!([{"name": "i", "image": "init:1"}]);
     let told = story(&scenario(""), &pod, 1_000);
-    let waits = told.iter().filter(|line| line.contains("Pending"));
+    let mut waits = told.iter().filter(|line| line.contains("Pending"));
     assert!(waits.clone().count() > 1, "{told:?}");
-    assert!(waits.into_iter().all(|line| line.contains("PodInitializing")), "{told:?}");
+    assert!(waits.all(|line| line.contains("PodInitializing")), "{told:?}");
 }
 
 #[test]

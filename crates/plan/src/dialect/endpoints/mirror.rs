@@ -34,7 +34,7 @@ pub(super) fn writes(snapshot: &Snapshot<'_>) -> Vec<Action> {
     let header = Header { owner: endpoints, labels, annotations };
     let is_skipped = endpoints.label(SKIP_MIRROR) == Some("true");
     let groups = if is_skipped { Vec::new() } else { groups(list(endpoints.raw(), "subsets")) };
-    slices::writes(&header, groups, slices::existing(snapshot, endpoints, MIRROR_CONTROLLER))
+    slices::writes(&header, groups, &slices::existing(snapshot, endpoints, MIRROR_CONTROLLER))
 }
 
 fn groups(subsets: &[Value]) -> Vec<Group> {

@@ -49,7 +49,7 @@ pub(super) fn of_pods(snapshot: &Snapshot<'_>, backends: &[Backend<'_>]) -> Vec<
     labels.insert(SLICE_MANAGED_BY.to_owned(), json!(SLICE_CONTROLLER));
     let header = Header { owner: service, labels, annotations: Map::new() };
     let groups = families(service).into_iter().flat_map(|family| grouped(family, backends));
-    writes(&header, groups.collect(), existing(snapshot, service, SLICE_CONTROLLER))
+    writes(&header, groups.collect(), &existing(snapshot, service, SLICE_CONTROLLER))
 }
 
 /// Pods by the ports that they have, in one family; at least one group.
@@ -87,12 +87,8 @@ pub(super) fn existing<'o>(
 }
 
 /// What makes the slices say what the groups do.
-pub(super) fn writes(
-    header: &Header<'_>,
-    groups: Vec<Group>,
-    existing: Vec<&Object>,
-) -> Vec<Action> {
-    let mut free = existing.clone();
+pub(super) fn writes(header: &Header<'_>, groups: Vec<Group>, existing: &[&Object]) -> Vec<Action> {
+    let mut free = existing.to_vec();
     let mut wanted: Vec<(Option<&Object>, Shape)> = Vec::new();
     let mut rest: Vec<Shape> = Vec::new();
     for group in groups {
@@ -103,9 +99,10 @@ pub(super) fn writes(
         free = others;
         let (kept, left) = spread(&group, &its);
         for (slice, endpoints) in kept {
-            match endpoints.is_empty() {
-                true => free.push(slice),
-                false => wanted.push((Some(slice), Shape::of(&group, endpoints))),
+            if endpoints.is_empty() {
+                free.push(slice);
+            } else {
+                wanted.push((Some(slice), Shape::of(&group, endpoints)));
             }
         }
         let is_empty = group.endpoints.is_empty();

@@ -170,10 +170,10 @@ fn a_new_claim_is_owned_by_a_set_that_takes_it_along() {
         "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Delete"},
         "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {}}]});
     let created = step(&STATEFUL_SETS, [set(&spec, json!({}))]);
-    let claims = created.actions.iter().filter_map(|action| match &action.write {
+    let mut claims = created.actions.iter().filter_map(|action| match &action.write {
         Write::Create { object } if object["kind"] == "PersistentVolumeClaim" => Some(object),
         _ => None,
     });
-    let claim = claims.into_iter().next().unwrap();
+    let claim = claims.next().unwrap();
     assert_eq!(claim["metadata"]["ownerReferences"][0]["kind"], "StatefulSet");
 }
