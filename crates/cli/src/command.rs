@@ -41,6 +41,8 @@ mod ocm;
 #[cfg(feature = "server")]
 mod ocm_agent;
 pub mod plan;
+#[cfg(feature = "profiles")]
+mod profile;
 #[cfg(feature = "server")]
 mod property_provider;
 #[cfg(feature = "server")]

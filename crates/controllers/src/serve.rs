@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use http::{Method, Request, Response, StatusCode};
@@ -23,6 +24,12 @@ pub trait LogLevel: std::fmt::Debug + Send + Sync {
     fn set(&self, word: &str) -> Result<(), String>;
 }
 
+/// Profiles of where a process spends its time.
+pub trait Profiles: std::fmt::Debug + Send + Sync {
+    /// Samples all threads for so long; the profile in the format of pprof, compressed or not.
+    fn cpu(&self, time: Duration) -> BoxFuture<'static, Result<Vec<u8>, String>>;
+}
+
 /// A listener that serves metrics and health.
 #[derive(Debug)]
 pub struct Endpoint {
@@ -34,10 +41,18 @@ pub struct Endpoint {
 pub struct Process {
     pub metrics: Arc<Metrics>,
     pub log_level: &'static dyn LogLevel,
+    /// None in a binary that was built without them.
+    pub profiles: Option<&'static dyn Profiles>,
 }
 
 /// Where the log level is.
 const LOG_LEVEL: &str = "/debug/log-level";
+
+/// Where profiles are, as programs in Go have them.
+const PROFILES: &str = "/debug/pprof/";
+/// How long a profile takes unless the request says, and the most.
+const PROFILE_SECS: u64 = 30;
+const PROFILE_SECS_MAX: u64 = 300;
 
 /// The longest body that is read: the name of a level.
 const BODY_MAX: usize = 64;
@@ -81,22 +96,24 @@ impl Endpoint {
     }
 }
 
-/// Only from the machine itself, or through `kubectl port-forward`, can something be changed: the
-/// port asks nobody who they are.
+/// Only from the machine itself, or through `kubectl port-forward`, can something be changed or a
+/// profile be taken: the port asks nobody who they are.
 async fn answer(
     process: &Process,
     request: Request<Incoming>,
     is_local: bool,
 ) -> Response<Full<Bytes>> {
     let (parts, body) = request.into_parts();
-    if parts.method != Method::PUT {
+    let profile = parts.uri.path().strip_prefix(PROFILES);
+    if parts.method != Method::PUT && profile.is_none() {
         return respond(process, &parts.method, parts.uri.path(), "");
     }
     if !is_local {
         let refusal = "only from the machine itself; use kubectl port-forward\n";
-        let mut response = Response::new(Full::new(Bytes::from_static(refusal.as_bytes())));
-        *response.status_mut() = StatusCode::FORBIDDEN;
-        return response;
+        return text(StatusCode::FORBIDDEN, refusal.to_owned());
+    }
+    if let Some(name) = profile {
+        return take_profile(process.profiles, name, parts.uri.query().unwrap_or_default()).await;
     }
     // A body that is too long is not read to its end.
     let body = Limited::new(body, BODY_MAX).collect().await;
@@ -104,9 +121,52 @@ async fn answer(
     respond(process, &parts.method, parts.uri.path(), &String::from_utf8_lossy(&body))
 }
 
+async fn take_profile(
+    profiles: Option<&'static dyn Profiles>,
+    name: &str,
+    query: &str,
+) -> Response<Full<Bytes>> {
+    let (profiles, secs) = match (name, profiles, seconds(query)) {
+        ("profile", Some(profiles), Ok(secs)) => (profiles, secs),
+        ("profile", Some(_), Err(why)) => return text(StatusCode::BAD_REQUEST, why),
+        ("profile", None, _) => {
+            let why = "this binary was built without the feature profiles; use perf instead\n";
+            return text(StatusCode::NOT_IMPLEMENTED, why.to_owned());
+        }
+        ("heap", ..) => {
+            let why = "the allocator records no heap profiles; see the guide to operations\n";
+            return text(StatusCode::NOT_IMPLEMENTED, why.to_owned());
+        }
+        _ => return text(StatusCode::NOT_FOUND, format!("only {PROFILES}profile\n")),
+    };
+    match profiles.cpu(Duration::from_secs(secs)).await {
+        Ok(profile) => {
+            let mut response = Response::new(Full::new(Bytes::from(profile)));
+            let kind = http::HeaderValue::from_static("application/octet-stream");
+            response.headers_mut().insert(http::header::CONTENT_TYPE, kind);
+            response
+        }
+        Err(why) => text(StatusCode::CONFLICT, format!("{why}\n")),
+    }
+}
+
+/// The duration that a query asks for.
+fn seconds(query: &str) -> Result<u64, String> {
+    let given = query.split('&').find_map(|pair| pair.strip_prefix("seconds="));
+    let given = given.map_or(Ok(PROFILE_SECS), str::parse);
+    let fits = |secs: &u64| (1..=PROFILE_SECS_MAX).contains(secs);
+    given.ok().filter(fits).ok_or(format!("seconds: a number from 1 to {PROFILE_SECS_MAX}\n"))
+}
+
+fn text(code: StatusCode, text: String) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(text)));
+    *response.status_mut() = code;
+    response
+}
+
 fn respond(process: &Process, method: &Method, path: &str, body: &str) -> Response<Full<Bytes>> {
-    let Process { metrics, log_level } = process;
-    let (code, text) = match path {
+    let Process { metrics, log_level, .. } = process;
+    let (code, answer) = match path {
         LOG_LEVEL if *method == Method::PUT => match log_level.set(body.trim()) {
             Ok(()) => (StatusCode::OK, format!("logging at {}\n", log_level.get())),
             Err(expected) => (StatusCode::BAD_REQUEST, format!("{expected}\n")),
@@ -121,11 +181,13 @@ fn respond(process: &Process, method: &Method, path: &str, body: &str) -> Respon
         "/readyz" => (StatusCode::SERVICE_UNAVAILABLE, "not all kinds are listed yet".to_owned()),
         _ => (
             StatusCode::NOT_FOUND,
-            format!("not found; available: /metrics, /healthz, /livez, /readyz, {LOG_LEVEL}"),
+            format!(
+                "not found; available: /metrics, /healthz, /livez, /readyz, {LOG_LEVEL}, \
+                 {PROFILES}profile"
+            ),
         ),
     };
-    let mut response = Response::new(Full::new(Bytes::from(text)));
-    *response.status_mut() = code;
+    let mut response = text(code, answer);
     let kind = match path {
         "/metrics" => "application/openmetrics-text; version=1.0.0; charset=utf-8",
         _ => "text/plain; charset=utf-8",
@@ -160,7 +222,7 @@ mod tests {
     static LEVEL: Level = Level(Mutex::new(String::new()));
 
     fn process() -> Process {
-        Process { metrics: Arc::default(), log_level: &LEVEL }
+        Process { metrics: Arc::default(), log_level: &LEVEL, profiles: None }
     }
 
     fn code(process: &Process, method: &Method, path: &str, body: &str) -> u16 {
@@ -175,6 +237,34 @@ mod tests {
         assert_eq!(code(&process, &Method::GET, "/readyz", ""), 200);
         assert_eq!(code(&process, &Method::GET, "/metrics", ""), 200);
         assert_eq!(code(&process, &Method::GET, "/", ""), 404);
+    }
+
+    #[derive(Debug)]
+    struct Sampler;
+
+    impl Profiles for Sampler {
+        fn cpu(&self, time: Duration) -> BoxFuture<'static, Result<Vec<u8>, String>> {
+            Box::pin(async move {
+                if time > Duration::from_secs(30) { Err("busy".to_owned()) } else { Ok(vec![1]) }
+            })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_profile_takes_as_long_as_it_is_asked_for() {
+        for (name, query, expected) in [
+            ("profile", "", 200),
+            ("profile", "debug=0&seconds=5", 200),
+            ("profile", "seconds=31", 409),
+            ("profile", "seconds=301", 400),
+            ("profile", "seconds=now", 400),
+            ("heap", "", 501),
+            ("goroutine", "", 404),
+        ] {
+            let code = take_profile(Some(&Sampler), name, query).await.status().as_u16();
+            assert_eq!(code, expected, "{name}?{query}");
+        }
+        assert_eq!(take_profile(None, "profile", "").await.status().as_u16(), 501);
     }
 
     #[test]

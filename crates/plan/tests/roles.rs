@@ -4,8 +4,8 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use convoy_api::GroupKind;
 use convoy_api::rbac::{Rule, missing};
+use convoy_api::{GroupKind, Object};
 use convoy_plan::dialect::apps::Deployments;
 use convoy_plan::dialect::fleet::Hub;
 use convoy_plan::dialect::fleet_agent::FleetAgent;
@@ -15,7 +15,8 @@ use convoy_plan::dialect::ocm_agent::{self, OcmAgent};
 use convoy_plan::dialect::ocm_registration::{self, OcmRegistration};
 use convoy_plan::dialect::skyhook::Skyhook;
 use convoy_plan::dialect::{Dialect, Watch, fleet};
-use convoy_plan::permission::{Permission, Within};
+use convoy_plan::permission::{ApiVerb, Needed, Permission, Within, uncovered};
+use convoy_plan::{Action, Step, Verb, Verdict, Why};
 use serde_json::{Value, json};
 use smol_str::{SmolStr, format_smolstr};
 
@@ -216,4 +217,20 @@ fn a_hub_grants_what_its_agents_do_there() {
         let wanted = rules(&of_home(dialect, Within::Everywhere));
         assert_eq!(missing(&given, &wanted), [], "{}", dialect.name());
     }
+}
+
+/// What debug builds say about a step that does more than its table gives.
+#[test]
+fn a_write_that_a_table_lacks_is_found() {
+    let web = Object::from_value(json!({"apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "shop"}}));
+    let web = web.expect("an object");
+    let (why, pod) = (Why::new("Test", "a test"), GroupKind::new("", "Pod"));
+    let mut step = Step::new("apps", &web, Verdict::Moving);
+    step.status = Some(json!({"replicas": 1}));
+    step.actions.push(Action::patch(Verb::Record, &web, json!({}), why.clone()));
+    assert_eq!(uncovered(Deployments.permissions(), None, &step), []);
+    step.actions.push(Action::create(Verb::Create, pod.key("shop", "web-1"), json!({}), why));
+    let found = [Needed { kind: pod, verb: ApiVerb::Create, is_member: false }];
+    assert_eq!(uncovered(Deployments.permissions(), None, &step), found);
 }

@@ -98,7 +98,6 @@ fn the_chart_is_installed_upgraded_and_uninstalled_as_the_guides_say() {
 fn what_is_recorded_is_explained_as_the_guide_says() {
     let site = Running::start();
     site.kubectl("create deployment web --image=example/web:1 --replicas=2");
-    site.until_prints("get replicasets -l app=web -o name", "replicaset");
     let said = Shell::new(&site.kubeconfig).run(&block("operations.md", "convoy record"));
     assert!(said.contains("web"), "{said}");
 }

@@ -80,9 +80,11 @@ async fn metrics_and_health_are_served() {
     let endpoint = Endpoint::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
     let address = endpoint.address().unwrap();
     let settings = both();
-    let serving = tokio::spawn(
-        endpoint.run(Process { metrics: Arc::clone(&settings.metrics), log_level: &Quiet }),
-    );
+    let serving = tokio::spawn(endpoint.run(Process {
+        metrics: Arc::clone(&settings.metrics),
+        log_level: &Quiet,
+        profiles: None,
+    }));
     let get = async |path: &str| {
         let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
         let request = format!("GET {path} HTTP/1.1\r\nhost: convoy\r\nconnection: close\r\n\r\n");

@@ -61,6 +61,10 @@ impl Dialect for Fleet {
         &watch::WATCHES
     }
 
+    fn permissions(&self) -> Option<&'static [Permission]> {
+        Some(write::permissions::PERMISSIONS)
+    }
+
     fn validates(&self, kind: &GroupKind) -> bool {
         validate::validates(kind)
     }

@@ -68,6 +68,10 @@ impl Dialect for Karpenter {
         watch::WATCHES
     }
 
+    fn permissions(&self) -> Option<&'static [Permission]> {
+        Some(write::permissions::PERMISSIONS)
+    }
+
     fn validates(&self, kind: &GroupKind) -> bool {
         [names::NODE_POOL, names::NODE_CLAIM, names::KWOK_NODE_CLASS].contains(kind)
     }

@@ -102,6 +102,10 @@ impl Dialect for Ocm {
         watch::WATCHES
     }
 
+    fn permissions(&self) -> Option<&'static [Permission]> {
+        Some(write::permissions::PERMISSIONS)
+    }
+
     fn validates(&self, kind: &GroupKind) -> bool {
         validate::KINDS.contains(kind)
     }

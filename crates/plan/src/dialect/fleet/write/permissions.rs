@@ -12,11 +12,11 @@ pub(crate) const PERMISSIONS: &[Permission] = &[
         kind: Family::Cluster.placement(),
         verbs: &[Patch, PatchStatus, BlockDeletion],
         within: Within::Everywhere,
-        why: "Finalizers and status.",
+        why: "Finalizers and status; its copy in a namespace has an owner.",
     },
     Permission {
         kind: Family::Namespaced.placement(),
-        verbs: &[Patch, PatchStatus, BlockDeletion],
+        verbs: &[Patch, PatchStatus],
         within: Within::Everywhere,
         why: "",
     },
@@ -34,22 +34,17 @@ pub(crate) const PERMISSIONS: &[Permission] = &[
     },
     Permission {
         kind: names::EVICTION,
-        verbs: &[Patch, PatchStatus],
+        verbs: &[PatchStatus],
         within: Within::Everywhere,
         why: "",
     },
     Permission {
         kind: names::CLUSTER_OVERRIDE,
-        verbs: &[Patch, BlockDeletion],
+        verbs: &[Patch],
         within: Within::Everywhere,
-        why: "Finalizers; snapshots have owners.",
+        why: "Finalizers.",
     },
-    Permission {
-        kind: names::OVERRIDE,
-        verbs: &[Patch, BlockDeletion],
-        within: Within::Everywhere,
-        why: "",
-    },
+    Permission { kind: names::OVERRIDE, verbs: &[Patch], within: Within::Everywhere, why: "" },
     Permission {
         kind: Family::Cluster.resource_snapshot(),
         verbs: &[Create, Patch, Delete],
@@ -70,7 +65,7 @@ pub(crate) const PERMISSIONS: &[Permission] = &[
     },
     Permission {
         kind: Family::Cluster.approval_request(),
-        verbs: &[Create, Patch, PatchStatus, Delete],
+        verbs: &[Create, PatchStatus, Delete],
         within: Within::Everywhere,
         why: "",
     },
@@ -94,7 +89,7 @@ pub(crate) const PERMISSIONS: &[Permission] = &[
     },
     Permission {
         kind: Family::Namespaced.approval_request(),
-        verbs: &[Create, Patch, PatchStatus, Delete],
+        verbs: &[Create, PatchStatus, Delete],
         within: Within::Everywhere,
         why: "",
     },
@@ -124,7 +119,7 @@ pub(crate) const PERMISSIONS: &[Permission] = &[
     },
     Permission {
         kind: names::MEMBER_CLUSTER,
-        verbs: &[Patch, PatchStatus, BlockDeletion],
+        verbs: &[Patch, PatchStatus],
         within: Within::Everywhere,
         why: "Finalizers and status.",
     },

@@ -9,7 +9,7 @@ pub(crate) const PERMISSIONS: &[Permission] = &[
     Permission { kind: WORK, verbs: &[Patch, PatchStatus], within: Within::Everywhere, why: "" },
     Permission {
         kind: INTERNAL_MEMBER_CLUSTER,
-        verbs: &[Patch, PatchStatus],
+        verbs: &[PatchStatus],
         within: Within::Everywhere,
         why: "",
     },
@@ -18,7 +18,7 @@ pub(crate) const PERMISSIONS: &[Permission] = &[
 /// On the member, beside what users place there.
 pub(crate) const MEMBER_PERMISSIONS: &[Permission] = &[Permission {
     kind: APPLIED_WORK,
-    verbs: &[Create, Patch, PatchStatus, Delete, BlockDeletion],
+    verbs: &[Create, PatchStatus, Delete, BlockDeletion],
     within: Within::Everywhere,
     why: "Notes what was applied, which has it as owner; deleting the note deletes the objects.",
 }];

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::{drifting, pdb};
 use crate::dialect::Dialect;
 use crate::dialect::karpenter::Operator;
+use crate::permission::uncovered;
 use crate::{Action, Step, Verdict, World, Write};
 
 fn class() -> Builder {
@@ -40,7 +41,9 @@ fn step_at(objects: impl IntoIterator<Item = Object>, now: &str) -> Step {
     let world: World = objects.into_iter().collect();
     let operator = Operator::new();
     let claim = operator.rollouts(&world)[0];
-    operator.step(&operator.snapshot(&world, claim), now.parse().unwrap())
+    let step = operator.step(&operator.snapshot(&world, claim), now.parse().unwrap());
+    assert_eq!(uncovered(operator.permissions(), None, &step), []);
+    step
 }
 
 fn step(objects: impl IntoIterator<Item = Object>) -> Step {

@@ -2,7 +2,7 @@
 
 use convoy_api::ocm::names::{APPLIED_MANIFEST_WORK, MANIFEST_WORK};
 
-use crate::permission::ApiVerb::{BlockDeletion, Create, Delete, Patch, PatchStatus};
+use crate::permission::ApiVerb::{Create, Delete, Patch, PatchStatus};
 use crate::permission::{Permission, Within};
 
 /// On the hub, which grants this to the account of the cluster.
@@ -16,7 +16,7 @@ pub(crate) const PERMISSIONS: &[Permission] = &[Permission {
 /// On the member, beside what users place there.
 pub(crate) const MEMBER_PERMISSIONS: &[Permission] = &[Permission {
     kind: APPLIED_MANIFEST_WORK,
-    verbs: &[Create, Patch, PatchStatus, Delete, BlockDeletion],
+    verbs: &[Create, Patch, PatchStatus, Delete],
     within: Within::Everywhere,
-    why: "Notes what was applied, which has it as owner; deleting the note deletes the objects.",
+    why: "Notes what was applied; deleting the note deletes the objects.",
 }];
