@@ -12,6 +12,7 @@ mod outlook;
 mod placed;
 mod readiness;
 mod review;
+mod scope;
 
 use convoy_api::{Object, ObjectKey};
 use convoy_plan::{Dialect, World};

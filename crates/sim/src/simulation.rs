@@ -43,8 +43,8 @@ pub use self::controller::LoopBehaviour;
 use self::controller::{Controller, Links, Program};
 use self::elector::Elector;
 use self::environment::environment;
-use self::history::{HISTORY, line};
 use self::faults::Faults;
+use self::history::{HISTORY, line};
 use self::machines::{MachineEvent, Machines};
 use self::random::Random;
 use self::timeline::Timeline;
@@ -352,7 +352,11 @@ impl<T: Trial> Simulation<T> {
         let needs = |slot: &ControllerSlot| slot.process.as_ref().and_then(Controller::needs_from);
         let from = self.loops.iter().map(needs).min().flatten();
         if let Some(from) = from.filter(|_| self.settings.drops_old_records) {
-            let from = self.machines.iter().map(Machines::needs_from).fold(from.min(self.checked), usize::min);
+            let from = self
+                .machines
+                .iter()
+                .map(Machines::needs_from)
+                .fold(from.min(self.checked), usize::min);
             self.cluster.forget(from.saturating_sub(HISTORY));
         }
     }

@@ -73,7 +73,7 @@ fn is_indexed(line: &str) -> bool {
 
 #[test]
 fn every_dialect_has_the_same_shape() {
-    assert_eq!(dialects().len(), 9, "five dialects, the other workloads and three agents");
+    assert_eq!(dialects().len(), 10, "five dialects, other workloads, endpoints and three agents");
     for dialect in dialects() {
         let roles: BTreeSet<String> =
             sources(&dialect, "rs").iter().map(|file| role(&dialect, file)).collect();

@@ -9,13 +9,13 @@ use convoy_store::{Change, Key};
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use crate::write::charge::resource;
 use crate::encoding;
 use crate::metrics::Work;
 use crate::object_meta::Snapshot;
 use crate::own;
 use crate::server::{Cluster, Server};
 use crate::status::ApiResult;
+use crate::write::charge::resource;
 
 use super::Event;
 use super::queue::Queue;

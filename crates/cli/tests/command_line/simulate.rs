@@ -107,7 +107,7 @@ fn what_cannot_be_simulated_is_said() {
     let placed = std::fs::read_to_string("../../docs/guides/rehearse/fleet.yaml").unwrap();
     let run = simulate_text(&format!("{placed}---\n{unknown}\n"), &[]);
     assert_eq!(run.code, Some(2));
-    let told = "the API server would refuse Widget.example.com a: its kind is not defined";
+    let told = "the API server would refuse example.com/Widget/a: its kind is not defined";
     assert!(run.stderr.contains(told), "{}", run.stderr);
 }
 
@@ -124,7 +124,8 @@ fn decision_groups_of_managed_clusters() {
 /// A member that cannot be reached holds up the placement, and is named.
 #[test]
 fn a_member_that_is_offline_is_waited_for() {
-    let scenario = "memberClusterEvents: [{cluster: shop-3, at: 0s, event: offline}]";
+    let scenario = "latencies: {pull: 5s}
+memberClusterEvents: [{cluster: shop-3, at: 2s, event: offline}]";
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("scenario.yaml");
     std::fs::write(&file, scenario).unwrap();

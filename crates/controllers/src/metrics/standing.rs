@@ -95,13 +95,16 @@ impl Standings {
     pub(super) fn register(&self, registry: &mut Registry) {
         registry.register("convoy_rollouts", "Rollouts, by verdict", self.rollouts.clone());
         registry.register("convoy_members", "Members of rollouts, by state", self.members.clone());
-        let of_groups = "of all groups with a ceiling, of rollouts that are not done";
-        for (name, what, gauge) in [
-            ("convoy_in_flight", "Members in flight", &self.in_flight),
-            ("convoy_ceiling", "The most members in flight", &self.ceiling),
-        ] {
-            registry.register(name, format!("{what}, {of_groups}"), gauge.clone());
-        }
+        registry.register(
+            "convoy_in_flight",
+            "Members in flight in groups with a ceiling, of rollouts that are not done",
+            self.in_flight.clone(),
+        );
+        registry.register(
+            "convoy_ceiling",
+            "The most members in flight, of all groups with a ceiling, of rollouts that are not done",
+            self.ceiling.clone(),
+        );
         registry.register(
             "convoy_rollout_seconds",
             "Time from the beginning of a rollout until it is done",

@@ -4,21 +4,20 @@
 //!
 //! A rollout is a Service, or Endpoints whose Service is gone.
 
-mod mirror;
+mod decide;
 mod names;
-mod object;
-mod pods;
-mod slices;
+mod read;
+mod report;
 mod watch;
+mod write;
 
 use convoy_api::kinds::{ENDPOINTS, SERVICE};
 use convoy_api::{Object, ObjectKey};
 use jiff::Timestamp;
-use serde_json::json;
 
 use super::{Dialect, Watch};
 use crate::snapshot::Snapshot;
-use crate::step::{Action, Propagation, Step, Verb, Verdict, Why};
+use crate::step::Step;
 use crate::world::World;
 
 /// The controller of Endpoints and EndpointSlices.
@@ -27,7 +26,7 @@ pub struct Endpoints;
 
 impl Dialect for Endpoints {
     fn name(&self) -> &'static str {
-        "endpoints"
+        names::DIALECT
     }
 
     fn watches(&self) -> &'static [Watch] {
@@ -62,26 +61,9 @@ impl Dialect for Endpoints {
     }
 
     fn step(&self, snapshot: &Snapshot<'_>, _now: Timestamp) -> Step {
-        let rollout = snapshot.rollout();
-        let step = Step::new(self.name(), rollout, Verdict::Done);
-        if *rollout.kind() == ENDPOINTS {
-            let why = Why::new("ServiceGone", "their Service is gone");
-            let delete = Action::delete(Verb::Delete, rollout, Propagation::Background, why);
-            return step.judged(vec![delete]);
-        }
-        if rollout.is_deleting() || rollout.spec_text("type") == "ExternalName" {
-            return step;
-        }
-        if watch::selector(rollout).is_none() {
-            return step.judged(mirror::writes(snapshot));
-        }
-        let backends = pods::Backend::all(snapshot);
-        let mut step = step;
-        step.decision = json!({"pods": backends.len(),
-            "ready": backends.iter().filter(|backend| backend.is_ready()).count()});
-        let mut actions = object::writes(snapshot, &backends);
-        actions.extend(slices::of_pods(snapshot, &backends));
-        step.judged(actions)
+        let course = decide::course(snapshot);
+        let actions = write::actions(snapshot, &course);
+        report::step(snapshot.rollout(), &course, actions)
     }
 }
 

@@ -18,6 +18,7 @@ use convoy_plan::dialect::workloads::{DAEMON_SETS, JOBS, PodDisruptionBudgets, S
 use convoy_plan::{DIALECTS, Dialect, World};
 
 use super::ForecastError;
+use super::scope::placed;
 
 const SECRET: GroupKind = GroupKind::new("", "Secret");
 
@@ -89,8 +90,7 @@ pub(super) fn of(given: &World, applied: &World) -> Result<Home, ForecastError> 
             || is_of_fleet(kind)
             || is_of_ocm(kind)
     };
-    let mut rollouts: Vec<ObjectKey> =
-        all().filter(is_rollout).map(super::objects::placed).collect();
+    let mut rollouts: Vec<ObjectKey> = all().filter(is_rollout).map(placed).collect();
     rollouts.sort();
     rollouts.dedup();
     if rollouts.is_empty() {

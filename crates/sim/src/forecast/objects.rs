@@ -2,11 +2,9 @@
 //! manifests get what a server would add. Nodes become simulated ones.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::LazyLock;
 
 use convoy_api::kinds::{CUSTOM_RESOURCE_DEFINITION, NAMESPACE, NODE, POD};
 use convoy_api::object::member::{field, text};
-use convoy_api::schema::crds;
 use convoy_api::{GroupKind, Object, ObjectKey};
 use convoy_plan::World;
 use jiff::Timestamp;
@@ -15,6 +13,7 @@ use serde_json::{Value, json};
 use super::ForecastError;
 use super::controllers::Home;
 use super::review::Review;
+use super::scope::placed;
 use crate::kubelet::stamp;
 use crate::node::{self, MARK};
 use crate::scenario::PREFIX;
@@ -60,31 +59,6 @@ pub(super) fn prepared(
         objects.insert(key, new);
     }
     Ok(objects.into_values().map(simulated).collect())
-}
-
-/// The key of an object once it is applied: without a namespace of its own it goes to `default`.
-pub(super) fn placed(object: &Object) -> ObjectKey {
-    let mut key = object.key().clone();
-    if key.namespace.is_empty() && is_namespaced(&key.kind) {
-        key.namespace = "default".into();
-    }
-    key
-}
-
-/// Whether objects of a kind have a namespace. Custom kinds that nobody here knows are taken as
-/// they are given.
-fn is_namespaced(kind: &GroupKind) -> bool {
-    static DEFINED: LazyLock<BTreeMap<GroupKind, bool>> = LazyLock::new(|| {
-        let all = ["skyhook", "karpenter", "fleet", "ocm"].into_iter().filter_map(crds).flatten();
-        all.map(|definition| definition.spec)
-            .map(|spec| {
-                let kind = GroupKind { group: spec.group.into(), kind: spec.names.kind.into() };
-                (kind, spec.scope == "Namespaced")
-            })
-            .collect()
-    });
-    let defined = || DEFINED.get(kind).copied();
-    convoy_plan::is_namespaced(kind).or_else(defined).unwrap_or(*kind == POD)
 }
 
 /// An object as it is in the initial state.

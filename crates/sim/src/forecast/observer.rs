@@ -11,8 +11,8 @@ use jiff::{SignedDuration, Timestamp};
 use smol_str::SmolStr;
 
 use super::Premise;
-use super::members::{self, Member};
 use super::course::{Course, Ending, Entry, GroupPeak, Happening, RolloutCourse, Sample};
+use super::members::{self, Member};
 use super::readiness::Readiness;
 use crate::scenario::{LinkState, Scenario, Towards};
 use crate::simulation::Trial;

@@ -2,17 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use convoy_api::Object;
 use convoy_api::object::member::{list, text};
 use convoy_api::ocm::names::{
     GROUP_INDEX_LABELS, GROUP_NAME_LABELS, MANIFEST_WORK, MANIFEST_WORK_REPLICA_SET,
     PLACEMENT_DECISION, PLACEMENT_LABEL, REPLICA_SET_LABEL,
 };
+use convoy_api::{Object, ObjectKey};
 use convoy_plan::dialect::fleet::names::{Family, PARENT};
 use convoy_plan::dialect::ocm::group_title;
 use smol_str::SmolStr;
 
-use super::readiness::Group;
+/// A rollout and one of its groups. Workloads have one group, without a name.
+pub(super) type Group = (ObjectKey, String);
 
 /// The one group of a rolling update of KubeFleet.
 const BINDINGS: &str = "bindings";

@@ -12,10 +12,7 @@ use convoy_api::{Object, ObjectKey};
 use jiff::SignedDuration;
 use serde_json::Value;
 
-use super::placed::Placed;
-
-/// A rollout and one of its groups. Workloads have one group, without a name.
-pub(super) type Group = (ObjectKey, String);
+use super::placed::{Group, Placed};
 
 /// On nodes, with a Skyhook's name behind it: the compartment that it was picked in.
 const PICKED: &str = "skyhook.nvidia.com/batch_";

@@ -34,8 +34,9 @@ impl<T: Trial> Simulation<T> {
         for index in 0..self.loops.len() {
             let is_early = self.trial.starts_at_once(index);
             self.after(if is_early { SignedDuration::ZERO } else { lead }, Event::Start(index));
-            for cluster in self.trial.members(index).into_iter().chain([SmolStr::default()]) {
-                self.after(lead, Event::Link(index, cluster));
+            for member in self.trial.members(index) {
+                self.after(lead, Event::Link(index, SmolStr::default()));
+                self.after(lead, Event::Link(index, member));
             }
         }
         self.run_until(until, |world| {

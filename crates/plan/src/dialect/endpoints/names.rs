@@ -1,5 +1,7 @@
 //! Names on the wire: labels and annotations.
 
+/// What the controller is called.
+pub(super) const DIALECT: &str = "endpoints";
 /// On Endpoints: who writes them.
 pub(super) const MANAGED_BY: &str = "endpoints.kubernetes.io/managed-by";
 pub(super) const CONTROLLER: &str = "endpoint-controller";

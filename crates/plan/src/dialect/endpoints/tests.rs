@@ -1,3 +1,5 @@
+//! What becomes of the endpoints of Services.
+
 use convoy_testkit::{Builder, NOW, node, object};
 use serde_json::{Value, json};
 

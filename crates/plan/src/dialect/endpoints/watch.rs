@@ -2,12 +2,11 @@
 
 use convoy_api::kinds::{ENDPOINT_SLICE, ENDPOINTS, NODE, POD, SERVICE};
 use convoy_api::{Object, ObjectKey};
-use serde_json::Value;
 
 use super::names::{
     CONTROLLER, LEADER, MANAGED_BY, MIRROR_CONTROLLER, SERVICE_NAME, SLICE_MANAGED_BY,
 };
-use super::pods;
+use super::read::{is_reached_alike, selector};
 use crate::dialect::{Keep, Watch};
 use crate::snapshot::Snapshot;
 use crate::world::World;
@@ -33,11 +32,6 @@ pub(super) const WATCHES: &[Watch] = &[
     // The zone is a label. A node that moves is found when its pods change.
     Watch { kind: NODE, keep: Keep::Fields(&[]) },
 ];
-
-/// The labels that pods of a Service have; none if somebody else knows where it leads.
-pub(super) fn selector(service: &Object) -> Option<&serde_json::Map<String, Value>> {
-    service.spec().get("selector").and_then(Value::as_object).filter(|labels| !labels.is_empty())
-}
 
 fn selects(service: &Object, pod: &Object) -> bool {
     selector(service).is_some_and(|labels| {
@@ -95,7 +89,7 @@ pub(super) fn affected(world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
 
 /// No Service where the change of a pod is not about where it is reached.
 pub(super) fn affected_by(before: &Object, after: &Object) -> Option<Vec<ObjectKey>> {
-    let is_same = *after.kind() == POD && pods::is_reached_alike(before, after);
+    let is_same = *after.kind() == POD && is_reached_alike(before, after);
     is_same.then(Vec::new)
 }
 

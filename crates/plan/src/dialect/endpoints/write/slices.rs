@@ -8,9 +8,11 @@ use convoy_api::kinds::ENDPOINT_SLICE;
 use convoy_api::object::member::{list, text};
 use serde_json::{Map, Value, json};
 
-use super::names::{HEADLESS, SERVICE_NAME, SLICE_CONTROLLER, SLICE_MANAGED_BY};
 use super::object::{changed, own_labels};
-use super::pods::{Backend, families, is_headless};
+use crate::dialect::endpoints::names::{
+    HEADLESS, SERVICE_NAME, SLICE_CONTROLLER, SLICE_MANAGED_BY,
+};
+use crate::dialect::endpoints::read::{Backend, families, is_headless};
 use crate::ownership;
 use crate::pods::generated_name;
 use crate::snapshot::Snapshot;
@@ -21,24 +23,24 @@ const SLICE_MAX: usize = 100;
 
 /// Endpoints that may stand in one slice.
 #[derive(Debug)]
-pub(super) struct Group {
+pub(crate) struct Group {
     /// `IPv4` or `IPv6`.
-    pub(super) address_type: &'static str,
-    pub(super) ports: Vec<Value>,
+    pub(crate) address_type: &'static str,
+    pub(crate) ports: Vec<Value>,
     /// May be none: then one slice says so.
-    pub(super) endpoints: Vec<Value>,
+    pub(crate) endpoints: Vec<Value>,
 }
 
 /// Who the slices belong to, and what they say of themselves.
 #[derive(Debug)]
-pub(super) struct Header<'o> {
-    pub(super) owner: &'o Object,
-    pub(super) labels: Map<String, Value>,
-    pub(super) annotations: Map<String, Value>,
+pub(crate) struct Header<'o> {
+    pub(crate) owner: &'o Object,
+    pub(crate) labels: Map<String, Value>,
+    pub(crate) annotations: Map<String, Value>,
 }
 
 /// The slices of a Service with a selector.
-pub(super) fn of_pods(snapshot: &Snapshot<'_>, backends: &[Backend<'_>]) -> Vec<Action> {
+pub(crate) fn of_pods(snapshot: &Snapshot<'_>, backends: &[Backend<'_>]) -> Vec<Action> {
     let service = snapshot.rollout();
     let mut labels = own_labels(service);
     labels.shift_remove(HEADLESS);
@@ -72,7 +74,7 @@ fn grouped(family: &'static str, backends: &[Backend<'_>]) -> Vec<Group> {
 }
 
 /// The slices that a controller made for an owner, and that stay.
-pub(super) fn existing<'o>(
+pub(crate) fn existing<'o>(
     snapshot: &Snapshot<'o>,
     owner: &Object,
     controller: &str,
@@ -87,7 +89,7 @@ pub(super) fn existing<'o>(
 }
 
 /// What makes the slices say what the groups do.
-pub(super) fn writes(header: &Header<'_>, groups: Vec<Group>, existing: &[&Object]) -> Vec<Action> {
+pub(crate) fn writes(header: &Header<'_>, groups: Vec<Group>, existing: &[&Object]) -> Vec<Action> {
     let mut free = existing.to_vec();
     let mut wanted: Vec<(Option<&Object>, Shape)> = Vec::new();
     let mut rest: Vec<Shape> = Vec::new();

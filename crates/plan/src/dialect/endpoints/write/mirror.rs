@@ -6,18 +6,18 @@ use convoy_api::kinds::ENDPOINTS;
 use convoy_api::object::member::{list, text};
 use serde_json::{Map, Value, json};
 
-use super::names::{
-    LEADER, MIRROR_CONTROLLER, NOT_MIRRORED, SERVICE_NAME, SKIP_MIRROR, SLICE_MANAGED_BY,
-};
 use super::object::own_labels;
 use super::slices::{self, Group, Header};
+use crate::dialect::endpoints::names::{
+    LEADER, MIRROR_CONTROLLER, NOT_MIRRORED, SERVICE_NAME, SKIP_MIRROR, SLICE_MANAGED_BY,
+};
 use crate::snapshot::Snapshot;
 use crate::step::Action;
 
 /// Addresses of one subset that are mirrored at most.
 const SUBSET_MAX: usize = 1_000;
 
-pub(super) fn writes(snapshot: &Snapshot<'_>) -> Vec<Action> {
+pub(crate) fn writes(snapshot: &Snapshot<'_>) -> Vec<Action> {
     let service = snapshot.rollout();
     let endpoints = snapshot.find(&ENDPOINTS, service.namespace(), service.name());
     // Slices of Endpoints that are gone go with them: they are owned by these.

@@ -129,6 +129,11 @@ fn is_published(service: &Object) -> bool {
     service.spec()["publishNotReadyAddresses"] == true
 }
 
+/// The labels that pods of a Service have; none if somebody else knows where it leads.
+pub(super) fn selector(service: &Object) -> Option<&Map<String, Value>> {
+    service.spec().get("selector").and_then(Value::as_object).filter(|labels| !labels.is_empty())
+}
+
 /// The families of a Service's addresses, the first one first.
 pub(super) fn families(service: &Object) -> Vec<&'static str> {
     let given = list(service.spec(), "ipFamilies").iter().filter_map(Value::as_str);

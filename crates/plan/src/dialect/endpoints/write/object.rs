@@ -6,15 +6,15 @@ use convoy_api::Object;
 use convoy_api::kinds::ENDPOINTS;
 use serde_json::{Map, Value, json};
 
-use super::names::{CONTROLLER, HEADLESS, MANAGED_BY, OVER_CAPACITY};
-use super::pods::{Backend, families, is_headless};
+use crate::dialect::endpoints::names::{CONTROLLER, HEADLESS, MANAGED_BY, OVER_CAPACITY};
+use crate::dialect::endpoints::read::{Backend, families, is_headless};
 use crate::snapshot::Snapshot;
 use crate::step::{Action, Verb, Why};
 
 /// Addresses that Endpoints list at most; EndpointSlices list all.
 const CAPACITY: usize = 1_000;
 
-pub(super) fn writes(snapshot: &Snapshot<'_>, backends: &[Backend<'_>]) -> Vec<Action> {
+pub(crate) fn writes(snapshot: &Snapshot<'_>, backends: &[Backend<'_>]) -> Vec<Action> {
     let service = snapshot.rollout();
     let (subsets, is_cut) = subsets(service, backends);
     let labels = labels(service);
@@ -62,12 +62,12 @@ fn labels(service: &Object) -> Map<String, Value> {
     labels
 }
 
-pub(super) fn own_labels(object: &Object) -> Map<String, Value> {
+pub(crate) fn own_labels(object: &Object) -> Map<String, Value> {
     object.labels().map(|(key, value)| (key.to_owned(), json!(value))).collect()
 }
 
 /// The merge patch that makes a map as it is wanted; none if it is so.
-pub(super) fn changed(current: Option<&Value>, wanted: &Map<String, Value>) -> Option<Value> {
+pub(crate) fn changed(current: Option<&Value>, wanted: &Map<String, Value>) -> Option<Value> {
     let empty = Map::new();
     let current = current.and_then(Value::as_object).unwrap_or(&empty);
     let gone = current.keys().filter(|key| !wanted.contains_key(*key));
