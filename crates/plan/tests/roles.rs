@@ -53,15 +53,12 @@ fn lines(watches: &[Watch], permissions: &[Permission], within: Within) -> Vec<L
             let (verb, below) = verb.rule();
             let resource = format_smolstr!("{resource}{below}");
             let same = |line: &&mut Line| line.resource == resource && line.group == group;
-            match lines.iter_mut().find(same) {
-                Some(line) => {
-                    line.verbs.push(verb);
-                    line.why = if below.is_empty() { row.why } else { line.why };
-                }
-                None => {
-                    let why = if row.verbs[0].rule().1 == below { row.why } else { "" };
-                    lines.push(Line { group: group.clone(), resource, verbs: vec![verb], why });
-                }
+            if let Some(line) = lines.iter_mut().find(same) {
+                line.verbs.push(verb);
+                line.why = if below.is_empty() { row.why } else { line.why };
+            } else {
+                let why = if row.verbs[0].rule().1 == below { row.why } else { "" };
+                lines.push(Line { group: group.clone(), resource, verbs: vec![verb], why });
             }
         }
     }
@@ -100,15 +97,16 @@ fn yaml(lines: &[Line]) -> String {
     for (group, verbs, lines) in rules {
         let group = if group.is_empty() { "\"\"" } else { group.as_str() };
         let explained = lines.iter().filter(|line| !line.why.is_empty());
-        explained.for_each(|line| writeln!(text, "# {}: {}", line.resource, line.why).unwrap());
+        text.extend(explained.map(|line| format!("# {}: {}\n", line.resource, line.why)));
         let resources: Vec<&str> = lines.iter().map(|line| line.resource.as_str()).collect();
-        writeln!(text, "- apiGroups: [{group}]").unwrap();
+        writeln!(text, "- apiGroups: [{group}]").expect("a string takes it");
         if resources.len() == 1 {
-            writeln!(text, "  resources: [{}]", resources[0]).unwrap();
+            writeln!(text, "  resources: [{}]", resources[0]).expect("a string takes it");
         } else {
-            writeln!(text, "  resources:\n  - {}", resources.join("\n  - ")).unwrap();
+            writeln!(text, "  resources:\n  - {}", resources.join("\n  - "))
+                .expect("a string takes it");
         }
-        writeln!(text, "  verbs: [{}]", verbs.join(", ")).unwrap();
+        writeln!(text, "  verbs: [{}]", verbs.join(", ")).expect("a string takes it");
     }
     text
 }
@@ -123,9 +121,9 @@ fn granted(rules: &[Value]) -> String {
         words.collect::<Vec<&str>>().join(", ")
     };
     for rule in rules {
-        writeln!(text, "- apiGroups: [{}]", words(&rule["apiGroups"])).unwrap();
-        writeln!(text, "  resources: [{}]", words(&rule["resources"])).unwrap();
-        writeln!(text, "  verbs: [{}]", words(&rule["verbs"])).unwrap();
+        writeln!(text, "- apiGroups: [{}]", words(&rule["apiGroups"])).expect("a string takes it");
+        writeln!(text, "  resources: [{}]", words(&rule["resources"])).expect("a string takes it");
+        writeln!(text, "  verbs: [{}]", words(&rule["verbs"])).expect("a string takes it");
     }
     text
 }
@@ -212,7 +210,9 @@ fn a_hub_grants_what_its_agents_do_there() {
     ] {
         let mut given = given.clone();
         // The agent names its own cluster and asks for nothing else.
-        given.iter_mut().for_each(|rule| rule["resourceNames"] = json!([]));
+        for rule in &mut given {
+            rule["resourceNames"] = json!([]);
+        }
         let given: Vec<Rule> = serde_json::from_value(json!(given)).expect("rules");
         let wanted = rules(&of_home(dialect, Within::Everywhere));
         assert_eq!(missing(&given, &wanted), [], "{}", dialect.name());

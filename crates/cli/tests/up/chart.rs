@@ -175,7 +175,7 @@ fn permissions_are_those_that_are_used(site: &Site) {
         }
     }
     // Whether decisions take the others is a test of the simulations.
-    println!("not used here: {}", idle.join(", "));
+    eprintln!("not used here: {}", idle.join(", "));
 }
 
 /// Verb, group and resource of everything that rules without names of objects allow.

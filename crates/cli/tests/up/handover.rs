@@ -110,7 +110,7 @@ fn a_leader_that_ends_in_order_leaves_no_gap_of_two_seconds() {
         let (last, first) = (pair[0].iter().max().unwrap(), pair[1].iter().min().unwrap());
         let gap = Duration::try_from(first.duration_since(*last))
             .unwrap_or_else(|_| panic!("two leaders wrote at once: {last} and {first}"));
-        println!("nobody wrote for {gap:?}");
+        eprintln!("nobody wrote for {gap:?}");
         assert!(gap < GAP_MAX, "nobody wrote for {gap:?}");
     }
 }

@@ -96,7 +96,8 @@ impl Authority {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, "convoy");
         params.distinguished_name.push(DnType::OrganizationName, "system:masters");
-        params.not_before = rcgen::date_time_ymd(1970, 1, 1) + (now - Duration::from_mins(1));
+        params.not_before =
+            rcgen::date_time_ymd(1970, 1, 1) + now.saturating_sub(Duration::from_mins(1));
         params.not_after = rcgen::date_time_ymd(1970, 1, 1) + (now + valid);
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use convoy_api::kinds::{CUSTOM_RESOURCE_DEFINITION, NAMESPACE, NODE, POD};
 use convoy_api::object::member::{field, text};
-use convoy_api::{GroupKind, Object, ObjectKey};
+use convoy_api::{GroupKind, Object};
 use convoy_plan::World;
 use jiff::Timestamp;
 use serde_json::{Value, json};
