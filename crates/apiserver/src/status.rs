@@ -103,8 +103,8 @@ impl Status {
 
     fn of(mut self: Box<Self>, resource: &dyn Named, name: &str) -> Box<Self> {
         name.clone_into(&mut self.details.name);
-        self.details.group = resource.group().to_owned();
-        self.details.kind = resource.plural().to_owned();
+        resource.group().clone_into(&mut self.details.group);
+        resource.plural().clone_into(&mut self.details.kind);
         self
     }
 
@@ -274,8 +274,8 @@ impl Status {
     /// The object breaks rules of its kind.
     pub fn invalid(resource: &dyn Named, name: &str, errors: &[FieldError]) -> Box<Self> {
         let mut status = Self::invalid_thing(&resource.qualified_kind(), name, errors);
-        status.details.group = resource.group().to_owned();
-        status.details.kind = resource.kind().to_owned();
+        resource.group().clone_into(&mut status.details.group);
+        resource.kind().clone_into(&mut status.details.kind);
         status
     }
 

@@ -59,7 +59,8 @@ fn quotas_bound_a_namespace() {
     let directory = tempfile::tempdir().unwrap();
     let running = Running::start_in(directory.path(), &["--nodes", "2"]);
     let used = |name: &str, count: u32| {
-        running.until("quota small", |quota| quota["status"]["used"][name] == count.to_string());
+        let told = count.to_string();
+        running.until("quota small", |quota| quota["status"]["used"][name] == told);
     };
     running.kubectl("create quota small --hard=pods=2,requests.cpu=1,count/deployments.apps=1");
     used("pods", 0);

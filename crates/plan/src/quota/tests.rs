@@ -1,3 +1,5 @@
+//! What objects are charged, and what is refused.
+
 use serde_json::json;
 
 use super::*;

@@ -39,9 +39,8 @@ pub fn releases(resource: &str, before: &Value, after: &Value, now: Timestamp) -
                 || scope::has_deadline(before) != scope::has_deadline(after)
                 || before["spec"]["containers"] != after["spec"]["containers"]
         }
-        SERVICES => before["spec"] != after["spec"],
+        SERVICES | DEVICE_CLAIMS => before["spec"] != after["spec"],
         CLAIMS => before["spec"] != after["spec"] || claim_differs(before, after),
-        DEVICE_CLAIMS => before["spec"] != after["spec"],
         _ => false,
     }
 }

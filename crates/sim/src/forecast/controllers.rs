@@ -50,7 +50,7 @@ static OF_NODES: [(&[GroupKind], &dyn Dialect); 2] =
 pub fn recorded_kinds() -> BTreeSet<GroupKind> {
     let of_clusters = OF_WORKLOADS.iter().chain(&OF_NODES).map(|(_, dialect)| *dialect);
     let all = of_clusters.chain([&FLEET_HUB as &dyn Dialect, &OCM_HUB]);
-    let watches = all.flat_map(|dialect| dialect.watches());
+    let watches = all.flat_map(Dialect::watches);
     let mut kinds: BTreeSet<GroupKind> = watches.map(|watch| watch.kind.clone()).collect();
     kinds.extend([NODE, POD, NAMESPACE]);
     kinds.remove(&SECRET);

@@ -137,9 +137,8 @@ impl Scheduler {
     pub(super) fn dismissed(&mut self, key: &Key, is_done: bool) {
         if let Some(stage) = self.condemned.get_mut(key) {
             *stage = match (*stage, is_done) {
-                (Condemned::Marking, true) => Condemned::ToDelete,
+                (Condemned::Marking, true) | (Condemned::Deleting, false) => Condemned::ToDelete,
                 (stage, true) => stage,
-                (Condemned::Deleting, false) => Condemned::ToDelete,
                 (_, false) => Condemned::ToMark,
             };
         }

@@ -105,8 +105,12 @@ fn subsets(service: &Object, backends: &[Backend<'_>]) -> (Value, bool) {
         addresses.truncate(left);
         left -= addresses.len();
     };
-    subsets.values_mut().for_each(|subset| cut(&mut subset.ready));
-    subsets.values_mut().for_each(|subset| cut(&mut subset.not_ready));
+    for subset in subsets.values_mut() {
+        cut(&mut subset.ready);
+    }
+    for subset in subsets.values_mut() {
+        cut(&mut subset.not_ready);
+    }
     (subsets.into_values().map(Subset::into_value).collect(), is_cut)
 }
 

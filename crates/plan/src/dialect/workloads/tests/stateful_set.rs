@@ -134,6 +134,9 @@ fn owned(step: &Step) -> Vec<(String, Vec<String>)> {
     patches.collect()
 }
 
+/// A claim, and the kind of its owner.
+type Owned = (&'static str, &'static str);
+
 #[test]
 fn claims_are_owned_by_what_they_go_with() {
     let decided = |deleted: &str, scaled: &str, claims: [Builder; 2]| {
@@ -144,7 +147,7 @@ fn claims_are_owned_by_what_they_go_with() {
         step(&STATEFUL_SETS, world.into_iter().chain(claims))
     };
     let bare = || [claim(0, &[]), claim(1, &[])];
-    let cases: [(&str, &str, &[(&str, &str)]); 4] = [
+    let cases: [(&str, &str, &[Owned]); 4] = [
         ("Retain", "Retain", &[]),
         ("Delete", "Retain", &[("data-web-0", "StatefulSet"), ("data-web-1", "StatefulSet")]),
         ("Retain", "Delete", &[("data-web-1", "Pod")]),
