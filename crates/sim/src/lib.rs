@@ -13,6 +13,7 @@ pub mod kubelet;
 pub mod kubelets;
 pub mod lifecycle;
 pub mod node;
+pub mod registration;
 pub mod reporter;
 pub mod scenario;
 pub mod scheduler;

@@ -111,7 +111,10 @@ fn one_subject(subject: &At<'_>, namespaced: bool, errors: &mut Errors) {
     }
 }
 
-pub(super) struct Role;
+/// Roles, of a namespace or of the cluster.
+pub(super) struct Role {
+    pub(super) namespaced: bool,
+}
 
 impl Kind for Role {
     fn prepare_create(&self, request: &ResourceRequest, object: &mut Value) -> ApiResult<()> {
@@ -128,36 +131,11 @@ impl Kind for Role {
     }
 
     fn validate(&self, change: &Change<'_>) -> Errors {
-        role(change.object, true)
-    }
-
-    fn name_errors(&self, _object: &Value, name: &str) -> Vec<String> {
-        path_segment(name)
-    }
-}
-
-pub(super) struct ClusterRole;
-
-impl Kind for ClusterRole {
-    fn prepare_create(&self, request: &ResourceRequest, object: &mut Value) -> ApiResult<()> {
-        escalation::check(request, object, None)
-    }
-
-    fn prepare_update(
-        &self,
-        request: &ResourceRequest,
-        object: &mut Value,
-        current: &Value,
-    ) -> ApiResult<()> {
-        escalation::check(request, object, Some(current))
-    }
-
-    fn validate(&self, change: &Change<'_>) -> Errors {
-        role(change.object, false)
+        role(change.object, self.namespaced)
     }
 
     fn consequence(&self) -> Option<Consequence> {
-        Some(Consequence::SumRoles)
+        (!self.namespaced).then_some(Consequence::SumRoles)
     }
 
     fn name_errors(&self, _object: &Value, name: &str) -> Vec<String> {
@@ -165,9 +143,12 @@ impl Kind for ClusterRole {
     }
 }
 
-pub(super) struct RoleBinding;
+/// Bindings of roles, in a namespace or in the cluster.
+pub(super) struct Binding {
+    pub(super) namespaced: bool,
+}
 
-impl Kind for RoleBinding {
+impl Kind for Binding {
     fn default(&self, _resource: &Resource, object: &mut Value) {
         defaults::access::binding(object);
     }
@@ -186,36 +167,7 @@ impl Kind for RoleBinding {
     }
 
     fn validate(&self, change: &Change<'_>) -> Errors {
-        binding(change.object, change.old, true)
-    }
-
-    fn name_errors(&self, _object: &Value, name: &str) -> Vec<String> {
-        path_segment(name)
-    }
-}
-
-pub(super) struct ClusterRoleBinding;
-
-impl Kind for ClusterRoleBinding {
-    fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::access::binding(object);
-    }
-
-    fn prepare_create(&self, request: &ResourceRequest, object: &mut Value) -> ApiResult<()> {
-        escalation::check(request, object, None)
-    }
-
-    fn prepare_update(
-        &self,
-        request: &ResourceRequest,
-        object: &mut Value,
-        current: &Value,
-    ) -> ApiResult<()> {
-        escalation::check(request, object, Some(current))
-    }
-
-    fn validate(&self, change: &Change<'_>) -> Errors {
-        binding(change.object, change.old, false)
+        binding(change.object, change.old, self.namespaced)
     }
 
     fn name_errors(&self, _object: &Value, name: &str) -> Vec<String> {

@@ -46,6 +46,11 @@ static OF_WORKLOADS: [(&[GroupKind], &dyn Dialect); 6] = [
 static OF_NODES: [(&[GroupKind], &dyn Dialect); 2] =
     [(&[SKYHOOK], &SKYHOOKS), (&[NODE_POOL], &POOLS)];
 
+/// The controllers of workloads, for a cluster of which nobody knows what it will have.
+pub(super) fn of_workloads() -> Vec<&'static dyn Dialect> {
+    OF_WORKLOADS.iter().map(|(_, dialect)| *dialect).collect()
+}
+
 /// The kinds of which a forecast needs the objects, for any rollout.
 pub fn recorded_kinds() -> BTreeSet<GroupKind> {
     let of_clusters = OF_WORKLOADS.iter().chain(&OF_NODES).map(|(_, dialect)| *dialect);

@@ -6,34 +6,29 @@ use std::sync::{Mutex, PoisonError};
 
 use convoy_api::kinds::CUSTOM_RESOURCE_DEFINITION;
 use convoy_api::object::member::text;
-use convoy_api::ocm::names::{
-    CLUSTER_SET_LABEL, DEFAULT_CLUSTER_SET, MANAGED_CLUSTER, MANAGED_CLUSTER_SET,
-};
+use convoy_api::ocm::names::{MANAGED_CLUSTER, MANAGED_CLUSTER_SET};
 use convoy_api::schema::crds;
 use convoy_api::{GroupKind, Object};
-use convoy_plan::dialect::apps::{Deployments, ReplicaSets};
-use convoy_plan::dialect::fleet::names::{MEMBER_CLUSTER, SYSTEM_NAMESPACE};
+use convoy_plan::dialect::fleet::names::MEMBER_CLUSTER;
 use convoy_plan::dialect::fleet_agent::FleetAgent;
 use convoy_plan::dialect::ocm_agent::{self, OcmAgent};
 use convoy_plan::dialect::ocm_registration::{self, OcmRegistration};
-use convoy_plan::dialect::workloads::{DAEMON_SETS, JOBS, PodDisruptionBudgets, STATEFUL_SETS};
 use convoy_plan::{Dialect, World};
 use serde_json::{Value, json};
 use smol_str::SmolStr;
 
 use super::controllers::{is_of_fleet, is_of_ocm};
 use crate::node::uuid;
+use crate::registration::{managed_cluster, member_cluster};
 use crate::scenario::Scenario;
 use crate::seed::Seed;
 
 /// Member clusters that are simulated where none are given.
 const MEMBERS: u32 = 4;
+/// How often invented members of KubeFleet report: its default.
+const HEARTBEAT_SECS: u32 = 60;
 /// The nodes of a member cluster, unless the scenario says more.
 const NODES: u32 = 3;
-
-/// What runs in a member cluster beside its machines.
-pub(super) static WORKLOADS: [&dyn Dialect; 6] =
-    [&Deployments, &ReplicaSets, &DAEMON_SETS, &STATEFUL_SETS, &JOBS, &PodDisruptionBudgets];
 
 /// A member cluster.
 #[derive(Clone)]
@@ -114,7 +109,7 @@ pub(super) fn invented(given: &World, applied: &World, scenario: &Scenario) -> V
     for name in (1..=MEMBERS).map(|number| format!("member-{number}")) {
         let labels = scenario.labels_of_member(&name);
         if lacks_fleet {
-            registrations.push(member_cluster(&name, &labels));
+            registrations.push(member_cluster(&name, &labels, HEARTBEAT_SECS));
         }
         if lacks_ocm {
             registrations.push(managed_cluster(&name, labels));
@@ -141,19 +136,4 @@ pub(super) fn set_definition(given: &World, applied: &World) -> Option<Object> {
     raw["metadata"]["uid"] = json!(uuid(Seed::new(0).child("definition", &name)));
     raw["status"] = json!({"conditions": [{"type": "Established", "status": "True"}]});
     Object::from_value(raw).ok()
-}
-
-fn member_cluster(name: &str, labels: &BTreeMap<String, String>) -> Value {
-    let identity = json!({"kind": "ServiceAccount", "apiGroup": "",
-        "namespace": SYSTEM_NAMESPACE, "name": name});
-    json!({"apiVersion": "cluster.kubernetes-fleet.io/v1beta1", "kind": "MemberCluster",
-        "metadata": {"name": name, "labels": labels},
-        "spec": {"identity": identity, "heartbeatPeriodSeconds": 60}})
-}
-
-fn managed_cluster(name: &str, mut labels: BTreeMap<String, String>) -> Value {
-    labels.entry(CLUSTER_SET_LABEL.to_owned()).or_insert_with(|| DEFAULT_CLUSTER_SET.to_owned());
-    json!({"apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
-        "metadata": {"name": name, "labels": labels},
-        "spec": {"hubAcceptsClient": true, "leaseDurationSeconds": 60}})
 }

@@ -11,8 +11,9 @@ use jiff::{SignedDuration, Timestamp};
 use smol_str::SmolStr;
 
 use super::Premise;
+use super::controllers::of_workloads;
 use super::course::{Course, Ending, Entry, GroupPeak, Happening, RolloutCourse, Sample};
-use super::members::{self, Member};
+use super::members::Member;
 use super::readiness::Readiness;
 use crate::scenario::{LinkState, Scenario, Towards};
 use crate::simulation::Trial;
@@ -308,7 +309,7 @@ impl Trial for Observer {
         let dialects = |index| match self.role(index) {
             Role::Home => self.dialects.0.clone(),
             Role::Agents(member) => member.agents.clone(),
-            Role::Workloads(_) => members::WORKLOADS.to_vec(),
+            Role::Workloads(_) => of_workloads(),
         };
         (0..=2 * self.members.len()).map(dialects).collect()
     }

@@ -2,9 +2,8 @@
 //! definitions, its MemberCluster and ManagedCluster, its claims.
 
 use anyhow::Result;
-use convoy_api::ocm::names::{CLUSTER_SET_LABEL, DEFAULT_CLUSTER_SET};
 use convoy_apiserver::transport::Transport;
-use convoy_plan::dialect::fleet::names::SYSTEM_NAMESPACE;
+use convoy_sim::registration;
 use http::Method;
 use serde_json::json;
 
@@ -15,25 +14,19 @@ const MEMBER_CLUSTERS: &str = "/apis/cluster.kubernetes-fleet.io/v1beta1/memberc
 const MANAGED_CLUSTERS: &str = "/apis/cluster.open-cluster-management.io/v1/managedclusters";
 const CLAIMS: &str = "/apis/cluster.open-cluster-management.io/v1alpha1/clusterclaims";
 
+/// How often members of KubeFleet report: often, so that people see it.
+const HEARTBEAT_SECS: u32 = 15;
+
 /// Registers a member with KubeFleet.
 pub(super) async fn member_cluster(hub: &Transport, member: &Member) -> Result<()> {
     let Member { name, labels, .. } = member;
-    let identity = json!({"kind": "ServiceAccount", "apiGroup": "",
-        "namespace": SYSTEM_NAMESPACE, "name": name});
-    let object = json!({"apiVersion": "cluster.kubernetes-fleet.io/v1beta1",
-        "kind": "MemberCluster", "metadata": {"name": name, "labels": labels},
-        "spec": {"identity": identity, "heartbeatPeriodSeconds": 15}});
+    let object = registration::member_cluster(name, labels, HEARTBEAT_SECS);
     create(hub, MEMBER_CLUSTERS, &object).await
 }
 
 /// Registers a member with Open Cluster Management, accepted. The set `global` has every cluster.
 pub(super) async fn managed_cluster(hub: &Transport, member: &Member) -> Result<()> {
-    let Member { name, labels, .. } = member;
-    let mut labels = labels.clone();
-    labels.entry(CLUSTER_SET_LABEL.to_owned()).or_insert_with(|| DEFAULT_CLUSTER_SET.to_owned());
-    let object = json!({"apiVersion": "cluster.open-cluster-management.io/v1",
-        "kind": "ManagedCluster", "metadata": {"name": name, "labels": labels},
-        "spec": {"hubAcceptsClient": true, "leaseDurationSeconds": 60}});
+    let object = registration::managed_cluster(&member.name, member.labels.clone());
     create(hub, MANAGED_CLUSTERS, &object).await
 }
 
