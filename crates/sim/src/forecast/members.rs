@@ -121,6 +121,9 @@ pub(super) fn invented(given: &World, applied: &World, scenario: &Scenario) -> V
 /// The definition of cluster sets: a hub waits for it before it makes those that always exist.
 pub(super) fn set_definition(given: &World, applied: &World) -> Option<Object> {
     let all = || given.iter().chain(applied.iter());
+    if !all().any(|object| is_of_ocm(object.kind())) {
+        return None;
+    }
     let definition = crds("ocm")?.into_iter().find(|definition| {
         let spec = &definition.spec;
         spec.group == MANAGED_CLUSTER_SET.group && spec.names.kind == MANAGED_CLUSTER_SET.kind
@@ -130,7 +133,7 @@ pub(super) fn set_definition(given: &World, applied: &World) -> Option<Object> {
     let is_it = |object: &Object| {
         *object.kind() == CUSTOM_RESOURCE_DEFINITION && object.name().as_str() == name
     };
-    if !all().any(|object| is_of_ocm(object.kind())) || all().any(is_it) {
+    if all().any(is_it) {
         return None;
     }
     raw["metadata"]["uid"] = json!(uuid(Seed::new(0).child("definition", &name)));

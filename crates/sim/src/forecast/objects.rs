@@ -41,10 +41,9 @@ pub(super) fn prepared(
     // A hub places objects of any kind.
     let is_needed = |object: &&Object| home.is_hub || kinds.contains(object.kind());
     let mut review = Review::new(start);
-    for object in given.iter().chain(applied.iter()) {
-        if *object.kind() == CUSTOM_RESOURCE_DEFINITION {
-            review.define(object);
-        }
+    let is_definition = |object: &&Object| *object.kind() == CUSTOM_RESOURCE_DEFINITION;
+    for object in given.iter().chain(applied.iter()).filter(is_definition).filter(is_needed) {
+        review.define(object);
     }
     let mut objects = BTreeMap::new();
     for object in given.iter().filter(is_needed) {
