@@ -15,6 +15,7 @@
 
 mod budget;
 mod check;
+mod construct;
 mod free;
 mod instrument;
 mod library;
@@ -30,6 +31,7 @@ use serde_json::Value;
 
 pub use budget::BUDGET;
 pub use check::{Declared, Object, Type};
+pub use construct::plain;
 use library::value::json;
 pub use library::value::{Identity, RESERVED, SharedList, SharedMap, from_json};
 

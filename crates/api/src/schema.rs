@@ -28,6 +28,7 @@ use serde_json::Value;
 pub use error::{FieldError, Reason};
 pub use registry::{crds, kinds, of, served_versions};
 pub use structural::structural_errors;
+pub use typed::escaped;
 
 use crate::size::{SizeBudget, TooLarge};
 pub use crate::text::similar::UnknownField;

@@ -16,9 +16,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use self::audience::Subject;
+use self::audience::{Subject, Write};
 use self::condition::Match;
 use self::hook::Hook;
+use self::policy::Pass;
 use self::seen::Seen;
 use crate::conversion::between;
 use crate::kinds;
@@ -30,7 +31,7 @@ use crate::status::{ApiResult, Status};
 
 pub(crate) use convoy_plan::admission::Operation;
 
-/// Runs mutating admission: built-in plugins, then webhooks.
+/// Runs mutating admission: built-in plugins, then policies, then webhooks.
 pub(crate) async fn mutate(
     request: &ResourceRequest,
     operation: Operation,
@@ -42,17 +43,25 @@ pub(crate) async fn mutate(
         check_namespace(request, review::name(request, Some(&object)))?;
         kinds::of(&request.resource).admit(request, &mut object)?;
     }
-    let hooks = if is_exempt(request) {
-        Arc::default()
+    let (hooks, policies) = if is_exempt(request) {
+        (Arc::default(), None)
     } else {
-        request.cluster.webhooks().mutating(&request.server.store)
+        let (webhooks, store) = (request.cluster.webhooks(), &request.server.store);
+        let policies = webhooks.mutating_policies(store);
+        (webhooks.mutating(store), Some(policies).filter(|(_, bindings)| !bindings.is_empty()))
     };
+    let write = Write { request, operation, old, options };
+    // Kept only where somebody may have to be called again.
+    let before = policies.is_some().then(|| object.clone());
+    if let Some(policies) = &policies {
+        object = policy::mutate(policies, Pass::All, &write, object).await?;
+    }
     let own_hooks = request.server.own_hooks();
     let own = own_hooks.mutating(request);
     let mut called = Vec::new();
     let mut again = 0;
     for hook in own.chain(&*hooks) {
-        match call_mutating(request, operation, hook, &object, old, options).await? {
+        match call_mutating(&write, hook, &object).await? {
             Mutation::NotCalled => continue,
             Mutation::Unchanged => {}
             Mutation::Changed(changed) => {
@@ -64,10 +73,16 @@ pub(crate) async fn mutate(
             called.push(hook);
         }
     }
-    // Webhooks with `reinvocationPolicy: IfNeeded` are called again after later changes.
+    // Policies and webhooks with `reinvocationPolicy: IfNeeded` are called again after changes.
+    if let Some(policies) = policies.filter(|_| before.is_some_and(|before| before != object)) {
+        let changed = policy::mutate(&policies, Pass::Reinvoked, &write, object.clone()).await?;
+        if changed != object {
+            object = changed;
+            again = called.len();
+        }
+    }
     for hook in &called[..again] {
-        let mutation = call_mutating(request, operation, hook, &object, old, options).await?;
-        if let Mutation::Changed(changed) = mutation {
+        if let Mutation::Changed(changed) = call_mutating(&write, hook, &object).await? {
             object = changed;
         }
     }
@@ -82,24 +97,11 @@ enum Mutation {
     Changed(Value),
 }
 
-async fn call_mutating(
-    request: &ResourceRequest,
-    operation: Operation,
-    hook: &Hook,
-    object: &Value,
-    old: Option<&Value>,
-    options: &Options,
-) -> ApiResult<Mutation> {
-    let admission_request =
-        review::admission_request(request, operation, Some(object), old, options.dry_run);
-    let subject = Subject {
-        request,
-        operation,
-        object: Some(object),
-        old,
-        admission_request: &admission_request,
-    };
-    let Some(reviewed) = call_in_version(hook, &subject, options).await? else {
+async fn call_mutating(write: &Write<'_>, hook: &Hook, object: &Value) -> ApiResult<Mutation> {
+    let request = write.request;
+    let admission_request = write.admission_request(object);
+    let subject = write.subject(object, &admission_request);
+    let Some(reviewed) = call_in_version(hook, &subject, write.options).await? else {
         return Ok(Mutation::NotCalled);
     };
     let Some(changes) = reviewed.patch else { return Ok(Mutation::Unchanged) };

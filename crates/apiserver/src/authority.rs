@@ -2,6 +2,7 @@
 //! directory, never shown to anybody but its owner.
 
 mod client;
+mod signer;
 
 use std::fs;
 use std::io;
@@ -20,6 +21,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use crate::private::{make_directory, write_private};
 use client::ClientVerifier;
 
+pub(crate) use signer::{CertificateSigner, SignerName, SigningRequest};
+
 /// Certificates and keys of one server.
 #[derive(Debug)]
 pub struct Authority {
@@ -28,6 +31,8 @@ pub struct Authority {
     serving: Pair,
     /// The admin certificate, in `system:masters`, for the owner of the data directory.
     pub admin: Pair,
+    /// Its own key, for what others ask it to sign.
+    key: String,
 }
 
 /// A certificate and its key, in PEM.
@@ -82,7 +87,7 @@ impl Authority {
         let admin = open_pair(directory, "admin", good, || make_admin(&issuer, now))?;
         let serves = |pair: &Pair| is_good(pair, names, now);
         let serving = open_pair(directory, "server", serves, || make_serving(&issuer, names, now))?;
-        Ok(Self { certificate: root.certificate, serving, admin })
+        Ok(Self { certificate: root.certificate, serving, admin, key: root.key })
     }
 
     /// An authority that lives as long as the process.
@@ -93,7 +98,19 @@ impl Authority {
             serving: make_serving(&issuer, names, now)?,
             admin: make_admin(&issuer, now)?,
             certificate: root.certificate,
+            key: root.key,
         })
+    }
+
+    /// What signs certificates for others.
+    pub(crate) fn signer(&self) -> Result<CertificateSigner, AuthorityError> {
+        let issuer = Issuer::from_ca_cert_pem(&self.certificate, KeyPair::from_pem(&self.key)?)?;
+        let own =
+            certificates(&self.certificate).into_iter().next().unwrap_or_else(|| Vec::new().into());
+        let ends = x509_parser::parse_x509_certificate(&own)
+            .map(|(_, own)| own.validity().not_after.timestamp())
+            .unwrap_or_default();
+        Ok(CertificateSigner::new(issuer, Timestamp::from_second(ends).unwrap_or_default()))
     }
 
     /// The TLS configuration of the server: client certificates are optional, and verified.

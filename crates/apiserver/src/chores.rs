@@ -1,12 +1,13 @@
 //! What the server does of itself: it collects garbage, empties namespaces and definitions that
-//! go, furnishes new namespaces, counts what quotas limit, lets events expire, removes logical
-//! clusters, and forgets old history.
+//! go, furnishes new namespaces, counts what quotas limit, signs certificates, checks the types of
+//! policies, lets events expire, removes logical clusters, and forgets old history.
 //!
 //! All of it works on the committed state: what is to be done is found in the store at start
 //! and in its events from then on, so nothing is lost when the process ends. Every step is
 //! bounded, and repeating one changes nothing. There is no timer in here: the caller says when
 //! to look, by a task of the runtime or step by step.
 
+mod certificates;
 mod clusters;
 mod collect;
 mod definitions;
@@ -14,6 +15,7 @@ mod expiry;
 mod garbage;
 mod history;
 mod namespaces;
+mod policies;
 mod queue;
 mod quotas;
 
@@ -30,12 +32,14 @@ use crate::object_meta::{Entry, ObjectMeta, Snapshot};
 use crate::server::Server;
 use crate::status::{ApiResult, Status};
 
+use certificates::Certificates;
 use clusters::Clusters;
 use collect::Collector;
 use definitions::Definitions;
 use expiry::Expiry;
 use history::History;
 use namespaces::Namespaces;
+use policies::Policies;
 use quotas::Quotas;
 
 /// Objects that one step deletes at most.
@@ -54,6 +58,8 @@ pub struct Chores {
     collector: Collector,
     namespaces: Namespaces,
     quotas: Quotas,
+    certificates: Certificates,
+    policies: Policies,
     definitions: Definitions,
     expiry: Expiry,
     clusters: Clusters,
@@ -101,6 +107,8 @@ impl Chores {
             collector: Collector::new(counts("garbage_collector_attempt_to_delete")),
             namespaces: Namespaces::new(counts("namespace")),
             quotas: Quotas::new(counts("resourcequota_primary")),
+            certificates: Certificates::new(counts("certificate")),
+            policies: Policies::new(counts("validating_admission_policy_status")),
             definitions: Definitions::new(counts("crd_finalizer")),
             expiry: Expiry::default(),
             clusters: Clusters::new(counts("logical_clusters")),
@@ -129,6 +137,8 @@ impl Chores {
         is_busy |= self.definitions.step(server).await;
         is_busy |= self.namespaces.step(server).await;
         is_busy |= self.quotas.step(server).await;
+        is_busy |= self.certificates.step(server).await;
+        is_busy |= self.policies.step(server).await;
         is_busy |= self.collector.step(server).await;
         is_busy |= self.expiry.step(server).await;
         self.history.step(server);
@@ -142,6 +152,8 @@ impl Chores {
             self.definitions.queue.wake_at(),
             self.namespaces.queue.wake_at(),
             self.quotas.queue.wake_at(),
+            self.certificates.queue.wake_at(),
+            self.policies.queue.wake_at(),
             self.collector.wake_at(),
             self.expiry.wake_at(),
             self.history.wake_at(),
@@ -203,6 +215,8 @@ impl Chores {
         self.collector.observe(&self.server, event);
         self.namespaces.observe(event);
         self.quotas.observe(&self.server, event);
+        self.certificates.observe(event);
+        self.policies.observe(event);
         self.definitions.observe(event);
         self.expiry.observe(&self.server, event);
         self.clusters.observe(&self.server, event);

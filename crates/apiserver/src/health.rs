@@ -13,6 +13,8 @@ use crate::status::{ApiResult, Status};
 const ALIVE: [&str; 3] = ["ping", "log", "store"];
 const READY: [&str; 5] = ["ping", "log", "store", "informer-sync", "shutdown"];
 
+const ENDPOINTS: [&str; 3] = ["healthz", "livez", "readyz"];
+
 /// Answers `/healthz`, `/livez`, `/readyz`, and each check under its own path.
 pub(crate) fn serve(
     server: &Server,
@@ -25,7 +27,7 @@ pub(crate) fn serve(
         if !known.contains(&check) {
             return Err(Status::no_such_route());
         }
-        let (code, text) = if is_well(server, check) {
+        let (code, text) = if passes(server, endpoint, check) {
             (200, "ok".to_owned())
         } else {
             (500, format!("internal server error: {check} failed\n"))
@@ -37,7 +39,7 @@ pub(crate) fn serve(
     for check in known {
         if query.all("exclude").any(|excluded| excluded == *check) {
             lines.push(format!("[+]{check} excluded: ok\n"));
-        } else if is_well(server, check) {
+        } else if passes(server, endpoint, check) {
             lines.push(format!("[+]{check} ok\n"));
         } else {
             failed = true;
@@ -53,9 +55,26 @@ pub(crate) fn serve(
     })
 }
 
+/// What `/metrics/slis` tells: how every check stands now, and how often each was found well.
+pub(crate) fn indicators(server: &Server) -> String {
+    for endpoint in ENDPOINTS {
+        for check in checks(endpoint) {
+            server.metrics.checks.state(endpoint, check, is_well(server, check));
+        }
+    }
+    server.metrics.checks.text()
+}
+
+/// Makes a check for somebody who asked at `endpoint`.
+fn passes(server: &Server, endpoint: &str, check: &str) -> bool {
+    let passed = is_well(server, check);
+    server.metrics.checks.made(endpoint, check, passed);
+    passed
+}
+
 /// The paths of all checks.
 pub(crate) fn paths() -> impl Iterator<Item = String> {
-    ["healthz", "livez", "readyz"].into_iter().flat_map(|endpoint| {
+    ENDPOINTS.into_iter().flat_map(|endpoint| {
         let single = checks(endpoint).iter().map(move |check| format!("/{endpoint}/{check}"));
         std::iter::once(format!("/{endpoint}")).chain(single)
     })
@@ -95,6 +114,22 @@ mod tests {
         assert_eq!([code("/readyz"), code("/readyz/shutdown"), code("/livez")], [200; 3]);
         test.server.end_watches();
         assert_eq!([code("/readyz"), code("/readyz/shutdown"), code("/livez")], [500, 500, 200]);
+    }
+
+    #[test]
+    fn checks_are_told_as_indicators() {
+        let test = TestServer::new();
+        test.server.end_watches();
+        assert_eq!(test.call("GET", "/readyz", &Value::Null).0, 500);
+        let shown = test.send("GET", "/metrics/slis", &[], "").bytes;
+        let shown = String::from_utf8(shown.to_vec()).unwrap();
+        for line in [
+            r#"kubernetes_healthcheck{name="shutdown",type="readyz"} 0"#,
+            r#"kubernetes_healthcheck{name="store",type="livez"} 1"#,
+            r#"kubernetes_healthchecks_total{name="shutdown",type="readyz",status="error"} 1"#,
+        ] {
+            assert!(shown.lines().any(|shown| shown == line), "{line} in {shown}");
+        }
     }
 
     #[test]

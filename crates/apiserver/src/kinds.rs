@@ -55,6 +55,7 @@ use crate::registry::Resource;
 use crate::resource_request::ResourceRequest;
 use crate::status::{ApiResult, Status};
 
+pub(crate) use admission_policy::warnings as policy_warnings;
 pub(crate) use at::At;
 pub(crate) use kind::{Change, Consequence, Dependents, Kind, NewObject, Question};
 pub(crate) use selector::matches as selects;

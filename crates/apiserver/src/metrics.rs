@@ -1,5 +1,6 @@
 //! Metrics of the server, under the names that Kubernetes dashboards use.
 
+mod checks;
 mod process;
 mod stored;
 mod work;
@@ -18,6 +19,7 @@ use crate::audit::Counts;
 use crate::object_meta::Store;
 use crate::registry::Resource;
 use crate::request_info::RequestInfo;
+use checks::Checks;
 use process::Process;
 use work::Queues;
 
@@ -41,6 +43,7 @@ pub struct Metrics {
     pub(crate) store: StoreMetrics,
     queues: Queues,
     process: Process,
+    pub(crate) checks: Checks,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -185,6 +188,7 @@ impl Default for Metrics {
             store,
             queues,
             process,
+            checks: Checks::default(),
         }
     }
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::decode::go_json;
 use crate::status::{ApiResult, Status};
 
-pub use json::{json_patch, parse_json_patch};
+pub use json::{json_patch, json_patch_of, parse_json_patch};
 pub use strategic::strategic_merge;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +31,9 @@ pub enum PatchError {
     /// It makes sense, and the object is not as it expects.
     #[error("{0}")]
     Failed(String),
+    /// One of its `test` operations does not hold.
+    #[error("{0}")]
+    TestFailed(String),
     /// It cannot be carried out on an object of this kind, whatever is in it.
     #[error("{0}")]
     Impossible(String),
@@ -76,7 +79,7 @@ impl PatchKind {
 pub(crate) fn refusal(body_bytes_max: usize, error: &PatchError) -> Box<Status> {
     match error {
         PatchError::BadBody(why) => Status::bad_request(why.clone()),
-        PatchError::Failed(why) => {
+        PatchError::Failed(why) | PatchError::TestFailed(why) => {
             tracing::debug!(%why, "could not apply a patch");
             Status::patch_failed()
         }

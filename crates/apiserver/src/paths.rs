@@ -53,15 +53,18 @@ pub(crate) fn serve(
             let text = server.access.key_set().to_string();
             Ok(bytes(200, "application/jwk-set+json", text.into()))
         }
+        ["metrics", "slis"] => Ok(bytes(200, METRICS, health::indicators(server).into())),
         ["metrics"] => {
-            let media = "application/openmetrics-text; version=1.0.0; charset=utf-8";
             let audit = server.access.audit.as_ref().map(|audit| audit.counts());
             let text = server.metrics.text(&server.store, audit.unwrap_or_default());
-            Ok(bytes(200, media, text.into()))
+            Ok(bytes(200, METRICS, text.into()))
         }
         _ => Err(Status::no_such_route()),
     }
 }
+
+/// The media type of metrics.
+const METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// The paths that `/` lists.
 fn paths(registry: &Registry) -> Vec<String> {
@@ -70,6 +73,7 @@ fn paths(registry: &Registry) -> Vec<String> {
     let others = [
         "/.well-known/openid-configuration",
         "/metrics",
+        "/metrics/slis",
         "/openapi/v2",
         "/openapi/v3",
         "/openapi/v3/",

@@ -112,6 +112,8 @@ pub struct Condition {
     pub node: Option<Pattern>,
     /// The container's name.
     pub container: Option<Pattern>,
+    /// The container's command and arguments, with spaces between them: `sleep 300`.
+    pub command: Option<Pattern>,
     pub labels: BTreeMap<String, String>,
     /// Variables of the container.
     pub env: BTreeMap<String, Pattern>,

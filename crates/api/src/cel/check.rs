@@ -9,7 +9,9 @@ mod types;
 
 use cel::IdedExpr;
 use cel::common::ast::operators::{INDEX, LOGICAL_AND, LOGICAL_OR, OPT_SELECT};
-use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue, SelectExpr};
+use cel::common::ast::{
+    CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue, SelectExpr, StructExpr,
+};
 use cel::common::types::CelInt;
 
 use functions::overloads;
@@ -20,7 +22,10 @@ pub use types::{Object, Type};
 
 /// What an expression may name.
 #[derive(Clone, Debug, Default)]
-pub struct Declared(Vec<(String, Type)>);
+pub struct Declared {
+    variables: Vec<(String, Type)>,
+    makes_objects: bool,
+}
 
 impl Declared {
     pub fn new() -> Self {
@@ -30,8 +35,15 @@ impl Declared {
     /// Declares a variable, in place of one of the same name.
     #[must_use]
     pub fn variable(mut self, name: &str, of: Type) -> Self {
-        self.0.retain(|(known, _)| known != name);
-        self.0.push((name.to_owned(), of));
+        self.variables.retain(|(known, _)| known != name);
+        self.variables.push((name.to_owned(), of));
+        self
+    }
+
+    /// Declares the types `Object`, `Object.spec` and so on, and `JSONPatch`.
+    #[must_use]
+    pub fn making_objects(mut self) -> Self {
+        self.makes_objects = true;
         self
     }
 }
@@ -58,6 +70,20 @@ fn named_type(name: &str) -> Option<Type> {
         _ => return None,
     };
     Some(Type::Meta(Box::new(of)))
+}
+
+/// One operation of a JSON patch, as expressions make it.
+pub(super) const JSON_PATCH: &str = "JSONPatch";
+
+/// The type of objects that an expression makes under this name: `Object.spec{}`.
+pub(super) fn made_type(name: &str) -> Option<Type> {
+    if name == JSON_PATCH {
+        let texts = ["op", "path", "from"].map(|field| (field.to_owned(), Type::String));
+        let fields = texts.into_iter().chain([("value".to_owned(), Type::Dyn)]);
+        return Some(Type::object(name, fields));
+    }
+    let path = name.strip_prefix("Object")?;
+    (path.is_empty() || path.starts_with('.')).then(|| Type::open_object(name))
 }
 
 /// The type of an expression, or every mistake in it.
@@ -132,20 +158,43 @@ impl Check<'_> {
                 let key = key.unwrap_or_else(|| self.found.fresh());
                 Type::map(key, value.unwrap_or_else(|| self.found.fresh()))
             }
-            Expr::Struct(made) => {
-                for entry in &made.entries {
-                    if let EntryExpr::StructField(field) = &entry.expr {
-                        self.expression(&field.value);
-                    }
-                }
-                match named_type(&made.type_name) {
-                    Some(Type::Meta(of)) => *of,
-                    _ => self.undeclared(expr, &made.type_name),
-                }
-            }
+            Expr::Struct(made) => self.made(expr, made),
             Expr::Comprehension(part) => self.comprehension(part),
             Expr::Unspecified => Type::Error,
         }
+    }
+
+    /// The type of an object, and whether its fields have theirs.
+    fn made(&mut self, expr: &IdedExpr, made: &StructExpr) -> Type {
+        let made_as = made_type(&made.type_name);
+        let of = match made_as.filter(|_| self.declared.makes_objects) {
+            Some(of) => of,
+            None => match named_type(&made.type_name) {
+                Some(Type::Meta(of)) => *of,
+                _ => self.undeclared(expr, &made.type_name),
+            },
+        };
+        for entry in &made.entries {
+            let EntryExpr::StructField(field) = &entry.expr else { continue };
+            let mut given = self.expression(&field.value);
+            if field.optional {
+                given = self.unwrapped(given);
+            }
+            if !matches!(of, Type::Object(_)) {
+                continue;
+            }
+            let place = self.source.place(&field.value);
+            let wanted = self.field(place, &of, &field.field, false);
+            if !self.found.fits(&wanted, &given) {
+                let given = self.found.settled(&given);
+                let message = format!(
+                    "expected type of field '{}' is '{wanted}' but provided type is '{given}'",
+                    field.field
+                );
+                self.source.tell_at(place, &message);
+            }
+        }
+        of
     }
 
     /// The type of what came before together with the next one.
@@ -180,7 +229,7 @@ impl Check<'_> {
 
     fn known(&self, name: &str) -> Option<Type> {
         let bound = self.bound.iter().rev().find(|(known, _)| known == name);
-        let declared = || self.declared.0.iter().find(|(known, _)| known == name);
+        let declared = || self.declared.variables.iter().find(|(known, _)| known == name);
         bound.or_else(declared).map(|(_, of)| of.clone()).or_else(|| named_type(name))
     }
 
@@ -210,10 +259,14 @@ impl Check<'_> {
         };
         let field = match &target {
             Type::Map(parts) => parts.1.clone(),
-            Type::Object(object) => object.fields.get(name).cloned().unwrap_or_else(|| {
-                self.source.tell_at(place, &format!("undefined field '{name}'"));
-                Type::Error
-            }),
+            Type::Object(object) => match object.fields.get(name) {
+                Some(field) => field.clone(),
+                None if object.is_open => Type::Dyn,
+                None => {
+                    self.source.tell_at(place, &format!("undefined field '{name}'"));
+                    Type::Error
+                }
+            },
             Type::Variable(_) => {
                 self.found.fits(&Type::Dyn, &target);
                 Type::Dyn

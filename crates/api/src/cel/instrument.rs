@@ -9,6 +9,8 @@ use cel::common::ast::operators::{
 use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue};
 use cel::common::types::CelInt;
 
+use super::construct;
+
 /// Functions of strings and lists that read all of their target.
 const READERS: &[&str] = &[
     "charAt",
@@ -50,6 +52,11 @@ pub(super) fn depth(expr: &IdedExpr) -> usize {
 }
 
 pub(super) fn instrument(expr: &mut IdedExpr) {
+    if let Expr::Struct(made) = &mut expr.expr
+        && let Some(map) = construct::map_of(made, expr.id)
+    {
+        expr.expr = Expr::Map(map);
+    }
     match &mut expr.expr {
         Expr::Call(call) => instrument_call(call),
         Expr::Comprehension(comprehension) => instrument_loop(comprehension),

@@ -8,6 +8,7 @@
 
 mod bind;
 mod format;
+mod jsonpatch;
 mod lists;
 mod native;
 mod net;
@@ -31,7 +32,7 @@ use crate::text::Quantity;
 
 /// Names before a dot that belong to functions and are no variables.
 pub(super) const NAMESPACES: &[&str] =
-    &["base64", "cel", "format", "ip", "lists", "math", "optional", "sets", "strings"];
+    &["base64", "cel", "format", "ip", "jsonpatch", "lists", "math", "optional", "sets", "strings"];
 
 /// What an overload gets and gives.
 type Arguments<'b, 'v> = Vec<CowVal<'b, 'v>>;
@@ -71,6 +72,7 @@ fn build() -> Result<Env, DeclarationError> {
     env.add_extension(url::extension)?;
     env.add_extension(semver::extension)?;
     env.add_extension(format::extension)?;
+    env.add_extension(jsonpatch::extension)?;
     Ok(env)
 }
 

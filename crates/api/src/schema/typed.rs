@@ -89,7 +89,7 @@ fn identity(list_type: &ListType) -> Identity {
 }
 
 /// A field's name as rules spell it; None for names that they cannot spell.
-pub(super) fn escaped(name: &str) -> Option<String> {
+pub fn escaped(name: &str) -> Option<String> {
     if name.is_empty() || name.starts_with(|letter: char| letter.is_ascii_digit()) {
         return None;
     }

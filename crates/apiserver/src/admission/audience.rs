@@ -6,7 +6,8 @@ use convoy_plan::selector::Selector;
 use serde_json::Value;
 
 use super::Operation;
-use super::review::name;
+use super::review::{admission_request, name};
+use crate::options::Options;
 use crate::registry::Resource;
 use crate::resource_request::ResourceRequest;
 
@@ -34,7 +35,7 @@ struct Rule {
 }
 
 /// What a request is about, in the terms of webhooks and policies.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Subject<'s> {
     pub request: &'s ResourceRequest,
     pub operation: Operation,
@@ -42,6 +43,41 @@ pub(super) struct Subject<'s> {
     pub old: Option<&'s Value>,
     /// The request as webhooks and conditions see it.
     pub admission_request: &'s Value,
+}
+
+impl<'s> Subject<'s> {
+    /// The same request about another state of the object.
+    pub(super) fn showing<'o>(&self, object: &'o Value) -> Subject<'o>
+    where
+        's: 'o,
+    {
+        Subject { object: Some(object), ..*self }
+    }
+}
+
+/// A write that admission may change: what it is about apart from the object.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Write<'w> {
+    pub request: &'w ResourceRequest,
+    pub operation: Operation,
+    pub old: Option<&'w Value>,
+    pub options: &'w Options,
+}
+
+impl<'w> Write<'w> {
+    /// The write of this object, as webhooks and conditions see it.
+    pub(super) fn admission_request(&self, object: &Value) -> Value {
+        let dry_run = self.options.dry_run;
+        admission_request(self.request, self.operation, Some(object), self.old, dry_run)
+    }
+
+    pub(super) fn subject<'s>(&self, object: &'s Value, admission_request: &'s Value) -> Subject<'s>
+    where
+        'w: 's,
+    {
+        let Self { request, operation, old, .. } = *self;
+        Subject { request, operation, object: Some(object), old, admission_request }
+    }
 }
 
 impl Audience {

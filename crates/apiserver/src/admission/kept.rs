@@ -8,7 +8,7 @@ use parking_lot::RwLock;
 use serde_json::Value;
 
 use super::hook::Hook;
-use super::policy::{Binding, Policy};
+use super::policy::{Binding, Mutations, Policy, Validations};
 use crate::encoding;
 use crate::object_meta::{Entry, Snapshot, Store, shelf_name};
 use crate::server::Cluster;
@@ -19,9 +19,14 @@ use crate::server::Cluster;
 pub(super) struct Webhooks {
     mutating: Kept<Hook>,
     validating: Kept<Hook>,
-    policies: Kept<Policy>,
+    policies: Kept<Policy<Validations>>,
     bindings: Kept<Binding>,
+    mutating_policies: Kept<Policy<Mutations>>,
+    mutating_bindings: Kept<Binding>,
 }
+
+/// Policies and their bindings.
+pub(super) type Bound<Rules> = (Arc<[Policy<Rules>]>, Arc<[Binding]>);
 
 #[derive(Debug)]
 struct Kept<T> {
@@ -52,6 +57,8 @@ impl Webhooks {
             validating: Kept::new(cluster, "validatingwebhookconfigurations", Hook::of),
             policies: Kept::new(cluster, "validatingadmissionpolicies", Policy::of),
             bindings: Kept::new(cluster, "validatingadmissionpolicybindings", Binding::of),
+            mutating_policies: Kept::new(cluster, "mutatingadmissionpolicies", Policy::of),
+            mutating_bindings: Kept::new(cluster, "mutatingadmissionpolicybindings", Binding::of),
         }
     }
 
@@ -63,10 +70,16 @@ impl Webhooks {
         self.validating.of(&store.snapshot())
     }
 
-    /// The policies, and what binds them.
-    pub(super) fn policies(&self, store: &Store) -> (Arc<[Policy]>, Arc<[Binding]>) {
+    /// The validating policies, and what binds them.
+    pub(super) fn policies(&self, store: &Store) -> Bound<Validations> {
         let snapshot = store.snapshot();
         (self.policies.of(&snapshot), self.bindings.of(&snapshot))
+    }
+
+    /// The mutating policies, and what binds them.
+    pub(super) fn mutating_policies(&self, store: &Store) -> Bound<Mutations> {
+        let snapshot = store.snapshot();
+        (self.mutating_policies.of(&snapshot), self.mutating_bindings.of(&snapshot))
     }
 }
 

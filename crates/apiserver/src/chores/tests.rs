@@ -1,5 +1,6 @@
 //! What the server does of itself, step by step, through its own API.
 
+mod certificates;
 mod clusters;
 mod garbage;
 mod graphs;

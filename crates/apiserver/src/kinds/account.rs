@@ -11,7 +11,8 @@ use crate::resource_request::ResourceRequest;
 const MOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 const VOLUME: &str = "kube-api-access-";
 
-/// How long a token is valid: a year would do, seven seconds make it recognizable in audit logs.
+/// How long a token is valid: an hour, since kubelets renew it. The seven seconds tell these tokens
+/// from others in audit logs.
 const TOKEN_SECS: i64 = 60 * 60 + 7;
 
 /// Gives a new pod what its account has. An account that is not there has nothing.

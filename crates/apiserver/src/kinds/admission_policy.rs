@@ -1,5 +1,7 @@
 //! Admission policies and what binds them.
 
+mod type_check;
+
 use convoy_api::cel::{Declared, Type};
 use convoy_api::text::Name;
 use serde_json::{Value, json};
@@ -12,31 +14,19 @@ use super::selector;
 use super::webhook::{conditions_with, operation_rule};
 use crate::registry::Resource;
 
+pub(crate) use type_check::warnings;
+
 const REASONS: [&str; 3] = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
 const ACTIONS: [&str; 3] = ["Audit", "Deny", "Warn"];
+
+/// The operations whose objects a policy can change.
+const MUTATED: [&str; 4] = ["*", "CONNECT", "CREATE", "UPDATE"];
 
 /// A `ValidatingAdmissionPolicy`.
 pub(super) fn policy(object: &Value) -> Errors {
     let mut errors = Errors::new();
     let spec = At::root(object).get("spec");
-    spec.get("failurePolicy").one_of_if_given(&["Fail", "Ignore"], &mut errors);
-    let kind = spec.get("paramKind");
-    if !kind.is_absent() {
-        parameter_kind(&kind, &mut errors);
-    }
-    let known = expression::of_policies(!kind.is_absent());
-    let constraints = spec.get("matchConstraints");
-    if constraints.is_absent() {
-        errors.push(constraints.required(""));
-    } else {
-        resources(&constraints, &mut errors);
-        let rules = constraints.get("resourceRules");
-        if rules.is_empty() {
-            errors.push(rules.required(""));
-        }
-    }
-    conditions_with(&spec.get("matchConditions"), &known, &mut errors);
-    let known = variables(&spec.get("variables"), known, &mut errors);
+    let known = common(&spec, Declared::clone, &mut errors);
     let (validations, notes) = (spec.get("validations"), spec.get("auditAnnotations"));
     if validations.is_empty() && notes.is_empty() {
         let detail = "validations or auditAnnotations must contain at least one item";
@@ -56,6 +46,84 @@ pub(super) fn policy(object: &Value) -> Errors {
         required_expression(&value, missing, &known, &wanted, &mut errors);
     }
     errors
+}
+
+/// A `MutatingAdmissionPolicy`.
+pub(super) fn mutating_policy(object: &Value) -> Errors {
+    let mut errors = Errors::new();
+    let spec = At::root(object).get("spec");
+    only_mutable(&spec.get("matchConstraints"), &mut errors);
+    let known = common(&spec, |known| known.clone().making_objects(), &mut errors);
+    let mutations = spec.get("mutations");
+    if mutations.is_empty() {
+        errors.push(mutations.required("mutations must contain at least one item"));
+    }
+    for mutation in mutations.items() {
+        self::mutation(&mutation, &known, &mut errors);
+    }
+    spec.get("reinvocationPolicy").one_of(&["IfNeeded", "Never"], &mut errors);
+    errors
+}
+
+/// What all policies have. Gives what their rules may name, where `within` says what variables and
+/// rules may name besides the conditions.
+fn common(spec: &At<'_>, within: fn(&Declared) -> Declared, errors: &mut Errors) -> Declared {
+    spec.get("failurePolicy").one_of_if_given(&["Fail", "Ignore"], errors);
+    let kind = spec.get("paramKind");
+    if !kind.is_absent() {
+        parameter_kind(&kind, errors);
+    }
+    let known = expression::of_policies(!kind.is_absent());
+    let constraints = spec.get("matchConstraints");
+    if constraints.is_absent() {
+        errors.push(constraints.required(""));
+    } else {
+        resources(&constraints, errors);
+        let rules = constraints.get("resourceRules");
+        if rules.is_empty() {
+            errors.push(rules.required(""));
+        }
+    }
+    conditions_with(&spec.get("matchConditions"), &known, errors);
+    variables(&spec.get("variables"), within(&known), errors)
+}
+
+/// There is nothing to change in what is deleted.
+fn only_mutable(resources: &At<'_>, errors: &mut Errors) {
+    for rule in resources.get("resourceRules").items() {
+        for operation in rule.get("operations").items() {
+            if operation.text() == "DELETE" {
+                let path = format!("{}.resourceRules.operations", resources.path);
+                let operation = At::new(&path, operation.value);
+                errors.push(operation.unsupported(&MUTATED));
+            }
+        }
+    }
+}
+
+/// One mutation: its type, and the expression that this type takes.
+fn mutation(mutation: &At<'_>, known: &Declared, errors: &mut Errors) {
+    let patch_type = mutation.get("patchType");
+    let (given, unwanted, wanted) = match patch_type.text() {
+        "JSONPatch" => {
+            let operations = Type::list(Type::object("JSONPatch", []));
+            ("jsonPatch", "applyConfiguration", operations)
+        }
+        "ApplyConfiguration" => ("applyConfiguration", "jsonPatch", Type::open_object("Object")),
+        _ => return patch_type.one_of(&["ApplyConfiguration", "JSONPatch"], errors),
+    };
+    let (patch, other) = (mutation.get(given), mutation.get(unwanted));
+    if patch.is_absent() {
+        let detail = format!("must be specified when patchType is {}", patch_type.text());
+        errors.push(patch.required(&detail));
+    } else {
+        let expression = patch.get("expression");
+        required_expression(&expression, "", known, &[wanted], errors);
+    }
+    if !other.is_absent() {
+        let detail = format!("must not be specified when patchType is {}", patch_type.text());
+        errors.push(other.invalid_as(format!("{{{unwanted}}}"), &detail));
+    }
 }
 
 fn parameter_kind(kind: &At<'_>, errors: &mut Errors) {
@@ -156,14 +224,7 @@ fn validation(validation: &At<'_>, known: &Declared, errors: &mut Errors) {
 pub(super) fn binding(object: &Value) -> Errors {
     let mut errors = Errors::new();
     let spec = At::root(object).get("spec");
-    spec.get("policyName").required_name(Name::Dns1123Subdomain, &mut errors);
-    let reference = spec.get("paramRef");
-    if !reference.is_absent() {
-        parameter_reference(&reference, &mut errors);
-    }
-    if !spec.get("matchResources").is_absent() {
-        resources(&spec.get("matchResources"), &mut errors);
-    }
+    common_binding(&spec, &mut errors);
     let actions = spec.get("validationActions");
     if actions.is_empty() {
         errors.push(actions.required("at least one validation action is required"));
@@ -183,6 +244,27 @@ pub(super) fn binding(object: &Value) -> Errors {
         ));
     }
     errors
+}
+
+/// A `MutatingAdmissionPolicyBinding`.
+pub(super) fn mutating_binding(object: &Value) -> Errors {
+    let mut errors = Errors::new();
+    let spec = At::root(object).get("spec");
+    common_binding(&spec, &mut errors);
+    only_mutable(&spec.get("matchResources"), &mut errors);
+    errors
+}
+
+/// What the bindings of all policies have.
+fn common_binding(spec: &At<'_>, errors: &mut Errors) {
+    spec.get("policyName").required_name(Name::Dns1123Subdomain, errors);
+    let reference = spec.get("paramRef");
+    if !reference.is_absent() {
+        parameter_reference(&reference, errors);
+    }
+    if !spec.get("matchResources").is_absent() {
+        resources(&spec.get("matchResources"), errors);
+    }
 }
 
 fn parameter_reference(reference: &At<'_>, errors: &mut Errors) {
@@ -240,6 +322,10 @@ impl Kind for MutatingPolicy {
     fn default(&self, _resource: &Resource, object: &mut Value) {
         defaults::access::policy(object);
     }
+
+    fn validate(&self, change: &Change<'_>) -> Errors {
+        change.new_errors(mutating_policy)
+    }
 }
 
 pub(super) struct MutatingBinding;
@@ -247,5 +333,9 @@ pub(super) struct MutatingBinding;
 impl Kind for MutatingBinding {
     fn default(&self, _resource: &Resource, object: &mut Value) {
         defaults::access::policy_binding(object);
+    }
+
+    fn validate(&self, change: &Change<'_>) -> Errors {
+        mutating_binding(change.object)
     }
 }

@@ -2,7 +2,7 @@
 //! deeply their result is nested.
 
 use convoy_api::size::SizeBudget;
-use json_patch::{Patch, PatchOperation};
+use json_patch::{Patch, PatchErrorKind, PatchOperation};
 use serde_json::Value;
 
 use super::PatchError;
@@ -20,7 +20,12 @@ const DEPTH_MAX: usize = 120;
 
 /// Reads the body of a JSON patch.
 pub fn parse_json_patch(body: &[u8]) -> Result<Patch, PatchError> {
-    let operations = match super::parse(body)? {
+    json_patch_of(super::parse(body)?)
+}
+
+/// A JSON patch from the list of its operations.
+pub fn json_patch_of(operations: Value) -> Result<Patch, PatchError> {
+    let operations = match operations {
         Value::Array(operations) => operations,
         other => {
             let shape = convoy_api::object::shape(&other);
@@ -48,8 +53,12 @@ pub fn json_patch(current: &Value, patch: &Patch) -> Result<Value, PatchError> {
             *place = value;
             continue;
         }
-        json_patch::patch_unsafe(&mut patched, std::slice::from_ref(operation))
-            .map_err(|error| PatchError::Failed(error.to_string()))?;
+        json_patch::patch_unsafe(&mut patched, std::slice::from_ref(operation)).map_err(
+            |error| match error.kind {
+                PatchErrorKind::TestFailed => PatchError::TestFailed(error.to_string()),
+                _ => PatchError::Failed(error.to_string()),
+            },
+        )?;
     }
     Ok(patched)
 }
@@ -128,8 +137,9 @@ mod tests {
     #[test]
     fn errors_say_whether_the_patch_or_the_object_is_at_fault() {
         let object = json!({"metadata": {"name": "a"}});
+        let untrue = json!([{"op": "test", "path": "/metadata/name", "value": "b"}]);
+        assert!(matches!(apply(&object, &untrue), Err(PatchError::TestFailed(_))));
         let failing = [
-            json!([{"op": "test", "path": "/metadata/name", "value": "b"}]),
             json!([{"op": "remove", "path": "/spec"}]),
             json!([{"op": "replace", "path": "/spec/replicas", "value": 1}]),
             json!([{"op": "jump", "path": "/a"}]),

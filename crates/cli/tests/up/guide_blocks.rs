@@ -1,5 +1,5 @@
-//! Blocks of the guides to install, upgrade, operate and uninstall, run by a shell as they stand, but
-//! for the names in capitals that readers replace.
+//! Blocks of the guides to install, upgrade, migrate, run, operate and uninstall, run by a shell as
+//! they stand, but for the names in capitals that readers replace.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -9,12 +9,13 @@ use crate::helm::Helm;
 use crate::home::CONVOY;
 use crate::running::Running;
 
-/// What readers replace; and a server of a test has a port of its own.
-const REPLACED: [(&str, &str); 4] = [
+/// What readers replace; a server of a test has a port of its own, and controllers end by themselves.
+const REPLACED: [(&str, &str); 5] = [
     ("REGISTRY", "registry.example.com"),
     ("VERSION", "9.9.9"),
     ("NAME", "web"),
     ("convoy up ", "convoy up --listen 127.0.0.1:0 "),
+    ("convoy run ", "timeout --preserve-status --signal INT 5 convoy run "),
 ];
 
 /// A directory with the chart in it, and a shell there that finds the programs.
@@ -111,4 +112,61 @@ fn a_server_is_upgraded_and_removed_as_the_guides_say() {
     assert_eq!(shell.run(nodes), "namespace/default\n");
     shell.run(&block("uninstall.md", "convoy down"));
     assert!(!shell.directory.path().join("cluster").exists());
+}
+
+#[test]
+fn each_upstream_controller_is_replaced_as_the_guide_to_migrate_says() {
+    let site = Running::start();
+    let shell = Shell::new(&site.kubeconfig);
+    // Upstream's namespaces and definitions are there before.
+    for (dialect, namespace) in [
+        ("skyhook", "skyhook"),
+        ("fleet", "fleet-system"),
+        ("ocm", "open-cluster-management-hub"),
+        ("karpenter", "karpenter"),
+    ] {
+        shell.run(&format!(
+            "kubectl get namespace {namespace} || kubectl create namespace {namespace}"
+        ));
+        shell.run(&block("migrate.md", &format!("convoy crds --dialect {dialect} ")));
+        let dialects = "jsonpath={.spec.template.spec.containers[0].args}";
+        let args = site.kubectl(&format!("get deployment convoy -n {namespace} -o {dialects}"));
+        assert!(args.contains(dialect), "{args}");
+        shell.run(&format!("helm uninstall convoy --namespace {namespace}"));
+    }
+    shell.run(&block("migrate.md", "helm install"));
+    site.kubectl("get deployment convoy -n convoy-system");
+}
+
+#[test]
+fn a_cluster_is_looked_at_before_it_is_migrated_as_the_guide_says() {
+    let site = Running::start();
+    let shell = Shell::new(&site.kubeconfig);
+    let policy = "apiVersion: skyhook.nvidia.com/v1alpha1\nkind: DeploymentPolicy\n\
+        metadata: {name: slow}\nspec: {default: {budget: {count: 1}}}\n";
+    let pool = "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: general}\n\
+        spec: {template: {spec: {requirements: [], nodeClassRef: \
+        {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}}}}\n";
+    shell.run("convoy crds --dialect skyhook | kubectl apply --server-side -f -");
+    shell.run("convoy crds --dialect karpenter | kubectl apply --server-side -f -");
+    shell.run(&format!("cat <<'END' | kubectl apply -f -\n{policy}---\n{pool}END"));
+    shell.run(&block("migrate.md", "kubectl get skyhooks"));
+    shell.run(&block("migrate.md", "convoy run --observe"));
+    let log = shell.directory.path().join("decisions.jsonl");
+    std::fs::remove_file(&log).unwrap();
+    let said = shell.run(&block("migrate.md", "convoy why nodepool"));
+    assert!(said.contains("general"), "{said}");
+    assert!(log.exists(), "what Karpenter's pools would get is logged");
+}
+
+#[test]
+fn controllers_run_beside_a_server_as_the_guide_to_run_says() {
+    let site = Running::start();
+    let shell = Shell::new(&site.kubeconfig);
+    shell.run(&block("run.md", "convoy up"));
+    shell.run("convoy down --data-dir ./cluster");
+    shell.run(&block("run.md", "helm install"));
+    shell.run("helm uninstall convoy --namespace convoy-system");
+    shell.run(&block("run.md", "kubectl apply -k"));
+    site.kubectl("get deployment convoy -n convoy-system");
 }

@@ -197,10 +197,17 @@ impl Condition {
             && is(&self.namespace, text(metadata, "namespace"))
             && is(&self.node, node)
             && is(&self.container, text(container, "name"))
+            && (self.command.is_none() || is(&self.command, &command(container)))
             && self.env.iter().all(|(name, wanted)| wanted.matches(variable(container, name)))
             && self.package.as_ref().is_none_or(|package| package.holds(pod, container))
             && self.labels.iter().all(|(key, value)| text(labels, key) == value)
     }
+}
+
+/// What a container runs, as one line.
+fn command(container: &Value) -> String {
+    let words = ["command", "args"].into_iter().flat_map(|part| list(container, part));
+    words.filter_map(Value::as_str).collect::<Vec<_>>().join(" ")
 }
 
 /// The value of a container's variable, where it is given outright.

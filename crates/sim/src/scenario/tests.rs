@@ -65,6 +65,20 @@ fn rules_then_node_then_pod_decide() {
     assert_eq!(on_node.ready, Latency::from_millis(1_000, 1_000));
 }
 
+#[test]
+fn a_command_is_matched_with_its_arguments() {
+    let rules = "rules: [{when: {command: sleep *}, then: {completes: 300s}}]";
+    let scenario = Scenario::from_yaml(rules).unwrap();
+    let completes = |container: Value| {
+        scenario.behaviour(&json!({"spec": {"nodeName": "n"}}), &container, &Value::Null).completes
+    };
+    let long = Some(Latency::from_millis(300_000, 300_000));
+    assert_eq!(completes(json!({"command": ["sleep", "300"]})), long);
+    assert_eq!(completes(json!({"command": ["sleep"], "args": ["1"]})), long);
+    assert_eq!(completes(json!({"command": ["true"]})), None);
+    assert_eq!(completes(json!({})), None);
+}
+
 /// The pod of a package's stage, as a Skyhook has it made.
 fn package_pod(name: &str, stage: &str) -> Value {
     let tag = json!({"name": name, "version": "1.0.0", "skyhook": "tuning", "stage": stage,

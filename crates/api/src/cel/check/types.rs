@@ -39,6 +39,8 @@ pub enum Type {
 pub struct Object {
     pub name: String,
     pub fields: BTreeMap<String, Type>,
+    /// Whether it may have others as well, of any type.
+    pub is_open: bool,
 }
 
 impl PartialEq for Object {
@@ -62,7 +64,13 @@ impl Type {
 
     pub fn object(name: &str, fields: impl IntoIterator<Item = (String, Self)>) -> Self {
         let fields = fields.into_iter().collect();
-        Self::Object(Arc::new(Object { name: name.to_owned(), fields }))
+        Self::Object(Arc::new(Object { name: name.to_owned(), fields, is_open: false }))
+    }
+
+    /// An object whose fields nobody declared.
+    pub fn open_object(name: &str) -> Self {
+        let object = Object { name: name.to_owned(), is_open: true, ..Object::default() };
+        Self::Object(Arc::new(object))
     }
 
     /// How it is called where an expression has to have another one.

@@ -10,7 +10,7 @@ use crate::admission::authorizer;
 
 /// One expression.
 #[derive(Debug)]
-pub(super) struct Expression {
+pub(in crate::admission) struct Expression {
     pub(super) source: String,
     program: Result<Program, String>,
     /// The variables of its policy that it names.
@@ -40,6 +40,11 @@ impl Expression {
 impl<'p> Evaluation<'p> {
     pub(super) fn new(variables: &'p [(String, Expression)], scope: Scope) -> Self {
         Self { variables, scope, values: RefCell::default() }
+    }
+
+    /// What its expressions see besides the variables.
+    pub(super) fn scope(&self) -> &Scope {
+        &self.scope
     }
 
     pub(super) fn value(&self, expression: &Expression) -> Result<Value, String> {

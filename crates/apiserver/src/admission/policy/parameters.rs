@@ -56,8 +56,8 @@ impl Reference {
 }
 
 /// The parameters of a binding; none if the policy has no `paramKind`.
-pub(super) fn parameters(
-    policy: &Policy,
+pub(super) fn parameters<R>(
+    policy: &Policy<R>,
     binding: &Binding,
     subject: &Subject<'_>,
 ) -> Result<Option<Vec<Value>>, String> {

@@ -16,7 +16,7 @@ use convoy_api::Object;
 use convoy_api::kinds::POD;
 use convoy_api::object::ViewError;
 use convoy_api::object::member::{field, member};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::ownership::{self, Claim, claim};
@@ -84,8 +84,12 @@ pub(crate) enum Health {
     /// It has a deletion timestamp.
     Terminating,
     NotReady,
-    /// Ready, and available from then on; none if it is not known since when it is ready.
-    Settling(Option<Timestamp>),
+    /// Ready, and surely available from `until` on; none if it is not known since when it is ready.
+    Settling {
+        until: Option<Timestamp>,
+        /// Whether it is available by the seconds that its condition tells, as others count.
+        by_seconds: bool,
+    },
     Available,
 }
 
@@ -102,17 +106,25 @@ pub(crate) fn health(pod: &Object, min_ready_secs: i64, now: Timestamp) -> Healt
     if min_ready_secs <= 0 {
         return Health::Available;
     }
-    let until = ready_since(pod).and_then(|since| available_at(since, min_ready_secs));
+    let since = ready_since(pod);
+    let until = since.and_then(|since| available_at(since, min_ready_secs));
     if until.is_some_and(|until| until <= now) {
-        Health::Available
-    } else {
-        Health::Settling(until)
+        return Health::Available;
     }
+    let told =
+        since.and_then(|since| since.checked_add(SignedDuration::from_secs(min_ready_secs)).ok());
+    Health::Settling { until, by_seconds: told.is_some_and(|told| told <= now) }
 }
 
 impl Health {
     pub(crate) fn is_ready(self) -> bool {
-        matches!(self, Self::Settling(_) | Self::Available)
+        matches!(self, Self::Settling { .. } | Self::Available)
+    }
+
+    /// Whether it may be available: to take it away, or to treat it as lost, costs what an available
+    /// one costs.
+    pub(crate) fn may_be_available(self) -> bool {
+        matches!(self, Self::Available | Self::Settling { by_seconds: true, .. })
     }
 
     /// Whether the pod runs, or will.

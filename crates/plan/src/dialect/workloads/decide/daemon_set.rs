@@ -173,8 +173,9 @@ impl<'o> DaemonSetDecision<'o> {
             .filter(|(at, node)| is_down(node, &unwanted[*at]))
             .map(|(_, node)| node.name)
             .collect();
-        let costs =
-            |node: &DaemonNode<'_>, health| node.fit.should_run() && health == Health::Available;
+        let costs = |node: &DaemonNode<'_>, health: Health| {
+            node.fit.should_run() && health.may_be_available()
+        };
         let (mut free, mut costly) = (Vec::new(), Vec::new());
         for (at, node) in nodes() {
             let Some(health) = outdated(node, &unwanted[at]) else { continue };
@@ -199,7 +200,7 @@ impl<'o> DaemonSetDecision<'o> {
                 Some(Health::Available) => {}
                 Some(_) => surging.push(node.name),
                 None if !node.fit.should_run() || !unwanted[at].is_empty() => {}
-                None if old.health == Health::Available => {
+                None if old.health.may_be_available() => {
                     costly.push(Candidate::free(node.name, at));
                 }
                 None => free.push(Candidate::free(node.name, at)),

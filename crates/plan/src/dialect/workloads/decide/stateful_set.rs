@@ -171,11 +171,11 @@ fn wanted<'o>(set: &StatefulSet<'o>) -> Vec<Turn<'o>> {
             let detail = format!("{} is not ready", set.name(ordinal));
             Some(Turn::wait(set, ordinal, HoldReason::NotAvailable { detail }))
         }
-        Some((_, Health::Settling(until))) if set.is_ordered => {
+        Some((_, Health::Settling { until, .. })) if set.is_ordered => {
             let reason = HoldReason::Settling { for_secs: set.min_ready_secs };
             Some(Turn { until: *until, ..Turn::wait(set, ordinal, reason) })
         }
-        Some((_, Health::Settling(_) | Health::Available)) => None,
+        Some((_, Health::Settling { .. } | Health::Available)) => None,
     };
     set.wanted_up_to(BURST).into_iter().filter_map(turn).collect()
 }
@@ -213,7 +213,7 @@ fn outdated<'o>(set: &StatefulSet<'o>) -> Vec<Turn<'o>> {
         }
         let until = match health {
             Health::Available => return None,
-            Health::Settling(until) => *until,
+            Health::Settling { until, .. } => *until,
             _ => None,
         };
         let detail = format!("{} is not available", set.name(ordinal));

@@ -77,7 +77,7 @@ fn standing(
     match node.current().filter(|pod| pod.is_updated).map(|pod| pod.health) {
         None => plain(MemberState::Moving),
         Some(Health::Available) => plain(MemberState::Done),
-        Some(Health::Settling(until)) => {
+        Some(Health::Settling { until, .. }) => {
             let reason = HoldReason::Settling { for_secs: set.min_ready_secs };
             Some((MemberState::Settling, Some(reason), until))
         }

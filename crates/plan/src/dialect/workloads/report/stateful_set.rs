@@ -58,7 +58,7 @@ fn standing(
             let detail = "its pod is not ready".to_owned();
             (MemberState::Moving, Some(HoldReason::NotAvailable { detail }), None)
         }
-        Some((_, Health::Settling(until))) => {
+        Some((_, Health::Settling { until, .. })) => {
             let reason = HoldReason::Settling { for_secs: set.min_ready_secs };
             (MemberState::Settling, Some(reason), *until)
         }
