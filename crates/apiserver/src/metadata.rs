@@ -225,6 +225,11 @@ pub fn drop_duplicate_owners(object: &mut Value) -> bool {
     owners.len() < before
 }
 
+/// Whether an object names the version that it is to replace. `0` means any, as in a list.
+pub(crate) fn is_pinned(object: &Value) -> bool {
+    !matches!(text(object, "resourceVersion"), "" | "0")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

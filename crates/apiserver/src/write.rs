@@ -189,7 +189,7 @@ fn check_preconditions(
         return Err(Status::conflict(resource, name, &why));
     }
     let version = metadata::text(wanted, "resourceVersion");
-    if version.is_empty() || version == metadata::text(current, "resourceVersion") {
+    if !metadata::is_pinned(wanted) || version == metadata::text(current, "resourceVersion") {
         return Ok(());
     }
     if version.parse::<u64>().is_err() {

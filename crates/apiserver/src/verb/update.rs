@@ -15,7 +15,7 @@ pub async fn update(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
     let mut object = reading::object(request, options.validation)?;
     crate::place::settle(request, &mut object)?;
     let name = &request.target.name;
-    let is_pinned = !metadata::text(&object, "resourceVersion").is_empty();
+    let is_pinned = metadata::is_pinned(&object);
     let resource = &request.resource;
     if request.server.store.snapshot().get(&request.key(name)).is_none() {
         if request.target.subresource.is_empty() && resource.put_creates {
@@ -47,4 +47,30 @@ async fn create_by_put(
     }
     metadata::of(&mut object).shift_remove("resourceVersion");
     Ok(write::create(request, object, options).await?.into_response(201))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::testing::TestServer;
+
+    #[test]
+    fn version_zero_replaces_whatever_is_there() {
+        let test = TestServer::new();
+        let namespace =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}});
+        test.create("/api/v1/namespaces", &namespace);
+        let maps = "/api/v1/namespaces/default/configmaps";
+        let map = |version: &str, word: &str| {
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"word": word},
+                "metadata": {"name": "a", "resourceVersion": version}})
+        };
+        test.create(maps, &map("0", "one"));
+        let put = |version: &str, word: &str| {
+            test.call("PUT", &format!("{maps}/a"), &map(version, word)).0
+        };
+        assert_eq!([put("0", "two"), put("", "three"), put("1", "four")], [200, 200, 409]);
+        assert_eq!(test.get(&format!("{maps}/a"))["data"]["word"], "three");
+    }
 }
