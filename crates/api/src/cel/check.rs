@@ -14,6 +14,7 @@ use cel::common::ast::{
 };
 use cel::common::types::CelInt;
 
+use super::construct::{JSON_PATCH, is_made};
 use functions::overloads;
 use source::Source;
 use types::Found;
@@ -72,9 +73,6 @@ fn named_type(name: &str) -> Option<Type> {
     Some(Type::Meta(Box::new(of)))
 }
 
-/// One operation of a JSON patch, as expressions make it.
-pub(super) const JSON_PATCH: &str = "JSONPatch";
-
 /// The type of objects that an expression makes under this name: `Object.spec{}`.
 pub(super) fn made_type(name: &str) -> Option<Type> {
     if name == JSON_PATCH {
@@ -82,8 +80,7 @@ pub(super) fn made_type(name: &str) -> Option<Type> {
         let fields = texts.into_iter().chain([("value".to_owned(), Type::Dyn)]);
         return Some(Type::object(name, fields));
     }
-    let path = name.strip_prefix("Object")?;
-    (path.is_empty() || path.starts_with('.')).then(|| Type::open_object(name))
+    is_made(name).then(|| Type::open_object(name))
 }
 
 /// The type of an expression, or every mistake in it.

@@ -11,14 +11,23 @@ use cel::common::ast::{StructExpr, StructFieldExpr};
 use cel::common::types::CelString;
 use serde_json::Value;
 
-use super::check::{JSON_PATCH, made_type};
+/// One operation of a JSON patch.
+pub(super) const JSON_PATCH: &str = "JSONPatch";
 
 /// Where a map keeps the type that it was made as.
 const TYPE: &str = "@type";
 
+/// Whether expressions make objects of this type.
+pub(super) fn is_made(name: &str) -> bool {
+    let path = name.strip_prefix("Object");
+    name == JSON_PATCH || path.is_some_and(|path| path.is_empty() || path.starts_with('.'))
+}
+
 /// The map that an object becomes; `None` for objects of other types.
 pub(super) fn map_of(made: &mut StructExpr, id: u64) -> Option<MapExpr> {
-    made_type(&made.type_name)?;
+    if !is_made(&made.type_name) {
+        return None;
+    }
     let entry = |id: u64, key: &str, value: IdedExpr, optional: bool| {
         let key = text(id, key);
         IdedEntryExpr { id, expr: EntryExpr::MapEntry(MapEntryExpr { key, value, optional }) }
@@ -72,6 +81,7 @@ fn plain_at(made: Value, place: Option<&str>) -> Result<Value, String> {
 mod tests {
     use serde_json::json;
 
+    use crate::cel::check::made_type;
     use crate::cel::{Declared, Program, Scope, Type, plain, type_of};
 
     fn made(source: &str) -> Result<serde_json::Value, String> {
@@ -124,10 +134,7 @@ mod tests {
         assert_eq!(of("Object{a: 1}.b", &makers), Ok("dyn".to_owned()));
         let patches = r#"[JSONPatch{op: "remove", path: "/a"}]"#;
         assert_eq!(of(patches, &makers), Ok("list(JSONPatch)".to_owned()));
-        assert_eq!(
-            type_of(patches, &makers),
-            Ok(Type::list(super::made_type("JSONPatch").unwrap()))
-        );
+        assert_eq!(type_of(patches, &makers), Ok(Type::list(made_type("JSONPatch").unwrap())));
         for (source, want) in [
             ("JSONPatch{oops: 1}", "undefined field 'oops'"),
             (

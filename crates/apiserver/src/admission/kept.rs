@@ -8,7 +8,7 @@ use parking_lot::RwLock;
 use serde_json::Value;
 
 use super::hook::Hook;
-use super::policy::{Binding, Mutations, Policy, Validations};
+use super::policy::{Binding, Bound, Mutations, Policy, Validations};
 use crate::encoding;
 use crate::object_meta::{Entry, Snapshot, Store, shelf_name};
 use crate::server::Cluster;
@@ -24,9 +24,6 @@ pub(super) struct Webhooks {
     mutating_policies: Kept<Policy<Mutations>>,
     mutating_bindings: Kept<Binding>,
 }
-
-/// Policies and their bindings.
-pub(super) type Bound<Rules> = (Arc<[Policy<Rules>]>, Arc<[Binding]>);
 
 #[derive(Debug)]
 struct Kept<T> {

@@ -6,6 +6,8 @@ mod mutating;
 mod parameters;
 mod validating;
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::audience::{Audience, Subject};
@@ -53,6 +55,9 @@ pub(super) struct Binding {
     /// `Deny`, `Warn` and `Audit`, as it lists them; a mutating policy's lists none.
     actions: Vec<String>,
 }
+
+/// Policies, and what puts them in force.
+pub(super) type Bound<Rules> = (Arc<[Policy<Rules>]>, Arc<[Binding]>);
 
 impl<R: Rules> Policy<R> {
     pub(super) fn of(policy: &Value) -> Vec<Self> {

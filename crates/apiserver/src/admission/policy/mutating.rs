@@ -8,9 +8,8 @@ use serde_json::Value;
 
 use super::expression::{Evaluation, Expression};
 use super::parameters::parameters;
-use super::{Binding, Policy, Rules, list, text};
+use super::{Binding, Bound, Policy, Rules, list, text};
 use crate::admission::audience::{Subject, Write};
-use crate::admission::kept::Bound;
 use crate::admission::review::name;
 use crate::admission::seen::Seen;
 use crate::apply;
