@@ -13,6 +13,7 @@ mod config;
 mod count;
 mod defaults;
 pub(crate) mod definition;
+mod device_claim;
 mod escalation;
 mod event;
 mod expression;
@@ -135,6 +136,8 @@ static KINDS: &[Row] = &[
     ("rbac.authorization.k8s.io", "rolebindings", &access::Binding { namespaced: true }),
     ("rbac.authorization.k8s.io", "roles", &access::Role { namespaced: true }),
     ("resource.k8s.io", "devicetaintrules", &taint::TaintRule),
+    ("resource.k8s.io", "resourceclaims", &device_claim::DeviceClaim),
+    ("resource.k8s.io", "resourceclaimtemplates", &device_claim::DeviceClaimTemplate),
     ("scheduling.k8s.io", "priorityclasses", &priority::PriorityClass),
     ("storage.k8s.io", "csidrivers", &storage::Driver),
     ("storage.k8s.io", "storageclasses", &storage::Class),
