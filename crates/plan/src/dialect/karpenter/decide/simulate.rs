@@ -9,10 +9,10 @@ mod overhead;
 mod replacement;
 mod scheduled;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use convoy_api::Object;
 use smol_str::SmolStr;
 
 pub(crate) use inventory::Inventory;
@@ -21,10 +21,9 @@ pub(crate) use offer::Offer;
 pub(crate) use replacement::Replacement;
 
 use crate::dialect::karpenter::names::label;
-use crate::dialect::karpenter::read::Cluster;
 use crate::dialect::karpenter::read::pod_requirements::PodRequirements;
 use crate::resources::Amounts;
-use inventory::SchedulableNode;
+use inventory::Left;
 use scheduled::{NodeLabels, ScheduledPod};
 
 /// Where pods would go.
@@ -68,6 +67,14 @@ enum Origin {
     Candidate,
 }
 
+/// A pod that needs a node.
+struct MovingPod<'w> {
+    origin: Origin,
+    /// Where it stands among all pods.
+    place: usize,
+    needs: Rc<PodRequirements<'w>>,
+}
+
 /// Simulates the removal of the candidates.
 pub(crate) fn simulate<'w>(
     inventory: &Inventory<'_, 'w>,
@@ -77,28 +84,26 @@ pub(crate) fn simulate<'w>(
     if moving.is_empty() {
         return SimulationResult::default();
     }
-    // Large pods first; names make the order total.
-    moving.sort_by(|(of_a, a), (of_b, b)| {
-        let size = |needs: &PodRequirements<'_>| (needs.amounts.cpu, needs.amounts.memory);
-        let order = size(b).cmp(&size(a)).then(of_a.cmp(of_b));
-        order.then_with(|| a.object.key().cmp(b.object.key()))
+    // Large pods first; their places make the order total.
+    moving.sort_by_key(|pod| {
+        let Amounts { cpu, memory, .. } = &pod.needs.amounts;
+        (Reverse((*cpu, *memory)), pod.origin, pod.place)
     });
     let gone: BTreeSet<usize> = removal.candidates.iter().chain(removal.leaving).copied().collect();
     let mut state = Simulation::new(inventory, &gone, &moving);
-    for (origin, needs) in &moving {
+    for MovingPod { origin, needs, .. } in &moving {
         state.schedule(*origin, needs, removal.is_consolidation);
     }
-    state.result
+    state.finished()
 }
 
 /// The pods that need a node: those that wait for one, and those of nodes that go.
-fn pods_to_move<'w>(
-    inventory: &Inventory<'_, 'w>,
-    removal: Removal<'_>,
-) -> Vec<(Origin, Rc<PodRequirements<'w>>)> {
+fn pods_to_move<'w>(inventory: &Inventory<'_, 'w>, removal: Removal<'_>) -> Vec<MovingPod<'w>> {
     let cluster = inventory.cluster;
+    let moving = |origin: Origin, place: usize, needs| MovingPod { origin, place, needs };
     let pending = cluster.pending.iter();
-    let pending = pending.map(|pod| (Origin::Pending, inventory.requirements(pod)));
+    let pending =
+        pending.map(|pod| moving(Origin::Pending, pod.place, inventory.requirements(pod)));
     let on = |members: Vec<usize>, origin: Origin| {
         members.into_iter().flat_map(move |member| {
             let pods = cluster.pods_of(&cluster.members[member]).iter();
@@ -107,17 +112,19 @@ fn pods_to_move<'w>(
     };
     let leaving = on(removal.leaving.iter().copied().collect(), Origin::Leaving);
     let candidates = on(removal.candidates.to_vec(), Origin::Candidate);
-    let bound = candidates
-        .chain(leaving)
-        .filter_map(|(origin, pod)| Some((origin, inventory.requirements_of_movable(pod)?)));
+    let bound = candidates.chain(leaving).filter_map(|(origin, pod)| {
+        Some(moving(origin, pod.place, inventory.requirements_of_movable(pod)?))
+    });
     pending.chain(bound).collect()
 }
 
 /// A simulation under way.
 struct Simulation<'g, 'c, 'w> {
     inventory: &'g Inventory<'c, 'w>,
-    /// The nodes that something was put onto; the others are as the inventory has them.
-    changed: BTreeMap<usize, SchedulableNode<'w>>,
+    /// What is left of nodes that something was put onto; of the others, what the inventory has.
+    changed: BTreeMap<usize, Left<'w>>,
+    /// The existing nodes that pods would go to.
+    targets: BTreeMap<usize, Arrival>,
     /// What is left at most of any node in blocks that got pods.
     filled: BTreeMap<usize, Amounts>,
     /// Blocks that got pods since their entry in `filled`, if they have one.
@@ -125,6 +132,8 @@ struct Simulation<'g, 'c, 'w> {
     /// By shape of the pods, the first node that may take another one. Nodes only fill up here, so
     /// that one that did not take a pod does not take the next of its kind.
     first_open: BTreeMap<u64, usize>,
+    /// By shape of the pods, the first new node that may take another one.
+    first_new: BTreeMap<u64, usize>,
     gone: &'g BTreeSet<usize>,
     /// Where pods are, if any of them cares about topology.
     scheduled: Vec<ScheduledPod<'w>>,
@@ -135,25 +144,37 @@ impl<'g, 'c, 'w> Simulation<'g, 'c, 'w> {
     fn new(
         inventory: &'g Inventory<'c, 'w>,
         gone: &'g BTreeSet<usize>,
-        moving: &[(Origin, Rc<PodRequirements<'w>>)],
+        moving: &[MovingPod<'w>],
     ) -> Self {
-        let cares = moving.iter().any(|(_, needs)| !needs.topology.is_empty());
+        let cares = moving.iter().any(|pod| !pod.needs.topology.is_empty());
         let scheduled =
             if cares || inventory.has_topology { inventory.scheduled(gone) } else { Vec::new() };
         Self {
             inventory,
             changed: BTreeMap::new(),
+            targets: BTreeMap::new(),
             filled: BTreeMap::new(),
             touched: BTreeSet::new(),
             first_open: BTreeMap::new(),
+            first_new: BTreeMap::new(),
             gone,
             scheduled,
             result: SimulationResult::default(),
         }
     }
 
-    fn target(&self, at: usize) -> &SchedulableNode<'w> {
-        self.changed.get(&at).unwrap_or(&self.inventory.nodes[at])
+    fn finished(mut self) -> SimulationResult<'w> {
+        for (at, arrival) in self.targets {
+            let name = self.inventory.nodes[at].name.clone();
+            let known = self.result.targets.entry(name).or_insert(arrival);
+            *known = arrival.max(*known);
+        }
+        self.result
+    }
+
+    /// What is left of a node.
+    fn left(&self, at: usize) -> &Left<'w> {
+        self.changed.get(&at).unwrap_or(&self.inventory.nodes[at].left)
     }
 
     /// Finds a node for a pod. Its preferences count until there is no node with them.
@@ -215,9 +236,9 @@ impl<'g, 'c, 'w> Simulation<'g, 'c, 'w> {
     }
 
     fn fits(&self, at: usize, needs: &PodRequirements<'w>, avoid_busy: bool) -> bool {
-        let target = self.target(at);
+        let target = &self.inventory.nodes[at];
         !(avoid_busy && target.is_busy)
-            && target.takes(needs, &self.inventory.cluster.pools)
+            && target.takes(needs, self.left(at), &self.inventory.taints)
             && target.member.is_none_or(|member| !self.gone.contains(&member))
             && self.permits(needs, |key| target.label(key))
     }
@@ -226,22 +247,16 @@ impl<'g, 'c, 'w> Simulation<'g, 'c, 'w> {
     fn measure(&mut self, block: usize) {
         if self.touched.remove(&block) {
             let nodes = self.inventory.nodes_of(block);
-            let room = inventory::roomiest(nodes.map(|at| self.target(at)));
+            let room = inventory::roomiest(nodes.map(|at| self.left(at)));
             self.filled.insert(block, room);
         }
     }
 
     fn join(&mut self, origin: Origin, needs: &PodRequirements<'w>, at: usize) {
-        let target = self.changed.entry(at).or_insert_with(|| self.inventory.nodes[at].clone());
-        target.take(needs);
-        let (is_initialized, name) = (target.is_initialized, target.name.clone());
-        let zone = || target.label(label::ZONE).unwrap_or_default().to_owned();
-        let labels = match target.labels {
-            Some(node) => NodeLabels::Existing(node),
-            None => NodeLabels::New { zone: zone(), host: name.to_string() },
-        };
-        if !is_initialized && origin == Origin::Candidate {
-            let object = needs.object;
+        let target = &self.inventory.nodes[at];
+        self.changed.entry(at).or_insert_with(|| target.left.clone()).take(needs);
+        if !target.is_initialized && origin == Origin::Candidate {
+            let (object, name) = (needs.object, &target.name);
             self.result.stranded.push(format!(
                 "pod {}/{} would depend on node {name}, which is not initialized yet",
                 object.namespace(),
@@ -250,23 +265,41 @@ impl<'g, 'c, 'w> Simulation<'g, 'c, 'w> {
         }
         self.touched.insert(Inventory::block_of(at));
         let arrival = if origin == Origin::Pending { Arrival::Pending } else { Arrival::Moving };
-        let known = self.result.targets.entry(name).or_insert(arrival);
+        let known = self.targets.entry(at).or_insert(arrival);
         *known = arrival.max(*known);
-        self.note_scheduled(needs, labels);
+        let zone = || target.label(label::ZONE).unwrap_or_default().to_owned();
+        self.note_scheduled(needs, || match target.labels {
+            Some(node) => NodeLabels::Existing(node),
+            None => NodeLabels::New { zone: zone(), host: target.name.to_string() },
+        });
     }
 
     fn join_replacement(&mut self, needs: &PodRequirements<'w>) -> bool {
-        for at in 0..self.result.replacements.len() {
+        let shape = needs.shape.filter(|_| self.scheduled.is_empty());
+        let first = shape.and_then(|shape| self.first_new.get(&shape).copied()).unwrap_or(0);
+        let count = self.result.replacements.len();
+        let mut joined = None;
+        for at in first..count {
             let Some(grown) = self.result.replacements[at].with(self.inventory, needs) else {
                 continue;
             };
             if let Some((grown, zone)) = self.in_topology(needs, grown, at) {
                 self.result.replacements[at] = grown;
-                self.note_scheduled(needs, NodeLabels::New { zone, host: new_host(at) });
-                return true;
+                self.note_scheduled(needs, || NodeLabels::New { zone, host: new_host(at) });
+                joined = Some(at);
+                break;
             }
         }
-        false
+        if let Some(at) = joined {
+            // It may have settled a label for which it did not take others.
+            for open in self.first_new.values_mut() {
+                *open = at.min(*open);
+            }
+        }
+        if let Some(shape) = shape {
+            self.first_new.insert(shape, joined.unwrap_or(count));
+        }
+        joined.is_some()
     }
 
     /// A new node of the pool that goes first: by weight, then by name, last first.
@@ -284,7 +317,7 @@ impl<'g, 'c, 'w> Simulation<'g, 'c, 'w> {
             };
             if let Some((replacement, zone)) = self.in_topology(needs, replacement, at) {
                 self.result.replacements.push(replacement);
-                self.note_scheduled(needs, NodeLabels::New { zone, host: new_host(at) });
+                self.note_scheduled(needs, || NodeLabels::New { zone, host: new_host(at) });
                 return true;
             }
         }
@@ -328,13 +361,17 @@ impl<'g, 'c, 'w> Simulation<'g, 'c, 'w> {
         needs.topology.permits(needs.object, node, &self.scheduled, domains)
     }
 
-    fn note_scheduled(&mut self, needs: &PodRequirements<'w>, labels: NodeLabels<'w>) {
+    fn note_scheduled(
+        &mut self,
+        needs: &PodRequirements<'w>,
+        labels: impl FnOnce() -> NodeLabels<'w>,
+    ) {
         let matters =
             self.inventory.has_topology || !self.scheduled.is_empty() || !needs.topology.is_empty();
         if matters {
             let required = || needs.topology.clone().into_required();
             let topology = needs.topology.keeps_others_away().then(required);
-            self.scheduled.push(ScheduledPod { pod: needs.object, topology, labels });
+            self.scheduled.push(ScheduledPod { pod: needs.object, topology, labels: labels() });
         }
     }
 }
@@ -345,8 +382,7 @@ fn new_host(at: usize) -> String {
 }
 
 /// The nodes that pods waiting for a target will go to.
-pub(crate) fn nominated(cluster: &Cluster<'_>, daemons: &[&Object]) -> BTreeSet<SmolStr> {
-    let inventory = Inventory::new(cluster, daemons);
+pub(crate) fn nominated(inventory: &Inventory<'_, '_>) -> BTreeSet<SmolStr> {
     let removal = Removal { candidates: &[], leaving: &BTreeSet::new(), is_consolidation: false };
-    simulate(&inventory, removal).targets.into_keys().collect()
+    simulate(inventory, removal).targets.into_keys().collect()
 }
