@@ -1,6 +1,7 @@
 //! Where pods would go if some nodes were gone: first onto nodes that stay, then onto new ones.
 //! Nothing here decides whether that is worth it.
 
+mod base;
 mod inventory;
 mod labels;
 pub(crate) mod min_values;
@@ -75,52 +76,72 @@ struct MovingPod<'w> {
     needs: Rc<PodRequirements<'w>>,
 }
 
+impl MovingPod<'_> {
+    fn size(&self) -> (i64, i64) {
+        (self.needs.amounts.cpu, self.needs.amounts.memory)
+    }
+}
+
 /// Simulates the removal of the candidates.
 pub(crate) fn simulate<'w>(
     inventory: &Inventory<'_, 'w>,
     removal: Removal<'_>,
 ) -> SimulationResult<'w> {
-    let mut moving = pods_to_move(inventory, removal);
-    if moving.is_empty() {
-        return SimulationResult::default();
-    }
-    // Large pods first; their places make the order total.
-    moving.sort_by_key(|pod| {
-        let Amounts { cpu, memory, .. } = &pod.needs.amounts;
-        (Reverse((*cpu, *memory)), pod.origin, pod.place)
-    });
+    let mut moving = pods_on(inventory, removal.candidates, Origin::Candidate);
     let gone: BTreeSet<usize> = removal.candidates.iter().chain(removal.leaving).copied().collect();
-    let mut state = Simulation::new(inventory, &gone, &moving);
-    for MovingPod { origin, needs, .. } in &moving {
-        state.schedule(*origin, needs, removal.is_consolidation);
-    }
+    let mut state = if let Some(progress) = base::progress(inventory, removal, &moving) {
+        Simulation { inventory, gone: &gone, scheduled: Vec::new(), progress }
+    } else {
+        moving.extend(pods_without_node(inventory, removal.leaving));
+        Simulation::new(inventory, &gone, &moving)
+    };
+    state.schedule_all(moving, removal.is_consolidation);
     state.finished()
 }
 
-/// The pods that need a node: those that wait for one, and those of nodes that go.
-fn pods_to_move<'w>(inventory: &Inventory<'_, 'w>, removal: Removal<'_>) -> Vec<MovingPod<'w>> {
+/// The pods that need a node whatever else goes: those that wait for one, and those of nodes
+/// that are on their way out.
+fn pods_without_node<'w>(
+    inventory: &Inventory<'_, 'w>,
+    leaving: &BTreeSet<usize>,
+) -> Vec<MovingPod<'w>> {
+    let mut moving = pods_on(inventory, leaving, Origin::Leaving);
+    let pending = inventory.cluster.pending.iter();
+    let origin = Origin::Pending;
+    moving.extend(pending.map(|pod| {
+        let (place, needs) = (pod.place, inventory.requirements(pod));
+        MovingPod { origin, place, needs }
+    }));
+    moving
+}
+
+/// The pods of nodes that go.
+fn pods_on<'i, 'w>(
+    inventory: &Inventory<'_, 'w>,
+    members: impl IntoIterator<Item = &'i usize>,
+    origin: Origin,
+) -> Vec<MovingPod<'w>> {
     let cluster = inventory.cluster;
-    let moving = |origin: Origin, place: usize, needs| MovingPod { origin, place, needs };
-    let pending = cluster.pending.iter();
-    let pending =
-        pending.map(|pod| moving(Origin::Pending, pod.place, inventory.requirements(pod)));
-    let on = |members: Vec<usize>, origin: Origin| {
-        members.into_iter().flat_map(move |member| {
-            let pods = cluster.pods_of(&cluster.members[member]).iter();
-            pods.map(move |pod| (origin, pod))
-        })
-    };
-    let leaving = on(removal.leaving.iter().copied().collect(), Origin::Leaving);
-    let candidates = on(removal.candidates.to_vec(), Origin::Candidate);
-    let bound = candidates.chain(leaving).filter_map(|(origin, pod)| {
-        Some(moving(origin, pod.place, inventory.requirements_of_movable(pod)?))
+    let pods = members.into_iter().flat_map(|at| cluster.pods_of(&cluster.members[*at]));
+    let moving = pods.filter_map(|pod| {
+        let (place, needs) = (pod.place, inventory.requirements_of_movable(pod)?);
+        Some(MovingPod { origin, place, needs })
     });
-    pending.chain(bound).collect()
+    moving.collect()
 }
 
 /// A simulation under way.
 struct Simulation<'g, 'c, 'w> {
     inventory: &'g Inventory<'c, 'w>,
+    gone: &'g BTreeSet<usize>,
+    /// Where pods are, if any of them cares about topology.
+    scheduled: Vec<ScheduledPod<'w>>,
+    progress: Progress<'w>,
+}
+
+/// What a simulation has found so far.
+#[derive(Clone, Debug, Default)]
+struct Progress<'w> {
     /// What is left of nodes that something was put onto; of the others, what the inventory has.
     changed: BTreeMap<usize, Left<'w>>,
     /// The existing nodes that pods would go to.
@@ -134,10 +155,17 @@ struct Simulation<'g, 'c, 'w> {
     first_open: BTreeMap<u64, usize>,
     /// By shape of the pods, the first new node that may take another one.
     first_new: BTreeMap<u64, usize>,
-    gone: &'g BTreeSet<usize>,
-    /// Where pods are, if any of them cares about topology.
-    scheduled: Vec<ScheduledPod<'w>>,
     result: SimulationResult<'w>,
+}
+
+/// The simulation without candidates.
+#[derive(Clone, Debug)]
+struct Base<'w> {
+    leaving: BTreeSet<usize>,
+    /// The size of its smallest pod.
+    smallest: Option<(i64, i64)>,
+    /// Absent where it matters to pods where others are: then that depends on the candidates.
+    progress: Option<Progress<'w>>,
 }
 
 impl<'g, 'c, 'w> Simulation<'g, 'c, 'w> {
@@ -149,32 +177,30 @@ impl<'g, 'c, 'w> Simulation<'g, 'c, 'w> {
         let cares = moving.iter().any(|pod| !pod.needs.topology.is_empty());
         let scheduled =
             if cares || inventory.has_topology { inventory.scheduled(gone) } else { Vec::new() };
-        Self {
-            inventory,
-            changed: BTreeMap::new(),
-            targets: BTreeMap::new(),
-            filled: BTreeMap::new(),
-            touched: BTreeSet::new(),
-            first_open: BTreeMap::new(),
-            first_new: BTreeMap::new(),
-            gone,
-            scheduled,
-            result: SimulationResult::default(),
+        Self { inventory, gone, scheduled, progress: Progress::default() }
+    }
+
+    /// Finds nodes for pods: large ones first; their places make the order total.
+    fn schedule_all(&mut self, mut moving: Vec<MovingPod<'w>>, is_consolidation: bool) {
+        moving.sort_by_key(|pod| (Reverse(pod.size()), pod.origin, pod.place));
+        for MovingPod { origin, needs, .. } in &moving {
+            self.schedule(*origin, needs, is_consolidation);
         }
     }
 
-    fn finished(mut self) -> SimulationResult<'w> {
-        for (at, arrival) in self.targets {
+    fn finished(self) -> SimulationResult<'w> {
+        let Progress { targets, mut result, .. } = self.progress;
+        for (at, arrival) in targets {
             let name = self.inventory.nodes[at].name.clone();
-            let known = self.result.targets.entry(name).or_insert(arrival);
+            let known = result.targets.entry(name).or_insert(arrival);
             *known = arrival.max(*known);
         }
-        self.result
+        result
     }
 
     /// What is left of a node.
     fn left(&self, at: usize) -> &Left<'w> {
-        self.changed.get(&at).unwrap_or(&self.inventory.nodes[at].left)
+        self.progress.changed.get(&at).unwrap_or(&self.inventory.nodes[at].left)
     }
 
     /// Finds a node for a pod. Its preferences count until there is no node with them.
@@ -190,7 +216,7 @@ impl<'g, 'c, 'w> Simulation<'g, 'c, 'w> {
         }
         if origin != Origin::Pending {
             let object = needs.object;
-            self.result.stranded.push(format!(
+            self.progress.result.stranded.push(format!(
                 "pod {}/{} fits on no other node, and no pool could make one for it",
                 object.namespace(),
                 object.name()
@@ -215,10 +241,11 @@ impl<'g, 'c, 'w> Simulation<'g, 'c, 'w> {
     /// The first node that takes a pod.
     fn find(&mut self, needs: &PodRequirements<'w>, avoid_busy: bool) -> Option<usize> {
         let shape = needs.shape.filter(|_| !avoid_busy && self.scheduled.is_empty());
-        let first = shape.and_then(|shape| self.first_open.get(&shape).copied()).unwrap_or(0);
+        let first =
+            shape.and_then(|shape| self.progress.first_open.get(&shape).copied()).unwrap_or(0);
         let mut found = None;
         for block in self.inventory.blocks_from(first) {
-            let known = self.filled.get(&block);
+            let known = self.progress.filled.get(&block);
             if !needs.amounts.fit_into(known.unwrap_or_else(|| self.inventory.room_in(block))) {
                 continue;
             }
@@ -230,7 +257,7 @@ impl<'g, 'c, 'w> Simulation<'g, 'c, 'w> {
             self.measure(block);
         }
         if let Some(shape) = shape {
-            self.first_open.insert(shape, found.unwrap_or(usize::MAX));
+            self.progress.first_open.insert(shape, found.unwrap_or(usize::MAX));
         }
         found
     }
@@ -245,27 +272,27 @@ impl<'g, 'c, 'w> Simulation<'g, 'c, 'w> {
 
     /// Notes what is left in a block that got pods and did not take another one.
     fn measure(&mut self, block: usize) {
-        if self.touched.remove(&block) {
+        if self.progress.touched.remove(&block) {
             let nodes = self.inventory.nodes_of(block);
             let room = inventory::roomiest(nodes.map(|at| self.left(at)));
-            self.filled.insert(block, room);
+            self.progress.filled.insert(block, room);
         }
     }
 
     fn join(&mut self, origin: Origin, needs: &PodRequirements<'w>, at: usize) {
         let target = &self.inventory.nodes[at];
-        self.changed.entry(at).or_insert_with(|| target.left.clone()).take(needs);
+        self.progress.changed.entry(at).or_insert_with(|| target.left.clone()).take(needs);
         if !target.is_initialized && origin == Origin::Candidate {
             let (object, name) = (needs.object, &target.name);
-            self.result.stranded.push(format!(
+            self.progress.result.stranded.push(format!(
                 "pod {}/{} would depend on node {name}, which is not initialized yet",
                 object.namespace(),
                 object.name()
             ));
         }
-        self.touched.insert(Inventory::block_of(at));
+        self.progress.touched.insert(Inventory::block_of(at));
         let arrival = if origin == Origin::Pending { Arrival::Pending } else { Arrival::Moving };
-        let known = self.targets.entry(at).or_insert(arrival);
+        let known = self.progress.targets.entry(at).or_insert(arrival);
         *known = arrival.max(*known);
         let zone = || target.label(label::ZONE).unwrap_or_default().to_owned();
         self.note_scheduled(needs, || match target.labels {
@@ -276,15 +303,17 @@ impl<'g, 'c, 'w> Simulation<'g, 'c, 'w> {
 
     fn join_replacement(&mut self, needs: &PodRequirements<'w>) -> bool {
         let shape = needs.shape.filter(|_| self.scheduled.is_empty());
-        let first = shape.and_then(|shape| self.first_new.get(&shape).copied()).unwrap_or(0);
-        let count = self.result.replacements.len();
+        let first =
+            shape.and_then(|shape| self.progress.first_new.get(&shape).copied()).unwrap_or(0);
+        let count = self.progress.result.replacements.len();
         let mut joined = None;
         for at in first..count {
-            let Some(grown) = self.result.replacements[at].with(self.inventory, needs) else {
+            let Some(grown) = self.progress.result.replacements[at].with(self.inventory, needs)
+            else {
                 continue;
             };
             if let Some((grown, zone)) = self.in_topology(needs, grown, at) {
-                self.result.replacements[at] = grown;
+                self.progress.result.replacements[at] = grown;
                 self.note_scheduled(needs, || NodeLabels::New { zone, host: new_host(at) });
                 joined = Some(at);
                 break;
@@ -292,21 +321,22 @@ impl<'g, 'c, 'w> Simulation<'g, 'c, 'w> {
         }
         if let Some(at) = joined {
             // It may have settled a label for which it did not take others.
-            for open in self.first_new.values_mut() {
+            for open in self.progress.first_new.values_mut() {
                 *open = at.min(*open);
             }
         }
         if let Some(shape) = shape {
-            self.first_new.insert(shape, joined.unwrap_or(count));
+            self.progress.first_new.insert(shape, joined.unwrap_or(count));
         }
         joined.is_some()
     }
 
     /// A new node of the pool that goes first: by weight, then by name, last first.
     fn add_replacement(&mut self, needs: &PodRequirements<'w>) -> bool {
-        let at = self.result.replacements.len();
+        let at = self.progress.result.replacements.len();
         for pool in self.inventory.pool_order() {
             let planned = self
+                .progress
                 .result
                 .replacements
                 .iter()
@@ -316,7 +346,7 @@ impl<'g, 'c, 'w> Simulation<'g, 'c, 'w> {
                 continue;
             };
             if let Some((replacement, zone)) = self.in_topology(needs, replacement, at) {
-                self.result.replacements.push(replacement);
+                self.progress.result.replacements.push(replacement);
                 self.note_scheduled(needs, || NodeLabels::New { zone, host: new_host(at) });
                 return true;
             }

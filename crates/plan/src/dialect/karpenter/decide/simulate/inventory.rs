@@ -8,6 +8,7 @@ use std::rc::Rc;
 use convoy_api::Object;
 use smol_str::SmolStr;
 
+use super::Base;
 use super::offer::Offer;
 use super::overhead::{Overhead, collide};
 use super::scheduled::{NodeLabels, ScheduledPod};
@@ -50,6 +51,8 @@ pub(crate) struct Inventory<'c, 'w> {
     requirements: RefCell<BTreeMap<usize, Rc<PodRequirements<'w>>>>,
     /// Whether a budget keeps a pod where it is, likewise.
     blocked: RefCell<BTreeMap<usize, bool>>,
+    /// What simulations begin with, as long as the nodes are the same.
+    pub(super) base: RefCell<Option<Base<'w>>>,
 }
 
 /// A node that pods can go to.
@@ -117,6 +120,7 @@ impl<'c, 'w> Inventory<'c, 'w> {
             has_topology,
             requirements: RefCell::default(),
             blocked: RefCell::default(),
+            base: RefCell::default(),
         }
     }
 
@@ -172,6 +176,7 @@ impl<'c, 'w> Inventory<'c, 'w> {
         labels: BTreeMap<SmolStr, SmolStr>,
         mut room: Amounts,
     ) {
+        self.base.take();
         self.usage[pool].1 += 1;
         room.subtract(&self.overhead[pool].amounts);
         self.nodes.push(SchedulableNode::planned(pool, name, labels, room));
