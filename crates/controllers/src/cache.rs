@@ -369,9 +369,12 @@ impl Cache {
                 continue;
             }
             let after = self.world.get(key);
-            let is_status =
-                before.as_ref().zip(after).is_some_and(|(one, two)| is_status_update(one, two));
-            if is_status && !invalid.contains(key) {
+            let reads_metadata = with.validates_metadata(&key.kind);
+            let is_aside = before
+                .as_ref()
+                .zip(after)
+                .is_some_and(|(one, two)| is_status_update(one, two, reads_metadata));
+            if is_aside && !invalid.contains(key) {
                 continue;
             }
             for other in invalid.revalidate(with, &self.world, key) {
@@ -425,11 +428,12 @@ fn version(object: &Object) -> Option<u64> {
     object.resource_version()?.parse().ok()
 }
 
-/// Whether only the status changed. The server validates statuses, and those of large fleets are
-/// long, so validation skips such changes.
-fn is_status_update(before: &Object, after: &Object) -> bool {
+/// Whether only the status changed, or metadata that validation does not read. The server validates
+/// statuses, and those of large fleets are long, so validation skips such changes.
+fn is_status_update(before: &Object, after: &Object, reads_metadata: bool) -> bool {
+    let versions = ["resourceVersion", "generation"];
     differ_only_in(before.raw(), after.raw(), &["status", "metadata"])
-        && differ_only_in(before.metadata(), after.metadata(), &["resourceVersion", "generation"])
+        && (!reads_metadata || differ_only_in(before.metadata(), after.metadata(), &versions))
 }
 
 fn differ_only_in(one: &Value, other: &Value, fields: &[&str]) -> bool {

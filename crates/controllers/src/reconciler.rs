@@ -213,6 +213,11 @@ impl Reconciler {
         Some(Duration::try_from(wait).unwrap_or(Duration::ZERO))
     }
 
+    /// Whether rollouts are due that wait for steps in flight to end.
+    pub fn is_behind(&self) -> bool {
+        !self.may_start() && self.queue.depth() > 0
+    }
+
     /// How many steps are being executed.
     pub fn in_flight(&self) -> usize {
         self.in_flight.len()

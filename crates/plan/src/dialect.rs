@@ -104,6 +104,12 @@ pub trait Dialect: Sync {
         true
     }
 
+    /// Whether what is wrong with an object of a kind may follow from its metadata: then it is
+    /// validated again when they change, otherwise only when something else does.
+    fn validates_metadata(&self, _kind: &GroupKind) -> bool {
+        true
+    }
+
     /// Whether a step is made for a rollout of a kind that validation refuses, since its API has
     /// its own words for it. Such a step counts only if its verdict is
     /// [`Verdict::Invalid`](crate::Verdict::Invalid).

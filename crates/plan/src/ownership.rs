@@ -99,16 +99,23 @@ pub(crate) fn patch(references: Value) -> Value {
 }
 
 /// The objects of a kind that a controller has to look at: its own, those without a controller,
-/// and those under a name that it may want to use.
+/// and those under a name that it may want to use, each once unless it is an orphan of such a name.
 pub(crate) fn in_reach<'w>(
     world: &'w World,
     kind: &GroupKind,
     controller: &'w Object,
 ) -> impl Iterator<Item = &'w Object> + use<'w> {
     let namespace = controller.namespace();
-    let own = world.controlled(kind, namespace, controller.uid().unwrap_or_default());
+    let own = || world.controlled(kind, namespace, controller.uid().unwrap_or_default());
     let orphans = world.controlled(kind, namespace, "");
-    own.chain(orphans).chain(world.named(kind, namespace, &format!("{}-", controller.name())))
+    // Most of the latter are its own, and both are in the order of their names.
+    let mut known = own().peekable();
+    let named = world.named(kind, namespace, &format!("{}-", controller.name()));
+    let others = named.filter(move |object| {
+        while known.next_if(|own| own.name() < object.name()).is_some() {}
+        known.next_if(|own| own.name() == object.name()).is_none()
+    });
+    own().chain(orphans).chain(others)
 }
 
 /// The objects of a kind that control `object`, or may adopt it if it has no controller.

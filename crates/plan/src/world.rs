@@ -136,6 +136,15 @@ impl World {
         collection.flat_map(move |visible| visible.identified("", &id))
     }
 
+    /// The objects of a kind in one cluster that are being deleted, by namespace and name.
+    pub(crate) fn deleting<'w>(
+        &'w self,
+        cluster: &str,
+        kind: &GroupKind,
+    ) -> impl Iterator<Item = &'w Object> + use<'w> {
+        self.collection(cluster, kind).into_iter().flat_map(Visible::deleting)
+    }
+
     /// The kinds of which the home cluster has, or had, objects, in order.
     pub fn kinds(&self) -> impl Iterator<Item = &GroupKind> {
         let home = self.collections.keys().filter(|key| key.cluster.is_empty());
@@ -323,6 +332,26 @@ mod tests {
         world.insert(pod("a", "1"));
         world.remove(&POD.key("a", "2"));
         assert_eq!((names(&world, "x"), names(&world, "")), (vec!["3".into()], vec!["1".into()]));
+    }
+
+    #[test]
+    fn objects_that_are_being_deleted_are_found() {
+        let going = |name: &str| {
+            let mut raw = pod("a", name).raw().clone();
+            raw["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+            pod("a", name).with_raw(raw)
+        };
+        let mut world: World = [going("1"), pod("a", "2"), going("3")].into_iter().collect();
+        let names = |world: &World| -> Vec<String> {
+            world.deleting("", &POD).map(|object| object.name().to_string()).collect()
+        };
+        assert_eq!(names(&world), ["1", "3"]);
+        world.insert(going("2"));
+        world.insert(pod("a", "1"));
+        world.remove(&POD.key("a", "3"));
+        assert_eq!(names(&world), ["2"]);
+        let hidden = world.without(&[POD.key("a", "2")].into_iter().collect()).into_owned();
+        assert_eq!(names(&hidden), [""; 0]);
     }
 
     #[test]

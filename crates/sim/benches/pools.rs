@@ -13,10 +13,12 @@ mod figures;
 
 use convoy_sim::simulation::pools::PoolRehearsal;
 
-use self::figures::{numbers, rehearse};
+use self::figures::{numbers, processor_seconds, rehearse};
 
 fn main() {
     let [nodes] = numbers([5_000]);
     println!("{nodes} nodes with a pod each, 50 budgets, a tenth disrupted at a time");
-    rehearse(PoolRehearsal::new(nodes));
+    rehearse(PoolRehearsal::new(nodes, || {
+        println!("all nodes are there, processor time so far: {:.1} s", processor_seconds());
+    }));
 }

@@ -8,6 +8,7 @@
 mod neighbours;
 mod preempt;
 mod room;
+mod shortlist;
 mod wants;
 
 #[cfg(test)]
@@ -31,6 +32,7 @@ use preempt::{Condemned, nominated, priority};
 pub use room::Amounts;
 use room::Room;
 pub(crate) use room::Shortage;
+use shortlist::Shortlist;
 use wants::Wants;
 
 /// Binds pods that name no node.
@@ -55,6 +57,8 @@ pub struct Scheduler {
     looked_again: Option<Timestamp>,
     /// The last pod that fitted nowhere, until anything changes: its replicas do not fit either.
     refused: Option<Refused>,
+    /// Where the last pod fitted, or would have: its replicas fit there too.
+    shortlist: Option<Shortlist>,
     /// Pods on nodes, by priority: how many.
     priorities: BTreeMap<i64, usize>,
     /// Pods that make room for others.
@@ -72,15 +76,13 @@ struct Refused {
     message: String,
 }
 
-impl Refused {
-    /// Whether the same is true of another pod: all that scheduling reads of it is the same.
-    fn covers(&self, pod: &Value) -> bool {
-        let labels = |pod| field(field(pod, "metadata"), "labels");
-        let namespace = |pod| field(field(pod, "metadata"), "namespace");
-        field(pod, "spec") == field(&self.pod, "spec")
-            && labels(pod) == labels(&self.pod)
-            && namespace(pod) == namespace(&self.pod)
-    }
+/// Whether all that scheduling reads of two pods is the same.
+fn is_replica(one: &Value, other: &Value) -> bool {
+    let labels = |pod| field(field(pod, "metadata"), "labels");
+    let namespace = |pod| field(field(pod, "metadata"), "namespace");
+    field(one, "spec") == field(other, "spec")
+        && labels(one) == labels(other)
+        && namespace(one) == namespace(other)
 }
 
 /// Who is first: priority, then age, then the name. None changes in the life of a pod that waits.
@@ -197,6 +199,19 @@ impl Scheduler {
         self.is_stirred |= self.has_followers;
         let placed = Placed { node: node.into(), pod: pod.clone(), takes, is_assumed };
         self.placed.insert(key.clone(), placed);
+        self.reconsider(&node.into());
+    }
+
+    /// A node has more room or less.
+    fn reconsider(&mut self, node: &SmolStr) {
+        let room = self.rooms.get(node).filter(|room| room.is_node);
+        let keeps = |shortlist: &mut Shortlist| shortlist.update(node, room);
+        if !self.shortlist.as_mut().is_none_or(keeps) {
+            self.shortlist = None;
+        }
+        if self.rooms.get(node).is_some_and(|room| !room.is_node && room.used.pods <= 0) {
+            self.rooms.remove(node);
+        }
     }
 
     fn unplace(&mut self, key: &Key) {
@@ -208,6 +223,7 @@ impl Scheduler {
         if let Some(room) = self.rooms.get_mut(&placed.node) {
             room.used.subtract(&placed.takes);
         }
+        self.reconsider(&placed.node);
         self.is_stirred = true;
     }
 
@@ -219,6 +235,19 @@ impl Scheduler {
                 self.priorities.remove(&priority);
             }
         }
+    }
+
+    /// Where a waiting pod goes to which other pods make no difference.
+    fn shortlisted(&mut self, key: &Key, pod: &SharedObject) -> Option<SmolStr> {
+        let matters = !Rules::of(pod).is_empty() || !self.guarded.is_empty();
+        if matters || !self.reserved(key, pod).is_empty() {
+            return None;
+        }
+        if !self.shortlist.as_ref().is_some_and(|known| known.covers(pod)) {
+            let nodes = self.rooms.iter().filter(|(_, room)| room.is_node);
+            self.shortlist = Shortlist::of(pod, nodes);
+        }
+        self.shortlist.as_ref()?.best().cloned()
     }
 
     /// What becomes of a waiting pod.
@@ -303,10 +332,13 @@ impl Scheduler {
 
     fn schedule(&mut self, key: &Key, now: Timestamp) -> Option<WriteRequest> {
         let pod = self.waiting.get(key)?.clone();
-        let known = self.refused.as_ref().filter(|refused| refused.covers(&pod));
+        let known = self.refused.as_ref().filter(|refused| is_replica(&refused.pod, &pod));
         let decision = match known {
             Some(known) => Decision::Unschedulable(known.message.clone()),
-            None => self.decide(key, &pod),
+            None => match self.shortlisted(key, &pod) {
+                Some(node) => Decision::Bind(node),
+                None => self.decide(key, &pod),
+            },
         };
         match decision {
             Decision::Bind(node) => {
@@ -336,6 +368,7 @@ impl Component for Scheduler {
                 if room.update(node) {
                     self.is_stirred = true;
                     self.refused = None;
+                    self.reconsider(&key.name);
                 }
             }
             (Kind::Node, None) => {
@@ -344,6 +377,7 @@ impl Component for Scheduler {
                 if let Some(room) = self.rooms.get_mut(&key.name) {
                     room.is_node = false;
                 }
+                self.reconsider(&key.name);
             }
             (Kind::Lease | Kind::Event, _) => {}
         }

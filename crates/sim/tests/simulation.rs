@@ -171,7 +171,7 @@ fn a_rollout_is_rehearsed_to_its_end() {
 
 #[test]
 fn a_pool_gets_its_nodes_and_drifts_within_its_budget() {
-    let (trial, settings) = PoolRehearsal::new(25);
+    let (trial, settings) = PoolRehearsal::new(25, || ());
     let summary =
         Simulation::new(Seed::new(1), settings, trial).run().expect("nothing is in its way");
     assert!(summary.writes > 25 * 2 * 10, "{summary:?}");

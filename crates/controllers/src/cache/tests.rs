@@ -124,10 +124,13 @@ fn a_status_update_is_not_validated_again() {
         let object = apps::deployment(1, "web:v1").with("/spec/replicas", json!(replicas));
         object.with("/status/replicas", json!(status)).build()
     };
-    assert!(is_status_update(&whole(1, 1), &whole(1, 2)));
-    assert!(!is_status_update(&whole(1, 1), &whole(2, 1)));
-    let labelled = apps::deployment(1, "web:v1").label("app", "other").build();
-    assert!(!is_status_update(&apps::deployment(1, "web:v1").build(), &labelled));
+    for reads_metadata in [true, false] {
+        assert!(is_status_update(&whole(1, 1), &whole(1, 2), reads_metadata));
+        assert!(!is_status_update(&whole(1, 1), &whole(2, 1), reads_metadata));
+        let labelled = apps::deployment(1, "web:v1").label("app", "other").build();
+        let plain = apps::deployment(1, "web:v1").build();
+        assert_eq!(is_status_update(&plain, &labelled, reads_metadata), !reads_metadata);
+    }
 }
 
 #[test]

@@ -265,7 +265,10 @@ fn step_of_deployment(snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
 fn step_of_replica_set(dialect: &'static str, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
     match decide::replica_set::decide(snapshot, now) {
         Err(field) => Step::invalid(dialect, snapshot.rollout(), vec![field]),
-        Ok(decision) => report::replica_set::step(dialect, &decision, snapshot),
+        Ok(decision) => {
+            let step = report::replica_set::step(dialect, &decision, snapshot);
+            step.resting_if_many(snapshot.iter().count())
+        }
     }
 }
 

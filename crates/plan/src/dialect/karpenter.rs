@@ -19,7 +19,7 @@ mod write;
 use std::borrow::Cow;
 
 use convoy_api::{GroupKind, Object, ObjectKey};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde_json::Value;
 use smol_str::SmolStr;
 
@@ -36,11 +36,6 @@ use decide::Disruptions;
 use decide::registrations::Registrations;
 pub use read::gates::Gates;
 use read::{Cluster, Facts};
-
-/// How long a pool rests after a decision, for each object that the decision looked at.
-const REST_MICROS: i64 = 100;
-/// As long as upstream collects pods before it makes nodes for them, at least.
-const REST_MAX: SignedDuration = SignedDuration::from_secs(2);
 
 /// The `karpenter` dialect of plans.
 #[derive(Clone, Copy, Debug)]
@@ -92,6 +87,12 @@ impl Dialect for Karpenter {
     /// would validate the thousands of others.
     fn validates_beside(&self, _kind: &GroupKind, _other: &GroupKind) -> bool {
         false
+    }
+
+    /// Of the metadata of claims only their names, which stay as they are. Labels, notes and
+    /// finalizers of thousands of them change in every disruption.
+    fn validates_metadata(&self, kind: &GroupKind) -> bool {
+        *kind != names::NODE_CLAIM
     }
 
     fn rollout_kinds(&self) -> &'static [NamedKind] {
@@ -153,21 +154,8 @@ fn step_of_pool(snapshot: &Snapshot<'_>, gates: Gates, now: Timestamp) -> Step {
     report::report(&cluster, &disruptions, writes, &mut step);
     step.series = report::series::series(&cluster, &disruptions);
     step.status = status::status(&cluster, snapshot, &disruptions, &registrations);
-    step.rest = rest(snapshot);
-    step
-}
-
-/// A decision about a pool looks at every node and pod of the cluster, which takes some
-/// microseconds each. While they change all the time, deciding takes up to a tenth of the time.
-///
-/// | nodes with a claim and a pod each | rest   |
-/// |----------------------------------:|-------:|
-/// |                                 3 | 0.9 ms |
-/// |                               500 | 0.15 s |
-/// |                             5,000 |  1.5 s |
-fn rest(snapshot: &Snapshot<'_>) -> SignedDuration {
-    let objects = i64::try_from(snapshot.iter().count()).unwrap_or(i64::MAX);
-    SignedDuration::from_micros(objects.saturating_mul(REST_MICROS)).min(REST_MAX)
+    // Every node and pod of the cluster is looked at.
+    step.resting(snapshot.iter().count())
 }
 
 impl Dialect for Operator {
@@ -197,6 +185,10 @@ impl Dialect for Operator {
 
     fn validates_beside(&self, kind: &GroupKind, other: &GroupKind) -> bool {
         Karpenter.validates_beside(kind, other)
+    }
+
+    fn validates_metadata(&self, kind: &GroupKind) -> bool {
+        Karpenter.validates_metadata(kind)
     }
 
     fn rollouts<'w>(&self, world: &'w World) -> Vec<&'w Object> {

@@ -108,7 +108,8 @@ impl Dialect for PodDisruptionBudgets {
             let count = decide::budget::decide(snapshot, &budget, now)?;
             Ok((budget, count))
         });
-        report::budget::step(self.name(), snapshot.rollout(), decision, now)
+        let step = report::budget::step(self.name(), snapshot.rollout(), decision, now);
+        step.resting_if_many(snapshot.iter().count())
     }
 }
 

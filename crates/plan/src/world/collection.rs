@@ -25,6 +25,8 @@ pub(super) struct Collection {
     /// Index by one value of each object that has it: the label of [`INDEXED_LABELS`], or the ID
     /// of a machine.
     identified: Index,
+    /// The objects that are being deleted: few of many, and some decisions concern only these.
+    deleting: BTreeSet<NamespacedName>,
 }
 
 /// A value, and the objects that have it.
@@ -46,6 +48,11 @@ impl Collection {
     pub(super) fn insert(&mut self, object: Object) -> Option<Object> {
         let name = (object.namespace().clone(), object.name().clone());
         let (controller, value) = (controller(&object), identity(&object));
+        if object.is_deleting() {
+            self.deleting.insert(name.clone());
+        } else if !self.deleting.is_empty() {
+            self.deleting.remove(&name);
+        }
         let before = self.objects.insert(name.clone(), object);
         let known = before.as_ref().and_then(self::controller);
         reindex(&mut self.controlled, &name, known, controller);
@@ -56,6 +63,7 @@ impl Collection {
 
     pub(super) fn remove(&mut self, name: &NamespacedName) -> Option<Object> {
         let removed = self.objects.remove(name)?;
+        self.deleting.remove(name);
         reindex(&mut self.controlled, name, controller(&removed), None);
         reindex(&mut self.identified, name, identity(&removed), None);
         Some(removed)
@@ -140,6 +148,11 @@ impl<'w> Visible<'w> {
         self.indexed(&self.collection.identified, namespace, value)
     }
 
+    /// The objects that are being deleted, by name.
+    pub(super) fn deleting(self) -> impl Iterator<Item = &'w Object> {
+        self.collection.deleting.iter().filter_map(move |name| self.get(name))
+    }
+
     fn indexed(
         self,
         index: &'w Index,
@@ -166,6 +179,8 @@ impl FromIterator<(NamespacedName, Object)> for Collection {
     fn from_iter<I: IntoIterator<Item = (NamespacedName, Object)>>(objects: I) -> Self {
         let objects: BTreeMap<NamespacedName, Object> = objects.into_iter().collect();
         let (mut controlled, mut identified) = (Index::new(), Index::new());
+        let going = objects.iter().filter(|(_, object)| object.is_deleting());
+        let deleting = going.map(|(name, _)| name.clone()).collect();
         for (name, object) in &objects {
             if let Some(uid) = controller(object) {
                 add(&mut controlled, uid, name.clone());
@@ -174,6 +189,6 @@ impl FromIterator<(NamespacedName, Object)> for Collection {
                 add(&mut identified, value, name.clone());
             }
         }
-        Self { objects, controlled, identified }
+        Self { objects, controlled, identified, deleting }
     }
 }

@@ -48,7 +48,7 @@ impl Stopwatch {
 }
 
 /// The processor time of this process, in the kernel's hundredths of a second.
-fn processor_seconds() -> f64 {
+pub(crate) fn processor_seconds() -> f64 {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields);
     let times = fields.split(' ').skip(11).take(2).filter_map(|time| time.parse::<f64>().ok());

@@ -161,15 +161,23 @@ impl Room {
         let labels = field(field(node, "metadata"), "labels");
         let name = field(field(node, "metadata"), "name");
         let spec = field(node, "spec");
+        let has = Amounts::of_list(field(field(node, "status"), "allocatable"));
+        let (metadata, known) = (field(&self.node, "metadata"), field(&self.node, "spec"));
+        let is_same = self.is_node
+            && has == self.has
+            && field(metadata, "name") == name
+            && field(metadata, "labels") == labels
+            && ["taints", "unschedulable"].iter().all(|it| field(known, it) == field(spec, it));
+        if is_same {
+            return false;
+        }
         // Only what scheduling looks at is kept: there are many nodes.
-        let kept = serde_json::json!({
+        self.node = serde_json::json!({
             "metadata": {"name": name, "labels": labels},
             "spec": {"taints": field(spec, "taints"), "unschedulable": field(spec, "unschedulable")},
         });
-        let has = Amounts::of_list(field(field(node, "status"), "allocatable"));
-        let changed = !self.is_node || kept != self.node || has != self.has;
-        (self.is_node, self.node, self.has) = (true, kept, has);
-        changed
+        (self.is_node, self.has) = (true, has);
+        true
     }
 
     /// Counts pods as if they were here already.

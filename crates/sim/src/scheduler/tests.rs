@@ -369,3 +369,36 @@ fn room_that_is_being_made_is_not_taken_by_others() {
         requests.into_iter().filter(|it| matches!(it.write, WriteVerb::Bind(_))).collect();
     assert_eq!(bound(&bindings), [("vip", "a")]);
 }
+
+#[test]
+fn replicas_go_where_each_alone_would_go() {
+    let sizes = [("a", "4"), ("b", "3"), ("c", "2")];
+    let nodes = sizes.map(|(name, cpu)| node(name, &json!({"allocatable": {"cpu": cpu}})));
+    let mut kept = scheduler(&nodes);
+    let mut bound_alone = Vec::new();
+    let mut alone = scheduler(&nodes);
+    for index in 0..9 {
+        let (key, pod) = pod(&format!("p{index}"), asking("1"));
+        kept.changed(&key, Some(&pod), now());
+        alone.changed(&key, Some(&pod), now());
+        alone.shortlist = None;
+        bound_alone.extend(alone.due(now()));
+    }
+    let requests = kept.due(now());
+    assert_eq!(bound(&requests), bound(&bound_alone));
+    assert_eq!(requests.len(), 9);
+    // One that ends leaves room, and a node that comes is as good as those that were there.
+    kept.changed(&Key::pod("shop", "p0"), None, now());
+    let (key, tenth) = pod("p9", asking("1"));
+    kept.changed(&key, Some(&tenth), now());
+    assert_eq!(bound(&kept.due(now())), [("p9", bound(&requests)[0].1)]);
+    let (key, newer) = node("d", &json!({}));
+    kept.changed(&key, Some(&newer), now());
+    let (key, eleventh) = pod("p10", asking("1"));
+    kept.changed(&key, Some(&eleventh), now());
+    assert_eq!(bound(&kept.due(now())), [("p10", "d")]);
+    kept.changed(&Key::node("d"), None, now());
+    let (key, twelfth) = pod("p11", asking("1"));
+    kept.changed(&key, Some(&twelfth), now());
+    assert!(matches!(kept.due(now())[0].write, WriteVerb::MergeStatus(_)));
+}

@@ -32,6 +32,27 @@ impl<'p> Wants<'p> {
         }
     }
 
+    pub(super) fn takes(&self) -> &Amounts {
+        &self.takes
+    }
+
+    /// Whether it prefers some nodes to others.
+    pub(super) fn has_preferences(&self) -> bool {
+        !self.preferred.is_empty()
+    }
+
+    /// Whether a node would rather not have it.
+    pub(super) fn is_disliked_by(&self, room: &Room) -> bool {
+        self.dislikes(room) > 0
+    }
+
+    /// How many taints of a node speak against it without keeping it away.
+    fn dislikes(&self, room: &Room) -> i64 {
+        let taints = list(field(&room.node, "spec"), "taints").iter().map(Taint::from_value);
+        let soft = taints.filter(|taint| taint.effect == "PreferNoSchedule");
+        i64::try_from(soft.filter(|taint| !self.tolerates(taint)).count()).unwrap_or(i64::MAX)
+    }
+
     /// Why a node will not do, in the words of Kubernetes; nothing if it will.
     pub(super) fn refusals(&self, name: &str, room: &Room) -> Vec<String> {
         let hard = ["NoSchedule", "NoExecute"];
@@ -67,13 +88,8 @@ impl<'p> Wants<'p> {
                 self.preferred.iter().filter(|p| holds(field(p, "preference"), name, &label));
             kept.filter_map(|preference| field(preference, "weight").as_i64()).sum()
         };
-        let disliked = |room: &Room| {
-            let taints = list(field(&room.node, "spec"), "taints").iter().map(Taint::from_value);
-            let soft = taints.filter(|taint| taint.effect == "PreferNoSchedule");
-            i64::try_from(soft.filter(|taint| !self.tolerates(taint)).count()).unwrap_or(i64::MAX)
-        };
         let facts: Vec<(i64, i64)> =
-            fitting.iter().map(|(name, room)| (prefers(name, room), disliked(room))).collect();
+            fitting.iter().map(|(name, room)| (prefers(name, room), self.dislikes(room))).collect();
         let most_preferred = facts.iter().map(|(prefers, _)| *prefers).max().unwrap_or(0).max(1);
         let most_disliked = facts.iter().map(|(_, disliked)| *disliked).max().unwrap_or(0).max(1);
         let scored = fitting.iter().zip(&facts).map(|((name, room), (prefers, disliked))| {

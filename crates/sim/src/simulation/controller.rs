@@ -89,6 +89,8 @@ pub(crate) struct Controller {
     behaviour: LoopBehaviour,
     /// A reconciliation is scheduled.
     is_reacting: bool,
+    /// As many steps were in flight as may be, and more rollouts were due.
+    is_behind: bool,
     links: Links,
     /// The clusters of which it does not know yet which kinds they serve.
     discovering: BTreeSet<SmolStr>,
@@ -132,6 +134,7 @@ impl Controller {
             alarm: None,
             behaviour,
             is_reacting: false,
+            is_behind: false,
             links,
             discovering: BTreeSet::new(),
         };
@@ -305,7 +308,8 @@ impl Controller {
         }
     }
 
-    /// Reconciles what is due, at once or after the reaction delay.
+    /// Reconciles what is due, at once or after the reaction delay. That is over for rollouts that
+    /// only wait for steps in flight to end, as it is in a control loop that is busy.
     fn react(
         &mut self,
         environment: &mut Environment<'_>,
@@ -313,7 +317,7 @@ impl Controller {
         is_time: bool,
     ) {
         let now = environment.cluster.now();
-        if self.behaviour.reaction_delay.is_zero() || is_time {
+        if self.behaviour.reaction_delay.is_zero() || is_time || self.is_behind {
             return self.reconcile_all(environment, scheduled);
         }
         if self.reconciler.idle_for(now) != Some(Duration::ZERO) {
@@ -339,6 +343,7 @@ impl Controller {
                 self.advance(number, environment, scheduled);
             }
         }
+        self.is_behind = self.reconciler.is_behind();
         drop(self.reconciler.take_events());
         self.set_alarm(now, scheduled);
     }

@@ -39,10 +39,12 @@ pub struct PoolRehearsal {
     disrupted: BTreeSet<String>,
     ready_pods: BTreeSet<String>,
     has_drifted: bool,
+    /// Called once all nodes are there, before the template changes.
+    when_provisioned: fn(),
 }
 
 impl PoolRehearsal {
-    pub fn new(nodes: u32) -> (Self, RunSettings) {
+    pub fn new(nodes: u32, when_provisioned: fn()) -> (Self, RunSettings) {
         let trial = Self {
             nodes: usize::try_from(nodes).unwrap_or(usize::MAX),
             claims: BTreeSet::new(),
@@ -51,6 +53,7 @@ impl PoolRehearsal {
             disrupted: BTreeSet::new(),
             ready_pods: BTreeSet::new(),
             has_drifted: false,
+            when_provisioned,
         };
         (trial, RunSettings::undisturbed())
     }
@@ -182,6 +185,7 @@ impl Trial for PoolRehearsal {
             return Vec::new();
         }
         self.has_drifted = true;
+        (self.when_provisioned)();
         let labels = json!({REVISION: "two"});
         let body = json!({"spec": {"template": {"metadata": {"labels": labels}}}});
         vec![(SignedDuration::from_mins(1), Request::merge(&format!("{POOLS}/default"), body))]

@@ -172,7 +172,8 @@ pub(super) fn snapshot_of_replica_set<'w>(world: &'w World, rollout: &'w Object)
         Some(owner) => world.controlled(&REPLICA_SET, rollout.namespace(), owner.uid).collect(),
         None => vec![rollout],
     };
-    let beside = siblings.iter().flat_map(|set| pods_of(world, set));
+    let others = siblings.iter().filter(|set| set.key() != rollout.key());
+    let beside = others.flat_map(|set| pods_of(world, set));
     let pods: Vec<&Object> = in_reach(world, &POD, rollout).chain(beside).collect();
     Snapshot::new(rollout, siblings.into_iter().chain(pods))
 }

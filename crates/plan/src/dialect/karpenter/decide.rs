@@ -310,12 +310,13 @@ impl<'c, 'w> Disruptions<'c, 'w> {
     /// Runs the loop to its end.
     pub(crate) fn new(cluster: &'c Cluster<'w>, daemons: &[&'w Object]) -> Self {
         let has_pods = !cluster.pods.is_empty() || !cluster.pending.is_empty();
-        let (conditions, obstacles) = judged(cluster, &nominated(cluster, daemons));
+        let inventory = has_pods.then(|| Inventory::new(cluster, daemons));
+        let (conditions, obstacles) = judged(cluster, &nominated(inventory.as_ref()));
         let leaving = cluster.members.iter().enumerate().filter(|(_, member)| member.is_leaving());
         let pools = cluster.pools.iter().zip(&cluster.counts);
         let mut disruptions = Self {
             cluster,
-            inventory: has_pods.then(|| Inventory::new(cluster, daemons)),
+            inventory,
             budgets: pools.map(|(pool, it)| Budgets::new(pool, it.total, cluster.now)).collect(),
             down: down(cluster),
             conditions,
@@ -450,11 +451,9 @@ fn down(cluster: &Cluster<'_>) -> Vec<Down> {
 }
 
 /// The nodes that pending pods will go to.
-fn nominated(cluster: &Cluster<'_>, daemons: &[&Object]) -> BTreeSet<SmolStr> {
-    if cluster.pending.is_empty() {
-        return BTreeSet::new();
-    }
-    simulate::nominated(cluster, daemons)
+fn nominated(inventory: Option<&Inventory<'_, '_>>) -> BTreeSet<SmolStr> {
+    let waited_for = inventory.filter(|inventory| !inventory.cluster.pending.is_empty());
+    waited_for.map(simulate::nominated).unwrap_or_default()
 }
 
 /// What is true of each member now, and why it may not be disrupted.

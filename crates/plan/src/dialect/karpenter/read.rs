@@ -76,8 +76,8 @@ impl Facts {
 
     /// The pods of the snapshot.
     pub(crate) fn pods<'w>(&'w self, snapshot: &Snapshot<'w>) -> impl Iterator<Item = Pod<'w>> {
-        let pods = snapshot.of(&POD).iter().zip(self.pods.iter());
-        pods.map(|(object, (_, facts))| Pod { object, facts })
+        let pods = snapshot.of(&POD).iter().zip(self.pods.iter()).enumerate();
+        pods.map(|(place, (object, (_, facts)))| Pod { place, object, facts })
     }
 }
 

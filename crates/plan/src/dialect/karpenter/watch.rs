@@ -1,5 +1,7 @@
 //! The kinds that the dialect reads, and which pools a change concerns.
 
+use std::collections::BTreeSet;
+
 use convoy_api::{Object, ObjectKey};
 use smol_str::SmolStr;
 
@@ -71,7 +73,13 @@ pub(crate) fn affected_claims(world: &World, changed: &ObjectKey) -> Vec<ObjectK
             claims_of_node(world, &node).into_iter().filter(ends_alone).map(key).collect()
         }
         kind if WATCHES.iter().any(|watch| watch.kind == *kind) => {
-            claims().filter(ends_alone).map(key).collect()
+            let cluster = &changed.cluster;
+            let pools: BTreeSet<&str> = world
+                .of_cluster(cluster, &names::NODE_POOL)
+                .map(|pool| pool.name().as_str())
+                .collect();
+            let is_alone = |claim: &&Object| !pools.contains(pool_name(claim));
+            world.deleting(cluster, &names::NODE_CLAIM).filter(is_alone).map(key).collect()
         }
         _ => Vec::new(),
     }
@@ -88,14 +96,17 @@ fn claims_of_node<'w>(world: &'w World, node: &ObjectKey) -> Vec<&'w Object> {
 }
 
 fn is_pooled(world: &World, claim: &Object) -> bool {
-    let pool = claim.label(names::label::NODE_POOL).unwrap_or_default();
-    world.get(&claim.key().sibling(&names::NODE_POOL, "", pool)).is_some()
+    world.get(&claim.key().sibling(&names::NODE_POOL, "", pool_name(claim))).is_some()
+}
+
+/// The name of the pool that a claim says it belongs to.
+fn pool_name(claim: &Object) -> &str {
+    claim.label(names::label::NODE_POOL).unwrap_or_default()
 }
 
 /// Whether the pool of a claim is in its snapshot.
 pub(crate) fn has_pool(snapshot: &Snapshot<'_>, claim: &Object) -> bool {
-    let pool = claim.label(names::label::NODE_POOL).unwrap_or_default();
-    snapshot.get(&claim.key().sibling(&names::NODE_POOL, "", pool)).is_some()
+    snapshot.get(&claim.key().sibling(&names::NODE_POOL, "", pool_name(claim))).is_some()
 }
 
 /// What the life of one claim depends on: its Node and node class. Its end, if its pool is gone,
@@ -110,8 +121,7 @@ pub(crate) fn claim_snapshot<'w>(world: &'w World, claim: &'w Object) -> Snapsho
         world.get(&key.sibling(&NODE, "", node)).into_iter().collect()
     };
     let classes = world.of_cluster(&key.cluster, &names::KWOK_NODE_CLASS);
-    let pool = claim.label(names::label::NODE_POOL).unwrap_or_default();
-    let pool = world.get(&key.sibling(&names::NODE_POOL, "", pool));
+    let pool = world.get(&key.sibling(&names::NODE_POOL, "", pool_name(claim)));
     let ends = claim.is_deleting() && pool.is_none();
     let beside = [POD, POD_DISRUPTION_BUDGET, VOLUME_ATTACHMENT].into_iter().filter(|_| ends);
     let beside = beside.flat_map(|kind| world.of_cluster(&key.cluster, &kind));

@@ -1,6 +1,7 @@
 //! Where pods would go if some nodes were gone: first onto nodes that stay, then onto new ones.
 //! Nothing here decides whether that is worth it.
 
+mod base;
 mod inventory;
 mod labels;
 pub(crate) mod min_values;
@@ -9,10 +10,10 @@ mod overhead;
 mod replacement;
 mod scheduled;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use convoy_api::Object;
 use smol_str::SmolStr;
 
 pub(crate) use inventory::Inventory;
@@ -21,10 +22,9 @@ pub(crate) use offer::Offer;
 pub(crate) use replacement::Replacement;
 
 use crate::dialect::karpenter::names::label;
-use crate::dialect::karpenter::read::Cluster;
 use crate::dialect::karpenter::read::pod_requirements::PodRequirements;
 use crate::resources::Amounts;
-use inventory::SchedulableNode;
+use inventory::Left;
 use scheduled::{NodeLabels, ScheduledPod};
 
 /// Where pods would go.
@@ -68,56 +68,84 @@ enum Origin {
     Candidate,
 }
 
+/// A pod that needs a node.
+struct MovingPod<'w> {
+    origin: Origin,
+    /// Where it stands among all pods.
+    place: usize,
+    needs: Rc<PodRequirements<'w>>,
+}
+
+impl MovingPod<'_> {
+    fn size(&self) -> (i64, i64) {
+        (self.needs.amounts.cpu, self.needs.amounts.memory)
+    }
+}
+
 /// Simulates the removal of the candidates.
 pub(crate) fn simulate<'w>(
     inventory: &Inventory<'_, 'w>,
     removal: Removal<'_>,
 ) -> SimulationResult<'w> {
-    let mut moving = pods_to_move(inventory, removal);
-    if moving.is_empty() {
-        return SimulationResult::default();
-    }
-    // Large pods first; names make the order total.
-    moving.sort_by(|(of_a, a), (of_b, b)| {
-        let size = |needs: &PodRequirements<'_>| (needs.amounts.cpu, needs.amounts.memory);
-        let order = size(b).cmp(&size(a)).then(of_a.cmp(of_b));
-        order.then_with(|| a.object.key().cmp(b.object.key()))
-    });
+    let mut moving = pods_on(inventory, removal.candidates, Origin::Candidate);
     let gone: BTreeSet<usize> = removal.candidates.iter().chain(removal.leaving).copied().collect();
-    let mut state = Simulation::new(inventory, &gone, &moving);
-    for (origin, needs) in &moving {
-        state.schedule(*origin, needs, removal.is_consolidation);
-    }
-    state.result
+    let mut state = if let Some(progress) = base::progress(inventory, removal, &moving) {
+        Simulation { inventory, gone: &gone, scheduled: Vec::new(), progress }
+    } else {
+        moving.extend(pods_without_node(inventory, removal.leaving));
+        Simulation::new(inventory, &gone, &moving)
+    };
+    state.schedule_all(moving, removal.is_consolidation);
+    state.finished()
 }
 
-/// The pods that need a node: those that wait for one, and those of nodes that go.
-fn pods_to_move<'w>(
+/// The pods that need a node whatever else goes: those that wait for one, and those of nodes
+/// that are on their way out.
+fn pods_without_node<'w>(
     inventory: &Inventory<'_, 'w>,
-    removal: Removal<'_>,
-) -> Vec<(Origin, Rc<PodRequirements<'w>>)> {
+    leaving: &BTreeSet<usize>,
+) -> Vec<MovingPod<'w>> {
+    let mut moving = pods_on(inventory, leaving, Origin::Leaving);
+    let pending = inventory.cluster.pending.iter();
+    let origin = Origin::Pending;
+    moving.extend(pending.map(|pod| {
+        let (place, needs) = (pod.place, inventory.requirements(pod));
+        MovingPod { origin, place, needs }
+    }));
+    moving
+}
+
+/// The pods of nodes that go.
+fn pods_on<'i, 'w>(
+    inventory: &Inventory<'_, 'w>,
+    members: impl IntoIterator<Item = &'i usize>,
+    origin: Origin,
+) -> Vec<MovingPod<'w>> {
     let cluster = inventory.cluster;
-    let pending = cluster.pending.iter();
-    let pending = pending.map(|pod| (Origin::Pending, inventory.requirements(pod)));
-    let on = |members: Vec<usize>, origin: Origin| {
-        members.into_iter().flat_map(move |member| {
-            let pods = cluster.pods_of(&cluster.members[member]).iter();
-            pods.map(move |pod| (origin, pod))
-        })
-    };
-    let leaving = on(removal.leaving.iter().copied().collect(), Origin::Leaving);
-    let candidates = on(removal.candidates.to_vec(), Origin::Candidate);
-    let bound = candidates
-        .chain(leaving)
-        .filter_map(|(origin, pod)| Some((origin, inventory.requirements_of_movable(pod)?)));
-    pending.chain(bound).collect()
+    let pods = members.into_iter().flat_map(|at| cluster.pods_of(&cluster.members[*at]));
+    let moving = pods.filter_map(|pod| {
+        let (place, needs) = (pod.place, inventory.requirements_of_movable(pod)?);
+        Some(MovingPod { origin, place, needs })
+    });
+    moving.collect()
 }
 
 /// A simulation under way.
 struct Simulation<'g, 'c, 'w> {
     inventory: &'g Inventory<'c, 'w>,
-    /// The nodes that something was put onto; the others are as the inventory has them.
-    changed: BTreeMap<usize, SchedulableNode<'w>>,
+    gone: &'g BTreeSet<usize>,
+    /// Where pods are, if any of them cares about topology.
+    scheduled: Vec<ScheduledPod<'w>>,
+    progress: Progress<'w>,
+}
+
+/// What a simulation has found so far.
+#[derive(Clone, Debug, Default)]
+struct Progress<'w> {
+    /// What is left of nodes that something was put onto; of the others, what the inventory has.
+    changed: BTreeMap<usize, Left<'w>>,
+    /// The existing nodes that pods would go to.
+    targets: BTreeMap<usize, Arrival>,
     /// What is left at most of any node in blocks that got pods.
     filled: BTreeMap<usize, Amounts>,
     /// Blocks that got pods since their entry in `filled`, if they have one.
@@ -125,35 +153,54 @@ struct Simulation<'g, 'c, 'w> {
     /// By shape of the pods, the first node that may take another one. Nodes only fill up here, so
     /// that one that did not take a pod does not take the next of its kind.
     first_open: BTreeMap<u64, usize>,
-    gone: &'g BTreeSet<usize>,
-    /// Where pods are, if any of them cares about topology.
-    scheduled: Vec<ScheduledPod<'w>>,
+    /// By shape of the pods, the first new node that may take another one.
+    first_new: BTreeMap<u64, usize>,
     result: SimulationResult<'w>,
+}
+
+/// The simulation without candidates.
+#[derive(Clone, Debug)]
+struct Base<'w> {
+    leaving: BTreeSet<usize>,
+    /// The size of its smallest pod.
+    smallest: Option<(i64, i64)>,
+    /// Absent where it matters to pods where others are: then that depends on the candidates.
+    progress: Option<Progress<'w>>,
 }
 
 impl<'g, 'c, 'w> Simulation<'g, 'c, 'w> {
     fn new(
         inventory: &'g Inventory<'c, 'w>,
         gone: &'g BTreeSet<usize>,
-        moving: &[(Origin, Rc<PodRequirements<'w>>)],
+        moving: &[MovingPod<'w>],
     ) -> Self {
-        let cares = moving.iter().any(|(_, needs)| !needs.topology.is_empty());
+        let cares = moving.iter().any(|pod| !pod.needs.topology.is_empty());
         let scheduled =
             if cares || inventory.has_topology { inventory.scheduled(gone) } else { Vec::new() };
-        Self {
-            inventory,
-            changed: BTreeMap::new(),
-            filled: BTreeMap::new(),
-            touched: BTreeSet::new(),
-            first_open: BTreeMap::new(),
-            gone,
-            scheduled,
-            result: SimulationResult::default(),
+        Self { inventory, gone, scheduled, progress: Progress::default() }
+    }
+
+    /// Finds nodes for pods: large ones first; their places make the order total.
+    fn schedule_all(&mut self, mut moving: Vec<MovingPod<'w>>, is_consolidation: bool) {
+        moving.sort_by_key(|pod| (Reverse(pod.size()), pod.origin, pod.place));
+        for MovingPod { origin, needs, .. } in &moving {
+            self.schedule(*origin, needs, is_consolidation);
         }
     }
 
-    fn target(&self, at: usize) -> &SchedulableNode<'w> {
-        self.changed.get(&at).unwrap_or(&self.inventory.nodes[at])
+    fn finished(self) -> SimulationResult<'w> {
+        let Progress { targets, mut result, .. } = self.progress;
+        for (at, arrival) in targets {
+            let name = self.inventory.nodes[at].name.clone();
+            let known = result.targets.entry(name).or_insert(arrival);
+            *known = arrival.max(*known);
+        }
+        result
+    }
+
+    /// What is left of a node.
+    fn left(&self, at: usize) -> &Left<'w> {
+        self.progress.changed.get(&at).unwrap_or(&self.inventory.nodes[at].left)
     }
 
     /// Finds a node for a pod. Its preferences count until there is no node with them.
@@ -169,7 +216,7 @@ impl<'g, 'c, 'w> Simulation<'g, 'c, 'w> {
         }
         if origin != Origin::Pending {
             let object = needs.object;
-            self.result.stranded.push(format!(
+            self.progress.result.stranded.push(format!(
                 "pod {}/{} fits on no other node, and no pool could make one for it",
                 object.namespace(),
                 object.name()
@@ -194,10 +241,11 @@ impl<'g, 'c, 'w> Simulation<'g, 'c, 'w> {
     /// The first node that takes a pod.
     fn find(&mut self, needs: &PodRequirements<'w>, avoid_busy: bool) -> Option<usize> {
         let shape = needs.shape.filter(|_| !avoid_busy && self.scheduled.is_empty());
-        let first = shape.and_then(|shape| self.first_open.get(&shape).copied()).unwrap_or(0);
+        let first =
+            shape.and_then(|shape| self.progress.first_open.get(&shape).copied()).unwrap_or(0);
         let mut found = None;
         for block in self.inventory.blocks_from(first) {
-            let known = self.filled.get(&block);
+            let known = self.progress.filled.get(&block);
             if !needs.amounts.fit_into(known.unwrap_or_else(|| self.inventory.room_in(block))) {
                 continue;
             }
@@ -209,71 +257,86 @@ impl<'g, 'c, 'w> Simulation<'g, 'c, 'w> {
             self.measure(block);
         }
         if let Some(shape) = shape {
-            self.first_open.insert(shape, found.unwrap_or(usize::MAX));
+            self.progress.first_open.insert(shape, found.unwrap_or(usize::MAX));
         }
         found
     }
 
     fn fits(&self, at: usize, needs: &PodRequirements<'w>, avoid_busy: bool) -> bool {
-        let target = self.target(at);
+        let target = &self.inventory.nodes[at];
         !(avoid_busy && target.is_busy)
-            && target.takes(needs, &self.inventory.cluster.pools)
+            && target.takes(needs, self.left(at), &self.inventory.taints)
             && target.member.is_none_or(|member| !self.gone.contains(&member))
             && self.permits(needs, |key| target.label(key))
     }
 
     /// Notes what is left in a block that got pods and did not take another one.
     fn measure(&mut self, block: usize) {
-        if self.touched.remove(&block) {
+        if self.progress.touched.remove(&block) {
             let nodes = self.inventory.nodes_of(block);
-            let room = inventory::roomiest(nodes.map(|at| self.target(at)));
-            self.filled.insert(block, room);
+            let room = inventory::roomiest(nodes.map(|at| self.left(at)));
+            self.progress.filled.insert(block, room);
         }
     }
 
     fn join(&mut self, origin: Origin, needs: &PodRequirements<'w>, at: usize) {
-        let target = self.changed.entry(at).or_insert_with(|| self.inventory.nodes[at].clone());
-        target.take(needs);
-        let (is_initialized, name) = (target.is_initialized, target.name.clone());
-        let zone = || target.label(label::ZONE).unwrap_or_default().to_owned();
-        let labels = match target.labels {
-            Some(node) => NodeLabels::Existing(node),
-            None => NodeLabels::New { zone: zone(), host: name.to_string() },
-        };
-        if !is_initialized && origin == Origin::Candidate {
-            let object = needs.object;
-            self.result.stranded.push(format!(
+        let target = &self.inventory.nodes[at];
+        self.progress.changed.entry(at).or_insert_with(|| target.left.clone()).take(needs);
+        if !target.is_initialized && origin == Origin::Candidate {
+            let (object, name) = (needs.object, &target.name);
+            self.progress.result.stranded.push(format!(
                 "pod {}/{} would depend on node {name}, which is not initialized yet",
                 object.namespace(),
                 object.name()
             ));
         }
-        self.touched.insert(Inventory::block_of(at));
+        self.progress.touched.insert(Inventory::block_of(at));
         let arrival = if origin == Origin::Pending { Arrival::Pending } else { Arrival::Moving };
-        let known = self.result.targets.entry(name).or_insert(arrival);
+        let known = self.progress.targets.entry(at).or_insert(arrival);
         *known = arrival.max(*known);
-        self.note_scheduled(needs, labels);
+        let zone = || target.label(label::ZONE).unwrap_or_default().to_owned();
+        self.note_scheduled(needs, || match target.labels {
+            Some(node) => NodeLabels::Existing(node),
+            None => NodeLabels::New { zone: zone(), host: target.name.to_string() },
+        });
     }
 
     fn join_replacement(&mut self, needs: &PodRequirements<'w>) -> bool {
-        for at in 0..self.result.replacements.len() {
-            let Some(grown) = self.result.replacements[at].with(self.inventory, needs) else {
+        let shape = needs.shape.filter(|_| self.scheduled.is_empty());
+        let first =
+            shape.and_then(|shape| self.progress.first_new.get(&shape).copied()).unwrap_or(0);
+        let count = self.progress.result.replacements.len();
+        let mut joined = None;
+        for at in first..count {
+            let Some(grown) = self.progress.result.replacements[at].with(self.inventory, needs)
+            else {
                 continue;
             };
             if let Some((grown, zone)) = self.in_topology(needs, grown, at) {
-                self.result.replacements[at] = grown;
-                self.note_scheduled(needs, NodeLabels::New { zone, host: new_host(at) });
-                return true;
+                self.progress.result.replacements[at] = grown;
+                self.note_scheduled(needs, || NodeLabels::New { zone, host: new_host(at) });
+                joined = Some(at);
+                break;
             }
         }
-        false
+        if let Some(at) = joined {
+            // It may have settled a label for which it did not take others.
+            for open in self.progress.first_new.values_mut() {
+                *open = at.min(*open);
+            }
+        }
+        if let Some(shape) = shape {
+            self.progress.first_new.insert(shape, joined.unwrap_or(count));
+        }
+        joined.is_some()
     }
 
     /// A new node of the pool that goes first: by weight, then by name, last first.
     fn add_replacement(&mut self, needs: &PodRequirements<'w>) -> bool {
-        let at = self.result.replacements.len();
+        let at = self.progress.result.replacements.len();
         for pool in self.inventory.pool_order() {
             let planned = self
+                .progress
                 .result
                 .replacements
                 .iter()
@@ -283,8 +346,8 @@ impl<'g, 'c, 'w> Simulation<'g, 'c, 'w> {
                 continue;
             };
             if let Some((replacement, zone)) = self.in_topology(needs, replacement, at) {
-                self.result.replacements.push(replacement);
-                self.note_scheduled(needs, NodeLabels::New { zone, host: new_host(at) });
+                self.progress.result.replacements.push(replacement);
+                self.note_scheduled(needs, || NodeLabels::New { zone, host: new_host(at) });
                 return true;
             }
         }
@@ -328,13 +391,17 @@ impl<'g, 'c, 'w> Simulation<'g, 'c, 'w> {
         needs.topology.permits(needs.object, node, &self.scheduled, domains)
     }
 
-    fn note_scheduled(&mut self, needs: &PodRequirements<'w>, labels: NodeLabels<'w>) {
+    fn note_scheduled(
+        &mut self,
+        needs: &PodRequirements<'w>,
+        labels: impl FnOnce() -> NodeLabels<'w>,
+    ) {
         let matters =
             self.inventory.has_topology || !self.scheduled.is_empty() || !needs.topology.is_empty();
         if matters {
             let required = || needs.topology.clone().into_required();
             let topology = needs.topology.keeps_others_away().then(required);
-            self.scheduled.push(ScheduledPod { pod: needs.object, topology, labels });
+            self.scheduled.push(ScheduledPod { pod: needs.object, topology, labels: labels() });
         }
     }
 }
@@ -345,8 +412,7 @@ fn new_host(at: usize) -> String {
 }
 
 /// The nodes that pods waiting for a target will go to.
-pub(crate) fn nominated(cluster: &Cluster<'_>, daemons: &[&Object]) -> BTreeSet<SmolStr> {
-    let inventory = Inventory::new(cluster, daemons);
+pub(crate) fn nominated(inventory: &Inventory<'_, '_>) -> BTreeSet<SmolStr> {
     let removal = Removal { candidates: &[], leaving: &BTreeSet::new(), is_consolidation: false };
-    simulate(&inventory, removal).targets.into_keys().collect()
+    simulate(inventory, removal).targets.into_keys().collect()
 }

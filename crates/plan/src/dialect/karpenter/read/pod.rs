@@ -16,6 +16,8 @@ use crate::taint::{Taint, Toleration};
 /// A pod and what matters about it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pod<'w> {
+    /// Where it stands among the pods of the snapshot, which are in key order.
+    pub(crate) place: usize,
     pub(crate) object: &'w Object,
     pub(crate) facts: &'w PodFacts,
 }

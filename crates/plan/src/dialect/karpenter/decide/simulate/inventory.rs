@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::rc::Rc;
 
-use convoy_api::{Object, ObjectKey};
+use convoy_api::Object;
 use smol_str::SmolStr;
 
+use super::Base;
 use super::offer::Offer;
 use super::overhead::{Overhead, collide};
 use super::scheduled::{NodeLabels, ScheduledPod};
@@ -35,6 +36,8 @@ pub(crate) struct Inventory<'c, 'w> {
     /// What is left at most of any node in each block of [`BLOCK`] of them. Pods only make it
     /// less, so that a block without room stays one.
     roomiest: Vec<Amounts>,
+    /// The taints of new nodes, by index of the pool.
+    pub(super) taints: Vec<Vec<Taint<'c>>>,
     /// What each pool could make, by index of the pool.
     pub(super) offers: Vec<Vec<Offer<'w>>>,
     /// What agents take of new nodes, by index of the pool.
@@ -44,9 +47,12 @@ pub(crate) struct Inventory<'c, 'w> {
     /// Whether any pod that stays keeps others away.
     pub(super) has_topology: bool,
     /// What pods need, of those that were asked about: each simulation asks about the same ones.
-    requirements: RefCell<BTreeMap<&'w ObjectKey, Rc<PodRequirements<'w>>>>,
+    /// By the place of the pod.
+    requirements: RefCell<BTreeMap<usize, Rc<PodRequirements<'w>>>>,
     /// Whether a budget keeps a pod where it is, likewise.
-    blocked: RefCell<BTreeMap<&'w ObjectKey, bool>>,
+    blocked: RefCell<BTreeMap<usize, bool>>,
+    /// What simulations begin with, as long as the nodes are the same.
+    pub(super) base: RefCell<Option<Base<'w>>>,
 }
 
 /// A node that pods can go to.
@@ -59,12 +65,26 @@ pub(super) struct SchedulableNode<'w> {
     planned_labels: BTreeMap<SmolStr, SmolStr>,
     /// The pool of a node that is only planned: it will have the pool's taints.
     planned_by: Option<usize>,
-    free: Amounts,
     taints: Vec<Taint<'w>>,
-    ports: Vec<Port<'w>>,
+    pub(super) left: Left<'w>,
     pub(super) is_initialized: bool,
     /// Pods came or went lately, so that it is not consolidated yet.
     pub(super) is_busy: bool,
+}
+
+/// What is left of a node.
+#[derive(Clone, Debug)]
+pub(super) struct Left<'w> {
+    free: Amounts,
+    /// Ports that are taken.
+    ports: Vec<Port<'w>>,
+}
+
+impl<'w> Left<'w> {
+    pub(super) fn take(&mut self, needs: &PodRequirements<'w>) {
+        self.free.subtract(&needs.amounts);
+        self.ports.extend_from_slice(needs.ports());
+    }
 }
 
 impl<'c, 'w> Inventory<'c, 'w> {
@@ -88,17 +108,19 @@ impl<'c, 'w> Inventory<'c, 'w> {
         let usage = indices.map(|pool| usage(cluster, pool)).collect();
         let keeps_away = |pod: &Pod<'_>| pod.is_active() && pod.facts.keeps_others_away;
         let has_topology = cluster.pods.values().flatten().any(keeps_away);
-        let roomiest = nodes.chunks(BLOCK).map(roomiest).collect();
+        let roomiest = nodes.chunks(BLOCK).map(|block| roomiest(lefts(block))).collect();
         Self {
             cluster,
             nodes,
             roomiest,
+            taints: cluster.pools.iter().map(Pool::taints).collect(),
             offers,
             overhead,
             usage,
             has_topology,
             requirements: RefCell::default(),
             blocked: RefCell::default(),
+            base: RefCell::default(),
         }
     }
 
@@ -124,7 +146,7 @@ impl<'c, 'w> Inventory<'c, 'w> {
     /// What a pod needs.
     pub(super) fn requirements(&self, pod: &Pod<'w>) -> Rc<PodRequirements<'w>> {
         let mut known = self.requirements.borrow_mut();
-        let needs = known.entry(pod.object.key());
+        let needs = known.entry(pod.place);
         Rc::clone(needs.or_insert_with(|| Rc::new(PodRequirements::of(pod.object))))
     }
 
@@ -133,7 +155,7 @@ impl<'c, 'w> Inventory<'c, 'w> {
         let Cluster { now, pod_budgets, .. } = self.cluster;
         let is_blocked = || {
             let mut known = self.blocked.borrow_mut();
-            let blocked = known.entry(pod.object.key());
+            let blocked = known.entry(pod.place);
             *blocked.or_insert_with(|| pod_budgets.is_fully_blocked(pod.object))
         };
         let moves = pod.is_reschedulable() && !pod.is_protected(*now) && !is_blocked();
@@ -154,12 +176,13 @@ impl<'c, 'w> Inventory<'c, 'w> {
         labels: BTreeMap<SmolStr, SmolStr>,
         mut room: Amounts,
     ) {
+        self.base.take();
         self.usage[pool].1 += 1;
         room.subtract(&self.overhead[pool].amounts);
         self.nodes.push(SchedulableNode::planned(pool, name, labels, room));
         let start = (self.nodes.len() - 1) / BLOCK * BLOCK;
         self.roomiest.truncate(start / BLOCK);
-        self.roomiest.push(roomiest(&self.nodes[start..]));
+        self.roomiest.push(roomiest(lefts(&self.nodes[start..])));
     }
 
     /// Pools that make nodes for pods: the heaviest first, then by name, last first.
@@ -256,9 +279,8 @@ impl<'w> SchedulableNode<'w> {
             labels: Some(object),
             planned_labels: BTreeMap::new(),
             planned_by: None,
-            free,
             taints: node::taints(object),
-            ports,
+            left: Left { free, ports },
             is_initialized: true,
             is_busy: false,
         }
@@ -276,9 +298,8 @@ impl<'w> SchedulableNode<'w> {
             member: None,
             labels: None,
             planned_labels,
-            free,
             taints: Vec::new(),
-            ports: Vec::new(),
+            left: Left { free, ports: Vec::new() },
             is_initialized: false,
             is_busy: false,
         }
@@ -294,27 +315,31 @@ impl<'w> SchedulableNode<'w> {
         known.or_else(|| (key == label::HOSTNAME).then_some(self.name.as_str()))
     }
 
-    pub(super) fn takes(&self, needs: &PodRequirements<'w>, pools: &[Pool<'_>]) -> bool {
-        let of_pool = || self.planned_by.map_or_else(Vec::new, |pool| pools[pool].taints());
-        needs.amounts.fit_into(&self.free)
+    /// Whether a pod may go here, so much being left and the pools having these taints.
+    pub(super) fn takes(
+        &self,
+        needs: &PodRequirements<'w>,
+        left: &Left<'w>,
+        of_pools: &[Vec<Taint<'_>>],
+    ) -> bool {
+        let of_pool = self.planned_by.map_or(&[][..], |pool| &of_pools[pool]);
+        needs.amounts.fit_into(&left.free)
             && needs.first_intolerable(&self.taints).is_none()
-            && needs.first_intolerable(&of_pool()).is_none()
+            && needs.first_intolerable(of_pool).is_none()
             && needs.accept(|key| self.label(key))
-            && !collide(&self.ports, needs.ports())
-    }
-
-    pub(super) fn take(&mut self, needs: &PodRequirements<'w>) {
-        self.free.subtract(&needs.amounts);
-        self.ports.extend_from_slice(needs.ports());
+            && !collide(&left.ports, needs.ports())
     }
 }
 
-/// What is left at most of any of `nodes`.
-pub(super) fn roomiest<'n, 'w: 'n>(
-    nodes: impl IntoIterator<Item = &'n SchedulableNode<'w>>,
-) -> Amounts {
-    nodes.into_iter().fold(Amounts::default(), |mut most, node| {
-        most.raise(&node.free);
+/// What is left of each of `nodes`.
+fn lefts<'n, 'w>(nodes: &'n [SchedulableNode<'w>]) -> impl Iterator<Item = &'n Left<'w>> {
+    nodes.iter().map(|node| &node.left)
+}
+
+/// What is left at most of any node.
+pub(super) fn roomiest<'n, 'w: 'n>(nodes: impl Iterator<Item = &'n Left<'w>>) -> Amounts {
+    nodes.fold(Amounts::default(), |mut most, left| {
+        most.raise(&left.free);
         most
     })
 }

@@ -81,7 +81,7 @@ impl<'w> Replacement<'w> {
     ) -> Option<Self> {
         let pool = &inventory.cluster.pools[self.pool];
         let is_taken = collide(&self.ports, needs.ports());
-        if is_taken || needs.first_intolerable(&pool.taints()).is_some() {
+        if is_taken || needs.first_intolerable(&inventory.taints[self.pool]).is_some() {
             return None;
         }
         let labels = self.labels.with(pool, needs)?;
