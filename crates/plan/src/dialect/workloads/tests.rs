@@ -101,6 +101,33 @@ fn a_pod_that_may_have_settled_within_this_second_is_not_taken_for_lost() {
 }
 
 #[test]
+fn a_surge_goes_on_when_its_pod_has_settled() {
+    let spec = json!({"minReadySeconds": 10,
+        "updateStrategy": {"rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}}});
+    let world = |hash: &str| {
+        let fresh = outdated("DaemonSet", "web-new", "n1").label("controller-revision-hash", hash);
+        let old = outdated("DaemonSet", "web-old", "n1")
+            .with("/status/conditions/0/lastTransitionTime", json!("2020-01-01T00:00:00Z"))
+            .with("/metadata/creationTimestamp", json!("2020-01-01T00:00:00Z"));
+        [node("n1"), owner("apps/v1", "DaemonSet", &spec), old, fresh]
+    };
+    let first = step(&DAEMON_SETS, world("other"));
+    let hash = first.actions.iter().find_map(|action| match &action.write {
+        Write::Create { object } if object["kind"] == "ControllerRevision" => {
+            object["metadata"]["labels"]["controller-revision-hash"].as_str()
+        }
+        _ => None,
+    });
+    let hash = hash.expect("the template has a revision");
+    // Nothing else may ever happen on the node: the time alone has to bring the next decision.
+    let settling = step(&DAEMON_SETS, world(hash));
+    assert_eq!(settling.decision["deletePods"], json!([]));
+    let until = settling.holds.iter().filter_map(|hold| hold.until).min().unwrap();
+    let settled = step_at(&DAEMON_SETS, world(hash), &until.to_string());
+    assert_eq!(settled.decision["deletePods"], json!(["web-old"]));
+}
+
+#[test]
 fn on_delete_waits_for_somebody() {
     let strategy = json!({"updateStrategy": {"type": "OnDelete"}});
     let objects = [

@@ -9,7 +9,7 @@ use super::Members;
 use crate::dialect::workloads::decide::daemon_set::{DaemonSetDecision, decide};
 use crate::dialect::workloads::decide::revisions::expired;
 use crate::dialect::workloads::names::REVISION_HASH;
-use crate::dialect::workloads::read::daemon_set::{DaemonNode, DaemonSet, Fit};
+use crate::dialect::workloads::read::daemon_set::{DaemonNode, DaemonPod, DaemonSet, Fit};
 use crate::dialect::workloads::read::{Health, Unreadable};
 use crate::dialect::workloads::status::daemon_set::status;
 use crate::dialect::workloads::write::daemon_set::writes;
@@ -44,6 +44,14 @@ pub(crate) fn step(
 
 type Standing = (MemberState, Option<HoldReason>, Option<Timestamp>);
 
+/// When a pod that settles is available.
+fn settles_at(pod: &DaemonPod<'_>) -> Option<Timestamp> {
+    match pod.health {
+        Health::Settling { until, .. } => until,
+        _ => None,
+    }
+}
+
 /// Where a node stands, and what it waits for; none if it has nothing to do with the set.
 fn standing(
     set: &DaemonSet<'_>,
@@ -68,14 +76,17 @@ fn standing(
             (_, None) => plain(MemberState::Done),
         };
     }
-    if leaves || starts || node.active().count() > 1 {
+    if leaves || starts {
         return plain(MemberState::Moving);
     }
     if hold.is_some() {
-        return Some((MemberState::Waiting, hold, None));
+        // What it counts for changes by itself when its pod has settled.
+        return Some((MemberState::Waiting, hold, node.active().find_map(settles_at)));
     }
-    match node.current().filter(|pod| pod.is_updated).map(|pod| pod.health) {
+    let surges = node.active().count() > 1;
+    match node.active().find(|pod| pod.is_updated).map(|pod| pod.health) {
         None => plain(MemberState::Moving),
+        Some(Health::Available) if surges => plain(MemberState::Moving),
         Some(Health::Available) => plain(MemberState::Done),
         Some(Health::Settling { until, .. }) => {
             let reason = HoldReason::Settling { for_secs: set.min_ready_secs };
