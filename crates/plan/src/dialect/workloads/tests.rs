@@ -106,9 +106,11 @@ fn a_surge_goes_on_when_its_pod_has_settled() {
         "updateStrategy": {"rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}}});
     let world = |hash: &str| {
         let fresh = outdated("DaemonSet", "web-new", "n1").label("controller-revision-hash", hash);
+        let long_ago = "2020-01-01T00:00:00Z";
+        let ready = json!([{"type": "Ready", "status": "True", "lastTransitionTime": long_ago}]);
         let old = outdated("DaemonSet", "web-old", "n1")
-            .with("/status/conditions/0/lastTransitionTime", json!("2020-01-01T00:00:00Z"))
-            .with("/metadata/creationTimestamp", json!("2020-01-01T00:00:00Z"));
+            .with("/metadata/creationTimestamp", json!(long_ago))
+            .status(json!({"phase": "Running", "conditions": ready}));
         [node("n1"), owner("apps/v1", "DaemonSet", &spec), old, fresh]
     };
     let first = step(&DAEMON_SETS, world("other"));
