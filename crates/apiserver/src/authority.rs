@@ -105,11 +105,9 @@ impl Authority {
     /// What signs certificates for others.
     pub(crate) fn signer(&self) -> Result<CertificateSigner, AuthorityError> {
         let issuer = Issuer::from_ca_cert_pem(&self.certificate, KeyPair::from_pem(&self.key)?)?;
-        let own =
-            certificates(&self.certificate).into_iter().next().unwrap_or_else(|| Vec::new().into());
-        let ends = x509_parser::parse_x509_certificate(&own)
-            .map(|(_, own)| own.validity().not_after.timestamp())
-            .unwrap_or_default();
+        let own = certificates(&self.certificate);
+        let parsed = own.first().and_then(|own| x509_parser::parse_x509_certificate(own).ok());
+        let ends = parsed.map_or(0, |(_, own)| own.validity().not_after.timestamp());
         Ok(CertificateSigner::new(issuer, Timestamp::from_second(ends).unwrap_or_default()))
     }
 

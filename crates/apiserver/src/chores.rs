@@ -32,14 +32,13 @@ use crate::object_meta::{Entry, ObjectMeta, Snapshot};
 use crate::server::Server;
 use crate::status::{ApiResult, Status};
 
-use certificates::Certificates;
 use clusters::Clusters;
 use collect::Collector;
 use definitions::Definitions;
 use expiry::Expiry;
 use history::History;
 use namespaces::Namespaces;
-use policies::Policies;
+use queue::ChangedObjects;
 use quotas::Quotas;
 
 /// Objects that one step deletes at most.
@@ -58,8 +57,8 @@ pub struct Chores {
     collector: Collector,
     namespaces: Namespaces,
     quotas: Quotas,
-    certificates: Certificates,
-    policies: Policies,
+    certificates: ChangedObjects,
+    policies: ChangedObjects,
     definitions: Definitions,
     expiry: Expiry,
     clusters: Clusters,
@@ -107,8 +106,11 @@ impl Chores {
             collector: Collector::new(counts("garbage_collector_attempt_to_delete")),
             namespaces: Namespaces::new(counts("namespace")),
             quotas: Quotas::new(counts("resourcequota_primary")),
-            certificates: Certificates::new(counts("certificate")),
-            policies: Policies::new(counts("validating_admission_policy_status")),
+            certificates: ChangedObjects::new(certificates::SHELF, counts("certificate")),
+            policies: ChangedObjects::new(
+                policies::SHELF,
+                counts("validating_admission_policy_status"),
+            ),
             definitions: Definitions::new(counts("crd_finalizer")),
             expiry: Expiry::default(),
             clusters: Clusters::new(counts("logical_clusters")),
@@ -137,8 +139,10 @@ impl Chores {
         is_busy |= self.definitions.step(server).await;
         is_busy |= self.namespaces.step(server).await;
         is_busy |= self.quotas.step(server).await;
-        is_busy |= self.certificates.step(server).await;
-        is_busy |= self.policies.step(server).await;
+        let now = server.now();
+        let signed = self.certificates.queue.work(now, |key| certificates::sign(server, key));
+        is_busy |= signed.await;
+        is_busy |= self.policies.queue.work(now, |key| policies::check(server, key)).await;
         is_busy |= self.collector.step(server).await;
         is_busy |= self.expiry.step(server).await;
         self.history.step(server);

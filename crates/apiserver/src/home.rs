@@ -180,7 +180,7 @@ impl Home {
                 .with_access(access)
                 .with_metrics(metrics);
         let server = server.with_own_webhooks(&settings.own_webhooks.0);
-        server.attached.set(Some(authority.signer()?));
+        server.sign_with(authority.signer()?);
         let server = Arc::new(server);
         for cluster in server.clusters() {
             let done = bootstrap(&server, &cluster).await;

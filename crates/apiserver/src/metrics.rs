@@ -130,6 +130,14 @@ fn published<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str,
     metric
 }
 
+/// What Prometheus reads of a registry.
+fn text_of(registry: &Registry) -> String {
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, registry)
+        .expect("writing to a string does not fail");
+    text
+}
+
 fn durations() -> Histogram {
     Histogram::new([0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0])
 }
@@ -291,10 +299,7 @@ impl Metrics {
         self.store.look_at(store);
         self.queues.look();
         self.process.look();
-        let mut text = String::new();
-        prometheus_client::encoding::text::encode(&mut text, &self.registry)
-            .expect("writing to a string does not fail");
-        text
+        text_of(&self.registry)
     }
 }
 

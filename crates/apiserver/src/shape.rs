@@ -5,7 +5,7 @@
 //! `CustomResourceDefinition`. Whatever walks an object together with its form walks a
 //! [`Shape`], so there is one merge, one apply and one decoder for all kinds.
 
-mod expressed;
+mod cel_type;
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 use serde_json::Value;
 use smol_str::SmolStr;
 
-pub use expressed::type_of;
+pub use cel_type::cel_type;
 
 /// All forms of one source. Forms may contain themselves (a JSON schema does), so they refer
 /// to each other by number.

@@ -57,6 +57,15 @@ impl TestServer {
         Self::limited(Limits::default())
     }
 
+    /// A server with the namespace `default`.
+    pub(crate) fn with_namespace() -> Self {
+        let test = Self::new();
+        let namespace = serde_json::json!({"apiVersion": "v1", "kind": "Namespace",
+            "metadata": {"name": "default"}});
+        test.create("/api/v1/namespaces", &namespace);
+        test
+    }
+
     /// A server with other limits than the usual ones.
     pub(crate) fn limited(limits: Limits) -> Self {
         let settings = Settings { inline: true, ..Settings::default() };

@@ -8,6 +8,7 @@ mod validating;
 
 use std::sync::Arc;
 
+use convoy_api::object::member::{list, text};
 use serde_json::Value;
 
 use super::audience::{Audience, Subject};
@@ -160,14 +161,6 @@ fn namespace(subject: &Subject<'_>) -> Value {
     let snapshot = request.server.store.snapshot();
     let entry = key.and_then(|key| snapshot.get(&key));
     entry.map_or(Value::Null, |entry| encoding::read_entry(entry))
-}
-
-fn text<'v>(value: &'v Value, field: &str) -> &'v str {
-    value[field].as_str().unwrap_or_default()
-}
-
-fn list<'v>(spec: &'v Value, field: &str) -> &'v [Value] {
-    spec[field].as_array().map_or(&[], Vec::as_slice)
 }
 
 /// Expressions with names, under the fields that hold both.

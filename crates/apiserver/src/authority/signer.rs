@@ -1,6 +1,7 @@
 //! Certificates for others: what the signers `kubernetes.io/kube-apiserver-client`,
 //! `kubernetes.io/kube-apiserver-client-kubelet` and `kubernetes.io/kubelet-serving` issue.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -12,6 +13,8 @@ use rustls::pki_types::CertificateSigningRequestDer;
 use rustls::pki_types::pem::PemObject;
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::prelude::FromDer;
+
+use crate::server::Server;
 
 /// Lifetimes, and how far before now a certificate begins: clocks differ.
 const LIFETIME: SignedDuration = SignedDuration::from_hours(365 * 24);
@@ -42,6 +45,18 @@ pub(crate) struct SigningRequest<'r> {
     pub usages: &'r [&'r str],
     /// How long it is to be valid, if the request says.
     pub seconds: Option<i64>,
+}
+
+impl Server {
+    /// Has the server sign certificates for others.
+    pub(crate) fn sign_with(&self, signer: CertificateSigner) {
+        self.attached.set(Some(signer));
+    }
+
+    /// What signs certificates, if anything does.
+    pub(crate) fn certificate_signer(&self) -> Arc<Option<CertificateSigner>> {
+        self.attached.get(|| None)
+    }
 }
 
 /// The key stays out of logs.

@@ -6,57 +6,31 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use convoy_store::{Change, Key};
+use convoy_store::Key;
 use serde_json::{Value, json};
 
 use crate::authority::{CertificateSigner, SignerName, SigningRequest};
 use crate::encoding;
-use crate::metrics::Work;
 use crate::own;
 use crate::server::Server;
 use crate::status::ApiResult;
 use crate::surroundings::seconds;
 
-use super::Event;
-use super::queue::Queue;
-
-const SHELF: &str = "certificates.k8s.io/certificatesigningrequests";
-
-#[derive(Debug)]
-pub(super) struct Certificates {
-    pub(super) queue: Queue<Key>,
-}
-
-impl Certificates {
-    pub(super) fn new(counts: Work) -> Self {
-        Self { queue: Queue::new(counts) }
-    }
-
-    pub(super) fn observe(&mut self, event: &Event) {
-        let key = &event.entry.key;
-        let is_request = key.shelf.cluster.is_empty() && key.shelf.resource == SHELF;
-        if is_request && event.change != Change::Deleted {
-            self.queue.add(key.clone());
-        }
-    }
-
-    pub(super) async fn step(&mut self, server: &Arc<Server>) -> bool {
-        self.queue.work(server.now(), |request| sign(server, request)).await
-    }
-}
+pub(super) const SHELF: &str = "certificates.k8s.io/certificatesigningrequests";
 
 /// Signs a request if it is to be signed here. A request that changed meanwhile comes again.
-async fn sign(server: &Arc<Server>, key: Key) -> ApiResult<bool> {
-    let signer = server.attached.get(|| None::<CertificateSigner>);
-    let Some(signer) = &*signer else { return Ok(false) };
+pub(super) async fn sign(server: &Arc<Server>, key: Key) -> ApiResult<bool> {
+    let signer = server.certificate_signer();
+    let Some(signer) = signer.as_ref().as_ref().filter(|_| key.shelf.cluster.is_empty()) else {
+        return Ok(false);
+    };
     let snapshot = server.store.snapshot();
     let Some(entry) = snapshot.get(&key) else { return Ok(false) };
-    let request = encoding::read_entry(entry);
-    let Some(outcome) = signed(signer, &request, server) else { return Ok(false) };
+    let Some(outcome) = signed(signer, &encoding::read_entry(entry), server) else {
+        return Ok(false);
+    };
     let registry = server.cluster("").map(|cluster| cluster.registry());
-    let Some(resource) = registry.as_ref().and_then(|registry| {
-        registry.get("certificates.k8s.io", "v1", "certificatesigningrequests")
-    }) else {
+    let Some(resource) = registry.as_ref().and_then(|registry| registry.of_shelf(SHELF)) else {
         return Ok(false);
     };
     own::amend_at(server, resource, entry, |request| {

@@ -3,46 +3,20 @@
 
 use std::sync::Arc;
 
-use convoy_store::{Change, Key};
+use convoy_store::Key;
 use serde_json::json;
 
 use crate::encoding;
 use crate::kinds::policy_warnings;
-use crate::metrics::Work;
 use crate::own;
 use crate::server::Server;
 use crate::status::ApiResult;
 
-use super::Event;
-use super::queue::Queue;
-
-const SHELF: &str = "admissionregistration.k8s.io/validatingadmissionpolicies";
-
-#[derive(Debug)]
-pub(super) struct Policies {
-    pub(super) queue: Queue<Key>,
-}
-
-impl Policies {
-    pub(super) fn new(counts: Work) -> Self {
-        Self { queue: Queue::new(counts) }
-    }
-
-    pub(super) fn observe(&mut self, event: &Event) {
-        let key = &event.entry.key;
-        if key.shelf.resource == SHELF && event.change != Change::Deleted {
-            self.queue.add(key.clone());
-        }
-    }
-
-    pub(super) async fn step(&mut self, server: &Arc<Server>) -> bool {
-        self.queue.work(server.now(), |policy| check(server, policy)).await
-    }
-}
+pub(super) const SHELF: &str = "admissionregistration.k8s.io/validatingadmissionpolicies";
 
 /// Checks a policy that was not checked since its rules changed. One that changed meanwhile comes
 /// again.
-async fn check(server: &Arc<Server>, key: Key) -> ApiResult<bool> {
+pub(super) async fn check(server: &Arc<Server>, key: Key) -> ApiResult<bool> {
     let Some(cluster) = server.cluster(&key.shelf.cluster) else { return Ok(false) };
     let snapshot = server.store.snapshot();
     let Some(entry) = snapshot.get(&key) else { return Ok(false) };

@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Instant;
 
+use convoy_store::{Change, Key};
 use jiff::{SignedDuration, Timestamp};
 
+use super::Event;
 use crate::metrics::Work;
 use crate::status::ApiResult;
 
@@ -103,6 +105,26 @@ impl<T: Clone + Ord> Queue<T> {
 
     pub(super) fn wake_at(&self) -> Option<Timestamp> {
         self.later.values().map(|(at, _)| *at).min()
+    }
+}
+
+/// The objects of one shelf that have come or changed.
+#[derive(Debug)]
+pub(super) struct ChangedObjects {
+    shelf: &'static str,
+    pub(super) queue: Queue<Key>,
+}
+
+impl ChangedObjects {
+    pub(super) fn new(shelf: &'static str, counts: Work) -> Self {
+        Self { shelf, queue: Queue::new(counts) }
+    }
+
+    pub(super) fn observe(&mut self, event: &Event) {
+        let key = &event.entry.key;
+        if key.shelf.resource == self.shelf && event.change != Change::Deleted {
+            self.queue.add(key.clone());
+        }
     }
 }
 

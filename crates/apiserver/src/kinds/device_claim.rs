@@ -52,10 +52,7 @@ mod tests {
 
     #[test]
     fn a_request_is_for_one_device_unless_it_says() {
-        let test = TestServer::new();
-        let namespace =
-            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}});
-        test.create("/api/v1/namespaces", &namespace);
+        let test = TestServer::with_namespace();
         let requests = json!([{"name": "a", "exactly": {"deviceClassName": "gold"}},
             {"name": "b", "firstAvailable": [{"name": "x", "deviceClassName": "gold", "count": 2},
                 {"name": "y", "deviceClassName": "gold", "allocationMode": "All"}]}]);

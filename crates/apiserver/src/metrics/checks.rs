@@ -6,6 +6,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
+use super::{published, text_of};
+
 /// What `/metrics/slis` tells, and `/metrics` does not.
 #[derive(Debug)]
 pub(crate) struct Checks {
@@ -30,11 +32,10 @@ struct CheckResult {
 impl Default for Checks {
     fn default() -> Self {
         let mut registry = Registry::default();
-        let (states, results) = (Family::default(), Family::default());
-        let help = "Whether a health check passed when it was made last";
-        registry.register("kubernetes_healthcheck", help, states.clone());
+        let (all, help) = (&mut registry, "Whether a health check passed when it was made last");
+        let states = published(all, "kubernetes_healthcheck", help, Family::default());
         let help = "How often a health check passed or failed";
-        registry.register("kubernetes_healthchecks", help, results.clone());
+        let results = published(all, "kubernetes_healthchecks", help, Family::default());
         Self { registry, states, results }
     }
 }
@@ -55,9 +56,6 @@ impl Checks {
     }
 
     pub(crate) fn text(&self) -> String {
-        let mut text = String::new();
-        prometheus_client::encoding::text::encode(&mut text, &self.registry)
-            .expect("writing to a string does not fail");
-        text
+        text_of(&self.registry)
     }
 }

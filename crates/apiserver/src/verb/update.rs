@@ -57,10 +57,7 @@ mod tests {
 
     #[test]
     fn version_zero_replaces_whatever_is_there() {
-        let test = TestServer::new();
-        let namespace =
-            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}});
-        test.create("/api/v1/namespaces", &namespace);
+        let test = TestServer::with_namespace();
         let maps = "/api/v1/namespaces/default/configmaps";
         let map = |version: &str, word: &str| {
             json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"word": word},

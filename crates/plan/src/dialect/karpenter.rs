@@ -89,8 +89,8 @@ impl Dialect for Karpenter {
         false
     }
 
-    /// Of the metadata of claims only their names, which stay as they are. Labels, notes and
-    /// finalizers of thousands of them change in every disruption.
+    /// Of the metadata of claims only their names, which stay as they are. Labels, annotations
+    /// and finalizers of thousands of them change in every disruption.
     fn validates_metadata(&self, kind: &GroupKind) -> bool {
         *kind != names::NODE_CLAIM
     }

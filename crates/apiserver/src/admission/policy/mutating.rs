@@ -4,11 +4,12 @@
 use std::sync::Arc;
 
 use convoy_api::cel::plain;
+use convoy_api::object::member::{list, text};
 use serde_json::Value;
 
 use super::expression::{Evaluation, Expression};
 use super::parameters::parameters;
-use super::{Binding, Bound, Policy, Rules, list, text};
+use super::{Binding, Bound, Policy, Rules};
 use crate::admission::audience::{Subject, Write};
 use crate::admission::review::name;
 use crate::admission::seen::Seen;

@@ -1,9 +1,10 @@
 //! Parameter objects of admission policies, as their bindings reference them.
 
+use convoy_api::object::member::text;
 use convoy_plan::selector::Selector;
 use serde_json::Value;
 
-use super::{Binding, Policy, text};
+use super::{Binding, Policy};
 use crate::admission::audience::Subject;
 use crate::encoding;
 use crate::registry::Resource;

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use convoy_api::object::member::{list, text};
 use serde_json::{Value, json};
 
 use super::expression::{Evaluation, Expression};
 use super::parameters::parameters;
-use super::{Binding, Policy, Rules, list, named, text};
+use super::{Binding, Policy, Rules, named};
 use crate::admission::audience::Subject;
 use crate::admission::review::name;
 use crate::admission::seen::Seen;

@@ -49,7 +49,7 @@ fn decided(test: &TestServer, name: &str, signer: &str, usages: &[&str], pem: &s
 fn signing_server() -> TestServer {
     let test = server();
     let authority = Authority::ephemeral(&[], test.server.now()).unwrap();
-    test.server.attached.set(Some(authority.signer().unwrap()));
+    test.server.sign_with(authority.signer().unwrap());
     test
 }
 
@@ -116,7 +116,7 @@ fn nothing_outlives_the_authority() {
     let test = server();
     let long_ago: Timestamp = "2010-01-01T00:00:00Z".parse().unwrap();
     let authority = Authority::ephemeral(&[], long_ago).unwrap();
-    test.server.attached.set(Some(authority.signer().unwrap()));
+    test.server.sign_with(authority.signer().unwrap());
     let status = decided(&test, "x", CLIENT, &["client auth"], &request("x", "", &[]));
     let told = status["conditions"][1]["message"].as_str().unwrap_or_default();
     assert!(told.contains("authority ended at"), "{status}");

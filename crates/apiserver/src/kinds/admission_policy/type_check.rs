@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use convoy_api::cel::{Declared, Type, type_of};
+use convoy_api::object::member::{list, text};
 use serde_json::{Value, json};
 
 use crate::form;
@@ -22,7 +23,7 @@ pub(crate) fn warnings(policy: &Value, registry: &Registry) -> Vec<Value> {
     let declared: Vec<(String, Declared)> =
         kinds.values().map(|kind| (described(kind), declared(spec, kind, registry))).collect();
     let mut warnings = Vec::new();
-    for (index, validation) in list(spec, "validations").enumerate() {
+    for (index, validation) in list(spec, "validations").iter().enumerate() {
         for field in ["expression", "messageExpression"] {
             let source = text(validation, field);
             if source.is_empty() {
@@ -52,7 +53,7 @@ fn kinds<'r>(
     let mut kinds = BTreeMap::new();
     for rule in list(&spec["matchConstraints"], "resourceRules") {
         let texts = |field: &str| -> Vec<&str> {
-            let mut texts: Vec<&str> = list(rule, field).filter_map(Value::as_str).collect();
+            let mut texts: Vec<&str> = list(rule, field).iter().filter_map(Value::as_str).collect();
             texts.sort_unstable();
             texts
         };
@@ -107,22 +108,14 @@ fn declared(spec: &Value, kind: &Resource, registry: &Registry) -> Declared {
 
 /// The type of an object of a kind. Custom kinds declare what is their own; the rest all have.
 fn object_type(kind: &Resource) -> Type {
-    let of = shape::type_of(form::shape_of(kind), &kind.kind);
+    let of = shape::cel_type(form::shape_of(kind), &kind.kind);
     let Type::Object(object) = &of else { return of };
     let metadata = form::builtin("v1", "ConfigMap").child("metadata");
     let metadata = metadata
-        .map_or(Type::Dyn, |shape| shape::type_of(shape, &format!("{}.metadata", kind.kind)));
+        .map_or(Type::Dyn, |shape| shape::cel_type(shape, &format!("{}.metadata", kind.kind)));
     let common = [("apiVersion", Type::String), ("kind", Type::String), ("metadata", metadata)];
     let fields = object.fields.clone().into_iter();
     Type::object(&object.name, fields.chain(common.map(|(name, of)| (name.to_owned(), of))))
-}
-
-fn list<'v>(value: &'v Value, field: &str) -> impl Iterator<Item = &'v Value> {
-    value[field].as_array().into_iter().flatten()
-}
-
-fn text<'v>(value: &'v Value, field: &str) -> &'v str {
-    value[field].as_str().unwrap_or_default()
 }
 
 #[cfg(test)]

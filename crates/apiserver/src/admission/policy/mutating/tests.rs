@@ -8,14 +8,6 @@ const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";
 const API_VERSION: &str = "admissionregistration.k8s.io/v1";
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 
-fn server() -> TestServer {
-    let test = TestServer::new();
-    let namespace =
-        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}});
-    test.create("/api/v1/namespaces", &namespace);
-    test
-}
-
 fn apply(expression: &str) -> Value {
     json!({"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}})
 }
@@ -54,7 +46,7 @@ fn deploy(test: &TestServer) -> (u16, Value) {
 
 #[test]
 fn a_configuration_is_merged_and_a_patch_carried_out() {
-    let test = server();
+    let test = TestServer::with_namespace();
     let container = r#"Object{spec: Object.spec{template: Object.spec.template{
         spec: Object.spec.template.spec{containers: [
             Object.spec.template.spec.containers{name: "a", image: object.metadata.name}]}}}}"#;
@@ -87,7 +79,7 @@ fn what_cannot_be_merged_refuses_the_request_unless_failures_are_ignored() {
         ("Object{spec: Object.spec{replicas: object.spec.none}}", "no such key: none"),
     ] {
         let mut strict = policy("a", &[apply(expression)]);
-        let test = server();
+        let test = TestServer::with_namespace();
         put(&test, &strict);
         let (code, refused) = deploy(&test);
         let message = refused["message"].as_str().unwrap_or_default();
@@ -95,7 +87,7 @@ fn what_cannot_be_merged_refuses_the_request_unless_failures_are_ignored() {
         let start = "policy 'a' with binding 'a' denied request: ";
         assert!(message.starts_with(start) && message.contains(why), "{message}");
         strict["spec"]["failurePolicy"] = json!("Ignore");
-        let test = server();
+        let test = TestServer::with_namespace();
         put(&test, &strict);
         assert_eq!(deploy(&test).0, 201, "{expression}");
     }
@@ -103,7 +95,7 @@ fn what_cannot_be_merged_refuses_the_request_unless_failures_are_ignored() {
 
 #[test]
 fn policies_that_want_it_are_called_again_after_changes() {
-    let test = server();
+    let test = TestServer::with_namespace();
     let doubled = "Object{spec: Object.spec{replicas: object.spec.replicas * 2}}";
     let mut first = policy("a", &[apply(doubled)]);
     first["spec"]["reinvocationPolicy"] = json!("IfNeeded");
@@ -120,7 +112,7 @@ fn policies_that_want_it_are_called_again_after_changes() {
 
 #[test]
 fn mistakes_in_policies_are_told_when_they_are_written() {
-    let test = server();
+    let test = TestServer::with_namespace();
     let mut two = apply("Object{}");
     two["jsonPatch"] = json!({"expression": "[]"});
     for (mutation, why) in [

@@ -9,10 +9,7 @@ const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 /// A server with one policy about config maps, and its binding.
 fn server(spec: &Value, binding: &Value) -> TestServer {
-    let test = TestServer::new();
-    let namespace =
-        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}});
-    test.create("/api/v1/namespaces", &namespace);
+    let test = TestServer::with_namespace();
     let mut whole = json!({"matchConstraints": {"resourceRules": [{"apiGroups": [""],
         "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["configmaps"]}]}});
     merge(&mut whole, spec);

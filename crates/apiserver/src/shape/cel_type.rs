@@ -9,7 +9,7 @@ use super::{Form, Scalar, Shape};
 const DEPTH_MAX: usize = 24;
 
 /// The type of objects of this form. `name` tells it from others.
-pub fn type_of(shape: Shape<'_>, name: &str) -> Type {
+pub fn cel_type(shape: Shape<'_>, name: &str) -> Type {
     of(shape, name, DEPTH_MAX)
 }
 
