@@ -41,7 +41,7 @@ fn tables(text: &mut String, list: &List) -> fmt::Result {
     for (title, home, label) in [
         ("`convoy up`", Home::Embedded, ""),
         ("of these, with the label Conformance", Home::Embedded, "[Conformance]"),
-        ("`convoy run` on a kube-apiserver, Deployments", Home::Real, ""),
+        ("`convoy run` on a kube-apiserver, workloads", Home::Real, ""),
         ("of these, with the label Conformance", Home::Real, "[Conformance]"),
     ] {
         let counts = list.counts(|(of, name)| *of == home && name.contains(label));

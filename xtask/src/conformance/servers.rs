@@ -5,12 +5,23 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
-use convoy_kubernetes::{ControlPlane, Process, Programs, Running, WITHOUT_DEPLOYMENTS};
+use convoy_kubernetes::{ControlPlane, Process, Programs, Running};
 
 use crate::kubernetes::root;
 
 /// Simulated nodes, and what the suite's images and Jobs do there: nobody runs their commands.
 const SCENARIO: &str = include_str!("scenario.yaml");
+
+/// Dialects for workloads besides Deployments, and the controllers that they replace.
+const WORKLOADS: [(&str, &[&str]); 7] = [
+    ("replicasets", &["replicaset-controller"]),
+    ("replicationcontrollers", &["replicationcontroller-controller"]),
+    ("daemonsets", &["daemonset-controller"]),
+    ("statefulsets", &["statefulset-controller"]),
+    ("jobs", &["job-controller", "ttl-after-finished-controller"]),
+    ("cronjobs", &["cronjob-controller"]),
+    ("poddisruptionbudgets", &["disruption-controller"]),
+];
 
 /// A server; stops when the value is dropped.
 #[derive(Debug)]
@@ -35,11 +46,12 @@ impl Server {
         Ok(Self { kubeconfig, _processes: vec![up], _running: Some(running), _control_plane: None })
     }
 
-    /// A kube-apiserver; the controllers of kube-controller-manager, but `convoy run` for
-    /// Deployments, with the account of `deploy/`; and `convoy fleet` as its nodes and scheduler.
+    /// A kube-apiserver; the controllers of kube-controller-manager, but `convoy run` for workloads;
+    /// and `convoy fleet` as its nodes and scheduler. Deployments have a process of their own, with
+    /// the account of `deploy/`.
     pub(super) fn real(convoy: &Path, programs: &Programs, log: &Path) -> Result<Self> {
         let control_plane = ControlPlane::start(programs, &[])?;
-        let manager = control_plane.manage(WITHOUT_DEPLOYMENTS, &[])?;
+        let manager = control_plane.manage(&without_workloads(), &[])?;
         let running = &control_plane.running;
         let scenario = running.write("scenario.yaml", SCENARIO)?;
         let mut fleet = Command::new(convoy);
@@ -53,16 +65,28 @@ impl Server {
         let account = control_plane.kubeconfig_of("convoy", token.trim())?;
         // Nobody runs the container of this Deployment; the process below has its account.
         control_plane.kubectl(&["delete", "deployment", "-n", "convoy-system", "--all"], "")?;
-        let mut run = Command::new(convoy);
-        run.args(["run", "--dialects=apps", "--kubeconfig"]).arg(account);
-        let run = start(running, &mut run, log)?;
+        let run = |dialects: &str, kubeconfig: &Path| {
+            let mut run = Command::new(convoy);
+            run.args(["run", "--dialects", dialects, "--kubeconfig"]).arg(kubeconfig);
+            start(running, &mut run, log)
+        };
+        let deployments = run("apps", &account)?;
+        let others =
+            run(&WORKLOADS.map(|(dialect, _)| dialect).join(","), &control_plane.kubeconfig)?;
         Ok(Self {
             kubeconfig: control_plane.kubeconfig.clone(),
-            _processes: vec![run, fleet, manager],
+            _processes: vec![deployments, others, fleet, manager],
             _running: None,
             _control_plane: Some(control_plane),
         })
     }
+}
+
+/// The controllers of kube-controller-manager that `convoy run` does not replace.
+fn without_workloads() -> String {
+    let replaced = WORKLOADS.iter().flat_map(|(_, controllers)| controllers.iter());
+    let off = replaced.map(|controller| format!(",-{controller}")).collect::<String>();
+    format!("*,-deployment-controller{off}")
 }
 
 /// Starts a program that prints a line once it is ready.
