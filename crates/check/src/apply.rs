@@ -127,7 +127,7 @@ impl Applier {
                 let found = self.observed(target, precondition, before)?;
                 self.apply_on_server(&found, object, *force)
             }
-            Write::Delete { precondition, propagation } => {
+            Write::Delete { precondition, propagation, .. } => {
                 let found = self.observed(target, precondition, before)?;
                 self.delete(&found, *propagation);
                 Ok(())

@@ -183,8 +183,9 @@ pub fn request(action: &Action, resource: &Resource, own: &OwnVersions, manager:
             request.path.push_str(if *force { "&force=true" } else { "" });
             request
         }
-        Write::Delete { precondition, propagation } => {
+        Write::Delete { grace_secs, precondition, propagation } => {
             let mut options = options(&own.fence(target, precondition));
+            grace(&mut options, *grace_secs);
             let policy = match propagation {
                 Propagation::Foreground => "Foreground",
                 Propagation::Background => "Background",
@@ -196,15 +197,17 @@ pub fn request(action: &Action, resource: &Resource, own: &OwnVersions, manager:
         }
         Write::Evict { grace_secs, precondition } => {
             let mut options = options(&own.fence(target, precondition));
-            if let Some(secs) = grace_secs {
-                options.insert("gracePeriodSeconds".to_owned(), json!(secs));
-            }
+            grace(&mut options, *grace_secs);
             let body = json!({"apiVersion": "policy/v1", "kind": "Eviction",
                 "metadata": {"namespace": target.namespace, "name": target.name},
                 "deleteOptions": options});
             Request::create(&format!("{}/eviction", resource.object(target)), body)
         }
     }
+}
+
+fn grace(options: &mut Map<String, Value>, secs: Option<i64>) {
+    options.extend(secs.map(|secs| ("gracePeriodSeconds".to_owned(), json!(secs))));
 }
 
 /// The action that writes the status that a step wants; `None` if the status is up to date.

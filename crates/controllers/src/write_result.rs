@@ -142,7 +142,8 @@ mod tests {
 
     fn delete() -> Write {
         let precondition = Precondition::default();
-        Write::Delete { precondition, propagation: Propagation::Background }
+        let propagation = Propagation::Background;
+        Write::Delete { grace_secs: None, precondition, propagation }
     }
 
     fn patch() -> Write {

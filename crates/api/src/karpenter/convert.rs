@@ -56,9 +56,24 @@ pub fn to_v1(pool: &Value) -> Value {
     pool
 }
 
-/// Fields of the spec that `v1beta1` does not have.
-const ONLY_V1: [&str; 3] = ["/spec/replicas", "/spec/template/spec/terminationGracePeriod", POLICY];
+/// Fields of the spec that `v1beta1` does not have, or not with every value.
+const ONLY_V1: [&str; 4] =
+    ["/spec/replicas", "/spec/template/spec/terminationGracePeriod", POLICY, AFTER];
 const POLICY: &str = "/spec/disruption/consolidationPolicy";
+const AFTER: &str = "/spec/disruption/consolidateAfter";
+
+/// Whether only `v1` can say what a field of the spec says.
+fn is_only_v1(spec: &Value, pointer: &str, value: &Value) -> bool {
+    match pointer {
+        POLICY => value == "Balanced",
+        // Under another policy than this one, `v1beta1` takes no time but `Never`.
+        AFTER => {
+            let policy = spec.pointer(POLICY);
+            policy.is_none_or(|policy| policy != "WhenEmpty") && value != "Never" && value != "0s"
+        }
+        _ => true,
+    }
+}
 
 /// The same pool as `v1beta1` JSON. Its disruption reads as it was written, unless it was changed
 /// as `v1`.
@@ -71,7 +86,7 @@ pub fn to_v1beta1(pool: &Value) -> Value {
     let only_v1: Map<String, Value> = ONLY_V1
         .iter()
         .filter_map(|pointer| Some(((*pointer).to_owned(), pool.pointer(pointer)?.clone())))
-        .filter(|(pointer, value)| pointer != POLICY || *value == "Balanced")
+        .filter(|(pointer, value)| is_only_v1(&pool, pointer, value))
         .collect();
     let written = take_note(&mut pool, annotation::DISRUPTION);
     let kubelet = take_note(&mut pool, annotation::KUBELET);
@@ -151,12 +166,20 @@ fn older_disruption(
     spec.insert("disruption".into(), Value::Object(older));
 }
 
-/// Puts fields back that only `v1` has.
+/// Puts fields back that only `v1` has, unless they were changed as `v1beta1`.
 fn restore(pool: &mut Value, fields: &Value) {
+    let is = |pointer: &str, text: &str| pool.pointer(pointer).is_some_and(|value| value == text);
+    // What a pool has that says nothing about it as `v1beta1`.
+    let is_policy_unchanged = is(POLICY, "WhenEmptyOrUnderutilized");
+    let is_after_unchanged = is_policy_unchanged && is(AFTER, "0s");
     for (pointer, value) in fields.as_object().into_iter().flatten() {
         let Some((parent, name)) = pointer.rsplit_once('/') else { continue };
-        let known = ONLY_V1.contains(&pointer.as_str());
-        let parent = pool.pointer_mut(parent).and_then(Value::as_object_mut).filter(|_| known);
+        let applies = match pointer.as_str() {
+            POLICY => is_policy_unchanged,
+            AFTER => is_after_unchanged,
+            other => ONLY_V1.contains(&other),
+        };
+        let parent = pool.pointer_mut(parent).and_then(Value::as_object_mut).filter(|_| applies);
         if let Some(parent) = parent {
             parent.insert(name.to_owned(), value.clone());
         }
@@ -310,9 +333,10 @@ mod tests {
             "template": {"spec": {"requirements": [], "expireAfter": "Never",
                 "terminationGracePeriod": "5m", "nodeClassRef":
                     {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}}},
-            "disruption": {"consolidationPolicy": "Balanced", "consolidateAfter": "0s",
+            "disruption": {"consolidationPolicy": "Balanced", "consolidateAfter": "5m",
                 "budgets": [{"nodes": "1", "reasons": ["Drifted"]}]}}});
-        let older = to_v1beta1(&pool);
+        let mut older = to_v1beta1(&pool);
+        assert!(older["spec"]["disruption"].get("consolidateAfter").is_none());
         assert_eq!(older["spec"]["disruption"]["expireAfter"], "Never");
         let class = &older["spec"]["template"]["spec"]["nodeClassRef"];
         assert_eq!(class["apiVersion"], "karpenter.kwok.sh/v1");
@@ -321,6 +345,9 @@ mod tests {
         let notes = &back["metadata"]["annotations"];
         assert_eq!(notes["convoy.dev/default-budget"], "all", "a budget still covers all reasons");
         assert_eq!(notes["convoy.dev/expiration"], "forceful");
+        let empty = json!({"consolidationPolicy": "WhenEmpty", "consolidateAfter": "30s"});
+        older["spec"]["disruption"] = empty.clone();
+        assert_eq!(to_v1(&older)["spec"]["disruption"], empty, "it was changed as v1beta1");
     }
 
     #[test]

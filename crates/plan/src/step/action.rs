@@ -119,6 +119,9 @@ pub enum Write {
         precondition: Precondition,
     },
     Delete {
+        /// For a pod: how long it may take to end; none: what its spec says.
+        #[serde(rename = "graceSecs", skip_serializing_if = "Option::is_none")]
+        grace_secs: Option<i64>,
         precondition: Precondition,
         propagation: Propagation,
     },
@@ -258,8 +261,18 @@ impl Action {
 
     /// Deletes the object that was observed.
     pub fn delete(verb: Verb, object: &Object, propagation: Propagation, why: Why) -> Self {
-        let write = Write::Delete { precondition: Precondition::observed(object), propagation };
+        let precondition = Precondition::observed(object);
+        let write = Write::Delete { grace_secs: None, precondition, propagation };
         Self { verb, target: object.key().clone(), why, write, concurrent: true }
+    }
+
+    /// Deletes the pod that was observed; its containers may take so long to end, whatever its spec
+    /// says.
+    pub fn force(pod: &Object, grace_secs: i64, why: Why) -> Self {
+        let (grace_secs, precondition) = (Some(grace_secs), Precondition::same(pod));
+        let write =
+            Write::Delete { grace_secs, precondition, propagation: Propagation::Background };
+        Self { verb: Verb::Drain, target: pod.key().clone(), why, write, concurrent: true }
     }
 
     /// Evicts the pod that was observed.

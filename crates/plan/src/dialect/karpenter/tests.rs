@@ -327,7 +327,21 @@ fn a_deadline_overrides_what_pods_ask_for() {
         Some("2026-01-01T00:04:00Z".parse().unwrap()),
         "a minute before the deadline"
     );
-    let due = leaving(drifted("n").with("/spec/terminationGracePeriod", json!("1m")), guarded());
-    let forced = due.actions.iter().find(|action| action.verb == Verb::Drain).unwrap();
-    assert!(matches!(forced.write, Write::Delete { .. }));
+    let within = |period: &str| drifted("n").with("/spec/terminationGracePeriod", json!(period));
+    let grace = |step: &Step| {
+        step.actions.iter().find_map(|action| match action.write {
+            Write::Delete { grace_secs, .. } if action.verb == Verb::Drain => grace_secs,
+            _ => None,
+        })
+    };
+    assert_eq!(grace(&leaving(within("1m"), guarded())), None, "due after that, not at it");
+    assert_eq!(grace(&leaving(within("20s"), guarded())), Some(20), "what is left of the minute");
+    let silent = vec![karpenter::pod("p", "n", "1").build()];
+    assert_eq!(grace(&leaving(within("20s"), silent)), None, "it names no grace period");
+    let ending = |at: &str| {
+        let pod = karpenter::pod("p", "n", "1").with("/metadata/deletionTimestamp", json!(at));
+        vec![pod.with("/metadata/deletionGracePeriodSeconds", json!(60)).build()]
+    };
+    assert_eq!(grace(&leaving(within("20s"), ending("2026-01-01T00:01:00Z"))), Some(20));
+    assert_eq!(grace(&leaving(within("20s"), ending("2026-01-01T00:00:21Z"))), None);
 }

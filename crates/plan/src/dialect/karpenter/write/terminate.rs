@@ -164,7 +164,7 @@ fn drain(
     let forced: Vec<&Pod<'_>> =
         waited.iter().copied().filter(|pod| is_due(pod, deadline, now)).collect();
     for pod in &forced {
-        force(pod, deadline, now, writes);
+        force(pod, deadline.unwrap_or(now), now, writes);
     }
     let rest = waited.iter().copied().filter(|pod| !is_due(pod, deadline, now));
     let mut groups: BTreeMap<(bool, bool), Vec<&Pod<'_>>> = BTreeMap::new();
@@ -177,6 +177,9 @@ fn drain(
     let first = groups.into_values().next().unwrap_or_default();
     let hold = evict(leaving, &first, writes);
     let forced_at = waited.iter().filter_map(|pod| force_at(pod, deadline?));
+    // It is due after that instant, not at it.
+    let forced_at =
+        forced_at.map(|at| if at == now { at + SignedDuration::from_millis(1) } else { at });
     let freed_at = first.iter().filter_map(|pod| pod.protected_until());
     let next = forced_at.chain(freed_at).filter(|at| *at > now).min();
     let pods = crate::count(waited.len());
@@ -212,27 +215,34 @@ fn evict(leaving: Leaving<'_, '_>, pods: &[&Pod<'_>], writes: &mut Writes) -> Op
     hold
 }
 
-/// When a pod is deleted by force so that it still gets its grace period before the deadline.
+/// After when a pod is deleted by force, so that it still gets its grace period before the deadline;
+/// a pod that names none is not.
 fn force_at(pod: &Pod<'_>, deadline: Timestamp) -> Option<Timestamp> {
-    let grace = pod.object.spec().get("terminationGracePeriodSeconds").and_then(Value::as_i64);
-    deadline.checked_sub(SignedDuration::from_secs(grace.unwrap_or(30).clamp(0, 1 << 40))).ok()
+    let grace = pod.object.spec().get("terminationGracePeriodSeconds").and_then(Value::as_i64)?;
+    deadline.checked_sub(SignedDuration::from_secs(grace.clamp(0, 1 << 40))).ok()
 }
 
+/// Whether a pod is deleted by force, or would end too late without that.
 fn is_due(pod: &Pod<'_>, deadline: Option<Timestamp>, now: Timestamp) -> bool {
     let Some(deadline) = deadline else { return false };
-    let late = pod.object.deleted_at().is_some_and(|at| at > deadline);
-    late || !pod.facts.is_terminating && force_at(pod, deadline).is_some_and(|at| at <= now)
+    match pod.object.deleted_at() {
+        Some(ends) => ends > deadline,
+        None => force_at(pod, deadline).is_some_and(|at| at < now),
+    }
 }
 
-fn force(pod: &Pod<'_>, deadline: Option<Timestamp>, now: Timestamp, writes: &mut Writes) {
-    if pod.facts.is_terminating {
+/// Deletes a pod, or again one that would end too late, with the time that is left.
+fn force(pod: &Pod<'_>, deadline: Timestamp, now: Timestamp, writes: &mut Writes) {
+    let left = deadline.duration_since(now).as_secs().max(1);
+    // Times of deletion have whole seconds: asking once more would gain nothing.
+    let ends = SignedDuration::from_secs(left.saturating_add(1));
+    let is_soon = |at: Timestamp| at.duration_since(now) <= ends;
+    if pod.object.deleted_at().is_some_and(is_soon) {
         return;
     }
-    let left = deadline.map_or(1, |deadline| deadline.duration_since(now).as_secs()).max(1);
     let message = format!("deleted {left} s before the termination grace period of its node ends");
     writes.event(pod.object.key(), EventType::Normal, "Disrupted", message.clone());
-    let why = Why::new("Deadline", message);
-    writes.delete.push(Action::delete(Verb::Drain, pod.object, Propagation::Background, why));
+    writes.delete.push(Action::force(pod.object, left, Why::new("Deadline", message)));
 }
 
 /// Waits for volumes to be detached, until the deadline.
