@@ -104,7 +104,8 @@ fn usual_capacity() -> Value {
     json!({"cpu": "8", "memory": "32Gi", "ephemeral-storage": "100Gi", "pods": "110"})
 }
 
-/// What the status of a node lacks that somebody else made: its capacity, its versions, its boot.
+/// What the status of a node lacks that somebody else made or changed: its capacity, its versions, its
+/// boot, and extended resources, of which all that a node has can be allocated.
 pub(crate) fn missing(scenario: &Scenario, version: &str, name: &str, node: &Value) -> Value {
     let status = field(node, "status");
     let mut found = json!({});
@@ -115,11 +116,25 @@ pub(crate) fn missing(scenario: &Scenario, version: &str, name: &str, node: &Val
             found["allocatable"] = capacity.clone();
         }
         found["capacity"] = capacity;
+    } else if let Some(changes) = extended_changes(status) {
+        found["allocatable"] = changes;
     }
     if text(field(status, "nodeInfo"), "bootID").is_empty() {
         found["nodeInfo"] = node_info(scenario, version, name, &boot_id(scenario, name, 0));
     }
     found
+}
+
+/// Extended resources, such as `example.com/gpu`, whose amount is another in the capacity of a node.
+fn extended_changes(status: &Value) -> Option<Value> {
+    let (capacity, allocatable) = (field(status, "capacity"), field(status, "allocatable"));
+    let listed = [capacity, allocatable].into_iter().filter_map(Value::as_object).flatten();
+    let extended = listed.map(|(name, _)| name).filter(|name| name.contains('/'));
+    let differs = |name: &&String| capacity.get(*name) != allocatable.get(*name);
+    let changes =
+        extended.filter(differs).map(|name| (name.clone(), field(capacity, name).clone()));
+    let changes: Map<String, Value> = changes.collect();
+    (!changes.is_empty()).then_some(Value::Object(changes))
 }
 
 /// The address of a node: 172.16.0.1 and onwards.
@@ -250,6 +265,21 @@ mod tests {
         assert_eq!(node["status"]["allocatable"]["nvidia.com/gpu"], "8");
         assert_eq!(node["status"]["addresses"][0]["address"], "172.16.1.45");
         assert!(is_simulated(&node));
+    }
+
+    #[test]
+    fn extended_resources_of_the_capacity_can_be_allocated() {
+        let cases = [
+            (json!({"cpu": "8", "a.b/c": "5"}), json!({"cpu": "7"}), json!({"a.b/c": "5"})),
+            (json!({"cpu": "8"}), json!({"cpu": "8", "a.b/c": "5"}), json!({"a.b/c": null})),
+            (json!({"cpu": "8", "a.b/c": "5"}), json!({"cpu": "7", "a.b/c": "5"}), Value::Null),
+        ];
+        for (capacity, allocatable, expected) in cases {
+            let status = json!({"capacity": capacity, "allocatable": allocatable,
+                "nodeInfo": {"bootID": "b"}});
+            let found = missing(&Scenario::default(), "v1", "n", &json!({"status": status}));
+            assert_eq!(field(&found, "allocatable"), &expected);
+        }
     }
 
     #[test]
