@@ -11,6 +11,7 @@
 //! | `image/`, `convoy-VERSION-image.tar` | the image, as a directory and packed; all platforms |
 //! | `SHA256SUMS`                       | checksums of the above                               |
 
+mod alone;
 mod archive;
 mod bill_of_materials;
 mod binary;

@@ -87,6 +87,7 @@ fn ci() -> Result<()> {
     cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;
     let programs = Programs::bring().context("could not build Kubernetes, which the tests need")?;
     compile_clients()?;
+    site::run()?;
     cargo_with(&["test", "--workspace"], Some(&programs.kubectl))
 }
 

@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
+use super::alone;
 use super::source::Source;
 use crate::cargo_command;
 use crate::kubernetes::root;
@@ -182,6 +183,7 @@ pub(super) fn build(target: &Target, source: &Source, workspace: &Workspace) -> 
     check(&binary, workspace).with_context(|| format!("{path} is not fit for a release"))?;
     if target.architecture.is_host() {
         check_version(&path, source)?;
+        alone::check(&path).context("the binary does not run with nothing around it")?;
     }
     Ok(binary)
 }
