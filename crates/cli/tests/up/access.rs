@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::audit;
+
 #[derive(Clone)]
 pub(crate) struct Access {
     pub(crate) kubeconfig: PathBuf,
@@ -89,6 +91,7 @@ impl Access {
     }
 
     pub(crate) fn try_kubectl(&self, arguments: &str, input: &str) -> Output {
+        audit::no_account_is_refused();
         let mut child = self.kubectl_command(arguments).spawn().unwrap_or_else(|error| {
             panic!("kubectl cannot be run ({error}): `cargo xtask ci` brings one, or set CONVOY_KUBECTL")
         });

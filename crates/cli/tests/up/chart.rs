@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::access::Access;
 use crate::audit::AuditLog;
+use crate::clients::{here, run};
 use crate::helm::Helm;
 use crate::home::{self, CONVOY};
 use crate::scrape::scrape;
@@ -22,10 +23,26 @@ const WITHIN: &str = "convoy-system";
 const AGENT: &str = "convoy-agent";
 /// The cluster, as its hub calls it.
 const MEMBER: &str = "local-cluster";
+const DEFINITION: &str = "skyhooks.skyhook.nvidia.com";
+const CHART: &str = concat!("convoy-", env!("CARGO_PKG_VERSION"));
 const ALL: &str = "dialects={apps,skyhook,fleet,karpenter,ocm}";
 
 fn chart() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/chart")
+}
+
+/// The chart of the release before. Its definitions are those of today, so one loses a short name:
+/// what an upgrade does not bring is missed below.
+fn chart_before(within: &Path) -> PathBuf {
+    let packed = here("chart/convoy-0.1.0.tgz");
+    run(Command::new("tar").arg("-xzf").arg(packed).arg("-C").arg(within));
+    let chart = within.join("convoy");
+    let definitions = chart.join("definitions/fleet.jsonl");
+    let text = std::fs::read_to_string(&definitions).unwrap();
+    let older = text.replace(r#""shortNames":["crp"],"#, "");
+    assert_ne!(older, text);
+    std::fs::write(definitions, older).unwrap();
+    chart
 }
 
 /// A real Kubernetes with nodes, and Helm.
@@ -39,7 +56,7 @@ struct Site {
 
 impl Site {
     fn start() -> Self {
-        let (control_plane, log) = AuditLog::control_plane();
+        let (control_plane, log) = AuditLog::control_plane(&[]);
         let manager = control_plane.manage(WITHOUT_DEPLOYMENTS, &[]).unwrap();
         let fleet = home::attach(&control_plane, &home::scenario("[{count: 2}]"));
         let access = Access::new(control_plane.kubeconfig.clone());
@@ -117,7 +134,7 @@ fn one_object_of_each_dialect_rolls_out_and_outlives_the_release() {
     let (access, helm) = (&site.access, &site.helm);
     let path = chart();
     let path = path.display();
-    helm.run(&format!("install convoy {path} -n {WITHIN} --create-namespace --set {ALL}"));
+    upgrades_from_the_release_before(&site, &path.to_string());
     let (hub, metrics) = site.run(WITHIN, "convoy", &[]);
     let agent = format!("mode=agent,agent.cluster={MEMBER},agent.apis={{fleet,ocm}}");
     helm.run(&format!(
@@ -126,7 +143,7 @@ fn one_object_of_each_dialect_rolls_out_and_outlives_the_release() {
     let account = site.register();
     let hub_kubeconfig = format!("--hub-kubeconfig={}", account.display());
     let (_agent, agent_metrics) = site.run(AGENT, AGENT, &[&hub_kubeconfig]);
-    let each = std::fs::read_to_string(crate::clients::here("chart/each.yaml")).unwrap();
+    let each = std::fs::read_to_string(here("chart/each.yaml")).unwrap();
     access.kubectl_with("apply -f -", &each);
     for done in [
         "rollout status deployment/pooled --timeout=120s",
@@ -145,6 +162,26 @@ fn one_object_of_each_dialect_rolls_out_and_outlives_the_release() {
     permissions_are_those_that_are_used(&site);
     upgrades_and_goes_back(&site, &path.to_string());
     uninstalls(&site, hub);
+}
+
+/// Definitions change in place, so that objects of their kinds stay.
+fn upgrades_from_the_release_before(site: &Site, chart: &str) {
+    let (access, helm) = (&site.access, &site.helm);
+    let directory = tempfile::tempdir().unwrap();
+    let before = chart_before(directory.path());
+    let before = before.display();
+    helm.run(&format!("install convoy {before} -n {WITHIN} --create-namespace --set {ALL}"));
+    let placements = "crd clusterresourceplacements.placement.kubernetes-fleet.io";
+    assert!(access.get(placements)["spec"]["names"]["shortNames"].is_null());
+    let policy = json!({"apiVersion": "skyhook.nvidia.com/v1alpha1", "kind": "DeploymentPolicy",
+        "metadata": {"name": "kept"}, "spec": {"default": {"budget": {"count": 1}}}});
+    access.kubectl_with("apply -f -", &policy.to_string());
+    let uid = site.uid(DEFINITION);
+    helm.run(&format!("upgrade convoy {chart} -n {WITHIN} --set {ALL}"));
+    assert_eq!(site.uid(DEFINITION), uid);
+    access.kubectl("get deploymentpolicy kept");
+    let is_served = |crd: &Value| crd["status"]["acceptedNames"]["shortNames"] == json!(["crp"]);
+    access.until(placements, is_served);
 }
 
 /// The API server refused no request of the accounts, and every kind that they may watch is watched.
@@ -212,12 +249,21 @@ fn upgrades_and_goes_back(site: &Site, chart: &str) {
     assert!(text.contains("--log-format=json"), "{text}");
     access.kubectl(&format!("get networkpolicy convoy -n {WITHIN}"));
     assert_eq!(access.get(WEBHOOK)["webhooks"], before);
-    helm.run(&format!("rollback convoy 1 -n {WITHIN}"));
+    helm.run(&format!("rollback convoy 2 -n {WITHIN}"));
     let deployment = access.get(&format!("deployment convoy -n {WITHIN}"));
     assert_eq!(deployment["spec"]["replicas"], 2);
     access.refused(&format!("get networkpolicy convoy -n {WITHIN}"), "");
     assert_eq!(access.get(WEBHOOK)["webhooks"], before);
-    let want = ["1: superseded", "2: superseded", "3: deployed"];
+    // Back to the release before, and to this one again.
+    let uid = site.uid(DEFINITION);
+    for (revision, version) in [(1, "convoy-0.1.0"), (2, CHART)] {
+        helm.run(&format!("rollback convoy {revision} -n {WITHIN}"));
+        let deployment = access.get(&format!("deployment convoy -n {WITHIN}"));
+        assert_eq!(deployment["metadata"]["labels"]["helm.sh/chart"], version);
+        assert_eq!(site.uid(DEFINITION), uid);
+    }
+    let want = [1, 2, 3, 4, 5].map(|revision| format!("{revision}: superseded"));
+    let want = [&want[..], &["6: deployed".to_owned()]].concat();
     assert_eq!(helm.history(&format!("convoy -n {WITHIN}")), want);
 }
 
@@ -225,10 +271,9 @@ fn upgrades_and_goes_back(site: &Site, chart: &str) {
 /// or refuses is left.
 fn uninstalls(site: &Site, hub: Process) {
     let (access, helm) = (&site.access, &site.helm);
-    let definition = "skyhooks.skyhook.nvidia.com";
-    let uid = site.uid(definition);
+    let uid = site.uid(DEFINITION);
     helm.run(&format!("uninstall convoy -n {WITHIN} --wait"));
-    assert_eq!(site.uid(definition), uid);
+    assert_eq!(site.uid(DEFINITION), uid);
     for object in ["skyhook/tuning", "crp/shop", "manifestworkreplicaset/words", "nodepool/default"]
     {
         access.kubectl(&format!("label {object} kept=yes"));
@@ -241,7 +286,7 @@ fn uninstalls(site: &Site, hub: Process) {
     // The same chart takes its definitions back.
     let chart = chart();
     helm.run(&format!("install convoy {} -n {WITHIN} --set {ALL}", chart.display()));
-    assert_eq!(site.uid(definition), uid);
+    assert_eq!(site.uid(DEFINITION), uid);
 }
 
 #[test]

@@ -77,7 +77,7 @@ fn tenures(requests: Vec<Audited>, since: Timestamp) -> Vec<Vec<Timestamp>> {
 
 #[test]
 fn a_leader_that_ends_in_order_leaves_no_gap_of_two_seconds() {
-    let (control_plane, log) = AuditLog::control_plane();
+    let (control_plane, log) = AuditLog::control_plane(&[]);
     let _manager = control_plane.manage(WITHOUT_DEPLOYMENTS, &[]).unwrap();
     let _fleet = home::attach(&control_plane, &home::scenario("[{count: 4}]"));
     let access = Access::new(control_plane.kubeconfig.clone());

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use convoy_kubernetes::{ControlPlane, Process, Programs, Running, WITHOUT_DEPLOYMENTS};
+use convoy_kubernetes::{ControlPlane, Process, Running, WITHOUT_DEPLOYMENTS};
 use serde_json::{Value, json};
 
 use crate::access::Access;
+use crate::audit::AuditLog;
 
 pub(crate) const CONVOY: &str = env!("CARGO_BIN_EXE_convoy");
 
@@ -224,9 +225,10 @@ pub(crate) fn define(access: &Access, dialect: &str) {
 }
 
 pub(crate) fn real_control_plane() -> ControlPlane {
-    let programs = Programs::find().unwrap_or_else(|error| panic!("this test needs it: {error}"));
     // As nearly every cluster: packages of Skyhooks may do anything to their node.
-    ControlPlane::start(&programs, &[("--allow-privileged", "true")]).unwrap()
+    let (control_plane, log) = AuditLog::control_plane(&[("--allow-privileged", "true")]);
+    log.keep();
+    control_plane
 }
 
 /// Simulated nodes on a real API server, which has no scheduler.
