@@ -8,7 +8,7 @@ use convoy_api::ocm::names::MANIFEST_WORK;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::dialect::ocm::Parts;
+use crate::dialect::ocm::HubControllers;
 use crate::dialect::ocm::names::{
     CLUSTER_AVAILABLE, CLUSTER_LEASE, HUB_ACCEPTED, SKIP_CLOCK_CHECK, UNAVAILABLE_TAINT,
     UNREACHABLE_TAINT,
@@ -73,7 +73,7 @@ pub(crate) enum Heartbeat {
 /// Decides about the managed cluster of a snapshot.
 pub(crate) fn decide<'w>(
     snapshot: &Snapshot<'w>,
-    parts: Parts,
+    parts: HubControllers,
     now: Timestamp,
 ) -> Registration<'w> {
     let cluster = snapshot.rollout();
